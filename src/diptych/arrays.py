@@ -1,0 +1,61 @@
+"""Array types and the checks that every input passes once, at the door."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from diptych.errors import InvalidInputError
+
+FloatArray = NDArray[np.floating[Any]]
+IntArray = NDArray[np.integer[Any]]
+BoolArray = NDArray[np.bool_]
+AnyArray = NDArray[Any]
+
+
+def as_matrix(values: ArrayLike, *, name: str, width: int | None = None) -> FloatArray:
+    """Return ``values`` as a finite two-dimensional float array, or explain what is wrong with it.
+
+    float32 and float64 pass through without a copy; other numbers become float64. ``width`` is the number of
+    columns the caller was fitted with.
+    """
+    matrix = np.asarray(values)
+    if matrix.dtype == object or not (np.issubdtype(matrix.dtype, np.number) or matrix.dtype == bool):
+        raise InvalidInputError(f"{name} must be a matrix of numbers, got dtype {matrix.dtype}")
+    if np.iscomplexobj(matrix):
+        raise InvalidInputError(f"{name} must be real numbers, got complex ones")
+    if matrix.ndim != 2:
+        hint = "; for one item pass it as a single row, x.reshape(1, -1)" if matrix.ndim == 1 else ""
+        raise InvalidInputError(f"{name} must have two dimensions (rows, features), got {matrix.ndim}{hint}")
+    if 0 in matrix.shape:
+        raise InvalidInputError(f"{name} is empty: shape {matrix.shape}")
+    if width is not None and matrix.shape[1] != width:
+        raise InvalidInputError(f"{name} has {matrix.shape[1]} features, but the model was fitted with {width}")
+    if matrix.dtype not in (np.float32, np.float64):
+        matrix = matrix.astype(np.float64)
+    check_finite(matrix, name=name)
+    return matrix
+
+
+def check_finite(matrix: FloatArray, *, name: str) -> None:
+    """Raise an error that names the first bad row when ``matrix`` holds NaN or infinity."""
+    for rows in row_blocks(len(matrix), max(1, 4_000_000 // max(1, matrix.shape[1]))):
+        finite = np.isfinite(matrix[rows]).all(axis=1)
+        if not finite.all():
+            first = rows.start + int(np.flatnonzero(~finite)[0])
+            raise InvalidInputError(f"{name} holds NaN or infinity, first in row {first}; drop or impute such rows")
+
+
+def row_blocks(n_rows: int, block_rows: int) -> Iterator[slice]:
+    """Yield consecutive slices of at most ``block_rows`` rows that together cover ``n_rows``."""
+    for start in range(0, n_rows, max(1, block_rows)):
+        yield slice(start, min(n_rows, start + max(1, block_rows)))
+
+
+def unit_rows(matrix: FloatArray) -> FloatArray:
+    """Scale rows to unit Euclidean length; zero rows stay zero, so their cosine with anything is 0."""
+    norms = np.linalg.norm(matrix, axis=1, keepdims=True)
+    return np.asarray(matrix / np.where(norms > 0, norms, 1.0))

@@ -1,0 +1,39 @@
+"""Every error that Diptych raises on purpose, each with a message that names the fix."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class DiptychError(Exception):
+    """Base of all errors that Diptych raises on purpose."""
+
+
+class InvalidInputError(DiptychError, ValueError):
+    """The data or a parameter cannot be used as given."""
+
+
+class UnknownNameError(DiptychError, LookupError):
+    """A method, data set or space of that name does not exist.
+
+    The message lists close matches, so that a typo costs one look:
+
+    >>> from diptych.errors import UnknownNameError
+    >>> print(UnknownNameError("method", "scmm", ["cca", "scm", "sm"]))
+    unknown method 'scmm'; did you mean 'scm'? Known: cca, scm, sm
+    """
+
+    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
+        names = sorted(known)
+        close = get_close_matches(name.lower(), names, n=3, cutoff=0.6)
+        guess = f"did you mean {' or '.join(repr(match) for match in close)}? " if close else ""
+        super().__init__(f"unknown {kind} {name!r}; {guess}Known: {', '.join(names)}")
+
+
+class MissingDataError(DiptychError, FileNotFoundError):
+    """A data set is not on this machine; the message says where to get it."""
+
+
+class ModelFileError(DiptychError):
+    """A model folder is missing, truncated, altered, foreign or of an unsupported version."""
