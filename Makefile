@@ -1,0 +1,80 @@
+# Diptych's commands. PYTHON chooses the interpreter that makes the environment: make test PYTHON=python3.12
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+WORK := build
+
+EXTRAS_run :=
+EXTRAS_test := [dev,docs]
+EXTRAS_bench := [bench]
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export NO_MKDOCS_2_WARNING := 1
+heading = @printf '\n== %s ==\n' '$(1)'
+
+.DEFAULT_GOAL := help
+.PHONY: help run test lint types unit docs-check package docs format bench clean
+
+help: ## print the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+run: $(VENV)/.ready-run ## set up and run the main job: the benchmark table
+	@$(BIN)/diptych bench auto
+
+test: ## set up and run every check: lint, types, tests, documentation, package
+	@for stage in lint types unit docs-check package; do $(MAKE) --no-print-directory $$stage || exit $$?; done
+	@printf '\nAll checks passed.\n'
+
+lint: $(VENV)/.ready-test ## ruff: rules and format
+	$(call heading,lint)
+	@$(BIN)/ruff check
+	@$(BIN)/ruff format --check
+
+types: $(VENV)/.ready-test ## mypy, strict
+	$(call heading,types)
+	@$(BIN)/mypy
+
+unit: $(VENV)/.ready-test ## tests, docstring examples, code blocks of the pages
+	$(call heading,tests and examples)
+	@$(BIN)/python -m pytest -n 2 --dist worksteal --doctest-modules tests src/diptych
+
+docs-check: $(VENV)/.ready-test ## build the documentation, any warning fails
+	$(call heading,documentation)
+	@$(BIN)/mkdocs build --strict --quiet
+
+package: $(VENV)/.ready-test ## build wheel and sdist, install into an empty environment, use it
+	$(call heading,package)
+	@rm -rf $(WORK)/package && mkdir -p $(WORK)/package/elsewhere
+	@$(BIN)/python -m build --outdir $(WORK)/package . > $(WORK)/package/build.log 2>&1 || { cat $(WORK)/package/build.log; exit 1; }
+	@$(BIN)/python -m venv $(WORK)/package/venv
+	@$(WORK)/package/venv/bin/pip install --quiet $(WORK)/package/*.whl
+	@$(WORK)/package/venv/bin/pip check
+	@cd $(WORK)/package/elsewhere && ../venv/bin/python -I -c 'import diptych, diptych.data, diptych.metrics, diptych.models'
+	@cd $(WORK)/package/elsewhere && ../venv/bin/diptych --version && ../venv/bin/diptych methods
+
+docs: $(VENV)/.ready-test ## write missing reference pages and build the site into site/
+	@$(BIN)/python scripts/reference_pages.py
+	@$(BIN)/mkdocs build --strict --quiet
+	@echo 'The site is in site/index.html.'
+
+format: $(VENV)/.ready-test ## apply ruff's fixes and format
+	@$(BIN)/ruff check --fix
+	@$(BIN)/ruff format
+
+bench: $(VENV)/.ready-bench ## run every script in benchmarks/
+	@for script in benchmarks/[a-z]*.py; do printf '\n== %s ==\n' "$$script"; $(BIN)/python "$$script" || exit $$?; done
+
+clean: ## remove the environment and everything built
+	rm -rf $(VENV) $(WORK) dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("Diptych needs Python 3.11 or newer: make PYTHON=python3.11")'
+	$(call heading,environment)
+	@$(PYTHON) -m venv $(VENV)
+
+# One stamp per purpose, so that running asks for no more than the base install.
+$(VENV)/.ready-%: pyproject.toml | $(BIN)/python
+	$(call heading,set-up for $*)
+	@$(BIN)/pip install --quiet --editable '.$(EXTRAS_$*)'
+	@touch $@

@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tarfile
+import tomllib
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+import diptych
+
+ROOT = Path(__file__).parents[2]
+
+
+@dataclass(frozen=True)
+class Distributions:
+    sdist: Path
+    wheel: Path
+    wheel_of_sdist: Path
+
+
+def build(source: Path, target: Path, *options: str) -> None:
+    # Without isolation the tests need no network; `make test` also builds in an environment of its own.
+    command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(target), *options, str(source)]
+    run = subprocess.run(command, capture_output=True, text=True)
+    assert run.returncode == 0, run.stdout + run.stderr
+
+
+@pytest.fixture(scope="module")
+def distributions(tmp_path_factory: pytest.TempPathFactory) -> Distributions:
+    folder = tmp_path_factory.mktemp("distributions")
+    build(ROOT, folder / "tree", "--sdist", "--wheel")
+    (sdist,), (wheel,) = (folder / "tree").glob("*.tar.gz"), (folder / "tree").glob("*.whl")
+    with tarfile.open(sdist) as archive:
+        archive.extractall(folder / "unpacked", filter="data")
+    (unpacked,) = (folder / "unpacked").iterdir()
+    build(unpacked, folder / "sdist", "--wheel")
+    (wheel_of_sdist,) = (folder / "sdist").glob("*.whl")
+    return Distributions(sdist, wheel, wheel_of_sdist)
+
+
+def contents(wheel: Path) -> dict[str, bytes]:
+    with zipfile.ZipFile(wheel) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def test_wheel_holds_the_whole_package_and_nothing_else(distributions: Distributions) -> None:
+    package = {
+        path.relative_to(ROOT / "src").as_posix()
+        for path in (ROOT / "src" / "diptych").rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    installed = {name for name in contents(distributions.wheel) if ".dist-info/" not in name}
+    assert "diptych/py.typed" in installed
+    assert installed == package
+
+
+def test_sdist_builds_the_same_wheel(distributions: Distributions) -> None:
+    assert contents(distributions.wheel_of_sdist) == contents(distributions.wheel)
+
+
+def test_sdist_brings_what_its_own_checks_need(distributions: Distributions) -> None:
+    with tarfile.open(distributions.sdist) as archive:
+        files = {name.partition("/")[2] for name in archive.getnames()}
+    assert {"LICENSE", "README.md", "CHANGELOG.md", "Makefile", "mkdocs.yml", "tests/conftest.py"} <= files
+    assert not {name for name in files if name.endswith((".mat", ".jpg", ".npz", ".pyc"))}
+
+
+def test_metadata_tells_licence_version_and_command(distributions: Distributions) -> None:
+    files = contents(distributions.wheel)
+    folder = f"diptych-{diptych.__version__}.dist-info"
+    metadata = files[f"{folder}/METADATA"].decode()
+    assert f"\nVersion: {diptych.__version__}\n" in metadata
+    assert "\nLicense-Expression: Apache-2.0\n" in metadata
+    assert f"{folder}/licenses/LICENSE" in files
+    assert "diptych = diptych.cli:main" in files[f"{folder}/entry_points.txt"].decode()
+
+
+def test_the_version_is_written_once() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert "version" not in project
+    assert project["dynamic"] == ["version"]
+    sources = (path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py"))
+    assert sum(len(re.findall(r"^__version__ = ", text, re.MULTILINE)) for text in sources) == 1
