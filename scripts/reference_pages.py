@@ -17,6 +17,7 @@ PACKAGES = {
     "diptych.models": "Models",
     "diptych.metrics": "Measures",
     "diptych.data": "Data",
+    "diptych.encoders": "Encoders",
     "diptych": "Spaces",
 }
 

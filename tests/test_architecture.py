@@ -84,7 +84,10 @@ def test_a_room_imports_downwards_only(module: Path) -> None:
         return
     assert room in FLOOR_OF, f"give the new room {room!r} its floor in {Path(__file__).name}"
     package = ".".join(["diptych", *module.relative_to(SOURCE).parts[:-1]])
-    assert upward_imports(module.read_text(encoding="utf-8"), room, package) == []
+    wrong = upward_imports(module.read_text(encoding="utf-8"), room, package)
+    assert wrong == [], (
+        f"import from rooms below {room!r} only, and from their modules (`from diptych import __version__`)"
+    )
 
 
 @pytest.mark.parametrize("module", MODULES, ids=lambda module: str(module.relative_to(SOURCE)))
