@@ -1,0 +1,26 @@
+"""Feature vectors to one space: every method, one class each."""
+
+from diptych.models.base import CrossModalModel, load_model
+from diptych.models.catalogue import find_model, method_name, model_classes
+from diptych.models.correlation import CCA, CFA, KCCA, LinearRegression
+from diptych.models.preprocessed import Preprocessed
+from diptych.models.random import Random
+from diptych.models.semantic import SCM, SM, MarginalSCM, MarginalSM
+
+__all__ = [
+    "CCA",
+    "CFA",
+    "KCCA",
+    "SCM",
+    "SM",
+    "CrossModalModel",
+    "LinearRegression",
+    "MarginalSCM",
+    "MarginalSM",
+    "Preprocessed",
+    "Random",
+    "find_model",
+    "load_model",
+    "method_name",
+    "model_classes",
+]

@@ -1,0 +1,168 @@
+"""The contract that every method keeps: two towers into one space, and how two points compare."""
+
+from __future__ import annotations
+
+from os import PathLike
+from typing import ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
+
+from diptych.arrays import AnyArray, FloatArray, as_matrix
+from diptych.errors import InvalidInputError, ModelFileError
+from diptych.metrics import AP, SameLabel, SharedLabel, evaluate
+from diptych.models.files import read_model, write_model
+from diptych.models.labels import Targets
+from diptych.space import DIRECTIONS, Space
+
+Need = Literal["pairs", "labels", "clicks"]
+
+
+class CrossModalModel(BaseEstimator):
+    """Two towers into one space.
+
+    A method is fitted on aligned rows, where row i of ``images`` and row i of ``texts`` belong together, and then
+    encodes each side alone into points that `space` compares. Everything else in Diptych (saving, indexing,
+    serving, evaluating) uses nothing but this contract.
+
+    A subclass writes ``_fit``, ``_encode_images`` and ``_encode_texts``, which receive checked input, and declares
+
+    - ``needs``: what it learns from, any of ``pairs``, ``labels`` and ``clicks``; empty when it learns nothing;
+    - ``when_to_use``: one line for a person who has to choose;
+    - ``space``: an attribute or property.
+
+    Learned attributes end in an underscore and hold arrays, numbers, strings, fitted models, or lists of these: that
+    is what `save` writes.
+    """
+
+    needs: ClassVar[frozenset[Need]] = frozenset({"pairs"})
+    when_to_use: ClassVar[str] = ""
+
+    n_image_features_: int
+    n_text_features_: int
+
+    @property
+    def space(self) -> Space:
+        """How two points of the common space compare."""
+        raise NotImplementedError
+
+    def fit(self, images: ArrayLike, texts: ArrayLike, labels: ArrayLike | None = None) -> Self:
+        """Learn from aligned rows and return the model itself.
+
+        ``labels`` are one class per row, or a 0/1 indicator matrix with one column per class; methods that do not
+        need labels ignore them.
+        """
+        image_rows, text_rows = as_matrix(images, name="images"), as_matrix(texts, name="texts")
+        self._check_rows(image_rows, text_rows)
+        self._learn(image_rows, text_rows, labels)
+        self.n_image_features_, self.n_text_features_ = image_rows.shape[1], text_rows.shape[1]
+        self._make_contiguous()
+        return self
+
+    def encode_images(self, images: ArrayLike) -> AnyArray:
+        """Return the points of ``images``, one row each."""
+        self._check_fitted()
+        return self._encode_images(as_matrix(images, name="images", width=self.n_image_features_))
+
+    def encode_texts(self, texts: ArrayLike) -> AnyArray:
+        """Return the points of ``texts``, one row each."""
+        self._check_fitted()
+        return self._encode_texts(as_matrix(texts, name="texts", width=self.n_text_features_))
+
+    def similarity(self, images: ArrayLike, texts: ArrayLike) -> FloatArray:
+        """Return the (images, texts) matrix of scores; larger is better."""
+        return self.space.compare(self.encode_images(images), self.encode_texts(texts))
+
+    def score(self, images: ArrayLike, texts: ArrayLike, labels: ArrayLike | None = None) -> float:
+        """Return MAP averaged over both directions, so that scikit-learn's model selection works.
+
+        With ``labels`` an item is relevant when it shares one with the query; without, only the row's own partner is.
+        """
+        points = self.encode_images(images), self.encode_texts(texts)
+        self._check_rows(*points)
+        truth = np.arange(len(points[0])) if labels is None else np.asarray(labels)
+        relevance = SameLabel(truth, truth) if truth.ndim == 1 else SharedLabel(truth, truth)
+        sides = {"image_query": points, "text_query": points[::-1]}
+        means = [evaluate(*sides[way], self.space, relevance, [AP()], direction=way).mean[AP()] for way in DIRECTIONS]
+        return float(np.mean(means))
+
+    def save(self, folder: str | PathLike[str]) -> None:
+        """Write the fitted model to ``folder`` as ``model.json`` and ``arrays.safetensors``.
+
+        The folder appears whole or not at all; an older model in the same place is replaced.
+        """
+        self._check_fitted()
+        write_model(self, folder)
+
+    @classmethod
+    def load(cls, folder: str | PathLike[str]) -> Self:
+        """Read a model of this class from ``folder``; nothing in the file is executed."""
+        model = read_model(folder, _known_classes(CrossModalModel))
+        if not isinstance(model, cls):
+            raise ModelFileError(f"{folder} holds a {type(model).__name__}, not a {cls.__name__}; use load_model")
+        return model
+
+    def _learn(self, images: FloatArray, texts: FloatArray, labels: ArrayLike | None) -> None:
+        self._fit(images, texts, self._targets(labels, len(images)))
+
+    def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
+        raise NotImplementedError
+
+    def _encode_images(self, images: FloatArray) -> AnyArray:
+        raise NotImplementedError
+
+    def _encode_texts(self, texts: FloatArray) -> AnyArray:
+        raise NotImplementedError
+
+    def _targets(self, labels: ArrayLike | None, n_rows: int) -> Targets | None:
+        if "labels" not in self.needs:
+            return None
+        if labels is None:
+            raise InvalidInputError(f"{type(self).__name__} learns from labels: call fit(images, texts, labels)")
+        return Targets.from_labels(labels, n_rows)
+
+    def _check_rows(self, images: AnyArray, texts: AnyArray) -> None:
+        if len(images) != len(texts):
+            raise InvalidInputError(
+                f"images and texts must be aligned row by row, got {len(images)} and {len(texts)} rows; "
+                "repeat an image for each of its texts (Pairs.aligned does)"
+            )
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "n_image_features_"):
+            name = type(self).__name__
+            raise NotFittedError(f"this {name} is not fitted yet: call fit(images, texts) first")
+
+    def _make_contiguous(self) -> None:
+        # A saved model comes back in C order; with any other order here its products could differ in the last bit.
+        for name, value in vars(self).items():
+            if name.endswith("_") and isinstance(value, np.ndarray):
+                setattr(self, name, np.ascontiguousarray(value))
+
+
+def _known_classes(root: type[CrossModalModel]) -> dict[str, type[CrossModalModel]]:
+    """Every imported subclass by name, so that a researcher's own class loads as soon as it is imported."""
+    known: dict[str, type[CrossModalModel]] = {}
+    for cls in root.__subclasses__():
+        known |= {cls.__name__: cls, **_known_classes(cls)}
+    return known
+
+
+def load_model(folder: str | PathLike[str]) -> CrossModalModel:
+    """Read whatever model ``folder`` holds.
+
+    The folder is data: its JSON is parsed, its arrays are mapped, and nothing in it is executed. A truncated, altered
+    or foreign folder raises `ModelFileError`.
+
+    >>> import numpy as np, tempfile
+    >>> from diptych.models import CCA, load_model
+    >>> rng = np.random.default_rng(0)
+    >>> model = CCA().fit(rng.normal(size=(50, 6)), rng.normal(size=(50, 4)))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     model.save(folder)
+    ...     load_model(folder)
+    CCA()
+    """
+    return CrossModalModel.load(folder)

@@ -1,0 +1,48 @@
+"""The methods by the names people type."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+from diptych.errors import UnknownNameError
+from diptych.models.base import CrossModalModel
+
+
+@cache
+def model_classes() -> dict[str, type[CrossModalModel]]:
+    """Return every public method, keyed by its command-line name such as ``marginal-scm``.
+
+    >>> from diptych.models import model_classes
+    >>> model_classes()["scm"].__name__
+    'SCM'
+    """
+    # The package lists its public names once; this module is one of them, so it is read when asked, not when imported.
+    from diptych import models
+
+    public = [getattr(models, name) for name in models.__all__]
+    methods = [value for value in public if isinstance(value, type) and issubclass(value, CrossModalModel)]
+    wrappers = (CrossModalModel, models.Preprocessed)
+    return {method_name(cls): cls for cls in sorted(methods, key=method_name) if cls not in wrappers}
+
+
+def method_name(cls: type[CrossModalModel]) -> str:
+    """Turn a class name into its command-line name: ``MarginalSCM`` becomes ``marginal-scm``."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "-", cls.__name__).lower()
+
+
+def find_model(name: str) -> type[CrossModalModel]:
+    """Return the method called ``name``, whatever its case, hyphens or underscores; a typo gets a suggestion.
+
+    >>> from diptych.models import find_model
+    >>> find_model("marginal_SM").__name__
+    'MarginalSM'
+    """
+    plain = {_plain(known): cls for known, cls in model_classes().items()}
+    if _plain(name) not in plain:
+        raise UnknownNameError("method", name, model_classes())
+    return plain[_plain(name)]
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[-_ ]", "", name).lower()

@@ -1,0 +1,123 @@
+"""Canonical correlation analysis in closed form."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from diptych.arrays import FloatArray
+from diptych.models.correlation.projection import LinearProjectionModel
+from diptych.models.labels import Targets
+from diptych.models.linear import Moments, check_varies, fix_signs, moments, whitener
+from diptych.models.parameters import check_components, check_number
+from diptych.space import Space
+
+
+class CCA(LinearProjectionModel):
+    """Regularised canonical correlation analysis: the directions in which the two sides agree most.
+
+        max over w, v of  wᵀΣ_ab v / √(wᵀΣ_a w · vᵀΣ_b v),    Σ_a ← Σ_a + ε tr(Σ_a)/d_a · I
+
+    Both projections come from one SVD of the whitened cross-covariance L_a⁻¹ Σ_ab L_b⁻ᵀ, so their signs agree. The cost
+    is O(n(d_a² + d_b² + d_a d_b)) and nothing larger than d × d is held. This is correlation matching (CM) with linear
+    subspaces of Costa Pereira et al. (2014) and the CCA row of Menon et al. (2015).
+
+    Parameters
+    ----------
+    n_components : int or None
+        Dimensions of the common space; None keeps as many as the narrower side has.
+    regularization : float
+        ε above: the ridge relative to the mean variance of a feature, so that it means the same on every scale.
+    weight_power : float
+        Multiply component k by its correlation to this power: 0 is plain CCA, larger values trust the strong
+        components more. 1 makes the number of components a mild choice instead of a critical one.
+    metric : str
+        Name of the `Space`.
+
+    Attributes
+    ----------
+    correlations_ : array
+        Regularised canonical correlations, decreasing.
+
+    References
+    ----------
+    Hotelling, "Relations between two sets of variates", Biometrika 1936. Costa Pereira et al., "On the role of
+    correlation and abstraction in cross-modal multimedia retrieval", TPAMI 2014, eq. 4 (the text-side matrix is
+    misprinted there: its middle factor must be the inverse image covariance).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from diptych.models import CCA
+    >>> rng = np.random.default_rng(0)
+    >>> meaning = rng.normal(size=(200, 2))
+    >>> images = meaning @ rng.normal(size=(2, 8)) + 0.1 * rng.normal(size=(200, 8))
+    >>> texts = meaning @ rng.normal(size=(2, 5)) + 0.1 * rng.normal(size=(200, 5))
+    >>> model = CCA(n_components=2).fit(images[:150], texts[:150])
+    >>> model.correlations_.round(1)
+    array([1., 1.])
+    >>> bool(model.score(images[150:], texts[150:]) > 0.5)
+    True
+    """
+
+    when_to_use: ClassVar[str] = (
+        "Pairs without labels, as the first thing to try: closed form, seconds on 100,000 pairs."
+    )
+
+    correlations_: FloatArray
+
+    def __init__(
+        self,
+        *,
+        n_components: int | None = None,
+        regularization: float = 0.1,
+        weight_power: float = 1.0,
+        metric: str = "cosine",
+    ) -> None:
+        self.n_components = n_components
+        self.regularization = regularization
+        self.weight_power = weight_power
+        self.metric = metric
+
+    @property
+    def space(self) -> Space:
+        """The space named by ``metric``."""
+        return Space(self.metric)
+
+    def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
+        check_number("regularization", self.regularization, low=0)
+        check_number("weight_power", self.weight_power, low=0)
+        check_varies(images, name="images")
+        check_varies(texts, name="texts")
+        sums = moments(images, texts)
+        image_ridge, text_ridge = self._ridges(sums)
+        left, correlations, right = canonical_directions(
+            sums.image / sums.n_rows, sums.text / sums.n_rows, sums.cross / sums.n_rows, image_ridge, text_ridge
+        )
+        kept = check_components(self.n_components, len(correlations))
+        self.image_mean_, self.text_mean_ = sums.image_mean, sums.text_mean
+        self.correlations_ = correlations[:kept]
+        weights = self.correlations_**self.weight_power
+        self.image_projection_ = left[:, :kept] * weights
+        self.text_projection_ = right[:, :kept] * weights
+
+    def _ridges(self, sums: Moments) -> tuple[float, float]:
+        variances = [float(np.trace(moment)) / sums.n_rows / len(moment) for moment in (sums.image, sums.text)]
+        return self.regularization * variances[0], self.regularization * variances[1]
+
+
+def canonical_directions(
+    image: FloatArray, text: FloatArray, cross: FloatArray, image_ridge: float, text_ridge: float
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return (W, correlations, V) of the ridged covariances, components in decreasing correlation.
+
+    W and V whiten their sides and diagonalise the cross-covariance: WᵀΣ_aW = I, VᵀΣ_bV = I, WᵀΣ_abV =
+    diag(correlations).
+    """
+    image_whitener, text_whitener = whitener(image, image_ridge), whitener(text, text_ridge)
+    left, correlations, right = np.linalg.svd(image_whitener.T @ cross @ text_whitener, full_matrices=False)
+    noise = correlations.max(initial=0.0) * max(cross.shape) * np.finfo(np.float64).eps
+    kept = max(1, int((correlations > noise).sum()))
+    directions = fix_signs(image_whitener @ left[:, :kept], text_whitener @ right[:kept].T)
+    return directions[0], correlations[:kept], directions[1]

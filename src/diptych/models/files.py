@@ -1,0 +1,232 @@
+"""Model folders: JSON and safetensors, written whole, checked when read, never executed.
+
+A folder holds ``model.json`` (class, parameters, learned scalars, versions, provenance, checksums) and
+``arrays.safetensors`` (learned arrays). A nested model is a nested JSON object whose arrays carry its path as prefix.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import shutil
+import tempfile
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import load_file, save_file
+from sklearn.base import BaseEstimator
+
+from diptych import __version__
+from diptych.arrays import AnyArray
+from diptych.errors import InvalidInputError, ModelFileError
+
+FORMAT = "diptych-model"
+FORMAT_VERSION = 1
+_JSON, _ARRAYS = "model.json", "arrays.safetensors"
+
+
+def write_model(model: BaseEstimator, folder: str | PathLike[str]) -> None:
+    """Write ``model`` to ``folder`` through a sibling folder and a rename, so that a crash leaves no half model."""
+    target = Path(folder)
+    _check_replaceable(target)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    draft = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+    try:
+        arrays: dict[str, AnyArray] = {}
+        content = _pack_model(model, "", arrays)
+        _write_arrays(draft / _ARRAYS, arrays)
+        _write_json(draft / _JSON, {**_header(draft / _ARRAYS), "model": content})
+        os.chmod(draft, 0o755)
+        _swap(draft, target)
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+
+
+def read_model(folder: str | PathLike[str], known: Mapping[str, type[BaseEstimator]]) -> BaseEstimator:
+    """Read a model built of ``known`` classes alone; any defect of the folder is one clear error."""
+    source = Path(folder)
+    document = _read_json(source)
+    arrays = _read_arrays(source, document)
+    try:
+        model = _unpack_model(document["model"], arrays, known)
+    except (KeyError, TypeError, ValueError, AttributeError) as problem:
+        if isinstance(problem, ModelFileError):
+            raise
+        raise ModelFileError(f"{source / _JSON} does not describe a whole model ({problem!r}); save it again") from None
+    if arrays:
+        raise ModelFileError(f"{source / _ARRAYS} holds arrays the model does not use: {', '.join(sorted(arrays))}")
+    return model
+
+
+def fitted_state(model: BaseEstimator) -> dict[str, Any]:
+    """Return the learned attributes of ``model``: those whose names end in an underscore."""
+    return {name: value for name, value in vars(model).items() if name.endswith("_") and not name.startswith("_")}
+
+
+def _check_replaceable(target: Path) -> None:
+    if target.is_file():
+        raise InvalidInputError(f"{target} is a file; choose a folder to save the model in")
+    if target.is_dir() and any(target.iterdir()) and not (target / _JSON).is_file():
+        raise InvalidInputError(f"{target} holds other files and no model; choose an empty or new folder")
+
+
+def _header(arrays: Path) -> dict[str, Any]:
+    return {
+        "format": FORMAT,
+        "format_version": FORMAT_VERSION,
+        "versions": {"diptych": __version__, "numpy": np.__version__, "python": platform.python_version()},
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "arrays_sha256": _digest(arrays),
+    }
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def _checksum(document: Mapping[str, Any]) -> str:
+    content = {key: value for key, value in document.items() if key != "checksum"}
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def _write_json(path: Path, document: dict[str, Any]) -> None:
+    document["checksum"] = _checksum(document)
+    with path.open("w", encoding="utf-8") as stream:
+        json.dump(document, stream, indent=2, allow_nan=False)
+        stream.write("\n")
+        _flush(stream.fileno())
+
+
+def _write_arrays(path: Path, arrays: dict[str, AnyArray]) -> None:
+    save_file(arrays, path)
+    with path.open("rb") as stream:
+        _flush(stream.fileno())
+
+
+def _flush(descriptor: int) -> None:
+    os.fsync(descriptor)
+
+
+def _previous(target: Path) -> Path:
+    return target.with_name(f"{target.name}.previous")
+
+
+def _swap(draft: Path, target: Path) -> None:
+    """Put ``draft`` in place of ``target``; between the two renames the old model still exists as ``.previous``."""
+    previous = _previous(target)
+    if target.is_dir():
+        shutil.rmtree(previous, ignore_errors=True)
+        target.rename(previous)
+    draft.rename(target)
+    shutil.rmtree(previous, ignore_errors=True)
+
+
+def _read_json(source: Path) -> dict[str, Any]:
+    path = source / _JSON
+    if not path.is_file():
+        interrupted = _previous(source)
+        hint = f"; an interrupted save left the older model in {interrupted}, rename it" if interrupted.is_dir() else ""
+        raise ModelFileError(f"{source} is not a model folder: {_JSON} is missing{hint}")
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError):
+        raise ModelFileError(
+            f"{path} is not valid JSON: the file is truncated or damaged; save the model again"
+        ) from None
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        raise ModelFileError(f"{path} was not written by Diptych: its format is not {FORMAT!r}")
+    version = document.get("format_version")
+    if version != FORMAT_VERSION:
+        writer = document.get("versions", {}).get("diptych", "another version")
+        raise ModelFileError(
+            f"{path} has format version {version}, this Diptych {__version__} reads {FORMAT_VERSION}: "
+            f"install Diptych {writer} or fit the model again"
+        )
+    if document.get("checksum") != _checksum(document):
+        raise ModelFileError(
+            f"{path} was changed after it was saved: its checksum does not match; save the model again"
+        )
+    return document
+
+
+def _read_arrays(source: Path, document: Mapping[str, Any]) -> dict[str, AnyArray]:
+    path = source / _ARRAYS
+    if not path.is_file():
+        raise ModelFileError(f"{source} is not a whole model: {_ARRAYS} is missing")
+    if _digest(path) != document.get("arrays_sha256"):
+        raise ModelFileError(f"{path} is truncated or was changed: its checksum does not match; save the model again")
+    try:
+        return dict(load_file(path))
+    except SafetensorError as problem:
+        raise ModelFileError(f"{path} is not a safetensors file ({problem})") from None
+
+
+def _pack_model(model: BaseEstimator, prefix: str, arrays: dict[str, AnyArray]) -> dict[str, Any]:
+    parameters = model.get_params(deep=False)
+    return {
+        "class": type(model).__name__,
+        "parameters": {name: _pack(value, f"{prefix}{name}.", arrays) for name, value in parameters.items()},
+        "learned": {name: _pack(value, f"{prefix}{name}.", arrays) for name, value in fitted_state(model).items()},
+    }
+
+
+def _pack(value: Any, path: str, arrays: dict[str, AnyArray]) -> Any:
+    if isinstance(value, BaseEstimator):
+        return {"$model": _pack_model(value, path, arrays)}
+    if isinstance(value, np.ndarray):
+        if value.dtype.kind == "U":
+            return {"$strings": value.tolist()}
+        if value.dtype.kind not in "biuf":
+            raise InvalidInputError(f"{path[:-1]} has dtype {value.dtype}, which no model file can hold")
+        arrays[path[:-1]] = np.ascontiguousarray(value)
+        return {"$array": path[:-1]}
+    if isinstance(value, np.generic):
+        return _pack(value.item(), path, arrays)
+    if isinstance(value, list | tuple):
+        items = [_pack(item, f"{path}{number}.", arrays) for number, item in enumerate(value)]
+        return {"$tuple": items} if isinstance(value, tuple) else items
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    raise InvalidInputError(f"{path[:-1]} is a {type(value).__name__}, which no model file can hold")
+
+
+def _unpack_model(
+    content: Mapping[str, Any], arrays: dict[str, AnyArray], known: Mapping[str, type[BaseEstimator]]
+) -> BaseEstimator:
+    name = content["class"]
+    if name not in known:
+        raise ModelFileError(
+            f"the model is a {name}, which this Diptych does not know: import its class and use its load"
+        )
+    cls = known[name]
+    model = cls(**{key: _unpack(value, arrays, known) for key, value in content["parameters"].items()})
+    for key, value in content["learned"].items():
+        if not key.endswith("_") or key.startswith("_"):
+            raise ModelFileError(f"{key!r} is no learned attribute of a {name}")
+        setattr(model, key, _unpack(value, arrays, known))
+    return model
+
+
+def _unpack(value: Any, arrays: dict[str, AnyArray], known: Mapping[str, type[BaseEstimator]]) -> Any:
+    if isinstance(value, list):
+        return [_unpack(item, arrays, known) for item in value]
+    if not isinstance(value, dict):
+        return value
+    ((kind, content),) = value.items()
+    if kind == "$model":
+        return _unpack_model(content, arrays, known)
+    if kind == "$array":
+        return arrays.pop(content)
+    if kind == "$strings":
+        return np.array(content, dtype=str)
+    if kind == "$tuple":
+        return tuple(_unpack(item, arrays, known) for item in content)
+    raise ModelFileError(f"{kind!r} is no kind of value this Diptych knows")

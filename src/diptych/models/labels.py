@@ -1,0 +1,71 @@
+"""Labels as learners want them: a class list and a 0/1 indicator matrix."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from diptych.arrays import AnyArray, FloatArray
+from diptych.errors import InvalidInputError
+
+
+@dataclass(frozen=True)
+class Targets:
+    """The classes of the training rows: ``indicator[i, k]`` is 1 when row i belongs to ``classes[k]``."""
+
+    classes: AnyArray
+    indicator: FloatArray
+    multilabel: bool
+
+    @classmethod
+    def from_labels(cls, labels: ArrayLike, n_rows: int) -> Targets:
+        """Accept one class per row, or a 0/1 matrix with one column per class."""
+        values = np.asarray(labels)
+        if values.ndim not in (1, 2):
+            raise InvalidInputError(f"labels must be one per row or a 0/1 matrix, got {values.ndim} dimensions")
+        if len(values) != n_rows:
+            raise InvalidInputError(f"labels must be aligned with the rows, got {len(values)} labels for {n_rows} rows")
+        return cls._multiple(values) if values.ndim == 2 else cls._single(values)
+
+    @classmethod
+    def _single(cls, values: AnyArray) -> Targets:
+        if values.dtype == object:
+            if not all(isinstance(value, str) for value in values):
+                raise InvalidInputError("labels must be all integers or all strings; replace missing labels first")
+            values = values.astype(str)
+        if np.issubdtype(values.dtype, np.floating):
+            if not np.isfinite(values).all():
+                raise InvalidInputError("labels hold NaN or infinity; drop the rows without a label")
+            if (values != np.round(values)).any():
+                raise InvalidInputError("labels must be classes (integers or strings), got fractional numbers")
+        classes, codes = np.unique(values, return_inverse=True)
+        if len(classes) < 2:
+            raise InvalidInputError(f"labels hold one class only ({classes[0]!s}); at least two are needed")
+        indicator = np.zeros((len(values), len(classes)))
+        indicator[np.arange(len(values)), codes] = 1
+        return cls(classes, indicator, multilabel=False)
+
+    @classmethod
+    def _multiple(cls, values: AnyArray) -> Targets:
+        if not np.issubdtype(values.dtype, np.number) and values.dtype != bool:
+            raise InvalidInputError("a label matrix must hold 0 and 1, one column per class")
+        if not np.isin(values, (0, 1)).all():
+            raise InvalidInputError("a label matrix must hold 0 and 1 only, one column per class")
+        if values.shape[1] < 2:
+            raise InvalidInputError("a label matrix needs at least two columns, one per class")
+        if not values.any():
+            raise InvalidInputError("no row of the label matrix has a label")
+        return cls(np.arange(values.shape[1]), values.astype(np.float64), multilabel=True)
+
+    @property
+    def labelled(self) -> AnyArray:
+        """The rows with at least one label; only these can teach a classifier."""
+        return np.flatnonzero(self.indicator.any(axis=1))
+
+    @property
+    def distribution(self) -> FloatArray:
+        """Labels as probabilities: each labelled row spreads one unit evenly over its classes."""
+        counts = self.indicator.sum(axis=1, keepdims=True)
+        return np.asarray(self.indicator / np.maximum(counts, 1))

@@ -1,0 +1,119 @@
+"""Second moments and affine maps of tall matrices, row block by row block."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import LinAlgError, cholesky, eigh, solve_triangular
+
+from diptych.arrays import FloatArray, row_blocks
+from diptych.errors import InvalidInputError
+
+_BLOCK_ROWS = 4096
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Means and centred second moments (sums over rows, not averages) of two aligned views, in float64."""
+
+    n_rows: int
+    image_mean: FloatArray
+    text_mean: FloatArray
+    image: FloatArray
+    text: FloatArray
+    cross: FloatArray
+
+
+def check_varies(rows: FloatArray, *, name: str) -> None:
+    """Raise when all rows are the same, which leaves nothing to correlate; stops at the first block that differs."""
+    if all(bool((rows[block] == rows[0]).all()) for block in row_blocks(len(rows), _BLOCK_ROWS)):
+        raise InvalidInputError(f"all rows of {name} are the same: there is nothing to correlate")
+
+
+def moments(images: FloatArray, texts: FloatArray) -> Moments:
+    """Accumulate the moments of two aligned matrices without copying either."""
+    image_mean, text_mean = column_means(images), column_means(texts)
+    blocks = (
+        (_shifted(images[rows], image_mean), _shifted(texts[rows], text_mean))
+        for rows in row_blocks(len(images), _BLOCK_ROWS)
+    )
+    return moments_of_blocks(blocks, image_mean, text_mean)
+
+
+def moments_of_blocks(
+    blocks: Iterable[tuple[FloatArray, FloatArray]], image_mean: FloatArray, text_mean: FloatArray
+) -> Moments:
+    """Sum the products of already centred blocks; each block multiplies in its own precision, the sum is float64."""
+    image = np.zeros((len(image_mean), len(image_mean)))
+    text = np.zeros((len(text_mean), len(text_mean)))
+    cross = np.zeros((len(image_mean), len(text_mean)))
+    n_rows = 0
+    for images, texts in blocks:
+        image += images.T @ images
+        text += texts.T @ texts
+        cross += images.T @ texts
+        n_rows += len(images)
+    return Moments(n_rows, image_mean, text_mean, image, text, cross)
+
+
+def column_means(matrix: FloatArray) -> FloatArray:
+    """Mean of each column, summed in float64 block by block."""
+    total = np.zeros(matrix.shape[1])
+    for rows in row_blocks(len(matrix), _BLOCK_ROWS):
+        total += matrix[rows].sum(axis=0, dtype=np.float64)
+    return total / len(matrix)
+
+
+def column_deviations(matrix: FloatArray, mean: FloatArray) -> FloatArray:
+    """Standard deviation of each column; constant columns give 1, so that dividing by it is always safe."""
+    total = np.zeros(matrix.shape[1])
+    for rows in row_blocks(len(matrix), _BLOCK_ROWS):
+        total += ((matrix[rows] - mean) ** 2).sum(axis=0, dtype=np.float64)
+    deviation = np.sqrt(total / len(matrix))
+    noise = 8 * np.finfo(matrix.dtype).eps * np.maximum(np.abs(mean), np.finfo(np.float64).tiny)
+    return np.where(deviation > noise, deviation, 1.0)
+
+
+def project(matrix: FloatArray, mean: FloatArray, projection: FloatArray) -> FloatArray:
+    """Return ``(matrix − mean) @ projection`` in the precision of ``matrix``, centring one block at a time."""
+    kernel = projection.astype(matrix.dtype, copy=False)
+    points = np.empty((len(matrix), kernel.shape[1]), dtype=matrix.dtype)
+    for rows in row_blocks(len(matrix), _BLOCK_ROWS):
+        points[rows] = _shifted(matrix[rows], mean) @ kernel
+    return points
+
+
+def whitener(moment: FloatArray, ridge: float) -> FloatArray:
+    """Return R with Rᵀ (moment + ridge·I) R = I on the directions that carry variance.
+
+    A Cholesky factor serves when the matrix is well conditioned. Otherwise eigenvalues at rounding level are dropped,
+    so that constant columns and n < d give fewer columns, never infinity.
+    """
+    regular = moment + ridge * np.eye(len(moment))
+    try:
+        factor = cholesky(regular, lower=True)
+    except LinAlgError:
+        return _eigen_whitener(regular)
+    pivots = np.diag(factor)
+    if pivots.min() < 1e-6 * pivots.max():
+        return _eigen_whitener(regular)
+    return np.asarray(solve_triangular(factor, np.eye(len(factor)), lower=True).T)
+
+
+def _eigen_whitener(regular: FloatArray) -> FloatArray:
+    values, vectors = eigh(regular)
+    kept = values > max(values[-1], 0.0) * len(values) * np.finfo(np.float64).eps
+    return np.asarray(vectors[:, kept] / np.sqrt(values[kept]))
+
+
+def fix_signs(left: FloatArray, right: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Flip pairs of columns together so that the largest entry of each left column is positive."""
+    largest = np.abs(left).argmax(axis=0)
+    signs = np.where(left[largest, np.arange(left.shape[1])] < 0, -1.0, 1.0)
+    return np.asarray(left * signs), np.asarray(right * signs)
+
+
+def _shifted(block: FloatArray, mean: FloatArray) -> FloatArray:
+    return np.asarray(block - mean.astype(block.dtype, copy=False))

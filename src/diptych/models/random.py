@@ -1,0 +1,69 @@
+"""The baseline that knows nothing."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import ClassVar
+
+import numpy as np
+
+from diptych.arrays import FloatArray
+from diptych.models.base import CrossModalModel, Need
+from diptych.models.labels import Targets
+from diptych.models.parameters import check_number
+from diptych.space import Space
+
+
+class Random(CrossModalModel):
+    """Random points: what a table looks like when nothing was learned.
+
+    A row's point is drawn from a generator seeded by its content, its side and ``seed``, so the same item always gets
+    the same point and picture and text are independent. Scores of a measure scatter around its exact chance level,
+    which every evaluation reports; this model shows how widely.
+
+    Parameters
+    ----------
+    n_components : int
+        Dimensions of the common space.
+    seed : int
+        Another seed is another draw.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from diptych.models import Random
+    >>> model = Random(n_components=4).fit(np.eye(3), np.eye(3))
+    >>> np.array_equal(model.encode_images(np.eye(3))[:1], model.encode_images(np.eye(3)[:1]))
+    True
+    """
+
+    needs: ClassVar[frozenset[Need]] = frozenset()
+    when_to_use: ClassVar[str] = "Never for search: it shows the chance level and its spread in a table."
+
+    def __init__(self, *, n_components: int = 16, seed: int = 0) -> None:
+        self.n_components = n_components
+        self.seed = seed
+
+    @property
+    def space(self) -> Space:
+        """Cosine."""
+        return Space("cosine")
+
+    def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
+        check_number("n_components", self.n_components, low=1)
+
+    def _encode_images(self, images: FloatArray) -> FloatArray:
+        return self._points(images, "image")
+
+    def _encode_texts(self, texts: FloatArray) -> FloatArray:
+        return self._points(texts, "text")
+
+    def _points(self, rows: FloatArray, side: str) -> FloatArray:
+        salt = f"{side}:{self.seed}:".encode()
+        points = np.empty((len(rows), self.n_components), dtype=rows.dtype)
+        for number, row in enumerate(rows):
+            # Adding zero turns -0.0 into 0.0: equal rows must have equal bytes.
+            content = salt + (row.astype(np.float64) + 0.0).tobytes()
+            seed = int.from_bytes(hashlib.blake2b(content, digest_size=16).digest(), "little")
+            points[number] = np.random.default_rng(seed).normal(size=self.n_components)
+        return points

@@ -1,0 +1,8 @@
+"""Methods that learn from labels: which concepts does each side show?"""
+
+from diptych.models.semantic.marginal_scm import MarginalSCM
+from diptych.models.semantic.marginal_sm import MarginalSM
+from diptych.models.semantic.scm import SCM
+from diptych.models.semantic.sm import SM
+
+__all__ = ["SCM", "SM", "MarginalSCM", "MarginalSM"]

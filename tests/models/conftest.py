@@ -1,0 +1,57 @@
+"""Small problems that every model can be fitted on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from diptych.models import CCA, KCCA, SCM, CrossModalModel, MarginalSCM, Preprocessed, model_classes
+
+
+@dataclass(frozen=True)
+class Problem:
+    images: np.ndarray
+    texts: np.ndarray
+    labels: np.ndarray
+
+    def fit(self, model: CrossModalModel, rows: slice = slice(None)) -> CrossModalModel:
+        return clone(model).fit(self.images[rows], self.texts[rows], self.labels[rows])
+
+
+def make_problem(n: int = 90, image_width: int = 8, text_width: int = 5, seed: int = 0) -> Problem:
+    """Non-negative rows that sum to one, with classes and pairs to learn from; every kernel accepts them."""
+    rng = np.random.default_rng(seed)
+    labels = np.arange(n) % 3
+    topics = rng.dirichlet(np.ones(text_width) * 0.3, size=3)[labels] + 0.2 * rng.dirichlet(np.ones(text_width), size=n)
+    words = rng.dirichlet(np.ones(image_width), size=text_width)
+    images = topics @ words + 0.05 * rng.dirichlet(np.ones(image_width), size=n)
+    return Problem(
+        images / images.sum(axis=1, keepdims=True),
+        topics / topics.sum(axis=1, keepdims=True),
+        np.array(["art", "birds", "cars"])[labels],
+    )
+
+
+def example_models() -> list[CrossModalModel]:
+    """Every public method with its defaults, and the combinations whose files and parameters nest."""
+    nested = [
+        SCM(correlation=KCCA(n_components=2)),
+        MarginalSCM(correlation=CCA(n_components=2), loss="ovr"),
+        KCCA(solver="cholesky", rank=20),
+        KCCA(solver="nystrom", rank=20, image_kernel="rbf", text_kernel="linear"),
+        Preprocessed(model=SCM(), images="hellinger", texts="l2", standardize=True, image_components=4),
+    ]
+    return [cls() for cls in model_classes().values()] + nested
+
+
+@pytest.fixture(scope="session")
+def problem() -> Problem:
+    return make_problem()
+
+
+@pytest.fixture(params=example_models(), ids=lambda model: " ".join(repr(model).split()))
+def model(request) -> CrossModalModel:
+    return clone(request.param)

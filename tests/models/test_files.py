@@ -1,0 +1,188 @@
+"""Model folders: bit-exact round trips, and one clear error for anything that is not a whole model."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from diptych.errors import InvalidInputError, ModelFileError
+from diptych.models import CCA, SM, load_model
+
+
+def test_round_trip_is_bit_exact_for_every_model(model, problem, tmp_path):
+    fitted = problem.fit(model)
+    fitted.save(tmp_path / "model")
+    assert sorted(path.name for path in (tmp_path / "model").iterdir()) == ["arrays.safetensors", "model.json"]
+    again = load_model(tmp_path / "model")
+    assert type(again) is type(fitted)
+    assert repr(again) == repr(fitted)
+    assert again.space == fitted.space
+    for dtype in (np.float64, np.float32):
+        images, texts = problem.images.astype(dtype), problem.texts.astype(dtype)
+        np.testing.assert_array_equal(again.encode_images(images), fitted.encode_images(images))
+        np.testing.assert_array_equal(again.encode_texts(texts), fitted.encode_texts(texts))
+        np.testing.assert_array_equal(again.similarity(images, texts), fitted.similarity(images, texts))
+
+
+def test_a_loaded_model_saves_the_same_arrays_again(model, problem, tmp_path):
+    problem.fit(model).save(tmp_path / "one")
+    load_model(tmp_path / "one").save(tmp_path / "two")
+    first, second = ((tmp_path / name / "arrays.safetensors").read_bytes() for name in ("one", "two"))
+    assert first == second
+
+
+@pytest.fixture
+def folder(problem, tmp_path) -> Path:
+    problem.fit(SM()).save(tmp_path / "sm")
+    return tmp_path / "sm"
+
+
+def rewrite(path: Path, **changes) -> None:
+    """Change fields of model.json and sign it again, as somebody who knows the format could."""
+    from diptych.models.files import _checksum
+
+    document = json.loads(path.read_text())
+    document.update(changes)
+    document["checksum"] = _checksum(document)
+    path.write_text(json.dumps(document))
+
+
+@pytest.mark.parametrize("name", ["model.json", "arrays.safetensors"])
+@pytest.mark.parametrize("damage", ["truncate", "flip", "delete", "empty", "append"])
+def test_damaged_files_are_refused(folder, name, damage):
+    path = folder / name
+    content = path.read_bytes()
+    if damage == "delete":
+        path.unlink()
+    else:
+        middle = len(content) // 2
+        changed = {
+            "truncate": content[:middle],
+            "flip": content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :],
+            "empty": b"",
+            "append": content + b"x",
+        }
+        path.write_bytes(changed[damage])
+    with pytest.raises(ModelFileError) as problem:
+        load_model(folder)
+    assert str(folder) in str(problem.value)
+    assert "\n" not in str(problem.value)
+
+
+def test_every_truncation_is_refused(folder):
+    for name in ("model.json", "arrays.safetensors"):
+        content = (folder / name).read_bytes()
+        for length in range(0, len(content) - 1, max(1, len(content) // 25)):
+            (folder / name).write_bytes(content[:length])
+            with pytest.raises(ModelFileError):
+                load_model(folder)
+        (folder / name).write_bytes(content)
+    load_model(folder)
+
+
+def test_foreign_folders_are_refused(tmp_path):
+    with pytest.raises(ModelFileError, match=r"model\.json is missing"):
+        load_model(tmp_path)
+    (tmp_path / "model.json").write_text("[1, 2]")
+    with pytest.raises(ModelFileError, match="not written by Diptych"):
+        load_model(tmp_path)
+    (tmp_path / "model.json").write_text('{"format": "other"}')
+    with pytest.raises(ModelFileError, match="not written by Diptych"):
+        load_model(tmp_path)
+    (tmp_path / "model.json").write_text("[" * 100_000)
+    with pytest.raises(ModelFileError, match="not valid JSON"):
+        load_model(tmp_path)
+
+
+def test_other_versions_say_what_to_do(folder):
+    rewrite(folder / "model.json", format_version=99, versions={"diptych": "9.0"})
+    with pytest.raises(ModelFileError, match=r"version 99.*install Diptych 9\.0 or fit the model again"):
+        load_model(folder)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        {"class": "os.system", "parameters": {}, "learned": {}},
+        {"class": "CCA", "parameters": {"no_such": 1}, "learned": {}},
+        {"class": "CCA", "parameters": {}, "learned": {"fit": 1}},
+        {"class": "CCA", "parameters": {}, "learned": {"__class__": "x"}},
+        {"class": "CCA", "parameters": {}, "learned": {"correlations_": {"$array": "no_such"}}},
+        {"class": "CCA", "parameters": {}, "learned": {"correlations_": {"$eval": "1"}}},
+        {"class": "CCA", "parameters": {}, "learned": {}},
+        {"parameters": {}},
+        [],
+        "CCA",
+    ],
+)
+def test_well_signed_nonsense_is_refused_too(folder, content):
+    rewrite(folder / "model.json", model=content)
+    with pytest.raises(ModelFileError):
+        load_model(folder)
+
+
+def test_loading_as_the_wrong_class_is_refused(folder):
+    with pytest.raises(ModelFileError, match="holds a SM, not a CCA"):
+        CCA.load(folder)
+    assert isinstance(SM.load(folder), SM)
+
+
+def test_saving_replaces_a_model_but_never_other_files(problem, folder, tmp_path):
+    problem.fit(CCA()).save(folder)
+    assert isinstance(load_model(folder), CCA)
+    assert [path.name for path in tmp_path.iterdir()] == ["sm"]
+    mine = tmp_path / "photos"
+    mine.mkdir()
+    (mine / "cat.jpg").write_bytes(b"precious")
+    with pytest.raises(InvalidInputError, match="other files"):
+        problem.fit(CCA()).save(mine)
+    with pytest.raises(InvalidInputError, match="is a file"):
+        problem.fit(CCA()).save(mine / "cat.jpg")
+    assert (mine / "cat.jpg").read_bytes() == b"precious"
+
+
+def test_parameters_no_file_can_hold_are_refused_before_anything_is_written(problem, tmp_path):
+    model = problem.fit(CCA())
+    model.strange_ = object()
+    with pytest.raises(InvalidInputError, match=r"strange_ is a object"):
+        model.save(tmp_path / "model")
+    assert list(tmp_path.iterdir()) == []
+
+
+SAVE_FOREVER = """
+import sys, numpy as np
+from diptych.models import CCA
+rng = np.random.default_rng(0)
+models = [CCA(n_components=k).fit(rng.normal(size=(400, 300)), rng.normal(size=(400, 200))) for k in (1, 2)]
+models[0].save(sys.argv[1])
+print("ready", flush=True)
+while True:
+    for model in models:
+        model.save(sys.argv[1])
+"""
+
+
+def test_a_save_killed_at_any_moment_never_leaves_a_broken_model(tmp_path):
+    folder = tmp_path / "model"
+    for delay in (0.0, 0.003, 0.011, 0.02, 0.037):
+        process = subprocess.Popen([sys.executable, "-c", SAVE_FOREVER, str(folder)], stdout=subprocess.PIPE)
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        time.sleep(delay)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        process.stdout.close()
+        found = folder if folder.exists() else folder.with_name("model.previous")
+        assert load_model(found).n_components in (1, 2)
+        if found != folder:
+            with pytest.raises(ModelFileError, match="interrupted save"):
+                load_model(folder)
+            os.rename(found, folder)
