@@ -16,6 +16,7 @@ REFERENCE = Path(__file__).parents[1] / "docs" / "reference"
 PACKAGES = {
     "diptych.models": "Models",
     "diptych.metrics": "Measures",
+    "diptych.protocols": "Protocols",
     "diptych.data": "Data",
     "diptych.encoders": "Encoders",
     "diptych": "Spaces",
