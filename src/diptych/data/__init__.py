@@ -1,0 +1,26 @@
+"""Pairs of pictures and words, and the data sets they come from."""
+
+from diptych.data.dataset import Dataset
+from diptych.data.dataset_splits import DatasetSplits
+from diptych.data.datasets.flickr8k import CrowdJudgement, ExpertJudgement
+from diptych.data.folders import cache_folder, data_folder
+from diptych.data.items import Items, SelectedItems
+from diptych.data.pairs import ClassSplit, Pairs
+from diptych.data.registry import dataset_names, describe_datasets, find_dataset, load_dataset
+
+__all__ = [
+    "ClassSplit",
+    "CrowdJudgement",
+    "Dataset",
+    "DatasetSplits",
+    "ExpertJudgement",
+    "Items",
+    "Pairs",
+    "SelectedItems",
+    "cache_folder",
+    "data_folder",
+    "dataset_names",
+    "describe_datasets",
+    "find_dataset",
+    "load_dataset",
+]

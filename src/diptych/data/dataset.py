@@ -1,0 +1,79 @@
+"""What a data set declares about itself."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from diptych.data.dataset_splits import DatasetSplits
+from diptych.data.folders import data_folder
+from diptych.errors import InvalidInputError, MissingDataError
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """A declaration: what the data set is, where it comes from, what it needs on disk and how to load it.
+
+    ``files`` are paths relative to the data set's folder, ``data_folder() / name``; an empty tuple means that the data
+    set needs nothing on disk. ``loader`` takes keyword options only, each with a default, and ``options`` explains
+    them. To add a data set, write one file that ends in such a declaration and add it to ``DATASETS`` in
+    ``diptych.data.datasets``.
+    """
+
+    name: str
+    summary: str
+    homepage: str
+    citation: str
+    licence: str
+    splits: str
+    loader: Callable[..., DatasetSplits]
+    files: tuple[str, ...] = ()
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def expected_folder(self) -> Path:
+        """Where the files are looked for."""
+        return data_folder() / self.name
+
+    @property
+    def is_available(self) -> bool:
+        """Whether the declared files are on this machine."""
+        return not self._missing(self.files)
+
+    def folder(self, *further_files: str) -> Path:
+        """Return the data set's folder, or say which files are expected there and where to get them.
+
+        ``further_files`` are those that only some options need.
+        """
+        wanted = tuple(dict.fromkeys((*self.files, *further_files)))
+        missing = self._missing(wanted)
+        if missing:
+            raise MissingDataError(
+                f"the data set {self.name!r} is not complete on this machine: {self.expected_folder} lacks "
+                f"{', '.join(missing)}. Get it from {self.homepage}, put {', '.join(wanted)} into a folder named "
+                f"{self.name!r}, and set DIPTYCH_DATA to the folder above it"
+            )
+        return self.expected_folder
+
+    def _missing(self, files: tuple[str, ...]) -> list[str]:
+        return [file for file in files if not (self.expected_folder / file).exists()]
+
+    @property
+    def defaults(self) -> dict[str, Any]:
+        """The options and their default values."""
+        parameters = inspect.signature(self.loader).parameters.values()
+        return {parameter.name: parameter.default for parameter in parameters}
+
+    def load(self, **options: Any) -> DatasetSplits:
+        """Load the data set; unknown options raise an error that lists the known ones."""
+        known = self.defaults
+        for option in options:
+            if option not in known:
+                raise InvalidInputError(
+                    f"the data set {self.name!r} has no option {option!r}; it knows: {', '.join(known) or 'none'}"
+                )
+        chosen = {**known, **options}
+        return replace(self.loader(**chosen), name=self.name, options=chosen)

@@ -1,0 +1,159 @@
+"""Flickr8k: 8,091 photographs of people and animals with five captions each, and human judgements."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from diptych.data.captions import CAPTIONS_HELP, choose_captions
+from diptych.data.dataset import Dataset
+from diptych.data.dataset_splits import DatasetSplits
+from diptych.data.pairs import Pairs
+from diptych.data.text_files import read_lines, read_table
+from diptych.errors import InvalidInputError, UnknownNameError
+
+_CAPTION_FILES = {"token": "Flickr8k.token.txt", "lemma": "Flickr8k.lemma.token.txt"}
+_EXPERTS = "ExpertAnnotations.txt"
+_CROWD = "CrowdFlowerAnnotations.txt"
+
+
+@dataclass(frozen=True)
+class ExpertJudgement:
+    """How well a caption describes an image, as three experts see it.
+
+    Scores run from 1, the caption does not describe the image at all, to 4, it describes it without errors.
+
+    >>> from diptych.data import ExpertJudgement
+    >>> ExpertJudgement("1.jpg", "2.jpg#0", (1, 2, 3)).mean_score
+    2.0
+    """
+
+    image_id: str
+    caption_id: str
+    scores: tuple[int, int, int]
+
+    @property
+    def mean_score(self) -> float:
+        """The mean of the three scores."""
+        return sum(self.scores) / len(self.scores)
+
+
+@dataclass(frozen=True)
+class CrowdJudgement:
+    """How many crowd workers said that a caption describes an image, and how many that it does not.
+
+    >>> from diptych.data import CrowdJudgement
+    >>> CrowdJudgement("1.jpg", "2.jpg#0", yes=1, no=3).share
+    0.25
+    """
+
+    image_id: str
+    caption_id: str
+    yes: int
+    no: int
+
+    @property
+    def share(self) -> float:
+        """The share of workers who said yes."""
+        return self.yes / (self.yes + self.no)
+
+
+def load_flickr8k(*, text: str = "token", captions: str | int = "all") -> DatasetSplits:
+    """Load the official split; there are no classes, a caption is relevant to its own photograph.
+
+    The 91 photographs outside the three official lists are left out, and so are the five captions of the one id that
+    ends in ``.jpg.1``, for which no photograph exists. ``extra("expert_judgements")`` and
+    ``extra("crowd_judgements")`` are read when asked for; their ids are those of the test part, whose ``ids`` and
+    ``text_ids`` they match.
+    """
+    if text not in _CAPTION_FILES:
+        raise UnknownNameError("text of flickr8k", text, _CAPTION_FILES)
+    folder = FLICKR8K.folder()
+    texts = _read_captions(folder / _CAPTION_FILES[text])
+    present = {path.name for path in (folder / "images").iterdir()}
+    parts = {part: _read_part(folder, part, texts, present) for part in ("train", "dev", "test")}
+    _check_disjoint(parts, folder)
+    extras = {
+        "expert_judgements": cache(_read_expert_judgements),
+        "crowd_judgements": cache(_read_crowd_judgements),
+    }
+    chosen = {part: choose_captions(pairs, captions) for part, pairs in parts.items()}
+    return DatasetSplits(train=chosen["train"], test=chosen["test"], dev=chosen["dev"], extras=extras)
+
+
+def _read_captions(path: Path) -> dict[str, list[tuple[str, str]]]:
+    """Return the (caption id, caption) pairs of each image name."""
+    captions: dict[str, list[tuple[str, str]]] = {}
+    for row, (caption_id, caption) in enumerate(read_table(path, columns=2), start=1):
+        image, mark, position = caption_id.rpartition("#")
+        if not mark or not position.isdigit():
+            raise InvalidInputError(f"{path}: row {row} has caption id {caption_id!r}, expected <file>#<number>")
+        captions.setdefault(image, []).append((caption_id, caption.strip()))
+    return {image: sorted(listed) for image, listed in captions.items()}
+
+
+def _read_part(folder: Path, part: str, captions: dict[str, list[tuple[str, str]]], present: set[str]) -> Pairs:
+    path = folder / f"Flickr_8k.{part}Images.txt"
+    names = [line.strip() for line in read_lines(path)]
+    for name in names:
+        if name not in captions:
+            raise InvalidInputError(f"{path} lists {name}, which has no caption; get a fresh copy of the captions")
+        if name not in present:
+            raise InvalidInputError(f"{path} lists {name}, which is not in {folder / 'images'}; get the photographs")
+    listed = [(row, *caption) for row, name in enumerate(names) for caption in captions[name]]
+    return Pairs(
+        [folder / "images" / name for name in names],
+        [caption for _, _, caption in listed],
+        ids=names,
+        owners=[row for row, _, _ in listed],
+        text_ids=[caption_id for _, caption_id, _ in listed],
+    )
+
+
+def _check_disjoint(parts: dict[str, Pairs], folder: Path) -> None:
+    seen: dict[str, str] = {}
+    for part, pairs in parts.items():
+        for name in pairs.ids.tolist():
+            if name in seen:
+                raise InvalidInputError(f"{name} is in the {seen[name]} and the {part} list of {folder}")
+            seen[name] = part
+
+
+def _read_expert_judgements() -> tuple[ExpertJudgement, ...]:
+    return tuple(_expert_judgement(row) for row in read_table(FLICKR8K.folder(_EXPERTS) / _EXPERTS, columns=5))
+
+
+def _expert_judgement(row: list[str]) -> ExpertJudgement:
+    if not set(row[2:]) <= {"1", "2", "3", "4"}:
+        raise InvalidInputError(f"{_EXPERTS}: scores must be 1..4, got {' '.join(row[2:])} for {row[0]} {row[1]}")
+    return ExpertJudgement(row[0], row[1], (int(row[2]), int(row[3]), int(row[4])))
+
+
+def _read_crowd_judgements() -> tuple[CrowdJudgement, ...]:
+    return tuple(_crowd_judgement(row) for row in read_table(FLICKR8K.folder(_CROWD) / _CROWD, columns=5))
+
+
+def _crowd_judgement(row: list[str]) -> CrowdJudgement:
+    if not (row[3].isdigit() and row[4].isdigit() and int(row[3]) + int(row[4]) > 0):
+        raise InvalidInputError(f"{_CROWD}: yes and no must be counts, got {row[3]} and {row[4]} for {row[0]} {row[1]}")
+    return CrowdJudgement(row[0], row[1], yes=int(row[3]), no=int(row[4]))
+
+
+FLICKR8K = Dataset(
+    name="flickr8k",
+    summary="8,091 photographs of people and animals with five captions each; graded judgements of captions by experts "
+    "and by crowd workers",
+    homepage="https://hockenmaier.cs.illinois.edu/8k-pictures.html",
+    citation='M. Hodosh, P. Young and J. Hockenmaier, "Framing image description as a ranking task: data, models and '
+    'evaluation metrics", JAIR 2013',
+    licence="research and education only; photographs under the terms of Flickr, not redistributed by Diptych",
+    splits="official: 6,000 training, 1,000 development and 1,000 test photographs",
+    files=(
+        *_CAPTION_FILES.values(),
+        *(f"Flickr_8k.{part}Images.txt" for part in ("train", "dev", "test")),
+        "images",
+    ),
+    options={"text": "'token' (as written) or 'lemma' (base forms of the words)", "captions": CAPTIONS_HELP},
+    loader=load_flickr8k,
+)

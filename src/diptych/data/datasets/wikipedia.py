@@ -1,0 +1,147 @@
+"""Wikipedia featured articles: 2,866 pairs of picture and text features in ten categories."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from scipy.io import loadmat
+
+from diptych.arrays import FloatArray, as_matrix
+from diptych.data.dataset import Dataset
+from diptych.data.dataset_splits import DatasetSplits
+from diptych.data.pairs import Pairs
+from diptych.data.text_files import read_lines, read_table
+from diptych.errors import InvalidInputError, UnknownNameError
+
+CATEGORY_COUNTS: dict[str, tuple[int, int]] = {
+    "art": (138, 34),
+    "biology": (272, 88),
+    "geography": (244, 96),
+    "history": (248, 85),
+    "literature": (202, 65),
+    "media": (178, 58),
+    "music": (186, 51),
+    "royalty": (144, 41),
+    "sport": (214, 71),
+    "warfare": (347, 104),
+}
+"""(training, test) pairs of each category, Table III of Costa Pereira et al., 2014."""
+
+_FILE_OF_FEATURES = {"bow-lda": "raw_features.mat", "tfidf": "raw_features_tfidf.mat"}
+_WIDTHS = {"I": 128, "T": 10, "T_tfidf": 1000}
+# The histograms were stored as float32, the word weights with six decimals.
+_NORM_TOLERANCE = 1e-5
+
+
+def load_wikipedia(*, features: str = "bow-lda") -> DatasetSplits:
+    """Load the official split with SIFT histograms and either LDA topics or TF-IDF words.
+
+    Rows of the feature files, of the list files and the published counts of every category must agree, so a truncated
+    or reordered copy is noticed before any number is computed from it.
+    """
+    if features not in _FILE_OF_FEATURES:
+        raise UnknownNameError("features of wikipedia", features, _FILE_OF_FEATURES)
+    file = _FILE_OF_FEATURES[features]
+    folder = WIKIPEDIA.folder(file)
+    path = folder / file
+    arrays = _read_arrays(path)
+    text_key = "T_tfidf" if features == "tfidf" else "T"
+    categories = _read_categories(folder)
+    train, test = (
+        _read_part(folder, f"{part}set", path, arrays, text_key, f"_{part[:2]}", categories)
+        for part in ("train", "test")
+    )
+    return DatasetSplits(train=train, test=test)
+
+
+def _read_arrays(path: Path) -> dict[str, FloatArray]:
+    try:
+        return {name: array for name, array in loadmat(path).items() if not name.startswith("__")}
+    except (ValueError, TypeError, OSError, NotImplementedError, EOFError) as error:
+        raise InvalidInputError(f"{path} cannot be read as a MATLAB 5 file; get a fresh copy ({error})") from error
+
+
+def _read_categories(folder: Path) -> tuple[str, ...]:
+    categories = tuple(line.strip() for line in read_lines(folder / "categories.list"))
+    if categories != tuple(CATEGORY_COUNTS):
+        raise InvalidInputError(
+            f"{folder / 'categories.list'} must list {', '.join(CATEGORY_COUNTS)}, one per line in this order"
+        )
+    return categories
+
+
+def _read_part(
+    folder: Path,
+    part: str,
+    path: Path,
+    arrays: dict[str, FloatArray],
+    text_key: str,
+    suffix: str,
+    categories: tuple[str, ...],
+) -> Pairs:
+    list_path = folder / f"{part}_txt_img_cat.list"
+    rows = read_table(list_path, columns=3)
+    labels = _checked_labels(list_path, [row[2] for row in rows], categories, part)
+    images = _checked_array(path, arrays, "I", suffix, len(rows))
+    texts = _checked_array(path, arrays, text_key, suffix, len(rows))
+    return Pairs(
+        images,
+        texts,
+        labels=labels,
+        ids=[row[1] for row in rows],
+        text_ids=[row[0] for row in rows],
+        class_names=categories,
+    )
+
+
+def _checked_labels(path: Path, numbers: list[str], categories: tuple[str, ...], part: str) -> list[str]:
+    known = {str(position): category for position, category in enumerate(categories, start=1)}
+    for row, number in enumerate(numbers, start=1):
+        if number not in known:
+            raise InvalidInputError(f"{path}: row {row} has category {number!r}, expected 1..{len(categories)}")
+    labels = [known[number] for number in numbers]
+    for category, counts in CATEGORY_COUNTS.items():
+        expected, found = counts[part == "testset"], labels.count(category)
+        if found != expected:
+            raise InvalidInputError(
+                f"{path}: {found} pairs of category {category}, the official split has {expected}; get a fresh copy"
+            )
+    return labels
+
+
+def _checked_array(path: Path, arrays: dict[str, FloatArray], key: str, suffix: str, n_rows: int) -> FloatArray:
+    name = key + suffix
+    if name not in arrays:
+        raise InvalidInputError(f"{path} has no array {name}; it holds {', '.join(sorted(arrays))}")
+    matrix = as_matrix(arrays[name], name=f"{path}: {name}")
+    if matrix.shape != (n_rows, _WIDTHS[key]):
+        raise InvalidInputError(
+            f"{path}: {name} has shape {matrix.shape}, but the list file and the format ask for "
+            f"{(n_rows, _WIDTHS[key])}; get a fresh copy"
+        )
+    norm, norms = ("l2 norm", np.linalg.norm(matrix, axis=1)) if key == "T_tfidf" else ("sum", matrix.sum(axis=1))
+    wrong = np.flatnonzero(np.abs(norms - 1) > _NORM_TOLERANCE)
+    if len(wrong) or (matrix < 0).any():
+        row = int(wrong[0]) if len(wrong) else int(np.flatnonzero((matrix < 0).any(axis=1))[0])
+        raise InvalidInputError(
+            f"{path}: row {row} of {name} must be non-negative with {norm} 1, got {norm} {norms[row]:.6g}; "
+            "get the unscaled features"
+        )
+    return matrix
+
+
+WIKIPEDIA = Dataset(
+    name="wikipedia",
+    summary="Sections of Wikipedia featured articles with one picture each, in ten categories; features only "
+    "(128-d SIFT histograms; 10-d LDA topics or 1,000 TF-IDF words)",
+    homepage="http://www.svcl.ucsd.edu/projects/crossmodal/",
+    citation='N. Rasiwasia et al., "A new approach to cross-modal multimedia retrieval", ACM Multimedia 2010; '
+    'J. Costa Pereira et al., "On the role of correlation and abstraction in cross-modal multimedia retrieval", '
+    "TPAMI 2014",
+    licence="research use; the articles and pictures belong to their authors, and Diptych does not redistribute them",
+    splits="official: 2,173 training and 693 test pairs",
+    files=("raw_features.mat", "trainset_txt_img_cat.list", "testset_txt_img_cat.list", "categories.list"),
+    options={"features": "'bow-lda' (LDA topics) or 'tfidf' (words, from raw_features_tfidf.mat)"},
+    loader=load_wikipedia,
+)

@@ -1,0 +1,54 @@
+"""Data sets by name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from diptych.data.dataset import Dataset
+from diptych.data.dataset_splits import DatasetSplits
+from diptych.data.datasets import DATASETS
+from diptych.errors import UnknownNameError
+
+
+def dataset_names() -> tuple[str, ...]:
+    """Return the names :func:`load_dataset` knows.
+
+    >>> from diptych.data import dataset_names
+    >>> "scenes" in dataset_names()
+    True
+    """
+    return tuple(dataset.name for dataset in DATASETS)
+
+
+def find_dataset(name: str) -> Dataset:
+    """Return the declaration of one data set, or an error that suggests close names."""
+    for dataset in DATASETS:
+        if dataset.name == name:
+            return dataset
+    raise UnknownNameError("data set", name, dataset_names())
+
+
+def describe_datasets() -> tuple[Dataset, ...]:
+    """Return every declaration, in the order they are shown to a reader.
+
+    >>> from diptych.data import describe_datasets
+    >>> [dataset.name for dataset in describe_datasets() if not dataset.files]
+    ['scenes']
+    """
+    return DATASETS
+
+
+def load_dataset(name: str, **options: Any) -> DatasetSplits:
+    """Load a data set by name, with its own options.
+
+    Data on disk is looked for in ``$DIPTYCH_DATA/<name>``; what is missing, and where to get it, is said in the error.
+
+    >>> from diptych.data import load_dataset
+    >>> load_dataset("scenes", n_train=6, n_test=3, size=32).train.n_texts
+    30
+    >>> load_dataset("wikipedai")
+    Traceback (most recent call last):
+    diptych.errors.UnknownNameError: unknown data set 'wikipedai'; did you mean 'wikipedia'? Known: \
+flickr8k, pascal_sentence, scenes, wikipedia
+    """
+    return find_dataset(name).load(**options)
