@@ -220,7 +220,7 @@ def test_values_cannot_be_changed() -> None:
         with pytest.raises(ValueError, match="read-only"):
             array[0] = array[1]
     with pytest.raises(AttributeError):
-        pairs.labels = None  # type: ignore[misc]
+        pairs.labels = None
     images[0, 0] = 2.0
 
 

@@ -1,0 +1,115 @@
+"""From raw pictures and words of a data set to two feature matrices per part."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, Literal
+
+import numpy as np
+from sklearn.base import clone
+
+from diptych import __version__
+from diptych.arrays import FloatArray
+from diptych.data.dataset_splits import DatasetSplits
+from diptych.data.items import Items, is_features
+from diptych.encoders.encoder import Encoder
+from diptych.encoders.feature_cache import FeatureCache
+from diptych.encoders.image import ColourEdgeHistograms
+from diptych.encoders.text import TfidfTopics
+
+Side = Literal["images", "texts"]
+
+
+def encode_splits(
+    splits: DatasetSplits,
+    image_encoder: Encoder | None = None,
+    text_encoder: Encoder | None = None,
+    cache: bool | FeatureCache = True,
+) -> DatasetSplits:
+    """Replace the raw items of every part by features; encoders learn from the training part only.
+
+    A side that already is a feature matrix passes through. Without an encoder, pictures get
+    :class:`ColourEdgeHistograms` and texts :class:`TfidfTopics`. The encoders given are cloned, never changed.
+
+    Features are cached by data set, options, items, encoder and version of Diptych; ``cache=False`` neither reads nor
+    writes, and a :class:`FeatureCache` chooses the folder.
+
+    >>> from diptych.data import load_dataset
+    >>> from diptych.encoders import encode_splits
+    >>> splits = encode_splits(load_dataset("scenes", n_train=12, n_test=4, size=32), cache=False)
+    >>> splits.test.images.shape[0], splits.test.texts.shape[0]
+    (4, 20)
+    """
+    encoders: dict[Side, Encoder] = {
+        "images": ColourEdgeHistograms() if image_encoder is None else image_encoder,
+        "texts": TfidfTopics() if text_encoder is None else text_encoder,
+    }
+    store = _store(cache)
+    for side, encoder in encoders.items():
+        if not is_features(getattr(splits.train, side)):
+            splits = _with_side(splits, side, _features(splits, side, encoder, store))
+    return splits
+
+
+def _store(cache: bool | FeatureCache) -> FeatureCache | None:
+    if isinstance(cache, FeatureCache):
+        return cache
+    return FeatureCache() if cache else None
+
+
+def _features(splits: DatasetSplits, side: Side, encoder: Encoder, store: FeatureCache | None) -> dict[str, FloatArray]:
+    if store is None:
+        return _encoded(splits, side, encoder)
+    key = _cache_key(splits, side, encoder)
+    found = store.read(key)
+    if found is not None and found.keys() == splits.parts.keys():
+        return found
+    features = _encoded(splits, side, encoder)
+    store.write(key, features)
+    return features
+
+
+def _encoded(splits: DatasetSplits, side: Side, encoder: Encoder) -> dict[str, FloatArray]:
+    fitted = clone(encoder).fit(getattr(splits.train, side))
+    return {part: fitted.transform(getattr(pairs, side)) for part, pairs in splits.parts.items()}
+
+
+def _with_side(splits: DatasetSplits, side: Side, features: dict[str, FloatArray]) -> DatasetSplits:
+    parts: dict[str, Any] = {
+        part: pairs.with_features(**{side: features[part]}) for part, pairs in splits.parts.items()
+    }
+    return replace(splits, **parts)
+
+
+def _cache_key(splits: DatasetSplits, side: Side, encoder: Encoder) -> str:
+    digest = hashlib.sha256()
+    heading = [__version__, splits.name, sorted(splits.options.items()), side, encoder.identity]
+    digest.update(json.dumps(heading, default=repr).encode())
+    for part, pairs in splits.parts.items():
+        ids = pairs.ids if side == "images" else pairs.text_ids
+        digest.update(json.dumps([part, ids.tolist()]).encode())
+        for piece in _item_fingerprints(getattr(pairs, side)):
+            digest.update(piece)
+    return digest.hexdigest()[:40]
+
+
+def _item_fingerprints(items: Items) -> Iterator[bytes]:
+    """Yield what tells changed items apart without decoding any picture."""
+    if not isinstance(items, tuple):
+        # A lazy sequence is determined by the name and the options of its data set, and by the ids.
+        return
+    for item in items:
+        yield _fingerprint(item)
+
+
+def _fingerprint(item: Any) -> bytes:
+    if isinstance(item, os.PathLike):
+        status = os.stat(item)
+        return f"{os.fspath(item)}\0{status.st_size}\0{status.st_mtime_ns}\0".encode()
+    if isinstance(item, np.ndarray):
+        return f"{item.shape}{item.dtype}".encode() + np.ascontiguousarray(item).tobytes()
+    return f"{item}\0".encode()

@@ -1,0 +1,6 @@
+"""Words to feature vectors."""
+
+from diptych.encoders.text.lda_topics import LdaTopics
+from diptych.encoders.text.tfidf_topics import TfidfTopics
+
+__all__ = ["LdaTopics", "TfidfTopics"]
