@@ -1,0 +1,185 @@
+"""What is in a scene: which things, how they look and where they are.
+
+The class is drawn first; it makes some backgrounds, colours and companions more likely without fixing any of them, so
+that what one side tells about the other is real but noisy, as in photographs with captions.
+"""
+
+from __future__ import annotations
+
+from diptych.data.datasets.scenes.backdrops import BACKGROUNDS
+from diptych.data.datasets.scenes.dice import Dice
+from diptych.data.datasets.scenes.palette import COLOURS
+from diptych.data.datasets.scenes.scene_object import SIZES, SceneObject
+
+_LABELS: dict[str, int] = {
+    "ball": 9,
+    "balloon": 9,
+    "boat": 9,
+    "butterfly": 8,
+    "car": 8,
+    "fish": 9,
+    "flower": 9,
+    "house": 10,
+    "kite": 7,
+    "mushroom": 7,
+    "rocket": 7,
+    "umbrella": 8,
+}
+
+# Weights in the order of BACKGROUNDS: meadow seaside night desert snow sunset forest city underwater paper.
+_BACKGROUNDS_OF: dict[str, tuple[int, ...]] = {
+    "ball": (8, 8, 1, 2, 2, 2, 2, 3, 2, 4),
+    "balloon": (8, 3, 3, 5, 3, 7, 1, 4, 0, 2),
+    "boat": (0, 14, 0, 0, 0, 9, 0, 0, 2, 3),
+    "butterfly": (11, 1, 1, 1, 0, 3, 9, 1, 0, 4),
+    "car": (3, 2, 3, 6, 4, 1, 2, 13, 1, 2),
+    "fish": (0, 5, 0, 0, 0, 2, 0, 0, 16, 4),
+    "flower": (12, 1, 1, 2, 1, 2, 8, 1, 1, 4),
+    "house": (7, 3, 5, 3, 8, 2, 4, 4, 1, 2),
+    "kite": (10, 9, 0, 3, 2, 5, 1, 2, 0, 3),
+    "mushroom": (6, 0, 2, 1, 1, 1, 15, 0, 1, 3),
+    "rocket": (1, 1, 15, 6, 2, 2, 1, 3, 0, 4),
+    "umbrella": (3, 12, 1, 2, 3, 2, 1, 8, 1, 3),
+}
+
+_TYPICAL_COLOURS: dict[str, tuple[str, ...]] = {
+    "ball": ("red", "blue", "yellow"),
+    "balloon": ("red", "orange", "turquoise"),
+    "boat": ("white", "blue", "red"),
+    "butterfly": ("orange", "blue", "purple"),
+    "car": ("red", "blue", "green"),
+    "fish": ("orange", "yellow", "turquoise"),
+    "flower": ("pink", "purple", "yellow"),
+    "house": ("brown", "white", "pink"),
+    "kite": ("yellow", "green", "red"),
+    "mushroom": ("red", "brown", "orange"),
+    "rocket": ("white", "red", "turquoise"),
+    "umbrella": ("purple", "green", "pink"),
+}
+
+_TYPICAL_TEXTURE: dict[str, str] = {
+    "ball": "checked",
+    "balloon": "striped",
+    "boat": "striped",
+    "butterfly": "dotted",
+    "car": "checked",
+    "fish": "striped",
+    "flower": "dotted",
+    "house": "checked",
+    "kite": "checked",
+    "mushroom": "dotted",
+    "rocket": "striped",
+    "umbrella": "dotted",
+}
+
+_FLYING = ("balloon", "butterfly", "kite", "rocket")
+_SWIMMING = ("boat", "fish")
+_TILTING = (*_FLYING, "fish", "ball", "boat")
+
+# For things in the air and in water the range of their centres, for things on the ground that of their feet.
+_AIR: dict[str, tuple[float, float]] = {
+    "meadow": (0.16, 0.46),
+    "seaside": (0.16, 0.38),
+    "night": (0.16, 0.56),
+    "desert": (0.16, 0.46),
+    "snow": (0.16, 0.46),
+    "sunset": (0.16, 0.48),
+    "forest": (0.2, 0.56),
+    "city": (0.16, 0.44),
+    "underwater": (0.16, 0.62),
+    "paper": (0.16, 0.84),
+}
+_GROUND: dict[str, tuple[float, float]] = {
+    "meadow": (0.72, 0.97),
+    "seaside": (0.85, 0.98),
+    "night": (0.84, 0.98),
+    "desert": (0.76, 0.97),
+    "snow": (0.76, 0.97),
+    "sunset": (0.93, 0.99),
+    "forest": (0.76, 0.97),
+    "city": (0.82, 0.98),
+    "underwater": (0.91, 0.99),
+}
+_WATER_SURFACE: dict[str, tuple[float, float]] = {"seaside": (0.56, 0.74), "sunset": (0.7, 0.86)}
+
+
+def compose(dice: Dice) -> tuple[str, tuple[SceneObject, ...]]:
+    """Return a background and its things from back to front, after the main one, which comes first."""
+    label = dice.weighted(_LABELS)
+    background = dice.weighted(dict(zip(BACKGROUNDS, _BACKGROUNDS_OF[label], strict=True)))
+    size = dice.weighted({"large": 10, "medium": 8, "small": 2})
+    placed = [_place(dice, _looks(dice, label), size, background)]
+    for kind in _companions(dice, label, background):
+        companion = _fit(dice, kind, size, background, placed)
+        if companion is not None:
+            placed.append(companion)
+    return background, (placed[0], *sorted(placed[1:], key=depth))
+
+
+def depth(thing: SceneObject) -> tuple[int, float]:
+    """Return the painting order of a thing: the air first, then by how near its feet are."""
+    return int(thing.setting != "air"), thing.y + thing.extent
+
+
+def _companions(dice: Dice, label: str, background: str) -> list[str]:
+    count = dice.weighted({0: 4, 1: 7, 2: 6, 3: 3})
+    column = BACKGROUNDS.index(background)
+    likely = {kind: weights[column] for kind, weights in _BACKGROUNDS_OF.items()}
+    herd = dice.happens(0.25)
+    return [label if herd and dice.happens(0.8) else dice.weighted(likely) for _ in range(count)]
+
+
+def _looks(dice: Dice, kind: str) -> tuple[str, str, str]:
+    colours = {name: 6 if name in _TYPICAL_COLOURS[kind] else 2 for name in COLOURS}
+    if kind == "flower":
+        colours["green"] = 0
+    textures = {"plain": 10, "striped": 3, "dotted": 3, "checked": 2}
+    textures[_TYPICAL_TEXTURE[kind]] += 4
+    return kind, dice.weighted(colours), dice.weighted(textures)
+
+
+def _setting(kind: str, background: str) -> str:
+    if background == "paper":
+        return "page"
+    if kind in _FLYING:
+        return "air"
+    if kind in _SWIMMING and (background in _WATER_SURFACE or kind == "fish"):
+        return "water"
+    return "ground"
+
+
+def _place(dice: Dice, looks: tuple[str, str, str], size: str, background: str) -> SceneObject:
+    kind, colour, texture = looks
+    extent = SIZES[size] * dice.uniform(0.93, 1.07)
+    setting = _setting(kind, background)
+    x = dice.uniform(extent + 0.01, 0.99 - extent)
+    if setting == "ground":
+        y = dice.uniform(*_GROUND[background]) - extent
+    elif setting == "water" and background in _WATER_SURFACE:
+        y = dice.uniform(*_WATER_SURFACE[background]) - extent * (0.9 if kind == "boat" else 0.5)
+    else:
+        y = dice.uniform(*_AIR[background])
+    y = min(max(y, extent + 0.01), 0.99 - extent)
+    tilt = dice.choice((-24, -12, 0, 12, 24) if kind in _FLYING else (-12, 0, 0, 12)) if kind in _TILTING else 0
+    return SceneObject(kind, colour, size, texture, x, y, extent, tilt, dice.happens(0.5), setting)
+
+
+def _fit(dice: Dice, kind: str, size: str, background: str, placed: list[SceneObject]) -> SceneObject | None:
+    """Return a companion no larger than the main thing that hides little of the others, or None if there is no room."""
+    names = list(SIZES)
+    size = dice.choice(names[: names.index(size) + 1][-2:])
+    looks = _looks(dice, kind)
+    allowed = 0.4 if dice.happens(0.35) else 0.08
+    for _ in range(12):
+        thing = _place(dice, looks, size, background)
+        if all(overlap(thing, other) <= allowed for other in placed):
+            return thing
+    return None
+
+
+def overlap(first: SceneObject, second: SceneObject) -> float:
+    """Return the shared area of two boxes as a fraction of the smaller box."""
+    width = min(first.box[2], second.box[2]) - max(first.box[0], second.box[0])
+    height = min(first.box[3], second.box[3]) - max(first.box[1], second.box[1])
+    side = 2 * min(first.extent, second.extent)
+    return max(width, 0.0) * max(height, 0.0) / (side * side)
