@@ -1,0 +1,72 @@
+"""Scores to numbers: measures, curves, chance levels and significance.
+
+Every measure carries its convention in its name, takes the exact expectation over the orders of tied items, and keeps
+its values per query:
+
+>>> import numpy as np
+>>> from diptych.metrics import AP, CMC, SameLabel, evaluate_scores
+>>> scores = np.array([[0.9, 0.5, 0.5], [0.2, 0.2, 0.2]])
+>>> result = evaluate_scores(scores, SameLabel(["cat", "dog"], ["cat", "dog", "dog"]), [AP(), CMC(1)])
+>>> {measure.label: round(value, 4) for measure, value in result.mean.items()}
+{'MAP': 0.9028, 'CMC@1': 0.8333}
+>>> {measure.label: round(value, 4) for measure, value in result.chance.items()}
+{'MAP': 0.7083, 'CMC@1': 0.5}
+"""
+
+from diptych.metrics.average_precision import AP
+from diptych.metrics.bootstrap import BootstrapInterval, bootstrap_difference, bootstrap_interval
+from diptych.metrics.category_means import category_means
+from diptych.metrics.cmc_curve import CMCCurve
+from diptych.metrics.confusion_matrix import ConfusionMatrix
+from diptych.metrics.curve import Curve, CurvePoints
+from diptych.metrics.evaluation import Evaluation
+from diptych.metrics.evaluator import evaluate, evaluate_scores
+from diptych.metrics.first_hit import CMC, RecallAtK
+from diptych.metrics.first_rank import MeanRank, MedianRank
+from diptych.metrics.interpolated_precision_recall import InterpolatedPrecisionRecall
+from diptych.metrics.measure import Measure
+from diptych.metrics.ndcg import NDCG
+from diptych.metrics.precision import Precision
+from diptych.metrics.precision_recall_curve import PrecisionRecallCurve
+from diptych.metrics.precision_scope import PrecisionScope
+from diptych.metrics.randomisation_test import RandomisationTest, randomisation_test
+from diptych.metrics.ranked_groups import RankedGroups
+from diptych.metrics.recall import Recall
+from diptych.metrics.relevance import GradedRelevance, Judgement, Relevance, SameLabel, SharedLabel
+from diptych.metrics.tie_breaking import Ties, break_ties
+
+__all__ = [
+    "AP",
+    "CMC",
+    "NDCG",
+    "BootstrapInterval",
+    "CMCCurve",
+    "ConfusionMatrix",
+    "Curve",
+    "CurvePoints",
+    "Evaluation",
+    "GradedRelevance",
+    "InterpolatedPrecisionRecall",
+    "Judgement",
+    "MeanRank",
+    "Measure",
+    "MedianRank",
+    "Precision",
+    "PrecisionRecallCurve",
+    "PrecisionScope",
+    "RandomisationTest",
+    "RankedGroups",
+    "Recall",
+    "RecallAtK",
+    "Relevance",
+    "SameLabel",
+    "SharedLabel",
+    "Ties",
+    "bootstrap_difference",
+    "bootstrap_interval",
+    "break_ties",
+    "category_means",
+    "evaluate",
+    "evaluate_scores",
+    "randomisation_test",
+]

@@ -1,0 +1,109 @@
+"""The rank of the first relevant item."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+
+from diptych.arrays import FloatArray
+from diptych.metrics.measure import Measure
+from diptych.metrics.ranked_groups import RankedGroups
+
+_NEGLIGIBLE_LOG = 45
+
+
+@dataclass(frozen=True)
+class MeanRank(Measure):
+    """The mean rank of the first relevant item, 1 being best.
+
+    Under ties the expected rank is N + (n + 1) / (r + 1) for the first group with relevant items. A query without
+    relevant items counts as one beyond the gallery when it is not skipped. One lost query can move the mean far;
+    read it beside :class:`~diptych.metrics.MedianRank`.
+
+    >>> from diptych.metrics import MeanRank, SameLabel, evaluate_scores
+    >>> relevance = SameLabel(["cat", "dog"], ["cat", "dog", "cat"])
+    >>> evaluate_scores([[0.9, 0.8, 0.7], [0.9, 0.8, 0.7]], relevance, [MeanRank()])[MeanRank()]
+    1.5
+    """
+
+    @property
+    def label(self) -> str:
+        """``mean rank``."""
+        return "mean rank"
+
+    def _expectation(self, groups: RankedGroups) -> FloatArray:
+        return expected_first_rank(groups)
+
+    def worst(self, groups: RankedGroups) -> FloatArray:
+        """Return the rank after the last item."""
+        return groups.gallery + 1.0
+
+
+@dataclass(frozen=True)
+class MedianRank(Measure):
+    """The median rank of the first relevant item: ⌊median of the 0-based ranks⌋ + 1.
+
+    This is the convention of caption retrieval evaluators (VSE): for an even number of queries the middle is rounded
+    down. Values per query are expected ranks under ties, as in :class:`~diptych.metrics.MeanRank`; the chance level is
+    the median over queries and random orders together.
+
+    >>> from diptych.metrics import MedianRank, SameLabel, evaluate_scores
+    >>> relevance = SameLabel(["cat", "dog"], ["cat", "dog", "cat"])
+    >>> evaluate_scores([[0.9, 0.8, 0.7], [0.9, 0.8, 0.7]], relevance, [MedianRank()])[MedianRank()]
+    1.0
+    """
+
+    @property
+    def label(self) -> str:
+        """``median rank``."""
+        return "median rank"
+
+    def _expectation(self, groups: RankedGroups) -> FloatArray:
+        return expected_first_rank(groups)
+
+    def worst(self, groups: RankedGroups) -> FloatArray:
+        """Return the rank after the last item."""
+        return groups.gallery + 1.0
+
+    def aggregate(self, values: FloatArray) -> float:
+        """Return ⌊median(rank − 1)⌋ + 1, NaN left out."""
+        return float(np.floor(np.median(values[~np.isnan(values)] - 1)) + 1)
+
+    def chance(self, tied: RankedGroups) -> float:
+        """Return the smallest rank that half of all queries reach under random orders."""
+        reached = np.cumsum(first_rank_distribution(tied)) / tied.n_queries
+        return float(np.searchsorted(reached, 0.5 - 1e-12) + 1)
+
+
+def expected_first_rank(groups: RankedGroups) -> FloatArray:
+    """Return N + (n + 1) / (r + 1) of each query's first group."""
+    first = groups.first
+    ranks = np.zeros(groups.n_queries)
+    ranks[groups.query[first]] = groups.before[first] + (groups.size[first] + 1) / (groups.hits[first] + 1)
+    return ranks
+
+
+def first_rank_distribution(groups: RankedGroups) -> FloatArray:
+    """Return, for every rank from 1 on, the expected number of queries whose first relevant item stands there."""
+    first = groups.first
+    shapes, counts = np.unique(
+        np.column_stack([groups.before[first], groups.size[first], groups.hits[first]]), axis=0, return_counts=True
+    )
+    expected = np.zeros(int(groups.gallery.max()))
+    for (before, size, hits), count in zip(shapes.tolist(), counts.tolist(), strict=True):
+        share = _first_position(size, hits)
+        expected[before : before + len(share)] += count * share
+    return expected
+
+
+def _first_position(size: int, hits: int) -> FloatArray:
+    """Return the distribution of the first relevant position in a random order of a group.
+
+    It is cut where less than e⁻⁴⁵ is left, so that large groups cost what their relevant share asks for.
+    """
+    length = min(size - hits + 1, -(-_NEGLIGIBLE_LOG * size // hits))
+    drawn = np.arange(length, dtype=np.float64)
+    missed = np.concatenate([[1.0], np.cumprod((size - hits - drawn) / (size - drawn))])
+    return cast(FloatArray, -np.diff(missed))

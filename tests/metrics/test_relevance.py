@@ -1,0 +1,90 @@
+"""Which items are relevant, and what is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+
+from diptych.errors import InvalidInputError
+from diptych.metrics import GradedRelevance, SameLabel, SharedLabel
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    st.lists(st.sampled_from("abc"), min_size=1, max_size=8), st.lists(st.sampled_from("abd"), min_size=1, max_size=8)
+)
+def test_same_label(queries, gallery):
+    relevance = SameLabel(queries, gallery)
+    for query, label in enumerate(queries):
+        expected = [item for item, other in enumerate(gallery) if other == label]
+        assert relevance.judge(query).items.tolist() == expected
+        assert len(expected) <= relevance.most
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.integers(0, 2**32 - 1))
+def test_shared_label(seed):
+    rng = np.random.default_rng(seed)
+    queries, gallery = rng.random((4, 5)) < 0.3, rng.random((9, 5)) < 0.3
+    for relevance in (SharedLabel(queries, gallery), SharedLabel(sparse.csr_array(queries), sparse.coo_array(gallery))):
+        for query in range(4):
+            expected = np.flatnonzero((queries[query] & gallery).any(axis=1))
+            np.testing.assert_array_equal(relevance.judge(query).items, expected)
+            assert len(expected) <= relevance.most
+
+
+def test_numbers_and_strings_do_not_mix():
+    with pytest.raises(InvalidInputError, match="must both be numbers or both strings"):
+        SameLabel([1, 2], ["1", "2"])
+
+
+def test_labels_of_mixed_integer_types_compare_by_value():
+    assert SameLabel(np.array([3], dtype=np.int8), np.array([3, 4], dtype=np.uint64)).judge(0).items.tolist() == [0]
+
+
+def test_judged_items_alone_are_candidates():
+    stored = sparse.csr_array(([2, 0, 3], ([0, 0, 1], [4, 1, 0])), shape=(2, 5))
+    relevance = GradedRelevance(stored, judged_only=True)
+    first, second = relevance.judge(0), relevance.judge(1)
+    assert sorted(first.candidates.tolist()) == [1, 4]
+    assert first.items.tolist() == [4]
+    assert relevance.grades[first.levels].tolist() == [2]
+    assert relevance.grades[second.levels].tolist() == [3]
+    assert GradedRelevance(stored).judge(0).candidates is None
+
+
+def test_inputs_are_left_as_they_are():
+    stored = sparse.csr_array(([2, 0], ([0, 0], [1, 2])), shape=(1, 3))
+    indicator = sparse.csr_array(([1, 0], ([0, 0], [1, 2])), shape=(1, 3))
+    GradedRelevance(stored)
+    SharedLabel(indicator, indicator)
+    assert stored.nnz == indicator.nnz == 2
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: SameLabel([], [1]), "query_labels is empty"),
+        (lambda: SameLabel([1], []), "gallery_labels is empty"),
+        (lambda: SameLabel([[1]], [1]), "query_labels must be a list .* use SharedLabel"),
+        (lambda: SameLabel([1.0], [1.0, np.nan]), "gallery_labels holds NaN, first at 1"),
+        (lambda: SameLabel([None], [1]), "query_labels must be whole numbers or strings"),
+        (lambda: SharedLabel([1, 0], [[1, 0]]), "query_indicator must be a matrix.* use SameLabel"),
+        (lambda: SharedLabel([[1, 0]], [[1, 0, 1]]), "use one list of labels for both"),
+        (lambda: SharedLabel([[1, 2]], [[1, 0]]), "query_indicator must hold 0 and 1"),
+        (lambda: SharedLabel([[np.nan, 1]], [[1, 0]]), "query_indicator must hold 0 and 1"),
+        (lambda: SharedLabel(np.zeros((0, 2)), [[1, 0]]), "query_indicator is empty"),
+        (lambda: GradedRelevance([1, 2]), "grades must be a matrix"),
+        (lambda: GradedRelevance([[1, -1]]), "not negative"),
+        (lambda: GradedRelevance([[1, np.nan]]), "finite"),
+        (lambda: GradedRelevance([[0, 0]]), "no grade is positive"),
+        (lambda: GradedRelevance(np.zeros((0, 3))), "grades is empty"),
+        (lambda: GradedRelevance([[1, 0]], judged_only=True), "judged_only needs a sparse matrix"),
+    ],
+)
+def test_errors_name_the_fix(make, message):
+    with pytest.raises(InvalidInputError, match=message):
+        make()
