@@ -24,6 +24,7 @@ def captioned_pairs(draw: st.DrawFn) -> Pairs:
         labels=draw(st.lists(st.sampled_from(["a", "b", "c"]), min_size=n_images, max_size=n_images)),
         ids=[f"image {row}" for row in range(n_images)],
         owners=owners,
+        text_ids=[f"id {position}" for position in range(len(owners))],
     )
 
 

@@ -50,6 +50,14 @@ def test_a_flat_colour_fills_its_bins_and_has_no_edge() -> None:
     np.testing.assert_allclose(grey[12:15], [0.6, 0.4, 0.0], atol=1e-6)
 
 
+def test_a_hue_between_two_bins_is_shared_around_the_circle() -> None:
+    """Of four bins, red is the first and 270° the last; 292.5° and 337.5° lie between them."""
+    encoder = ColourEdgeHistograms(size=4, levels=(1,), hue_bins=4, brightness_bins=1, grey_bins=1)
+    for hue, last, first in ((292.5, 0.75, 0.25), (337.5, 0.25, 0.75)):
+        colour = tuple(round(255 * part) for part in colorsys.hsv_to_rgb(hue / 360, 1, 1))
+        np.testing.assert_allclose(encoder.transform([flat(colour)])[0, :4], [first, 0, 0, last], atol=0.01)
+
+
 @pytest.mark.parametrize(("angle", "bin_of_edge"), [(0, 0), (90, 2)])
 def test_stripes_vote_for_their_direction(angle: int, bin_of_edge: int) -> None:
     stripes = np.zeros((16, 16), dtype=np.uint8)

@@ -12,7 +12,9 @@ from PIL import Image
 from sklearn.linear_model import LogisticRegression
 
 from diptych.data import DatasetSplits, Pairs, load_dataset
+from diptych.data.datasets.scenes import PictureSequence
 from diptych.encoders import ColourEdgeHistograms, Encoder, FeatureCache, LdaTopics, TfidfTopics, encode_splits
+from diptych.errors import InvalidInputError
 
 
 class LengthEncoder(Encoder):
@@ -128,18 +130,37 @@ def test_a_folder_that_cannot_be_written_costs_a_warning(splits: DatasetSplits, 
     assert encoded.train.texts.shape == (3, 1)
 
 
-def test_a_replaced_photograph_is_noticed(tmp_path: Path, cache: FeatureCache) -> None:
+@pytest.mark.parametrize("form", [Path, str])
+def test_a_replaced_photograph_is_noticed(form: type, tmp_path: Path, cache: FeatureCache) -> None:
     def photograph(shade: int, name: str) -> Path:
         Image.new("RGB", (8, 8), (shade, 0, 0)).save(tmp_path / name)
         return tmp_path / name
 
-    paths = [photograph(shade, f"{shade}.png") for shade in (10, 250)]
+    paths = [form(photograph(shade, f"{shade}.png")) for shade in (10, 250)]
     splits = DatasetSplits(train=Pairs(paths, np.eye(2)), test=Pairs(paths[:1], np.eye(1)))
     encoder = ColourEdgeHistograms(size=8, levels=(1,))
     before = encode_splits(splits, image_encoder=encoder, cache=cache).test.images
     os.utime(photograph(128, "10.png"), ns=(1, 1))
     after = encode_splits(splits, image_encoder=encoder, cache=cache).test.images
     assert not np.array_equal(before, after)
+
+
+def test_another_lazy_world_with_the_same_ids_is_noticed(cache: FeatureCache) -> None:
+    def features(seed: int) -> np.ndarray:
+        pairs = Pairs(PictureSequence(20, seed=seed, size=32), np.ones((20, 1)))
+        splits = DatasetSplits(train=pairs, test=pairs)
+        return encode_splits(splits, image_encoder=ColourEdgeHistograms(size=16), cache=cache).test.images
+
+    assert not np.array_equal(features(0), features(1))
+    assert len(list(cache.folder.iterdir())) == 2
+    np.testing.assert_array_equal(features(0), features(0))
+    assert len(list(cache.folder.iterdir())) == 2
+
+
+def test_a_missing_photograph_is_named(cache: FeatureCache) -> None:
+    pairs = Pairs(["nowhere.jpg"], np.eye(1))
+    with pytest.raises(InvalidInputError, match=r"nowhere\.jpg does not exist"):
+        encode_splits(DatasetSplits(train=pairs, test=pairs), cache=cache)
 
 
 def test_the_default_cache_is_in_the_users_cache_folder(
