@@ -20,8 +20,8 @@ class UnknownNameError(DiptychError, LookupError):
     The message lists close matches, so that a typo costs one look:
 
     >>> from diptych.errors import UnknownNameError
-    >>> print(UnknownNameError("method", "scmm", ["cca", "scm", "sm"]))
-    unknown method 'scmm'; did you mean 'scm'? Known: cca, scm, sm
+    >>> print(UnknownNameError("method", "kkca", ["cca", "kcca", "scm"]))
+    unknown method 'kkca'; did you mean 'kcca'? Known: cca, kcca, scm
     """
 
     def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:

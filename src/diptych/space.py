@@ -35,7 +35,7 @@ class Space:
     """A named way to compare points; larger scores are better.
 
     =============== ===========================================================================================
-    ``cosine``      normalised correlation, NC of paper 004
+    ``cosine``      normalised correlation, NC of Costa Pereira et al. (2014)
     ``pearson``     centred normalised correlation, NCc: each point is centred by the mean of its own entries
     ``covariance``  the numerator of ``pearson`` alone, as in the code its authors released
     ``dot``         inner product

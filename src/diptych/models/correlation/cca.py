@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
+from scipy.linalg import eigh
 
 from diptych.arrays import FloatArray
 from diptych.models.correlation.projection import LinearProjectionModel
@@ -12,6 +13,8 @@ from diptych.models.labels import Targets
 from diptych.models.linear import Moments, check_varies, fix_signs, moments, whitener
 from diptych.models.parameters import check_components, check_number
 from diptych.space import Space
+
+_GRAM_SIZE = 400
 
 
 class CCA(LinearProjectionModel):
@@ -54,7 +57,7 @@ class CCA(LinearProjectionModel):
     >>> meaning = rng.normal(size=(200, 2))
     >>> images = meaning @ rng.normal(size=(2, 8)) + 0.1 * rng.normal(size=(200, 8))
     >>> texts = meaning @ rng.normal(size=(2, 5)) + 0.1 * rng.normal(size=(200, 5))
-    >>> model = CCA(n_components=2).fit(images[:150], texts[:150])
+    >>> model = CCA(n_components=2, regularization=1e-3).fit(images[:150], texts[:150])
     >>> model.correlations_.round(1)
     array([1., 1.])
     >>> bool(model.score(images[150:], texts[150:]) > 0.5)
@@ -92,15 +95,17 @@ class CCA(LinearProjectionModel):
         check_varies(texts, name="texts")
         sums = moments(images, texts)
         image_ridge, text_ridge = self._ridges(sums)
-        left, correlations, right = canonical_directions(
-            sums.image / sums.n_rows, sums.text / sums.n_rows, sums.cross / sums.n_rows, image_ridge, text_ridge
+        left, self.correlations_, right = canonical_directions(
+            sums.image / sums.n_rows,
+            sums.text / sums.n_rows,
+            sums.cross / sums.n_rows,
+            image_ridge,
+            text_ridge,
+            self.n_components,
         )
-        kept = check_components(self.n_components, len(correlations))
         self.image_mean_, self.text_mean_ = sums.image_mean, sums.text_mean
-        self.correlations_ = correlations[:kept]
         weights = self.correlations_**self.weight_power
-        self.image_projection_ = left[:, :kept] * weights
-        self.text_projection_ = right[:, :kept] * weights
+        self.image_projection_, self.text_projection_ = left * weights, right * weights
 
     def _ridges(self, sums: Moments) -> tuple[float, float]:
         variances = [float(np.trace(moment)) / sums.n_rows / len(moment) for moment in (sums.image, sums.text)]
@@ -108,16 +113,35 @@ class CCA(LinearProjectionModel):
 
 
 def canonical_directions(
-    image: FloatArray, text: FloatArray, cross: FloatArray, image_ridge: float, text_ridge: float
+    image: FloatArray,
+    text: FloatArray,
+    cross: FloatArray,
+    image_ridge: float,
+    text_ridge: float,
+    n_components: int | None = None,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return (W, correlations, V) of the ridged covariances, components in decreasing correlation.
 
-    W and V whiten their sides and diagonalise the cross-covariance: WᵀΣ_aW = I, VᵀΣ_bV = I, WᵀΣ_abV =
+    W and V whiten their sides and diagonalise the cross-covariance: WᵀΣ_aW = I, VᵀΣ_bV = I and WᵀΣ_abV =
     diag(correlations).
     """
     image_whitener, text_whitener = whitener(image, image_ridge), whitener(text, text_ridge)
-    left, correlations, right = np.linalg.svd(image_whitener.T @ cross @ text_whitener, full_matrices=False)
+    left, correlations, right = _leading_svd(image_whitener.T @ cross @ text_whitener, n_components)
     noise = correlations.max(initial=0.0) * max(cross.shape) * np.finfo(np.float64).eps
-    kept = max(1, int((correlations > noise).sum()))
+    kept = check_components(n_components, max(1, int((correlations > noise).sum())))
     directions = fix_signs(image_whitener @ left[:, :kept], text_whitener @ right[:kept].T)
     return directions[0], correlations[:kept], directions[1]
+
+
+def _leading_svd(matrix: FloatArray, wanted: int | None) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return the thin SVD, or only its leading part through the smaller Gram matrix where that is much cheaper."""
+    if wanted is None or min(matrix.shape) < _GRAM_SIZE or wanted > min(matrix.shape) // 8:
+        left, values, right = np.linalg.svd(matrix, full_matrices=False)
+        return left, values, right
+    if matrix.shape[0] < matrix.shape[1]:
+        right, values, left = _leading_svd(matrix.T, wanted)
+        return left.T, values, right.T
+    size = matrix.shape[1]
+    squares, vectors = eigh(matrix.T @ matrix, subset_by_index=[size - wanted, size - 1])
+    values, vectors = np.sqrt(np.maximum(squares[::-1], 0)), vectors[:, ::-1]
+    return matrix @ vectors / np.where(values > 0, values, 1), values, vectors.T

@@ -19,7 +19,7 @@ from diptych.models.correlation.kernel_features import (
 from diptych.models.correlation.kernels import Kernel
 from diptych.models.labels import Targets
 from diptych.models.linear import check_varies, moments_of_blocks
-from diptych.models.parameters import check_choice, check_components, check_number
+from diptych.models.parameters import check_choice, check_number
 from diptych.space import Space
 
 _SOLVERS = ("auto", "exact", "cholesky", "nystrom")
@@ -135,12 +135,10 @@ class KCCA(CrossModalModel):
             np.zeros(text_map.weights.shape[1]),
         )
         keep = 1 - self.kappa
-        left, objective, right = canonical_directions(
-            keep * sums.image, keep * sums.text, sums.cross, self.kappa, self.kappa
+        left, self.objective_, right = canonical_directions(
+            keep * sums.image, keep * sums.text, sums.cross, self.kappa, self.kappa, self.n_components
         )
-        kept = check_components(self.n_components, len(objective))
-        self.objective_ = objective[:kept]
-        self._keep(image_map, left[:, :kept], text_map, right[:, :kept])
+        self._keep(image_map, left, text_map, right)
 
     def _features(self, kernel: Kernel, rows: FloatArray) -> KernelFeatures:
         solver = self.solver

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.spatial.distance import cdist
-from sklearn.metrics.pairwise import additive_chi2_kernel
 
-from diptych.arrays import FloatArray
+from diptych.arrays import FloatArray, row_blocks
 from diptych.errors import InvalidInputError, UnknownNameError
 
 # Mean distances are estimated on this many rows: a million pairs settle the mean to three digits.
 _SAMPLE_ROWS = 1000
+_TILE = 64
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,26 @@ class Kernel:
 
 
 def _chi2(left: FloatArray, right: FloatArray) -> FloatArray:
-    return np.asarray(-additive_chi2_kernel(left, right))
+    # Σ (x−y)²/(x+y) = Σx + Σy − 4 Σ xy/(x+y): three passes a feature over a tile that stays in cache.
+    shared = np.empty((len(left), len(right)))
+    for rows in row_blocks(len(left), _TILE):
+        for columns in row_blocks(len(right), _TILE * 4):
+            shared[rows, columns] = _harmonic_sums(left[rows], right[columns])
+    distances = left.sum(axis=1, dtype=np.float64)[:, None] + right.sum(axis=1, dtype=np.float64) - 4 * shared
+    return np.asarray(np.maximum(distances, 0))
+
+
+def _harmonic_sums(left: FloatArray, right: FloatArray) -> FloatArray:
+    total = np.zeros((len(left), len(right)))
+    product, mass = np.empty_like(total), np.empty_like(total)
+    for x, y in zip(left.T.astype(np.float64), right.T.astype(np.float64), strict=True):
+        np.multiply.outer(x, y, out=product)
+        np.add.outer(x, y, out=mass)
+        # Where both are empty the product is 0 as well, and 0 over anything is the 0 that the definition wants.
+        np.maximum(mass, np.finfo(np.float64).tiny, out=mass)
+        product /= mass
+        total += product
+    return total
 
 
 def _squared_euclidean(left: FloatArray, right: FloatArray) -> FloatArray:

@@ -1,0 +1,282 @@
+"""Correlation methods: algebraic identities, brute-force objectives, and relations between the methods."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.linalg import eigh
+from scipy.optimize import minimize
+from sklearn.cross_decomposition import CCA as IterativeCCA
+from sklearn.metrics.pairwise import additive_chi2_kernel
+
+from diptych import Space
+from diptych.errors import InvalidInputError, UnknownNameError
+from diptych.models import CCA, CFA, KCCA, LinearRegression
+from diptych.models.correlation.kernel_features import cholesky_features, exact_features, nystrom_features
+from diptych.models.correlation.kernels import Kernel
+from diptych.models.linear import moments, whitener
+
+
+@pytest.fixture
+def views():
+    rng = np.random.default_rng(3)
+    meaning = rng.normal(size=(300, 3))
+    images = meaning @ rng.normal(size=(3, 9)) + rng.normal(size=(300, 9)) + 5
+    texts = meaning @ rng.normal(size=(3, 6)) + rng.normal(size=(300, 6)) - 2
+    return images, texts
+
+
+@pytest.fixture
+def histograms():
+    rng = np.random.default_rng(4)
+    topics = rng.dirichlet(np.ones(5) * 0.5, size=60)
+    return 0.8 * topics @ rng.dirichlet(np.ones(12), size=5) + 0.2 * rng.dirichlet(np.ones(12), size=60), topics
+
+
+def test_moments_equal_centred_products_whatever_the_block(views, monkeypatch):
+    images, texts = views
+    monkeypatch.setattr("diptych.models.linear._BLOCK_ROWS", 37)
+    sums = moments(images, texts)
+    a, b = images - images.mean(axis=0), texts - texts.mean(axis=0)
+    np.testing.assert_allclose(sums.image, a.T @ a)
+    np.testing.assert_allclose(sums.text, b.T @ b)
+    np.testing.assert_allclose(sums.cross, a.T @ b)
+    assert sums.n_rows == 300
+
+
+def test_float32_moments_keep_their_digits_far_from_the_origin():
+    rng = np.random.default_rng(0)
+    images = (rng.normal(size=(20_000, 4)) + 1000).astype(np.float32)
+    sums = moments(images, images)
+    exact = np.cov(images.astype(np.float64).T, bias=True) * len(images)
+    np.testing.assert_allclose(sums.cross, exact, rtol=1e-3, atol=20)
+
+
+@pytest.mark.parametrize("ridge", [0.0, 0.1])
+@pytest.mark.parametrize("rank", [3, 6])
+def test_whitener_whitens_the_directions_that_carry_variance(rank, ridge):
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(50, rank)) @ rng.normal(size=(rank, 6))
+    moment = rows.T @ rows
+    result = whitener(moment, ridge)
+    assert result.shape == (6, 6 if ridge else rank)
+    np.testing.assert_allclose(result.T @ (moment + ridge * np.eye(6)) @ result, np.eye(result.shape[1]), atol=1e-6)
+
+
+def test_cca_whitens_and_diagonalises(views):
+    images, texts = views
+    model = CCA(regularization=0, weight_power=0).fit(images, texts)
+    a, b = model.encode_images(images), model.encode_texts(texts)
+    n = len(a)
+    np.testing.assert_allclose(a.T @ a / n, np.eye(6), atol=1e-9)
+    np.testing.assert_allclose(b.T @ b / n, np.eye(6), atol=1e-9)
+    np.testing.assert_allclose(a.T @ b / n, np.diag(model.correlations_), atol=1e-9)
+    assert (np.diff(model.correlations_) <= 0).all()
+
+
+def test_cca_agrees_with_the_generalised_eigenproblem(views):
+    images, texts = views
+    a, b = images - images.mean(axis=0), texts - texts.mean(axis=0)
+    zero_a, zero_b = np.zeros((9, 9)), np.zeros((6, 6))
+    left = np.block([[zero_a, a.T @ b], [b.T @ a, zero_b]])
+    right = np.block([[a.T @ a, np.zeros((9, 6))], [np.zeros((6, 9)), b.T @ b]])
+    expected = eigh(left, right, eigvals_only=True)[::-1][:6]
+    np.testing.assert_allclose(CCA(regularization=0).fit(images, texts).correlations_, expected, atol=1e-9)
+
+
+def test_cca_agrees_with_the_iterative_algorithm(views):
+    images, texts = views
+    ours = CCA(n_components=2, regularization=0).fit(images, texts).correlations_
+    x, y = IterativeCCA(n_components=2, max_iter=5000, tol=1e-12).fit(images, texts).transform(images, texts)
+    np.testing.assert_allclose(ours, [np.corrcoef(x[:, k], y[:, k])[0, 1] for k in range(2)], atol=1e-6)
+
+
+def test_unregularised_cca_ignores_invertible_maps_of_either_side(views):
+    images, texts = views
+    rng = np.random.default_rng(0)
+    plain = CCA(regularization=0).fit(images, texts)
+    moved_images, moved_texts = images @ rng.normal(size=(9, 9)) + 3, texts @ rng.normal(size=(6, 6)) - 1
+    moved = CCA(regularization=0).fit(moved_images, moved_texts)
+    np.testing.assert_allclose(moved.correlations_, plain.correlations_, atol=1e-8)
+    np.testing.assert_allclose(moved.similarity(moved_images, moved_texts), plain.similarity(images, texts), atol=1e-6)
+
+
+def test_regularised_cca_is_scale_free(views):
+    images, texts = views
+    one, two = CCA().fit(images, texts), CCA().fit(images * 1000, texts / 1000)
+    np.testing.assert_allclose(one.correlations_, two.correlations_)
+
+
+def test_weight_power_multiplies_components_by_their_correlation(views):
+    images, texts = views
+    plain, weighted = CCA(weight_power=0).fit(images, texts), CCA(weight_power=2).fit(images, texts)
+    np.testing.assert_allclose(
+        weighted.encode_texts(texts), plain.encode_texts(texts) * plain.correlations_**2, atol=1e-12
+    )
+
+
+@pytest.mark.parametrize("shape", [(450, 410), (410, 450)])
+def test_few_components_of_a_wide_problem_equal_the_full_solution(shape):
+    rng = np.random.default_rng(0)
+    meaning = rng.normal(size=(1000, 5)) * [5, 4, 3, 2, 1]
+    images = meaning @ rng.normal(size=(5, shape[0])) + rng.normal(size=(1000, shape[0]))
+    texts = meaning @ rng.normal(size=(5, shape[1])) + rng.normal(size=(1000, shape[1]))
+    few, full = CCA(n_components=4).fit(images, texts), CCA().fit(images, texts)
+    np.testing.assert_allclose(few.correlations_, full.correlations_[:4], atol=1e-9)
+    np.testing.assert_allclose(few.encode_images(images), full.encode_images(images)[:, :4], atol=1e-5)
+    np.testing.assert_allclose(few.encode_texts(texts), full.encode_texts(texts)[:, :4], atol=1e-5)
+
+
+def test_cfa_directions_are_orthonormal_and_beat_random_rotations(views):
+    images, texts = views
+    model = CFA(n_components=3, scale="none").fit(images, texts)
+    np.testing.assert_allclose(model.image_projection_.T @ model.image_projection_, np.eye(3), atol=1e-10)
+    a, b = images - images.mean(axis=0), texts - texts.mean(axis=0)
+    best = np.trace(model.image_projection_.T @ a.T @ b @ model.text_projection_)
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        left, right = np.linalg.qr(rng.normal(size=(9, 3)))[0], np.linalg.qr(rng.normal(size=(6, 3)))[0]
+        assert np.trace(left.T @ a.T @ b @ right) < best
+    np.testing.assert_allclose(best, model.singular_values_.sum())
+
+
+def test_kcca_with_linear_kernels_and_kappa_one_is_cfa(views):
+    images, texts = views
+    kernel = KCCA(n_components=4, kappa=1, image_kernel="linear", text_kernel="linear", metric="cosine").fit(
+        images, texts
+    )
+    plain = CFA(n_components=4, scale="none", metric="cosine").fit(images, texts)
+    np.testing.assert_allclose(kernel.similarity(images, texts), plain.similarity(images, texts), atol=1e-6)
+    np.testing.assert_allclose(kernel.objective_, plain.singular_values_, rtol=1e-8)
+
+
+def kernel_objective(alpha, beta, left, right, kappa):
+    def norm(vector, kernel):
+        return np.sqrt((1 - kappa) * vector @ kernel @ kernel @ vector + kappa * vector @ kernel @ vector)
+
+    return alpha @ left @ right @ beta / norm(alpha, left) / norm(beta, right)
+
+
+def test_kcca_maximises_equation_5(histograms):
+    images, texts = histograms
+    kappa = 0.3
+    model = KCCA(n_components=3, kappa=kappa).fit(images, texts)
+    center = np.eye(60) - 1 / 60
+    left = center @ Kernel("chi2_rbf", model.image_scale_)(images, images) @ center
+    right = center @ Kernel("intersection")(texts, texts) @ center
+    for k in range(3):
+        alpha = np.linalg.lstsq(left, model.encode_images(images)[:, k], rcond=1e-10)[0]
+        beta = np.linalg.lstsq(right, model.encode_texts(texts)[:, k], rcond=1e-10)[0]
+        np.testing.assert_allclose(kernel_objective(alpha, beta, left, right, kappa), model.objective_[k], rtol=1e-6)
+    assert model.objective_[0] <= 1 / (1 - kappa)
+    rng = np.random.default_rng(0)
+
+    def loss(both):
+        return -kernel_objective(both[:60], both[60:], left, right, kappa)
+
+    found = min(minimize(loss, rng.normal(size=120), method="L-BFGS-B").fun for _ in range(3))
+    assert -found <= model.objective_[0] + 1e-9
+    assert -found > 0.95 * model.objective_[0]
+
+
+def test_kernels_equal_their_definitions(histograms):
+    images, topics = histograms
+    images = np.where(images < 0.05, 0, images)
+    kernel = Kernel.fitted("chi2_rbf", images, side="images")
+    distances = -additive_chi2_kernel(images, images[:7])
+    np.testing.assert_allclose(kernel(images, images[:7]), np.exp(-distances / kernel.scale), atol=1e-12)
+    np.testing.assert_allclose(kernel.scale, -additive_chi2_kernel(images).mean())
+    minima = np.minimum(topics[:, None], topics[None, :9]).sum(axis=2)
+    np.testing.assert_allclose(Kernel("intersection")(topics, topics[:9]), minima, atol=1e-12)
+    radial = Kernel.fitted("rbf", topics, side="texts")
+    squares = ((topics[:, None] - topics[None]) ** 2).sum(axis=2)
+    np.testing.assert_allclose(radial(topics, topics), np.exp(-squares / squares.mean()), atol=1e-12)
+    np.testing.assert_allclose(np.diag(kernel(images, images)), 1, atol=1e-12)
+
+
+@pytest.mark.parametrize("center", [True, False])
+def test_all_kernel_features_reproduce_the_kernel_at_full_rank(histograms, center):
+    images, _ = histograms
+    kernel = Kernel.fitted("chi2_rbf", images, side="images")
+    values = kernel(images, images)
+    if center:
+        middle = np.eye(60) - 1 / 60
+        values = middle @ values @ middle
+    for features in (
+        exact_features(kernel, images, center=center),
+        nystrom_features(kernel, images, 60, center=center, seed=0),
+        cholesky_features(kernel, images, 60, 0.0, center=center),
+    ):
+        mapped = features(images)
+        np.testing.assert_allclose(mapped @ mapped.T, values, atol=1e-7)
+
+
+def test_incomplete_cholesky_stops_at_its_tolerance(histograms):
+    images, _ = histograms
+    kernel = Kernel.fitted("chi2_rbf", images, side="images")
+    loose = cholesky_features(kernel, images, 60, 0.05, center=False)
+    mapped = loose(images)
+    residual = np.trace(kernel(images, images) - mapped @ mapped.T) / 60
+    assert 0 <= residual <= 0.05
+    assert len(loose.landmarks) < 60
+
+
+def test_approximate_solvers_approach_the_exact_one(histograms):
+    images, texts = histograms
+    exact = KCCA(n_components=2, solver="exact").fit(images, texts)
+    for solver in ("cholesky", "nystrom"):
+        close = KCCA(n_components=2, solver=solver, rank=60, tolerance=0.0).fit(images, texts)
+        np.testing.assert_allclose(close.objective_, exact.objective_, rtol=1e-5)
+        np.testing.assert_allclose(np.abs(close.encode_images(images)), np.abs(exact.encode_images(images)), atol=1e-5)
+        rough = KCCA(n_components=2, solver=solver, rank=25).fit(images, texts)
+        assert rough.objective_[0] > 0.9 * exact.objective_[0]
+
+
+def test_kernels_that_do_not_suit_the_features_are_refused(views):
+    with pytest.raises(InvalidInputError, match="images have negative entries: use kernel 'rbf'"):
+        KCCA().fit(views[0] - 100, np.abs(views[1]))
+    with pytest.raises(UnknownNameError, match="did you mean 'chi2_rbf'"):
+        KCCA(image_kernel="chi2rbf").fit(*map(np.abs, views))
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (CCA(n_components=0), "n_components must be an integer of at least 1"),
+        (CCA(regularization=-1), r"regularization must be a number in \[0"),
+        (CFA(scale="max"), "scale must be one of 'std', 'none'"),
+        (KCCA(kappa=2), r"kappa must be a number in \[0, 1\], got 2"),
+        (KCCA(solver="fast"), "solver must be one of"),
+        (LinearRegression(target="both"), "target must be one of"),
+    ],
+)
+def test_bad_parameters_name_the_bound_and_the_value(model, message, views):
+    with pytest.raises(InvalidInputError, match=message):
+        model.fit(*map(np.abs, views))
+
+
+def test_regression_solves_the_normal_equations_both_ways(views):
+    images, texts = views
+    model = LinearRegression(regularization=0.01).fit(images, texts)
+    a, b = images - images.mean(axis=0), texts - texts.mean(axis=0)
+    ridge_a, ridge_b = 0.01 * np.trace(a.T @ a) / 9, 0.01 * np.trace(b.T @ b) / 6
+    np.testing.assert_allclose(model.image_to_text_, np.linalg.solve(a.T @ a + ridge_a * np.eye(9), a.T @ b))
+    np.testing.assert_allclose(model.text_to_image_, np.linalg.solve(b.T @ b + ridge_b * np.eye(6), b.T @ a))
+
+
+def test_each_direction_of_the_regression_searches_the_features_of_the_gallery(views):
+    images, texts = views
+    model = LinearRegression().fit(images, texts)
+    a, b = images - images.mean(axis=0), texts - texts.mean(axis=0)
+    x, y = model.encode_images(images), model.encode_texts(texts)
+    cosine = Space("cosine")
+    np.testing.assert_allclose(model.space.compare(x, y), cosine.compare(a @ model.image_to_text_, b), atol=1e-12)
+    np.testing.assert_allclose(
+        model.space.compare(y, x, "text_query"), cosine.compare(b @ model.text_to_image_, a), atol=1e-12
+    )
+    one_way = LinearRegression(target="texts").fit(images, texts)
+    np.testing.assert_allclose(
+        one_way.space.compare(one_way.encode_texts(texts), one_way.encode_images(images), "text_query"),
+        model.space.compare(x, y).T,
+        atol=1e-12,
+    )

@@ -1,0 +1,86 @@
+"""Scaling in front of a model, and the names methods go by."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from diptych.errors import InvalidInputError, UnknownNameError
+from diptych.models import CCA, SM, MarginalSM, Preprocessed, Random, find_model, model_classes
+from diptych.models.preprocessed import scale_rows
+
+
+def test_row_scalings_equal_their_definitions():
+    rows = np.array([[3.0, -4.0], [0.0, 0.0], [1.0, 1.0]])
+    np.testing.assert_allclose(scale_rows(rows, "l2"), [[0.6, -0.8], [0, 0], [0.5**0.5, 0.5**0.5]])
+    np.testing.assert_allclose(scale_rows(rows, "l1"), [[3 / 7, -4 / 7], [0, 0], [0.5, 0.5]])
+    np.testing.assert_allclose(scale_rows(rows, "hellinger")[0], [(3 / 7) ** 0.5, -((4 / 7) ** 0.5)])
+    assert scale_rows(rows, "none") is rows
+
+
+def test_hellinger_inner_products_are_bhattacharyya_coefficients(problem):
+    p, q = problem.images[0], problem.images[1]
+    left, right = scale_rows(problem.images[:2], "hellinger")
+    np.testing.assert_allclose(left @ right, np.sqrt(p * q).sum())
+
+
+def test_scaling_inside_equals_scaling_outside(problem):
+    inside = Preprocessed(model=SM(), images="l2", texts="hellinger")
+    inside.fit(problem.images, problem.texts, problem.labels)
+    images, texts = scale_rows(problem.images, "l2"), scale_rows(problem.texts, "hellinger")
+    outside = SM().fit(images, texts, problem.labels)
+    np.testing.assert_array_equal(inside.similarity(problem.images, problem.texts), outside.similarity(images, texts))
+    assert inside.space == outside.space
+
+
+def test_principal_components_keep_the_largest_variance_and_are_uncorrelated(problem):
+    model = Preprocessed(model=CCA(), images="none", image_components=3).fit(problem.images, problem.texts)
+    reduced = model._image_columns(problem.images)
+    covariance = np.cov(reduced.T)
+    np.testing.assert_allclose(covariance, np.diag(np.diag(covariance)), atol=1e-12)
+    top = np.linalg.eigvalsh(np.cov(problem.images.T))[::-1][:3]
+    np.testing.assert_allclose(np.diag(covariance), top)
+
+
+def test_standardised_columns_have_unit_variance_and_constant_ones_stay_finite(problem):
+    images = problem.images.copy()
+    images[:, 2] = 0.3
+    model = Preprocessed(model=CCA(), images="none", standardize=True).fit(images, problem.texts)
+    deviations = model._image_columns(images).std(axis=0)
+    np.testing.assert_allclose(np.delete(deviations, 2), 1)
+    assert deviations[2] == pytest.approx(0, abs=1e-12)
+
+
+def test_unknown_scalings_name_the_choices(problem):
+    with pytest.raises(InvalidInputError, match="images must be one of 'none', 'l1', 'l2', 'hellinger'"):
+        Preprocessed(model=CCA(), images="zscore").fit(problem.images, problem.texts)
+
+
+def test_methods_are_found_whatever_the_spelling():
+    assert find_model("marginal-sm") is find_model("MarginalSM") is find_model("marginal_sm") is MarginalSM
+    assert set(model_classes()) == {
+        "cca",
+        "cfa",
+        "kcca",
+        "linear-regression",
+        "marginal-scm",
+        "marginal-sm",
+        "random",
+        "scm",
+        "sm",
+    }
+    with pytest.raises(UnknownNameError, match="did you mean 'kcca'"):
+        find_model("kkca")
+
+
+def test_random_scores_scatter_around_chance_and_depend_on_content_alone():
+    rng = np.random.default_rng(0)
+    rows, labels = rng.normal(size=(200, 3)), np.arange(200) % 10
+    scores = [Random(seed=seed).fit(rows, rows).score(rows, rows, labels) for seed in range(5)]
+    # Twenty relevant of two hundred: the exact expectation of AP under random orders.
+    t = 19 / 199
+    chance = t + (1 - t) * (1 / np.arange(1, 201)).sum() / 200
+    assert np.mean(scores) == pytest.approx(chance, abs=0.004)
+    model = Random().fit(rows, rows)
+    np.testing.assert_array_equal(model.encode_images(rows[::-1])[::-1], model.encode_images(rows))
+    assert not np.allclose(model.encode_images(rows), model.encode_texts(rows))
