@@ -47,7 +47,6 @@ class GradedRelevance(Relevance):
             raise InvalidInputError("no grade is positive, so no item is relevant to any query")
         stored = np.diff(matrix.indptr)
         self.most = int(stored.max())
-        self.depth = self.most if judged_only else self.n_gallery
 
     def judge(self, query: int) -> Judgement:
         """Return the graded items of ``query``."""

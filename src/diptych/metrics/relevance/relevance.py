@@ -25,9 +25,8 @@ class Judgement(NamedTuple):
 class Relevance(ABC):
     """The relevance of a gallery to queries, asked query by query so that queries × gallery is never held.
 
-    ``n_queries`` and ``n_gallery`` are the numbers of both; ``grades`` the positive grades, ascending; ``most`` is at
-    least the number of relevant items of any query and ``depth`` the largest number of items ranked for one: memory is
-    planned with them.
+    ``n_queries`` and ``n_gallery`` are the numbers of both, ``grades`` the positive grades, ascending. ``most`` is at
+    least the number of relevant items of any query: memory is planned with it.
 
     >>> from diptych.metrics import SameLabel
     >>> SameLabel(["cat", "dog"], ["dog", "cat", "cat"]).judge(0).items
@@ -37,7 +36,6 @@ class Relevance(ABC):
     n_queries: int
     n_gallery: int
     most: int
-    depth: int
     grades: FloatArray = np.ones(1)
 
     @abstractmethod

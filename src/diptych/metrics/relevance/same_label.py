@@ -28,7 +28,6 @@ class SameLabel(Relevance):
     def __init__(self, query_labels: ArrayLike, gallery_labels: ArrayLike) -> None:
         queries, gallery, _ = shared_codes(query_labels, gallery_labels)
         self.n_queries, self.n_gallery = len(queries), len(gallery)
-        self.depth = self.n_gallery
         self._queries = queries
         self._items = np.argsort(gallery, kind="stable")
         self._ends = np.cumsum(np.bincount(gallery, minlength=int(queries.max()) + 1))

@@ -33,7 +33,6 @@ class SharedLabel(Relevance):
                 "use one list of labels for both"
             )
         self.n_queries, self.n_gallery = queries.shape[0], gallery.shape[0]
-        self.depth = self.n_gallery
         self._labels = queries
         self._carriers = gallery.tocsc()
         carriers = np.diff(self._carriers.indptr).astype(np.int64)
