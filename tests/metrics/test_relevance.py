@@ -62,6 +62,10 @@ def test_inputs_are_left_as_they_are():
     GradedRelevance(stored)
     SharedLabel(indicator, indicator)
     assert stored.nnz == indicator.nnz == 2
+    unsorted = sparse.csr_array((np.array([1, 2, 3]), np.array([2, 0, 2]), np.array([0, 3])), shape=(1, 3))
+    assert GradedRelevance(unsorted).grades.tolist() == [2, 4]
+    assert unsorted.indices.tolist() == [2, 0, 2]
+    assert unsorted.data.tolist() == [1, 2, 3]
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,10 @@ class GradedRelevance(Relevance):
             raise InvalidInputError(f"grades is empty: shape {matrix.shape}")
         if not (np.isfinite(matrix.data).all() and (matrix.data >= 0).all()):
             raise InvalidInputError("grades must be finite and not negative; use 0 for irrelevant items")
-        matrix.sum_duplicates()
+        if not matrix.has_canonical_format:
+            # Summing works in place, and the arrays may be the caller's.
+            matrix = matrix.copy()
+            matrix.sum_duplicates()
         self.n_queries, self.n_gallery = matrix.shape
         self.judged_only = judged_only
         self._matrix = matrix
