@@ -1,0 +1,53 @@
+"""The program ``diptych`` and its commands."""
+
+from __future__ import annotations
+
+import sys
+from io import TextIOWrapper
+from typing import Annotated
+
+import typer
+
+from diptych import __version__
+from diptych.cli.bench import bench
+from diptych.cli.command_group import CommandGroup
+from diptych.cli.datasets import datasets
+from diptych.cli.evaluate import evaluate
+from diptych.cli.methods import methods
+from diptych.cli.scenes import scenes
+
+# A command imports what it needs when it runs, so that asking for help stays instant.
+app = typer.Typer(
+    cls=CommandGroup,
+    help="Search pictures with words and words with pictures.",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    pretty_exceptions_enable=False,
+)
+for command in (methods, datasets, evaluate, bench, scenes):
+    app.command()(command)
+
+
+def main() -> None:
+    """Run the program on the arguments of the process; results go to stdout, everything else to stderr."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            # A terminal without Unicode shows a question mark instead of ending the run.
+            stream.reconfigure(errors="replace")
+    app(prog_name="diptych")
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"diptych {__version__}")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def _program(
+    context: typer.Context,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())

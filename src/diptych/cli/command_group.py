@@ -1,0 +1,43 @@
+"""How the program fails: one line that names the fix, or the whole traceback when nobody foresaw it."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from diptych.errors import DiptychError
+
+_WRONG_REQUEST = 2
+
+
+class CommandGroup(TyperGroup):
+    """Runs a command and turns foreseen errors into one line on stderr and exit status 2.
+
+    Foreseen are every `DiptychError` and every mistake in the arguments. Anything else is a defect and keeps its
+    traceback.
+    """
+
+    def main(self, *args: Any, **options: Any) -> Any:
+        """Run and leave the process with the command's exit status."""
+        try:
+            status = super().main(*args, **{**options, "standalone_mode": False})
+        except DiptychError as error:
+            _fail(str(error), _WRONG_REQUEST)
+        except typer.Abort:
+            _fail("stopped", 1)
+        except Exception as error:
+            # Typer brings its own copy of Click or uses the installed one, depending on its version; what a mistake
+            # in the arguments looks like is the same in both.
+            if not hasattr(error, "format_message"):
+                raise
+            _fail(error.format_message(), getattr(error, "exit_code", _WRONG_REQUEST))
+        else:
+            sys.exit(status if isinstance(status, int) else 0)
+
+
+def _fail(message: str, status: int) -> None:
+    typer.echo(f"error: {' '.join(message.split())}", err=True)
+    sys.exit(status)

@@ -1,0 +1,108 @@
+"""From the names and values people type to an unfitted model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, get_args, get_type_hints
+
+from sklearn.base import clone
+
+from diptych.errors import InvalidInputError, UnknownNameError
+from diptych.models import CrossModalModel, Preprocessed, find_model, method_name
+from diptych.space import Space
+
+_SCALINGS = ("images", "texts")
+
+
+def build_model(method: str, parameters: Mapping[str, Any], *, seed: int = 0) -> CrossModalModel:
+    """Return the method with these parameters; ``outer__inner`` names a parameter of a nested method.
+
+    ``seed`` goes to a method that draws random numbers, unless its seed is among the parameters.
+
+    >>> from diptych.cli.model_building import build_model
+    >>> build_model("scm", {"correlation": "cca", "correlation__n_components": 9, "C": 1})
+    SCM(C=1, correlation=CCA(n_components=9))
+    """
+    model = find_model(method)()
+    if "seed" in model.get_params(deep=False):
+        model.set_params(seed=seed)
+    # A nested method must be there before its own parameters are set.
+    for name in sorted(parameters, key=lambda name: name.count("__")):
+        _set_parameter(model, name, parameters[name], name)
+    _check_space(model)
+    return model
+
+
+def build_grid(model: Preprocessed, choices: Mapping[str, Any]) -> dict[str, list[Any]]:
+    """Return the grid for `tune` of a scaled model, after trying that every single choice can be set.
+
+    ``images`` and ``texts`` choose the scaling, all other names are parameters of the method.
+
+    >>> from diptych.cli.model_building import build_grid
+    >>> from diptych.models import SCM, Preprocessed
+    >>> build_grid(Preprocessed(model=SCM()), {"C": [1, 10], "images": ["l2", "hellinger"]})
+    {'model__C': [1, 10], 'images': ['l2', 'hellinger']}
+    """
+    grid: dict[str, list[Any]] = {}
+    for name, values in choices.items():
+        if not isinstance(values, list) or not values:
+            raise InvalidInputError(f"--tune takes name=[value, value, ...], got {name}={values!r}")
+        if name in _SCALINGS:
+            grid[name] = values
+        else:
+            grid[f"model__{name}"] = [_tried(model.model, name, value) for value in values]
+    return grid
+
+
+def readable_parameters(model: CrossModalModel) -> dict[str, Any]:
+    """Return all parameters, nested ones included, with methods given by name.
+
+    >>> from diptych.cli.model_building import readable_parameters
+    >>> from diptych.models import CFA, SCM
+    >>> readable_parameters(SCM(correlation=CFA()))["correlation"]
+    'cfa'
+    """
+    values = model.get_params(deep=True)
+    return {
+        name: method_name(type(value)) if isinstance(value, CrossModalModel) else value
+        for name, value in values.items()
+    }
+
+
+def _tried(model: CrossModalModel, name: str, value: Any) -> Any:
+    trial: CrossModalModel = clone(model)
+    _set_parameter(trial, name, value, name)
+    _check_space(trial)
+    return trial.get_params(deep=True)[name]
+
+
+def _set_parameter(model: CrossModalModel, name: str, value: Any, typed: str) -> None:
+    first, _, rest = name.partition("__")
+    known = model.get_params(deep=False)
+    if first not in known:
+        raise UnknownNameError(f"parameter of {method_name(type(model))}", first, known)
+    if not rest:
+        model.set_params(**{first: _as_model(value, first) if _takes_model(model, first) else value})
+    elif isinstance(known[first], CrossModalModel):
+        _set_parameter(known[first], rest, value, typed)
+    else:
+        fix = f"give {first}=METHOD as well" if _takes_model(model, first) else f"{first!r} is not a method"
+        raise InvalidInputError(f"{typed!r} has nothing to set, because {first!r} is {known[first]!r}; {fix}")
+
+
+def _as_model(value: Any, name: str) -> CrossModalModel | None:
+    if value is None:
+        return None
+    if not isinstance(value, str):
+        raise InvalidInputError(f"{name} takes the name of a method, got {value!r}")
+    return find_model(value)()
+
+
+def _takes_model(model: CrossModalModel, name: str) -> bool:
+    hint = get_type_hints(type(model).__init__).get(name)
+    return any(isinstance(kind, type) and issubclass(kind, CrossModalModel) for kind in (hint, *get_args(hint)))
+
+
+def _check_space(model: CrossModalModel) -> Space:
+    """Ask for the space, which checks its name: an unknown one should not be found out after an hour of fitting."""
+    return model.space

@@ -1,0 +1,233 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from command_line import SMALL_SCENES, Program, Run
+from PIL import Image
+
+from diptych.cli.measures import BY_INSTANCE, BY_LABEL, in_words
+from diptych.data import DatasetSplits, load_dataset
+from diptych.data.datasets.scenes import make_scene
+from diptych.encoders import encode_splits
+from diptych.metrics import AP, CMC, InterpolatedPrecisionRecall, bootstrap_interval, category_means
+from diptych.models import CCA, SCM, Preprocessed, load_model
+from diptych.protocols import HoldOut, evaluate_model, tune
+from diptych.space import DIRECTIONS
+
+
+@pytest.fixture
+def splits() -> DatasetSplits:
+    return encode_splits(load_dataset("scenes", n_train=60, n_test=24, size=32))
+
+
+def written(path: Path) -> dict[str, Any]:
+    content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return content
+
+
+def test_the_program_equals_the_library(program: Program, tmp_path: Path, splits: DatasetSplits) -> None:
+    """End to end in a process of its own: every number of the file is what the library computes."""
+    output = tmp_path / "new" / "results.json"
+    parameters = ("--param", "C=1", "-p", "correlation__n_components=5", "-p", "correlation=cca")
+    result = program("evaluate", *SMALL_SCENES, "-m", "scm", *parameters, "--output", output, "--per-query")
+    assert result.returncode == 0, result.stderr
+    model = Preprocessed(model=SCM(C=1, correlation=CCA(n_components=5))).fit(*splits.train.aligned())
+    expected = evaluate_model(model, splits.test, [*BY_LABEL, InterpolatedPrecisionRecall()])
+    content = written(output)
+
+    assert [row["label"] for row in content["measures"]] == [measure.label for measure in BY_LABEL]
+    for row, measure in zip(content["measures"], BY_LABEL, strict=True):
+        for way in DIRECTIONS:
+            assert row[way]["value"] == pytest.approx(expected[way].mean[measure], abs=1e-12)
+            assert row[way]["chance"] == pytest.approx(expected[way].chance[measure], abs=1e-12)
+            values = content["per_query"][way]["values"][measure.label]
+            assert values == pytest.approx(expected[way].values[measure].tolist(), abs=1e-12, nan_ok=True)
+        assert f"{row['average']:.4f}" in result.stdout
+
+    for way, labels in zip(DIRECTIONS, (splits.test.labels, splits.test.text_labels), strict=True):
+        interval = bootstrap_interval(expected[way].values[AP()])
+        assert content["measures"][0][way]["interval"]["low"] == pytest.approx(interval.low, abs=1e-12)
+        means = category_means(expected[way].values[AP()], labels)
+        assert {row["name"]: row[way]["map"] for row in content["categories"]} == pytest.approx(means, abs=1e-12)
+        curve = expected[way].curves[InterpolatedPrecisionRecall()]
+        assert content["curves"][0][way]["interpolated precision"] == pytest.approx(curve.y.tolist(), abs=1e-12)
+        counts = np.array(content["confusion"][way]["counts"])
+        assert counts.sum() == len(labels)
+
+    assert content["method"]["parameters"]["correlation"] == "cca"
+    assert content["method"]["parameters"]["correlation__n_components"] == 5
+    assert content["dataset"]["options"]["n_train"] == 60
+    assert content["seconds"].keys() == {"load", "encode", "fit", "evaluate"}
+    assert content["versions"]["numpy"] == np.__version__
+
+
+def test_results_and_progress_do_not_mix(program: Program) -> None:
+    loud = program("evaluate", *SMALL_SCENES, "--method", "cca")
+    quiet = program("evaluate", *SMALL_SCENES, "--method", "cca", "--quiet")
+    assert loud.returncode == quiet.returncode == 0
+    assert loud.stdout == quiet.stdout
+    assert quiet.stderr == ""
+    assert "fitting cca" in loud.stderr
+    assert "fitting" not in loud.stdout
+    assert "\x1b" not in loud.stdout
+    assert "\x1b" not in loud.stderr
+
+
+def test_chance_levels_by_category_average_to_the_overall_chance(run: Run, tmp_path: Path) -> None:
+    output = tmp_path / "results.json"
+    assert run("evaluate", *SMALL_SCENES, "--method", "random", "--output", output).exit_code == 0
+    content = written(output)
+    for way, side in zip(DIRECTIONS, ("images", "texts"), strict=True):
+        chances = [row[way]["chance"] for row in content["categories"]]
+        sizes = [row[side] for row in content["categories"]]
+        assert np.average(chances, weights=sizes) == pytest.approx(content["measures"][0][way]["chance"], abs=1e-12)
+
+
+def test_instance_relevance_reports_recall_and_ranks(run: Run, tmp_path: Path, splits: DatasetSplits) -> None:
+    output = tmp_path / "results.json"
+    result = run("evaluate", *SMALL_SCENES, "-m", "cca", "--relevant", "instance", "--images", "none", "-o", output)
+    model = Preprocessed(model=CCA(), images="none").fit(*splits.train.aligned())
+    expected = evaluate_model(model, splits.test, BY_INSTANCE, relevant="instance")
+    rows = written(output)["measures"]
+    for row, measure in zip(rows, BY_INSTANCE, strict=True):
+        assert row["average"] == pytest.approx(expected.average(measure), abs=1e-12)
+        assert in_words(measure) in result.stdout
+
+
+def test_several_labels_per_image(run: Run, tmp_path: Path) -> None:
+    output = tmp_path / "results.json"
+    result = run("evaluate", *SMALL_SCENES, "--dataset-option", "label=kinds", "-m", "sm", "-o", output)
+    assert result.exit_code == 0
+    content = written(output)
+    assert content["confusion"] is None
+    assert sum(row["images"] for row in content["categories"]) > 24
+
+
+def test_ties_and_scaling_are_passed_on(run: Run, tmp_path: Path) -> None:
+    averages = {}
+    for ties in ("pessimistic", "expected", "optimistic"):
+        output = tmp_path / f"{ties}.json"
+        run("evaluate", *SMALL_SCENES, "-m", "sm", "-p", "C=1e-12", "--texts", "l1", "--ties", ties, "-o", output)
+        content = written(output)
+        assert content["ties"] == ties
+        assert content["method"]["scaling"] == {"images": "l2", "texts": "l1"}
+        averages[ties] = content["measures"][0]["average"]
+    assert averages["pessimistic"] <= averages["expected"] <= averages["optimistic"]
+
+
+def test_tuning_equals_the_library(run: Run, tmp_path: Path, splits: DatasetSplits) -> None:
+    output = tmp_path / "results.json"
+    choices = ("--tune", "n_components=[2, 9]", "--tune", 'images=["l2", "hellinger"]')
+    result = run("evaluate", *SMALL_SCENES, "-m", "cca", *choices, "--seed", "3", "-o", output)
+    assert result.exit_code == 0, result.stderr
+    grid = {"model__n_components": [2, 9], "images": ["l2", "hellinger"]}
+    expected = tune(Preprocessed(model=CCA()), splits.train, grid, HoldOut(seed=3))
+    content = written(output)
+    assert len(content["tuning"]["trials"]) == 4
+    best = content["tuning"]["trials"][content["tuning"]["best"]]
+    assert best["parameters"] == expected.best.parameters
+    assert best["scores"] == pytest.approx(list(expected.best.scores))
+    assert content["method"]["parameters"]["n_components"] == expected.best.parameters["model__n_components"]
+    assert content["method"]["scaling"]["images"] == expected.best.parameters["images"]
+    assert "best of 4 settings" in result.stdout
+
+
+def test_the_seed_goes_to_a_method_that_draws(run: Run, tmp_path: Path) -> None:
+    output = tmp_path / "results.json"
+    run("evaluate", *SMALL_SCENES, "-m", "random", "--seed", "7", "-o", output)
+    assert written(output)["method"]["parameters"]["seed"] == 7
+    run("evaluate", *SMALL_SCENES, "-m", "random", "--seed", "7", "-p", "seed=1", "-o", output)
+    assert written(output)["method"]["parameters"]["seed"] == 1
+
+
+def test_a_saved_model_loads_and_scores_the_same(run: Run, tmp_path: Path, splits: DatasetSplits) -> None:
+    folder, output = tmp_path / "model", tmp_path / "results.json"
+    assert run("evaluate", *SMALL_SCENES, "-m", "cca", "--save", folder, "-o", output).exit_code == 0
+    again = evaluate_model(load_model(folder), splits.test, [CMC(1)])
+    assert written(output)["measures"][1]["average"] == pytest.approx(again.average(CMC(1)), abs=1e-12)
+
+
+@pytest.mark.parametrize("ending", ["png", "svg"])
+def test_plots_are_drawn_and_the_same_every_time(run: Run, tmp_path: Path, ending: str) -> None:
+    names = {"precision-recall-11-point", "precision-recall", "cmc", "categories", "confusion"}
+    for folder in ("first", "second"):
+        result = run("evaluate", *SMALL_SCENES, "-m", "cca", "--plots", tmp_path / folder, "--format", ending)
+        assert result.exit_code == 0
+    for name in names:
+        first, second = (tmp_path / folder / f"{name}.{ending}" for folder in ("first", "second"))
+        assert first.read_bytes() == second.read_bytes()
+    assert {file.stem for file in (tmp_path / "first").iterdir()} == names
+
+
+def test_places_that_cannot_be_written_are_found_before_the_work(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    for words, hint in (
+        (("--output", tmp_path), "is a folder"),
+        (("--output", file / "results.json"), "cannot write"),
+        (("--plots", file), "is a file"),
+    ):
+        result = run("evaluate", *SMALL_SCENES, "-m", "cca", *words)
+        assert result.exit_code == 2
+        assert hint in result.stderr
+        assert "loading" not in result.stderr
+
+
+@pytest.fixture
+def unlabelled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Flickr8k in its own layout, with a handful of scenes for photographs: pairs without any label."""
+    folder = tmp_path / "data" / "flickr8k"
+    (folder / "images").mkdir(parents=True)
+    captions = []
+    for part, numbers in {"train": range(30), "dev": range(30, 34), "test": range(34, 44)}.items():
+        for number in numbers:
+            scene = make_scene(number)
+            Image.fromarray(scene.render(32)).save(folder / "images" / f"{number}.jpg")
+            captions += [f"{number}.jpg#{place}\t{caption}" for place, caption in enumerate(scene.captions)]
+        listed = "\n".join(f"{number}.jpg" for number in numbers)
+        (folder / f"Flickr_8k.{part}Images.txt").write_text(listed + "\n")
+    for name in ("Flickr8k.token.txt", "Flickr8k.lemma.token.txt"):
+        (folder / name).write_text("\n".join(captions) + "\n")
+    monkeypatch.setenv("DIPTYCH_DATA", str(folder.parent))
+
+
+@pytest.mark.usefixtures("unlabelled")
+def test_pairs_without_labels(run: Run, tmp_path: Path) -> None:
+    output = tmp_path / "results.json"
+    result = run("evaluate", "-d", "flickr8k", "-m", "cca", "-o", output, "--plots", tmp_path / "plots")
+    assert result.exit_code == 0, result.stderr
+    content = written(output)
+    assert content["relevant"] == "instance"
+    assert [row["label"] for row in content["measures"]] == [measure.label for measure in BY_INSTANCE]
+    assert content["categories"] == []
+    assert "category" not in result.stdout
+    drawn = sorted(file.stem for file in (tmp_path / "plots").iterdir())
+    assert drawn == ["cmc", "precision-recall", "precision-recall-11-point"]
+
+    needs = run("evaluate", "-d", "flickr8k", "-m", "scm")
+    assert needs.exit_code == 2
+    assert "error: scm learns from labels, but flickr8k has none; methods without: cca, cfa" in needs.stderr
+    assert "encoding" not in needs.stderr
+    wants = run("evaluate", "-d", "flickr8k", "-m", "cca", "--relevant", "label")
+    assert wants.exit_code == 2
+    assert "use --relevant instance" in wants.stderr
+
+
+@pytest.mark.data("wikipedia")
+def test_wikipedia_end_to_end(program: Program, tmp_path: Path) -> None:
+    output = tmp_path / "results.json"
+    result = program("evaluate", "--dataset", "wikipedia", "--method", "scm", "--output", output)
+    assert result.returncode == 0, result.stderr
+    content = written(output)
+    splits = load_dataset("wikipedia")
+    expected = evaluate_model(Preprocessed(model=SCM()).fit(*splits.train.aligned()), splits.test, [AP()])
+    average = content["measures"][0]["average"]
+    assert average == pytest.approx(expected.average(AP()), abs=1e-9)
+    assert average > 2 * content["measures"][0]["chance"]
+    assert content["measures"][0]["chance"] == pytest.approx(0.118, abs=5e-4)
+    assert [row["images"] for row in content["categories"]] == [34, 88, 96, 85, 65, 58, 51, 41, 71, 104]
+    assert f"{average:.4f}" in result.stdout

@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import inspect
+import json
+from pathlib import Path
+
+import pytest
+from command_line import Run
+
+from diptych.data import describe_datasets
+from diptych.models import model_classes
+
+
+def test_methods_as_json_say_what_the_classes_declare(run: Run) -> None:
+    listed = {entry["name"]: entry for entry in json.loads(run("methods", "--json").stdout)}
+    assert listed.keys() == model_classes().keys()
+    for name, cls in model_classes().items():
+        assert set(listed[name]["needs"]) == cls.needs
+        assert listed[name]["when_to_use"] == cls.when_to_use
+
+
+@pytest.mark.parametrize("name", model_classes())
+def test_every_method_explains_every_parameter(run: Run, name: str) -> None:
+    card = json.loads(run("methods", name, "--json").stdout)
+    signature = inspect.signature(model_classes()[name]).parameters
+    assert {entry["name"]: entry["default"] for entry in card["parameters"]} == {
+        parameter.name: parameter.default for parameter in signature.values()
+    }
+    assert card["summary"].endswith(".")
+    for entry in card["parameters"]:
+        assert entry["meaning"], f"{name} does not document {entry['name']}"
+        assert entry["name"] in run("methods", name).stdout
+
+
+def test_inherited_parameters_are_explained_where_they_are_explained_best(run: Run) -> None:
+    cards = {method: json.loads(run("methods", method, "--json").stdout) for method in ("sm", "scm")}
+    meanings = {
+        method: {entry["name"]: entry["meaning"] for entry in card["parameters"]} for method, card in cards.items()
+    }
+    assert meanings["scm"]["C"] == meanings["sm"]["C"]
+    assert "subspace" not in meanings["scm"]["max_iter"]
+
+
+def test_datasets_say_what_is_here(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DIPTYCH_DATA", str(tmp_path))
+    states = {entry["name"]: entry["state"] for entry in json.loads(run("datasets", "--json").stdout)}
+    assert states["scenes"] == "built in"
+    assert states["wikipedia"] == "missing"
+    assert str(tmp_path) in run("datasets").stdout
+    for dataset in describe_datasets():
+        for file in dataset.files:
+            (tmp_path / dataset.name / file).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / dataset.name / file).touch()
+    states = {entry["name"]: entry["state"] for entry in json.loads(run("datasets", "--json").stdout)}
+    assert states["wikipedia"] == "found"
+
+
+@pytest.mark.parametrize("name", [dataset.name for dataset in describe_datasets()])
+def test_a_dataset_in_detail(run: Run, name: str) -> None:
+    dataset = next(dataset for dataset in describe_datasets() if dataset.name == name)
+    detail = json.loads(run("datasets", name, "--json").stdout)
+    assert detail["citation"] == dataset.citation
+    assert {option: entry["default"] for option, entry in detail["options"].items()} == dataset.defaults
+    shown = run("datasets", name).stdout
+    for text in (dataset.homepage, dataset.licence, dataset.citation, dataset.splits, *dataset.defaults):
+        assert text in shown

@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+from command_line import Program, Run
+
+from diptych import __version__
+
+
+def test_version_and_help(program: Program) -> None:
+    assert program("--version").stdout == f"diptych {__version__}\n"
+    shown = program("--help")
+    assert shown.returncode == 0
+    for command in ("methods", "datasets", "evaluate", "bench", "scenes"):
+        assert command in shown.stdout
+
+
+def test_asking_nothing_shows_the_help(run: Run) -> None:
+    assert "evaluate" in run().stdout
+
+
+def test_starting_imports_nothing_heavy() -> None:
+    listing = "import sys, diptych.cli; print(*{name.partition('.')[0] for name in sys.modules})"
+    loaded = subprocess.run([sys.executable, "-c", listing], capture_output=True, text=True, check=True).stdout.split()
+    assert {"sklearn", "matplotlib", "PIL", "safetensors"}.isdisjoint(loaded)
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        ("methods scmm", "did you mean 'scm'"),
+        ("datasets wikipedai", "did you mean 'wikipedia'"),
+        ("evaluate -d scenes -m kca", "did you mean 'kcca'"),
+        ("evaluate -d scene -m cca", "did you mean 'scenes'"),
+        ("evaluate -d scenes -m scm -p metrc=cosine", "parameter of scm 'metrc'; did you mean 'metric'"),
+        ("evaluate -d scenes -m scm -p metric=pearsn", "space 'pearsn'; did you mean 'pearson'"),
+        ("evaluate -d scenes -m scm -p correlation=kca", "did you mean 'kcca'"),
+        ("evaluate -d scenes -m cca --dataset-option n_trian=9", "did you mean 'n_train'"),
+        ("evaluate -d scenes -m cca --dataset-option n_train=few", "takes int, got 'few'"),
+        ("evaluate -d scenes -m cca -p C", "--param takes name=value"),
+        ("evaluate -d scenes -m cca -p a=1 -p a=2", "sets 'a' twice"),
+        ("evaluate -d scenes -m scm -p correlation__n_components=3", "give correlation=METHOD as well"),
+        ("evaluate -d scenes -m scm -p C__x=3", "'C' is not a method"),
+        ("evaluate -d scenes -m scm -p correlation=3", "takes the name of a method"),
+        ("evaluate -d scenes -m sm --tune C=3", "--tune takes name=[value, value, ...]"),
+        ("evaluate -d scenes -m sm --tune D=[3]", "unknown parameter of sm 'D'"),
+        ("evaluate -d scenes -m sm --per-query", "name one with --output"),
+        ("evaluate -d scenes -m sm --images l3", "l3"),
+        ("evaluate -d scenes", "--method"),
+        ("evaluat", "evaluate"),
+    ],
+)
+def test_a_mistake_costs_one_line_and_status_2(run: Run, words: str, hint: str) -> None:
+    result = run(*words.split())
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert result.stderr.startswith("error: ")
+    assert result.stderr.count("\n") == 1
+    assert hint in result.stderr
+
+
+def test_the_real_program_fails_in_one_line_without_a_traceback(program: Program) -> None:
+    result = program("evaluate", "--dataset", "wikipedia", "--method", "scm", DIPTYCH_DATA="/nowhere")
+    assert result.returncode == 2
+    assert result.stderr.count("\n") == 1
+    assert "/nowhere/wikipedia" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_pipes_get_whole_lines_and_no_colour(program: Program) -> None:
+    """A pipe has no width: every method is one line, nothing is cut or wrapped, and nothing is coloured."""
+    from diptych.models import model_classes
+
+    lines = program("methods").stdout.splitlines()
+    for name, cls in model_classes().items():
+        assert any(line.startswith(f"{name} ") and cls.when_to_use in line for line in lines)
+    assert not any("\x1b" in line or "…" in line for line in lines)
+
+
+def test_a_narrow_terminal_cuts_no_name(program: Program) -> None:
+    shown = program("methods", COLUMNS="60").stdout
+    assert "linear-regression" in shown
+    assert max(map(len, shown.splitlines())) <= 60
+
+
+def test_output_without_unicode_ends_well(program: Program) -> None:
+    result = program("methods", "scm", PYTHONIOENCODING="ascii")
+    assert result.returncode == 0
+    assert "Costa Pereira" in result.stdout
