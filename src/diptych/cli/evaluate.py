@@ -101,7 +101,8 @@ def evaluate(
     if save is not None:
         with writing(save):
             outcome.model.save(save)
-        stages.note(f"model: {save}")
+        without = ", without the encoders of pictures and texts" if "encode" in stages.seconds else ""
+        stages.note(f"model: {save}{without}")
     if plots is not None:
         from diptych.cli.plots import draw_plots
 

@@ -64,8 +64,8 @@ def readable_parameters(model: CrossModalModel) -> dict[str, Any]:
     """
     values = model.get_params(deep=True)
     return {
-        name: method_name(type(value)) if isinstance(value, CrossModalModel) else value
-        for name, value in values.items()
+        name: method_name(type(values[name])) if isinstance(values[name], CrossModalModel) else values[name]
+        for name in sorted(values, key=lambda name: name.split("__"))
     }
 
 

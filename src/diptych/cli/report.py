@@ -11,7 +11,7 @@ from diptych.cli.experiment import Outcome
 from diptych.cli.measures import in_words, is_rank
 from diptych.cli.model_building import readable_parameters
 from diptych.cli.terminal import table
-from diptych.metrics import AP, Measure
+from diptych.metrics import Measure
 from diptych.models import method_name
 from diptych.space import DIRECTIONS
 
@@ -69,11 +69,9 @@ def _print_measures(outcome: Outcome, console: Console) -> None:
         numbers = [*(evaluation[way].mean[measure] for way in DIRECTIONS)]
         numbers += [evaluation.average(measure), evaluation.chance(measure)]
         listing.add_row(measure.label, *(_number(measure, value) for value in numbers), in_words(measure))
-        if measure == AP():
-            intervals = [outcome.intervals[way] for way in DIRECTIONS]
-            bounds = [f"{interval.low:.4f}–{interval.high:.4f}" for interval in intervals]
-            listing.add_row("", *bounds, "", "", "its 95 % interval, bootstrap over queries")
     console.print(listing)
+    bounds = [f"{interval.low:.4f}–{interval.high:.4f}" for interval in (outcome.intervals[way] for way in DIRECTIONS)]
+    console.print(f"\n95 % bootstrap interval of MAP: images {bounds[0]}, texts {bounds[1]}")
     skipped = sum(evaluation[way].n_without_relevant for way in DIRECTIONS)
     if skipped:
         console.print(f"{skipped:,} queries without a relevant item are left out.")
