@@ -6,7 +6,7 @@ from typing import Literal
 
 import numpy as np
 from scipy.optimize import minimize
-from scipy.special import expit, logsumexp, softmax
+from scipy.special import expit, softmax
 
 from diptych.arrays import FloatArray, row_blocks
 
@@ -28,16 +28,17 @@ def fit_logistic(
 
     def objective(flat: FloatArray) -> tuple[float, FloatArray]:
         weights, intercepts = _unflatten(flat, n_features, n_classes)
-        value = float((weights**2).sum()) / (2 * C * n_rows)
-        gradient, bias_gradient = weights / (C * n_rows), np.zeros(n_classes)
+        kernel, bias = weights.astype(rows.dtype, copy=False), intercepts - mean @ weights
+        value = float((weights**2).sum()) / (2 * C)
+        gradient, bias_gradient = weights / C, np.zeros(n_classes)
         for block in row_blocks(n_rows, _BLOCK_ROWS):
-            centred = rows[block] - mean
-            scores = centred @ weights + intercepts
-            loss_value, residual = _LOSSES[loss](scores, targets[block])
-            value += loss_value / n_rows
-            gradient += centred.T @ residual / n_rows
-            bias_gradient += residual.sum(axis=0) / n_rows
-        return value, np.concatenate([gradient.ravel(), bias_gradient])
+            loss_value, residual = _LOSSES[loss](rows[block] @ kernel + bias, targets[block])
+            value += loss_value
+            gradient += rows[block].T @ residual.astype(rows.dtype, copy=False)
+            bias_gradient += residual.sum(axis=0)
+        # The features are centred by algebra, not by a copy: (X − 1mᵀ)ᵀR = XᵀR − m(1ᵀR).
+        gradient -= np.outer(mean, bias_gradient)
+        return value / n_rows, np.concatenate([gradient.ravel(), bias_gradient]) / n_rows
 
     start = np.zeros((n_features + 1) * n_classes)
     options = {"maxiter": max_iter, "gtol": tol, "ftol": 64 * np.finfo(float).eps, "maxcor": 20}
@@ -61,9 +62,10 @@ def _unflatten(flat: FloatArray, n_features: int, n_classes: int) -> tuple[Float
 
 
 def _softmax_loss(scores: FloatArray, targets: FloatArray) -> tuple[float, FloatArray]:
-    log_partition = logsumexp(scores, axis=1, keepdims=True)
-    residual = np.exp(scores - log_partition) - targets
-    return float((log_partition[:, 0] - (targets * scores).sum(axis=1)).sum()), residual
+    scores = scores - scores.max(axis=1, keepdims=True)
+    shares = np.exp(scores)
+    partition = shares.sum(axis=1, keepdims=True)
+    return float(np.log(partition).sum() - (targets * scores).sum()), shares / partition - targets
 
 
 def _ovr_loss(scores: FloatArray, targets: FloatArray) -> tuple[float, FloatArray]:

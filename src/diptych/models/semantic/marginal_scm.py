@@ -47,7 +47,7 @@ class MarginalSCM(CorrelatedInputs, MarginalSM):
         C: float = 10.0,
         loss: Loss = "softmax",
         max_iter: int = 1000,
-        tol: float = 1e-5,
+        tol: float = 1e-4,
     ) -> None:
         super().__init__(C=C, loss=loss, max_iter=max_iter, tol=tol)
         self.correlation = correlation

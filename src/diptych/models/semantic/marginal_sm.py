@@ -49,7 +49,7 @@ class MarginalSM(ClassifierPairModel):
         "Labelled items; the strongest of the simple methods when the classes are the ones asked for."
     )
 
-    def __init__(self, *, C: float = 1.0, loss: Loss = "softmax", max_iter: int = 1000, tol: float = 1e-5) -> None:
+    def __init__(self, *, C: float = 1.0, loss: Loss = "softmax", max_iter: int = 1000, tol: float = 1e-4) -> None:
         self.C = C
         self.loss = loss
         self.max_iter = max_iter

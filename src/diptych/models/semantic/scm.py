@@ -53,7 +53,7 @@ class SCM(CorrelatedInputs, SM):
         loss: Loss = "softmax",
         metric: str = "pearson",
         max_iter: int = 1000,
-        tol: float = 1e-5,
+        tol: float = 1e-4,
     ) -> None:
         super().__init__(C=C, loss=loss, metric=metric, max_iter=max_iter, tol=tol)
         self.correlation = correlation

@@ -65,7 +65,7 @@ class SM(ClassifierPairModel):
         loss: Loss = "softmax",
         metric: str = "pearson",
         max_iter: int = 1000,
-        tol: float = 1e-5,
+        tol: float = 1e-4,
     ) -> None:
         self.C = C
         self.loss = loss

@@ -1,0 +1,53 @@
+"""Every number the papers print, so that a reproduced table can show it beside ours."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+from diptych.errors import InvalidInputError
+
+
+@dataclass(frozen=True)
+class Published:
+    """A method's printed MAP in both directions, and where it stands."""
+
+    paper: str
+    table: str
+    image_query: float
+    text_query: float
+
+    @property
+    def average(self) -> float:
+        """The mean of the two directions."""
+        return (self.image_query + self.text_query) / 2
+
+
+def published(paper: str, table: str, dataset: str, method: str, regime: str | None = None) -> Published:
+    """Return the MAP that ``paper`` prints for ``method`` in ``table``.
+
+    Papers are numbered as in ``published.csv``: 000 Liu et al., 001 Menon et al., 002 Zhang et al., 003 Dong et al.,
+    004 Costa Pereira et al.
+
+    >>> from diptych.benchmark import published
+    >>> published("001", "Table 1", "Wikipedia", "CCA")
+    Published(paper='001', table='Table 1', image_query=0.2757, text_query=0.2002)
+    """
+    wanted = (paper, table, dataset.lower(), method, "MAP")
+    found = {
+        row["direction"]: float(row["value"])
+        for row in _rows()
+        if (row["paper"], row["table"], row["dataset"].lower(), row["method"], row["metric"]) == wanted
+        and regime in (None, row["regime"])
+    }
+    if not {"image_query", "text_query"} <= found.keys():
+        raise InvalidInputError(f"paper {paper}, {table} prints no MAP of {method} on {dataset}")
+    return Published(paper, table, found["image_query"], found["text_query"])
+
+
+@cache
+def _rows() -> tuple[dict[str, str], ...]:
+    text = files("diptych.benchmark").joinpath("published.csv").read_text(encoding="utf-8")
+    return tuple(csv.DictReader(text.splitlines()))

@@ -1,0 +1,66 @@
+"""What a benchmark found, as values that print and serialise."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from diptych import __version__
+from diptych.benchmark.published import Published
+
+
+@dataclass(frozen=True)
+class Row:
+    """One method: test MAP in both directions, spread, printed value, and what was chosen on training data."""
+
+    name: str
+    image_query: float
+    text_query: float
+    interval: tuple[float, float]
+    published: Published | None
+    parameters: dict[str, Any]
+    validation: float
+    validation_deviation: float
+    fit_seconds: float
+    tune_seconds: float
+
+    @property
+    def average(self) -> float:
+        """The mean of the two directions."""
+        return (self.image_query + self.text_query) / 2
+
+    @property
+    def difference(self) -> float | None:
+        """Ours minus the paper's average, where there is one."""
+        return None if self.published is None else self.average - self.published.average
+
+
+@dataclass(frozen=True)
+class DistanceRow:
+    """One method under one way to compare points: mean MAP over the hold-outs, and the paper's validation value."""
+
+    method: str
+    metric: str
+    average: float
+    deviation: float
+    published: float | None
+
+
+@dataclass(frozen=True)
+class TaskReport:
+    """All rows of one benchmark, with its chance level."""
+
+    task: str
+    title: str
+    chance: float
+    rows: tuple[Row, ...]
+    distances: tuple[DistanceRow, ...]
+
+    def row(self, name: str) -> Row:
+        """Return the row called ``name``."""
+        return next(row for row in self.rows if row.name == name)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return everything as plain values, with averages and the version that measured them."""
+        rows = [asdict(row) | {"average": row.average, "difference": row.difference} for row in self.rows]
+        return asdict(self) | {"rows": rows, "measure": "AP()", "ties": "expected", "diptych": __version__}

@@ -1,0 +1,114 @@
+"""Runs a task: choose on training data, fit once more, ask the test pairs once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+
+import numpy as np
+
+from diptych.benchmark.entry import Entry
+from diptych.benchmark.published import published
+from diptych.benchmark.report import DistanceRow, Row, TaskReport
+from diptych.benchmark.task import Task
+from diptych.data import Pairs
+from diptych.errors import UnknownNameError
+from diptych.metrics import AP, bootstrap_interval
+from diptych.protocols import Tuning, evaluate_model, tune
+
+Progress = Callable[[str, int, int], None]
+
+# The measures of Table IV of Costa Pereira et al. (2014), with the names that paper prints.
+DISTANCES = {"l1": "l1", "euclidean": "l2", "kl": "KL", "cosine": "NC", "pearson": "NCc"}
+_PAPER_NAMES = {"CCA": "CM", "SM": "SM", "SCM": "SCM"}
+
+
+def run_task(
+    task: Task,
+    *,
+    methods: Collection[str] | None = None,
+    distances: bool = True,
+    n_jobs: int = 1,
+    progress: Progress | None = None,
+) -> TaskReport:
+    """Run every entry of ``task`` and, for those that ask for it, every distance measure.
+
+    Parameters are chosen by the task's hold-out protocol on the training pairs; the test pairs are scored once per
+    entry, with the chosen setting. Distances are compared on the hold-outs, never on the test pairs.
+    """
+    entries = _chosen(task, methods)
+    splits = task.load()
+    rows: list[Row] = []
+    compared: list[DistanceRow] = []
+    chance = 0.0
+    for entry in entries:
+        tuning = tune(
+            entry.model,
+            splits.train,
+            entry.grid,
+            task.protocol,
+            n_jobs=n_jobs,
+            progress=_named(progress, entry.name),
+        )
+        row, chance = _row(entry, tuning, splits.test)
+        rows.append(row)
+        if distances and entry.distances:
+            compared += _distances(task, entry, tuning, splits.train, n_jobs, progress)
+    return TaskReport(task.name, task.title, chance, tuple(rows), tuple(compared))
+
+
+def _chosen(task: Task, methods: Collection[str] | None) -> list[Entry]:
+    by_name = {entry.name.lower(): entry for entry in task.entries}
+    if methods is None:
+        return list(task.entries)
+    for method in methods:
+        if method.lower() not in by_name:
+            raise UnknownNameError(f"entry of the benchmark {task.name}", method, by_name)
+    return [by_name[method.lower()] for method in methods]
+
+
+def _named(progress: Progress | None, name: str) -> Callable[[int, int], None] | None:
+    return None if progress is None else lambda done, total: progress(name, done, total)
+
+
+def _row(entry: Entry, tuning: Tuning, test: Pairs) -> tuple[Row, float]:
+    result = evaluate_model(tuning.model, test, [AP()])
+    both = [result.image_query.values[AP()], result.text_query.values[AP()]]
+    interval = bootstrap_interval(np.concatenate(both))
+    row = Row(
+        name=entry.name,
+        image_query=result.image_query.mean[AP()],
+        text_query=result.text_query.mean[AP()],
+        interval=(interval.low, interval.high),
+        published=None if entry.reference is None else entry.reference.look_up(),
+        parameters=tuning.best.parameters,
+        validation=tuning.best.mean,
+        validation_deviation=tuning.best.deviation,
+        fit_seconds=tuning.fit_seconds,
+        tune_seconds=sum(trial.seconds for trial in tuning.trials),
+    )
+    return row, result.chance(AP())
+
+
+def _distances(
+    task: Task, entry: Entry, tuning: Tuning, train: Pairs, n_jobs: int, progress: Progress | None
+) -> list[DistanceRow]:
+    metrics = [metric for metric in DISTANCES if entry.name != "CCA" or metric != "kl"]
+    trials = tune(
+        tuning.model,
+        train,
+        {"model__metric": metrics},
+        task.protocol,
+        n_jobs=n_jobs,
+        progress=_named(progress, f"{entry.name}, distances"),
+    ).trials
+    return [
+        DistanceRow(entry.name, metric, trial.mean, trial.deviation, _published_distance(task, entry.name, metric))
+        for metric, trial in zip(metrics, trials, strict=True)
+    ]
+
+
+def _published_distance(task: Task, name: str, metric: str) -> float | None:
+    if not task.published_distances:
+        return None
+    regime = f"validation set; distance {DISTANCES[metric]}"
+    return published("004", "Table IV", task.dataset, _PAPER_NAMES[name], regime).average

@@ -1,0 +1,142 @@
+"""The benchmarks there are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from diptych.benchmark.entry import Entry, Reference
+from diptych.benchmark.task import Task
+from diptych.errors import UnknownNameError
+from diptych.models import (
+    CCA,
+    CFA,
+    KCCA,
+    SCM,
+    SM,
+    CrossModalModel,
+    LinearRegression,
+    MarginalSCM,
+    MarginalSM,
+    Preprocessed,
+    Random,
+)
+
+Choices = Mapping[str, Sequence[Any]]
+
+# Both sides raw, both ℓ2 (the two choices of Menon et al.), or both square-rooted, which suits histograms.
+_HISTOGRAM_SCALINGS = (("none", "none"), ("l2", "l2"), ("hellinger", "hellinger"))
+_ENCODED_SCALINGS = (("l2", "l2"), ("hellinger", "l2"))
+
+
+def _scaled(scalings: Sequence[tuple[str, str]], grid: Choices) -> list[Choices]:
+    return [
+        {"images": [images], "texts": [texts], **{f"model__{name}": values for name, values in grid.items()}}
+        for images, texts in scalings
+    ]
+
+
+def _entries(
+    scalings: Sequence[tuple[str, str]], references: Mapping[str, Reference], kernels: KCCA
+) -> tuple[Entry, ...]:
+    def scaled(name: str, model: CrossModalModel, grid: Choices, *, distances: bool = False) -> Entry:
+        return Entry(name, Preprocessed(model=model), _scaled(scalings, grid), references.get(name), distances)
+
+    def kernel(name: str, model: CrossModalModel, grid: Choices) -> Entry:
+        return Entry(name, model, [grid], references.get(name))
+
+    cca = CCA(weight_power=0.0)
+    components: dict[str, Sequence[Any]] = {"n_components": [*range(1, 10)]}
+    ridges: Choices = {"regularization": [10.0**power for power in range(-8, 1)]}
+    strengths: Choices = {"C": [10.0**power for power in range(-2, 5)]}
+    subspace: Choices = {
+        "correlation__n_components": [3, 5, 7, 9],
+        "correlation__regularization": [0.1, 1.0],
+        "C": [0.1, 1.0, 10.0],
+    }
+    kernel_subspace: Choices = {
+        "correlation__n_components": [10, 20, 50],
+        "correlation__kappa": [0.5, 0.99],
+        "C": [1.0, 100.0],
+    }
+    return (
+        Entry("random", Random(), [{}], references.get("random")),
+        scaled("linear regression", LinearRegression(), ridges),
+        scaled("CFA", CFA(), components),
+        scaled("CCA", cca, components | {"regularization": [1e-3, 1e-2, 0.1, 1.0]}, distances=True),
+        kernel("KCCA", kernels, {"n_components": [5, 10, 20], "kappa": [0.5, 0.9, 0.99]}),
+        scaled("SM", SM(), strengths, distances=True),
+        scaled("SCM", SCM(correlation=cca), subspace, distances=True),
+        kernel("SCM, KCCA", SCM(correlation=kernels), kernel_subspace),
+        scaled("marginal SM", MarginalSM(), strengths),
+        scaled("marginal SCM", MarginalSCM(correlation=cca), subspace),
+    )
+
+
+def _menon(table: str, dataset: str) -> dict[str, Reference]:
+    names = {
+        "random": "Random",
+        "linear regression": "Linear regression",
+        "CCA": "CCA",
+        "SM": "SM",
+        "SCM": "SCM",
+        "marginal SM": "Marginal SM",
+        "marginal SCM": "Marginal SCM",
+    }
+    return {ours: Reference("001", table, dataset, theirs) for ours, theirs in names.items()}
+
+
+_COSTA_PEREIRA = {
+    "KCCA": Reference("004", "Table IX", "Wikipedia", "CM"),
+    "SCM, KCCA": Reference("004", "Table IX", "Wikipedia", "SCM"),
+}
+
+WIKIPEDIA = Task(
+    name="wikipedia",
+    title="Wikipedia, 2,173 training and 693 test pairs, SIFT histograms and LDA topics",
+    dataset="wikipedia",
+    entries=_entries(
+        _HISTOGRAM_SCALINGS, _menon("Table 1", "Wikipedia") | _COSTA_PEREIRA, KCCA(solver="nystrom", rank=500)
+    ),
+    published_distances=True,
+)
+
+PASCAL = Task(
+    name="pascal",
+    title="Pascal Sentence, 700 training and 300 test pairs, colour and edge histograms and TF-IDF topics",
+    dataset="pascal_sentence",
+    options={"captions": "join"},
+    entries=_entries(_ENCODED_SCALINGS, _menon("Table 2", "Pascal"), KCCA(solver="exact", text_kernel="rbf")),
+)
+
+SCENES = Task(
+    name="scenes",
+    title="Generated scenes, 1,000 training and 300 test pictures, colour and edge histograms and TF-IDF topics",
+    dataset="scenes",
+    options={"n_train": 1000, "n_test": 300, "size": 64, "captions": "join"},
+    entries=_entries(_ENCODED_SCALINGS, {}, KCCA(solver="nystrom", rank=500, text_kernel="rbf")),
+)
+
+_TASKS = {task.name: task for task in (WIKIPEDIA, PASCAL, SCENES)}
+
+
+def task_names() -> tuple[str, ...]:
+    """Return the names of all benchmarks.
+
+    >>> from diptych.benchmark import task_names
+    >>> task_names()
+    ('wikipedia', 'pascal', 'scenes')
+    """
+    return tuple(_TASKS)
+
+
+def find_task(name: str) -> Task:
+    """Return the benchmark called ``name``; a typo gets a suggestion.
+
+    >>> from diptych.benchmark import find_task
+    >>> find_task("wikipedia").protocol
+    HoldOut(repeats=5, share=0.25, seed=0)
+    """
+    if name not in _TASKS:
+        raise UnknownNameError("benchmark", name, _TASKS)
+    return _TASKS[name]
