@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Literal, cast
 
 import numpy as np
-from scipy.spatial.distance import cdist
 
 from diptych.arrays import AnyArray, FloatArray, row_blocks, unit_rows
 from diptych.errors import InvalidInputError, UnknownNameError
@@ -147,6 +146,9 @@ def _euclidean(queries: FloatArray, gallery: FloatArray) -> FloatArray:
 
 
 def _l1(queries: FloatArray, gallery: FloatArray) -> FloatArray:
+    # SciPy is imported here alone, so that importing the package and asking for help stay instant.
+    from scipy.spatial.distance import cdist
+
     return np.asarray(-cdist(queries, gallery, "cityblock"))
 
 

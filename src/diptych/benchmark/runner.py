@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from contextlib import AbstractContextManager, contextmanager
 
 import numpy as np
 
@@ -15,7 +16,8 @@ from diptych.errors import UnknownNameError
 from diptych.metrics import AP, bootstrap_interval
 from diptych.protocols import Tuning, evaluate_model, tune
 
-Progress = Callable[[str, int, int], None]
+Progress = Callable[[int, int], None]
+Stage = Callable[[str], AbstractContextManager[Progress]]
 
 # The measures of Table IV of Costa Pereira et al. (2014), with the names that paper prints.
 DISTANCES = {"l1": "l1", "euclidean": "l2", "kl": "KL", "cosine": "NC", "pearson": "NCc"}
@@ -28,32 +30,35 @@ def run_task(
     methods: Collection[str] | None = None,
     distances: bool = True,
     n_jobs: int = 1,
-    progress: Progress | None = None,
+    stage: Stage | None = None,
 ) -> TaskReport:
     """Run every entry of ``task`` and, for those that ask for it, every distance measure.
 
     Parameters are chosen by the task's hold-out protocol on the training pairs; the test pairs are scored once per
-    entry, with the chosen setting. Distances are compared on the hold-outs, never on the test pairs.
+    entry, with the chosen setting. Distances are compared on the hold-outs, never on the test pairs. ``methods`` names
+    the entries wanted, ``stage(title)`` is entered around each long step and gives a function (done, total) to call.
     """
     entries = _chosen(task, methods)
-    splits = task.load()
+    stage = _silent if stage is None else stage
+    with stage("loading and encoding"):
+        splits = task.load()
     rows: list[Row] = []
     compared: list[DistanceRow] = []
     chance = 0.0
     for entry in entries:
-        tuning = tune(
-            entry.model,
-            splits.train,
-            entry.grid,
-            task.protocol,
-            n_jobs=n_jobs,
-            progress=_named(progress, entry.name),
-        )
+        with stage(f"tuning {entry.name}") as progress:
+            tuning = tune(entry.model, splits.train, entry.grid, task.protocol, n_jobs=n_jobs, progress=progress)
         row, chance = _row(entry, tuning, splits.test)
         rows.append(row)
         if distances and entry.distances:
-            compared += _distances(task, entry, tuning, splits.train, n_jobs, progress)
+            with stage(f"comparing distances of {entry.name}") as progress:
+                compared += _distances(task, entry, tuning, splits.train, n_jobs, progress)
     return TaskReport(task.name, task.title, chance, tuple(rows), tuple(compared))
+
+
+@contextmanager
+def _silent(title: str) -> Iterator[Progress]:
+    yield lambda done, total: None
 
 
 def _chosen(task: Task, methods: Collection[str] | None) -> list[Entry]:
@@ -64,10 +69,6 @@ def _chosen(task: Task, methods: Collection[str] | None) -> list[Entry]:
         if method.lower() not in by_name:
             raise UnknownNameError(f"entry of the benchmark {task.name}", method, by_name)
     return [by_name[method.lower()] for method in methods]
-
-
-def _named(progress: Progress | None, name: str) -> Callable[[int, int], None] | None:
-    return None if progress is None else lambda done, total: progress(name, done, total)
 
 
 def _row(entry: Entry, tuning: Tuning, test: Pairs) -> tuple[Row, float]:
@@ -90,17 +91,11 @@ def _row(entry: Entry, tuning: Tuning, test: Pairs) -> tuple[Row, float]:
 
 
 def _distances(
-    task: Task, entry: Entry, tuning: Tuning, train: Pairs, n_jobs: int, progress: Progress | None
+    task: Task, entry: Entry, tuning: Tuning, train: Pairs, n_jobs: int, progress: Progress
 ) -> list[DistanceRow]:
     metrics = [metric for metric in DISTANCES if entry.name != "CCA" or metric != "kl"]
-    trials = tune(
-        tuning.model,
-        train,
-        {"model__metric": metrics},
-        task.protocol,
-        n_jobs=n_jobs,
-        progress=_named(progress, f"{entry.name}, distances"),
-    ).trials
+    grid = {"model__metric": metrics}
+    trials = tune(tuning.model, train, grid, task.protocol, n_jobs=n_jobs, progress=progress).trials
     return [
         DistanceRow(entry.name, metric, trial.mean, trial.deviation, _published_distance(task, entry.name, metric))
         for metric, trial in zip(metrics, trials, strict=True)
