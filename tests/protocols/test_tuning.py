@@ -1,0 +1,89 @@
+"""Choosing parameters: on training data alone, every trial recorded, repeatable."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from diptych.data import Pairs
+from diptych.errors import InvalidInputError
+from diptych.metrics import AP, CMC
+from diptych.models import CCA, SM
+from diptych.protocols import HoldOut, evaluate_model, tune
+
+
+@pytest.fixture(scope="module")
+def pairs():
+    rng = np.random.default_rng(1)
+    labels = np.arange(80) % 4
+    meaning = rng.normal(size=(4, 3))[labels] + 0.5 * rng.normal(size=(80, 3))
+    images = meaning @ rng.normal(size=(3, 8)) + 0.3 * rng.normal(size=(80, 8))
+    return Pairs(images, meaning @ rng.normal(size=(3, 5)) + 0.3 * rng.normal(size=(80, 5)), labels=labels)
+
+
+def test_hold_outs_partition_the_training_pairs_and_differ(pairs):
+    drawn = [
+        (set(train.ids.tolist()), set(held_out.ids.tolist())) for train, held_out in HoldOut(repeats=5).splits(pairs)
+    ]
+    assert len(drawn) == 5
+    for train, held_out in drawn:
+        assert train.isdisjoint(held_out)
+        assert len(train | held_out) == 80
+        assert len(held_out) == 20
+    assert len({frozenset(held_out) for _, held_out in drawn}) == 5
+    again = [set(held_out.ids.tolist()) for _, held_out in HoldOut(repeats=5).splits(pairs)]
+    assert again == [held_out for _, held_out in drawn]
+
+
+@pytest.mark.parametrize("bad", [{"repeats": 0}, {"share": 0.0}, {"share": 1.0}])
+def test_impossible_hold_outs_are_refused(bad):
+    with pytest.raises(InvalidInputError, match=r"must (be at least|lie between)"):
+        HoldOut(**bad)
+
+
+def test_every_trial_is_the_score_of_its_setting(pairs):
+    protocol = HoldOut(repeats=3, seed=5)
+    result = tune(CCA(), pairs, {"n_components": [1, 2, 4]}, protocol)
+    assert [trial.parameters for trial in result.trials] == [{"n_components": k} for k in (1, 2, 4)]
+    for trial in result.trials:
+        expected = [
+            evaluate_model(clone(CCA()).set_params(**trial.parameters).fit(*train.aligned()), held_out).average(AP())
+            for train, held_out in protocol.splits(pairs)
+        ]
+        assert trial.scores == pytest.approx(expected)
+        assert trial.mean == pytest.approx(np.mean(expected))
+        assert trial.deviation == pytest.approx(np.std(expected))
+    assert result.best.mean == max(trial.mean for trial in result.trials)
+
+
+def test_the_best_setting_is_refitted_on_all_training_pairs(pairs):
+    result = tune(SM(), pairs, {"C": [1e-6, 1.0]}, HoldOut(repeats=2))
+    assert result.best.parameters == {"C": 1.0}
+    direct = SM(C=1.0).fit(*pairs.aligned())
+    np.testing.assert_array_equal(result.model.encode_images(pairs.images), direct.encode_images(pairs.images))
+
+
+def test_the_measure_decides(pairs):
+    result = tune(SM(), pairs, {"C": [1.0]}, HoldOut(repeats=1), measure=CMC(1))
+    train, held_out = next(HoldOut(repeats=1).splits(pairs))
+    fitted = SM(C=1.0).fit(*train.aligned())
+    assert result.best.mean == pytest.approx(evaluate_model(fitted, held_out, [CMC(1)]).average(CMC(1)))
+
+
+def test_processes_change_nothing_and_progress_counts_up(pairs):
+    seen = []
+    grid = [{"n_components": [1]}, {"n_components": [2, 3], "regularization": [0.1]}]
+    alone = tune(CCA(), pairs, grid, HoldOut(repeats=2), progress=lambda done, total: seen.append((done, total)))
+    together = tune(CCA(), pairs, grid, HoldOut(repeats=2), n_jobs=2)
+    assert seen == [(done, 6) for done in range(1, 7)]
+    assert [trial.parameters for trial in alone.trials] == [trial.parameters for trial in together.trials]
+    np.testing.assert_allclose([t.scores for t in alone.trials], [t.scores for t in together.trials])
+
+
+def test_the_given_model_stays_unfitted_and_empty_grids_are_refused(pairs):
+    model = CCA()
+    tune(model, pairs, {"n_components": [2]}, HoldOut(repeats=1))
+    assert not hasattr(model, "correlations_")
+    with pytest.raises(InvalidInputError, match="no setting"):
+        tune(model, pairs, [])
