@@ -12,12 +12,13 @@ from diptych.models import CrossModalModel
 
 @dataclass(frozen=True)
 class Reference:
-    """Where a paper prints the same method's result."""
+    """Where a paper prints the same method's result, and whether it was measured on the features we have."""
 
     paper: str
     table: str
     dataset: str
     method: str
+    same_features: bool = True
 
     def look_up(self) -> Published:
         """Return the printed numbers."""

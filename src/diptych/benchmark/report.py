@@ -18,6 +18,7 @@ class Row:
     text_query: float
     interval: tuple[float, float]
     published: Published | None
+    same_features: bool
     parameters: dict[str, Any]
     validation: float
     validation_deviation: float

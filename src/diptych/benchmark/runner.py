@@ -81,6 +81,7 @@ def _row(entry: Entry, tuning: Tuning, test: Pairs) -> tuple[Row, float]:
         text_query=result.text_query.mean[AP()],
         interval=(interval.low, interval.high),
         published=None if entry.reference is None else entry.reference.look_up(),
+        same_features=entry.reference is None or entry.reference.same_features,
         parameters=tuning.best.parameters,
         validation=tuning.best.mean,
         validation_deviation=tuning.best.deviation,

@@ -24,33 +24,34 @@ def _print_methods(report: TaskReport, console: Console) -> None:
     sources = sorted({(row.published.paper, row.published.table) for row in report.rows if row.published})
     listing = table(report.title)
     listing.add_column("method", no_wrap=True, style="bold")
-    for heading in ("image query", "text query", "average", "95 % interval"):
+    for heading in ("image query", "text query", "average"):
+        listing.add_column(heading, justify="right", no_wrap=True, style="bold")
+        if sources:
+            listing.add_column("paper", justify="right", no_wrap=True)
+    for heading in (*(["difference"] if sources else []), "95 % interval", "fit, s"):
         listing.add_column(heading, justify="right", no_wrap=True)
-    if sources:
-        listing.add_column("paper", justify="right", no_wrap=True)
-        listing.add_column("difference", justify="right", no_wrap=True)
-    listing.add_column("fit, s", justify="right", no_wrap=True)
     listing.add_column("chosen on training data")
     for row in report.rows:
-        numbers = [f"{row.image_query:.4f}", f"{row.text_query:.4f}", f"{row.average:.4f}"]
-        numbers.append(f"{row.interval[0]:.4f}–{row.interval[1]:.4f}")
-        if sources:
-            numbers += _beside(row)
-        listing.add_row(row.name, *numbers, f"{row.fit_seconds:.2f}", _settings(row.parameters))
+        listing.add_row(row.name, *_numbers(row, beside=bool(sources)), _settings(row.parameters))
     console.print(listing)
     console.print(f"\nMAP (all relevant items, full ranking, ties by expectation); chance {report.chance:.4f}.")
     if sources:
         named = "; ".join(f"{_PAPERS[paper]}, {number}" for paper, number in sources)
-        console.print(f"paper: average of both directions as printed in {named}.")
-        if any(paper == "004" for paper, _ in sources):
-            console.print("* measured there on other features than those distributed with the data set.")
+        console.print(f"paper: as printed in {named}.")
+        if not all(row.same_features for row in report.rows):
+            console.print("* measured there on other features.")
 
 
-def _beside(row: Row) -> list[str]:
-    if row.published is None or row.difference is None:
-        return ["–", "–"]
-    mark = "*" if row.published.paper == "004" else " "
-    return [f"{row.published.average:.4f}{mark}", f"{row.difference:+.4f}"]
+def _numbers(row: Row, *, beside: bool) -> list[str]:
+    mark = " " if row.same_features else "*"
+    numbers = []
+    for name in ("image_query", "text_query", "average"):
+        numbers.append(f"{getattr(row, name):.4f}")
+        if beside:
+            numbers.append("–" if row.published is None else f"{getattr(row.published, name):.4f}{mark}")
+    if beside:
+        numbers.append("–" if row.difference is None else f"{row.difference:+.4f}")
+    return [*numbers, f"{row.interval[0]:.4f}–{row.interval[1]:.4f}", f"{row.fit_seconds:.2f}"]
 
 
 def _settings(parameters: dict[str, Any]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg import LinAlgError, cholesky, eigh, solve_triangular
@@ -33,28 +33,42 @@ def check_varies(rows: FloatArray, *, name: str) -> None:
 
 
 def moments(images: FloatArray, texts: FloatArray) -> Moments:
-    """Accumulate the moments of two aligned matrices without copying either."""
+    """Accumulate the moments of two aligned matrices without copying either.
+
+    Rows are centred before they are multiplied, so that float32 keeps its digits far from the origin.
+    """
     image_mean, text_mean = column_means(images), column_means(texts)
     blocks = (
         (_shifted(images[rows], image_mean), _shifted(texts[rows], text_mean))
         for rows in row_blocks(len(images), _BLOCK_ROWS)
     )
-    return moments_of_blocks(blocks, image_mean, text_mean)
+    sums = moments_of_blocks(blocks, image_mean.size, text_mean.size, center=False)
+    return replace(sums, image_mean=image_mean, text_mean=text_mean)
 
 
 def moments_of_blocks(
-    blocks: Iterable[tuple[FloatArray, FloatArray]], image_mean: FloatArray, text_mean: FloatArray
+    blocks: Iterable[tuple[FloatArray, FloatArray]], image_width: int, text_width: int, *, center: bool
 ) -> Moments:
-    """Sum the products of already centred blocks; each block multiplies in its own precision, the sum is float64."""
-    image = np.zeros((len(image_mean), len(image_mean)))
-    text = np.zeros((len(text_mean), len(text_mean)))
-    cross = np.zeros((len(image_mean), len(text_mean)))
+    """Sum over aligned blocks in one pass; each block multiplies in its own precision, the sums are float64.
+
+    With ``center`` the means are taken out of the sums afterwards, otherwise they are reported as zero.
+    """
+    image_sum, text_sum = np.zeros(image_width), np.zeros(text_width)
+    image, text = np.zeros((image_width, image_width)), np.zeros((text_width, text_width))
+    cross = np.zeros((image_width, text_width))
     n_rows = 0
     for images, texts in blocks:
         image += images.T @ images
         text += texts.T @ texts
         cross += images.T @ texts
         n_rows += len(images)
+        if center:
+            image_sum += images.sum(axis=0)
+            text_sum += texts.sum(axis=0)
+    image_mean, text_mean = image_sum / n_rows, text_sum / n_rows
+    image -= np.outer(image_sum, image_mean)
+    text -= np.outer(text_sum, text_mean)
+    cross -= np.outer(image_sum, text_mean)
     return Moments(n_rows, image_mean, text_mean, image, text, cross)
 
 

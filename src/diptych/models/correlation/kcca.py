@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import ClassVar, Literal
-
-import numpy as np
 
 from diptych.arrays import FloatArray, row_blocks
 from diptych.models.base import CrossModalModel
@@ -13,6 +10,7 @@ from diptych.models.correlation.cca import canonical_directions
 from diptych.models.correlation.kernel_features import (
     KernelFeatures,
     cholesky_features,
+    evaluate_kernel,
     exact_features,
     nystrom_features,
 )
@@ -24,6 +22,7 @@ from diptych.space import Space
 
 _SOLVERS = ("auto", "exact", "cholesky", "nystrom")
 _EXACT_ROWS = 2500
+_BLOCK_ROWS = 4096
 
 
 class KCCA(CrossModalModel):
@@ -129,15 +128,14 @@ class KCCA(CrossModalModel):
         image_kernel = Kernel.fitted(self.image_kernel, images, side="images", seed=self.seed)
         text_kernel = Kernel.fitted(self.text_kernel, texts, side="texts", seed=self.seed)
         image_map, text_map = self._features(image_kernel, images), self._features(text_kernel, texts)
-        sums = moments_of_blocks(
-            _feature_blocks(image_map, text_map, images, texts),
-            np.zeros(image_map.weights.shape[1]),
-            np.zeros(text_map.weights.shape[1]),
-        )
+        blocks = ((image_map.training(rows), text_map.training(rows)) for rows in row_blocks(len(images), _BLOCK_ROWS))
+        widths = image_map.weights.shape[1], text_map.weights.shape[1]
+        sums = moments_of_blocks(blocks, *widths, center=self.center)
         keep = 1 - self.kappa
         left, self.objective_, right = canonical_directions(
             keep * sums.image, keep * sums.text, sums.cross, self.kappa, self.kappa, self.n_components
         )
+        self.image_offset_, self.text_offset_ = sums.image_mean @ left, sums.text_mean @ right
         self._keep(image_map, left, text_map, right)
 
     def _features(self, kernel: Kernel, rows: FloatArray) -> KernelFeatures:
@@ -145,38 +143,23 @@ class KCCA(CrossModalModel):
         if solver == "auto":
             solver = "exact" if len(rows) <= _EXACT_ROWS else "nystrom"
         if solver == "exact":
-            return exact_features(kernel, rows, center=self.center)
+            return exact_features(kernel, rows)
         if solver == "cholesky":
-            return cholesky_features(kernel, rows, self.rank, self.tolerance, center=self.center)
-        return nystrom_features(kernel, rows, self.rank, center=self.center, seed=self.seed)
+            return cholesky_features(kernel, rows, self.rank, self.tolerance)
+        return nystrom_features(kernel, rows, self.rank, seed=self.seed)
 
     def _keep(self, image_map: KernelFeatures, left: FloatArray, text_map: KernelFeatures, right: FloatArray) -> None:
         """Fold features and directions into one coefficient matrix a side: that is all encoding needs."""
         self.image_scale_, self.text_scale_ = image_map.kernel.scale, text_map.kernel.scale
         self.image_landmarks_, self.text_landmarks_ = image_map.landmarks, text_map.landmarks
         self.image_coefficients_, self.text_coefficients_ = image_map.weights @ left, text_map.weights @ right
-        self.image_offset_, self.text_offset_ = image_map.offset @ left, text_map.offset @ right
 
     def _encode_images(self, images: FloatArray) -> FloatArray:
         kernel = Kernel(self.image_kernel, self.image_scale_)
-        features = KernelFeatures(kernel, self.image_landmarks_, self.image_coefficients_, self.image_offset_)
-        return _encode(features, images)
+        points = evaluate_kernel(kernel, images, self.image_landmarks_, self.image_coefficients_)
+        return (points - self.image_offset_).astype(images.dtype)
 
     def _encode_texts(self, texts: FloatArray) -> FloatArray:
         kernel = Kernel(self.text_kernel, self.text_scale_)
-        features = KernelFeatures(kernel, self.text_landmarks_, self.text_coefficients_, self.text_offset_)
-        return _encode(features, texts)
-
-
-def _feature_blocks(
-    image_map: KernelFeatures, text_map: KernelFeatures, images: FloatArray, texts: FloatArray
-) -> Iterator[tuple[FloatArray, FloatArray]]:
-    for rows in row_blocks(len(images), min(image_map.block_rows(), text_map.block_rows())):
-        yield image_map(images[rows]), text_map(texts[rows])
-
-
-def _encode(features: KernelFeatures, rows: FloatArray) -> FloatArray:
-    points = np.empty((len(rows), features.weights.shape[1]), dtype=rows.dtype)
-    for block in row_blocks(len(rows), features.block_rows()):
-        points[block] = features(rows[block])
-    return points
+        points = evaluate_kernel(kernel, texts, self.text_landmarks_, self.text_coefficients_)
+        return (points - self.text_offset_).astype(texts.dtype)

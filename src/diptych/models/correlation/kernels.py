@@ -50,6 +50,12 @@ class Kernel:
         """Return the (left, right) matrix of kernel values."""
         return _KERNELS[self.name](left, right, self.scale)
 
+    def diagonal(self, rows: FloatArray) -> FloatArray:
+        """Return k(x, x) of every row."""
+        if self.name in _DISTANCES:
+            return np.ones(len(rows))
+        return np.asarray(rows.sum(axis=1) if self.name == "intersection" else (rows**2).sum(axis=1))
+
 
 def _chi2(left: FloatArray, right: FloatArray) -> FloatArray:
     # Σ (x−y)²/(x+y) = Σx + Σy − 4 Σ 1/(1/x + 1/y): three cheap passes a feature over a tile that stays in cache.
