@@ -19,6 +19,8 @@ PACKAGES = {
     "diptych.protocols": "Protocols",
     "diptych.data": "Data",
     "diptych.encoders": "Encoders",
+    "diptych.benchmark": "Benchmark",
+    "diptych.figures": "Figures",
     "diptych": "Spaces",
 }
 

@@ -22,7 +22,8 @@ def print_bench(report: TaskReport, console: Console) -> None:
 
 def _print_methods(report: TaskReport, console: Console) -> None:
     sources = sorted({(row.published.paper, row.published.table) for row in report.rows if row.published})
-    listing = table(report.title)
+    console.print(f"{report.title}\n", style="bold")
+    listing = table()
     listing.add_column("method", no_wrap=True, style="bold")
     for heading in ("image query", "text query", "average"):
         listing.add_column(heading, justify="right", no_wrap=True, style="bold")
@@ -66,7 +67,8 @@ def _short(value: Any) -> str:
 def _print_distances(report: TaskReport, console: Console) -> None:
     names = {"euclidean": "ℓ2", "l1": "ℓ1", "kl": "KL", "cosine": "NC", "pearson": "NCc"}
     published = any(row.published is not None for row in report.distances)
-    listing = table("Distance measures, average MAP on hold-outs of the training part")
+    console.print("Distance measures, average MAP on hold-outs of the training part\n", style="bold")
+    listing = table()
     listing.add_column("method", no_wrap=True, style="bold")
     listing.add_column("distance", no_wrap=True)
     for heading in ("ours", "± over hold-outs", *(["paper*"] if published else [])):
