@@ -1,7 +1,7 @@
 """Tasks, the runner, published results: how our numbers come about, beside the papers'."""
 
 from diptych.benchmark.entry import Entry, Reference
-from diptych.benchmark.published import Published, published
+from diptych.benchmark.published import Published, published_map
 from diptych.benchmark.report import DistanceRow, Row, TaskReport
 from diptych.benchmark.runner import run_task
 from diptych.benchmark.task import Task
@@ -16,7 +16,7 @@ __all__ = [
     "Task",
     "TaskReport",
     "find_task",
-    "published",
+    "published_map",
     "run_task",
     "task_names",
 ]

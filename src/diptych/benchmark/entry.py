@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from diptych.benchmark.published import Published, published
+from diptych.benchmark.published import Published, published_map
 from diptych.models import CrossModalModel
 
 
@@ -22,7 +22,7 @@ class Reference:
 
     def look_up(self) -> Published:
         """Return the printed numbers."""
-        return published(self.paper, self.table, self.dataset, self.method)
+        return published_map(self.paper, self.table, self.dataset, self.method)
 
 
 @dataclass(frozen=True)

@@ -25,14 +25,14 @@ class Published:
         return (self.image_query + self.text_query) / 2
 
 
-def published(paper: str, table: str, dataset: str, method: str, regime: str | None = None) -> Published:
+def published_map(paper: str, table: str, dataset: str, method: str, regime: str | None = None) -> Published:
     """Return the MAP that ``paper`` prints for ``method`` in ``table``.
 
     Papers are numbered as in ``published.csv``: 000 Liu et al., 001 Menon et al., 002 Zhang et al., 003 Dong et al.,
     004 Costa Pereira et al.
 
-    >>> from diptych.benchmark import published
-    >>> published("001", "Table 1", "Wikipedia", "CCA")
+    >>> from diptych.benchmark import published_map
+    >>> published_map("001", "Table 1", "Wikipedia", "CCA")
     Published(paper='001', table='Table 1', image_query=0.2757, text_query=0.2002)
     """
     wanted = (paper, table, dataset.lower(), method, "MAP")

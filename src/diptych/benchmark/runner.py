@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, contextmanager
 import numpy as np
 
 from diptych.benchmark.entry import Entry
-from diptych.benchmark.published import published
+from diptych.benchmark.published import published_map
 from diptych.benchmark.report import DistanceRow, Row, TaskReport
 from diptych.benchmark.task import Task
 from diptych.data import Pairs
@@ -107,4 +107,4 @@ def _published_distance(task: Task, name: str, metric: str) -> float | None:
     if not task.published_distances:
         return None
     regime = f"validation set; distance {DISTANCES[metric]}"
-    return published("004", "Table IV", task.dataset, _PAPER_NAMES[name], regime).average
+    return published_map("004", "Table IV", task.dataset, _PAPER_NAMES[name], regime).average
