@@ -11,7 +11,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
 
 from diptych import Space
-from diptych.errors import DiptychError, InvalidInputError
+from diptych.errors import DiptychError, InvalidInputError, UnknownNameError
 from diptych.models import CCA, SM, CrossModalModel, Preprocessed, model_classes
 
 
@@ -119,6 +119,13 @@ def test_bad_queries_get_one_clear_error(model, problem):
         fitted.encode_texts(problem.texts[0])
     with pytest.raises(InvalidInputError, match="aligned"):
         fitted.score(problem.images, problem.texts[:-1])
+
+
+def test_a_misspelt_metric_fails_before_the_fit(problem):
+    for cls in model_classes().values():
+        if "metric" in inspect.signature(cls).parameters:
+            with pytest.raises(UnknownNameError, match="did you mean 'cosine'"):
+                cls(metric="cosin").fit(problem.images, problem.texts, problem.labels)
 
 
 def test_labels_are_asked_for_and_checked(model, problem):

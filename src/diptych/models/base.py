@@ -31,7 +31,7 @@ class CrossModalModel(BaseEstimator):
 
     - ``needs``: what it learns from, any of ``pairs``, ``labels`` and ``clicks``; empty when it learns nothing;
     - ``when_to_use``: one line for a person who has to choose;
-    - ``space``: an attribute or property.
+    - how points compare: a constructor parameter ``metric``, or a ``space`` of its own.
 
     Learned attributes end in an underscore and hold arrays, numbers, strings, fitted models, or lists of these: that
     is what `save` writes.
@@ -40,13 +40,15 @@ class CrossModalModel(BaseEstimator):
     needs: ClassVar[frozenset[Need]] = frozenset({"pairs"})
     when_to_use: ClassVar[str] = ""
 
+    metric: str
+    n_pairs_: int
     n_image_features_: int
     n_text_features_: int
 
     @property
     def space(self) -> Space:
-        """How two points of the common space compare."""
-        raise NotImplementedError
+        """How two points compare: the space that the parameter ``metric`` names, unless a subclass decides."""
+        return Space(self.metric)
 
     def fit(self, images: ArrayLike, texts: ArrayLike, labels: ArrayLike | None = None) -> Self:
         """Learn from aligned rows and return the model itself.
@@ -56,7 +58,11 @@ class CrossModalModel(BaseEstimator):
         """
         image_rows, text_rows = as_matrix(images, name="images"), as_matrix(texts, name="texts")
         self._check_rows(image_rows, text_rows)
+        if hasattr(self, "metric"):
+            # A misspelt name fails here, not after the fit.
+            Space(self.metric)
         self._learn(image_rows, text_rows, labels)
+        self.n_pairs_ = len(image_rows)
         self.n_image_features_, self.n_text_features_ = image_rows.shape[1], text_rows.shape[1]
         self._make_contiguous()
         return self

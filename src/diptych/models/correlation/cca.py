@@ -12,7 +12,6 @@ from diptych.models.correlation.projection import LinearProjectionModel
 from diptych.models.labels import Targets
 from diptych.models.linear import Moments, check_varies, fix_signs, moments, whitener
 from diptych.models.parameters import check_components, check_number
-from diptych.space import Space
 
 _GRAM_SIZE = 400
 
@@ -82,11 +81,6 @@ class CCA(LinearProjectionModel):
         self.regularization = regularization
         self.weight_power = weight_power
         self.metric = metric
-
-    @property
-    def space(self) -> Space:
-        """The space named by ``metric``."""
-        return Space(self.metric)
 
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
         check_number("regularization", self.regularization, low=0)

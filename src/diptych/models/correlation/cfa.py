@@ -11,7 +11,6 @@ from diptych.models.correlation.projection import LinearProjectionModel
 from diptych.models.labels import Targets
 from diptych.models.linear import check_varies, column_deviations, fix_signs, moments
 from diptych.models.parameters import check_choice, check_components
-from diptych.space import Space
 
 
 class CFA(LinearProjectionModel):
@@ -57,11 +56,6 @@ class CFA(LinearProjectionModel):
         self.n_components = n_components
         self.scale = scale
         self.metric = metric
-
-    @property
-    def space(self) -> Space:
-        """The space named by ``metric``."""
-        return Space(self.metric)
 
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
         check_choice("scale", self.scale, ("std", "none"))

@@ -18,7 +18,6 @@ from diptych.models.correlation.kernels import Kernel
 from diptych.models.labels import Targets
 from diptych.models.linear import check_varies, moments_of_blocks
 from diptych.models.parameters import check_choice, check_number
-from diptych.space import Space
 
 _SOLVERS = ("auto", "exact", "cholesky", "nystrom")
 _EXACT_ROWS = 2500
@@ -112,11 +111,6 @@ class KCCA(CrossModalModel):
         self.center = center
         self.metric = metric
         self.seed = seed
-
-    @property
-    def space(self) -> Space:
-        """The space named by ``metric``."""
-        return Space(self.metric)
 
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
         check_number("kappa", self.kappa, low=0, high=1)

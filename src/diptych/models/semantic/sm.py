@@ -8,7 +8,6 @@ from diptych.arrays import FloatArray
 from diptych.models.base import Need
 from diptych.models.semantic.classifier_pair import ClassifierPairModel, as_distribution
 from diptych.models.semantic.logistic import Loss
-from diptych.space import Space
 
 
 class SM(ClassifierPairModel):
@@ -72,11 +71,6 @@ class SM(ClassifierPairModel):
         self.metric = metric
         self.max_iter = max_iter
         self.tol = tol
-
-    @property
-    def space(self) -> Space:
-        """The space named by ``metric``."""
-        return Space(self.metric)
 
     def _finish(self, probabilities: FloatArray) -> FloatArray:
         return as_distribution(probabilities)
