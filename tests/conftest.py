@@ -1,4 +1,4 @@
-"""What every test shares: one numerical thread per process, repeatable examples, and the ``data`` marker."""
+"""What every test shares: one numerical thread per process, repeatable examples, a fresh cache, the ``data`` marker."""
 
 from __future__ import annotations
 
@@ -16,6 +16,12 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 settings.register_profile("repeatable", deadline=None, derandomize=True)
 settings.register_profile("explore", deadline=None, max_examples=2000)
 settings.load_profile("repeatable")
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give the whole run one cache of its own: features of another day would hide what changed since."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / "cache"))
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

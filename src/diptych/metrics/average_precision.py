@@ -19,11 +19,11 @@ Denominator = Literal["total", "retrieved", "min"]
 
 @dataclass(frozen=True)
 class AP(Measure):
-    r"""Average precision; its mean over queries is MAP.
+    """Average precision; its mean over queries is MAP.
 
     With δᵢ = 1 when the item at rank i is relevant, P(i) the precision of the first i items and R the cutoff,
 
-    .. math:: AP@R = \frac{1}{c} \sum_{i \le R} \delta_i P(i)
+        AP@R = (1/c) Σ_{i ≤ R} δᵢ P(i)
 
     where c is chosen by ``denominator``. Without a cutoff the three agree; with one they differ a lot:
 

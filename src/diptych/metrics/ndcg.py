@@ -20,9 +20,9 @@ _PRINTED_FOR = (25, 3)
 
 @dataclass(frozen=True)
 class NDCG(Measure):
-    r"""Discounted cumulative gain of graded relevance, normalised.
+    """Discounted cumulative gain of graded relevance, normalised.
 
-    .. math:: NDCG@k = Z \sum_{i \le k} \frac{2^{rel_i} - 1}{\log_2(i + 1)}
+        NDCG@k = Z Σ_{i ≤ k} (2^relᵢ − 1) / log₂(i + 1)
 
     ``normaliser`` chooses Z:
 

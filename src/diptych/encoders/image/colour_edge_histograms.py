@@ -16,11 +16,11 @@ from diptych.errors import InvalidInputError
 
 
 class ColourEdgeHistograms(Encoder):
-    r"""Histograms of colour and of edge direction in the cells of a spatial pyramid.
+    """Histograms of colour and of edge direction in the cells of a spatial pyramid.
 
-    A pixel with saturation :math:`s` votes :math:`s` for its hue, at its brightness, and :math:`1 - s` for a shade of
-    grey; a pixel with gradient length :math:`m` votes :math:`m/(m + τ)` for its unsigned edge direction and
-    :math:`τ/(m + τ)` for "no edge". Votes are shared linearly between the two nearest bins. So every cell holds two
+    A pixel with saturation s votes s for its hue, at its brightness, and 1 − s for a shade of
+    grey; a pixel with gradient length m votes m/(m + τ) for its unsigned edge direction and
+    τ/(m + τ) for "no edge". Votes are shared linearly between the two nearest bins. So every cell holds two
     histograms that are non-negative and sum to one, as χ² and histogram-intersection kernels expect.
 
     The edge part follows Dalal and Triggs, "Histograms of oriented gradients for human detection", CVPR 2005, the

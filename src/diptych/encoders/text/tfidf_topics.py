@@ -18,10 +18,10 @@ from diptych.errors import InvalidInputError
 
 
 class TfidfTopics(Encoder):
-    r"""Latent semantic analysis: the leading singular directions of the TF-IDF matrix.
+    """Latent semantic analysis: the leading singular directions of the TF-IDF matrix.
 
-    A word that occurs :math:`c` times weighs :math:`(1 + \log c)\,(1 + \log\frac{1 + n}{1 + n_w})`, where
-    :math:`n_w` of the :math:`n` training texts hold it; rows are scaled to unit length, projected on the leading right
+    A word that occurs c times weighs (1 + log c)(1 + log((1 + n)/(1 + n_w))), where
+    n_w of the n training texts hold it; rows are scaled to unit length, projected on the leading right
     singular vectors of the training matrix and scaled to unit length again. A text without any known word becomes
     zero.
 

@@ -19,7 +19,8 @@ _GRAM_SIZE = 400
 class CCA(LinearProjectionModel):
     """Regularised canonical correlation analysis: the directions in which the two sides agree most.
 
-        max over w, v of  wᵀΣ_ab v / √(wᵀΣ_a w · vᵀΣ_b v),    Σ_a ← Σ_a + ε tr(Σ_a)/d_a · I
+        max over w, v of  wᵀΣ_ab v / √(wᵀΣ_a w · vᵀΣ_b v)
+        with Σ_a ← Σ_a + ε tr(Σ_a)/d_a · I, likewise Σ_b
 
     Both projections come from one SVD of the whitened cross-covariance L_a⁻¹ Σ_ab L_b⁻ᵀ, so their signs agree. The cost
     is O(n(d_a² + d_b² + d_a d_b)) and nothing larger than d × d is held. This is correlation matching (CM) with linear

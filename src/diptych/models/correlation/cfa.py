@@ -28,7 +28,8 @@ class CFA(LinearProjectionModel):
     scale : {"std", "none"}
         Divide each feature by its standard deviation first. Our default; the reference does not say.
     metric : str
-        Name of the `Space`; NCc of Costa Pereira et al. (2014) by default.
+        Name of the `Space`. Costa Pereira et al. (2014) use NCc, ``pearson``, which depends on the arbitrary signs of
+        the components; cosine does not.
 
     References
     ----------
@@ -51,7 +52,7 @@ class CFA(LinearProjectionModel):
     singular_values_: FloatArray
 
     def __init__(
-        self, *, n_components: int | None = None, scale: Literal["std", "none"] = "std", metric: str = "pearson"
+        self, *, n_components: int | None = None, scale: Literal["std", "none"] = "std", metric: str = "cosine"
     ) -> None:
         self.n_components = n_components
         self.scale = scale

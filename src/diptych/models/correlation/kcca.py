@@ -55,7 +55,8 @@ class KCCA(CrossModalModel):
     center : bool
         Centre the features, with the training rows' means also for new rows.
     metric : str
-        Name of the `Space`; NCc by default.
+        Name of the `Space`. The paper uses NCc, ``pearson``, which depends on the arbitrary signs of the components;
+        cosine (its NC, equally good there) does not.
     seed : int
         Of the landmarks.
 
@@ -98,7 +99,7 @@ class KCCA(CrossModalModel):
         rank: int = 1000,
         tolerance: float = 1e-3,
         center: bool = True,
-        metric: str = "pearson",
+        metric: str = "cosine",
         seed: int = 0,
     ) -> None:
         self.n_components = n_components
