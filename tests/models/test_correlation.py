@@ -10,11 +10,14 @@ from sklearn.cross_decomposition import CCA as IterativeCCA
 from sklearn.metrics.pairwise import additive_chi2_kernel
 
 from diptych import Space
+from diptych.data import load_dataset
 from diptych.errors import InvalidInputError, UnknownNameError
+from diptych.metrics import AP
 from diptych.models import CCA, CFA, KCCA, LinearRegression
 from diptych.models.correlation.kernel_features import cholesky_features, exact_features, nystrom_features
 from diptych.models.correlation.kernels import Kernel
 from diptych.models.linear import moments, whitener
+from diptych.protocols import evaluate_model
 
 
 @pytest.fixture
@@ -272,6 +275,23 @@ def test_regression_solves_the_normal_equations_both_ways(views):
     ridge_a, ridge_b = 0.01 * np.trace(a.T @ a) / 9, 0.01 * np.trace(b.T @ b) / 6
     np.testing.assert_allclose(model.image_to_text_, np.linalg.solve(a.T @ a + ridge_a * np.eye(9), a.T @ b))
     np.testing.assert_allclose(model.text_to_image_, np.linalg.solve(b.T @ b + ridge_b * np.eye(6), b.T @ a))
+
+
+def test_regression_without_centring_works_on_the_rows_as_they_are(views):
+    images, texts = views
+    model = LinearRegression(regularization=0, center=False).fit(images, texts)
+    np.testing.assert_allclose(model.image_to_text_, np.linalg.lstsq(images, texts, rcond=None)[0], atol=1e-8)
+    expected = Space("cosine").compare(images @ model.image_to_text_, texts)
+    np.testing.assert_allclose(model.similarity(images, texts), expected, atol=1e-9)
+
+
+@pytest.mark.data("wikipedia")
+def test_regression_without_centring_reproduces_the_published_row():
+    splits = load_dataset("wikipedia")
+    model = LinearRegression(regularization=1e-8, center=False).fit(*splits.train.aligned())
+    result = evaluate_model(model, splits.test)
+    assert result.image_query.mean[AP()] == pytest.approx(0.2028, abs=0.005)
+    assert result.text_query.mean[AP()] == pytest.approx(0.1459, abs=0.005)
 
 
 def test_each_direction_of_the_regression_searches_the_features_of_the_gallery(views):

@@ -29,7 +29,7 @@ from diptych.metrics.ndcg import NDCG
 from diptych.metrics.precision import Precision
 from diptych.metrics.precision_recall_curve import PrecisionRecallCurve
 from diptych.metrics.precision_scope import PrecisionScope
-from diptych.metrics.randomisation_test import RandomisationTest, randomisation_test
+from diptych.metrics.randomisation import RandomisationTest, randomisation_test
 from diptych.metrics.ranked_groups import RankedGroups
 from diptych.metrics.recall import Recall
 from diptych.metrics.relevance import GradedRelevance, Judgement, Relevance, SameLabel, SharedLabel

@@ -25,6 +25,18 @@ class Moments:
     text: FloatArray
     cross: FloatArray
 
+    def about_origin(self) -> Moments:
+        """Return the moments of the rows as they are, not of their deviations from the means."""
+        image_mean, text_mean = self.image_mean, self.text_mean
+        return Moments(
+            self.n_rows,
+            np.zeros_like(image_mean),
+            np.zeros_like(text_mean),
+            self.image + self.n_rows * np.outer(image_mean, image_mean),
+            self.text + self.n_rows * np.outer(text_mean, text_mean),
+            self.cross + self.n_rows * np.outer(image_mean, text_mean),
+        )
+
 
 def check_varies(rows: FloatArray, *, name: str) -> None:
     """Raise when all rows are the same, which leaves nothing to correlate; stops at the first block that differs."""

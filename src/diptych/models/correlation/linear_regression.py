@@ -19,7 +19,7 @@ class LinearRegression(CrossModalModel):
 
         W = (AᵀA + λI)⁻¹AᵀB,    V = (BᵀB + λI)⁻¹BᵀA
 
-    on centred data. An image query is mapped by W and compared with the texts, a text query is mapped by V and compared
+    An image query is mapped by W and compared with the texts, a text query is mapped by V and compared
     with the images: each direction has a space of its own. A point therefore holds both halves, and the model's
     `Space` picks the half that belongs to the direction of the query.
 
@@ -30,6 +30,9 @@ class LinearRegression(CrossModalModel):
         ``images`` use one of the two regressions for both directions, which gives one ordinary space.
     regularization : float
         The ridge λ relative to the mean of the diagonal it is added to.
+    center : bool
+        Regress and compare deviations from the training means. Without it the mean that all items share dominates every
+        cosine; that is what the published row shows, and it costs a fifth of its score.
 
     References
     ----------
@@ -57,10 +60,15 @@ class LinearRegression(CrossModalModel):
     text_to_image_: FloatArray
 
     def __init__(
-        self, *, target: Literal["gallery", "texts", "images"] = "gallery", regularization: float = 1e-4
+        self,
+        *,
+        target: Literal["gallery", "texts", "images"] = "gallery",
+        regularization: float = 1e-4,
+        center: bool = True,
     ) -> None:
         self.target = target
         self.regularization = regularization
+        self.center = center
 
     @property
     def space(self) -> Space:
@@ -74,7 +82,7 @@ class LinearRegression(CrossModalModel):
         check_number("regularization", self.regularization, low=0)
         check_varies(images, name="images")
         check_varies(texts, name="texts")
-        sums = moments(images, texts)
+        sums = moments(images, texts) if self.center else moments(images, texts).about_origin()
         self.image_mean_, self.text_mean_ = sums.image_mean, sums.text_mean
         self.image_to_text_ = self._solve(sums.image, sums.cross)
         self.text_to_image_ = self._solve(sums.text, sums.cross.T)
