@@ -112,6 +112,11 @@ def test_blocks_cover_all_queries_within_memory(memory):
     assert all(scores.nbytes <= max(memory, 8 * 11) for _, scores in blocks)
 
 
+def test_the_symbols_of_the_papers_are_understood():
+    for symbol, name in {"l2": "euclidean", "NC": "cosine", "NCc": "pearson", "KL": "kl"}.items():
+        assert Space(symbol) == Space(name)
+
+
 def test_mistakes_are_explained():
     with pytest.raises(UnknownNameError, match="did you mean 'cosine'"):
         Space("cosin")

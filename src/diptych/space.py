@@ -47,7 +47,8 @@ class Space:
     =============== ===========================================================================================
 
     ``split`` is for methods whose two directions live in two different spaces (regression "both ways"): an image
-    query compares the first ``split`` coordinates, a text query the others.
+    query compares the first ``split`` coordinates, a text query the others. The papers' symbols ``NC``, ``NCc``, ``l2``
+    and ``KL`` are understood as well.
 
     >>> import numpy as np
     >>> from diptych import Space
@@ -59,6 +60,7 @@ class Space:
     split: int | None = None
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "name", _ALIASES.get(self.name, self.name))
         if self.name not in _SCORES:
             raise UnknownNameError("space", self.name, _SCORES)
         if self.split is not None and self.split < 1:
@@ -207,6 +209,9 @@ _SCORES: dict[str, Callable[[AnyArray, AnyArray], FloatArray]] = {
 }
 
 SPACE_NAMES: tuple[str, ...] = tuple(_SCORES)
+
+# The symbols of Costa Pereira et al. (2014), Table IV.
+_ALIASES = {"l2": "euclidean", "NC": "cosine", "NCc": "pearson", "KL": "kl", "CC": "covariance"}
 
 
 def _unchanged(points: AnyArray) -> AnyArray:
