@@ -23,6 +23,8 @@ def as_matrix(values: ArrayLike, *, name: str, width: int | None = None) -> Floa
     columns the caller was fitted with.
     """
     matrix = np.asarray(values)
+    if hasattr(values, "toarray"):
+        raise InvalidInputError(f"{name} is a sparse matrix; pass its .toarray(), or reduce it first (TruncatedSVD)")
     if matrix.dtype == object or not (np.issubdtype(matrix.dtype, np.number) or matrix.dtype == bool):
         raise InvalidInputError(f"{name} must be a matrix of numbers, got dtype {matrix.dtype}")
     if np.iscomplexobj(matrix):
@@ -41,12 +43,18 @@ def as_matrix(values: ArrayLike, *, name: str, width: int | None = None) -> Floa
 
 
 def check_finite(matrix: FloatArray, *, name: str) -> None:
-    """Raise an error that names the first bad row when ``matrix`` holds NaN or infinity."""
-    for rows in row_blocks(len(matrix), max(1, 4_000_000 // max(1, matrix.shape[1]))):
-        finite = np.isfinite(matrix[rows]).all(axis=1)
-        if not finite.all():
-            first = rows.start + int(np.flatnonzero(~finite)[0])
-            raise InvalidInputError(f"{name} holds NaN or infinity, first in row {first}; drop or impute such rows")
+    """Raise an error that names the first bad row when ``matrix`` holds NaN, infinity or what would overflow."""
+    # Sums of squares over a few million rows must stay representable.
+    limit = 1e15 if matrix.dtype == np.float32 else 1e145
+    for rows in row_blocks(len(matrix), max(1, 1_000_000 // max(1, matrix.shape[1]))):
+        block = matrix[rows]
+        if -limit < block.min() and block.max() < limit:
+            continue
+        finite = np.isfinite(block).all(axis=1)
+        if finite.all():
+            raise InvalidInputError(f"{name} holds values beyond {limit:g}, whose squares overflow; rescale them")
+        first = rows.start + int(np.flatnonzero(~finite)[0])
+        raise InvalidInputError(f"{name} holds NaN or infinity, first in row {first}; drop or impute such rows")
 
 
 def row_blocks(n_rows: int, block_rows: int) -> Iterator[slice]:
@@ -57,5 +65,8 @@ def row_blocks(n_rows: int, block_rows: int) -> Iterator[slice]:
 
 def unit_rows(matrix: FloatArray) -> FloatArray:
     """Scale rows to unit Euclidean length; zero rows stay zero, so their cosine with anything is 0."""
-    norms = np.linalg.norm(matrix, axis=1, keepdims=True)
-    return np.asarray(matrix / np.where(norms > 0, norms, 1.0))
+    # Dividing by the largest entry first keeps the squares of very large and very small rows representable.
+    peaks = np.abs(matrix).max(axis=1, keepdims=True, initial=0)
+    scaled = matrix / np.where(peaks > 0, peaks, 1)
+    norms = np.linalg.norm(scaled, axis=1, keepdims=True)
+    return np.asarray(scaled / np.where(norms > 0, norms, 1))

@@ -60,6 +60,8 @@ class Space:
     split: int | None = None
 
     def __post_init__(self) -> None:
+        if not isinstance(self.name, str):
+            raise InvalidInputError(f"the name of a space is a string, got {self.name!r}; known: {', '.join(_SCORES)}")
         object.__setattr__(self, "name", _ALIASES.get(self.name, self.name))
         if self.name not in _SCORES:
             raise UnknownNameError("space", self.name, _SCORES)
@@ -71,6 +73,8 @@ class Space:
 
         ``direction`` says which side the queries are; only ``kl`` and split spaces depend on it.
         """
+        if direction not in DIRECTIONS:
+            raise InvalidInputError(f"direction must be one of {', '.join(DIRECTIONS)}, got {direction!r}")
         queries, gallery = self._part(queries, direction), self._part(gallery, direction)
         if queries.shape[1] != gallery.shape[1]:
             raise InvalidInputError(
@@ -107,6 +111,10 @@ class Space:
         )
 
     def _part(self, points: AnyArray, direction: Direction) -> AnyArray:
+        points = np.asarray(points)
+        if self.name != "hamming" and points.dtype not in (np.float32, np.float64):
+            # Products of small integers wrap around.
+            points = points.astype(np.float64)
         if points.ndim != 2:
             raise InvalidInputError(f"points must be a matrix, one per row, got {points.ndim} dimensions")
         if self.split is None:
@@ -143,6 +151,8 @@ def _covariance(queries: FloatArray, gallery: FloatArray) -> FloatArray:
 
 
 def _euclidean(queries: FloatArray, gallery: FloatArray) -> FloatArray:
+    # The expansion cancels, which float32 cannot afford.
+    queries, gallery = queries.astype(np.float64, copy=False), gallery.astype(np.float64, copy=False)
     squares = (queries**2).sum(axis=1)[:, None] + (gallery**2).sum(axis=1)
     return np.asarray(np.minimum(2 * _dot(queries, gallery) - squares, 0))
 
@@ -177,6 +187,7 @@ def _kl(queries: FloatArray, gallery: FloatArray) -> FloatArray:
 def _noisy_or(queries: FloatArray, gallery: FloatArray) -> FloatArray:
     _check_probabilities(queries)
     _check_probabilities(gallery)
+    queries, gallery = queries.astype(np.float64, copy=False), gallery.astype(np.float64, copy=False)
     scores = np.zeros((len(queries), len(gallery)))
     for component in range(queries.shape[1]):
         both = np.outer(queries[:, component], gallery[:, component])

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.linear_model import LogisticRegression
 
 from diptych.errors import InvalidInputError, ModelFileError
 from diptych.models import CCA, SM, load_model
@@ -149,10 +150,85 @@ def test_saving_replaces_a_model_but_never_other_files(problem, folder, tmp_path
     assert (mine / "cat.jpg").read_bytes() == b"precious"
 
 
+def test_a_folder_that_only_looks_like_a_model_is_left_alone(problem, tmp_path):
+    foreign = tmp_path / "tensorflow"
+    foreign.mkdir()
+    (foreign / "model.json").write_text('{"format": "layers-model"}')
+    with pytest.raises(InvalidInputError, match="other files"):
+        problem.fit(CCA()).save(foreign)
+    ours = tmp_path / "ours"
+    problem.fit(CCA()).save(ours)
+    (ours / "notes.txt").write_text("precious")
+    with pytest.raises(InvalidInputError, match="other files"):
+        problem.fit(CCA()).save(ours)
+    assert (ours / "notes.txt").read_text() == "precious"
+    load_model(ours)
+
+
+def test_neighbours_with_similar_names_are_left_alone(problem, tmp_path):
+    (tmp_path / "m.previous").mkdir()
+    (tmp_path / "m.previous" / "thesis.txt").write_text("precious")
+    for _ in range(2):
+        problem.fit(CCA()).save(tmp_path / "m")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["m", "m.previous"]
+    assert (tmp_path / "m.previous" / "thesis.txt").read_text() == "precious"
+
+
+def test_saving_through_a_link_keeps_the_link(problem, tmp_path, monkeypatch):
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    for _ in range(2):
+        problem.fit(CCA()).save(tmp_path / "link")
+    assert (tmp_path / "link").is_symlink()
+    assert isinstance(load_model(tmp_path / "real"), CCA)
+    monkeypatch.chdir(tmp_path / "real")
+    problem.fit(SM()).save(".")
+    assert isinstance(load_model(tmp_path / "link"), SM)
+
+
+SAVE_OFTEN = """
+import sys, numpy as np
+from diptych.models import CCA
+rng = np.random.default_rng(0)
+model = CCA().fit(rng.normal(size=(40, 6)), rng.normal(size=(40, 4)))
+for _ in range(40):
+    model.save(sys.argv[1])
+"""
+
+
+def test_processes_that_save_to_one_folder_do_not_disturb_each_other(tmp_path):
+    command = [sys.executable, "-c", SAVE_OFTEN, str(tmp_path / "model")]
+    processes = [subprocess.Popen(command) for _ in range(3)]
+    assert [process.wait() for process in processes] == [0, 0, 0]
+    assert isinstance(load_model(tmp_path / "model"), CCA)
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+
+
+def test_a_class_of_the_same_name_does_not_take_over(problem, tmp_path):
+    problem.fit(SM(C=3.0)).save(tmp_path / "theirs")
+
+    class Mine(SM):
+        pass
+
+    Mine.__name__ = "SM"
+    assert type(load_model(tmp_path / "theirs")) is SM
+    problem.fit(Mine()).save(tmp_path / "mine")
+    assert type(load_model(tmp_path / "mine")) is Mine
+
+
+def test_strange_version_fields_are_explained(folder):
+    rewrite(folder / "model.json", format_version=99, versions="x")
+    with pytest.raises(ModelFileError, match="version 99"):
+        load_model(folder)
+
+
 def test_parameters_no_file_can_hold_are_refused_before_anything_is_written(problem, tmp_path):
     model = problem.fit(CCA())
     model.strange_ = object()
     with pytest.raises(InvalidInputError, match=r"strange_ is a object"):
+        model.save(tmp_path / "model")
+    model.strange_ = LogisticRegression()
+    with pytest.raises(InvalidInputError, match=r"strange_ is a LogisticRegression"):
         model.save(tmp_path / "model")
     assert list(tmp_path.iterdir()) == []
 
@@ -180,7 +256,7 @@ def test_a_save_killed_at_any_moment_never_leaves_a_broken_model(tmp_path):
         process.send_signal(signal.SIGKILL)
         process.wait()
         process.stdout.close()
-        found = folder if folder.exists() else folder.with_name("model.previous")
+        found = folder if folder.exists() else next(tmp_path.glob(".model.previous-*"))
         assert load_model(found).n_components in (1, 2)
         if found != folder:
             with pytest.raises(ModelFileError, match="interrupted save"):

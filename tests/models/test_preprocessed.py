@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from diptych.errors import InvalidInputError, UnknownNameError
-from diptych.models import CCA, SM, MarginalSM, Preprocessed, Random, find_model, model_classes
+from diptych.models import CCA, SM, CrossModalModel, MarginalSM, Preprocessed, Random, find_model, model_classes
 from diptych.models.preprocessed import scale_rows
 
 
@@ -33,20 +33,53 @@ def test_scaling_inside_equals_scaling_outside(problem):
     assert inside.space == outside.space
 
 
+class Seen(CrossModalModel):
+    """Gives back the features it is shown, so that a test sees what a wrapper makes of them."""
+
+    def __init__(self, *, metric: str = "dot") -> None:
+        self.metric = metric
+
+    def _fit(self, images, texts, targets):
+        self.fitted_ = True
+
+    def _encode_images(self, images):
+        return images
+
+    def _encode_texts(self, texts):
+        return texts
+
+
+def seen(problem, **settings):
+    model = Preprocessed(model=Seen(), images="none", texts="none", **settings).fit(problem.images, problem.texts)
+    return model.encode_images(problem.images), model.encode_texts(problem.texts)
+
+
 def test_principal_components_keep_the_largest_variance_and_are_uncorrelated(problem):
-    model = Preprocessed(model=CCA(), images="none", image_components=3).fit(problem.images, problem.texts)
-    reduced = model._image_columns(problem.images)
+    reduced, texts = seen(problem, image_components=3)
     covariance = np.cov(reduced.T)
     np.testing.assert_allclose(covariance, np.diag(np.diag(covariance)), atol=1e-12)
-    top = np.linalg.eigvalsh(np.cov(problem.images.T))[::-1][:3]
-    np.testing.assert_allclose(np.diag(covariance), top)
+    np.testing.assert_allclose(np.diag(covariance), np.linalg.eigvalsh(np.cov(problem.images.T))[::-1][:3])
+    np.testing.assert_array_equal(texts, problem.texts)
+
+
+def test_each_side_has_its_own_number_of_components(problem):
+    images, texts = seen(problem, image_components=4, text_components=2)
+    assert (images.shape[1], texts.shape[1]) == (4, 2)
+    with pytest.raises(InvalidInputError, match="text_components must be an integer of at least 1, got 0"):
+        seen(problem, text_components=0)
+
+
+def test_standardised_components_are_those_of_the_correlation_matrix(problem):
+    images, _ = seen(problem, image_components=3, standardize=True)
+    expected = np.linalg.eigvalsh(np.corrcoef(problem.images.T))[::-1][:3]
+    np.testing.assert_allclose(images.var(axis=0), expected)
 
 
 def test_standardised_columns_have_unit_variance_and_constant_ones_stay_finite(problem):
     images = problem.images.copy()
     images[:, 2] = 0.3
-    model = Preprocessed(model=CCA(), images="none", standardize=True).fit(images, problem.texts)
-    deviations = model._image_columns(images).std(axis=0)
+    model = Preprocessed(model=Seen(), images="none", standardize=True).fit(images, problem.texts)
+    deviations = model.encode_images(images).std(axis=0)
     np.testing.assert_allclose(np.delete(deviations, 2), 1)
     assert deviations[2] == pytest.approx(0, abs=1e-12)
 

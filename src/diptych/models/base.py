@@ -105,7 +105,7 @@ class CrossModalModel(BaseEstimator):
     @classmethod
     def load(cls, folder: str | PathLike[str]) -> Self:
         """Read a model of this class from ``folder``; nothing in the file is executed."""
-        model = read_model(folder, _known_classes(CrossModalModel))
+        model = read_model(folder, _known_classes())
         if not isinstance(model, cls):
             raise ModelFileError(f"{folder} holds a {type(model).__name__}, not a {cls.__name__}; use load_model")
         return model
@@ -148,11 +148,16 @@ class CrossModalModel(BaseEstimator):
                 setattr(self, name, np.ascontiguousarray(value))
 
 
-def _known_classes(root: type[CrossModalModel]) -> dict[str, type[CrossModalModel]]:
-    """Every imported subclass by name, so that a researcher's own class loads as soon as it is imported."""
-    known: dict[str, type[CrossModalModel]] = {}
-    for cls in root.__subclasses__():
-        known |= {cls.__name__: cls, **_known_classes(cls)}
+def _known_classes() -> dict[str, list[type[CrossModalModel]]]:
+    """Every imported subclass by name, ours first, so that a researcher's own class loads as soon as it is imported."""
+    found: list[type[CrossModalModel]] = []
+    waiting = [CrossModalModel]
+    while waiting:
+        found += waiting
+        waiting = [subclass for cls in waiting for subclass in cls.__subclasses__()]
+    known: dict[str, list[type[CrossModalModel]]] = {}
+    for cls in sorted(found, key=lambda cls: not cls.__module__.startswith("diptych.")):
+        known.setdefault(cls.__name__, []).append(cls)
     return known
 
 

@@ -11,8 +11,8 @@ import json
 import os
 import platform
 import shutil
-import tempfile
-from collections.abc import Mapping
+import uuid
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from os import PathLike
 from pathlib import Path
@@ -29,28 +29,34 @@ from diptych.errors import InvalidInputError, ModelFileError
 
 FORMAT = "diptych-model"
 FORMAT_VERSION = 1
+Classes = Mapping[str, Sequence[type[BaseEstimator]]]
+
 _JSON, _ARRAYS = "model.json", "arrays.safetensors"
+_SWAP_ATTEMPTS = 20
 
 
 def write_model(model: BaseEstimator, folder: str | PathLike[str]) -> None:
     """Write ``model`` to ``folder`` through a sibling folder and a rename, so that a crash leaves no half model."""
-    target = Path(folder)
-    _check_replaceable(target)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    draft = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+    # Resolved, so that a link keeps pointing where it did.
+    target = Path(folder).resolve()
+    check_replaceable(target)
+    draft = _beside(target, "draft")
+    draft.mkdir(parents=True)
     try:
         arrays: dict[str, AnyArray] = {}
         content = _pack_model(model, "", arrays)
         _write_arrays(draft / _ARRAYS, arrays)
         _write_json(draft / _JSON, {**_header(draft / _ARRAYS), "model": content})
-        os.chmod(draft, 0o755)
         _swap(draft, target)
     finally:
         shutil.rmtree(draft, ignore_errors=True)
 
 
-def read_model(folder: str | PathLike[str], known: Mapping[str, type[BaseEstimator]]) -> BaseEstimator:
-    """Read a model built of ``known`` classes alone; any defect of the folder is one clear error."""
+def read_model(folder: str | PathLike[str], known: Classes) -> BaseEstimator:
+    """Read a model built of ``known`` classes alone; any defect of the folder is one clear error.
+
+    Several classes may share a name; the one from the module that saved the model is preferred, then the first.
+    """
     source = Path(folder)
     document = _read_json(source)
     arrays = _read_arrays(source, document)
@@ -70,11 +76,22 @@ def fitted_state(model: BaseEstimator) -> dict[str, Any]:
     return {name: value for name, value in vars(model).items() if name.endswith("_") and not name.startswith("_")}
 
 
-def _check_replaceable(target: Path) -> None:
+def check_replaceable(target: Path) -> None:
+    """Raise unless a model can be saved at ``target`` without losing anything but an older model."""
     if target.is_file():
         raise InvalidInputError(f"{target} is a file; choose a folder to save the model in")
-    if target.is_dir() and any(target.iterdir()) and not (target / _JSON).is_file():
-        raise InvalidInputError(f"{target} holds other files and no model; choose an empty or new folder")
+    if not target.is_dir():
+        return
+    names = {path.name for path in target.iterdir()}
+    if names and not (names <= {_JSON, _ARRAYS} and _is_ours(target / _JSON)):
+        raise InvalidInputError(f"{target} holds other files than a model of ours; choose an empty or new folder")
+
+
+def _is_ours(path: Path) -> bool:
+    try:
+        return bool(json.loads(path.read_text(encoding="utf-8")).get("format") == FORMAT)
+    except (OSError, ValueError, AttributeError):
+        return False
 
 
 def _header(arrays: Path) -> dict[str, Any]:
@@ -115,28 +132,38 @@ def _flush(descriptor: int) -> None:
     os.fsync(descriptor)
 
 
-def _previous(target: Path) -> Path:
-    return target.with_name(f"{target.name}.previous")
+def _beside(target: Path, purpose: str) -> Path:
+    """Return a fresh hidden name next to ``target``."""
+    return target.with_name(f".{target.name}.{purpose}-{uuid.uuid4().hex[:12]}")
 
 
 def _swap(draft: Path, target: Path) -> None:
-    """Put ``draft`` in place of ``target``; between the two renames the old model still exists as ``.previous``."""
-    previous = _previous(target)
-    if target.is_dir():
-        shutil.rmtree(previous, ignore_errors=True)
-        target.rename(previous)
-    draft.rename(target)
-    shutil.rmtree(previous, ignore_errors=True)
+    """Put ``draft`` in place of ``target``; between the two renames the old model still exists beside it."""
+    for attempt in range(_SWAP_ATTEMPTS):
+        previous = _beside(target, "previous")
+        try:
+            if target.is_dir():
+                target.rename(previous)
+            draft.rename(target)
+        except OSError:
+            # Another process saved here between the two renames: its model is then the one to replace.
+            if attempt == _SWAP_ATTEMPTS - 1 or not draft.is_dir():
+                raise
+        else:
+            return
+        finally:
+            shutil.rmtree(previous, ignore_errors=True)
 
 
 def _read_json(source: Path) -> dict[str, Any]:
     path = source / _JSON
-    if not path.is_file():
-        interrupted = _previous(source)
-        hint = f"; an interrupted save left the older model in {interrupted}, rename it" if interrupted.is_dir() else ""
-        raise ModelFileError(f"{source} is not a model folder: {_JSON} is missing{hint}")
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
+    except OSError:
+        resolved = source.resolve()
+        left = sorted(resolved.parent.glob(f".{resolved.name}.previous-*"))
+        hint = f"; an interrupted save left the older model in {left[-1]}, rename it" if left else ""
+        raise ModelFileError(f"{source} is not a model folder: {_JSON} is missing{hint}") from None
     except (ValueError, RecursionError):
         raise ModelFileError(
             f"{path} is not valid JSON: the file is truncated or damaged; save the model again"
@@ -145,10 +172,11 @@ def _read_json(source: Path) -> dict[str, Any]:
         raise ModelFileError(f"{path} was not written by Diptych: its format is not {FORMAT!r}")
     version = document.get("format_version")
     if version != FORMAT_VERSION:
-        writer = document.get("versions", {}).get("diptych", "another version")
+        versions = document.get("versions")
+        writer = versions.get("diptych", "") if isinstance(versions, dict) else ""
         raise ModelFileError(
             f"{path} has format version {version}, this Diptych {__version__} reads {FORMAT_VERSION}: "
-            f"install Diptych {writer} or fit the model again"
+            f"install Diptych {writer or 'of that time'} or fit the model again"
         )
     if document.get("checksum") != _checksum(document):
         raise ModelFileError(
@@ -159,27 +187,30 @@ def _read_json(source: Path) -> dict[str, Any]:
 
 def _read_arrays(source: Path, document: Mapping[str, Any]) -> dict[str, AnyArray]:
     path = source / _ARRAYS
-    if not path.is_file():
-        raise ModelFileError(f"{source} is not a whole model: {_ARRAYS} is missing")
-    if _digest(path) != document.get("arrays_sha256"):
-        raise ModelFileError(f"{path} is truncated or was changed: its checksum does not match; save the model again")
     try:
-        return dict(load_file(path))
+        intact = _digest(path) == document.get("arrays_sha256")
+        arrays = dict(load_file(path)) if intact else {}
+    except OSError:
+        raise ModelFileError(f"{source} is not a whole model: {_ARRAYS} is missing") from None
     except SafetensorError as problem:
         raise ModelFileError(f"{path} is not a safetensors file ({problem})") from None
+    if not intact:
+        raise ModelFileError(f"{path} is truncated or was changed: its checksum does not match; save the model again")
+    return arrays
 
 
 def _pack_model(model: BaseEstimator, prefix: str, arrays: dict[str, AnyArray]) -> dict[str, Any]:
     parameters = model.get_params(deep=False)
     return {
         "class": type(model).__name__,
+        "module": type(model).__module__,
         "parameters": {name: _pack(value, f"{prefix}{name}.", arrays) for name, value in parameters.items()},
         "learned": {name: _pack(value, f"{prefix}{name}.", arrays) for name, value in fitted_state(model).items()},
     }
 
 
 def _pack(value: Any, path: str, arrays: dict[str, AnyArray]) -> Any:
-    if isinstance(value, BaseEstimator):
+    if isinstance(value, BaseEstimator) and hasattr(value, "encode_images"):
         return {"$model": _pack_model(value, path, arrays)}
     if isinstance(value, np.ndarray):
         if value.dtype.kind == "U":
@@ -198,15 +229,14 @@ def _pack(value: Any, path: str, arrays: dict[str, AnyArray]) -> Any:
     raise InvalidInputError(f"{path[:-1]} is a {type(value).__name__}, which no model file can hold")
 
 
-def _unpack_model(
-    content: Mapping[str, Any], arrays: dict[str, AnyArray], known: Mapping[str, type[BaseEstimator]]
-) -> BaseEstimator:
+def _unpack_model(content: Mapping[str, Any], arrays: dict[str, AnyArray], known: Classes) -> BaseEstimator:
     name = content["class"]
-    if name not in known:
+    candidates = known.get(name, ())
+    if not candidates:
         raise ModelFileError(
             f"the model is a {name}, which this Diptych does not know: import its class and use its load"
         )
-    cls = known[name]
+    cls = next((cls for cls in candidates if cls.__module__ == content.get("module")), candidates[0])
     model = cls(**{key: _unpack(value, arrays, known) for key, value in content["parameters"].items()})
     for key, value in content["learned"].items():
         if not key.endswith("_") or key.startswith("_"):
@@ -215,7 +245,7 @@ def _unpack_model(
     return model
 
 
-def _unpack(value: Any, arrays: dict[str, AnyArray], known: Mapping[str, type[BaseEstimator]]) -> Any:
+def _unpack(value: Any, arrays: dict[str, AnyArray], known: Classes) -> Any:
     if isinstance(value, list):
         return [_unpack(item, arrays, known) for item in value]
     if not isinstance(value, dict):

@@ -22,7 +22,10 @@ class Targets:
     @classmethod
     def from_labels(cls, labels: ArrayLike, n_rows: int) -> Targets:
         """Accept one class per row, or a 0/1 matrix with one column per class."""
-        values = np.asarray(labels)
+        try:
+            values = np.asarray(labels)
+        except ValueError:
+            raise InvalidInputError("labels have rows of different lengths; pass a 0/1 matrix for several") from None
         if values.ndim not in (1, 2):
             raise InvalidInputError(f"labels must be one per row or a 0/1 matrix, got {values.ndim} dimensions")
         if len(values) != n_rows:

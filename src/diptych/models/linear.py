@@ -16,7 +16,10 @@ _BLOCK_ROWS = 4096
 
 @dataclass(frozen=True)
 class Moments:
-    """Means and centred second moments (sums over rows, not averages) of two aligned views, in float64."""
+    """Means and centred second moments (sums over rows, not averages) of two aligned views, in float64.
+
+    ``precision`` is the rounding unit of the rows they were summed from: what lies below it is noise.
+    """
 
     n_rows: int
     image_mean: FloatArray
@@ -24,6 +27,7 @@ class Moments:
     image: FloatArray
     text: FloatArray
     cross: FloatArray
+    precision: float
 
     def about_origin(self) -> Moments:
         """Return the moments of the rows as they are, not of their deviations from the means."""
@@ -35,6 +39,7 @@ class Moments:
             self.image + self.n_rows * np.outer(image_mean, image_mean),
             self.text + self.n_rows * np.outer(text_mean, text_mean),
             self.cross + self.n_rows * np.outer(image_mean, text_mean),
+            self.precision,
         )
 
 
@@ -51,7 +56,7 @@ def moments(images: FloatArray, texts: FloatArray) -> Moments:
     """
     image_mean, text_mean = column_means(images), column_means(texts)
     blocks = (
-        (_shifted(images[rows], image_mean), _shifted(texts[rows], text_mean))
+        (centre(images[rows], image_mean), centre(texts[rows], text_mean))
         for rows in row_blocks(len(images), _BLOCK_ROWS)
     )
     sums = moments_of_blocks(blocks, image_mean.size, text_mean.size, center=False)
@@ -68,8 +73,9 @@ def moments_of_blocks(
     image_sum, text_sum = np.zeros(image_width), np.zeros(text_width)
     image, text = np.zeros((image_width, image_width)), np.zeros((text_width, text_width))
     cross = np.zeros((image_width, text_width))
-    n_rows = 0
+    n_rows, precision = 0, float(np.finfo(np.float64).eps)
     for images, texts in blocks:
+        precision = max(precision, *(float(np.finfo(block.dtype).eps) for block in (images, texts)))
         image += images.T @ images
         text += texts.T @ texts
         cross += images.T @ texts
@@ -81,7 +87,7 @@ def moments_of_blocks(
     image -= np.outer(image_sum, image_mean)
     text -= np.outer(text_sum, text_mean)
     cross -= np.outer(image_sum, text_mean)
-    return Moments(n_rows, image_mean, text_mean, image, text, cross)
+    return Moments(n_rows, image_mean, text_mean, image, text, cross, precision)
 
 
 def column_means(matrix: FloatArray) -> FloatArray:
@@ -102,35 +108,42 @@ def column_deviations(matrix: FloatArray, mean: FloatArray) -> FloatArray:
     return np.where(deviation > noise, deviation, 1.0)
 
 
+def centre(matrix: FloatArray, mean: FloatArray) -> FloatArray:
+    """Return the deviations from ``mean`` in the precision of ``matrix``."""
+    return np.asarray(matrix - mean.astype(matrix.dtype, copy=False))
+
+
 def project(matrix: FloatArray, mean: FloatArray, projection: FloatArray) -> FloatArray:
     """Return ``(matrix − mean) @ projection`` in the precision of ``matrix``, centring one block at a time."""
     kernel = projection.astype(matrix.dtype, copy=False)
     points = np.empty((len(matrix), kernel.shape[1]), dtype=matrix.dtype)
     for rows in row_blocks(len(matrix), _BLOCK_ROWS):
-        points[rows] = _shifted(matrix[rows], mean) @ kernel
+        points[rows] = centre(matrix[rows], mean) @ kernel
     return points
 
 
-def whitener(moment: FloatArray, ridge: float) -> FloatArray:
+def whitener(moment: FloatArray, ridge: float, precision: float = 0.0) -> FloatArray:
     """Return R with Rᵀ (moment + ridge·I) R = I on the directions that carry variance.
 
-    A Cholesky factor serves when the matrix is well conditioned. Otherwise eigenvalues at rounding level are dropped,
-    so that constant columns and n < d give fewer columns, never infinity.
+    A Cholesky factor serves when the matrix is well conditioned. Otherwise eigenvalues at rounding level, that of
+    float64 or of the data (``precision``), are dropped, so that constant columns and n < d give fewer columns, never
+    infinity.
     """
     regular = moment + ridge * np.eye(len(moment))
+    noise = max(len(moment) * np.finfo(np.float64).eps, 32 * precision)
     try:
         factor = cholesky(regular, lower=True)
     except LinAlgError:
-        return _eigen_whitener(regular)
+        return _eigen_whitener(regular, noise)
     pivots = np.diag(factor)
-    if pivots.min() < 1e-6 * pivots.max():
-        return _eigen_whitener(regular)
+    if pivots.min() < max(1e-6, np.sqrt(noise)) * pivots.max():
+        return _eigen_whitener(regular, noise)
     return np.asarray(solve_triangular(factor, np.eye(len(factor)), lower=True).T)
 
 
-def _eigen_whitener(regular: FloatArray) -> FloatArray:
+def _eigen_whitener(regular: FloatArray, noise: float) -> FloatArray:
     values, vectors = eigh(regular)
-    kept = values > max(values[-1], 0.0) * len(values) * np.finfo(np.float64).eps
+    kept = values > max(values[-1], 0.0) * noise
     return np.asarray(vectors[:, kept] / np.sqrt(values[kept]))
 
 
@@ -139,7 +152,3 @@ def fix_signs(left: FloatArray, right: FloatArray) -> tuple[FloatArray, FloatArr
     largest = np.abs(left).argmax(axis=0)
     signs = np.where(left[largest, np.arange(left.shape[1])] < 0, -1.0, 1.0)
     return np.asarray(left * signs), np.asarray(right * signs)
-
-
-def _shifted(block: FloatArray, mean: FloatArray) -> FloatArray:
-    return np.asarray(block - mean.astype(block.dtype, copy=False))

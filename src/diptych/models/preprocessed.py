@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 from diptych.arrays import AnyArray, FloatArray, unit_rows
 from diptych.models.base import CrossModalModel, Need
-from diptych.models.linear import column_deviations, moments, project
+from diptych.models.linear import centre, column_deviations, column_means, moments, project
 from diptych.models.parameters import check_choice, check_components
 from diptych.space import Space
 
@@ -36,7 +36,7 @@ class Preprocessed(CrossModalModel):
     standardize : bool
         Divide each centred column by its standard deviation.
     image_components, text_components : int or None
-        Principal components to keep; None keeps the features as they are.
+        Principal components to keep of that side; None keeps its features.
 
     Examples
     --------
@@ -53,10 +53,8 @@ class Preprocessed(CrossModalModel):
     when_to_use: ClassVar[str] = "In front of any other model: try ℓ2 or Hellinger scaling before tuning anything else."
 
     model_: CrossModalModel
-    image_mean_: FloatArray
-    text_mean_: FloatArray
-    image_projection_: FloatArray | None
-    text_projection_: FloatArray | None
+    image_columns_: list[FloatArray]
+    text_columns_: list[FloatArray]
 
     def __init__(
         self,
@@ -84,35 +82,16 @@ class Preprocessed(CrossModalModel):
         check_choice("images", self.images, ROW_SCALINGS)
         check_choice("texts", self.texts, ROW_SCALINGS)
         images, texts = scale_rows(images, self.images), scale_rows(texts, self.texts)
-        self.image_projection_ = self.text_projection_ = None
-        if self.standardize or self.image_components or self.text_components:
-            self._fit_columns(images, texts)
-        self.model_ = clone(self.model).fit(self._image_columns(images), self._text_columns(texts), labels)
-
-    def _fit_columns(self, images: FloatArray, texts: FloatArray) -> None:
-        sums = moments(images, texts)
-        self.image_mean_, self.text_mean_ = sums.image_mean, sums.text_mean
-        self.image_projection_ = self._projection(images, sums.image_mean, sums.image, self.image_components)
-        self.text_projection_ = self._projection(texts, sums.text_mean, sums.text, self.text_components)
-
-    def _projection(self, rows: FloatArray, mean: FloatArray, moment: FloatArray, kept: int | None) -> FloatArray:
-        scale = column_deviations(rows, mean) if self.standardize else np.ones(len(mean))
-        if kept is None:
-            return np.diag(1 / scale)
-        vectors = eigh(moment / np.outer(scale, scale))[1][:, ::-1]
-        return np.asarray(vectors[:, : check_components(kept, len(mean))] / scale[:, None])
+        self.image_columns_ = _fit_columns(images, self.standardize, self.image_components, "image_components")
+        self.text_columns_ = _fit_columns(texts, self.standardize, self.text_components, "text_components")
+        images, texts = _scale_columns(images, self.image_columns_), _scale_columns(texts, self.text_columns_)
+        self.model_ = clone(self.model).fit(images, texts, labels)
 
     def _encode_images(self, images: FloatArray) -> AnyArray:
-        return self.model_.encode_images(self._image_columns(scale_rows(images, self.images)))
+        return self.model_.encode_images(_scale_columns(scale_rows(images, self.images), self.image_columns_))
 
     def _encode_texts(self, texts: FloatArray) -> AnyArray:
-        return self.model_.encode_texts(self._text_columns(scale_rows(texts, self.texts)))
-
-    def _image_columns(self, rows: FloatArray) -> FloatArray:
-        return rows if self.image_projection_ is None else project(rows, self.image_mean_, self.image_projection_)
-
-    def _text_columns(self, rows: FloatArray) -> FloatArray:
-        return rows if self.text_projection_ is None else project(rows, self.text_mean_, self.text_projection_)
+        return self.model_.encode_texts(_scale_columns(scale_rows(texts, self.texts), self.text_columns_))
 
 
 def scale_rows(rows: FloatArray, scaling: RowScaling) -> FloatArray:
@@ -124,3 +103,25 @@ def scale_rows(rows: FloatArray, scaling: RowScaling) -> FloatArray:
     totals = np.abs(rows).sum(axis=1, keepdims=True)
     shares = rows / np.where(totals > 0, totals, 1)
     return np.asarray(np.sign(shares) * np.sqrt(np.abs(shares)) if scaling == "hellinger" else shares)
+
+
+def _fit_columns(rows: FloatArray, standardize: bool, components: int | None, name: str) -> list[FloatArray]:
+    """Learn what happens to the columns: nothing (empty), a mean and a divisor, or a mean and a projection."""
+    if not standardize and components is None:
+        return []
+    kept = check_components(components, rows.shape[1], name=name)
+    mean = column_means(rows)
+    divisor = column_deviations(rows, mean) if standardize else np.ones(len(mean))
+    if components is None:
+        return [mean, divisor]
+    vectors = eigh(moments(rows, rows).image / np.outer(divisor, divisor))[1][:, ::-1]
+    return [mean, np.ascontiguousarray(vectors[:, :kept] / divisor[:, None])]
+
+
+def _scale_columns(rows: FloatArray, columns: list[FloatArray]) -> FloatArray:
+    if not columns:
+        return rows
+    mean, change = columns
+    if change.ndim == 2:
+        return project(rows, mean, change)
+    return np.asarray(centre(rows, mean) / change.astype(rows.dtype, copy=False))

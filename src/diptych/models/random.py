@@ -10,7 +10,7 @@ import numpy as np
 from diptych.arrays import FloatArray
 from diptych.models.base import CrossModalModel, Need
 from diptych.models.labels import Targets
-from diptych.models.parameters import check_number
+from diptych.models.parameters import check_count
 from diptych.space import Space
 
 
@@ -50,7 +50,7 @@ class Random(CrossModalModel):
         return Space("cosine")
 
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
-        check_number("n_components", self.n_components, low=1)
+        check_count("n_components", self.n_components)
 
     def _encode_images(self, images: FloatArray) -> FloatArray:
         return self._points(images, "image")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
+
 from diptych.data import Pairs
 from diptych.errors import InvalidInputError
 
@@ -37,4 +39,6 @@ class HoldOut:
     def splits(self, pairs: Pairs) -> Iterator[tuple[Pairs, Pairs]]:
         """Yield (train, held out), each drawn anew from the seed and the repetition's number."""
         for repetition in range(self.repeats):
-            yield pairs.split(self.share, seed=self.seed + repetition)
+            yield pairs.split(
+                self.share, seed=int(np.random.SeedSequence([self.seed, repetition]).generate_state(1)[0])
+            )

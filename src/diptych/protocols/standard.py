@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -85,6 +85,8 @@ def evaluate_model(
 
 def _truth(pairs: Pairs, relevant: Relevant) -> dict[Direction, np.ndarray]:
     """Return for each side what must agree for two items to be relevant to each other."""
+    if relevant not in get_args(Relevant):
+        raise InvalidInputError(f"relevant must be one of {', '.join(get_args(Relevant))}, got {relevant!r}")
     if relevant == "label" and pairs.labels is None:
         raise InvalidInputError("these pairs have no labels: evaluate with relevant='instance'")
     if relevant == "instance" or pairs.labels is None or pairs.text_labels is None:

@@ -86,6 +86,7 @@ class CCA(LinearProjectionModel):
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
         check_number("regularization", self.regularization, low=0)
         check_number("weight_power", self.weight_power, low=0)
+        check_components(self.n_components, 1)
         check_varies(images, name="images")
         check_varies(texts, name="texts")
         sums = moments(images, texts)
@@ -96,7 +97,8 @@ class CCA(LinearProjectionModel):
             sums.cross / sums.n_rows,
             image_ridge,
             text_ridge,
-            self.n_components,
+            n_components=self.n_components,
+            precision=sums.precision,
         )
         self.image_mean_, self.text_mean_ = sums.image_mean, sums.text_mean
         weights = self.correlations_**self.weight_power
@@ -113,16 +115,21 @@ def canonical_directions(
     cross: FloatArray,
     image_ridge: float,
     text_ridge: float,
+    *,
     n_components: int | None = None,
+    precision: float = 0.0,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return (W, correlations, V) of the ridged covariances, components in decreasing correlation.
 
     W and V whiten their sides and diagonalise the cross-covariance: WᵀΣ_aW = I, VᵀΣ_bV = I and WᵀΣ_abV =
     diag(correlations).
     """
-    image_whitener, text_whitener = whitener(image, image_ridge), whitener(text, text_ridge)
+    image_whitener, text_whitener = whitener(image, image_ridge, precision), whitener(text, text_ridge, precision)
     left, correlations, right = _leading_svd(image_whitener.T @ cross @ text_whitener, n_components)
     noise = correlations.max(initial=0.0) * max(cross.shape) * np.finfo(np.float64).eps
+    if len(correlations) < min(image_whitener.shape[1], text_whitener.shape[1]):
+        # A Gram matrix knows singular values only down to the square root of the rounding unit.
+        noise = correlations.max(initial=0.0) * np.sqrt(np.finfo(np.float64).eps) * 8
     kept = check_components(n_components, max(1, int((correlations > noise).sum())))
     directions = fix_signs(image_whitener @ left[:, :kept], text_whitener @ right[:kept].T)
     return directions[0], correlations[:kept], directions[1]

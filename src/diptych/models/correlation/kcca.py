@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
+import numpy as np
+
 from diptych.arrays import FloatArray, row_blocks
 from diptych.models.base import CrossModalModel
 from diptych.models.correlation.cca import canonical_directions
@@ -16,8 +18,8 @@ from diptych.models.correlation.kernel_features import (
 )
 from diptych.models.correlation.kernels import Kernel
 from diptych.models.labels import Targets
-from diptych.models.linear import check_varies, moments_of_blocks
-from diptych.models.parameters import check_choice, check_number
+from diptych.models.linear import check_varies, column_means, moments_of_blocks
+from diptych.models.parameters import check_choice, check_components, check_count, check_number
 
 _SOLVERS = ("auto", "exact", "cholesky", "nystrom")
 _EXACT_ROWS = 2500
@@ -116,10 +118,14 @@ class KCCA(CrossModalModel):
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
         check_number("kappa", self.kappa, low=0, high=1)
         check_choice("solver", self.solver, _SOLVERS)
-        check_number("rank", self.rank, low=1)
+        check_count("rank", self.rank)
+        check_components(self.n_components, 1)
         check_number("tolerance", self.tolerance, low=0, high=1)
         check_varies(images, name="images")
         check_varies(texts, name="texts")
+        self.image_shift_ = self._shift(self.image_kernel, images)
+        self.text_shift_ = self._shift(self.text_kernel, texts)
+        images, texts = images - self.image_shift_, texts - self.text_shift_
         image_kernel = Kernel.fitted(self.image_kernel, images, side="images", seed=self.seed)
         text_kernel = Kernel.fitted(self.text_kernel, texts, side="texts", seed=self.seed)
         image_map, text_map = self._features(image_kernel, images), self._features(text_kernel, texts)
@@ -128,10 +134,14 @@ class KCCA(CrossModalModel):
         sums = moments_of_blocks(blocks, *widths, center=self.center)
         keep = 1 - self.kappa
         left, self.objective_, right = canonical_directions(
-            keep * sums.image, keep * sums.text, sums.cross, self.kappa, self.kappa, self.n_components
+            keep * sums.image, keep * sums.text, sums.cross, self.kappa, self.kappa, n_components=self.n_components
         )
         self.image_offset_, self.text_offset_ = sums.image_mean @ left, sums.text_mean @ right
         self._keep(image_map, left, text_map, right)
+
+    def _shift(self, name: str, rows: FloatArray) -> FloatArray:
+        """Centre the rows of a linear kernel first: a common offset would drown the rest in its one huge eigenvalue."""
+        return column_means(rows) if name == "linear" and self.center else np.zeros(rows.shape[1])
 
     def _features(self, kernel: Kernel, rows: FloatArray) -> KernelFeatures:
         solver = self.solver
@@ -151,10 +161,14 @@ class KCCA(CrossModalModel):
 
     def _encode_images(self, images: FloatArray) -> FloatArray:
         kernel = Kernel(self.image_kernel, self.image_scale_)
-        points = evaluate_kernel(kernel, images, self.image_landmarks_, self.image_coefficients_)
+        kernel.check(images, side="images")
+        rows = images - self.image_shift_
+        points = evaluate_kernel(kernel, rows, self.image_landmarks_, self.image_coefficients_)
         return (points - self.image_offset_).astype(images.dtype)
 
     def _encode_texts(self, texts: FloatArray) -> FloatArray:
         kernel = Kernel(self.text_kernel, self.text_scale_)
-        points = evaluate_kernel(kernel, texts, self.text_landmarks_, self.text_coefficients_)
+        kernel.check(texts, side="texts")
+        rows = texts - self.text_shift_
+        points = evaluate_kernel(kernel, rows, self.text_landmarks_, self.text_coefficients_)
         return (points - self.text_offset_).astype(texts.dtype)

@@ -62,10 +62,13 @@ def cholesky_features(kernel: Kernel, rows: FloatArray, max_rank: int, tolerance
     """
     residual = kernel.diagonal(rows)
     trace, limit = residual.sum(), min(max_rank, len(rows))
+    noise = len(rows) * np.finfo(np.float64).eps * residual.max()
     factor = np.zeros((len(rows), limit))
     pivots: list[int] = []
-    while len(pivots) < limit and residual.sum() > tolerance * trace:
+    while len(pivots) < limit and (not pivots or residual.sum() > tolerance * trace):
         pivot = int(residual.argmax())
+        if residual[pivot] <= noise:
+            break
         done = len(pivots)
         column = kernel(rows, rows[pivot : pivot + 1])[:, 0] - factor[:, :done] @ factor[pivot, :done]
         factor[:, done] = column / np.sqrt(residual[pivot])

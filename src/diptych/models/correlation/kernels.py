@@ -36,15 +36,19 @@ class Kernel:
         """Check that ``rows`` suit the kernel and set its scale to their mean distance."""
         if name not in _KERNELS:
             raise UnknownNameError("kernel", name, _KERNELS)
-        if name in ("chi2_rbf", "intersection") and (rows < 0).any():
-            raise InvalidInputError(
-                f"the {name} kernel compares histograms, but {side} have negative entries: use kernel 'rbf' for them"
-            )
+        cls(name).check(rows, side=side)
         if name not in _DISTANCES:
             return cls(name)
         chosen = np.random.default_rng(seed).permutation(len(rows))[:_SAMPLE_ROWS]
         mean = float(_DISTANCES[name](rows[chosen], rows[chosen]).mean())
         return cls(name, mean if mean > 0 else 1.0)
+
+    def check(self, rows: FloatArray, *, side: str) -> None:
+        """Raise when ``rows`` cannot be what the kernel compares."""
+        if self.name in ("chi2_rbf", "intersection") and rows.min() < 0:
+            raise InvalidInputError(
+                f"the {self.name} kernel compares histograms, but {side} have negative entries: use kernel 'rbf'"
+            )
 
     def __call__(self, left: FloatArray, right: FloatArray) -> FloatArray:
         """Return the (left, right) matrix of kernel values."""
@@ -100,5 +104,5 @@ _KERNELS: dict[str, Callable[[FloatArray, FloatArray, float], FloatArray]] = {
     "chi2_rbf": lambda left, right, scale: np.exp(-_chi2(left, right) / scale),
     "intersection": lambda left, right, scale: _intersection(left, right),
     "rbf": lambda left, right, scale: np.exp(-_squared_euclidean(left, right) / scale),
-    "linear": lambda left, right, scale: left @ right.T,
+    "linear": lambda left, right, scale: left.astype(np.float64) @ right.T.astype(np.float64),
 }

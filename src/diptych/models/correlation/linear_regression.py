@@ -9,7 +9,7 @@ import numpy as np
 from diptych.arrays import FloatArray, unit_rows
 from diptych.models.base import CrossModalModel
 from diptych.models.labels import Targets
-from diptych.models.linear import check_varies, moments, project, whitener
+from diptych.models.linear import centre, check_varies, moments, project, whitener
 from diptych.models.parameters import check_choice, check_number
 from diptych.space import Space
 
@@ -84,22 +84,20 @@ class LinearRegression(CrossModalModel):
         check_varies(texts, name="texts")
         sums = moments(images, texts) if self.center else moments(images, texts).about_origin()
         self.image_mean_, self.text_mean_ = sums.image_mean, sums.text_mean
-        self.image_to_text_ = self._solve(sums.image, sums.cross)
-        self.text_to_image_ = self._solve(sums.text, sums.cross.T)
+        self.image_to_text_ = self._solve(sums.image, sums.cross, sums.precision)
+        self.text_to_image_ = self._solve(sums.text, sums.cross.T, sums.precision)
 
-    def _solve(self, moment: FloatArray, cross: FloatArray) -> FloatArray:
-        directions = whitener(moment, self.regularization * float(np.trace(moment)) / len(moment))
+    def _solve(self, moment: FloatArray, cross: FloatArray, precision: float) -> FloatArray:
+        directions = whitener(moment, self.regularization * float(np.trace(moment)) / len(moment), precision)
         return np.asarray(directions @ (directions.T @ cross))
 
     def _encode_images(self, images: FloatArray) -> FloatArray:
-        itself = np.eye(images.shape[1])
-        return self._join(
-            project(images, self.image_mean_, self.image_to_text_), project(images, self.image_mean_, itself)
-        )
+        as_text = project(images, self.image_mean_, self.image_to_text_)
+        return self._join(as_text, centre(images, self.image_mean_))
 
     def _encode_texts(self, texts: FloatArray) -> FloatArray:
-        itself = np.eye(texts.shape[1])
-        return self._join(project(texts, self.text_mean_, itself), project(texts, self.text_mean_, self.text_to_image_))
+        as_image = project(texts, self.text_mean_, self.text_to_image_)
+        return self._join(centre(texts, self.text_mean_), as_image)
 
     def _join(self, as_text: FloatArray, as_image: FloatArray) -> FloatArray:
         if self.target == "gallery":

@@ -7,7 +7,7 @@ import numpy as np
 from diptych.arrays import AnyArray, FloatArray
 from diptych.models.base import CrossModalModel
 from diptych.models.labels import Targets
-from diptych.models.parameters import check_choice, check_number
+from diptych.models.parameters import check_choice, check_count, check_number
 from diptych.models.semantic.logistic import Loss, fit_logistic, predict_logistic
 
 
@@ -29,6 +29,8 @@ class ClassifierPairModel(CrossModalModel):
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
         check_number("C", self.C, low=0, open_low=True)
         check_choice("loss", self.loss, ("softmax", "ovr"))
+        check_count("max_iter", self.max_iter)
+        check_number("tol", self.tol, low=0, open_low=True)
         assert targets is not None, "the base class has checked that labels were given"
         images, texts = self._fit_inputs(images, texts)
         wanted = targets.distribution if self.loss == "softmax" else targets.indicator
