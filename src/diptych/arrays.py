@@ -30,7 +30,8 @@ def as_matrix(values: ArrayLike, *, name: str, width: int | None = None) -> Floa
     if np.iscomplexobj(matrix):
         raise InvalidInputError(f"{name} must be real numbers, got complex ones")
     if matrix.ndim != 2:
-        hint = "; for one item pass it as a single row, x.reshape(1, -1)" if matrix.ndim == 1 else ""
+        hint = "; pictures need an encoder first (diptych.encoders)" if matrix.ndim > 2 else ""
+        hint = "; for one item pass it as a single row, x.reshape(1, -1)" if matrix.ndim == 1 else hint
         raise InvalidInputError(f"{name} must have two dimensions (rows, features), got {matrix.ndim}{hint}")
     if 0 in matrix.shape:
         raise InvalidInputError(f"{name} is empty: shape {matrix.shape}")

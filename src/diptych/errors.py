@@ -26,7 +26,8 @@ class UnknownNameError(DiptychError, LookupError):
 
     def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
         names = sorted(known)
-        close = get_close_matches(name.lower(), names, n=3, cutoff=0.6)
+        by_lower_case = {known_name.lower(): known_name for known_name in names}
+        close = [by_lower_case[match] for match in get_close_matches(name.lower(), by_lower_case, n=3, cutoff=0.6)]
         guess = f"did you mean {' or '.join(repr(match) for match in close)}? " if close else ""
         super().__init__(f"unknown {kind} {name!r}; {guess}Known: {', '.join(names)}")
 

@@ -11,7 +11,10 @@ from diptych.benchmark.published import Published
 
 @dataclass(frozen=True)
 class Row:
-    """One method: test MAP in both directions, spread, printed value, and what was chosen on training data."""
+    """One method: test MAP in both directions, spread, printed value, and what was chosen on training data.
+
+    ``parameters`` are the chosen ones; ``model`` is the whole model as an expression that makes it again.
+    """
 
     name: str
     image_query: float
@@ -20,6 +23,7 @@ class Row:
     published: Published | None
     same_features: bool
     parameters: dict[str, Any]
+    model: str
     validation: float
     validation_deviation: float
     fit_seconds: float

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterator
 from contextlib import AbstractContextManager, contextmanager
 
@@ -62,13 +63,18 @@ def _silent(title: str) -> Iterator[Progress]:
 
 
 def _chosen(task: Task, methods: Collection[str] | None) -> list[Entry]:
-    by_name = {entry.name.lower(): entry for entry in task.entries}
     if methods is None:
         return list(task.entries)
+    by_name = {_slug(entry.name): entry for entry in task.entries}
     for method in methods:
-        if method.lower() not in by_name:
+        if _slug(method) not in by_name:
             raise UnknownNameError(f"entry of the benchmark {task.name}", method, by_name)
-    return [by_name[method.lower()] for method in methods]
+    return [by_name[_slug(method)] for method in methods]
+
+
+def _slug(name: str) -> str:
+    """Return the name as people type it: ``marginal SM`` is ``marginal-sm``."""
+    return re.sub(r"[^a-z0-9]+", "-", name.lower())
 
 
 def _row(entry: Entry, tuning: Tuning, test: Pairs) -> tuple[Row, float]:
@@ -83,6 +89,7 @@ def _row(entry: Entry, tuning: Tuning, test: Pairs) -> tuple[Row, float]:
         published=None if entry.reference is None else entry.reference.look_up(),
         same_features=entry.reference is None or entry.reference.same_features,
         parameters=tuning.best.parameters,
+        model=" ".join(repr(tuning.model).split()),
         validation=tuning.best.mean,
         validation_deviation=tuning.best.deviation,
         fit_seconds=tuning.fit_seconds,

@@ -14,10 +14,10 @@ def bench(
         str, typer.Argument(help="wikipedia, pascal or scenes; auto takes Wikipedia when it is here, scenes if not.")
     ] = "auto",
     method: Annotated[
-        list[str] | None, typer.Option("--method", "-m", help="Only this row of the table; may be repeated.")
+        list[str] | None, typer.Option("--method", "-m", help="Only this row, such as marginal-sm; may be repeated.")
     ] = None,
     distances: Annotated[bool, typer.Option(help="Also compare the distance measures.")] = True,
-    jobs: Annotated[int | None, typer.Option("--jobs", "-j", help="Processes; by default one for each core.")] = None,
+    jobs: Annotated[int | None, typer.Option("--jobs", "-j", min=1, help="Processes; by default one per core.")] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Write all numbers to this JSON file.")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")] = False,
 ) -> None:
@@ -45,7 +45,8 @@ def bench(
         n_jobs=jobs or os.cpu_count() or 1,
         stage=lambda title: stages.run(title, title),
     )
-    print_bench(report, results())
+    # Files first: a reader of the pipe may leave early.
     if output is not None:
         write_text(output, json.dumps(report.as_json(), indent=2) + "\n")
         stages.note(f"numbers: {output}")
+    print_bench(report, results())

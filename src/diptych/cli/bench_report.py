@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from rich.console import Console
 
 from diptych.benchmark import Row, TaskReport
@@ -61,21 +59,12 @@ def _print_choices(report: TaskReport, console: Console) -> None:
     listing.add_column("method", no_wrap=True, style="bold")
     for heading in ("held-out MAP", "test, 95 % interval", "fit, s"):
         listing.add_column(heading, justify="right", no_wrap=True)
-    listing.add_column("setting", overflow="fold")
+    listing.add_column("model", overflow="fold")
     for row in report.rows:
         held_out = f"{row.validation:.4f} ± {row.validation_deviation:.4f}"
         interval = f"{row.interval[0]:.4f}–{row.interval[1]:.4f}"
-        listing.add_row(row.name, held_out, interval, f"{row.fit_seconds:.2f}", _settings(row.parameters))
+        listing.add_row(row.name, held_out, interval, f"{row.fit_seconds:.2f}", row.model)
     console.print(listing)
-
-
-def _settings(parameters: dict[str, Any]) -> str:
-    named = {name.removeprefix("model__").replace("__", "."): value for name, value in parameters.items()}
-    return ", ".join(f"{name}={_short(value)}" for name, value in named.items()) or "–"
-
-
-def _short(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _print_distances(report: TaskReport, console: Console) -> None:

@@ -33,7 +33,9 @@ def evaluate(
     ] = None,
     images: Annotated[Scaling, typer.Option(help="Scaling of each picture's features.")] = Scaling.L2,
     texts: Annotated[Scaling, typer.Option(help="Scaling of each text's features.")] = Scaling.NONE,
-    seed: Annotated[int, typer.Option(help="Of the method's random numbers, the hold-outs and the bootstrap.")] = 0,
+    seed: Annotated[
+        int, typer.Option(min=0, help="Of random numbers in the method, the hold-outs, the bootstrap.")
+    ] = 0,
     relevant: Annotated[
         Relevance,
         typer.Option(
@@ -84,6 +86,10 @@ def evaluate(
         raise InvalidInputError("--per-query goes into the JSON file; name one with --output")
     if output is not None:
         check_writable_file(output)
+    if save is not None:
+        from diptych.models.files import check_replaceable
+
+        check_replaceable(save)
     if plots is not None:
         from diptych.figures import require_matplotlib
 
@@ -92,7 +98,7 @@ def evaluate(
 
     stages = Stages(quiet=quiet)
     outcome = experiment.run(stages, in_detail=output is not None or plots is not None)
-    print_report(outcome, results())
+    # Files first: a reader of the pipe may leave early.
     if output is not None:
         from diptych.cli.results_file import as_json
 
@@ -109,3 +115,4 @@ def evaluate(
         with stages.run("draw", "drawing"):
             files = draw_plots(outcome, plots, file_format.value)
         stages.note("figures: " + ", ".join(str(file) for file in files))
+    print_report(outcome, results())

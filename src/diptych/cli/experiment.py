@@ -58,6 +58,9 @@ class Experiment:
     def run(self, stages: Stages, *, in_detail: bool = False) -> Outcome:
         """Load, encode, fit and measure; ``in_detail`` adds curves and confusion matrices."""
         model = self.model()
+        twice = sorted(set(self.choices) & set(self.parameters))
+        if twice:
+            raise InvalidInputError(f"{twice[0]!r} is both set by --param and chosen by --tune; give one of them")
         grid = build_grid(model, self.choices)
         raw = load(self.dataset, self.dataset_options, stages)
         relevant = self._resolved(raw.test)

@@ -86,7 +86,7 @@ def _set_parameter(model: CrossModalModel, name: str, value: Any, typed: str) ->
     elif isinstance(known[first], CrossModalModel):
         _set_parameter(known[first], rest, value, typed)
     else:
-        fix = f"give {first}=METHOD as well" if _takes_model(model, first) else f"{first!r} is not a method"
+        fix = f"give {first}=cca, say, as well" if _takes_model(model, first) else f"{first!r} is not a method"
         raise InvalidInputError(f"{typed!r} has nothing to set, because {first!r} is {known[first]!r}; {fix}")
 
 

@@ -7,7 +7,9 @@ from typing import Any
 from diptych.data.pairs import Pairs
 from diptych.errors import InvalidInputError
 
-CAPTIONS_HELP = "'all' captions as separate texts, 'join' them into one document per image, or a number: only the k-th"
+CAPTIONS_HELP = (
+    "'all' captions as separate texts, 'join' them into one document per image, or the number of one, counted from 0"
+)
 
 
 def choose_captions(pairs: Pairs, captions: Any) -> Pairs:

@@ -336,7 +336,10 @@ def _checked_labels(
         if class_names:
             raise InvalidInputError("class_names were given without labels; pass both or neither")
         return None, ()
-    values = np.asarray(labels)
+    try:
+        values = np.asarray(labels)
+    except ValueError:
+        raise InvalidInputError("labels have rows of different lengths; pass a 0/1 indicator (n, classes)") from None
     if len(values) != n_images:
         raise InvalidInputError(f"labels must have one row for each of the {n_images} images, got {len(values)}")
     if values.ndim == 2:

@@ -11,11 +11,16 @@ from diptych.errors import InvalidInputError
 
 def read_lines(path: Path) -> list[str]:
     """Return the non-empty lines of a UTF-8 file, without line ends."""
+    return [line.rstrip("\r") for line in _read_text(path).split("\n") if line.strip()]
+
+
+def _read_text(path: Path) -> str:
     try:
-        text = path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise InvalidInputError(f"{path} is not UTF-8 text; get a fresh copy of the file") from error
-    return [line.rstrip("\r") for line in text.split("\n") if line.strip()]
+    except OSError as error:
+        raise InvalidInputError(f"{path} cannot be read: {error.strerror}; get a fresh copy of the file") from error
 
 
 def read_table(path: Path, columns: int) -> list[list[str]]:
@@ -32,8 +37,8 @@ def read_table(path: Path, columns: int) -> list[list[str]]:
 def read_json_object(path: Path) -> dict[str, Any]:
     """Return a JSON file that holds one object."""
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
+        content = json.loads(_read_text(path))
+    except json.JSONDecodeError as error:
         raise InvalidInputError(f"{path} is not valid JSON; get a fresh copy of the file") from error
     if not isinstance(content, dict):
         raise InvalidInputError(f"{path} must hold one JSON object, got a {type(content).__name__}")

@@ -42,6 +42,8 @@ def _read_pairs(folder: Path, sentences: str) -> Pairs:
     names = sorted(photographs)
     _check_captions(captions, names, folder / _SENTENCE_FILES[sentences])
     images = folder / "images"
+    if not images.is_dir():
+        raise InvalidInputError(f"{images} must be the folder of photographs")
     present = {path.name for path in images.iterdir()}
     missing = [file for file in names if file not in present]
     if missing:
@@ -75,7 +77,8 @@ def _check_captions(captions: dict[str, Any], names: list[str], path: Path) -> N
 PASCAL_SENTENCE = Dataset(
     name="pascal_sentence",
     summary="1,000 photographs, 50 of each of the 20 PASCAL VOC classes, with five captions each",
-    homepage="http://vision.cs.uiuc.edu/pascal-sentences/ (PASCAL-50S: https://vrama91.github.io/cider/)",
+    homepage="http://vision.cs.uiuc.edu/pascal-sentences/ (PASCAL-50S: https://vrama91.github.io/cider/), and "
+    "write its captions as pascal_sentences.json: {file name: {'category': class, 'captions': [five sentences]}}",
     citation='C. Rashtchian et al., "Collecting image annotations using Amazon\'s Mechanical Turk", NAACL-HLT 2010 '
     'workshop; R. Vedantam et al., "CIDEr: consensus-based image description evaluation", CVPR 2015 (PASCAL-50S)',
     licence="research use; photographs under the terms of Flickr, not redistributed by Diptych",

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 from scipy.io import loadmat
+from scipy.io.matlab import MatReadError
 
 from diptych.arrays import FloatArray, as_matrix
 from diptych.data.dataset import Dataset
@@ -58,7 +59,7 @@ def load_wikipedia(*, features: str = "bow-lda") -> DatasetSplits:
 def _read_arrays(path: Path) -> dict[str, FloatArray]:
     try:
         return {name: array for name, array in loadmat(path).items() if not name.startswith("__")}
-    except (ValueError, TypeError, OSError, NotImplementedError, EOFError) as error:
+    except (ValueError, TypeError, OSError, NotImplementedError, EOFError, MatReadError) as error:
         raise InvalidInputError(f"{path} cannot be read as a MATLAB 5 file; get a fresh copy ({error})") from error
 
 

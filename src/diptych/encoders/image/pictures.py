@@ -49,6 +49,8 @@ def _name(picture: Picture) -> str:
 
 def _open(picture: Any, name: str) -> Image.Image:
     if isinstance(picture, (str, os.PathLike)):
+        if Path(picture).is_dir():
+            raise InvalidInputError(f"{name} is a folder; pass the paths of the picture files in it")
         if not Path(picture).is_file():
             raise InvalidInputError(f"{name} does not exist; pass the path of a picture file")
         return Image.open(picture)

@@ -46,8 +46,9 @@ class KCCA(CrossModalModel):
     kappa : float in [0, 1]
         The regulariser; the paper's 50 % on Wikipedia, 10 % on TVGraz.
     image_kernel, text_kernel : str
-        ``chi2_rbf`` and ``intersection`` as in the paper (histograms and topic proportions), ``rbf`` or ``linear``. The
-        paper's footnote prints the χ² exponent without its minus sign.
+        ``auto`` takes the paper's kernels where features are non-negative, ``chi2_rbf`` for pictures and
+        ``intersection`` for texts, and ``rbf`` where they are not; or one of these, or ``linear``. The paper's footnote
+        prints the χ² exponent without its minus sign.
     solver : {"auto", "exact", "cholesky", "nystrom"}
         ``auto`` is exact up to 2,500 pairs and Nyström beyond, where an n × n matrix would not be reasonable.
     rank : int
@@ -95,8 +96,8 @@ class KCCA(CrossModalModel):
         *,
         n_components: int | None = 10,
         kappa: float = 0.5,
-        image_kernel: str = "chi2_rbf",
-        text_kernel: str = "intersection",
+        image_kernel: str = "auto",
+        text_kernel: str = "auto",
         solver: Literal["auto", "exact", "cholesky", "nystrom"] = "auto",
         rank: int = 1000,
         tolerance: float = 1e-3,
@@ -123,11 +124,13 @@ class KCCA(CrossModalModel):
         check_number("tolerance", self.tolerance, low=0, high=1)
         check_varies(images, name="images")
         check_varies(texts, name="texts")
-        self.image_shift_ = self._shift(self.image_kernel, images)
-        self.text_shift_ = self._shift(self.text_kernel, texts)
+        self.image_kernel_ = _chosen(self.image_kernel, images, "chi2_rbf")
+        self.text_kernel_ = _chosen(self.text_kernel, texts, "intersection")
+        self.image_shift_ = self._shift(self.image_kernel_, images)
+        self.text_shift_ = self._shift(self.text_kernel_, texts)
         images, texts = images - self.image_shift_, texts - self.text_shift_
-        image_kernel = Kernel.fitted(self.image_kernel, images, side="images", seed=self.seed)
-        text_kernel = Kernel.fitted(self.text_kernel, texts, side="texts", seed=self.seed)
+        image_kernel = Kernel.fitted(self.image_kernel_, images, side="images", seed=self.seed)
+        text_kernel = Kernel.fitted(self.text_kernel_, texts, side="texts", seed=self.seed)
         image_map, text_map = self._features(image_kernel, images), self._features(text_kernel, texts)
         blocks = ((image_map.training(rows), text_map.training(rows)) for rows in row_blocks(len(images), _BLOCK_ROWS))
         widths = image_map.weights.shape[1], text_map.weights.shape[1]
@@ -160,15 +163,21 @@ class KCCA(CrossModalModel):
         self.image_coefficients_, self.text_coefficients_ = image_map.weights @ left, text_map.weights @ right
 
     def _encode_images(self, images: FloatArray) -> FloatArray:
-        kernel = Kernel(self.image_kernel, self.image_scale_)
+        kernel = Kernel(self.image_kernel_, self.image_scale_)
         kernel.check(images, side="images")
         rows = images - self.image_shift_
         points = evaluate_kernel(kernel, rows, self.image_landmarks_, self.image_coefficients_)
         return (points - self.image_offset_).astype(images.dtype)
 
     def _encode_texts(self, texts: FloatArray) -> FloatArray:
-        kernel = Kernel(self.text_kernel, self.text_scale_)
+        kernel = Kernel(self.text_kernel_, self.text_scale_)
         kernel.check(texts, side="texts")
         rows = texts - self.text_shift_
         points = evaluate_kernel(kernel, rows, self.text_landmarks_, self.text_coefficients_)
         return (points - self.text_offset_).astype(texts.dtype)
+
+
+def _chosen(name: str, rows: FloatArray, histogram_kernel: str) -> str:
+    if name != "auto":
+        return name
+    return histogram_kernel if rows.min() >= 0 else "rbf"

@@ -47,7 +47,7 @@ class Kernel:
         """Raise when ``rows`` cannot be what the kernel compares."""
         if self.name in ("chi2_rbf", "intersection") and rows.min() < 0:
             raise InvalidInputError(
-                f"the {self.name} kernel compares histograms, but {side} have negative entries: use kernel 'rbf'"
+                f"the {self.name} kernel compares histograms, but {side} have negative entries; use 'rbf' or 'auto'"
             )
 
     def __call__(self, left: FloatArray, right: FloatArray) -> FloatArray:
