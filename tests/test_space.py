@@ -92,6 +92,28 @@ def test_points_without_a_direction_score_zero(name, value):
     np.testing.assert_array_equal(Space(name).compare(np.full((1, 3), value), np.eye(3)), 0)
 
 
+@pytest.mark.parametrize(("dtype", "scale"), [(np.float32, 1e30), (np.float32, 1e-30), (np.float64, 1e-170)])
+def test_cosine_does_not_depend_on_the_scale(dtype, scale):
+    points = (np.array([[3.0, 4.0], [4.0, -3.0]]) * scale).astype(dtype)
+    np.testing.assert_allclose(Space("cosine").compare(points, points), np.eye(2), atol=1e-6)
+
+
+def test_small_integers_do_not_wrap_around():
+    points = np.array([[100, 100]], dtype=np.int8)
+    assert Space("dot").compare(points, points)[0, 0] == 20_000
+    assert Space("euclidean").compare(np.uint8([[0]]), np.uint8([[200]]))[0, 0] == -40_000
+
+
+def test_close_float32_points_keep_their_distance():
+    near = np.float32([[1e4, 1e4]])
+    np.testing.assert_allclose(Space("euclidean").compare(near, near + np.float32(0.5)), -0.5, rtol=1e-3)
+
+
+def test_certain_labels_stay_finite_in_float32():
+    certain = np.ones((1, 2), dtype=np.float32)
+    assert np.isfinite(Space("noisy_or").compare(certain, certain)).all()
+
+
 def test_split_space_reads_the_half_of_its_direction():
     rng = np.random.default_rng(0)
     images, texts = rng.normal(size=(4, 7)), rng.normal(size=(5, 7))
@@ -126,5 +148,9 @@ def test_mistakes_are_explained():
         Space("kl").compare(-np.eye(2), np.eye(2))
     with pytest.raises(InvalidInputError, match="uint8"):
         Space("hamming").compare(np.eye(2), np.eye(2))
+    with pytest.raises(InvalidInputError, match="direction must be one of image_query, text_query"):
+        Space("dot").compare(np.eye(2), np.eye(2), "text")
+    with pytest.raises(InvalidInputError, match="name of a space is a string"):
+        Space(None)
     with pytest.raises(InvalidInputError, match="split"):
         Space("dot", split=0)

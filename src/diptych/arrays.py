@@ -43,10 +43,21 @@ def as_matrix(values: ArrayLike, *, name: str, width: int | None = None) -> Floa
     return matrix
 
 
+def check_scale(matrix: FloatArray, *, name: str) -> None:
+    """Raise when all entries are so small that their squares vanish, which leaves nothing to learn from."""
+    peak = max(-float(matrix.min()), float(matrix.max()))
+    if 0 < peak < 1 / _largest(matrix):
+        raise InvalidInputError(f"{name} holds nothing above {peak:g}, and the squares of that vanish; rescale them")
+
+
+def _largest(matrix: FloatArray) -> float:
+    """Return what entries must stay below so that sums of squares over a few million rows are representable."""
+    return 1e15 if matrix.dtype == np.float32 else 1e145
+
+
 def check_finite(matrix: FloatArray, *, name: str) -> None:
     """Raise an error that names the first bad row when ``matrix`` holds NaN, infinity or what would overflow."""
-    # Sums of squares over a few million rows must stay representable.
-    limit = 1e15 if matrix.dtype == np.float32 else 1e145
+    limit = _largest(matrix)
     for rows in row_blocks(len(matrix), max(1, 1_000_000 // max(1, matrix.shape[1]))):
         block = matrix[rows]
         if -limit < block.min() and block.max() < limit:

@@ -41,7 +41,7 @@ def test_starting_imports_nothing_heavy() -> None:
         ("evaluate -d scenes -m cca --dataset-option n_train=few", "takes int, got 'few'"),
         ("evaluate -d scenes -m cca -p C", "--param takes name=value"),
         ("evaluate -d scenes -m cca -p a=1 -p a=2", "sets 'a' twice"),
-        ("evaluate -d scenes -m scm -p correlation__n_components=3", "give correlation=METHOD as well"),
+        ("evaluate -d scenes -m scm -p correlation__n_components=3", "give correlation=cca"),
         ("evaluate -d scenes -m scm -p C__x=3", "'C' is not a method"),
         ("evaluate -d scenes -m scm -p correlation=3", "takes the name of a method"),
         ("evaluate -d scenes -m sm --tune C=3", "--tune takes name=[value, value, ...]"),

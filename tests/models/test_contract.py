@@ -85,6 +85,46 @@ def test_float32_rows_give_float32_points_close_to_float64(model, problem):
     np.testing.assert_allclose(single, fitted.encode_images(problem.images), rtol=2e-3, atol=2e-4)
 
 
+def test_blocks_of_any_size_give_the_same_points(model, problem, monkeypatch):
+    whole = problem.fit(model)
+    for name, size in (
+        ("diptych.models.linear._BLOCK_ROWS", 7),
+        ("diptych.models.semantic.logistic._BLOCK_ROWS", 11),
+        ("diptych.models.correlation.kcca._BLOCK_ROWS", 13),
+        ("diptych.models.correlation.kernel_features._BLOCK_BYTES", 8 * 90 * 5),
+        ("diptych.models.correlation.kernels._TILE_ROWS", 3),
+        ("diptych.models.correlation.kernels._TILE_COLUMNS", 4),
+    ):
+        monkeypatch.setattr(name, size)
+    blocked = problem.fit(model)
+    np.testing.assert_allclose(
+        blocked.similarity(problem.images, problem.texts), whole.similarity(problem.images, problem.texts), atol=1e-2
+    )
+
+
+def test_numpy_numbers_are_numbers(problem):
+    search = GridSearchCV(CCA(), {"n_components": np.arange(1, 3), "regularization": np.float32([0.1])}, cv=2)
+    assert search.fit(problem.images, problem.texts).best_params_["n_components"] in (1, 2)
+    with pytest.raises(InvalidInputError, match="C must be a number"):
+        SM(C=np.inf).fit(problem.images, problem.texts, problem.labels)
+
+
+@pytest.mark.parametrize("scale", [1e-12, 1e12])
+def test_the_scale_of_float32_features_does_not_matter(model, problem, scale):
+    plain = clone(model).fit(problem.images.astype(np.float32), problem.texts, problem.labels)
+    if type(getattr(plain, "model_", plain)).__name__ in ("Random", "SM", "MarginalSM"):
+        return
+    images = (problem.images * scale).astype(np.float32)
+    moved = clone(model).fit(images, problem.texts, problem.labels)
+    assert moved.score(images, problem.texts, problem.labels) > 0.55
+
+
+@pytest.mark.parametrize("scale", [1e25, 1e-25])
+def test_features_whose_squares_overflow_or_vanish_are_refused(model, problem, scale):
+    with pytest.raises(InvalidInputError, match="rescale"):
+        model.fit((problem.images * scale).astype(np.float32), problem.texts, problem.labels)
+
+
 def test_unfitted_models_say_so(model, problem):
     with pytest.raises(NotFittedError, match="call fit"):
         model.encode_images(problem.images)

@@ -246,8 +246,13 @@ def test_approximate_solvers_approach_the_exact_one(histograms):
 
 
 def test_kernels_that_do_not_suit_the_features_are_refused(views):
-    with pytest.raises(InvalidInputError, match="images have negative entries: use kernel 'rbf'"):
-        KCCA().fit(views[0] - 100, np.abs(views[1]))
+    signed, positive = views[0] - 100, np.abs(views[1])
+    with pytest.raises(InvalidInputError, match="images have negative entries; use 'rbf'"):
+        KCCA(image_kernel="chi2_rbf").fit(signed, positive)
+    chosen = KCCA().fit(signed, positive)
+    assert (chosen.image_kernel_, chosen.text_kernel_) == ("rbf", "intersection")
+    with pytest.raises(InvalidInputError, match="texts have negative entries"):
+        chosen.encode_texts(-positive)
     with pytest.raises(UnknownNameError, match="did you mean 'chi2_rbf'"):
         KCCA(image_kernel="chi2rbf").fit(*map(np.abs, views))
 
@@ -310,3 +315,74 @@ def test_each_direction_of_the_regression_searches_the_features_of_the_gallery(v
         model.space.compare(x, y).T,
         atol=1e-12,
     )
+
+
+def test_cfa_scales_columns_to_unit_deviation_first(views):
+    images, texts = views
+    images = images * np.arange(1, 10)
+    scaled = CFA(n_components=2).fit(images, texts)
+    by_hand = CFA(n_components=2, scale="none").fit(
+        (images - images.mean(axis=0)) / images.std(axis=0), (texts - texts.mean(axis=0)) / texts.std(axis=0)
+    )
+    np.testing.assert_allclose(scaled.singular_values_, by_hand.singular_values_)
+    assert not np.allclose(
+        scaled.singular_values_, CFA(n_components=2, scale="none").fit(images, texts).singular_values_
+    )
+
+
+def test_regression_onto_images_uses_the_picture_half_in_both_directions(views):
+    images, texts = views
+    both, one_way = LinearRegression().fit(images, texts), LinearRegression(target="images").fit(images, texts)
+    expected = both.space.compare(both.encode_texts(texts), both.encode_images(images), "text_query")
+    np.testing.assert_allclose(one_way.similarity(images, texts), expected.T, atol=1e-12)
+
+
+@pytest.mark.parametrize("regularization", [0.0, 1e-8])
+def test_float32_noise_is_not_correlated(regularization):
+    rng = np.random.default_rng(0)
+    images, texts = rng.normal(size=(50, 100)).astype(np.float32), rng.normal(size=(50, 80)).astype(np.float32)
+    model = CCA(regularization=regularization).fit(images, texts)
+    assert model.correlations_.max() < 1.01
+    assert len(model.correlations_) <= 50
+
+
+def test_few_components_of_few_rows_are_not_filled_up_with_noise():
+    rng = np.random.default_rng(0)
+    images, texts = rng.normal(size=(6, 450)), rng.normal(size=(6, 410))
+    assert len(CCA(n_components=20).fit(images, texts).correlations_) == 5
+    for bad in (0, "3", 2.5):
+        with pytest.raises(InvalidInputError, match="n_components must be an integer of at least 1"):
+            CCA(n_components=bad).fit(images, texts)
+
+
+def test_a_common_offset_does_not_matter_to_a_linear_kernel(views):
+    images, texts = views
+    for solver in ("exact", "nystrom", "cholesky"):
+        model = KCCA(n_components=3, image_kernel="linear", text_kernel="linear", solver=solver, rank=50)
+        plain, moved = (model.fit(a, b).objective_ for a, b in ((images, texts), (images + 1e4, texts - 1e4)))
+        np.testing.assert_allclose(moved, plain, rtol=1e-4)
+
+
+def test_a_fitted_model_does_not_follow_later_changes_of_its_training_data(histograms):
+    images, texts = (side.copy() for side in histograms)
+    model = KCCA(n_components=2).fit(images, texts)
+    before = model.encode_images(histograms[0])
+    images *= 0
+    texts *= 0
+    np.testing.assert_array_equal(model.encode_images(histograms[0]), before)
+
+
+def test_incomplete_cholesky_survives_duplicates_and_any_tolerance(histograms):
+    images, texts = (np.repeat(side[:10], 3, axis=0) for side in histograms)
+    for tolerance in (0.0, 1.0):
+        model = KCCA(n_components=2, solver="cholesky", tolerance=tolerance).fit(images, texts)
+        assert np.isfinite(model.encode_images(images)).all()
+
+
+def test_auto_takes_landmarks_beyond_what_a_kernel_matrix_can_hold(histograms, monkeypatch):
+    monkeypatch.setattr("diptych.models.correlation.kcca._EXACT_ROWS", 50)
+    landmarks = [KCCA(rank=20, seed=seed).fit(*histograms).image_landmarks_ for seed in (0, 1)]
+    assert len(landmarks[0]) == 20
+    assert not np.array_equal(*landmarks)
+    monkeypatch.setattr("diptych.models.correlation.kcca._EXACT_ROWS", 60)
+    assert len(KCCA(rank=20).fit(*histograms).image_landmarks_) == 60

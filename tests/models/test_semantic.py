@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.optimize import check_grad
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
+from diptych.errors import InvalidInputError
 from diptych.models import CCA, SCM, SM, MarginalSCM, MarginalSM
 from diptych.models.labels import Targets
 from diptych.models.semantic.logistic import _ovr_loss, _softmax_loss, fit_logistic
@@ -61,6 +63,22 @@ def test_soft_targets_equal_a_weighted_row_per_label(problem):
     scores = problem.images @ weights + intercepts
     expected = peer.decision_function(problem.images)
     np.testing.assert_allclose(scores - scores.mean(axis=1, keepdims=True), expected, atol=1e-3)
+
+
+def test_the_stopping_rule_does_not_depend_on_the_scale_of_the_features(problem):
+    plain = SM(C=1.0).fit(problem.images, problem.texts, problem.labels)
+    small = SM(C=1e12).fit(problem.images * 1e-6, problem.texts * 1e-6, problem.labels)
+    np.testing.assert_allclose(
+        small.encode_images(problem.images * 1e-6), plain.encode_images(problem.images), atol=1e-6
+    )
+
+
+def test_stopping_early_warns_and_impossible_limits_are_refused(problem):
+    with pytest.warns(ConvergenceWarning, match="raise max_iter"):
+        SM(max_iter=2).fit(problem.images, problem.texts, problem.labels)
+    for bad in ({"max_iter": 0}, {"tol": float("nan")}, {"tol": 0}):
+        with pytest.raises(InvalidInputError, match="must be"):
+            SM(**bad).fit(problem.images, problem.texts, problem.labels)
 
 
 def test_rows_without_a_label_do_not_teach(problem):

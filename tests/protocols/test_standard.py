@@ -70,6 +70,18 @@ def test_instance_retrieval_counts_any_caption_of_the_picture(pairs):
     assert len(result.text_query.values[RecallAtK(2)]) == 10
 
 
+def test_chance_and_ties_belong_to_both_directions(pairs):
+    result = evaluate_model(fitted(pairs), pairs, [AP()])
+    assert result.chance(AP()) == pytest.approx((result.image_query.chance[AP()] + result.text_query.chance[AP()]) / 2)
+    assert result.image_query.chance[AP()] != result.text_query.chance[AP()]
+    tied = Pairs(np.ones((6, 4)), np.ones((10, 4)), labels=pairs.labels, owners=pairs.owners)
+    best, worst = (
+        evaluate_model(fitted(pairs), tied, ties=ties).average(AP()) for ties in ("optimistic", "pessimistic")
+    )
+    assert best == 1
+    assert worst < result.chance(AP())
+
+
 def test_several_labels_share_one():
     indicator = np.array([[1, 1, 0], [0, 1, 0], [0, 0, 1]])
     pairs = Pairs(np.eye(3), np.eye(3), labels=indicator)
@@ -95,6 +107,8 @@ def test_raw_items_and_missing_labels_are_explained():
     unlabelled = Pairs(np.eye(2), np.eye(2))
     with pytest.raises(InvalidInputError, match="relevant='instance'"):
         evaluate_model(Given().fit(np.eye(2), np.eye(2)), unlabelled, relevant="label")
+    with pytest.raises(InvalidInputError, match="relevant must be one of auto, label, instance"):
+        evaluate_model(Given().fit(np.eye(2), np.eye(2)), unlabelled, relevant="instances")
     assert evaluate_model(Given().fit(np.eye(2), np.eye(2)), unlabelled).average(AP()) == 1
 
 

@@ -57,6 +57,23 @@ def test_every_trial_is_the_score_of_its_setting(pairs):
     assert result.best.mean == max(trial.mean for trial in result.trials)
 
 
+def test_the_mean_over_all_hold_outs_decides_and_the_first_of_equals_wins(pairs, monkeypatch):
+    scores = {1: [0.9, 0.1], 2: [0.4, 0.8], 3: [0.8, 0.4]}
+    drawn = {k: iter(values) for k, values in scores.items()}
+    monkeypatch.setattr(
+        "diptych.protocols.tuning._run", lambda model, setting, *rest: (next(drawn[setting["n_components"]]), 0.0)
+    )
+    result = tune(CCA(), pairs, {"n_components": [1, 2, 3]}, HoldOut(repeats=2))
+    assert result.best.parameters == {"n_components": 2}
+
+
+def test_other_seeds_draw_other_hold_outs(pairs):
+    drawn = [
+        {frozenset(held_out.ids.tolist()) for _, held_out in HoldOut(seed=seed).splits(pairs)} for seed in range(4)
+    ]
+    assert len(set.union(*drawn)) == 20
+
+
 def test_the_best_setting_is_refitted_on_all_training_pairs(pairs):
     result = tune(SM(), pairs, {"C": [1e-6, 1.0]}, HoldOut(repeats=2))
     assert result.best.parameters == {"C": 1.0}

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
-from diptych.arrays import AnyArray, FloatArray, as_matrix
+from diptych.arrays import AnyArray, FloatArray, as_matrix, check_scale
 from diptych.errors import InvalidInputError, ModelFileError
 from diptych.metrics import AP, SameLabel, SharedLabel, evaluate
 from diptych.models.files import read_model, write_model
@@ -57,6 +57,8 @@ class CrossModalModel(BaseEstimator):
         need labels ignore them.
         """
         image_rows, text_rows = as_matrix(images, name="images"), as_matrix(texts, name="texts")
+        check_scale(image_rows, name="images")
+        check_scale(text_rows, name="texts")
         self._check_rows(image_rows, text_rows)
         if hasattr(self, "metric"):
             # A misspelt name fails here, not after the fit.

@@ -13,6 +13,7 @@ import platform
 import shutil
 import uuid
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from os import PathLike
 from pathlib import Path
@@ -80,16 +81,20 @@ def check_replaceable(target: Path) -> None:
     """Raise unless a model can be saved at ``target`` without losing anything but an older model."""
     if target.is_file():
         raise InvalidInputError(f"{target} is a file; choose a folder to save the model in")
-    if not target.is_dir():
+    try:
+        names = {path.name for path in target.iterdir()}
+    except FileNotFoundError:
         return
-    names = {path.name for path in target.iterdir()}
-    if names and not (names <= {_JSON, _ARRAYS} and _is_ours(target / _JSON)):
+    if names and not ({_JSON} <= names <= {_JSON, _ARRAYS} and _is_ours(target / _JSON)):
         raise InvalidInputError(f"{target} holds other files than a model of ours; choose an empty or new folder")
 
 
 def _is_ours(path: Path) -> bool:
     try:
         return bool(json.loads(path.read_text(encoding="utf-8")).get("format") == FORMAT)
+    except FileNotFoundError:
+        # Seen a moment ago: another process is replacing its model right now.
+        return True
     except (OSError, ValueError, AttributeError):
         return False
 
@@ -146,13 +151,19 @@ def _swap(draft: Path, target: Path) -> None:
                 target.rename(previous)
             draft.rename(target)
         except OSError:
-            # Another process saved here between the two renames: its model is then the one to replace.
-            if attempt == _SWAP_ATTEMPTS - 1 or not draft.is_dir():
+            # Another process may have saved here between the two renames; then its model is the one to replace.
+            _put_back(previous, target)
+            if attempt == _SWAP_ATTEMPTS - 1:
                 raise
         else:
-            return
-        finally:
             shutil.rmtree(previous, ignore_errors=True)
+            return
+
+
+def _put_back(previous: Path, target: Path) -> None:
+    with suppress(OSError):
+        previous.rename(target)
+    shutil.rmtree(previous, ignore_errors=True)
 
 
 def _read_json(source: Path) -> dict[str, Any]:
