@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 WORK := build
 
-EXTRAS_run :=
+EXTRAS_run := [plots]
 EXTRAS_test := [dev,docs]
 EXTRAS_bench := [bench]
 
