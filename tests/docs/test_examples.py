@@ -116,3 +116,9 @@ def test_a_wrong_example_fails() -> None:
         Block("pycon", ">>> 1 + 1\n3\n", 0, False).run(Path("page.md"), {})
     with pytest.raises(AssertionError, match="failed"):
         run_command("false")
+
+
+def test_no_page_waits_for_its_content() -> None:
+    for page in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]:
+        left = re.findall(r"^[A-Z]+(?:_[A-Z]+)*$", page.read_text(encoding="utf-8"), re.MULTILINE)
+        assert left == [], f"{page.relative_to(ROOT)} holds the placeholder {left[0]}"
