@@ -11,7 +11,10 @@ import typer
 
 def bench(
     task: Annotated[
-        str, typer.Argument(help="wikipedia, pascal or scenes; auto takes Wikipedia when it is here, scenes if not.")
+        str,
+        typer.Argument(
+            help="wikipedia, wikipedia-plain, pascal or scenes; auto: wikipedia if it is here, else scenes."
+        ),
     ] = "auto",
     method: Annotated[
         list[str] | None, typer.Option("--method", "-m", help="Only this row, such as marginal-sm; may be repeated.")
