@@ -18,6 +18,7 @@ FLOORS: tuple[frozenset[str], ...] = (
     frozenset({"encoders", "metrics"}),
     frozenset({"models"}),
     frozenset({"protocols"}),
+    frozenset({"retriever"}),
     frozenset({"benchmark", "collection", "figures"}),
     frozenset({"service"}),
     frozenset({"cli"}),
@@ -27,7 +28,25 @@ GROUND = FLOORS[0]
 FLOOR_OF = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 
 UNSAFE_MODULES = {"pickle", "cPickle", "_pickle", "dill", "cloudpickle", "shelve", "marshal"}
-HEAVY_MODULES = {"matplotlib", "torch", "sklearn", "pandas", "numba", "onnxruntime", "PIL", "typer", "rich", "ranx"}
+HEAVY_MODULES = {
+    "matplotlib",
+    "torch",
+    "sklearn",
+    "pandas",
+    "numba",
+    "onnxruntime",
+    "onnx",
+    "tokenizers",
+    "PIL",
+    "typer",
+    "rich",
+    "ranx",
+    "faiss",
+    "lancedb",
+    "pyarrow",
+    "cv2",
+    "simplemma",
+}
 
 
 def room_of(module: Path) -> str:

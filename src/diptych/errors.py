@@ -38,3 +38,15 @@ class MissingDataError(DiptychError, FileNotFoundError):
 
 class ModelFileError(DiptychError):
     """A model folder is missing, truncated, altered, foreign or of an unsupported version."""
+
+
+class MissingPackageError(DiptychError, ImportError):
+    """An optional package is not installed; the message gives the command that installs it.
+
+    >>> from diptych.errors import MissingPackageError
+    >>> print(MissingPackageError("searching", "faiss-cpu"))
+    searching needs a package that is not installed: pip install faiss-cpu
+    """
+
+    def __init__(self, purpose: str, requirement: str) -> None:
+        super().__init__(f"{purpose} needs a package that is not installed: pip install {requirement}")

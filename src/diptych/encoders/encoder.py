@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
+import numpy as np
 from sklearn.base import BaseEstimator
 
 from diptych.arrays import FloatArray
@@ -17,10 +20,17 @@ class Encoder(BaseEstimator, ABC):
     Encoders follow the manners of scikit-learn: parameters are keyword-only and merely stored, what :meth:`fit` learns
     ends in an underscore, and ``sklearn.base.clone`` gives an unfitted copy. An item is encoded alone as it is
     encoded among others.
+
+    What is learned is held as arrays, numbers, strings, or tuples and lists of these, so that a fitted encoder can be
+    saved inside a retriever; whatever can be made again (a runtime session, a tokenizer) is kept in attributes that
+    start with an underscore.
     """
 
     speed_parameters: ClassVar[tuple[str, ...]] = ()
     """Parameters that change how fast the features come, but not the features."""
+
+    revision: ClassVar[int] = 1
+    """Raised whenever the code gives other features than before, so that cached ones are not taken for them."""
 
     @property
     def identity(self) -> str:
@@ -33,6 +43,30 @@ class Encoder(BaseEstimator, ABC):
         shaping = {key: value for key, value in self.get_params().items() if key not in self.speed_parameters}
         return f"{type(self).__name__}({', '.join(f'{key}={value!r}' for key, value in sorted(shaping.items()))})"
 
+    @property
+    def fingerprint(self) -> str:
+        """A digest of everything that shapes the features: identity, revision, weights and what was learned.
+
+        Two encoders with one fingerprint give the same row for the same item, today and on another machine; caches
+        and stored vectors are named by it.
+
+        >>> from diptych.encoders import TfidfTopics
+        >>> encoder = TfidfTopics(min_documents=1).fit(["a red boat"])
+        >>> encoder.fingerprint == TfidfTopics(min_documents=1).fit(["a blue boat"]).fingerprint
+        False
+        """
+        digest = hashlib.sha256(f"{self.identity}\0{self.revision}\0{self.weights_digest}".encode())
+        for name, value in sorted(vars(self).items()):
+            if name.endswith("_") and not name.startswith("_"):
+                digest.update(f"\0{name}\0".encode())
+                digest.update(_bytes_of(value))
+        return digest.hexdigest()[:32]
+
+    @property
+    def weights_digest(self) -> str:
+        """The digest of pretrained weights that come from outside; empty for an encoder without any."""
+        return ""
+
     @abstractmethod
     def fit(self, items: Sequence[Any]) -> Self:
         """Learn from training items; encoders without anything to learn only check the parameters."""
@@ -44,3 +78,11 @@ class Encoder(BaseEstimator, ABC):
     def fit_transform(self, items: Sequence[Any]) -> FloatArray:
         """Learn from the items and encode them."""
         return self.fit(items).transform(items)
+
+
+def _bytes_of(value: Any) -> bytes:
+    if isinstance(value, np.ndarray):
+        return f"{value.shape}{value.dtype}".encode() + np.ascontiguousarray(value).tobytes()
+    if isinstance(value, (list, tuple)) and any(isinstance(part, np.ndarray) for part in value):
+        return b"".join(_bytes_of(part) for part in value)
+    return json.dumps(value, default=repr).encode()
