@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression
 
 from diptych.data import DatasetSplits, Pairs, load_dataset
 from diptych.data.datasets.scenes import PictureSequence
-from diptych.encoders import ColourEdgeHistograms, Encoder, FeatureCache, LdaTopics, TfidfTopics, encode_splits
+from diptych.encoders import ColourEdgeHistograms, Encoder, LdaTopics, MatrixCache, TfidfTopics, encode_splits
 from diptych.errors import InvalidInputError
 
 
@@ -42,8 +42,8 @@ def splits() -> DatasetSplits:
 
 
 @pytest.fixture
-def cache(tmp_path: Path) -> FeatureCache:
-    return FeatureCache(tmp_path / "features")
+def cache(tmp_path: Path) -> Path:
+    return tmp_path / "cache"
 
 
 @pytest.fixture(autouse=True)
@@ -67,7 +67,7 @@ def test_features_pass_through_unchanged(splits: DatasetSplits) -> None:
     assert again is encoded
 
 
-def test_the_second_time_comes_from_the_cache(splits: DatasetSplits, cache: FeatureCache) -> None:
+def test_the_second_time_comes_from_the_cache(splits: DatasetSplits, cache: Path) -> None:
     first = encode_splits(splits, text_encoder=LengthEncoder(), cache=cache)
     assert LengthEncoder.transformed == 5
     second = encode_splits(splits, text_encoder=LengthEncoder(), cache=cache)
@@ -75,7 +75,7 @@ def test_the_second_time_comes_from_the_cache(splits: DatasetSplits, cache: Feat
     for part in ("train", "test"):
         np.testing.assert_array_equal(first.parts[part].texts, second.parts[part].texts)
         assert first.parts[part].texts.dtype == second.parts[part].texts.dtype
-    assert [path.suffix for path in cache.folder.iterdir()] == [".safetensors"]
+    assert [path.suffix for path in (cache / "matrices").iterdir()] == [".safetensors"]
 
 
 Change = Callable[[DatasetSplits], DatasetSplits]
@@ -98,40 +98,38 @@ def other_name(splits: DatasetSplits) -> DatasetSplits:
 
 
 @pytest.mark.parametrize("change", [other_texts, other_ids, other_options, other_name])
-def test_whatever_shapes_the_features_changes_the_key(
-    splits: DatasetSplits, cache: FeatureCache, change: Change
-) -> None:
+def test_whatever_shapes_the_features_changes_the_key(splits: DatasetSplits, cache: Path, change: Change) -> None:
     encode_splits(splits, text_encoder=LengthEncoder(), cache=cache)
     encode_splits(change(splits), text_encoder=LengthEncoder(), cache=cache)
     assert LengthEncoder.transformed == 10
 
 
-def test_other_parameters_change_the_key(splits: DatasetSplits, cache: FeatureCache) -> None:
+def test_other_parameters_change_the_key(splits: DatasetSplits, cache: Path) -> None:
     encode_splits(splits, text_encoder=LengthEncoder(), cache=cache)
     scaled = encode_splits(splits, text_encoder=LengthEncoder(scale=2), cache=cache)
     assert scaled.train.texts[:, 0].tolist() == [-4, 0, 4]
 
 
 @pytest.mark.parametrize("content", [b"", b"damaged", b"\xff" * 400])
-def test_a_damaged_file_is_made_again(splits: DatasetSplits, cache: FeatureCache, content: bytes) -> None:
+def test_a_damaged_file_is_made_again(splits: DatasetSplits, cache: Path, content: bytes) -> None:
     expected = encode_splits(splits, text_encoder=LengthEncoder(), cache=cache)
-    (path,) = cache.folder.iterdir()
+    (path,) = (cache / "matrices").iterdir()
     path.write_bytes(content)
     again = encode_splits(splits, text_encoder=LengthEncoder(), cache=cache)
     np.testing.assert_array_equal(again.test.texts, expected.test.texts)
-    assert cache.read(path.stem) is not None
+    assert MatrixCache(cache / "matrices").read(path.stem) is not None
 
 
 def test_a_folder_that_cannot_be_written_costs_a_warning(splits: DatasetSplits, tmp_path: Path) -> None:
     blocked = tmp_path / "file"
     blocked.touch()
     with pytest.warns(UserWarning, match="pass cache=False"):
-        encoded = encode_splits(splits, text_encoder=LengthEncoder(), cache=FeatureCache(blocked / "features"))
+        encoded = encode_splits(splits, text_encoder=LengthEncoder(), cache=blocked)
     assert encoded.train.texts.shape == (3, 1)
 
 
 @pytest.mark.parametrize("form", [Path, str])
-def test_a_replaced_photograph_is_noticed(form: type, tmp_path: Path, cache: FeatureCache) -> None:
+def test_a_replaced_photograph_is_noticed(form: type, tmp_path: Path, cache: Path) -> None:
     def photograph(shade: int, name: str) -> Path:
         Image.new("RGB", (8, 8), (shade, 0, 0)).save(tmp_path / name)
         return tmp_path / name
@@ -145,19 +143,19 @@ def test_a_replaced_photograph_is_noticed(form: type, tmp_path: Path, cache: Fea
     assert not np.array_equal(before, after)
 
 
-def test_another_lazy_world_with_the_same_ids_is_noticed(cache: FeatureCache) -> None:
+def test_another_lazy_world_with_the_same_ids_is_noticed(cache: Path) -> None:
     def features(seed: int) -> np.ndarray:
         pairs = Pairs(PictureSequence(20, seed=seed, size=32), np.ones((20, 1)))
         splits = DatasetSplits(train=pairs, test=pairs)
         return encode_splits(splits, image_encoder=ColourEdgeHistograms(size=16), cache=cache).test.images
 
     assert not np.array_equal(features(0), features(1))
-    assert len(list(cache.folder.iterdir())) == 2
+    assert len(list((cache / "matrices").iterdir())) == 2
     np.testing.assert_array_equal(features(0), features(0))
-    assert len(list(cache.folder.iterdir())) == 2
+    assert len(list((cache / "matrices").iterdir())) == 2
 
 
-def test_a_missing_photograph_is_named(cache: FeatureCache) -> None:
+def test_a_missing_photograph_is_named(cache: Path) -> None:
     pairs = Pairs(["nowhere.jpg"], np.eye(1))
     with pytest.raises(InvalidInputError, match=r"nowhere\.jpg does not exist"):
         encode_splits(DatasetSplits(train=pairs, test=pairs), cache=cache)
@@ -168,7 +166,7 @@ def test_the_default_cache_is_in_the_users_cache_folder(
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     encode_splits(splits, text_encoder=LengthEncoder())
-    assert len(list((tmp_path / "diptych" / "features").iterdir())) == 1
+    assert len(list((tmp_path / "diptych" / "matrices").iterdir())) == 1
 
 
 def test_scenes_with_the_default_encoders() -> None:

@@ -7,9 +7,9 @@ import json
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
 from sklearn.base import clone
 
 from diptych import __version__
@@ -17,8 +17,10 @@ from diptych.arrays import FloatArray
 from diptych.data.dataset_splits import DatasetSplits
 from diptych.data.items import is_features
 from diptych.encoders.encoder import Encoder
-from diptych.encoders.feature_cache import FeatureCache
+from diptych.encoders.feature_cache import FeatureCache, Progress
 from diptych.encoders.image import ColourEdgeHistograms
+from diptych.encoders.item_key import item_key
+from diptych.encoders.matrix_cache import MatrixCache
 from diptych.encoders.text import TfidfTopics
 
 Side = Literal["images", "texts"]
@@ -30,15 +32,17 @@ def encode_splits(
     splits: DatasetSplits,
     image_encoder: Encoder | None = None,
     text_encoder: Encoder | None = None,
-    cache: bool | FeatureCache = True,
+    cache: bool | str | os.PathLike[str] = True,
+    progress: Progress | None = None,
 ) -> DatasetSplits:
     """Replace the raw items of every part by features; encoders learn from the training part only.
 
     A side that already is a feature matrix passes through. Without an encoder, pictures get
     :class:`ColourEdgeHistograms` and texts :class:`TfidfTopics`. The encoders given are cloned, never changed.
 
-    Features are cached by data set, options, items, encoder and version of Diptych; ``cache=False`` neither reads nor
-    writes, and a :class:`FeatureCache` chooses the folder.
+    Features are kept on disk by the content of the items: row by row for encoders that learn nothing
+    (:class:`FeatureCache`), as whole matrices for those that learn from the training part. ``cache=False`` neither
+    reads nor writes, and a folder chooses where.
 
     >>> from diptych.data import load_dataset
     >>> from diptych.encoders import encode_splits
@@ -50,28 +54,33 @@ def encode_splits(
         "images": ColourEdgeHistograms() if image_encoder is None else image_encoder,
         "texts": TfidfTopics() if text_encoder is None else text_encoder,
     }
-    store = _store(cache)
     for side, encoder in encoders.items():
         if not is_features(getattr(splits.train, side)):
-            splits = _with_side(splits, side, _features(splits, side, encoder, store))
+            splits = _with_side(splits, side, _features(splits, side, encoder, cache, progress))
     return splits
 
 
-def _store(cache: bool | FeatureCache) -> FeatureCache | None:
-    if isinstance(cache, FeatureCache):
-        return cache
-    return FeatureCache() if cache else None
-
-
-def _features(splits: DatasetSplits, side: Side, encoder: Encoder, store: FeatureCache | None) -> dict[str, FloatArray]:
-    if store is None:
+def _features(
+    splits: DatasetSplits,
+    side: Side,
+    encoder: Encoder,
+    cache: bool | str | os.PathLike[str],
+    progress: Progress | None,
+) -> dict[str, FloatArray]:
+    if cache is False:
         return _encoded(splits, side, encoder)
-    key = _cache_key(splits, side, encoder)
-    found = store.read(key)
+    folder = None if cache is True else Path(cache)
+    if not encoder.learns and isinstance(getattr(splits.train, side), tuple):
+        rows = FeatureCache(folder and folder / "features")
+        return {
+            part: rows.encode(encoder, getattr(pairs, side), progress=progress) for part, pairs in splits.parts.items()
+        }
+    matrices, key = MatrixCache(folder and folder / "matrices"), _cache_key(splits, side, encoder)
+    found = matrices.read(key)
     if found is not None and found.keys() == splits.parts.keys():
         return found
     features = _encoded(splits, side, encoder)
-    store.write(key, features)
+    matrices.write(key, features)
     return features
 
 
@@ -89,7 +98,7 @@ def _with_side(splits: DatasetSplits, side: Side, features: dict[str, FloatArray
 
 def _cache_key(splits: DatasetSplits, side: Side, encoder: Encoder) -> str:
     digest = hashlib.sha256()
-    heading = [__version__, splits.name, sorted(splits.options.items()), side, encoder.identity]
+    heading = [__version__, splits.name, sorted(splits.options.items()), side, encoder.fingerprint]
     digest.update(json.dumps(heading, default=repr).encode())
     for part, pairs in splits.parts.items():
         ids = pairs.ids if side == "images" else pairs.text_ids
@@ -100,26 +109,8 @@ def _cache_key(splits: DatasetSplits, side: Side, encoder: Encoder) -> str:
 
 
 def _item_fingerprints(items: Sequence[Any], side: Side) -> Iterator[bytes]:
-    """Yield what tells changed items apart without decoding any file."""
+    """Yield what tells changed items apart."""
     # Making every item of a lazy sequence would cost what the cache saves; a few betray another seed or size.
     step = 1 if isinstance(items, tuple) else max(1, len(items) // _LAZY_SAMPLES)
     for row in range(0, len(items), step):
-        yield _fingerprint(items[row], side)
-
-
-def _fingerprint(item: Any, side: Side) -> bytes:
-    if isinstance(item, os.PathLike) or (side == "images" and isinstance(item, str)):
-        return _file_fingerprint(os.fspath(item))
-    if isinstance(item, str):
-        return f"{item}\0".encode()
-    pixels = np.ascontiguousarray(item)
-    return f"{pixels.shape}{pixels.dtype}".encode() + pixels.tobytes()
-
-
-def _file_fingerprint(path: str) -> bytes:
-    try:
-        status = os.stat(path)
-    except OSError:
-        # The encoder has the better words for a file that is not there.
-        return f"{path}\0".encode()
-    return f"{path}\0{status.st_size}\0{status.st_mtime_ns}\0".encode()
+        yield item_key(items[row], "image" if side == "images" else "text") or repr(items[row]).encode()

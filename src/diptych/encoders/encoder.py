@@ -6,12 +6,14 @@ import hashlib
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
 from diptych.arrays import FloatArray
+
+Modality = Literal["image", "text"]
 
 
 class Encoder(BaseEstimator, ABC):
@@ -25,6 +27,12 @@ class Encoder(BaseEstimator, ABC):
     saved inside a retriever; whatever can be made again (a runtime session, a tokenizer) is kept in attributes that
     start with an underscore.
     """
+
+    modality: ClassVar[Modality] = "text"
+    """What the items are; a string is a path for an encoder of images."""
+
+    learns: ClassVar[bool] = True
+    """Whether :meth:`fit` learns anything; False for pretrained and hand-made features."""
 
     speed_parameters: ClassVar[tuple[str, ...]] = ()
     """Parameters that change how fast the features come, but not the features."""
@@ -66,6 +74,16 @@ class Encoder(BaseEstimator, ABC):
     def weights_digest(self) -> str:
         """The digest of pretrained weights that come from outside; empty for an encoder without any."""
         return ""
+
+    @property
+    def sources(self) -> tuple[Encoder, ...]:
+        """The encoders whose features are worth keeping on disk; this one's follow from them by `from_sources`."""
+        return (self,)
+
+    def from_sources(self, features: Sequence[FloatArray]) -> FloatArray:
+        """Return this encoder's features, given those of its `sources` for the same items."""
+        (own,) = features
+        return own
 
     @abstractmethod
     def fit(self, items: Sequence[Any]) -> Self:

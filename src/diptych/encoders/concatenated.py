@@ -1,0 +1,107 @@
+"""Several encoders side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import clone
+
+from diptych.arrays import FloatArray, unit_rows
+from diptych.encoders.encoder import Encoder, Modality
+from diptych.errors import InvalidInputError
+
+
+class Concatenated(Encoder):
+    """The features of several encoders of one modality, side by side.
+
+    Each part is scaled to unit length and weighted, so that no part rules by its units: the row of an item is
+    [w₁ x₁/‖x₁‖, w₂ x₂/‖x₂‖, …]. Use it when two encoders see different things, such as a network's features and
+    colours.
+
+    Parameters
+    ----------
+    encoders:
+        Two or more encoders, all of images or all of texts.
+    weights:
+        One factor per encoder; None weighs all alike.
+
+    Attributes
+    ----------
+    encoders_:
+        The fitted parts.
+
+    Examples
+    --------
+    >>> from diptych.encoders import Concatenated, LdaTopics, TfidfTopics
+    >>> texts = ["red boat sea", "red ship sea", "small cat grass", "small dog grass"]
+    >>> parts = (TfidfTopics(n_components=2, min_documents=1), LdaTopics(n_topics=3, min_documents=1))
+    >>> Concatenated(encoders=parts).fit_transform(texts).shape
+    (4, 5)
+    """
+
+    def __init__(self, *, encoders: tuple[Encoder, ...], weights: tuple[float, ...] | None = None) -> None:
+        self.encoders = encoders
+        self.weights = weights
+
+    @property
+    def modality(self) -> Modality:  # type: ignore[override]
+        """What all parts encode."""
+        return self.encoders[0].modality
+
+    @property
+    def learns(self) -> bool:  # type: ignore[override]
+        """Whether any part learns."""
+        return any(encoder.learns for encoder in self.encoders)
+
+    @property
+    def identity(self) -> str:
+        """The parts and their weights."""
+        return f"Concatenated([{', '.join(encoder.identity for encoder in self.encoders)}], weights={self.weights!r})"
+
+    @property
+    def weights_digest(self) -> str:
+        """The fingerprints of the parts."""
+        return " ".join(encoder.fingerprint for encoder in self._parts)
+
+    @property
+    def sources(self) -> tuple[Encoder, ...]:
+        """The sources of all parts."""
+        return tuple(source for encoder in self._parts for source in encoder.sources)
+
+    def from_sources(self, features: Sequence[FloatArray]) -> FloatArray:
+        """Join the parts' features."""
+        parts, left = [], list(features)
+        for encoder in self._parts:
+            count = len(encoder.sources)
+            parts.append(encoder.from_sources(left[:count]))
+            left = left[count:]
+        return self._joined(parts)
+
+    def fit(self, items: Sequence[Any]) -> Self:
+        """Fit every part."""
+        self._check()
+        self.encoders_ = tuple(clone(encoder).fit(items) for encoder in self.encoders)
+        return self
+
+    def transform(self, items: Sequence[Any]) -> FloatArray:
+        """Return the parts' rows side by side."""
+        self._check()
+        return self._joined([encoder.transform(items) for encoder in self._parts])
+
+    @property
+    def _parts(self) -> tuple[Encoder, ...]:
+        # Parts that learn nothing work without a fit.
+        return getattr(self, "encoders_", self.encoders)
+
+    def _joined(self, parts: Sequence[FloatArray]) -> FloatArray:
+        weights = self.weights or (1.0,) * len(parts)
+        scaled = [weight * unit_rows(part) for weight, part in zip(weights, parts, strict=True)]
+        return np.concatenate(scaled, axis=1).astype(np.float32)
+
+    def _check(self) -> None:
+        if len({encoder.modality for encoder in self.encoders}) != 1:
+            raise InvalidInputError("encoders must be at least one, and all of images or all of texts")
+        if self.weights is not None and len(self.weights) != len(self.encoders):
+            raise InvalidInputError(f"give one weight per encoder, got {len(self.weights)} for {len(self.encoders)}")
