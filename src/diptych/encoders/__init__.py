@@ -6,7 +6,7 @@ from diptych.encoders.encoder import Encoder
 from diptych.encoders.feature_cache import FeatureCache
 from diptych.encoders.image import ColourEdgeHistograms, read_picture
 from diptych.encoders.matrix_cache import MatrixCache
-from diptych.encoders.text import LdaTopics, TfidfTopics
+from diptych.encoders.text import LdaTopics, SentenceEncoder, TfidfTopics
 
 __all__ = [
     "ColourEdgeHistograms",
@@ -15,6 +15,7 @@ __all__ = [
     "FeatureCache",
     "LdaTopics",
     "MatrixCache",
+    "SentenceEncoder",
     "TfidfTopics",
     "encode_splits",
     "read_picture",

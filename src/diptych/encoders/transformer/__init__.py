@@ -1,0 +1,1 @@
+"""Transformer networks on ONNX Runtime, written from safetensors weights without PyTorch."""

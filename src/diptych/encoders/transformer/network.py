@@ -1,0 +1,111 @@
+"""A network ready to run."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import tempfile
+import warnings
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from diptych.arrays import AnyArray
+from diptych.data.folders import cache_folder
+from diptych.encoders.transformer.graph_builder import NETWORK_FILE, GraphBuilder
+from diptych.errors import MissingPackageError, ModelFileError
+
+Describe = Callable[[GraphBuilder], None]
+
+# Part of every name in the cache: raised when the same weights are to be written down in another way.
+_FORMAT = 1
+
+
+class Network:
+    """A session of ONNX Runtime on the processor.
+
+    Runs may be made from several threads at once.
+
+    Parameters
+    ----------
+    file:
+        An ONNX file.
+    n_threads:
+        Threads of one run; by default one for each processor this process may use.
+    """
+
+    def __init__(self, file: Path, n_threads: int | None = None) -> None:
+        try:
+            import onnxruntime
+        except ImportError as error:
+            raise MissingPackageError("running a pretrained network", "onnxruntime") from error
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = n_threads if n_threads is not None else available_processors()
+        options.log_severity_level = 3
+        try:
+            self._session = onnxruntime.InferenceSession(str(file), options, providers=["CPUExecutionProvider"])
+        except Exception as error:
+            # The runtime raises types of its own, without a common base, for a file that it cannot use.
+            raise ModelFileError(f"{file} cannot be run by ONNX Runtime ({error}); copy the file again") from error
+
+    @classmethod
+    def written_once(cls, name: str, describe: Describe, n_threads: int | None = None) -> Network:
+        """Return the network that ``describe`` writes, written the first time and taken from the cache from then on.
+
+        ``name`` must change whenever the network does. Networks lie under ``networks`` in the cache folder; they
+        appear there whole or not at all, a damaged one is written again, and deleting them is always safe.
+        """
+        key = hashlib.sha256(f"{_FORMAT}\0{name}".encode()).hexdigest()[:32]
+        target = cache_folder() / "networks" / key
+        with suppress(ModelFileError):
+            if (target / NETWORK_FILE).is_file():
+                return cls(target / NETWORK_FILE, n_threads)
+        try:
+            _write_whole(target, describe)
+        except OSError as error:
+            warnings.warn(f"the network was not cached in {target.parent}: {error}", stacklevel=2)
+            return cls._written_for_now(describe, n_threads)
+        return cls(target / NETWORK_FILE, n_threads)
+
+    @classmethod
+    def _written_for_now(cls, describe: Describe, n_threads: int | None) -> Network:
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+            with GraphBuilder(Path(folder)) as graph:
+                describe(graph)
+            return cls(Path(folder) / NETWORK_FILE, n_threads)
+
+    @property
+    def inputs(self) -> dict[str, tuple[str, list[Any]]]:
+        """The type and shape of each input by its name; sizes that vary are strings or None."""
+        return {value.name: (value.type, list(value.shape)) for value in self._session.get_inputs()}
+
+    @property
+    def outputs(self) -> dict[str, list[Any]]:
+        """The shape of each output by its name; sizes that vary are strings or None."""
+        return {value.name: list(value.shape) for value in self._session.get_outputs()}
+
+    def run(self, output: str, **inputs: AnyArray) -> AnyArray:
+        """Return one output of a run."""
+        result: AnyArray = self._session.run([output], inputs)[0]
+        return result
+
+
+def available_processors() -> int:
+    """Return how many processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _write_whole(target: Path, describe: Describe) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    draft = Path(tempfile.mkdtemp(dir=target.parent, suffix=".part"))
+    try:
+        with GraphBuilder(draft) as graph:
+            describe(graph)
+        # What is there already could not be opened, or was just written by another process and is then the same.
+        shutil.rmtree(target, ignore_errors=True)
+        with suppress(FileExistsError):
+            draft.rename(target)
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
