@@ -4,19 +4,36 @@ from diptych.encoders.concatenated import Concatenated
 from diptych.encoders.encode_splits import encode_splits
 from diptych.encoders.encoder import Encoder
 from diptych.encoders.feature_cache import FeatureCache
-from diptych.encoders.image import ColourEdgeHistograms, read_picture
+from diptych.encoders.image import (
+    ColourEdgeHistograms,
+    EfficientNetLite,
+    EncodedBatch,
+    ImageEncoder,
+    ImageNetLabels,
+    imagenet_labels,
+    read_picture,
+    thumbnail,
+)
 from diptych.encoders.matrix_cache import MatrixCache
-from diptych.encoders.text import LdaTopics, SentenceEncoder, TfidfTopics
+from diptych.encoders.text import LdaTopics, SentenceEncoder, Tfidf, TfidfTopics, WordPipeline
 
 __all__ = [
     "ColourEdgeHistograms",
     "Concatenated",
+    "EfficientNetLite",
+    "EncodedBatch",
     "Encoder",
     "FeatureCache",
+    "ImageEncoder",
+    "ImageNetLabels",
     "LdaTopics",
     "MatrixCache",
     "SentenceEncoder",
+    "Tfidf",
     "TfidfTopics",
+    "WordPipeline",
     "encode_splits",
+    "imagenet_labels",
     "read_picture",
+    "thumbnail",
 ]

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Self
 
-import numpy as np
-from sklearn.decomposition import LatentDirichletAllocation
 from sklearn.utils.validation import check_is_fitted
 
 from diptych.arrays import FloatArray
-from diptych.encoders.encoder import Encoder
+from diptych.encoders.text.word_encoder import WordEncoder
 from diptych.encoders.text.words import count_words, learn_vocabulary
+from diptych.encoders.topic_model import TopicModel
 from diptych.errors import InvalidInputError
 
 
-class LdaTopics(Encoder):
+class LdaTopics(WordEncoder):
     """Topic proportions of latent Dirichlet allocation: non-negative rows that sum to one.
 
     Every text is a mixture of topics, every topic a distribution over words; both are inferred by variational Bayes.
@@ -29,7 +28,7 @@ class LdaTopics(Encoder):
     ----------
     n_topics:
         The number of topics, and of features.
-    stop_words, min_documents:
+    stop_words, lemmas, min_documents:
         As in :class:`TfidfTopics`.
     max_iter:
         Passes over the training texts.
@@ -38,8 +37,8 @@ class LdaTopics(Encoder):
 
     Attributes
     ----------
-    vocabulary_, lda_:
-        The words and the fitted topics.
+    vocabulary_, components_:
+        The words, and the weight of each word in each topic (topics, words).
 
     Examples
     --------
@@ -55,12 +54,14 @@ class LdaTopics(Encoder):
         *,
         n_topics: int = 50,
         stop_words: str | None = "english",
+        lemmas: bool | str = False,
         min_documents: int = 2,
         max_iter: int = 20,
         seed: int = 0,
     ) -> None:
         self.n_topics = n_topics
         self.stop_words = stop_words
+        self.lemmas = lemmas
         self.min_documents = min_documents
         self.max_iter = max_iter
         self.seed = seed
@@ -71,12 +72,12 @@ class LdaTopics(Encoder):
             raise InvalidInputError(
                 f"n_topics and max_iter must be at least 1, got {self.n_topics} and {self.max_iter}"
             )
-        self.vocabulary_ = learn_vocabulary(items, self.stop_words, self.min_documents)
-        self.lda_ = LatentDirichletAllocation(self.n_topics, max_iter=self.max_iter, random_state=self.seed)
-        self.lda_.fit(count_words(items, self.vocabulary_))
+        self.vocabulary_ = learn_vocabulary(items, self.pipeline, self.min_documents)
+        counts = count_words(items, self.vocabulary_, self.pipeline)
+        self.components_ = TopicModel.learn(counts, self.n_topics, max_iter=self.max_iter, seed=self.seed).components
         return self
 
     def transform(self, items: Sequence[str]) -> FloatArray:
         """Return the topic proportions of each text."""
         check_is_fitted(self)
-        return np.asarray(self.lda_.transform(count_words(items, self.vocabulary_)))
+        return TopicModel(self.components_).proportions(count_words(items, self.vocabulary_, self.pipeline))

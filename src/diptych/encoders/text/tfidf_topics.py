@@ -6,18 +6,18 @@ from collections.abc import Sequence
 from typing import Self
 
 import numpy as np
-from scipy.sparse import csr_matrix, diags
+from scipy.sparse import csr_matrix
 from scipy.sparse.linalg import svds
-from sklearn.preprocessing import normalize
 from sklearn.utils.validation import check_is_fitted
 
 from diptych.arrays import FloatArray, unit_rows
-from diptych.encoders.encoder import Encoder
+from diptych.encoders.text.tfidf_weighting import inverse_document_frequencies, weighted_counts
+from diptych.encoders.text.word_encoder import WordEncoder
 from diptych.encoders.text.words import count_words, learn_vocabulary
 from diptych.errors import InvalidInputError
 
 
-class TfidfTopics(Encoder):
+class TfidfTopics(WordEncoder):
     """Latent semantic analysis: the leading singular directions of the TF-IDF matrix.
 
     A word that occurs c times weighs (1 + log c)(1 + log((1 + n)/(1 + n_w))), where
@@ -32,8 +32,8 @@ class TfidfTopics(Encoder):
     ----------
     n_components:
         The number of features; fewer when the training texts do not span as many.
-    stop_words:
-        ``"english"`` leaves out the commonest English words, None keeps all.
+    stop_words, lemmas:
+        As in :class:`WordPipeline`.
     min_documents:
         Words in fewer training texts are left out.
 
@@ -56,33 +56,29 @@ class TfidfTopics(Encoder):
         *,
         n_components: int = 100,
         stop_words: str | None = "english",
+        lemmas: bool | str = False,
         min_documents: int = 2,
     ) -> None:
         self.n_components = n_components
         self.stop_words = stop_words
+        self.lemmas = lemmas
         self.min_documents = min_documents
 
     def fit(self, items: Sequence[str]) -> Self:
         """Learn the vocabulary, the word weights and the directions from training texts."""
         if self.n_components < 1:
             raise InvalidInputError(f"n_components must be at least 1, got {self.n_components}")
-        self.vocabulary_ = learn_vocabulary(items, self.stop_words, self.min_documents)
-        counts = count_words(items, self.vocabulary_)
-        holders = np.bincount(counts.indices, minlength=len(self.vocabulary_))
-        self.idf_ = 1 + np.log((1 + counts.shape[0]) / (1 + holders))
-        self.components_ = self._directions(self._weighted(counts))
+        self.vocabulary_ = learn_vocabulary(items, self.pipeline, self.min_documents)
+        counts = count_words(items, self.vocabulary_, self.pipeline)
+        self.idf_ = inverse_document_frequencies(counts)
+        self.components_ = self._directions(weighted_counts(counts, self.idf_))
         return self
 
     def transform(self, items: Sequence[str]) -> FloatArray:
         """Return one row of unit length per text, zero for a text without a known word."""
         check_is_fitted(self)
-        weighted = self._weighted(count_words(items, self.vocabulary_))
+        weighted = weighted_counts(count_words(items, self.vocabulary_, self.pipeline), self.idf_)
         return unit_rows(weighted @ self.components_.T).astype(np.float32)
-
-    def _weighted(self, counts: csr_matrix) -> csr_matrix:
-        weights = counts.astype(np.float64)
-        weights.data = 1 + np.log(weights.data)
-        return normalize(weights @ diags(self.idf_), copy=False)
 
     def _directions(self, weighted: csr_matrix) -> FloatArray:
         if self.n_components < min(weighted.shape):
