@@ -1,14 +1,18 @@
 """Pairs of pictures and words, and the data sets they come from."""
 
+from diptych.data.caption_files import CaptionedPicture, CaptionedPictures, read_captions
 from diptych.data.dataset import Dataset
 from diptych.data.dataset_splits import DatasetSplits
 from diptych.data.datasets.flickr8k import CrowdJudgement, ExpertJudgement
 from diptych.data.folders import cache_folder, data_folder
 from diptych.data.items import Items, SelectedItems
 from diptych.data.pairs import ClassSplit, Pairs
+from diptych.data.picture_files import find_pictures, picture_suffixes
 from diptych.data.registry import dataset_names, describe_datasets, find_dataset, load_dataset
 
 __all__ = [
+    "CaptionedPicture",
+    "CaptionedPictures",
     "ClassSplit",
     "CrowdJudgement",
     "Dataset",
@@ -22,5 +26,8 @@ __all__ = [
     "dataset_names",
     "describe_datasets",
     "find_dataset",
+    "find_pictures",
     "load_dataset",
+    "picture_suffixes",
+    "read_captions",
 ]
