@@ -21,7 +21,7 @@ pictures = arrays(np.uint8, st.tuples(st.integers(1, 20), st.integers(1, 20), st
 
 @given(pictures)
 def test_every_histogram_is_non_negative_and_sums_to_one(picture: np.ndarray) -> None:
-    encoder = ColourEdgeHistograms(size=12, levels=(1, 2, 3), threads=1)
+    encoder = ColourEdgeHistograms(size=12, levels=(1, 2, 3), n_threads=1)
     cells = encoder.transform([picture]).reshape(14, -1)
     colours = encoder.hue_bins * encoder.brightness_bins + encoder.grey_bins
     assert (cells >= 0).all()
@@ -97,12 +97,12 @@ def test_one_picture_alone_equals_the_row_of_a_batch() -> None:
     assert together.dtype == np.float32
     for row, picture in enumerate(batch):
         np.testing.assert_array_equal(encoder.transform([picture])[0], together[row])
-    np.testing.assert_array_equal(clone(encoder).set_params(threads=3).transform(batch), together)
+    np.testing.assert_array_equal(clone(encoder).set_params(n_threads=3).transform(batch), together)
     np.testing.assert_allclose(clone(encoder).set_params(root=True).transform(batch) ** 2, together, atol=1e-6)
 
 
 def test_identity_is_about_features_not_speed() -> None:
-    assert ColourEdgeHistograms(threads=1).identity == ColourEdgeHistograms(threads=4).identity
+    assert ColourEdgeHistograms(n_threads=1).identity == ColourEdgeHistograms(n_threads=4).identity
     assert ColourEdgeHistograms(size=64).identity != ColourEdgeHistograms().identity
 
 

@@ -1,6 +1,26 @@
 """Pictures to feature vectors."""
 
 from diptych.encoders.image.colour_edge_histograms import ColourEdgeHistograms
+from diptych.encoders.image.efficientnet_lite import EfficientNetLite
+from diptych.encoders.image.encoded_batch import EncodedBatch
+from diptych.encoders.image.image_encoder import ImageEncoder
+from diptych.encoders.image.imagenet_labels import ImageNetLabels
+from diptych.encoders.image.label_names import ImageNetLabel, imagenet_labels
+from diptych.encoders.image.picture_files import PICTURE_FORMATS, open_regular_file
 from diptych.encoders.image.pictures import Picture, read_picture
+from diptych.encoders.image.thumbnails import thumbnail
 
-__all__ = ["ColourEdgeHistograms", "Picture", "read_picture"]
+__all__ = [
+    "PICTURE_FORMATS",
+    "ColourEdgeHistograms",
+    "EfficientNetLite",
+    "EncodedBatch",
+    "ImageEncoder",
+    "ImageNetLabel",
+    "ImageNetLabels",
+    "Picture",
+    "imagenet_labels",
+    "open_regular_file",
+    "read_picture",
+    "thumbnail",
+]

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
+from PIL import Image
 
-from diptych.arrays import FloatArray, IntArray
-from diptych.encoders.encoder import Encoder
-from diptych.encoders.image.pictures import Picture, read_picture
+from diptych.arrays import AnyArray, FloatArray, IntArray
+from diptych.encoders.image.image_encoder import ImageEncoder
+from diptych.encoders.image.pictures import Picture
 from diptych.errors import InvalidInputError
 
 
-class ColourEdgeHistograms(Encoder):
+class ColourEdgeHistograms(ImageEncoder):
     """Histograms of colour and of edge direction in the cells of a spatial pyramid.
 
     A pixel with saturation s votes s for its hue, at its brightness, and 1 − s for a shade of
@@ -42,8 +41,8 @@ class ColourEdgeHistograms(Encoder):
     root:
         Take the square root of every entry (the Hellinger map), which suits methods with linear kernels; the squares
         of a histogram then sum to one.
-    threads:
-        Pictures decoded at once; by default one per processor, at most eight.
+    batch_size, n_threads:
+        Pictures handed on at once, and threads (all cores); neither changes the features.
 
     Examples
     --------
@@ -55,7 +54,7 @@ class ColourEdgeHistograms(Encoder):
     ((1, 38), 2.0)
     """
 
-    speed_parameters: ClassVar[tuple[str, ...]] = ("threads",)
+    revision: ClassVar[int] = 2
 
     def __init__(
         self,
@@ -68,7 +67,8 @@ class ColourEdgeHistograms(Encoder):
         edge_bins: int = 9,
         edge_scale: float = 0.05,
         root: bool = False,
-        threads: int | None = None,
+        batch_size: int = 64,
+        n_threads: int | None = None,
     ) -> None:
         self.size = size
         self.levels = levels
@@ -78,7 +78,8 @@ class ColourEdgeHistograms(Encoder):
         self.edge_bins = edge_bins
         self.edge_scale = edge_scale
         self.root = root
-        self.threads = threads
+        self.batch_size = batch_size
+        self.n_threads = n_threads
 
     @property
     def n_features(self) -> int:
@@ -86,26 +87,14 @@ class ColourEdgeHistograms(Encoder):
         per_cell = self.hue_bins * self.brightness_bins + self.grey_bins + self.edge_bins + 1
         return per_cell * sum(level**2 for level in self.levels)
 
-    def fit(self, items: Sequence[Picture]) -> Self:
-        """Check the parameters; there is nothing to learn from the pictures."""
-        del items
-        self._check_parameters()
-        return self
+    @property
+    def reading_side(self) -> int:
+        """Twice the size, so that scaling down averages several pixels."""
+        return 2 * self.size
 
-    def transform(self, items: Sequence[Picture]) -> FloatArray:
-        """Return one row of histograms per picture: paths, byte arrays or Pillow images."""
-        self._check_parameters()
-        if isinstance(items, (str, os.PathLike)):
-            raise InvalidInputError("pictures must be a sequence, got one path; pass it in a list")
-        features = np.empty((len(items), self.n_features), dtype=np.float32)
-        threads = self.threads if self.threads is not None else min(8, os.cpu_count() or 1)
-        with ThreadPoolExecutor(max(1, threads)) as pool:
-            # Threads fetch the items themselves: a lazy sequence is then never held whole.
-            for row, histogram in enumerate(pool.map(lambda row: self._encode(items[row]), range(len(items)))):
-                features[row] = histogram
-        return features
-
-    def _check_parameters(self) -> None:
+    def check_parameters(self) -> None:
+        """Raise when a parameter cannot be used."""
+        super().check_parameters()
         for name in ("size", "hue_bins", "brightness_bins", "grey_bins", "edge_bins"):
             if getattr(self, name) < 1:
                 raise InvalidInputError(f"{name} must be at least 1, got {getattr(self, name)}")
@@ -114,11 +103,17 @@ class ColourEdgeHistograms(Encoder):
         if self.edge_scale <= 0:
             raise InvalidInputError(f"edge_scale must be positive, got {self.edge_scale}")
 
-    def _encode(self, picture: Picture) -> FloatArray:
-        pixels = read_picture(picture, size=(self.size, self.size)).astype(np.float32) / 255
+    def prepare(self, picture: Picture) -> FloatArray:
+        """Return the histograms of one picture; all the work is done here, where threads share it."""
+        scaled = Image.fromarray(self.read(picture)).resize((self.size, self.size), Image.Resampling.BOX)
+        pixels = np.asarray(scaled, dtype=np.float32) / 255
         votes = np.concatenate([self._colour_votes(pixels), self._edge_votes(pixels)], axis=2)
         histograms = np.concatenate([_cell_means(votes, level).ravel() for level in self.levels])
         return np.sqrt(histograms) if self.root else histograms
+
+    def encode_prepared(self, prepared: Sequence[AnyArray]) -> FloatArray:
+        """Return the histograms as rows."""
+        return np.stack(prepared)
 
     def _colour_votes(self, pixels: FloatArray) -> FloatArray:
         hue, saturation, brightness = _hue_saturation_brightness(pixels)

@@ -14,6 +14,12 @@ class EncodedBatch:
 
     ``features`` has one line for each of ``rows``, the positions of the items that could be read; ``failures`` gives
     the reason for each position that could not.
+
+    >>> import numpy as np
+    >>> from diptych.encoders import EncodedBatch
+    >>> batch = EncodedBatch(rows=[0, 2], features=np.zeros((2, 3)), failures={1: "b.jpg does not exist"})
+    >>> len(batch.features), sorted(batch.failures)
+    (2, [1])
     """
 
     rows: Sequence[int]
