@@ -13,7 +13,7 @@ from sklearn.exceptions import NotFittedError
 from diptych.arrays import AnyArray, FloatArray, as_matrix, check_scale
 from diptych.errors import InvalidInputError, ModelFileError
 from diptych.metrics import AP, SameLabel, SharedLabel, evaluate
-from diptych.models.files import read_model, write_model
+from diptych.models.files import known_classes, read_model, write_model
 from diptych.models.labels import Targets
 from diptych.space import DIRECTIONS, Space
 
@@ -107,7 +107,7 @@ class CrossModalModel(BaseEstimator):
     @classmethod
     def load(cls, folder: str | PathLike[str]) -> Self:
         """Read a model of this class from ``folder``; nothing in the file is executed."""
-        model = read_model(folder, _known_classes())
+        model = read_model(folder, known_classes(CrossModalModel))
         if not isinstance(model, cls):
             raise ModelFileError(f"{folder} holds a {type(model).__name__}, not a {cls.__name__}; use load_model")
         return model
@@ -148,19 +148,6 @@ class CrossModalModel(BaseEstimator):
         for name, value in vars(self).items():
             if name.endswith("_") and isinstance(value, np.ndarray):
                 setattr(self, name, np.ascontiguousarray(value))
-
-
-def _known_classes() -> dict[str, list[type[CrossModalModel]]]:
-    """Every imported subclass by name, ours first, so that a researcher's own class loads as soon as it is imported."""
-    found: list[type[CrossModalModel]] = []
-    waiting = [CrossModalModel]
-    while waiting:
-        found += waiting
-        waiting = [subclass for cls in waiting for subclass in cls.__subclasses__()]
-    known: dict[str, list[type[CrossModalModel]]] = {}
-    for cls in sorted(found, key=lambda cls: not cls.__module__.startswith("diptych.")):
-        known.setdefault(cls.__name__, []).append(cls)
-    return known
 
 
 def load_model(folder: str | PathLike[str]) -> CrossModalModel:

@@ -72,6 +72,32 @@ def read_model(folder: str | PathLike[str], known: Classes) -> BaseEstimator:
     return model
 
 
+def model_digest(model: BaseEstimator) -> str:
+    """Return a digest of a model's class, parameters and everything it learned; equal digests encode alike."""
+    arrays: dict[str, AnyArray] = {}
+    digest = hashlib.sha256(json.dumps(_pack_model(model, "", arrays), sort_keys=True).encode())
+    for name, values in sorted(arrays.items()):
+        digest.update(f"\0{name}{values.dtype.str}{values.shape}".encode())
+        digest.update(values.tobytes())
+    return digest.hexdigest()[:32]
+
+
+def known_classes(*roots: type[BaseEstimator]) -> dict[str, list[type[BaseEstimator]]]:
+    """Return the imported classes under ``roots`` by name, ours first.
+
+    A researcher's own class loads as soon as it is imported.
+    """
+    found: list[type[BaseEstimator]] = []
+    waiting = list(roots)
+    while waiting:
+        found += waiting
+        waiting = [subclass for cls in waiting for subclass in cls.__subclasses__()]
+    known: dict[str, list[type[BaseEstimator]]] = {}
+    for cls in sorted(found, key=lambda cls: not cls.__module__.startswith("diptych.")):
+        known.setdefault(cls.__name__, []).append(cls)
+    return known
+
+
 def fitted_state(model: BaseEstimator) -> dict[str, Any]:
     """Return the learned attributes of ``model``: those whose names end in an underscore."""
     return {name: value for name, value in vars(model).items() if name.endswith("_") and not name.startswith("_")}
@@ -221,7 +247,8 @@ def _pack_model(model: BaseEstimator, prefix: str, arrays: dict[str, AnyArray]) 
 
 
 def _pack(value: Any, path: str, arrays: dict[str, AnyArray]) -> Any:
-    if isinstance(value, BaseEstimator) and hasattr(value, "encode_images"):
+    # What scikit-learn itself fits holds state that no file of ours can.
+    if isinstance(value, BaseEstimator) and not type(value).__module__.startswith("sklearn."):
         return {"$model": _pack_model(value, path, arrays)}
     if isinstance(value, np.ndarray):
         if value.dtype.kind == "U":

@@ -1,0 +1,106 @@
+"""From scores to probabilities of relevance."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal, Self, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.optimize import minimize
+from scipy.special import expit, log_expit
+from sklearn.base import BaseEstimator
+
+from diptych.arrays import FloatArray
+from diptych.errors import InvalidInputError, UnknownNameError
+
+SearchDirection = Literal["text_to_image", "image_to_text", "image_to_image", "text_to_text"]
+SEARCH_DIRECTIONS: tuple[SearchDirection, ...] = get_args(SearchDirection)
+
+_SLOPE_PENALTY = 1e-6
+
+
+class Calibration(BaseEstimator):
+    """The probability that an answer is relevant, given its score: p = σ(α + β·score), one line per direction.
+
+    The line is fitted by logistic regression on pairs that the model has not seen: what belongs together against what
+    does not. How common relevant items are decides α, and no set of pairs can tell it for another collection, so it is
+    stated: ``prior`` is the share of a collection taken to be relevant to a query, before looking. Judgements of a
+    user's own answers, drawn as the answers come, need no such assumption: pass ``prior=None``.
+
+    Platt, "Probabilistic outputs for support vector machines", 1999; King and Zeng, "Logistic regression in rare
+    events data", 2001, for the prior.
+
+    Parameters
+    ----------
+    prior : float or None
+        The share of relevant items; None takes the share in the data given to `fit`.
+
+    Attributes
+    ----------
+    intercepts_, slopes_ : arrays of four numbers, in the order of ``SEARCH_DIRECTIONS``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from diptych.retriever import Calibration
+    >>> rng = np.random.default_rng(0)
+    >>> relevant = rng.random(4000) < 0.5
+    >>> scores = rng.normal(size=4000) + 2 * relevant
+    >>> calibration = Calibration(prior=0.5).fit({"text_to_image": (scores, relevant)})
+    >>> calibration.probability([1.0], "text_to_image").round(1).tolist()
+    [0.5]
+    """
+
+    intercepts_: FloatArray
+    slopes_: FloatArray
+
+    def __init__(self, *, prior: float | None = 0.01) -> None:
+        self.prior = prior
+
+    def fit(self, judged: Mapping[SearchDirection, tuple[ArrayLike, ArrayLike]]) -> Self:
+        """Learn from scores and relevance (0 to 1) of each direction; one that is absent borrows text_to_image."""
+        if not judged:
+            raise InvalidInputError("calibration needs the scores and relevance of at least one direction")
+        if self.prior is not None and not 0 < self.prior < 1:
+            raise InvalidInputError(f"prior must lie between 0 and 1, got {self.prior}")
+        lines = {direction: self._line(*values, direction) for direction, values in judged.items()}
+        spare = lines.get("text_to_image", next(iter(lines.values())))
+        chosen = [lines.get(direction, spare) for direction in SEARCH_DIRECTIONS]
+        self.intercepts_ = np.array([intercept for intercept, _ in chosen])
+        self.slopes_ = np.array([slope for _, slope in chosen])
+        return self
+
+    def probability(self, scores: ArrayLike, direction: SearchDirection) -> FloatArray:
+        """Return the probability of relevance of each score."""
+        if direction not in SEARCH_DIRECTIONS:
+            raise UnknownNameError("search direction", direction, SEARCH_DIRECTIONS)
+        place = SEARCH_DIRECTIONS.index(direction)
+        values = np.asarray(scores, dtype=np.float64)
+        return np.asarray(expit(self.intercepts_[place] + self.slopes_[place] * values))
+
+    def _line(self, scores: ArrayLike, relevance: ArrayLike, direction: str) -> tuple[float, float]:
+        values, truth = np.asarray(scores, dtype=np.float64).ravel(), np.asarray(relevance, dtype=np.float64).ravel()
+        if values.shape != truth.shape or not 0 < truth.sum() < len(truth):
+            raise InvalidInputError(f"{direction}: calibration needs scores of relevant and of irrelevant answers")
+        share = truth.mean() if self.prior is None else self.prior
+        weights = truth * (share / truth.sum()) + (1 - truth) * ((1 - share) / (1 - truth).sum())
+        targets = truth * (share / truth.sum()) / weights
+        return _weighted_logistic(values, targets, weights)
+
+
+def _weighted_logistic(values: FloatArray, targets: FloatArray, weights: FloatArray) -> tuple[float, float]:
+    middle, spread = float(np.average(values, weights=weights)), float(values.std()) or 1.0
+    standard = (values - middle) / spread
+
+    def loss(line: FloatArray) -> tuple[float, FloatArray]:
+        logits = line[0] + line[1] * standard
+        value = -(weights * (targets * log_expit(logits) + (1 - targets) * log_expit(-logits))).sum()
+        error = weights * (expit(logits) - targets)
+        penalty = _SLOPE_PENALTY * line[1] ** 2
+        return float(value + penalty), np.array([error.sum(), error @ standard + 2 * _SLOPE_PENALTY * line[1]])
+
+    # A larger score never means less: the ranking is the model's, the probability only reads it.
+    found = minimize(loss, np.array([0.0, 1.0]), jac=True, method="L-BFGS-B", bounds=[(None, None), (1e-6, None)])
+    intercept, slope = found.x
+    return float(intercept - slope * middle / spread), float(slope / spread)

@@ -1,0 +1,307 @@
+"""What a user deploys: two encoders and a model, from file or words to a point of the space."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any, Literal, Self, cast
+
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, clone
+from sklearn.exceptions import NotFittedError
+
+from diptych.arrays import AnyArray, FloatArray
+from diptych.data import Pairs
+from diptych.data.items import is_features
+from diptych.encoders import Encoder, FeatureCache
+from diptych.encoders.feature_cache import Progress
+from diptych.encoders.image.encoded_batch import EncodedBatch
+from diptych.errors import InvalidInputError, MissingPackageError, ModelFileError
+from diptych.metrics import AP, Measure
+from diptych.models import CrossModalModel
+from diptych.models.files import known_classes, model_digest, read_model, write_model
+from diptych.protocols import TwoWayEvaluation, evaluate_model
+from diptych.retriever.calibration import Calibration, SearchDirection
+from diptych.retriever.comparison import Comparison, compare
+from diptych.retriever.held_out_calibration import calibrate
+from diptych.space import Space
+
+_CUTOFF = 0.1
+_PRIOR = 0.01
+_FEWEST_PICTURES = 10
+
+
+class Retriever(BaseEstimator):
+    """An image encoder, a text encoder and a model in one: search pictures with words and words with pictures.
+
+    `default` gives one that needs no training, `conse` one that never saw a picture with a caption, and `joint` one
+    from a local CLIP or SigLIP folder. `fit` learns a model from captions or labels of one's own and keeps it only if
+    it is better than what was there. Items are paths of pictures, picture arrays, and strings; features are cached by
+    content, so that a picture is encoded once.
+
+    Parameters
+    ----------
+    image_encoder, text_encoder : Encoder or None
+        None takes those of the default retriever.
+    model : CrossModalModel or None
+        What `fit` learns; None lets it choose among a few by hold-outs on the training part.
+    name : str
+        What people call it.
+    cache : bool or path
+        Where features are kept; True is the user's cache folder, False keeps none.
+
+    Attributes
+    ----------
+    image_encoder_, text_encoder_, model_, calibration_ :
+        The fitted parts.
+    comparison_ : Comparison
+        After `fit`: the held-out quality of the new model and of the one it had to beat.
+
+    Examples
+    --------
+    >>> from diptych import Retriever
+    >>> from diptych.data import load_dataset
+    >>> from diptych.encoders import ColourEdgeHistograms, TfidfTopics
+    >>> from diptych.models import CCA
+    >>> pairs = load_dataset("scenes", n_train=120, n_test=20, size=32).train
+    >>> parts = {"image_encoder": ColourEdgeHistograms(size=32), "text_encoder": TfidfTopics()}
+    >>> retriever = Retriever(model=CCA(n_components=8), cache=False, **parts).fit(pairs, baseline=None)
+    >>> retriever.similarity(pairs.images[:2], ["a red ball", "a green house"]).shape
+    (2, 2)
+    """
+
+    image_encoder_: Encoder
+    text_encoder_: Encoder
+    model_: CrossModalModel
+    calibration_: Calibration
+    comparison_: Comparison
+
+    def __init__(
+        self,
+        *,
+        image_encoder: Encoder | None = None,
+        text_encoder: Encoder | None = None,
+        model: CrossModalModel | None = None,
+        name: str = "custom",
+        cache: bool | str | PathLike[str] = True,
+    ) -> None:
+        self.image_encoder = image_encoder
+        self.text_encoder = text_encoder
+        self.model = model
+        self.name = name
+        self.cache = cache
+
+    @property
+    def space(self) -> Space:
+        """How two points compare."""
+        return self._having("model_").model_.space
+
+    @property
+    def fingerprint(self) -> str:
+        """A digest of everything that shapes points; points of two fingerprints must never be mixed."""
+        parts = (self.image_fingerprint, self.text_fingerprint, model_digest(self.model_))
+        return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
+
+    @property
+    def image_fingerprint(self) -> str:
+        """The digest that names image features."""
+        return self._having("image_encoder_").image_encoder_.fingerprint
+
+    @property
+    def text_fingerprint(self) -> str:
+        """The digest that names text features."""
+        return self._having("text_encoder_").text_encoder_.fingerprint
+
+    @property
+    def cutoff(self) -> float:
+        """The probability below which an answer is no good match."""
+        return _CUTOFF
+
+    def image_features(self, items: Sequence[Any], *, progress: Progress | None = None) -> FloatArray:
+        """Return the features of pictures (paths, arrays, Pillow images), from the cache where they are known."""
+        return self._features(self._having("image_encoder_").image_encoder_, items, progress)
+
+    def text_features(self, texts: Sequence[str], *, progress: Progress | None = None) -> FloatArray:
+        """Return the features of texts, from the cache where they are known."""
+        if isinstance(texts, str):
+            raise InvalidInputError("texts must be a sequence of strings, got one string; pass it in a list")
+        return self._features(self._having("text_encoder_").text_encoder_, texts, progress)
+
+    def stream_image_features(self, items: Sequence[Any]) -> Iterator[EncodedBatch]:
+        """Yield image features batch by batch, with the reason for each picture that cannot be read."""
+        encoder = self._having("image_encoder_").image_encoder_
+        store = self._store
+        return encoder.stream(items) if store is None else store.stream(encoder, items)
+
+    def images_to_points(self, features: ArrayLike) -> AnyArray:
+        """Return the points of image features."""
+        return self._having("model_").model_.encode_images(features)
+
+    def texts_to_points(self, features: ArrayLike) -> AnyArray:
+        """Return the points of text features."""
+        return self._having("model_").model_.encode_texts(features)
+
+    def encode_images(self, items: Sequence[Any]) -> AnyArray:
+        """Return the points of pictures: paths, arrays, Pillow images, or rows of features."""
+        return self.images_to_points(items if is_features(items) else self.image_features(items))
+
+    def encode_texts(self, texts: Sequence[str]) -> AnyArray:
+        """Return the points of texts: strings, or rows of features."""
+        return self.texts_to_points(texts if is_features(texts) else self.text_features(texts))
+
+    def similarity(self, images: Sequence[Any], texts: Sequence[str]) -> FloatArray:
+        """Return the (images, texts) matrix of scores; larger is better."""
+        return self.space.compare(self.encode_images(images), self.encode_texts(texts))
+
+    def probability(self, scores: ArrayLike, direction: SearchDirection) -> FloatArray:
+        """Return the calibrated probability that answers with these scores are relevant."""
+        return self._having("calibration_").calibration_.probability(scores, direction)
+
+    def featured(self, pairs: Pairs, *, progress: Progress | None = None) -> Pairs:
+        """Return pairs with raw items replaced by this retriever's features."""
+        images = (
+            None
+            if pairs.has_image_features
+            else self.image_features(cast(Sequence[Any], pairs.images), progress=progress)
+        )
+        texts = (
+            None if pairs.has_text_features else self.text_features(cast(Sequence[str], pairs.texts), progress=progress)
+        )
+        return pairs if images is None and texts is None else pairs.with_features(images=images, texts=texts)
+
+    def evaluate(self, pairs: Pairs, measures: Sequence[Measure] = (AP(),)) -> TwoWayEvaluation:
+        """Evaluate both directions on pairs that were not used for fitting."""
+        return evaluate_model(self._having("model_").model_, self.featured(pairs), measures)
+
+    def fit(
+        self,
+        pairs: Pairs,
+        *,
+        baseline: Retriever | Literal["auto"] | None = "auto",
+        held_out: float = 0.2,
+        seed: int = 0,
+        force: bool = False,
+        progress: Progress | None = None,
+    ) -> Self:
+        """Learn from pictures and their captions or labels, and keep the result only if it is better.
+
+        A share ``held_out`` of the pictures judges a model learned from the others against the ``baseline``: what this
+        retriever already is when fitted, the default retriever otherwise. If the new model wins, it is learned again
+        from all pairs; if the baseline does, this retriever becomes the baseline, unless ``force``. `comparison_` tells
+        the numbers and whether the difference is more than luck.
+        """
+        if pairs.n_images < _FEWEST_PICTURES:
+            raise InvalidInputError(f"learning needs at least {_FEWEST_PICTURES} pictures, got {pairs.n_images}")
+        rival = self._rival(baseline)
+        train, test = pairs.split(held_out, seed=seed)
+        trial = self._learned(train, progress)
+        seen = trial.featured(test, progress=progress)
+        quality = evaluate_model(trial.model_, seen)
+        if rival is None:
+            comparison = compare(quality, test.owners)
+        else:
+            comparison = compare(quality, test.owners, rival.name, rival.evaluate(test))
+        points = trial.images_to_points(seen.images), trial.texts_to_points(seen.texts)
+        if rival is not None and not comparison.is_better and not force:
+            self._become(rival, comparison.set_params(replaced=False))
+        else:
+            winner = self._learned(pairs, progress)
+            winner.calibration_ = calibrate(trial.space, *points, seen, _PRIOR)
+            self._become(winner, comparison)
+        return self
+
+    def save(self, folder: str | PathLike[str]) -> None:
+        """Write everything to ``folder`` as ``model.json`` and ``arrays.safetensors``, whole or not at all.
+
+        Pretrained weights stay in their packages; the file holds their digests.
+        """
+        self._having("model_")
+        write_model(self, folder)
+
+    @classmethod
+    def load(cls, folder: str | PathLike[str]) -> Self:
+        """Read a retriever from ``folder``; nothing in it is executed."""
+        loaded = read_model(folder, known_classes(Retriever, Encoder, CrossModalModel, Calibration, Comparison))
+        if not isinstance(loaded, cls):
+            raise ModelFileError(f"{folder} holds a {type(loaded).__name__}, not a retriever; use load_model")
+        return loaded
+
+    @classmethod
+    def default(cls) -> Retriever:
+        """Return a retriever that needs no training: a local joint model if there is one, else the shipped projection.
+
+        A folder with a CLIP or SigLIP model takes precedence when the environment variable ``DIPTYCH_JOINT_MODEL``
+        names it or when it lies in the folder ``joint`` of the cache folder.
+        """
+        # These build retrievers, so they come after this class.
+        from diptych.retriever.ready_made import default_retriever
+
+        return default_retriever()
+
+    @classmethod
+    def conse(cls) -> Retriever:
+        """Return a retriever made without any picture-caption pair: the likeliest ImageNet labels as words."""
+        from diptych.retriever.ready_made import conse_retriever
+
+        return conse_retriever()
+
+    @classmethod
+    def joint(cls, folder: str | PathLike[str]) -> Retriever:
+        """Return a retriever on a local joint model such as CLIP or SigLIP; nothing is fetched."""
+        from diptych.retriever.ready_made import joint_retriever
+
+        return joint_retriever(folder)
+
+    def _having(self, part: str) -> Self:
+        if not hasattr(self, part):
+            raise NotFittedError("this retriever is not fitted: call fit(pairs), or use Retriever.default()")
+        return self
+
+    @property
+    def _store(self) -> FeatureCache | None:
+        if self.cache is False:
+            return None
+        return FeatureCache(None if self.cache is True else Path(self.cache))
+
+    def _features(self, encoder: Encoder, items: Sequence[Any], progress: Progress | None) -> FloatArray:
+        store = self._store
+        return encoder.transform(items) if store is None else store.encode(encoder, items, progress=progress)
+
+    def _learned(self, pairs: Pairs, progress: Progress | None) -> Retriever:
+        """Return a retriever of the same parameters with its encoders and model learned from all of ``pairs``."""
+        new: Retriever = clone(self)
+        new.image_encoder_ = _fitted_encoder(self._part("image_encoder"), pairs.images)
+        new.text_encoder_ = _fitted_encoder(self._part("text_encoder"), pairs.texts)
+        images, texts, labels = new.featured(pairs, progress=progress).aligned()
+        new.model_ = clone(self._part("model")).fit(images, texts, labels)
+        return new
+
+    def _become(self, other: Retriever, comparison: Comparison) -> None:
+        for part in ("image_encoder_", "text_encoder_", "model_", "calibration_"):
+            setattr(self, part, getattr(other, part))
+        self.comparison_ = comparison
+
+    def _part(self, name: str) -> Any:
+        """Return the unfitted part given to the constructor, or the one that goes with the default retriever."""
+        from diptych.retriever.ready_made import default_part
+
+        given = getattr(self, name)
+        return default_part(name) if given is None else given
+
+    def _rival(self, baseline: Retriever | Literal["auto"] | None) -> Retriever | None:
+        if baseline != "auto":
+            return baseline
+        if hasattr(self, "model_"):
+            return self
+        try:
+            return Retriever.default()
+        except MissingPackageError:
+            return None
+
+
+def _fitted_encoder(encoder: Encoder, items: Any) -> Encoder:
+    # A side that already is features needs no fit, and an encoder that learns nothing must not read every picture.
+    new: Encoder = clone(encoder)
+    return new.fit(items) if encoder.learns and not is_features(items) else new
