@@ -15,7 +15,18 @@ from diptych.encoders.image import (
     thumbnail,
 )
 from diptych.encoders.matrix_cache import MatrixCache
-from diptych.encoders.text import LdaTopics, SentenceEncoder, Tfidf, TfidfTopics, WordPipeline
+from diptych.encoders.text import (
+    LdaTopics,
+    MeanWordVectors,
+    SentenceEncoder,
+    Tfidf,
+    TfidfTopics,
+    WordPipeline,
+    WordVectorCodebook,
+    WordVectors,
+    label_vectors,
+    load_word_vectors,
+)
 
 __all__ = [
     "ColourEdgeHistograms",
@@ -28,12 +39,17 @@ __all__ = [
     "ImageNetLabels",
     "LdaTopics",
     "MatrixCache",
+    "MeanWordVectors",
     "SentenceEncoder",
     "Tfidf",
     "TfidfTopics",
     "WordPipeline",
+    "WordVectorCodebook",
+    "WordVectors",
     "encode_splits",
     "imagenet_labels",
+    "label_vectors",
+    "load_word_vectors",
     "read_picture",
     "thumbnail",
 ]
