@@ -12,6 +12,7 @@ from diptych import __version__
 from diptych.cli.bench import bench
 from diptych.cli.command_group import CommandGroup
 from diptych.cli.datasets import datasets
+from diptych.cli.encoders import encoders
 from diptych.cli.evaluate import evaluate
 from diptych.cli.methods import methods
 from diptych.cli.scenes import scenes
@@ -23,7 +24,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
 )
-for command in (methods, datasets, evaluate, bench, scenes):
+for command in (methods, datasets, encoders, evaluate, bench, scenes):
     app.command()(command)
 
 

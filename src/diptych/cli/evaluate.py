@@ -31,6 +31,16 @@ def evaluate(
     dataset_option: Annotated[
         list[str] | None, typer.Option(metavar="NAME=VALUE", help="Set an option of the data set.")
     ] = None,
+    image_encoder: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME[:KEY=VALUE,...]",
+            help="What turns pictures into features, or several joined with +; `diptych encoders` lists them.",
+        ),
+    ] = None,
+    text_encoder: Annotated[
+        str | None, typer.Option(metavar="NAME[:KEY=VALUE,...]", help="What turns texts into features.")
+    ] = None,
     images: Annotated[Scaling, typer.Option(help="Scaling of each picture's features.")] = Scaling.L2,
     texts: Annotated[Scaling, typer.Option(help="Scaling of each text's features.")] = Scaling.NONE,
     seed: Annotated[
@@ -64,6 +74,7 @@ def evaluate(
 ) -> None:
     """Fit a method on the training part of a data set and measure it on the test part, in both directions."""
     from diptych.cli.assignments import parse_assignments
+    from diptych.cli.encoder_building import build_encoder
     from diptych.cli.experiment import Experiment
     from diptych.cli.files import check_folder, check_writable_file, write_text, writing
     from diptych.cli.report import print_report
@@ -76,6 +87,8 @@ def evaluate(
         parameters=parse_assignments(param or [], "--param"),
         dataset_options=parse_assignments(dataset_option or [], "--dataset-option"),
         choices=parse_assignments(tune or [], "--tune"),
+        image_encoder=build_encoder(image_encoder, "image", "--image-encoder") if image_encoder else None,
+        text_encoder=build_encoder(text_encoder, "text", "--text-encoder") if text_encoder else None,
         images=images.value,
         texts=texts.value,
         relevant=relevant.value,

@@ -9,11 +9,12 @@ from typing import Any
 from diptych.arrays import AnyArray
 from diptych.cli.categories import Category, by_category, label_names
 from diptych.cli.chance import AllTied
-from diptych.cli.dataset_loading import encode, load
+from diptych.cli.dataset_loading import choose_encoders, encode, load
 from diptych.cli.measures import BY_INSTANCE, BY_LABEL
 from diptych.cli.model_building import build_grid, build_model
 from diptych.cli.stages import Stages
 from diptych.data import DatasetSplits, Pairs
+from diptych.encoders import Encoder
 from diptych.errors import InvalidInputError
 from diptych.metrics import (
     AP,
@@ -44,6 +45,8 @@ class Experiment:
     parameters: Mapping[str, Any] = field(default_factory=dict)
     dataset_options: Mapping[str, Any] = field(default_factory=dict)
     choices: Mapping[str, Any] = field(default_factory=dict)
+    image_encoder: Encoder | None = None
+    text_encoder: Encoder | None = None
     images: RowScaling = "l2"
     texts: RowScaling = "none"
     relevant: Relevant = "auto"
@@ -65,7 +68,8 @@ class Experiment:
         raw = load(self.dataset, self.dataset_options, stages)
         relevant = self._resolved(raw.test)
         _check_labels(model.model, raw)
-        splits = encode(raw, stages)
+        encoders = choose_encoders(raw, self.image_encoder, self.text_encoder)
+        splits = encode(raw, encoders, stages)
         tuning = None
         if grid:
             with stages.run("fit", "choosing parameters on 5 hold-outs of the training part") as advance:
@@ -75,7 +79,7 @@ class Experiment:
             with stages.run("fit", f"fitting {method_name(type(model.model))}"):
                 fitted = model.fit(*splits.train.aligned())
         with stages.run("evaluate", f"asking {splits.test.n_images + splits.test.n_texts:,} queries"):
-            return self._measured(fitted, splits, relevant, tuning, stages, CURVES if in_detail else ())
+            return self._measured(fitted, splits, encoders, relevant, tuning, stages, CURVES if in_detail else ())
 
     def _resolved(self, test: Pairs) -> Relevant:
         if self.relevant == "auto":
@@ -88,6 +92,7 @@ class Experiment:
         self,
         model: CrossModalModel,
         splits: DatasetSplits,
+        encoders: Mapping[str, Encoder],
         relevant: Relevant,
         tuning: Tuning | None,
         stages: Stages,
@@ -102,6 +107,7 @@ class Experiment:
             experiment=self,
             model=model,
             splits=splits,
+            encoders=encoders,
             relevant=relevant,
             measures=measures,
             evaluation=evaluation,
@@ -116,11 +122,15 @@ class Experiment:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came out; ``chance`` is the same evaluation of a ranking that prefers nothing."""
+    """What came out; ``chance`` is the same evaluation of a ranking that prefers nothing.
+
+    ``encoders`` holds those of ``images`` and ``texts`` that were raw.
+    """
 
     experiment: Experiment
     model: CrossModalModel
     splits: DatasetSplits
+    encoders: Mapping[str, Encoder]
     relevant: Relevant
     measures: tuple[Measure, ...]
     evaluation: TwoWayEvaluation

@@ -34,6 +34,7 @@ def _print_header(outcome: Outcome, console: Console) -> None:
         "data set": splits.name + _in_brackets(splits.options),
         "train": splits.train.describe(),
         "test": splits.test.describe(),
+        **{f"{side} by": encoder.identity for side, encoder in outcome.encoders.items()},
         "method": method_name(type(model.model)) + _in_brackets(readable_parameters(model.model)),
         "scaling": f"images {model.images}, texts {model.texts}",
         "relevant": _RELEVANT[outcome.relevant],

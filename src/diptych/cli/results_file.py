@@ -34,6 +34,7 @@ def as_json(outcome: Outcome, *, per_query: bool = False) -> str:
             "scaling": {"images": model.images, "texts": model.texts},
             "space": model.space.name,
         },
+        "encoders": {side: encoder.identity for side, encoder in outcome.encoders.items()},
         "relevant": outcome.relevant,
         "ties": outcome.experiment.ties,
         "seed": outcome.experiment.seed,
