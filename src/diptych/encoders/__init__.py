@@ -14,6 +14,7 @@ from diptych.encoders.image import (
     read_picture,
     thumbnail,
 )
+from diptych.encoders.joint import JointImageEncoder, JointModel, JointTextEncoder, find_joint_model
 from diptych.encoders.matrix_cache import MatrixCache
 from diptych.encoders.text import (
     LdaTopics,
@@ -37,6 +38,9 @@ __all__ = [
     "FeatureCache",
     "ImageEncoder",
     "ImageNetLabels",
+    "JointImageEncoder",
+    "JointModel",
+    "JointTextEncoder",
     "LdaTopics",
     "MatrixCache",
     "MeanWordVectors",
@@ -47,6 +51,7 @@ __all__ = [
     "WordVectorCodebook",
     "WordVectors",
     "encode_splits",
+    "find_joint_model",
     "imagenet_labels",
     "label_vectors",
     "load_word_vectors",

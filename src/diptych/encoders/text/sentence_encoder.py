@@ -63,6 +63,13 @@ class SentenceEncoder(Encoder):
         self.n_threads = n_threads
 
     @property
+    def identity(self) -> str:
+        """The class and what shapes the features; of a local folder what it holds, wherever it lies."""
+        if self.source == "minilm":
+            return super().identity
+        return f"{type(self).__name__}(source={self.weights_digest[:32]!r})"
+
+    @property
     def weights_digest(self) -> str:
         """The digest of the weights, the tokenizer and the configuration."""
         return _digest(_model_folder(self.source))
@@ -89,7 +96,7 @@ class SentenceEncoder(Encoder):
         features = np.empty((len(rows), recipe["width"]), dtype=np.float32)
         for batch in batches_of_like_length(rows, self.batch_size):
             tokens, mask = padded([rows[index] for index in batch], padding=recipe["padding"])
-            features[batch] = network.run("features", tokens=tokens, mask=mask)
+            features[batch] = network.run("features", {"tokens": tokens, "mask": mask})
         return unit_rows(features) if recipe["normalise"] else features
 
     def __getstate__(self) -> dict[str, Any]:

@@ -139,10 +139,8 @@ class GraphBuilder:
 
     def position_embedding(self, tokens: str, weights: Weights, name: str) -> str:
         """Add the first rows of a table, as many as there are tokens in an (items, tokens) array."""
-        length = self.node("Gather", self.node("Shape", tokens), self.constant(np.array([1])), axis=0)
-        return self.node(
-            "Slice", self.weight(weights[f"{name}.weight"]), self.constant(np.array([0])), length, self._axis(0)
-        )
+        length = self.node("Gather", self.node("Shape", tokens), self._whole(1), axis=0)
+        return self.node("Slice", self.weight(weights[f"{name}.weight"]), self._whole(0), length, self._whole(0))
 
     def attention(self, query: str, key: str, value: str, *, heads: int, mask: str = "", causal: bool = False) -> str:
         """Add scaled dot-product attention of several heads.
@@ -184,14 +182,20 @@ class GraphBuilder:
 
     def token_at(self, value: str, positions: str) -> str:
         """Add the choice of one token of every item, at its own position, int64 (items, 1)."""
-        index = self.node("Unsqueeze", positions, self._axis(-1))
-        return self.node("Squeeze", self.node("GatherND", value, index, batch_dims=1), self._axis(1))
+        index = self.node("Unsqueeze", positions, self._whole(-1))
+        return self.node("Squeeze", self.node("GatherND", value, index, batch_dims=1), self._whole(1))
+
+    def repeated(self, token: FloatArray, like: str) -> str:
+        """Add one and the same token for every item of ``like``: (items, 1, width)."""
+        items = self.node("Slice", self.node("Shape", like), self._whole(0), self._whole(1))
+        shape = self.node("Concat", items, self.constant(np.array([1, token.size], dtype=np.int64)), axis=0)
+        return self.node("Expand", self.weight(token.reshape(1, 1, -1)), shape)
 
     def masked_mean(self, value: str, mask: str) -> str:
         """Add the mean over the tokens whose float32 mask (items, tokens) is 1."""
-        sums = self.node("MatMul", self.node("Unsqueeze", mask, self._axis(1)), value)
-        counts = self.node("ReduceSum", mask, self._axis(1), keepdims=1)
-        return self.node("Div", self.node("Squeeze", sums, self._axis(1)), counts)
+        sums = self.node("MatMul", self.node("Unsqueeze", mask, self._whole(1)), value)
+        counts = self.node("ReduceSum", mask, self._whole(1), keepdims=1)
+        return self.node("Div", self.node("Squeeze", sums, self._whole(1)), counts)
 
     def cast(self, value: str, dtype: type[np.generic]) -> str:
         """Add a conversion to another type of number."""
@@ -201,8 +205,8 @@ class GraphBuilder:
         """Add a change of shape; 0 keeps a size and -1 works it out."""
         return self.node("Reshape", value, self.constant(np.array(shape, dtype=np.int64)))
 
-    def _axis(self, axis: int) -> str:
-        return self.constant(np.array([axis], dtype=np.int64))
+    def _whole(self, number: int) -> str:
+        return self.constant(np.array([number], dtype=np.int64))
 
     def _new_name(self, stem: str) -> str:
         self._n_values += 1

@@ -7,7 +7,7 @@ import os
 import shutil
 import tempfile
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -43,6 +43,8 @@ class Network:
             raise MissingPackageError("running a pretrained network", "onnxruntime") from error
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = n_threads if n_threads is not None else available_processors()
+        # Threads that wait by spinning take the cores away from those that decode the next pictures.
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         options.log_severity_level = 3
         try:
             self._session = onnxruntime.InferenceSession(str(file), options, providers=["CPUExecutionProvider"])
@@ -86,9 +88,9 @@ class Network:
         """The shape of each output by its name; sizes that vary are strings or None."""
         return {value.name: list(value.shape) for value in self._session.get_outputs()}
 
-    def run(self, output: str, **inputs: AnyArray) -> AnyArray:
+    def run(self, output: str, inputs: Mapping[str, AnyArray]) -> AnyArray:
         """Return one output of a run."""
-        result: AnyArray = self._session.run([output], inputs)[0]
+        result: AnyArray = self._session.run([output], dict(inputs))[0]
         return result
 
 

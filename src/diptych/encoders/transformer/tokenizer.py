@@ -20,17 +20,20 @@ class Tokenizer:
     ----------
     file:
         A ``tokenizer.json``.
+    definition:
+        The content of such a file, where it was put together from ``file`` and others instead.
     max_tokens:
         Longer texts are cut, keeping the marks that the network expects at either end.
     """
 
-    def __init__(self, file: Path, *, max_tokens: int) -> None:
+    def __init__(self, file: Path, *, max_tokens: int, definition: str | None = None) -> None:
         try:
             import tokenizers
         except ImportError as error:
             raise MissingPackageError("reading a tokenizer", "tokenizers") from error
         try:
-            self._tokenizer = tokenizers.Tokenizer.from_str(file.read_text(encoding="utf-8"))
+            content = file.read_text(encoding="utf-8") if definition is None else definition
+            self._tokenizer = tokenizers.Tokenizer.from_str(content)
         except Exception as error:
             # The library raises bare exceptions for a file that it cannot use.
             raise ModelFileError(f"{file} cannot be read as a tokenizer ({error}); copy the file again") from error

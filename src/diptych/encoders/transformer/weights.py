@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from copy import copy
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
@@ -14,7 +15,12 @@ from diptych.encoders.transformer.file_digest import digest_of_files
 from diptych.errors import ModelFileError
 
 _SINGLE, _INDEX = "model.safetensors", "model.safetensors.index.json"
+SAFETENSORS_FILES = (_SINGLE, _INDEX)
+"""A model folder has one of these."""
+
 _PICKLED = ("pytorch_model.bin", "pytorch_model.bin.index.json", "open_clip_pytorch_model.bin")
+WEIGHTS_FILES = (*SAFETENSORS_FILES, *_PICKLED)
+"""The same, or one of these, whose conversion :meth:`Weights.of_folder` explains."""
 
 
 class Weights:
@@ -26,8 +32,6 @@ class Weights:
     ----------
     files:
         The safetensors files; together they hold every array once.
-    prefix:
-        Left off the names: ``weights["x"]`` is then the array ``prefix + "x"``.
 
     Examples
     --------
@@ -43,13 +47,13 @@ class Weights:
     ('float32', False)
     """
 
-    def __init__(self, files: tuple[Path, ...], prefix: str = "") -> None:
+    def __init__(self, files: tuple[Path, ...]) -> None:
         self.files = files
-        self.prefix = prefix
+        self._prefix = ""
         self._places = {name: file for file in files for name in _names_in(file)}
 
     @classmethod
-    def of_folder(cls, folder: Path, single: str = _SINGLE) -> Weights:
+    def of_folder(cls, folder: Path, single: str = _SINGLE) -> Self:
         """Open the weights of a model folder: one file, or the parts that an index lists."""
         if (folder / single).is_file():
             return cls((folder / single,))
@@ -64,9 +68,11 @@ class Weights:
             )
         raise ModelFileError(f"{folder} has no {single}; copy the whole model folder, weights included")
 
-    def under(self, prefix: str) -> Weights:
+    def under(self, prefix: str) -> Self:
         """Return the arrays whose names start with ``prefix``, named without it."""
-        return Weights(self.files, self.prefix + prefix)
+        part = copy(self)
+        part._prefix = self._prefix + prefix
+        return part
 
     @property
     def digest(self) -> str:
@@ -74,21 +80,28 @@ class Weights:
         return digest_of_files(self.files)
 
     def __contains__(self, name: str) -> bool:
-        return self.prefix + name in self._places
+        return self._holds(self._prefix + name)
 
     def __getitem__(self, name: str) -> FloatArray:
-        full = self.prefix + name
-        if full not in self._places:
-            where = ", ".join(file.name for file in self.files)
-            raise ModelFileError(
-                f"{self.files[0].parent} lacks the weight {full!r} (in {where}); config.json and weights do not belong "
-                "together, or the files are incomplete: copy the model folder again"
-            )
-        return _read(self._places[full], full)
+        return self._array(self._prefix + name)
 
     def optional(self, name: str) -> FloatArray | None:
         """Return an array, or None where there is none of that name."""
-        return self[name] if name in self else None
+        if name not in self:
+            return None
+        return self[name]
+
+    def _holds(self, name: str) -> bool:
+        return name in self._places
+
+    def _array(self, name: str) -> FloatArray:
+        if name not in self._places:
+            where = ", ".join(file.name for file in self.files)
+            raise ModelFileError(
+                f"{self.files[0].parent} lacks the weight {name!r} (in {where}); configuration and weights do not "
+                "belong together, or the files are incomplete: copy the model folder again"
+            )
+        return _read(self._places[name], name)
 
 
 def _names_in(file: Path) -> list[str]:

@@ -1,0 +1,132 @@
+"""From pixels to what the image tower of a joint model was trained on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from diptych.arrays import FloatArray
+from diptych.errors import ModelFileError
+
+_BICUBIC = int(Image.Resampling.BICUBIC)
+
+
+@dataclass(frozen=True)
+class PicturePreparation:
+    """Resize, crop in the middle, scale and normalise, as a ``preprocessor_config.json`` says.
+
+    Parameters
+    ----------
+    size:
+        (height, width) to resize to whatever the proportions; one number for the shortest side, which keeps them; or
+        None.
+    crop:
+        (height, width) cut from the middle, black beyond the picture, or None.
+    resample:
+        The number of Pillow's filter.
+    scale:
+        Bytes are multiplied by this first.
+    mean, deviation:
+        Of each channel, then subtracted and divided by.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from diptych.encoders.joint.picture_preparation import PicturePreparation
+    >>> preparation = PicturePreparation.from_config({"size": 4, "crop_size": 4, "do_normalize": False})
+    >>> white = np.full((8, 16, 3), 255, dtype=np.uint8)
+    >>> preparation.apply(white).shape, float(preparation.apply(white).max())
+    ((3, 4, 4), 1.0)
+    """
+
+    size: tuple[int, int] | int | None
+    crop: tuple[int, int] | None = None
+    resample: int = _BICUBIC
+    scale: float = 1 / 255
+    mean: tuple[float, ...] = (0.0, 0.0, 0.0)
+    deviation: tuple[float, ...] = (1.0, 1.0, 1.0)
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any]) -> PicturePreparation:
+        """Read a ``preprocessor_config.json``; steps that it switches off are left out."""
+        try:
+            crop = _pair(config["crop_size"]) if config.get("do_center_crop", "crop_size" in config) else None
+            normalise = config.get("do_normalize", True)
+            return cls(
+                size=_size(config["size"], proportional=crop is not None) if config.get("do_resize", True) else None,
+                crop=crop,
+                resample=int(config.get("resample", _BICUBIC)),
+                scale=float(config.get("rescale_factor", 1 / 255)) if config.get("do_rescale", True) else 1.0,
+                mean=tuple(config["image_mean"]) if normalise else cls.mean,
+                deviation=tuple(config["image_std"]) if normalise else cls.deviation,
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise ModelFileError(
+                f"the preprocessor configuration cannot be understood ({error!r}); it needs size, image_mean and "
+                "image_std, and crop_size where the picture is cropped: copy preprocessor_config.json again"
+            ) from error
+
+    @property
+    def output_size(self) -> tuple[int, int] | None:
+        """The (height, width) that every picture gets, or None when that depends on the picture."""
+        return self.crop or (self.size if isinstance(self.size, tuple) else None)
+
+    @property
+    def reading_side(self) -> int:
+        """The shortest side, in pixels, below which pictures need not be read any larger."""
+        sides = [*_sides(self.size), *_sides(self.crop)]
+        # Twice the size keeps small photos exact and large ones within a rounding of the bytes.
+        return 2 * max(sides)
+
+    def apply(self, pixels: NDArray[np.uint8]) -> FloatArray:
+        """Return RGB bytes (height, width, 3) as float32 (3, height, width)."""
+        image = Image.fromarray(pixels)
+        if self.size is not None:
+            image = image.resize(self._target(image.size), self.resample)
+        if self.crop is not None:
+            image = _middle(image, self.crop)
+        values = np.asarray(image, dtype=np.float32) * np.float32(self.scale)
+        normalised = (values - np.array(self.mean, dtype=np.float32)) / np.array(self.deviation, dtype=np.float32)
+        return np.ascontiguousarray(normalised.transpose(2, 0, 1), dtype=np.float32)
+
+    def _target(self, size: tuple[int, int]) -> tuple[int, int]:
+        if isinstance(self.size, tuple):
+            return self.size[1], self.size[0]
+        shortest = self.size or min(size)
+        width, height = (int(shortest * side / min(size)) for side in size)
+        return width, height
+
+
+def _middle(image: Image.Image, crop: tuple[int, int]) -> Image.Image:
+    left, top = (_start(size, wanted) for size, wanted in zip(image.size, (crop[1], crop[0]), strict=True))
+    return image.crop((left, top, left + crop[1], top + crop[0]))
+
+
+def _start(size: int, wanted: int) -> int:
+    # Odd remainders: a larger picture loses the extra pixel at its end, a smaller one is moved by it to the end.
+    return (size - wanted) // 2
+
+
+def _size(value: Any, *, proportional: bool) -> tuple[int, int] | int:
+    if isinstance(value, Mapping) and "shortest_edge" in value:
+        return int(value["shortest_edge"])
+    if isinstance(value, int) and proportional:
+        return value
+    return _pair(value)
+
+
+def _pair(value: Any) -> tuple[int, int]:
+    if isinstance(value, Mapping):
+        return int(value["height"]), int(value["width"])
+    return int(value), int(value)
+
+
+def _sides(value: tuple[int, int] | int | None) -> tuple[int, ...]:
+    if value is None:
+        return (1,)
+    return value if isinstance(value, tuple) else (value,)

@@ -1,0 +1,145 @@
+"""What the layouts with safetensors weights have in common: CLIP and SigLIP towers, written down once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from diptych.arrays import FloatArray
+from diptych.encoders.joint.joint_folder import PREPROCESSOR_FILES, TOKENIZER_FILES, ImageTower, JointFolder
+from diptych.encoders.joint.picture_preparation import PicturePreparation
+from diptych.encoders.joint.text_tower import TextTower
+from diptych.encoders.joint.tokenizer_files import check_tokenizer, open_tokenizer, padding_token
+from diptych.encoders.transformer.clip import write_clip_text, write_clip_vision
+from diptych.encoders.transformer.network import Network
+from diptych.encoders.transformer.siglip import write_siglip_text, write_siglip_vision
+from diptych.encoders.transformer.tokenizer import Tokens
+from diptych.encoders.transformer.weights import Weights
+from diptych.errors import ModelFileError
+
+# Before a correction, configurations of CLIP named this number as the end; the end is then the highest number.
+LEGACY_END = 2
+_VISION_WRITERS = {"clip": write_clip_vision, "siglip": write_siglip_vision}
+_TEXT_WRITERS = {"clip": write_clip_text, "siglip": write_siglip_text}
+FAMILIES = tuple(_VISION_WRITERS)
+"""The kinds of network that can be written down."""
+
+
+class SafetensorsFolder(JointFolder):
+    """A folder whose towers are written down as ONNX networks from safetensors weights.
+
+    Parameters
+    ----------
+    path:
+        The folder.
+    family:
+        One of :data:`FAMILIES`.
+    weights:
+        Under the names of Hugging Face.
+    text, vision:
+        The configuration of each tower, complete, under the names of Hugging Face.
+    width:
+        Of the space that pictures and texts share.
+    preparation:
+        How pictures are prepared.
+    configuration:
+        The file that all this was read from.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        family: str,
+        weights: Weights,
+        text: dict[str, Any],
+        vision: dict[str, Any],
+        width: int,
+        preparation: PicturePreparation,
+        configuration: str,
+    ) -> None:
+        super().__init__(path)
+        self._family = family
+        self._weights = weights
+        self._text = text
+        self._vision = vision
+        self._width = width
+        self._preparation = preparation
+        self._configuration = configuration
+        check_tokenizer(path)
+        self._check_picture_size()
+
+    @property
+    def family(self) -> str:
+        """``"clip"`` or ``"siglip"``."""
+        return self._family
+
+    @property
+    def n_features(self) -> int:
+        """The width of the space that pictures and texts share."""
+        return self._width
+
+    @property
+    def preparation(self) -> PicturePreparation:
+        """How pictures are prepared."""
+        return self._preparation
+
+    @property
+    def logit_scale(self) -> float | None:
+        """e to the learned exponent."""
+        return math.exp(self._weights["logit_scale"].item())
+
+    @property
+    def logit_bias(self) -> float | None:
+        """The learned bias of a model trained with a sigmoid; None for others."""
+        bias = self._weights.optional("logit_bias")
+        return None if bias is None else float(bias.item())
+
+    def open_image_tower(self, n_threads: int | None) -> ImageTower:
+        """Return the image tower, ready to run."""
+        write = _VISION_WRITERS[self.family]
+        describe = partial(write, config=self._vision, weights=self._weights, width=self._width)
+        network = Network.written_once(f"{self.family} vision {self.digest}", describe, n_threads)
+        return lambda pixels: network.run("features", {"pixels": pixels})
+
+    def open_text_tower(self, n_threads: int | None) -> TextTower:
+        """Return the text tower, ready to run."""
+        write = _TEXT_WRITERS[self.family]
+        describe = partial(write, config=self._text, weights=self._weights, width=self._width)
+        length = int(self._text["max_position_embeddings"])
+        tokenizer = open_tokenizer(self.path, max_tokens=length)
+        network = Network.written_once(f"{self.family} text {self.digest}", describe, n_threads)
+        if self.family == "clip":
+            # What follows the end of a text is never looked at, so it may be filled up with anything.
+            return TextTower(tokenizer, partial(_run_clip_text, network, self._text["eos_token_id"]), padding=0)
+        padding = padding_token(self.path, tokenizer, default=self._text["pad_token_id"])
+        return TextTower(tokenizer, partial(_run_siglip_text, network), padding=padding, length=length)
+
+    def files(self) -> Iterable[Path]:
+        """Return the configuration, the weights and the files around them."""
+        around = self.existing((self._configuration, *TOKENIZER_FILES, *PREPROCESSOR_FILES))
+        return [*self._weights.files, *around]
+
+    def _check_picture_size(self) -> None:
+        side = self._vision["image_size"]
+        if self._preparation.output_size != (side, side):
+            raise ModelFileError(
+                f"{self.path}: the image tower takes {side} × {side} pixels, but pictures are prepared to "
+                f"{self._preparation.output_size}; copy configuration and preprocessor_config.json of the same model"
+            )
+
+
+def _run_clip_text(network: Network, end: int, tokens: Tokens, mask: Tokens) -> FloatArray:
+    del mask
+    marks = tokens if end == LEGACY_END else tokens == end
+    return network.run("features", {"tokens": tokens, "ends": np.argmax(marks, axis=1)[:, None]})
+
+
+def _run_siglip_text(network: Network, tokens: Tokens, mask: Tokens) -> FloatArray:
+    del mask
+    return network.run("features", {"tokens": tokens})
