@@ -11,7 +11,7 @@ import typer
 from diptych import __version__
 from diptych.cli.bench import bench
 from diptych.cli.command_group import CommandGroup
-from diptych.cli.datasets import datasets
+from diptych.cli.datasets_group import datasets_app
 from diptych.cli.encoders import encoders
 from diptych.cli.evaluate import evaluate
 from diptych.cli.methods import methods
@@ -24,8 +24,9 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
 )
-for command in (methods, datasets, encoders, evaluate, bench, scenes):
+for command in (methods, encoders, evaluate, bench, scenes):
     app.command()(command)
+app.add_typer(datasets_app, name="datasets")
 
 
 def main() -> None:

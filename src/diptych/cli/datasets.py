@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -44,7 +45,7 @@ def _list(known: tuple[Dataset, ...]) -> None:
     console = results()
     console.print(listing)
     console.print(f"\nLooked for in {data_folder()}; set DIPTYCH_DATA to look elsewhere.", soft_wrap=True)
-    console.print("`diptych datasets DATASET` says where to get one of them.")
+    console.print("`diptych datasets DATASET` says where to get one of them; `diptych datasets get DATASET` gets it.")
 
 
 def _show(dataset: Dataset) -> None:
@@ -63,6 +64,7 @@ def _show(dataset: Dataset) -> None:
         "here": _state(dataset),
         "looked for in": _place(dataset),
         "files": ", ".join(dataset.files) or "none",
+        "how to get it": _how(dataset),
     }.items():
         facts.add_row(fact, value)
     console.print(facts)
@@ -85,6 +87,12 @@ def _place(dataset: Dataset) -> str:
     return str(dataset.expected_folder) if dataset.files else "nowhere: it is generated"
 
 
+def _how(dataset: Dataset) -> str:
+    if dataset.downloads:
+        return f"diptych datasets get {dataset.name}"
+    return dataset.steps or "nothing to do"
+
+
 def _outline(dataset: Dataset) -> dict[str, Any]:
     return {
         "name": dataset.name,
@@ -102,6 +110,8 @@ def _detail(dataset: Dataset) -> dict[str, Any]:
         "licence": dataset.licence,
         "citation": dataset.citation,
         "files": list(dataset.files),
+        "downloads": [asdict(download) for download in dataset.downloads],
+        "steps": dataset.steps,
         "options": {
             name: {"default": default, "meaning": dataset.options.get(name, "")}
             for name, default in dataset.defaults.items()

@@ -4,6 +4,7 @@ from diptych.data.caption_files import CaptionedPicture, CaptionedPictures, read
 from diptych.data.dataset import Dataset
 from diptych.data.dataset_splits import DatasetSplits
 from diptych.data.datasets.flickr8k import CrowdJudgement, ExpertJudgement
+from diptych.data.downloads import Download, fetch_downloads
 from diptych.data.folders import cache_folder, data_folder
 from diptych.data.items import Items, SelectedItems
 from diptych.data.pairs import ClassSplit, Pairs
@@ -17,6 +18,7 @@ __all__ = [
     "CrowdJudgement",
     "Dataset",
     "DatasetSplits",
+    "Download",
     "ExpertJudgement",
     "Items",
     "Pairs",
@@ -25,6 +27,7 @@ __all__ = [
     "data_folder",
     "dataset_names",
     "describe_datasets",
+    "fetch_downloads",
     "find_dataset",
     "find_pictures",
     "load_dataset",

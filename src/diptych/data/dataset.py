@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from diptych.data.dataset_splits import DatasetSplits
+from diptych.data.downloads.download import Download
 from diptych.data.folders import data_folder
 from diptych.errors import InvalidInputError, MissingDataError
 
@@ -18,9 +19,10 @@ class Dataset:
     """A declaration: what the data set is, where it comes from, what it needs on disk and how to load it.
 
     ``files`` are paths relative to the data set's folder, ``data_folder() / name``; an empty tuple means that the data
-    set needs nothing on disk. ``loader`` takes keyword options only, each with a default, and ``options`` explains
-    them. To add a data set, write one file that ends in such a declaration and add it to ``DATASETS`` in
-    ``diptych.data.datasets``.
+    set needs nothing on disk. ``downloads`` are the archives that hold them, where these are public by address;
+    otherwise ``steps`` says in words how to get them. ``loader`` takes keyword options only, each with a default, and
+    ``options`` explains them. To add a data set, write one file that ends in such a declaration and add it to
+    ``DATASETS`` in ``diptych.data.datasets``.
     """
 
     name: str
@@ -32,6 +34,8 @@ class Dataset:
     loader: Callable[..., DatasetSplits]
     files: tuple[str, ...] = ()
     options: Mapping[str, str] = field(default_factory=dict)
+    downloads: tuple[Download, ...] = ()
+    steps: str = ""
 
     @property
     def expected_folder(self) -> Path:
@@ -54,9 +58,13 @@ class Dataset:
             raise MissingDataError(
                 f"the data set {self.name!r} is not complete on this machine: {self.expected_folder} lacks "
                 f"{', '.join(missing)}. Get it from {self.homepage}, put {', '.join(wanted)} into a folder named "
-                f"{self.name!r}, and set DIPTYCH_DATA to the folder above it"
+                f"{self.name!r}, and set DIPTYCH_DATA to the folder above it{self._shortcut(missing)}"
             )
         return self.expected_folder
+
+    def _shortcut(self, missing: list[str]) -> str:
+        can_download = bool(self.downloads) and set(missing) <= set(self.files)
+        return f"; `diptych datasets get {self.name}` does all this" if can_download else ""
 
     def _missing(self, files: tuple[str, ...]) -> list[str]:
         return [file for file in files if not (self.expected_folder / file).exists()]

@@ -1,9 +1,10 @@
 """One file per data set; a new one is imported here and added to the tuple."""
 
 from diptych.data.dataset import Dataset
+from diptych.data.datasets.coco import COCO
 from diptych.data.datasets.flickr8k import FLICKR8K
 from diptych.data.datasets.pascal_sentence import PASCAL_SENTENCE
 from diptych.data.datasets.scenes_dataset import SCENES
 from diptych.data.datasets.wikipedia import WIKIPEDIA
 
-DATASETS: tuple[Dataset, ...] = (WIKIPEDIA, PASCAL_SENTENCE, FLICKR8K, SCENES)
+DATASETS: tuple[Dataset, ...] = (WIKIPEDIA, PASCAL_SENTENCE, FLICKR8K, COCO, SCENES)

@@ -156,4 +156,11 @@ FLICKR8K = Dataset(
     ),
     options={"text": "'token' (as written) or 'lemma' (base forms of the words)", "captions": CAPTIONS_HELP},
     loader=load_flickr8k,
+    steps="1. Ask for the data with the form at https://hockenmaier.cs.illinois.edu/8k-pictures.html; the authors send "
+    "the addresses of two archives.\n"
+    "2. Unpack the archive of texts into the folder of the data set.\n"
+    "3. Unpack the archive of photographs and rename its folder to 'images'.\n"
+    "Copies that others keep, such as Flickr8k_Dataset.zip and Flickr8k_text.zip of "
+    "https://github.com/jbrownlee/Datasets/releases/tag/Flickr8k, have the same layout; they are not the authors', and "
+    "have not been checked.",
 )

@@ -91,4 +91,10 @@ PASCAL_SENTENCE = Dataset(
         "seed": "of the split",
     },
     loader=load_pascal_sentence,
+    steps="1. Save the photographs from the pages at http://vision.cs.uiuc.edu/pascal-sentences/ into a folder "
+    "'images'.\n"
+    "2. Write the captions from the same pages as pascal_sentences.json: {file name: {'category': class, 'captions': "
+    "[five sentences]}}.\n"
+    "3. For sentences='pascal50s', get PASCAL-50S from https://vrama91.github.io/cider/ and write pascal50s.json: "
+    "{file name: [fifty sentences]}.",
 )

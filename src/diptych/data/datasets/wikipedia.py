@@ -11,6 +11,7 @@ from scipy.io.matlab import MatReadError
 from diptych.arrays import FloatArray, as_matrix
 from diptych.data.dataset import Dataset
 from diptych.data.dataset_splits import DatasetSplits
+from diptych.data.downloads.download import Download
 from diptych.data.pairs import Pairs
 from diptych.data.text_files import read_lines, read_table
 from diptych.errors import InvalidInputError, UnknownNameError
@@ -29,6 +30,7 @@ CATEGORY_COUNTS: dict[str, tuple[int, int]] = {
 }
 """(training, test) pairs of each category, Table III of Costa Pereira et al., 2014."""
 
+_FILES = ("raw_features.mat", "trainset_txt_img_cat.list", "testset_txt_img_cat.list", "categories.list")
 _FILE_OF_FEATURES = {"bow-lda": "raw_features.mat", "tfidf": "raw_features_tfidf.mat"}
 _WIDTHS = {"I": 128, "T": 10, "T_tfidf": 1000}
 # The histograms were stored as float32, the word weights with six decimals.
@@ -142,7 +144,15 @@ WIKIPEDIA = Dataset(
     "TPAMI 2014",
     licence="research use; the articles and pictures belong to their authors, and Diptych does not redistribute them",
     splits="official: 2,173 training and 693 test pairs",
-    files=("raw_features.mat", "trainset_txt_img_cat.list", "testset_txt_img_cat.list", "categories.list"),
+    files=_FILES,
     options={"features": "'bow-lda' (LDA topics) or 'tfidf' (words, from raw_features_tfidf.mat)"},
     loader=load_wikipedia,
+    downloads=(
+        Download(
+            "http://www.svcl.ucsd.edu/projects/crossmodal/wikipedia_dataset.zip",
+            members=tuple(f"*{file}" for file in _FILES),
+            flat=True,
+            note="the address is not confirmed, and neither its size nor its digest is known",
+        ),
+    ),
 )
