@@ -109,9 +109,9 @@ def open_regular_file(path: str | os.PathLike[str]) -> BinaryIO:
 
 def open_image(file: BinaryIO) -> ImageFile.ImageFile:
     """Return the still undecoded picture in a file of a known format; ValueError says why there is none."""
+    size = file.seek(0, os.SEEK_END)
+    file.seek(0)
     start = file.read(_SNIFFED_BYTES)
-    file.seek(0, os.SEEK_END)
-    size = file.tell()
     file.seek(0)
     kind = _kind(start)
     if kind not in _FORMATS:

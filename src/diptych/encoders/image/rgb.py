@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, ImageCms
+from PIL import Image
 
 _STRIP_PIXELS = 4_000_000
 _ORIENTATION_TAG = 0x0112
@@ -61,18 +61,13 @@ def _to_rgb(image: Image.Image, value_range: tuple[float, float]) -> Image.Image
         return image
     if _is_deep(image):
         return _deep_grey_to_rgb(image, value_range)
-    if image.mode == "LAB":
-        return _lab_to_rgb(image)
-    if image.mode in ("RGBA", "LA", "PA", "RGBa", "La") or "transparency" in image.info:
+    if image.mode == "La":
+        # Pillow knows the way back from premultiplied grey in two steps only.
+        image = image.convert("LA")
+    if image.mode in ("RGBA", "LA", "PA", "RGBa") or "transparency" in image.info:
         opaque = image.convert("RGBA")
         return Image.alpha_composite(Image.new("RGBA", opaque.size, "white"), opaque).convert("RGB")
     return image.convert("RGB")
-
-
-def _lab_to_rgb(image: Image.Image) -> Image.Image:
-    lab, rgb = ImageCms.createProfile("LAB"), ImageCms.createProfile("sRGB")
-    converted = ImageCms.profileToProfile(image, lab, rgb, outputMode="RGB")
-    return image.convert("L").convert("RGB") if converted is None else converted
 
 
 def _is_deep(image: Image.Image) -> bool:
