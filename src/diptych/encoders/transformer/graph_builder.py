@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -32,29 +33,30 @@ _RUNTIME_OPERATORS = "com.microsoft"
 class GraphBuilder:
     """Writes a network operation by operation; every method returns the name of the value it adds.
 
-    Weights go straight to a file beside the graph, one at a time, so that a model of any size is converted in the
-    memory of its largest matrix. Hidden values have the shape (items, tokens, width).
+        Weights go straight to a file beside the graph, one at a time, so that a model of any size is converted in the
+        memory of its largest matrix. Hidden values have the shape (items, tokens, width).
 
-    The operations are those that ONNX Runtime runs fused on a processor: attention and quick GELU of its own set, layer
-    normalisation and GELU of the standard set. Vaswani et al., "Attention is all you need", NeurIPS 2017.
+        The operations are those that ONNX Runtime runs fused on a processor: attention and quick GELU of its own set, layer
+        normalisation and GELU of the standard set. Vaswani et al., "Attention is all you need", NeurIPS 2017.
 
-    Parameters
-    ----------
-    folder:
-        An existing folder, where ``network.onnx`` and ``weights.bin`` are written.
+        Parameters
+        ----------
+        folder:
+            An existing folder, where ``network.onnx`` and ``weights.bin`` are written.
 
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> import numpy as np
-    >>> from diptych.encoders.transformer.graph_builder import GraphBuilder
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with GraphBuilder(Path(folder)) as graph:
-    ...         vectors = graph.input("vectors", np.float32, ("items", 3))
-    ...         graph.output("halves", graph.node("Mul", vectors, graph.constant(np.float32(0.5))), ("items", 3))
-    ...     sorted(path.name for path in Path(folder).iterdir())
-    ['network.onnx', 'weights.bin']
+        Examples
+        --------
+        >>> import tempfile
+        >>> import os
+    from pathlib import Path
+        >>> import numpy as np
+        >>> from diptych.encoders.transformer.graph_builder import GraphBuilder
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     with GraphBuilder(Path(folder)) as graph:
+        ...         vectors = graph.input("vectors", np.float32, ("items", 3))
+        ...         graph.output("halves", graph.node("Mul", vectors, graph.constant(np.float32(0.5))), ("items", 3))
+        ...     sorted(path.name for path in Path(folder).iterdir())
+        ['network.onnx', 'weights.bin']
     """
 
     def __init__(self, folder: Path) -> None:
@@ -75,6 +77,9 @@ class GraphBuilder:
         return self
 
     def __exit__(self, failure: type[BaseException] | None, *_: object) -> None:
+        # On the disk before the folder gets its final name: after a power cut a cached network is whole or absent.
+        self._file.flush()
+        os.fsync(self._file.fileno())
         self._file.close()
         if failure is None:
             self._write_graph()

@@ -8,7 +8,6 @@ import shutil
 import tempfile
 import warnings
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -61,9 +60,11 @@ class Network:
         """
         key = hashlib.sha256(f"{_FORMAT}\0{name}".encode()).hexdigest()[:32]
         target = cache_folder() / "networks" / key
-        with suppress(ModelFileError):
-            if (target / NETWORK_FILE).is_file():
+        if (target / NETWORK_FILE).is_file():
+            try:
                 return cls(target / NETWORK_FILE, n_threads)
+            except ModelFileError:
+                shutil.rmtree(target, ignore_errors=True)
         try:
             _write_whole(target, describe)
         except OSError as error:
@@ -105,9 +106,10 @@ def _write_whole(target: Path, describe: Describe) -> None:
     try:
         with GraphBuilder(draft) as graph:
             describe(graph)
-        # What is there already could not be opened, or was just written by another process and is then the same.
-        shutil.rmtree(target, ignore_errors=True)
-        with suppress(FileExistsError):
-            draft.rename(target)
+        draft.rename(target)
+    except OSError:
+        # Another process may have been quicker; what it wrote is the same.
+        if not (target / NETWORK_FILE).is_file():
+            raise
     finally:
         shutil.rmtree(draft, ignore_errors=True)
