@@ -1,0 +1,174 @@
+from __future__ import annotations
+
+import json
+import shutil
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from PIL import Image
+from safetensors.numpy import load_file, save_file
+from scipy.special import expit, softmax
+from sklearn.base import clone
+
+from diptych.encoders import JointImageEncoder, JointModel, JointTextEncoder, find_joint_model
+from diptych.errors import InvalidInputError, ModelFileError
+
+Pixels = NDArray[np.uint8]
+# Each folder, and the file with what transformers makes of it.
+MODELS = [("clip", "clip"), ("siglip", "siglip"), ("exported", "clip")]
+
+
+@pytest.mark.parametrize(("folder", "expected"), MODELS)
+def test_features_equal_those_of_transformers(
+    fixtures: Path, pictures: list[Pixels], texts: list[str], folder: str, expected: str
+) -> None:
+    model = JointModel.from_folder(fixtures / folder)
+    features = load_file(fixtures / f"expected_{expected}.safetensors")
+    np.testing.assert_allclose(model.image_encoder.transform(pictures), features["images"], atol=1e-5)
+    np.testing.assert_allclose(model.text_encoder.transform(texts), features["texts"], atol=1e-5)
+    assert model.image_encoder.n_features == model.text_encoder.n_features == features["images"].shape[1]
+
+
+def test_the_legacy_rule_ends_a_text_at_its_highest_token(fixtures: Path, texts: list[str], tmp_path: Path) -> None:
+    folder = edited(fixtures / "clip", tmp_path / "legacy", {"text_config": {"eos_token_id": 2}})
+    features = JointTextEncoder(folder=str(folder)).transform(texts)
+    legacy = load_file(fixtures / "expected_clip_legacy.safetensors")["texts"]
+    np.testing.assert_allclose(features, legacy, atol=1e-5)
+    assert np.abs(legacy - load_file(fixtures / "expected_clip.safetensors")["texts"]).max() > 0.1
+
+
+@pytest.mark.parametrize(("folder", "expected"), MODELS[:2])
+def test_similarities_become_the_logits_and_probabilities_of_the_model(
+    fixtures: Path, pictures: list[Pixels], texts: list[str], folder: str, expected: str
+) -> None:
+    model = JointModel.from_folder(fixtures / folder)
+    cosines = model.image_encoder.transform(pictures) @ model.text_encoder.transform(texts).T
+    logits = load_file(fixtures / f"expected_{expected}.safetensors")["logits_per_image"]
+    assert model.logit_scale is not None
+    np.testing.assert_allclose(model.logit_scale * cosines + (model.logit_bias or 0), logits, atol=1e-4)
+    probabilities = softmax(logits, axis=1) if folder == "clip" else expit(logits)
+    np.testing.assert_allclose(model.probabilities(cosines), probabilities, atol=1e-4)
+    assert (model.logit_bias is None) == (folder == "clip")
+
+
+def test_probabilities_of_extreme_logits_do_not_overflow(fixtures: Path) -> None:
+    cosines = np.array([[-1.0, 1.0]])
+    for folder in ("clip", "siglip"):
+        model = JointModel.from_folder(fixtures / folder)
+        model.logit_scale = 1e5
+        np.testing.assert_allclose(model.probabilities(cosines), [[0.0, 1.0]], atol=1e-12)
+
+
+def test_exported_networks_do_not_say_how_sure_they_are(fixtures: Path) -> None:
+    model = JointModel.from_folder(fixtures / "exported")
+    assert model.logit_scale is None
+    with pytest.raises(InvalidInputError, match="use its safetensors weights"):
+        model.probabilities(np.zeros((1, 1)))
+
+
+@pytest.mark.parametrize("folder", ["clip", "siglip", "exported"])
+def test_an_item_is_encoded_alone_as_among_others(
+    fixtures: Path, pictures: list[Pixels], texts: list[str], folder: str
+) -> None:
+    place = str(fixtures / folder)
+    images, words = JointImageEncoder(folder=place).transform(pictures), JointTextEncoder(folder=place).transform(texts)
+    one_by_one = np.vstack([JointImageEncoder(folder=place).transform([picture]) for picture in pictures])
+    np.testing.assert_allclose(one_by_one, images, atol=1e-6)
+    alone = JointTextEncoder(folder=place, n_threads=1)
+    np.testing.assert_allclose(np.vstack([alone.transform([text]) for text in texts]), words, atol=1e-6)
+    small = JointTextEncoder(folder=place, batch_size=2)
+    np.testing.assert_allclose(small.transform(texts[::-1]), words[::-1], atol=1e-6)
+    np.testing.assert_allclose(np.linalg.norm(np.vstack([images, words]), axis=1), 1, atol=1e-6)
+
+
+def test_a_file_is_encoded_as_its_pixels(fixtures: Path, pictures: list[Pixels], tmp_path: Path) -> None:
+    encoder = JointImageEncoder(folder=str(fixtures / "clip"))
+    Image.fromarray(pictures[0]).save(tmp_path / "picture.png")
+    np.testing.assert_array_equal(encoder.prepare(tmp_path / "picture.png"), encoder.prepare(pictures[0]))
+    np.testing.assert_array_equal(encoder.prepare(encoder.read(tmp_path / "picture.png")), encoder.prepare(pictures[0]))
+
+
+def test_large_pictures_are_read_smaller_without_a_visible_change(fixtures: Path) -> None:
+    y, x = np.mgrid[0:400, 0:600]
+    large = np.stack([128 + 100 * np.sin(y / 40), 128 + 100 * np.sin(x / 50), (x + y) / 4], axis=2).astype(np.uint8)
+    encoder = JointImageEncoder(folder=str(fixtures / "siglip"))
+    exact = encoder._preparation().apply(large)
+    assert encoder.read(large).shape[0] < 400
+    assert np.abs(encoder.prepare(large) - exact).max() < 0.05
+    assert np.abs(encoder.prepare(large) - exact).mean() < 0.01
+
+
+def test_an_unreadable_picture_does_not_stop_the_others(fixtures: Path, pictures: list[Pixels]) -> None:
+    encoder = JointImageEncoder(folder=str(fixtures / "clip"), batch_size=2)
+    batches = list(encoder.stream([pictures[0], "nowhere.jpg", pictures[1]]))
+    assert [row for batch in batches for row in batch.rows] == [0, 2]
+    assert list(batches[0].failures) == [1]
+
+
+@pytest.mark.parametrize("encoder", [JointImageEncoder, JointTextEncoder])
+def test_encoders_are_plain_parameters(fixtures: Path, encoder: Any) -> None:
+    original = encoder(folder=str(fixtures / "clip"), batch_size=3)
+    original.transform([np.zeros((8, 8, 3), dtype=np.uint8)] if encoder is JointImageEncoder else ["a boat"])
+    for copy in (clone(original), deepcopy(original)):
+        assert copy.get_params() == {"folder": str(fixtures / "clip"), "batch_size": 3, "n_threads": None}
+        assert copy.fingerprint == original.fingerprint
+    assert not [name for name in vars(original) if name.endswith("_")]
+
+
+def test_the_fingerprint_follows_the_files_and_not_their_place(fixtures: Path, tmp_path: Path) -> None:
+    first = JointTextEncoder(folder=str(fixtures / "clip")).fingerprint
+    shutil.copytree(fixtures / "clip", tmp_path / "moved")
+    assert JointTextEncoder(folder=str(tmp_path / "moved")).fingerprint == first
+    assert JointImageEncoder(folder=str(tmp_path / "moved")).fingerprint != first
+    weights = load_file(tmp_path / "moved" / "model.safetensors")
+    weights["text_projection.weight"][0, 0] += 1
+    save_file(weights, tmp_path / "moved" / "model.safetensors")
+    assert JointTextEncoder(folder=str(tmp_path / "moved")).fingerprint != first
+
+
+@pytest.mark.parametrize(("items", "message"), [([], "no texts"), ("boat", "one string"), ([1], "text 0 is a int")])
+def test_what_is_no_list_of_texts_is_refused(fixtures: Path, items: Any, message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        JointTextEncoder(folder=str(fixtures / "clip")).transform(items)
+
+
+def test_no_pictures_are_refused(fixtures: Path) -> None:
+    with pytest.raises(InvalidInputError, match="no pictures"):
+        JointImageEncoder(folder=str(fixtures / "clip")).transform([])
+
+
+@pytest.mark.parametrize("parameters", [{"batch_size": 0}, {"n_threads": 0}])
+def test_parameters_are_checked(fixtures: Path, parameters: dict[str, int]) -> None:
+    for encoder in (JointImageEncoder, JointTextEncoder):
+        with pytest.raises(InvalidInputError, match=next(iter(parameters))):
+            encoder(folder=str(fixtures / "clip"), **parameters).fit([])
+
+
+def test_the_users_model_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("DIPTYCH_JOINT_MODEL", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert find_joint_model() is None
+    shelf = tmp_path / "diptych" / "joint"
+    for name in (".hidden", "siglip", "clip"):
+        (shelf / name).mkdir(parents=True)
+    (shelf / "a-file").write_text("")
+    assert find_joint_model() == shelf / "clip"
+    monkeypatch.setenv("DIPTYCH_JOINT_MODEL", str(shelf / "siglip"))
+    assert find_joint_model() == shelf / "siglip"
+    monkeypatch.setenv("DIPTYCH_JOINT_MODEL", str(tmp_path / "gone"))
+    with pytest.raises(ModelFileError, match=r"DIPTYCH_JOINT_MODEL names .*gone"):
+        find_joint_model()
+
+
+def edited(source: Path, target: Path, changes: dict[str, dict[str, Any]]) -> Path:
+    """Copy a model folder and change parts of its configuration."""
+    shutil.copytree(source, target)
+    config = json.loads((target / "config.json").read_text())
+    for part, values in changes.items():
+        config[part] |= values
+    (target / "config.json").write_text(json.dumps(config))
+    return target
