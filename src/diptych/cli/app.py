@@ -14,8 +14,10 @@ from diptych.cli.command_group import CommandGroup
 from diptych.cli.datasets_group import datasets_app
 from diptych.cli.encoders import encoders
 from diptych.cli.evaluate import evaluate
+from diptych.cli.index import index
 from diptych.cli.methods import methods
 from diptych.cli.scenes import scenes
+from diptych.cli.search import search
 
 # A command imports what it needs when it runs, so that asking for help stays instant.
 app = typer.Typer(
@@ -24,7 +26,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
 )
-for command in (methods, encoders, evaluate, bench, scenes):
+for command in (index, search, methods, encoders, evaluate, bench, scenes):
     app.command()(command)
 app.add_typer(datasets_app, name="datasets")
 

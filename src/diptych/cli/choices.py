@@ -36,3 +36,39 @@ class PictureFormat(StrEnum):
 
     PNG = "png"
     SVG = "svg"
+
+
+class Target(StrEnum):
+    """What a search looks through."""
+
+    IMAGES = "images"
+    TEXTS = "texts"
+
+
+class AnswerFormat(StrEnum):
+    """How answers are printed."""
+
+    AUTO = "auto"
+    TABLE = "table"
+    JSON = "json"
+    JSONL = "jsonl"
+    PATHS = "paths"
+    PATHS0 = "paths0"
+
+
+class Thumbnails(StrEnum):
+    """When small pictures are drawn in the terminal."""
+
+    AUTO = "auto"
+    ALWAYS = "always"
+    NEVER = "never"
+
+
+class ExportFormat(StrEnum):
+    """What kind of file a collection is exported to."""
+
+    CSV = "csv"
+    JSONL = "jsonl"
+    PARQUET = "parquet"
+    NPZ = "npz"
+    SAFETENSORS = "safetensors"

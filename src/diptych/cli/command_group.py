@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Any
 
@@ -19,6 +20,17 @@ class CommandGroup(TyperGroup):
     Foreseen are every `DiptychError` and every mistake in the arguments. Anything else is a defect and keeps its
     traceback.
     """
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; a reader who has seen enough, as ``head`` has, is no error."""
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            # Python flushes stdout once more when it ends, which must have somewhere to go.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return None
+        return result
 
     def main(self, *args: Any, **options: Any) -> Any:
         """Run and leave the process with the command's exit status."""

@@ -6,8 +6,17 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+)
 
+from diptych.cli.pace import Pace
 from diptych.cli.terminal import notes
 
 Advance = Callable[[int, int], None]
@@ -34,13 +43,25 @@ class Stages:
     @contextmanager
     def run(self, name: str, doing: str) -> Iterator[Advance]:
         """Time what happens inside under ``name``; calling what it yields with (done, total) moves the bar."""
+        with self._timed(name, doing, (TimeElapsedColumn(),)) as advance:
+            yield advance
+
+    @contextmanager
+    def count(self, name: str, doing: str) -> Iterator[Advance]:
+        """Do the same for many things of one kind, and show how many are done, how fast, and how long it takes."""
+        with self._timed(name, doing, (MofNCompleteColumn(), Pace())) as advance:
+            yield advance
+
+    @contextmanager
+    def _timed(self, name: str, doing: str, columns: tuple[ProgressColumn, ...]) -> Iterator[Advance]:
         start = time.perf_counter()
         with Progress(
             SpinnerColumn(),
             TextColumn("{task.description}"),
-            BarColumn(),
-            TimeElapsedColumn(),
+            BarColumn(bar_width=None),
+            *columns,
             console=self._console,
+            expand=True,
             transient=True,
             disable=self._quiet or not self._console.is_terminal,
         ) as progress:

@@ -10,6 +10,8 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from diptych.cli.result_console import ResultConsole
+
 # A pipe has no width: nothing is wrapped or cut there, so that other programs find whole lines.
 _PIPE_WIDTH = 10_000
 
@@ -44,7 +46,7 @@ def print_json(text: str) -> None:
 
 def _console(*, stderr: bool) -> Console:
     # Brackets and colons in results are results, never markup.
-    console = Console(stderr=stderr, highlight=False, markup=False, emoji=False)
+    console = ResultConsole(stderr=stderr, highlight=False, markup=False, emoji=False)
     if not _is_terminal(console.file) and "COLUMNS" not in os.environ:
         console.width = _PIPE_WIDTH
     return console

@@ -1,0 +1,120 @@
+"""Searches of one collection, one after another."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from diptych.cli.answers_report import AnswersReport
+from diptych.cli.search_settings import SearchSettings
+from diptych.cli.terminal import notes, results
+from diptych.collection import Answer, Answers, Query
+from diptych.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from diptych.collection import Collection
+
+
+class SearchSession:
+    """Asks a collection, prints what it answers, and remembers both, so that the next search can build on them."""
+
+    def __init__(self, collection: Collection, settings: SearchSettings, *, quiet: bool = False) -> None:
+        self.collection = collection
+        self.settings = settings
+        self.query: Query | None = None
+        self.shown: dict[int, Answer] = {}
+        self.ask_for_all = "--all"
+        self._offset = settings.offset
+        self._notes = notes()
+        self._quiet = quiet
+
+    def ask(self, query: str | Query) -> Answers:
+        """Search and print."""
+        self.query = Query.of(query, self._picture)
+        self.shown = {}
+        return self._page(self.settings)
+
+    def more(self) -> Answers:
+        """Print the next answers of the last search."""
+        self._asked()
+        return self._page(replace(self.settings, offset=self._offset + self.settings.k))
+
+    def like(self, rank: int, weight: float) -> Answers:
+        """Search for the last query together with one of its answers; a negative weight moves away from it."""
+        query = self._asked() + weight * Query.item(self.answer(rank).id)
+        self.say(f"searching for: {query}")
+        return self.ask(query)
+
+    def answer(self, rank: int) -> Answer:
+        """Return the answer that was shown with this rank."""
+        if rank not in self.shown:
+            shown = f"numbers {min(self.shown)} to {max(self.shown)}" if self.shown else "no answers"
+            raise InvalidInputError(f"there is no answer {rank}: {shown} are shown")
+        return self.shown[rank]
+
+    def say(self, text: str) -> None:
+        """Say something beside the answers."""
+        if not self._quiet:
+            self._notes.print(text, soft_wrap=True)
+
+    def _picture(self, name: str) -> Path | None:
+        """Return a picture file of that name, seen from here or from the folder of the collection's pictures."""
+        for path in (Path(name).expanduser(), self.collection.root / name):
+            with suppress(OSError, ValueError):
+                if path.is_file():
+                    return path
+        return None
+
+    def _page(self, settings: SearchSettings) -> Answers:
+        query = self._asked()
+        found = self.collection.search(
+            query,
+            settings.k,
+            target=settings.target.value,
+            filter=settings.filter,
+            hybrid=settings.hybrid or None,
+            exact=settings.exact or None,
+            offset=settings.offset,
+        )
+        answers = self._probable(found, settings)
+        self._offset = settings.offset
+        self.shown |= {answer.rank: answer for answer in answers}
+        AnswersReport(str(query), answers, settings, self.collection.__getitem__, self.collection.thumbnail).print()
+        self._remark(answers, settings)
+        return answers
+
+    def _probable(self, answers: Answers, settings: SearchSettings) -> Answers:
+        """Leave out what is not probable enough; captions that hold the words speak for themselves."""
+        cutoff = self._cutoff(settings)
+        kept = tuple(answer for answer in answers if answer.probability >= cutoff or "words" in answer.matched_by)
+        return replace(answers, found=kept, no_good_match=answers.no_good_match and not kept)
+
+    def _cutoff(self, settings: SearchSettings) -> float:
+        return self.collection.retriever.cutoff if settings.min_probability is None else settings.min_probability
+
+    def _asked(self) -> Query:
+        if self.query is None:
+            raise InvalidInputError("nothing has been searched for yet; type words or the path of a picture")
+        return self.query
+
+    def _remark(self, answers: Answers, settings: SearchSettings) -> None:
+        limit = f"{100 * self._cutoff(settings):.0f} %"
+        if answers.considered == 0:
+            self.say(self._why_nothing(settings))
+        elif answers.no_good_match and settings.min_probability is None:
+            self.say(f"no good match: nothing reaches a probability of {limit}; {self.ask_for_all} shows the nearest")
+        elif not answers and settings.offset:
+            self.say("no more answers")
+        elif not answers:
+            self.say(f"nothing reaches a probability of {limit}; ask for less")
+        elif results().is_terminal and len(answers) < min(settings.k, answers.considered - settings.offset):
+            self.say(f"the rest does not reach a probability of {limit}; {self.ask_for_all} shows it")
+
+    def _why_nothing(self, settings: SearchSettings) -> str:
+        if settings.filter is not None:
+            return f"nothing meets the filter {settings.filter}"
+        if settings.target == "texts":
+            return "the collection has no captions; add some with: diptych index FOLDER --captions FILE"
+        return "the collection is empty; fill it with: diptych index FOLDER"

@@ -1,0 +1,26 @@
+"""What a search was told beside the query."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from diptych.cli.choices import AnswerFormat, Target, Thumbnails
+from diptych.collection import Filter
+
+
+@dataclass(frozen=True)
+class SearchSettings:
+    """How to search, and how to show what was found.
+
+    ``min_probability`` None is the cut-off of the collection's retriever; 0 shows everything.
+    """
+
+    k: int = 10
+    offset: int = 0
+    target: Target = Target.IMAGES
+    filter: Filter | None = None
+    hybrid: bool = False
+    exact: bool = False
+    min_probability: float | None = None
+    format: AnswerFormat = AnswerFormat.AUTO
+    thumbnails: Thumbnails = Thumbnails.AUTO
