@@ -1,0 +1,259 @@
+"""From records to stored items."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+from diptych.collection.add_progress import AddProgress
+from diptych.collection.add_report import AddReport
+from diptych.collection.catalogue import Catalogue, text_hash
+from diptych.collection.encoding import Encoding
+from diptych.collection.file_facts import FileFacts, file_facts, file_status
+from diptych.collection.item import Item
+from diptych.collection.pending_record import PendingRecord
+from diptych.collection.record import Record
+from diptych.collection.root import Root
+from diptych.collection.store import Store
+from diptych.errors import InvalidInputError
+
+_BATCH = 256
+# Room between two items for the order of their captions.
+_TICK_NS = 1000
+
+
+class Adding:
+    """Brings records into the store, batch by batch.
+
+    Files whose size and time are the stored ones are not opened. Each batch is written in the order features, points,
+    thumbnails, captions, items: an item that exists is whole, and a batch is acknowledged when its items are written.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        root: Root,
+        encoding: Callable[[], Encoding],
+        catalogue: Catalogue,
+        publish: Callable[[Catalogue], None],
+    ) -> None:
+        self._store = store
+        self._root = root
+        self._make_encoding = encoding
+        self._catalogue = catalogue
+        self._publish = publish
+        self._clock = max((item.added_ns for item in catalogue.items.values()), default=0)
+        # Of contents that are new in the present batch.
+        self._first_path: dict[str, str] = {}
+        self.report = AddReport()
+
+    def add(self, records: Sequence[Record], progress: Callable[[AddProgress], None] | None = None) -> AddReport:
+        """Add all records and say what became of them."""
+        work = list(self._needing_work(records))
+        done = len(records) - len(work)
+        if progress is not None:
+            progress(AddProgress(done, len(records)))
+        if work:
+            encoding = self._make_encoding()
+            with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
+                for start in range(0, len(work), _BATCH):
+                    batch = work[start : start + _BATCH]
+                    stored = self._batch(batch, encoding, pool)
+                    done += len(batch)
+                    if progress is not None:
+                        progress(AddProgress(done, len(records), stored))
+        return self.report
+
+    def change(self, item: Item, record: Record) -> None:
+        """Give a stored item the captions, labels and metadata of a record, without looking at its file."""
+        changed = self._item(PendingRecord(record, item), None)
+        self._make_encoding().texts({text_hash(text): text for text in changed.captions})
+        self._write([changed], [])
+        self._publish(self._catalogue.changed([changed]))
+
+    def _needing_work(self, records: Sequence[Record]) -> Iterator[PendingRecord]:
+        for record in records:
+            try:
+                work = self._look_at(record)
+            except InvalidInputError as reason:
+                self.report.skipped[os.fspath(record.path or "")] = str(reason)
+                continue
+            if work is None:
+                self.report.unchanged += 1
+            else:
+                yield work
+
+    def _look_at(self, record: Record) -> PendingRecord | None:
+        if record.path is None:
+            known = self._catalogue.items.get(record.id or _text_id(record))
+            return None if known is not None and _says_nothing_new(record, known) else PendingRecord(record, known)
+        path = self._root.given(record.path)
+        status = file_status(path)
+        at_path = self._catalogue.by_path.get(self._root.stored(path))
+        known = at_path if record.id is None else self._catalogue.items.get(record.id)
+        if record.id is not None and at_path is not None and at_path.id != record.id:
+            raise InvalidInputError(f"it is in the collection as item {at_path.id}; remove that one first")
+        same_file = (
+            known is not None
+            and known is at_path
+            and (known.size, known.mtime_ns) == (status.st_size, status.st_mtime_ns)
+        )
+        if known is not None and same_file and _says_nothing_new(record, known):
+            return None
+        return PendingRecord(record, known, path, None if same_file else status)
+
+    def _batch(self, batch: Sequence[PendingRecord], encoding: Encoding, pool: ThreadPoolExecutor) -> tuple[str, ...]:
+        facts = list(pool.map(_facts, batch))
+        items = self._items(batch, facts)
+        paths = {
+            item.content_hash: work.path
+            for work, item in items
+            if item.content_hash is not None and work.path is not None
+        }
+        failures = encoding.pictures(paths)
+        for work, item in items:
+            if item.content_hash in failures:
+                self.report.skipped[os.fspath(work.path or "")] = failures[item.content_hash]
+        kept = [(work, item) for work, item in items if item.content_hash not in failures]
+        encoding.texts({text_hash(text): text for _, item in kept for text in item.captions})
+        self._write([item for _, item in kept], facts)
+        self._first_path.clear()
+        for work, item in kept:
+            self._count(work, item)
+        # Counted against the catalogue before the batch, published after it.
+        self._catalogue = self._catalogue.changed(item for _, item in kept)
+        self._publish(self._catalogue)
+        return tuple(item.id for _, item in kept)
+
+    def _items(
+        self, batch: Sequence[PendingRecord], facts: Sequence[FileFacts | InvalidInputError | None]
+    ) -> list[tuple[PendingRecord, Item]]:
+        items = []
+        claimed: set[str] = set()
+        for work, found in zip(batch, facts, strict=True):
+            if isinstance(found, InvalidInputError):
+                self.report.skipped[os.fspath(work.path or "")] = str(found)
+                continue
+            if work.known is None and found is not None:
+                moved = self._moved_item(found.content_hash, claimed)
+                if moved is not None:
+                    claimed.add(moved.id)
+                    work = replace(work, known=moved)
+            items.append((work, self._item(work, found)))
+        return items
+
+    def _moved_item(self, content: str, claimed: set[str]) -> Item | None:
+        """Return an item with this content whose file is gone: the file was renamed."""
+        for item in self._catalogue.by_content.get(content, []):
+            if item.id not in claimed and item.path is not None and self._root.is_missing(item.path):
+                return item
+        return None
+
+    def _item(self, work: PendingRecord, found: FileFacts | None) -> Item:
+        now = time.time_ns()
+        record, item = work.record, work.known
+        if item is None:
+            self._clock = max(now, self._clock + _TICK_NS)
+            fresh = record.id or (_text_id(record) if work.path is None else uuid.uuid4().hex[:16])
+            item = Item(fresh, None, None, added_ns=self._clock)
+        if work.path is not None and work.status is not None and found is not None:
+            item = replace(
+                item,
+                path=self._root.stored(work.path),
+                content_hash=found.content_hash,
+                size=work.status.st_size,
+                mtime_ns=work.status.st_mtime_ns,
+                width=found.width,
+                height=found.height,
+            )
+        if record.captions is not None and tuple(record.captions) != item.captions:
+            texts = tuple(record.captions)
+            item = replace(item, captions=texts, caption_ids=_caption_ids(item, texts))
+        return replace(
+            item,
+            labels=item.labels if record.labels is None else tuple(record.labels),
+            metadata=item.metadata if record.metadata is None else record.metadata,
+            updated_ns=now,
+        )
+
+    def _write(self, items: Sequence[Item], facts: Sequence[FileFacts | InvalidInputError | None]) -> None:
+        used = {item.content_hash for item in items}
+        thumbnails = {
+            fact.content_hash: fact.thumbnail
+            for fact in facts
+            if isinstance(fact, FileFacts)
+            and fact.thumbnail
+            and fact.content_hash in used
+            and fact.content_hash not in self._catalogue.by_content
+        }
+        self._store.add_thumbnails(thumbnails)
+        known = self._catalogue.captions
+        self._store.add_captions(
+            [
+                (caption_id, item.id, text)
+                for item in items
+                for caption_id, text in zip(item.caption_ids, item.captions, strict=True)
+                if caption_id not in known
+            ]
+        )
+        self._store.add_items([item for item in items if item.id not in self._catalogue.items])
+        self._store.replace_items([item for item in items if item.id in self._catalogue.items])
+
+    def _count(self, work: PendingRecord, item: Item) -> None:
+        before = work.known
+        if before is None:
+            self.report.added += 1
+            self._note_twin(item)
+        elif before.path != item.path:
+            self.report.renamed += 1
+        elif _content(before) == _content(item):
+            self.report.unchanged += 1
+        else:
+            self.report.updated += 1
+
+    def _note_twin(self, item: Item) -> None:
+        if item.path is None or item.content_hash is None:
+            return
+        stored = self._catalogue.by_content.get(item.content_hash)
+        twin = stored[0].path if stored else self._first_path.setdefault(item.content_hash, item.path)
+        if twin is not None and twin != item.path:
+            self.report.duplicates[item.path] = twin
+
+
+def _facts(work: PendingRecord) -> FileFacts | InvalidInputError | None:
+    if work.path is None or work.status is None:
+        return None
+    try:
+        return file_facts(work.path)
+    except InvalidInputError as reason:
+        return reason
+
+
+def _content(item: Item) -> tuple[object, ...]:
+    return item.content_hash, item.captions, item.labels, item.metadata
+
+
+def _says_nothing_new(record: Record, item: Item) -> bool:
+    return (
+        (record.captions is None or tuple(record.captions) == item.captions)
+        and (record.labels is None or tuple(record.labels) == item.labels)
+        and (record.metadata is None or record.metadata == item.metadata)
+    )
+
+
+def _text_id(record: Record) -> str:
+    """Return the id of a text without a name of its own: the same text is the same item."""
+    return hashlib.sha256("\0".join(record.captions or ()).encode()).hexdigest()[:16]
+
+
+def _caption_ids(item: Item, texts: Sequence[str]) -> tuple[str, ...]:
+    """Keep the ids of captions that stay, so that their points stay where they are."""
+    left: dict[str, list[str]] = {}
+    for caption_id, text in zip(item.caption_ids, item.captions, strict=True):
+        left.setdefault(text, []).append(caption_id)
+    return tuple(left[text].pop(0) if left.get(text) else f"{item.id}-{uuid.uuid4().hex[:8]}" for text in texts)

@@ -1,0 +1,91 @@
+"""Approximate search: inverted lists of faiss, tuned to the recall they are meant to have."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+
+from diptych.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from diptych.collection.packages import search_package
+
+_TARGET_RECALL = 0.98
+_NEIGHBOURS = 10
+_TUNING_QUERIES = 256
+_TRAINING_ROWS_PER_LIST = 64
+_LARGEST_FLAT = 1 << 30
+
+
+class ApproximateIndex:
+    """An inverted-file index over a fixed set of rows.
+
+    The rows are split among about 4√n lists by k-means, and a query looks into the nearest lists only. How many is not
+    guessed: after building, sample queries are answered exactly as well, and lists are added until the recall among the
+    ten nearest is at least 0.98 (or every list is looked into). Up to 1 GiB the lists hold the vectors themselves,
+    beyond that one byte per number, and answers are scored again with the exact vectors.
+
+    Jégou et al., "Product quantization for nearest neighbor search", TPAMI 2011, for inverted files; Douze et al., "The
+    Faiss library", 2024.
+    """
+
+    def __init__(self, engine: Any, probes: int, recall: float) -> None:
+        self.engine = engine
+        self.probes = probes
+        self.recall = recall
+
+    def __len__(self) -> int:
+        return int(self.engine.ntotal)
+
+    @property
+    def is_coarse(self) -> bool:
+        """Whether the lists hold rounded vectors, so that answers should be scored again."""
+        return "ScalarQuantizer" in type(self.engine).__name__
+
+    @classmethod
+    def build(
+        cls, vectors: FloatArray, metric: Literal["inner_product", "l2"], queries: FloatArray | None = None
+    ) -> ApproximateIndex:
+        """Index the rows; ``queries`` are examples of what will be asked, by default some of the rows."""
+        faiss = search_package("faiss")
+        rng = np.random.default_rng(0)
+        lists = max(1, min(int(4 * len(vectors) ** 0.5), len(vectors) // 40))
+        kind = "Flat" if vectors.nbytes <= _LARGEST_FLAT else "SQ8"
+        measure = faiss.METRIC_INNER_PRODUCT if metric == "inner_product" else faiss.METRIC_L2
+        engine = faiss.index_factory(vectors.shape[1], f"IVF{lists},{kind}", measure)
+        sample = rng.permutation(len(vectors))[: _TRAINING_ROWS_PER_LIST * lists]
+        engine.train(vectors[np.sort(sample)])
+        engine.add(vectors)
+        asked = vectors if queries is None or not len(queries) else queries
+        asked = asked[rng.permutation(len(asked))[:_TUNING_QUERIES]]
+        index = cls(engine, 1, 0.0)
+        index._tune(np.ascontiguousarray(asked), vectors, measure, lists)
+        return index
+
+    def search(self, queries: FloatArray, k: int, allowed: BoolArray | None = None) -> tuple[FloatArray, IntArray]:
+        """Return engine scores and positions of the ``k`` nearest; −1 where there are fewer.
+
+        ``allowed`` marks the positions that may be returned; the fewer they are, the more lists are looked into.
+        """
+        faiss = search_package("faiss")
+        probes, selector = self.probes, None
+        if allowed is not None:
+            share = max(1e-9, np.count_nonzero(allowed) / len(allowed))
+            probes = min(self.engine.nlist, int(np.ceil(probes / share)))
+            bits = np.packbits(allowed, bitorder="little")
+            selector = faiss.IDSelectorBitmap(len(allowed), faiss.swig_ptr(bits))
+        parameters = faiss.SearchParametersIVF(nprobe=probes, sel=selector)
+        found: tuple[FloatArray, IntArray] = self.engine.search(queries, k, params=parameters)
+        return found
+
+    def _tune(self, queries: FloatArray, vectors: AnyArray, measure: int, lists: int) -> None:
+        faiss = search_package("faiss")
+        k = min(_NEIGHBOURS, len(vectors))
+        _, truth = faiss.knn(queries, vectors, k, metric=measure)
+        while True:
+            # Coarse lists are asked for more, as the caller does before scoring again.
+            _, found = self.search(queries, 2 * k if self.is_coarse else k)
+            hits = (truth[:, :, None] == found[:, None, :]).any(axis=2)
+            self.recall = float(hits.mean())
+            if self.recall >= _TARGET_RECALL or self.probes >= lists:
+                return
+            self.probes = min(lists, 2 * self.probes)

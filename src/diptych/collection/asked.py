@@ -1,0 +1,81 @@
+"""A query on its way through the space."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from diptych.arrays import AnyArray, FloatArray
+from diptych.collection.asked_term import AskedTerm
+from diptych.collection.contract import PointSource, SearchDirection, Side
+from diptych.collection.gallery import Gallery
+from diptych.collection.scoring import Scoring
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The terms of a query against one side of a collection.
+
+    One term is compared as the space says. Several are combined: in a linear space (cosine, Pearson, covariance, dot)
+    the query is Σ wᵢ·uᵢ / Σ|wᵢ| over the terms' unit vectors uᵢ, in other spaces the score is the weighted mean
+    Σ wᵢ·sᵢ / Σ|wᵢ| of the terms' scores sᵢ. For the cosine the two are the same.
+
+    The probability of a combined answer is the weighted geometric mean of what each term says of it: pᵢ for a wanted
+    term, 1 − pᵢ for an unwanted one, with weights |wᵢ| / Σ|wᵢ|.
+    """
+
+    terms: tuple[AskedTerm, ...]
+    target: Side
+    retriever: PointSource
+
+    @property
+    def weights(self) -> FloatArray:
+        """The weights of the terms."""
+        return np.array([term.weight for term in self.terms])
+
+    def vector(self, gallery: Gallery) -> AnyArray | None:
+        """Return the one query vector an index can answer, or None when scores must be combined instead."""
+        scoring = gallery.scoring
+        if len(self.terms) == 1 and self.terms[0].weight > 0:
+            term = self.terms[0]
+            same = scoring.direction == term.direction or scoring.index_metric is not None
+            return scoring.asked(term.point) if same else None
+        if not scoring.is_linear:
+            return None
+        return scoring.combined(np.vstack([scoring.asked(term.point) for term in self.terms]), self.weights)
+
+    def scores(self, gallery: Gallery, kept: AnyArray) -> FloatArray:
+        """Return the combined scores of kept rows."""
+        vector = self.vector(gallery)
+        if vector is not None:
+            return np.asarray(gallery.scoring.scores(vector, kept)[0])
+        weights = self.weights
+        each = np.stack([self._term_scores(term, gallery, kept) for term in self.terms])
+        return np.asarray(weights @ each / np.abs(weights).sum())
+
+    def probabilities(self, gallery: Gallery, kept: AnyArray) -> FloatArray:
+        """Return the probability of relevance of kept rows."""
+        if not len(kept):
+            return np.zeros(0)
+        logarithms = np.zeros(len(kept))
+        weights = self.weights
+        for term in self.terms:
+            direction: SearchDirection = _DIRECTIONS[term.side, self.target]
+            chance = np.asarray(self.retriever.probability(self._term_scores(term, gallery, kept), direction))
+            chance = np.clip(chance if term.weight > 0 else 1 - chance, 1e-12, 1)
+            logarithms += abs(term.weight) * np.log(chance)
+        return np.asarray(np.exp(logarithms / np.abs(weights).sum()))
+
+    @staticmethod
+    def _term_scores(term: AskedTerm, gallery: Gallery, kept: AnyArray) -> FloatArray:
+        scoring = Scoring(gallery.scoring.space, term.direction)
+        return np.asarray(scoring.scores(scoring.asked(term.point), kept)[0])
+
+
+_DIRECTIONS: dict[tuple[Side, Side], SearchDirection] = {
+    ("text", "image"): "text_to_image",
+    ("image", "text"): "image_to_text",
+    ("image", "image"): "image_to_image",
+    ("text", "text"): "text_to_text",
+}

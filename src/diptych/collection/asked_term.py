@@ -1,0 +1,23 @@
+"""A term of a query as a point."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from diptych.arrays import AnyArray
+from diptych.collection.contract import Side
+from diptych.space import Direction
+
+
+@dataclass(frozen=True)
+class AskedTerm:
+    """A term of a query as a point: one row, its weight, and the side it comes from."""
+
+    point: AnyArray
+    weight: float
+    side: Side
+
+    @property
+    def direction(self) -> Direction:
+        """The direction of the space; only spaces that treat the sides differently look at it."""
+        return "image_query" if self.side == "image" else "text_query"

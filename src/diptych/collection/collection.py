@@ -1,0 +1,539 @@
+"""Stored pictures and texts that can be searched."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+
+from diptych.arrays import AnyArray, FloatArray
+from diptych.collection import exporting, opening
+from diptych.collection.add_progress import AddProgress
+from diptych.collection.add_report import AddReport
+from diptych.collection.adding import Adding
+from diptych.collection.answers import Answers
+from diptych.collection.catalogue import Catalogue
+from diptych.collection.check_report import CheckReport
+from diptych.collection.collection_error import CollectionError
+from diptych.collection.contract import PointSource, Side
+from diptych.collection.duplicate_group import DuplicateGroup
+from diptych.collection.duplicates import exact_groups, near_groups
+from diptych.collection.encoding import Encoding
+from diptych.collection.filter import Filter
+from diptych.collection.item import Item
+from diptych.collection.layout import Layout, write_json
+from diptych.collection.live_state import APPROXIMATE_FROM, LiveState, LoadRetriever
+from diptych.collection.maintenance import Maintenance
+from diptych.collection.query import Query
+from diptych.collection.record import Record
+from diptych.collection.reencode_report import ReencodeReport
+from diptych.collection.reencoding import Reencoding
+from diptych.collection.searching import Target
+from diptych.collection.sources import Sources
+from diptych.collection.status import Status
+from diptych.collection.tables import features_table, points_table
+from diptych.collection.write_lock import write_lock
+from diptych.errors import InvalidInputError
+
+Progress = Callable[[AddProgress], None]
+Which = str | os.PathLike[str] | Filter | Iterable[str | os.PathLike[str]]
+
+_HYBRID_SHARE = 0.5
+
+
+class Collection:
+    """A folder that remembers pictures, captions, labels and metadata, and finds them by meaning.
+
+    The store is durable: what :meth:`add` has acknowledged survives a killed process. Points are kept with the
+    fingerprint of the retriever that made them and are never mixed with those of another. Several processes may search
+    while one writes, and see its changes at their next search.
+
+    Up to 100,000 points a search compares all of them; beyond that it uses an index tuned to a recall of at least 0.95
+    among the ten nearest, unless ``exact=True``.
+
+    >>> import tempfile
+    >>> from diptych import Retriever
+    >>> from diptych.collection import Collection, Record
+    >>> from diptych.data import load_dataset
+    >>> from diptych.encoders import ColourEdgeHistograms, TfidfTopics
+    >>> from diptych.models import CCA
+    >>> pairs = load_dataset("scenes", n_train=120, n_test=20, size=32).train
+    >>> parts = {"image_encoder": ColourEdgeHistograms(size=32), "text_encoder": TfidfTopics()}
+    >>> retriever = Retriever(model=CCA(n_components=8), cache=False, **parts).fit(pairs, baseline=None)
+    >>> with tempfile.TemporaryDirectory() as folder, Collection.create(f"{folder}/c", retriever) as collection:
+    ...     report = collection.add([Record(captions=["a red ball"]), Record(captions=["a green house"])])
+    ...     answers = collection.search("a ball", k=1, target="texts")
+    ...     report.added, answers[0].caption
+    (2, 'a red ball')
+    """
+
+    def __init__(self, folder: str | os.PathLike[str], *, load_retriever: LoadRetriever | None = None) -> None:
+        self.folder = Path(folder)
+        self._state = LiveState(self.folder, load_retriever or opening.load_retriever)
+
+    @classmethod
+    def create(
+        cls,
+        folder: str | os.PathLike[str],
+        retriever: PointSource | None = None,
+        *,
+        root: str | os.PathLike[str] | None = None,
+        load_retriever: LoadRetriever | None = None,
+    ) -> Self:
+        """Make an empty collection; without a retriever it gets the default one.
+
+        Paths are stored relative to ``root``, by default the folder that the collection lies in, so that both can move
+        together.
+        """
+        target = Path(folder)
+        chosen = opening.default_retriever() if retriever is None else retriever
+        opening.make_collection(target, chosen, target.parent if root is None else Path(root))
+        collection = cls(target, load_retriever=load_retriever)
+        collection._state.use(collection._state.layout, chosen)
+        return collection
+
+    @classmethod
+    def open(cls, folder: str | os.PathLike[str], *, load_retriever: LoadRetriever | None = None) -> Self:
+        """Open a collection; ``load_retriever`` reads retrievers of another kind than :class:`diptych.Retriever`."""
+        return cls(folder, load_retriever=load_retriever)
+
+    @classmethod
+    def open_or_create(
+        cls,
+        folder: str | os.PathLike[str],
+        retriever: PointSource | None = None,
+        *,
+        root: str | os.PathLike[str] | None = None,
+        load_retriever: LoadRetriever | None = None,
+    ) -> Self:
+        """Open the collection of a folder, or make it; an existing one keeps its own retriever."""
+        if (Path(folder) / "collection.json").exists():
+            return cls.open(folder, load_retriever=load_retriever)
+        return cls.create(folder, retriever, root=root, load_retriever=load_retriever)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Wait for indexes that are being built; everything else is on disk already."""
+        self._state.close()
+
+    def __len__(self) -> int:
+        return len(self._state.catalogue())
+
+    def __iter__(self) -> Iterator[Item]:
+        return iter(list(self._state.catalogue().items.values()))
+
+    def __contains__(self, which: object) -> bool:
+        return isinstance(which, (str, os.PathLike)) and self._find(which, self._state.catalogue()) is not None
+
+    def __getitem__(self, which: str | os.PathLike[str]) -> Item:
+        """Return an item by id or path."""
+        item = self._find(which, self._state.catalogue())
+        if item is None:
+            raise CollectionError(f"there is no item {os.fspath(which)!r} in {self.folder}; name an id or a path in it")
+        return item
+
+    @property
+    def root(self) -> Path:
+        """The folder that stored paths are relative to."""
+        return self._state.root.folder
+
+    @property
+    def retriever(self) -> PointSource:
+        """The retriever that searches use."""
+        return self._state.retriever()
+
+    def path_of(self, item: Item) -> Path | None:
+        """Return the file of an item, None for one without a picture."""
+        return None if item.path is None else self._state.root.file(item.path)
+
+    def thumbnail(self, which: str | os.PathLike[str]) -> bytes | None:
+        """Return a small JPEG of an item's picture, or None."""
+        content = self[which].content_hash
+        return None if content is None else self._state.store.thumbnail(content)
+
+    def items(self, wanted: Filter | str | None = None) -> list[Item]:
+        """Return the items that meet a filter, in the order of addition."""
+        catalogue = self._state.catalogue()
+        if wanted is None:
+            return list(catalogue.items.values())
+        matching = catalogue.matching(_filter(wanted))
+        return [item for item in catalogue.items.values() if item.id in matching]
+
+    def add(self, sources: Any, *, progress: Progress | None = None) -> AddReport:
+        """Add pictures, folders of pictures, records and captioned pictures; return what became of each.
+
+        Files whose size and time are as stored are not opened. A file with stored content whose own file is gone is a
+        renamed one. A file that cannot be used is skipped with a reason. ``progress`` is told after each batch, when it
+        is durable.
+        """
+        with self._writing():
+            return self._add(sources, progress)
+
+    def refresh(self, folder: str | os.PathLike[str] | None = None, *, progress: Progress | None = None) -> AddReport:
+        """Add what is new or changed in a folder (by default the root), and remove items whose files are gone."""
+        base = self.root if folder is None else self._state.root.given(folder)
+        with self._writing():
+            report = self._add(base, progress)
+            catalogue = self._state.catalogue()
+            missing = [
+                item
+                for item in catalogue.items.values()
+                if item.path is not None
+                and self._state.root.file(item.path).is_relative_to(base)
+                and self._state.root.is_missing(item.path)
+            ]
+            self._remove([item.id for item in missing], catalogue)
+        report.removed = [str(item.path) for item in missing]
+        return report
+
+    def update(
+        self,
+        which: str | os.PathLike[str],
+        *,
+        captions: Sequence[str] | None = None,
+        labels: Sequence[str] | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> Item:
+        """Replace captions, labels or metadata of an item; what is None stays."""
+        with self._writing():
+            item = self[which]
+            if item.path is None and captions is not None and not captions:
+                raise InvalidInputError(f"item {item.id} has no picture, so it needs a caption; remove it instead")
+            described = Record(item.path, captions, labels, metadata) if item.path else None
+            record = described or Record(None, captions or item.captions, labels, metadata)
+            self._adding(self._state.catalogue()).change(item, record)
+        return self[item.id]
+
+    def remove(self, which: Which) -> list[str]:
+        """Remove items by id, path or filter; return the ids. The files stay where they are."""
+        with self._writing():
+            catalogue = self._state.catalogue()
+            ids = self._ids(which, catalogue)
+            self._remove(ids, catalogue)
+        return ids
+
+    def search(
+        self,
+        query: Any,
+        k: int = 10,
+        *,
+        target: Target = "images",
+        filter: Filter | str | None = None,
+        hybrid: float | bool | None = None,
+        exact: bool | None = None,
+        min_probability: float | None = None,
+        offset: int = 0,
+    ) -> Answers:
+        """Find pictures or captions.
+
+        Parameters
+        ----------
+        query:
+            A string (see :func:`parse_query`), a :class:`Query`, or a picture as path object, array or Pillow image.
+        k, offset:
+            How many answers, and how many to leave out before them.
+        target:
+            ``"images"`` or ``"texts"``.
+        filter:
+            A :class:`Filter` or its text. With k items that meet it there are k answers.
+        hybrid:
+            Also look for the words of the query in the captions (BM25) and join both rankings by reciprocal rank; the
+            number from 0 to 1 is the weight of the words, True is 0.5.
+        exact:
+            Compare everything (True), use the index (False), or decide by size (None).
+        min_probability:
+            Leave out answers below; by default all are returned, and ``no_good_match`` says when even the best is
+            below the cut-off of the retriever.
+        """
+        if target not in ("images", "texts"):
+            raise InvalidInputError(f"target must be 'images' or 'texts', got {target!r}")
+        if k < 1 or offset < 0:
+            raise InvalidInputError(f"k must be at least 1 and offset at least 0, got {k} and {offset}")
+        side: Side = "image" if target == "images" else "text"
+        use_all = self._prepare_index(side, exact)
+        return self._state.searching().search(
+            Query.of(query, self._find_picture),
+            k=k,
+            offset=offset,
+            target=target,
+            wanted=None if filter is None else _filter(filter),
+            hybrid=_hybrid_share(hybrid),
+            exact=use_all,
+            min_probability=min_probability,
+        )
+
+    def nearest(
+        self, points: AnyArray, k: int = 10, *, target: Target = "images", exact: bool | None = None
+    ) -> tuple[AnyArray, FloatArray]:
+        """Return the ids and scores of the ``k`` nearest to each of many points of the space, for bulk work.
+
+        Ids are those of items, or of captions when texts are searched; an empty id fills up where there are fewer.
+        """
+        side: Side = "image" if target == "images" else "text"
+        use_all = self._prepare_index(side, exact)
+        gallery = self._state.searching().galleries[side]
+        if not len(gallery):
+            return np.full((len(points), k), "", dtype=object), np.full((len(points), k), -np.inf)
+        rows, scores = gallery.search(gallery.scoring.asked(np.asarray(points)), k, exact=use_all)
+        return gallery.key_array[rows], scores
+
+    def build_index(self) -> None:
+        """Build the search indexes now; a side with fewer than 1,000 points is always compared whole."""
+        self._state.build_index("image")
+        self._state.build_index("text")
+
+    def set_retriever(
+        self, retriever: PointSource, *, progress: Progress | None = None, now: bool = True
+    ) -> ReencodeReport:
+        """Change the retriever: make the points of the new one, then switch in one step.
+
+        Features are used again where the encoders are the same; otherwise the pictures are read again. Until the
+        switch, searches use the old retriever. ``now=False`` only marks the collection as stale, for a later
+        :meth:`reencode`. After an interruption, either method goes on where it stopped.
+        """
+        with self._writing():
+            layout = self._state.layout
+            names = opening.names_of(retriever)
+            if names.fingerprint == layout.retriever.fingerprint:
+                # The same points; what may differ is the calibration.
+                opening.save_retriever(retriever, layout, names)
+                self._switch(Layout(layout.folder, layout.root, names), retriever)
+                return ReencodeReport()
+            if layout.pending is None or layout.pending.fingerprint != names.fingerprint:
+                opening.save_retriever(retriever, layout, names)
+                layout = layout.with_pending(names)
+                layout.write()
+                self._state.use(layout, None)
+            return self._reencode(retriever, progress) if now else ReencodeReport()
+
+    def reencode(self, *, progress: Progress | None = None) -> ReencodeReport:
+        """Finish a change of retriever that was begun; without one there is nothing to do."""
+        with self._writing():
+            layout = self._state.layout
+            if layout.pending is None:
+                return ReencodeReport()
+            return self._reencode(self._state.load(layout.pending), progress)
+
+    def calibrate(self, judgements: Iterable[tuple[str, str | os.PathLike[str], bool]]) -> None:
+        """Fit the probabilities of text→image searches to judgements: (words, item, whether it is a good answer).
+
+        The judged answers should be drawn as answers come, good and bad, because their share of good ones is taken for
+        the share to expect.
+        """
+        from diptych.retriever import Calibration, Retriever
+
+        retriever = self.retriever
+        if not isinstance(retriever, Retriever):
+            raise InvalidInputError(f"a {type(retriever).__name__} has no calibration to fit")
+        searching = self._state.searching()
+        scores, relevance = [], []
+        for words, which, is_good in judgements:
+            point = searching.galleries["image"].vector(self[which].id)
+            if point is not None:
+                asked = retriever.encode_texts([words])
+                scores.append(float(retriever.space.compare(asked, point, "text_query")[0, 0]))
+                relevance.append(float(is_good))
+        fitted = Calibration(prior=None).fit({"text_to_image": (scores, relevance)})
+        retriever.calibration_ = fitted
+        self.set_retriever(retriever)
+
+    def duplicates(self, threshold: float | None = 0.97) -> list[DuplicateGroup]:
+        """Return groups of items with the same picture: byte for byte, and by the cosine of their image features.
+
+        ``threshold`` is the least cosine of near duplicates; None looks for exact ones only.
+        """
+        catalogue = self._state.catalogue()
+        groups = exact_groups(catalogue)
+        if threshold is None or not catalogue.by_content:
+            return groups
+        if not -1 <= threshold <= 1:
+            raise InvalidInputError(f"threshold is a cosine between -1 and 1, got {threshold}")
+        table = features_table(self._state.layout.retriever, "image")
+        rows = {
+            key: row
+            for keys, features in self._state.store.read_vectors(table, list(catalogue.by_content))
+            for key, row in zip(keys, features, strict=True)
+        }
+        return groups + (near_groups(catalogue, list(rows), np.stack(list(rows.values())), threshold) if rows else [])
+
+    def status(self) -> Status:
+        """Return counts, sizes, and whether a change of retriever is unfinished."""
+        catalogue, layout, store = self._state.catalogue(), self._state.layout, self._state.store
+        there = set(store.vector_keys(points_table(layout.retriever, "image")))
+        pending = layout.pending
+        return Status(
+            folder=str(self.folder),
+            root=str(self.root),
+            items=len(catalogue),
+            pictures=sum(item.path is not None for item in catalogue.items.values()),
+            captions=len(catalogue.captions),
+            retriever=layout.retriever.name,
+            fingerprint=layout.retriever.fingerprint,
+            stale=pending is not None,
+            pending=None if pending is None else pending.name,
+            pending_done=0 if pending is None else len(set(store.vector_keys(points_table(pending, "image")))),
+            unsearchable=len(set(catalogue.by_content) - there),
+            store_bytes=_bytes_in(layout.store),
+            index_bytes=_bytes_in(layout.index),
+            failures=self._last_failures(),
+        )
+
+    def export(self, path: str | os.PathLike[str], format: str | None = None) -> None:
+        """Write the items (``csv``, ``jsonl``, ``parquet``) or the points (``npz``, ``safetensors``) to a file.
+
+        Without ``format`` the ending of the name says it. Points come as ``image`` and ``text`` arrays with the ids of
+        their rows: items' for pictures, captions' for texts. They are the points as searched: in cosine, Pearson and
+        covariance spaces already centred or scaled as these ask.
+        """
+        target = Path(path)
+        kind = exporting.export_format(target, format)
+        if kind in ("csv", "jsonl", "parquet"):
+            exporting.write_items(target, kind, self.items())
+            return
+        galleries = self._state.searching().galleries
+        points: dict[str, tuple[list[str], AnyArray]] = {
+            side: ([gallery.keys[row] for row in np.flatnonzero(gallery.live)], gallery.vectors[gallery.live])
+            for side, gallery in galleries.items()
+        }
+        exporting.write_points(target, kind, points)
+
+    def verify(self) -> CheckReport:
+        """Compare the tables with the items; nothing is changed."""
+        return Maintenance(self._state.store, self._state.layout, self._state.catalogue()).check()
+
+    def repair(self) -> CheckReport:
+        """Give missing points where possible, drop what no item uses, join small files; return the state after it."""
+        with self._writing():
+            catalogue, layout = self._state.catalogue(), self._state.layout
+            encoding = Encoding(self._state.store, self.retriever, layout.retriever)
+            Reencoding(catalogue, self._state.root, encoding).run()
+            Maintenance(self._state.store, layout, catalogue).clean()
+            kept = {names.saved for names in (layout.retriever, layout.pending) if names is not None}
+            for folder in layout.retrievers.iterdir():
+                if folder.name not in kept:
+                    shutil.rmtree(folder, ignore_errors=True)
+            self._state.publish(catalogue)
+        return self.verify()
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        with write_lock(self._state.layout.lock):
+            self._state.check_layout()
+            yield
+
+    def _add(self, sources: Any, progress: Progress | None) -> AddReport:
+        started = time.perf_counter()
+        collected = Sources(self._state.root)
+        records = collected.records(sources)
+        adding = self._adding(self._state.catalogue())
+        adding.report.skipped.update(collected.skipped)
+        report = adding.add(records, progress)
+        if report.changed:
+            self._state.store.compact()
+            self._state.publish(self._state.catalogue())
+        report.seconds = time.perf_counter() - started
+        write_json(self._state.layout.last_run, {"skipped": report.skipped})
+        return report
+
+    def _adding(self, catalogue: Catalogue) -> Adding:
+        state = self._state
+        return Adding(
+            state.store,
+            state.root,
+            lambda: Encoding(state.store, state.retriever(), state.layout.retriever),
+            catalogue,
+            state.publish,
+        )
+
+    def _remove(self, ids: Sequence[str], catalogue: Catalogue) -> None:
+        if ids:
+            self._state.store.delete_items(ids)
+            self._state.publish(catalogue.changed(removed=ids))
+
+    def _reencode(self, retriever: PointSource, progress: Progress | None) -> ReencodeReport:
+        layout = self._state.layout
+        names = layout.pending
+        if names is None:
+            return ReencodeReport()
+        encoding = Encoding(self._state.store, retriever, names)
+        report = Reencoding(self._state.catalogue(), self._state.root, encoding).run(progress)
+        self._switch(layout.switched(), retriever)
+        return report
+
+    def _switch(self, layout: Layout, retriever: PointSource) -> None:
+        layout.write()
+        self._state.use(layout, retriever)
+
+    def _prepare_index(self, side: Side, exact: bool | None) -> bool:
+        """See that an index is there or on its way where one is wanted; return whether to compare everything."""
+        if exact:
+            return True
+        gallery = self._state.searching().galleries[side]
+        if exact is None and len(gallery) < APPROXIMATE_FROM:
+            return True
+        if gallery.wants_index:
+            self._state.build_index(side, wait=exact is False)
+        return False
+
+    def _find(self, which: str | os.PathLike[str], catalogue: Catalogue) -> Item | None:
+        if isinstance(which, str) and which in catalogue.items:
+            return catalogue.items[which]
+        root = self._state.root
+        stored = catalogue.by_path.get(root.stored(root.given(which)))
+        # A file that is gone is still known by the path it is stored under.
+        return stored or catalogue.by_path.get(os.fspath(which))
+
+    def _ids(self, which: Which, catalogue: Catalogue) -> list[str]:
+        if isinstance(which, Filter):
+            return [item_id for item_id in catalogue.items if item_id in catalogue.matching(which)]
+        each = [which] if isinstance(which, (str, os.PathLike)) else list(which)
+        found = [(name, self._find(name, catalogue)) for name in each]
+        unknown = [os.fspath(name) for name, item in found if item is None]
+        if unknown:
+            raise CollectionError(
+                f"not in {self.folder}: {', '.join(unknown[:5])}; name ids or paths in the collection"
+            )
+        return list(dict.fromkeys(item.id for _, item in found if item is not None))
+
+    def _find_picture(self, name: str) -> Path | None:
+        path = self._state.root.given(name)
+        return path if path.is_file() else None
+
+    def _last_failures(self) -> dict[str, str]:
+        try:
+            document = json.loads(self._state.layout.last_run.read_text(encoding="utf-8"))
+            return dict(document["skipped"])
+        except (OSError, ValueError, KeyError, TypeError):
+            return {}
+
+
+def _filter(wanted: Filter | str) -> Filter:
+    return Filter.parse(wanted) if isinstance(wanted, str) else wanted
+
+
+def _hybrid_share(hybrid: float | bool | None) -> float | None:
+    if hybrid is None or hybrid is False:
+        return None
+    share = _HYBRID_SHARE if hybrid is True else float(hybrid)
+    if not 0 <= share <= 1:
+        raise InvalidInputError(f"hybrid is the weight of the words, between 0 and 1, got {hybrid}")
+    return share
+
+
+def _bytes_in(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())

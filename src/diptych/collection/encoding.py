@@ -1,0 +1,80 @@
+"""From pictures and texts to stored features and points."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from diptych.arrays import AnyArray, FloatArray
+from diptych.collection.contract import PointSource, Side
+from diptych.collection.retriever_names import RetrieverNames
+from diptych.collection.store import Store
+from diptych.collection.tables import features_table, points_table
+
+_TEXTS_AT_ONCE = 1024
+
+
+class Encoding:
+    """Makes and stores what is missing: features first, then points, each named by content.
+
+    Whatever is stored already is used, so that a copy of a picture, a renamed one and one whose points alone are
+    missing are never read again.
+    """
+
+    def __init__(self, store: Store, retriever: PointSource, names: RetrieverNames) -> None:
+        self._store = store
+        self._retriever = retriever
+        self._names = names
+        self.read_again = 0
+
+    def pictures(self, paths: Mapping[str, Path]) -> dict[str, str]:
+        """Encode pictures by content hash; return the reasons of those that cannot be read."""
+        failures: dict[str, str] = {}
+        without = self._from_features("image", list(paths))
+        if not without:
+            return failures
+        for batch in self._retriever.stream_image_features([paths[key] for key in without]):
+            keys = [without[row] for row in batch.rows]
+            failures.update({without[row]: reason for row, reason in batch.failures.items()})
+            self._keep("image", keys, batch.features)
+            self.read_again += len(keys)
+        return failures
+
+    def texts(self, texts: Mapping[str, str]) -> None:
+        """Encode texts by content hash."""
+        without = self._from_features("text", list(texts))
+        for start in range(0, len(without), _TEXTS_AT_ONCE):
+            keys = without[start : start + _TEXTS_AT_ONCE]
+            self._keep("text", keys, self._retriever.text_features([texts[key] for key in keys]))
+
+    def missing(self, side: Side, keys: Sequence[str]) -> list[str]:
+        """Return the keys that have no points yet."""
+        there = set(self._store.present_keys(points_table(self._names, side), keys))
+        return [key for key in keys if key not in there]
+
+    def from_features(self, contents: Sequence[str]) -> list[str]:
+        """Make the points of pictures whose features are stored, and return the contents that have neither."""
+        return self._from_features("image", contents)
+
+    def _from_features(self, side: Side, keys: Sequence[str]) -> list[str]:
+        """Make points from stored features, and return the keys that have neither."""
+        missing = self.missing(side, keys)
+        known: set[str] = set()
+        for found, features in self._store.read_vectors(features_table(self._names, side), missing):
+            fresh = [row for row, key in enumerate(found) if key not in known]
+            known.update(found)
+            self._keep_points(side, [found[row] for row in fresh], features[fresh])
+        return [key for key in missing if key not in known]
+
+    def _keep(self, side: Side, keys: Sequence[str], features: FloatArray) -> None:
+        if len(keys):
+            self._store.add_vectors(features_table(self._names, side), keys, features)
+            self._keep_points(side, keys, features)
+
+    def _keep_points(self, side: Side, keys: Sequence[str], features: AnyArray) -> None:
+        if len(keys):
+            to_points = self._retriever.images_to_points if side == "image" else self._retriever.texts_to_points
+            points = np.asarray(to_points(np.asarray(features, dtype=np.float32)))
+            self._store.add_vectors(points_table(self._names, side), keys, points)

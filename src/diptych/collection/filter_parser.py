@@ -1,0 +1,82 @@
+"""From text to filter."""
+
+from __future__ import annotations
+
+import re
+
+from diptych.collection.comparison import COMPARISONS
+from diptych.collection.filter import Filter
+from diptych.errors import InvalidInputError
+
+_TOKEN = re.compile(
+    r"""\s*(?:
+        (?P<bracket>[()])
+      | (?P<field>[^\s()"':=!<>]+)(?P<operator>!=|>=|<=|:|=|>|<)\s*(?:"(?P<quoted>(?:[^"\\]|\\.)*)"|(?P<bare>[^\s()"]+))
+      | (?P<word>and|or|not)(?=[\s(]|$)
+    )""",
+    re.VERBOSE | re.IGNORECASE,
+)
+
+
+def parse_filter(text: str) -> Filter:
+    """Return the filter that a text describes; see :class:`Filter` for the language."""
+    tokens = _tokens(text)
+    if not tokens:
+        raise InvalidInputError("the filter is empty; write something like label:dog and year>=2010")
+    result, rest = _either(tokens, text)
+    if rest:
+        raise InvalidInputError(f"the filter {text!r} has a closing bracket too many; remove it")
+    return result
+
+
+def _tokens(text: str) -> list[str | Filter]:
+    tokens: list[str | Filter] = []
+    position, end = 0, len(text.rstrip())
+    while position < end:
+        match = _TOKEN.match(text, position)
+        if match is None:
+            raise InvalidInputError(
+                f"the filter {text!r} is not understood from {text[position:].strip()!r} on; "
+                f"write conditions as field, one of {' '.join(COMPARISONS)}, value: label:dog and year>=2010"
+            )
+        tokens.append(_token(match))
+        position = match.end()
+    return tokens
+
+
+def _token(match: re.Match[str]) -> str | Filter:
+    if match["field"] is None:
+        return match["bracket"] or match["word"].lower()
+    value = match["bare"] if match["quoted"] is None else re.sub(r"\\(.)", r"\1", match["quoted"])
+    return Filter(match["operator"], field=match["field"], value=value)  # type: ignore[arg-type]
+
+
+def _either(tokens: list[str | Filter], text: str) -> tuple[Filter, list[str | Filter]]:
+    result, tokens = _both(tokens, text)
+    while tokens and tokens[0] == "or":
+        other, tokens = _both(tokens[1:], text)
+        result = result | other
+    return result, tokens
+
+
+def _both(tokens: list[str | Filter], text: str) -> tuple[Filter, list[str | Filter]]:
+    result, tokens = _single(tokens, text)
+    while tokens and tokens[0] not in ("or", ")"):
+        other, tokens = _single(tokens[1:] if tokens[0] == "and" else tokens, text)
+        result = result & other
+    return result, tokens
+
+
+def _single(tokens: list[str | Filter], text: str) -> tuple[Filter, list[str | Filter]]:
+    if not tokens or tokens[0] in ("and", "or", ")"):
+        raise InvalidInputError(f"the filter {text!r} lacks a condition; write one like label:dog")
+    first, rest = tokens[0], tokens[1:]
+    if isinstance(first, Filter):
+        return first, rest
+    if first == "not":
+        part, rest = _single(rest, text)
+        return ~part, rest
+    inner, rest = _either(rest, text)
+    if not rest:
+        raise InvalidInputError(f"the filter {text!r} lacks a closing bracket; add it")
+    return inner, rest[1:]

@@ -1,0 +1,188 @@
+"""What a collection knows at this moment, in memory."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from diptych.arrays import AnyArray
+from diptych.collection.approximate_index import ApproximateIndex
+from diptych.collection.catalogue import Catalogue
+from diptych.collection.contract import PointSource, Side
+from diptych.collection.gallery import Gallery
+from diptych.collection.index_cache import IndexCache
+from diptych.collection.layout import Layout
+from diptych.collection.retriever_names import RetrieverNames
+from diptych.collection.root import Root
+from diptych.collection.scoring import Scoring
+from diptych.collection.searching import Searching
+from diptych.collection.store import Store
+from diptych.collection.tables import points_table
+from diptych.space import Direction
+
+LoadRetriever = Callable[[Path], PointSource]
+
+# Below this many points comparing all of them is fast enough, and exact.
+APPROXIMATE_FROM = 100_000
+
+_QUERY_SIDE: dict[Side, Direction] = {"image": "text_query", "text": "image_query"}
+_OTHER: dict[Side, Side] = {"image": "text", "text": "image"}
+_FEWEST_INDEXED = 1000
+_SETTLED_NS = 2 * 10**9
+
+
+class LiveState:
+    """The catalogue and the galleries of a collection, brought up to date before each use.
+
+    Another process may write at any time, so every look compares the version of the store and the small file that
+    names the retriever; a search then works on a state that no longer changes.
+    """
+
+    def __init__(self, folder: Path, load_retriever: LoadRetriever) -> None:
+        self.layout = Layout.read(folder)
+        self.store = Store(self.layout.store)
+        self.root = Root(self.layout.root_folder)
+        self._load_retriever = load_retriever
+        self._lock = threading.RLock()
+        self._layout_stamp = self._stamp_of_layout()
+        self._retriever: PointSource | None = None
+        self._catalogue = Catalogue()
+        self._version = -1
+        self._version_stamp = -1
+        self._galleries: dict[Side, Gallery] = {}
+        self._gallery_catalogue: Catalogue | None = None
+        self._building: dict[Side, threading.Thread] = {}
+
+    def retriever(self) -> PointSource:
+        """Return the retriever in force."""
+        with self._lock:
+            self.check_layout()
+            if self._retriever is None:
+                self._retriever = self.load(self.layout.retriever)
+            return self._retriever
+
+    def load(self, names: RetrieverNames) -> PointSource:
+        """Read a saved retriever."""
+        return self._load_retriever(self.layout.saved_retriever(names))
+
+    def check_layout(self) -> None:
+        """Notice that another process has changed the retriever."""
+        with self._lock:
+            if self._stamp_of_layout() != self._layout_stamp:
+                self.use(Layout.read(self.layout.folder), None)
+
+    def catalogue(self) -> Catalogue:
+        """Return the items as they are now."""
+        with self._lock:
+            if not self._is_current():
+                version = self.store.version()
+                if version != self._version:
+                    self._catalogue, self._version = Catalogue(self.store.read_items()), version
+            return self._catalogue
+
+    def publish(self, catalogue: Catalogue) -> None:
+        """Take over the catalogue that this process has just written, being the only writer."""
+        with self._lock:
+            self._catalogue, self._version = catalogue, self.store.version()
+
+    def use(self, layout: Layout, retriever: PointSource | None) -> None:
+        """Take over a layout that this process has just written."""
+        with self._lock:
+            same_points = layout.retriever.fingerprint == self.layout.retriever.fingerprint
+            same_retriever = layout.retriever.saved == self.layout.retriever.saved
+            self.layout, self._layout_stamp = layout, self._stamp_of_layout()
+            if retriever is not None or not same_retriever:
+                self._retriever = retriever
+            if not same_points:
+                self._galleries, self._gallery_catalogue = {}, None
+
+    def searching(self) -> Searching:
+        """Return the present state, ready to be asked."""
+        with self._lock:
+            retriever = self.retriever()
+            catalogue = self.catalogue()
+            self._update_galleries(retriever, catalogue)
+            return Searching(self.root, retriever, catalogue, dict(self._galleries))
+
+    def build_index(self, side: Side, *, wait: bool = True) -> None:
+        """Index a side anew, at once or beside the searches, which go on exactly meanwhile."""
+        if wait:
+            self._build(side)
+            return
+        with self._lock:
+            running = self._building.get(side)
+            if running is None or not running.is_alive():
+                self._building[side] = threading.Thread(target=self._build, args=(side,))
+                self._building[side].start()
+
+    def close(self) -> None:
+        """Wait for indexes that are being built."""
+        for thread in list(self._building.values()):
+            thread.join()
+
+    def _build(self, side: Side) -> None:
+        gallery, other = self.searching().galleries[side], self.searching().galleries[_OTHER[side]]
+        fingerprint = self.layout.retriever.fingerprint
+        metric = gallery.scoring.index_metric
+        if metric is None or len(gallery) < _FEWEST_INDEXED:
+            return
+        rows = np.flatnonzero(gallery.live)
+        # What will be asked are points of the other side, which may lie elsewhere than those that are found.
+        queries = other.vectors[other.live] if len(other) >= 100 else None
+        index = ApproximateIndex.build(np.ascontiguousarray(gallery.vectors[rows]), metric, queries)
+        keys, hashes = [gallery.keys[row] for row in rows], [gallery.hashes[row] for row in rows]
+        with self._lock:
+            if self.layout.retriever.fingerprint == fingerprint and side in self._galleries:
+                self._galleries[side] = self._galleries[side].with_index(index, keys, hashes)
+        IndexCache(self.layout.index).write(side, fingerprint, index, keys, hashes)
+
+    def _update_galleries(self, retriever: PointSource, catalogue: Catalogue) -> None:
+        if self._gallery_catalogue is catalogue:
+            return
+        wanted = {"image": catalogue.image_points, "text": catalogue.text_points}
+        for side, direction in _QUERY_SIDE.items():
+            first = side not in self._galleries
+            gallery = Gallery(Scoring(retriever.space, direction)) if first else self._galleries[side]
+            gallery = gallery.synchronised(wanted[side], partial(self._points, side))
+            self._galleries[side] = self._with_kept_index(side, gallery) if first else gallery
+        self._gallery_catalogue = catalogue
+
+    def _with_kept_index(self, side: Side, gallery: Gallery) -> Gallery:
+        if len(gallery) < APPROXIMATE_FROM:
+            return gallery
+        kept = IndexCache(self.layout.index).read(side, self.layout.retriever.fingerprint)
+        return gallery if kept is None else gallery.with_index(*kept)
+
+    def _points(self, side: Side, keys: Sequence[str]) -> Mapping[str, AnyArray]:
+        table = points_table(self.layout.retriever, side)
+        return {
+            key: row
+            for found, rows in self.store.read_vectors(table, keys)
+            for key, row in zip(found, rows, strict=True)
+        }
+
+    def _stamp_of_layout(self) -> tuple[int, int]:
+        # The file is replaced, never rewritten, so its number changes with it.
+        status = os.stat(self.layout.folder / "collection.json")
+        return status.st_ino, status.st_mtime_ns
+
+    def _is_current(self) -> bool:
+        """Say whether nothing can have been committed since the last look, without opening the store.
+
+        The folder of versions changes its time with each commit. Clocks of file systems tick slowly, so a time that is
+        not well past proves nothing.
+        """
+        try:
+            stamp = os.stat(self.store.version_folder()).st_mtime_ns
+        except OSError:
+            return False
+        settled = time.time_ns() - stamp > _SETTLED_NS
+        known = stamp == self._version_stamp and self._version >= 0
+        self._version_stamp = stamp if settled else -1
+        return known and settled

@@ -1,0 +1,80 @@
+"""Making and opening the folder of a collection."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import uuid
+from pathlib import Path
+
+from diptych.collection.collection_error import CollectionError
+from diptych.collection.contract import PointSource
+from diptych.collection.layout import Layout
+from diptych.collection.retriever_names import RetrieverNames
+from diptych.collection.store import Store
+from diptych.collection.write_lock import write_lock
+
+_OWN_NAMES = {"store", "retrievers", "index", "write.lock", "last_run.json"}
+
+
+def make_collection(folder: Path, retriever: PointSource, root: Path) -> None:
+    """Make the folder of an empty collection; one that a killed process left unfinished is made anew."""
+    _check_new(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    with write_lock(folder / "write.lock"):
+        _check_new(folder)
+        names = names_of(retriever)
+        layout = Layout(folder, _relative(root, folder), names)
+        shutil.rmtree(layout.store, ignore_errors=True)
+        layout.store.mkdir()
+        Store(layout.store).prepare()
+        save_retriever(retriever, layout, names)
+        # Last: a folder with this file is a whole collection.
+        layout.write()
+
+
+def names_of(retriever: PointSource) -> RetrieverNames:
+    """Return the fingerprints of a retriever, and a fresh folder name to save it under."""
+    return RetrieverNames(
+        saved=f"{retriever.fingerprint[:16]}-{uuid.uuid4().hex[:8]}",
+        name=retriever.name,
+        fingerprint=retriever.fingerprint,
+        image_fingerprint=retriever.image_fingerprint,
+        text_fingerprint=retriever.text_fingerprint,
+    )
+
+
+def save_retriever(retriever: PointSource, layout: Layout, names: RetrieverNames) -> None:
+    """Save a retriever in a folder of its own; nothing refers to it before the layout does."""
+    layout.retrievers.mkdir(exist_ok=True)
+    retriever.save(layout.saved_retriever(names))
+
+
+def load_retriever(folder: Path) -> PointSource:
+    """Read a saved retriever."""
+    from diptych.retriever import Retriever
+
+    return Retriever.load(folder)
+
+
+def default_retriever() -> PointSource:
+    """Return the retriever that needs no training."""
+    from diptych.retriever import Retriever
+
+    return Retriever.default()
+
+
+def _check_new(folder: Path) -> None:
+    if folder.exists() and not folder.is_dir():
+        raise CollectionError(f"{folder} is a file; choose a folder for the collection")
+    if (folder / "collection.json").exists():
+        raise CollectionError(f"{folder} is a collection already; open it, or choose another folder")
+    others = {path.name for path in folder.iterdir()} - _OWN_NAMES if folder.exists() else set()
+    if others:
+        raise CollectionError(f"{folder} holds other files ({sorted(others)[0]}); choose an empty or new folder")
+
+
+def _relative(root: Path, folder: Path) -> str:
+    """Return the root as seen from the collection when it is around it, so that both can move; else its full path."""
+    root, folder = Path(os.path.abspath(root)), Path(os.path.abspath(folder))
+    return os.path.relpath(root, folder) if folder.is_relative_to(root) else str(root)

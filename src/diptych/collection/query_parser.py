@@ -1,0 +1,79 @@
+"""From text to query."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+from diptych.collection.query import Query
+from diptych.collection.term import Term
+from diptych.data.picture_files import picture_suffixes
+from diptych.errors import InvalidInputError
+
+# A quoted part stands alone between operators; elsewhere a quotation mark is an ordinary character.
+_PART = re.compile(r'\s*(?:"(?P<quoted>[^"]*)"(?=\s+[+-]\s|\s*$)|(?P<plain>.*?)(?=\s+[+-]\s|\s*$))', re.DOTALL)
+_OPERATOR = re.compile(r"\s+(?P<sign>[+-])(?=\s)")
+_FIRST_SIGN = re.compile(r"\s*(?P<sign>[+-])(?=\s)")
+_WEIGHT = re.compile(r"(?P<weight>\d+(?:\.\d*)?|\.\d+):(?!\d)\s*(?=\S)")
+
+
+def parse_query(text: str, *, find_picture: Callable[[str], Path | None] | None = None) -> Query:
+    """Return the query that a text describes; a text without operators is itself, untouched.
+
+    * Terms are joined by ``+`` (like) and ``-`` (unlike) with white space on both sides; at the very beginning white
+      space after the sign is enough. A hyphen inside a word, ``-word`` and ``C++`` are ordinary text.
+    * A term may begin with a weight, a number and a colon: ``2:golden retriever``. A number and colon before a digit
+      are not a weight, so ``16:9`` and ``10:30`` are text.
+    * A term in double quotes from end to end may contain operators: ``"salt - pepper" + sea``. The quotes go around the
+      weight as well: ``"2:golden retriever"``.
+    * A term that names an existing picture file is that picture; a single word that ends like a picture file and does
+      not exist is an error, because it is a slip more often than a search.
+    * ``item:ID`` is an item of the collection.
+    * Everything else is words.
+
+    ``find_picture`` looks a name up elsewhere than in the current folder.
+
+    >>> from diptych.collection import parse_query
+    >>> [(term.kind, term.value, term.weight) for term in parse_query('"2:golden retriever" + sea - snow').terms]
+    [('text', 'golden retriever', 2.0), ('text', 'sea', 1.0), ('text', 'snow', -1.0)]
+    >>> [term.value for term in parse_query("a well-known t-shirt, 16:9").terms]
+    ['a well-known t-shirt, 16:9']
+    """
+    terms = []
+    first = _FIRST_SIGN.match(text)
+    sign, position = (first["sign"], first.end()) if first else ("+", 0)
+    while True:
+        part = _PART.match(text, position)
+        body = "" if part is None else (part["plain"] if part["quoted"] is None else part["quoted"])
+        if part is None or not body.strip():
+            raise InvalidInputError(
+                f"the query {text!r} lacks words or a picture after {sign!r}; write what to look for"
+            )
+        terms.append(_term(body.strip(), -1.0 if sign == "-" else 1.0, find_picture or _existing))
+        operator = _OPERATOR.match(text, part.end())
+        if operator is None:
+            return Query(tuple(terms))
+        sign, position = operator["sign"], operator.end()
+
+
+def _term(body: str, sign: float, find_picture: Callable[[str], Path | None]) -> Term:
+    weight = _WEIGHT.match(body)
+    if weight is not None:
+        sign, body = sign * float(weight["weight"]), body[weight.end() :]
+    if body.startswith("item:"):
+        return Term("item", body.removeprefix("item:"), sign)
+    if Path(body).suffix.lower() not in picture_suffixes():
+        return Term("text", body, sign)
+    picture = find_picture(body)
+    if picture is None and len(body.split()) == 1:
+        raise InvalidInputError(f"there is no picture {body!r}; check the path, or ask with more words for a text")
+    return Term("text", body, sign) if picture is None else Term("picture", picture, sign)
+
+
+def _existing(name: str) -> Path | None:
+    try:
+        path = Path(name).expanduser()
+        return path if path.is_file() else None
+    except (OSError, ValueError, RuntimeError):
+        return None

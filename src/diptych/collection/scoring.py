@@ -1,0 +1,92 @@
+"""How stored points are scored against queries."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from diptych.arrays import AnyArray, FloatArray, row_blocks, unit_rows
+from diptych.space import Direction, Space
+
+_LINEAR = ("cosine", "pearson", "covariance", "dot")
+_ENTRIES_AT_ONCE = 1 << 24
+
+
+@dataclass(frozen=True)
+class Scoring:
+    """The scores of one space, in the form that is fastest to compute.
+
+    In a *linear* space (cosine, Pearson, covariance, dot) a score is an inner product of prepared vectors, so gallery
+    points are kept prepared and several query terms add up to one query vector. Other spaces keep points as they are.
+    """
+
+    space: Space
+    direction: Direction
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether scores are inner products of prepared vectors."""
+        return self.space.name in _LINEAR and self.space.split is None
+
+    @property
+    def index_metric(self) -> Literal["inner_product", "l2"] | None:
+        """The metric of an approximate index, or None where only exact search serves the space."""
+        if self.is_linear:
+            return "inner_product"
+        return "l2" if self.space.name == "euclidean" and self.space.split is None else None
+
+    def stored(self, points: AnyArray) -> AnyArray:
+        """Return gallery points as they are kept."""
+        if points.dtype == np.uint8:
+            return points
+        form = self.space.indexable(self.direction) if self.is_linear else None
+        kept = points if form is None else form.gallery(points)
+        return np.ascontiguousarray(kept, dtype=np.float32)
+
+    def asked(self, points: AnyArray) -> AnyArray:
+        """Return query points as they are compared with kept ones."""
+        form = self.space.indexable(self.direction) if self.is_linear else None
+        return points if form is None else np.ascontiguousarray(form.queries(points), dtype=np.float32)
+
+    def combined(self, asked: AnyArray, weights: FloatArray) -> FloatArray:
+        """Return one query vector for several weighted terms of a linear space: Σ wᵢ·uᵢ / Σ|wᵢ|, uᵢ of unit length."""
+        total = weights @ unit_rows(asked) / np.abs(weights).sum()
+        return np.asarray(total[None, :], dtype=np.float32)
+
+    def scores(self, asked: AnyArray, kept: AnyArray) -> FloatArray:
+        """Return the (queries, kept rows) matrix of scores; the caller blocks the queries."""
+        if self.is_linear:
+            return np.asarray(asked @ kept.T / self._divisor(kept))
+        if self.index_metric == "l2":
+            return self._distances(asked, kept)
+        if self.space.name == "hamming" and kept.shape[1] % 8 == 0 and kept.flags.c_contiguous:
+            return self._differing_bits(asked, kept)
+        return self.space.compare(asked, kept, self.direction)
+
+    def paired_scores(self, asked: AnyArray, kept: AnyArray) -> FloatArray:
+        """Return the scores of each query with its own rows: (queries, d) and (queries, k, d) give (queries, k)."""
+        if self.is_linear:
+            return np.asarray(np.einsum("qd,qkd->qk", asked, kept) / self._divisor(kept))
+        return np.asarray(-((kept - asked[:, None, :]) ** 2).sum(axis=2, dtype=np.float64))
+
+    def _divisor(self, kept: AnyArray) -> float:
+        return float(kept.shape[-1]) if self.space.name == "covariance" else 1.0
+
+    @staticmethod
+    def _differing_bits(asked: AnyArray, kept: AnyArray) -> FloatArray:
+        # Eight bytes at a time: counting bits then costs as much as reading the codes.
+        words = kept.view(np.uint64)
+        questions = np.ascontiguousarray(asked).view(np.uint64)
+        return np.stack([-np.bitwise_count(words ^ question).sum(axis=1, dtype=np.float32) for question in questions])
+
+    @staticmethod
+    def _distances(asked: AnyArray, kept: AnyArray) -> FloatArray:
+        # Differences instead of the expansion |q|² − 2qg + |g|²: far from the origin float32 cannot afford that.
+        scores = np.empty((len(asked), len(kept)))
+        for rows in row_blocks(len(kept), _ENTRIES_AT_ONCE // (16 * max(1, kept.shape[1]))):
+            for number, query in enumerate(asked):
+                difference = kept[rows] - query
+                scores[number, rows] = -np.einsum("gd,gd->g", difference, difference)
+        return scores

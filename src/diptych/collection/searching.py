@@ -1,0 +1,197 @@
+"""From query to answers, on one unchanging state of a collection."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from diptych.arrays import AnyArray, BoolArray, IntArray
+from diptych.collection.answer import Answer
+from diptych.collection.answers import Answers
+from diptych.collection.asked import Asked
+from diptych.collection.asked_term import AskedTerm
+from diptych.collection.catalogue import Catalogue
+from diptych.collection.collection_error import CollectionError
+from diptych.collection.contract import PointSource, Side
+from diptych.collection.filter import Filter
+from diptych.collection.fusion import fuse
+from diptych.collection.gallery import Gallery
+from diptych.collection.query import Query
+from diptych.collection.root import Root
+from diptych.collection.term import Term
+from diptych.collection.top_rows import top_rows
+from diptych.errors import InvalidInputError
+
+Target = Literal["images", "texts"]
+
+_CANDIDATES = 200
+
+
+@dataclass(frozen=True)
+class Searching:
+    """Answers queries on a state of a collection that does not change under it."""
+
+    root: Root
+    retriever: PointSource
+    catalogue: Catalogue
+    galleries: dict[Side, Gallery]
+
+    def search(
+        self,
+        query: Query,
+        *,
+        k: int,
+        offset: int,
+        target: Target,
+        wanted: Filter | None,
+        hybrid: float | None,
+        exact: bool,
+        min_probability: float | None,
+    ) -> Answers:
+        """Return the answers from place ``offset`` on, at most ``k``."""
+        started = time.perf_counter()
+        side: Side = "image" if target == "images" else "text"
+        gallery = self.galleries[side]
+        asked = Asked(tuple(self._asked(term) for term in query.terms), side, self.retriever)
+        allowed = self._allowed(gallery, side, query, wanted)
+        considered = len(gallery) if allowed is None else int(np.count_nonzero(allowed & gallery.live))
+        rows, matched = self._ranked(asked, gallery, side, query.words, offset + k, allowed, hybrid, exact)
+        cutoff = self.retriever.cutoff if min_probability is None else min_probability
+        top_probability = asked.probabilities(gallery, gallery.vectors[rows[:k]]).max(initial=0.0)
+        page = self._answers(asked, gallery, side, rows[offset : offset + k], offset, matched)
+        if min_probability is not None:
+            page = tuple(answer for answer in page if answer.probability >= min_probability)
+        return Answers(
+            page,
+            no_good_match=bool(top_probability < cutoff),
+            considered=considered,
+            exact=exact or gallery.index is None or asked.vector(gallery) is None,
+            seconds=time.perf_counter() - started,
+        )
+
+    def _ranked(
+        self,
+        asked: Asked,
+        gallery: Gallery,
+        side: Side,
+        words: str,
+        k: int,
+        allowed: BoolArray | None,
+        hybrid: float | None,
+        exact: bool,
+    ) -> tuple[IntArray, dict[int, tuple[str, ...]]]:
+        if hybrid is None:
+            return self._by_points(asked, gallery, k, allowed, exact), {}
+        if not words:
+            raise InvalidInputError("a hybrid search compares words with captions, but the query has none; add words")
+        many = max(_CANDIDATES, 5 * k)
+        by_points = self._by_points(asked, gallery, many, allowed, exact).tolist()
+        by_words = self._by_words(words, gallery, side, many, allowed).tolist()
+        fused = fuse(by_points, by_words, hybrid)
+        both = (set(by_points), "points"), (set(by_words), "words")
+        matched = {row: tuple(name for members, name in both if row in members) for row in fused[:k]}
+        return np.array(fused[:k], dtype=np.int64), matched
+
+    @staticmethod
+    def _by_points(asked: Asked, gallery: Gallery, k: int, allowed: BoolArray | None, exact: bool) -> IntArray:
+        if not len(gallery):
+            return np.zeros(0, dtype=np.int64)
+        k = min(k, len(gallery))
+        vector = asked.vector(gallery)
+        if vector is not None:
+            rows = gallery.search(vector, k, allowed=allowed, exact=exact)[0][0]
+            return np.asarray(rows[rows >= 0])
+        usable = np.flatnonzero(gallery.live if allowed is None else gallery.live & allowed)
+        scores = asked.scores(gallery, gallery.vectors[usable])
+        return np.asarray(usable[top_rows(scores, gallery.order[usable], k)])
+
+    def _by_words(self, words: str, gallery: Gallery, side: Side, k: int, allowed: BoolArray | None) -> IntArray:
+        gains = self.catalogue.full_text.scores(words)
+        scores = np.full(len(gallery.keys), -np.inf)
+        for place in np.flatnonzero(gains > 0):
+            caption_id = self.catalogue.caption_list[place]
+            key = self.catalogue.captions[caption_id][0].id if side == "image" else caption_id
+            row = gallery.row_of.get(key)
+            if row is not None and (allowed is None or allowed[row]):
+                # A picture is as good as its best caption.
+                scores[row] = max(scores[row], gains[place])
+        return top_rows(scores, gallery.order, k)
+
+    def _asked(self, term: Term) -> AskedTerm:
+        if term.kind == "text":
+            return AskedTerm(self.retriever.encode_texts([term.value]), term.weight, "text")
+        if term.kind == "picture":
+            return AskedTerm(self.retriever.encode_images([term.value]), term.weight, "image")
+        return self._asked_item(term)
+
+    def _asked_item(self, term: Term) -> AskedTerm:
+        item = self.catalogue.items.get(term.value)
+        if item is None:
+            raise CollectionError(f"there is no item {term.value!r} in the collection; take the id of an answer")
+        point = self.galleries["image"].vector(item.id)
+        if point is not None:
+            return AskedTerm(point, term.weight, "image")
+        point = self.galleries["text"].vector(item.caption_ids[0]) if item.caption_ids else None
+        if point is None:
+            raise CollectionError(f"item {item.id} has neither a readable picture nor a caption to search with")
+        return AskedTerm(point, term.weight, "text")
+
+    def _allowed(self, gallery: Gallery, side: Side, query: Query, wanted: Filter | None) -> BoolArray | None:
+        itself = {term.value for term in query.terms if term.kind == "item" and self._is_own_side(term.value, side)}
+        if wanted is None and not itself:
+            return None
+        allowed = np.ones(len(gallery.keys), dtype=bool)
+        if wanted is not None:
+            allowed[:] = False
+            allowed[self._rows_of(self.catalogue.matching(wanted), gallery, side)] = True
+        allowed[self._rows_of(itself, gallery, side)] = False
+        return allowed
+
+    def _is_own_side(self, item_id: str, side: Side) -> bool:
+        """Say whether the item would answer a question about itself: a picture among pictures, a text among texts."""
+        item = self.catalogue.items.get(item_id)
+        return item is not None and (item.path is None) == (side == "text")
+
+    def _rows_of(self, ids: set[str] | frozenset[str], gallery: Gallery, side: Side) -> list[int]:
+        if side == "text":
+            keys = [caption_id for item_id in ids for caption_id in self.catalogue.items[item_id].caption_ids]
+        else:
+            keys = list(ids)
+        return [gallery.row_of[key] for key in keys if key in gallery.row_of]
+
+    def _answers(
+        self,
+        asked: Asked,
+        gallery: Gallery,
+        side: Side,
+        rows: IntArray,
+        offset: int,
+        matched: dict[int, tuple[str, ...]],
+    ) -> tuple[Answer, ...]:
+        if not len(rows):
+            return ()
+        kept: AnyArray = gallery.vectors[rows]
+        scores, chances = asked.scores(gallery, kept), asked.probabilities(gallery, kept)
+        answers = []
+        for place, row in enumerate(rows.tolist()):
+            key = gallery.keys[row]
+            item, caption = self.catalogue.captions[key] if side == "text" else (self.catalogue.items[key], None)
+            answers.append(
+                Answer(
+                    rank=offset + place + 1,
+                    id=item.id,
+                    path=None if item.path is None else Path(self.root.file(item.path)),
+                    score=float(scores[place]),
+                    probability=float(chances[place]),
+                    caption=caption,
+                    caption_id=None if caption is None else key,
+                    matched_by=matched.get(row, ("points",)),
+                    labels=item.labels,
+                    metadata=item.metadata,
+                )
+            )
+        return tuple(answers)

@@ -1,0 +1,240 @@
+"""The durable tables: a thin layer over LanceDB, the only module that knows it."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from diptych.arrays import AnyArray
+from diptych.collection import schemas
+from diptych.collection.collection_error import CollectionError
+from diptych.collection.item import Item
+from diptych.collection.packages import search_package
+
+_KEYS_AT_ONCE = 1000
+# Beyond this many, reading the whole table is faster than asking for rows.
+_MANY_KEYS = 4000
+_READ_ATTEMPTS = 3
+_MANY_FRAGMENTS = 40
+
+
+class Store:
+    """The tables of a collection.
+
+    ``items`` decides what exists: captions, thumbnails and vectors are written before the items that use them and are
+    named by id or content, so that whatever a killed writer leaves behind is unused rows, never half an item. Each call
+    that writes is one commit of one table; it is durable when the call returns.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        # Every read asks for the newest version: another process may have written since.
+        self._database = search_package("lancedb").connect(str(folder), read_consistency_interval=timedelta(0))
+        self._tables: dict[str, Any] = {}
+
+    def prepare(self) -> None:
+        """Make the tables of an empty collection; only the writer calls this."""
+        self._created("items", schemas.items_schema())
+        self._created("captions", schemas.captions_schema())
+        self._created("thumbnails", schemas.thumbnails_schema())
+
+    def version(self) -> int:
+        """Return a number that changes whenever items are added, changed or removed, by whichever process."""
+        return int(self._items().version)
+
+    def version_folder(self) -> Path:
+        """Return the folder that gets a new file with every commit to the items."""
+        return self._folder / "items.lance" / "_versions"
+
+    def read_items(self) -> list[Item]:
+        """Return every item with its captions, in the order of addition."""
+        for _ in range(_READ_ATTEMPTS):
+            # Items first: captions are written before the items that name them, so they are there.
+            rows = self._items().to_arrow()
+            captions = self._captions().to_arrow()
+            texts = dict(zip(captions["id"].to_pylist(), captions["text"].to_pylist(), strict=True))
+            try:
+                return sorted(schemas.items_of(rows, texts), key=lambda item: item.added_ns)
+            except KeyError:
+                # Another process replaced captions and cleaned up between the two reads.
+                continue
+        raise CollectionError(f"captions are missing in {self._folder}; restore the collection from a backup")
+
+    def add_items(self, items: Sequence[Item]) -> None:
+        """Append items that are not there yet."""
+        if items:
+            self._items().add(schemas.items_table(items))
+
+    def replace_items(self, items: Sequence[Item]) -> None:
+        """Put items in the place of those with the same ids."""
+        if items:
+            table = schemas.items_table(items)
+            self._items().merge_insert("id").when_matched_update_all().when_not_matched_insert_all().execute(table)
+
+    def delete_items(self, ids: Sequence[str]) -> None:
+        """Remove items in one commit."""
+        if ids:
+            self._items().delete(_membership("id", ids))
+
+    def add_captions(self, captions: Sequence[tuple[str, str, str]]) -> None:
+        """Append captions: (id, id of the item, text)."""
+        if captions:
+            columns = zip(*captions, strict=True)
+            schema = schemas.captions_schema()
+            arrays = dict(zip(schema.names, map(list, columns), strict=True))
+            self._captions().add(search_package("pyarrow").table(arrays, schema=schema))
+
+    def caption_ids(self) -> list[str]:
+        """Return the ids of all captions, used or not."""
+        return list(self._captions().to_arrow()["id"].to_pylist())
+
+    def delete_captions(self, ids: Sequence[str]) -> None:
+        """Remove captions."""
+        self._delete(self._captions(), "id", ids)
+
+    def add_thumbnails(self, thumbnails: Mapping[str, bytes]) -> None:
+        """Append thumbnails, named by the content of their pictures."""
+        if thumbnails:
+            columns = {"key": list(thumbnails), "jpeg": list(thumbnails.values())}
+            self._thumbnails().add(search_package("pyarrow").table(columns, schema=schemas.thumbnails_schema()))
+
+    def thumbnail(self, key: str) -> bytes | None:
+        """Return a thumbnail, or None."""
+        rows = self._thumbnails().search().where(_membership("key", [key])).limit(1).to_arrow()
+        return bytes(rows["jpeg"][0].as_py()) if len(rows) else None
+
+    def thumbnail_keys(self) -> list[str]:
+        """Return the keys of all thumbnails."""
+        return self._keys(self._thumbnails())
+
+    def delete_thumbnails(self, keys: Sequence[str]) -> None:
+        """Remove thumbnails."""
+        self._delete(self._thumbnails(), "key", keys)
+
+    def add_vectors(self, name: str, keys: Sequence[str], vectors: AnyArray) -> None:
+        """Append vectors to a table, which the first ones create."""
+        if len(keys):
+            rows = schemas.vectors_table(keys, vectors)
+            self._created(name, rows.schema).add(rows)
+
+    def vector_keys(self, name: str) -> list[str]:
+        """Return the keys of a table of vectors; none when there is no such table."""
+        table = self._existing(name)
+        return [] if table is None else self._keys(table)
+
+    def present_keys(self, name: str, keys: Sequence[str]) -> list[str]:
+        """Return those of ``keys`` that a table of vectors holds."""
+        table = self._existing(name)
+        if table is None:
+            return []
+        if len(keys) > _KEYS_AT_ONCE:
+            wanted = set(keys)
+            return [key for key in self._keys(table) if key in wanted]
+        rows = table.search().where(_membership("key", keys)).select(["key"]) if len(keys) else None
+        return [] if rows is None else [key for batch in rows.to_batches() for key in batch["key"].to_pylist()]
+
+    def read_vectors(self, name: str, keys: Sequence[str] | None = None) -> Iterator[tuple[list[str], AnyArray]]:
+        """Yield the vectors of a table in batches, all of them or those of some keys."""
+        table = self._existing(name)
+        if table is None or (keys is not None and not len(keys)):
+            return
+        if keys is None or len(keys) > _MANY_KEYS:
+            wanted_keys = None if keys is None else set(keys)
+            for batch in table.search().select(["key", "vector"]).to_batches():
+                found, vectors = schemas.vectors_of(batch)
+                if wanted_keys is None:
+                    yield found, vectors
+                    continue
+                chosen = [row for row, key in enumerate(found) if key in wanted_keys]
+                if chosen:
+                    yield [found[row] for row in chosen], vectors[chosen]
+            return
+        for start in range(0, len(keys), _KEYS_AT_ONCE):
+            wanted = _membership("key", keys[start : start + _KEYS_AT_ONCE])
+            for batch in table.search().where(wanted).select(["key", "vector"]).to_batches():
+                yield schemas.vectors_of(batch)
+
+    def delete_vectors(self, name: str, keys: Sequence[str]) -> None:
+        """Remove vectors."""
+        table = self._existing(name)
+        if table is not None:
+            self._delete(table, "key", keys)
+
+    def vector_tables(self) -> list[str]:
+        """Return the names of all tables of vectors."""
+        fixed = {"items", "captions", "thumbnails"}
+        return sorted(path.stem for path in self._folder.glob("*.lance") if path.stem not in fixed)
+
+    def drop(self, name: str) -> None:
+        """Remove a whole table of vectors."""
+        self._tables.pop(name, None)
+        self._database.drop_table(name, ignore_missing=True)
+
+    def compact(self, *, everything: bool = False) -> None:
+        """Join the small files that many commits leave behind, and forget versions older than an hour.
+
+        ``everything`` does so whether or not there are many, and keeps versions for a minute only, which is enough for
+        a reader in the middle of a read.
+        """
+        for name in ("items", "captions", "thumbnails", *self.vector_tables()):
+            table = self._existing(name)
+            if table is None:
+                continue
+            if everything:
+                # The caller is the only writer, so files that belong to no version are left from a killed one.
+                table.optimize(cleanup_older_than=timedelta(minutes=1), delete_unverified=True)
+            elif table.stats()["fragment_stats"]["num_small_fragments"] >= _MANY_FRAGMENTS:
+                table.optimize(cleanup_older_than=timedelta(hours=1))
+
+    def _items(self) -> Any:
+        return self._required("items")
+
+    def _captions(self) -> Any:
+        return self._required("captions")
+
+    def _thumbnails(self) -> Any:
+        return self._required("thumbnails")
+
+    def _required(self, name: str) -> Any:
+        table = self._existing(name)
+        if table is None:
+            raise CollectionError(f"table {name} is missing in {self._folder}; restore it from a backup")
+        return table
+
+    def _created(self, name: str, schema: Any) -> Any:
+        table = self._existing(name)
+        if table is None:
+            # A writer killed while it created the table leaves a folder without any version, which is no table.
+            shutil.rmtree(self._folder / f"{name}.lance", ignore_errors=True)
+            table = self._tables[name] = self._database.create_table(name, schema=schema)
+        return table
+
+    def _existing(self, name: str) -> Any:
+        if name not in self._tables:
+            versions = self._folder / f"{name}.lance" / "_versions"
+            if not versions.is_dir() or not any(versions.iterdir()):
+                return None
+            try:
+                self._tables[name] = self._database.open_table(name)
+            except (ValueError, RuntimeError, OSError) as problem:
+                raise CollectionError(
+                    f"table {name} in {self._folder} cannot be read ({problem}); restore it from a backup"
+                ) from None
+        return self._tables[name]
+
+    @staticmethod
+    def _keys(table: Any) -> list[str]:
+        return [key for batch in table.search().select(["key"]).to_batches() for key in batch["key"].to_pylist()]
+
+    @staticmethod
+    def _delete(table: Any, column: str, values: Sequence[str]) -> None:
+        for start in range(0, len(values), _KEYS_AT_ONCE):
+            table.delete(_membership(column, values[start : start + _KEYS_AT_ONCE]))
+
+
+def _membership(column: str, values: Iterable[str]) -> str:
+    quoted = ", ".join("'" + value.replace("'", "''") + "'" for value in values)
+    return f"{column} IN ({quoted})"
