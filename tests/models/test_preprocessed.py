@@ -94,6 +94,7 @@ def test_methods_are_found_whatever_the_spelling():
     assert set(model_classes()) == {
         "cca",
         "cfa",
+        "conse",
         "kcca",
         "linear-regression",
         "marginal-scm",

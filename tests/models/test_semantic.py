@@ -9,7 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 from diptych.errors import InvalidInputError
-from diptych.models import CCA, SCM, SM, MarginalSCM, MarginalSM
+from diptych.models import CCA, SCM, SM, ConSE, MarginalSCM, MarginalSM
 from diptych.models.labels import Targets
 from diptych.models.semantic.logistic import _ovr_loss, _softmax_loss, fit_logistic
 
@@ -136,3 +136,28 @@ def test_string_and_integer_labels_mean_the_same(problem):
     named, numbered = (SM().fit(problem.images, problem.texts, labels) for labels in (problem.labels, codes))
     np.testing.assert_array_equal(named.encode_texts(problem.texts), numbered.encode_texts(problem.texts))
     assert numbered.classes_.tolist() == [0, 1, 2]
+
+
+def test_conse_is_the_weighted_mean_of_the_likeliest_labels():
+    rng = np.random.default_rng(0)
+    probabilities, vectors = rng.dirichlet(np.ones(12), size=30), rng.normal(size=(12, 5))
+    vectors[4] = 0
+    model = ConSE(label_vectors=vectors, n_labels=3).fit(probabilities, rng.normal(size=(30, 5)))
+    for row, point in zip(probabilities, model.encode_images(probabilities), strict=True):
+        best = sorted((y for y in range(12) if y != 4), key=lambda y: -row[y])[:3]
+        expected = sum(row[y] * vectors[y] for y in best) / sum(row[y] for y in best)
+        np.testing.assert_allclose(point, expected)
+
+
+def test_conse_without_any_named_label_is_zero_and_wrong_vectors_are_refused():
+    vectors = np.array([[0.0, 0.0], [1.0, 2.0]])
+    model = ConSE(label_vectors=vectors).fit(np.eye(2), np.eye(2))
+    assert model.encode_images([[1.0, 0.0], [1.0, 1e-12], [0.0, 0.0]]).tolist() == [[0, 0]] * 3
+    with pytest.raises(InvalidInputError, match="2 rows, but the images have 3"):
+        ConSE(label_vectors=vectors).fit(np.eye(3), np.eye(3)[:, :2])
+
+
+def test_conse_learns_label_vectors_from_pairs():
+    texts = np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 3.0]])
+    model = ConSE().fit(np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]]), texts)
+    np.testing.assert_allclose(model.label_vectors_, [[1, 0], [0, 2]])

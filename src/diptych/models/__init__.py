@@ -5,7 +5,7 @@ from diptych.models.catalogue import find_model, method_name, model_classes
 from diptych.models.correlation import CCA, CFA, KCCA, LinearRegression
 from diptych.models.preprocessed import Preprocessed
 from diptych.models.random import Random
-from diptych.models.semantic import SCM, SM, MarginalSCM, MarginalSM
+from diptych.models.semantic import SCM, SM, ConSE, MarginalSCM, MarginalSM
 
 __all__ = [
     "CCA",
@@ -13,6 +13,7 @@ __all__ = [
     "KCCA",
     "SCM",
     "SM",
+    "ConSE",
     "CrossModalModel",
     "LinearRegression",
     "MarginalSCM",

@@ -39,6 +39,8 @@ class CrossModalModel(BaseEstimator):
 
     needs: ClassVar[frozenset[Need]] = frozenset({"pairs"})
     when_to_use: ClassVar[str] = ""
+    command_name: ClassVar[str] = ""
+    """What people type, where the words of the class name would not do."""
 
     metric: str
     n_pairs_: int

@@ -28,7 +28,7 @@ def model_classes() -> dict[str, type[CrossModalModel]]:
 
 def method_name(cls: type[CrossModalModel]) -> str:
     """Turn a class name into its command-line name: ``MarginalSCM`` becomes ``marginal-scm``."""
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", "-", cls.__name__).lower()
+    return cls.command_name or re.sub(r"(?<=[a-z])(?=[A-Z])", "-", cls.__name__).lower()
 
 
 def find_model(name: str) -> type[CrossModalModel]:
