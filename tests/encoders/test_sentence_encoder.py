@@ -34,7 +34,9 @@ def packaged() -> Path:
     return Path(spec.origin).parent / "model"
 
 
-def by_hand(weights: Arrays, tokens: list[int], *, layers: int, heads: int, pooling: str = "mean") -> NDArray[Any]:
+def by_hand(
+    weights: Arrays, tokens: list[int], *, layers: int, heads: int, pooling: str = "mean", first: int = 0
+) -> NDArray[Any]:
     """The BERT network in plain NumPy and double precision, one text at a time."""
 
     def linear(x: NDArray[Any], name: str) -> NDArray[Any]:
@@ -46,21 +48,32 @@ def by_hand(weights: Arrays, tokens: list[int], *, layers: int, heads: int, pool
         return scaled * weights[f"{name}.weight"] + weights[f"{name}.bias"]
 
     x = weights["embeddings.word_embeddings.weight"][tokens].astype(np.float64)
-    x = x + weights["embeddings.position_embeddings.weight"][: len(tokens)]
+    x = x + weights["embeddings.position_embeddings.weight"][first : first + len(tokens)]
     x = norm(x + weights["embeddings.token_type_embeddings.weight"][0], "embeddings.LayerNorm")
+    table = weights.get("encoder.relative_attention_bias.weight", np.zeros((32, heads)))
+    bias = np.array([[table[bucket(j - i)] for j in range(len(tokens))] for i in range(len(tokens))])
     for layer in range(layers):
         stem = f"encoder.layer.{layer}."
         query, key, value = (
             linear(x, f"{stem}attention.self.{part}").reshape(len(tokens), heads, -1).transpose(1, 0, 2)
             for part in ("query", "key", "value")
         )
-        seen = softmax(query @ key.transpose(0, 2, 1) / np.sqrt(query.shape[-1]), axis=-1) @ value
+        scores = query @ key.transpose(0, 2, 1) / np.sqrt(query.shape[-1]) + bias.transpose(2, 0, 1)
+        seen = softmax(scores, axis=-1) @ value
         mixed = linear(seen.transpose(1, 0, 2).reshape(len(tokens), -1), f"{stem}attention.output.dense")
         x = norm(mixed + x, f"{stem}attention.output.LayerNorm")
         wide = linear(x, f"{stem}intermediate.dense")
         wide = wide * (1 + erf(wide / np.sqrt(2))) / 2
         x = norm(linear(wide, f"{stem}output.dense") + x, f"{stem}output.LayerNorm")
     return x[0] if pooling == "cls" else x.mean(axis=0)
+
+
+def bucket(later_by: int) -> int:
+    """MPNet's bucket of a distance: eight single ones, then eight that grow to 128; sixteen for each direction."""
+    distance = abs(later_by)
+    edges = [8 * 16 ** (step / 8) for step in range(1, 8)]
+    within = distance if distance < 8 else 8 + sum(distance >= edge * (1 - 1e-9) for edge in edges)
+    return within + (16 if later_by > 0 else 0)
 
 
 def tokens_of(text: str, limit: int) -> list[int]:
@@ -75,7 +88,9 @@ def encoder() -> SentenceEncoder:
     return SentenceEncoder(n_threads=1)
 
 
-def write_tiny_bert(folder: Path, *, prefix: str = "", pooling: str | None = None, normalise: bool = False) -> Arrays:
+def write_tiny_bert(
+    folder: Path, *, prefix: str = "", pooling: str | None = None, normalise: bool = False, positions: int = 12
+) -> Arrays:
     """Write a random two-layer network with the packaged tokenizer and return its weights."""
     rng = np.random.default_rng(0)
     width, wide = 16, 24
@@ -86,12 +101,12 @@ def write_tiny_bert(folder: Path, *, prefix: str = "", pooling: str | None = Non
         "num_attention_heads": 4,
         "hidden_act": "gelu",
         "layer_norm_eps": 1e-12,
-        "max_position_embeddings": 12,
+        "max_position_embeddings": positions,
         "pad_token_id": 0,
     }
     shapes: dict[str, tuple[int, ...]] = {
         "embeddings.word_embeddings.weight": (30522, width),
-        "embeddings.position_embeddings.weight": (12, width),
+        "embeddings.position_embeddings.weight": (positions, width),
         "embeddings.token_type_embeddings.weight": (2, width),
         "embeddings.LayerNorm.weight": (width,),
         "embeddings.LayerNorm.bias": (width,),
@@ -201,6 +216,30 @@ def test_a_folder_that_does_not_say_so_is_not_normalised(tmp_path: Path) -> None
     features = SentenceEncoder(source=str(tmp_path / "model")).transform(TEXTS)
     expected = np.stack([by_hand(weights, tokens_of(text, 12), layers=2, heads=4) for text in TEXTS])
     np.testing.assert_allclose(features, expected, atol=1e-4)
+
+
+@pytest.mark.parametrize("family", ["roberta", "xlm-roberta", "mpnet"])
+def test_relatives_of_bert_are_read(tmp_path: Path, family: str) -> None:
+    weights = write_tiny_bert(tmp_path / "model", positions=60)
+    weights["embeddings.token_type_embeddings.weight"][:] = 0
+    if family == "mpnet":
+        rng = np.random.default_rng(1)
+        weights["encoder.relative_attention_bias.weight"] = rng.normal(size=(32, 4)).astype(np.float32)
+    names = {"attention.self.query": "attention.attn.q", "attention.self.key": "attention.attn.k"}
+    names |= {"attention.self.value": "attention.attn.v", "attention.output.dense": "attention.attn.o"}
+    names |= {"attention.output.LayerNorm": "attention.LayerNorm"}
+    renamed = dict(weights)
+    if family == "mpnet":
+        renamed.pop("embeddings.token_type_embeddings.weight")
+        for old, new in names.items():
+            renamed = {name.replace(old, new): values for name, values in renamed.items()}
+    save_file(renamed, tmp_path / "model" / "model.safetensors")
+    config = json.loads((tmp_path / "model" / "config.json").read_text())
+    config |= {"model_type": family, "pad_token_id": 1}
+    (tmp_path / "model" / "config.json").write_text(json.dumps(config))
+    features = SentenceEncoder(source=str(tmp_path / "model")).transform(TEXTS)
+    expected = [by_hand(weights, tokens_of(text, 58), layers=2, heads=4, first=2) for text in TEXTS]
+    np.testing.assert_allclose(features, np.stack(expected), atol=1e-4)
 
 
 def test_the_fingerprint_follows_the_weights_and_not_their_place(tmp_path: Path) -> None:

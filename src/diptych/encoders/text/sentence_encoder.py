@@ -13,7 +13,7 @@ import numpy as np
 
 from diptych.arrays import FloatArray, unit_rows
 from diptych.encoders.encoder import Encoder
-from diptych.encoders.transformer.bert import BERT_FAMILY, write_bert
+from diptych.encoders.transformer.bert import BERT_FAMILY, max_tokens, write_bert
 from diptych.encoders.transformer.file_digest import digest_of_files
 from diptych.encoders.transformer.network import Network
 from diptych.encoders.transformer.tokenizer import Tokenizer, batches_of_like_length, check_texts, padded
@@ -40,8 +40,8 @@ class SentenceEncoder(Encoder):
     Parameters
     ----------
     source:
-        ``"minilm"`` for the packaged network, or the path of a local sentence-transformers folder of the BERT family.
-        Nothing is ever downloaded.
+        ``"minilm"`` for the packaged network, or the path of a local sentence-transformers folder of the BERT family
+        (BERT, RoBERTa, XLM-RoBERTa, MPNet). Nothing is ever downloaded.
     batch_size:
         Texts encoded at once.
     n_threads:
@@ -166,7 +166,7 @@ def _recipe(folder: Path, config: dict[str, Any]) -> dict[str, Any]:
     unknown = sorted(set(kinds) - {"Transformer", "Pooling", "Normalize"})
     if unknown:
         raise ModelFileError(f"{folder} has a module of an unsupported kind: {', '.join(unknown)}")
-    positions = int(config["max_position_embeddings"])
+    positions = max_tokens(config)
     return {
         "pooling": _pooling(folder),
         "normalise": "Normalize" in kinds,

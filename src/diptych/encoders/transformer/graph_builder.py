@@ -33,30 +33,29 @@ _RUNTIME_OPERATORS = "com.microsoft"
 class GraphBuilder:
     """Writes a network operation by operation; every method returns the name of the value it adds.
 
-        Weights go straight to a file beside the graph, one at a time, so that a model of any size is converted in the
-        memory of its largest matrix. Hidden values have the shape (items, tokens, width).
+    Weights go straight to a file beside the graph, one at a time, so that a model of any size is converted in the
+    memory of its largest matrix. Hidden values have the shape (items, tokens, width).
 
-        The operations are those that ONNX Runtime runs fused on a processor: attention and quick GELU of its own set, layer
-        normalisation and GELU of the standard set. Vaswani et al., "Attention is all you need", NeurIPS 2017.
+    The operations are those that ONNX Runtime runs fused on a processor: attention and quick GELU of its own set, layer
+    normalisation and GELU of the standard set. Vaswani et al., "Attention is all you need", NeurIPS 2017.
 
-        Parameters
-        ----------
-        folder:
-            An existing folder, where ``network.onnx`` and ``weights.bin`` are written.
+    Parameters
+    ----------
+    folder:
+        An existing folder, where ``network.onnx`` and ``weights.bin`` are written.
 
-        Examples
-        --------
-        >>> import tempfile
-        >>> import os
-    from pathlib import Path
-        >>> import numpy as np
-        >>> from diptych.encoders.transformer.graph_builder import GraphBuilder
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     with GraphBuilder(Path(folder)) as graph:
-        ...         vectors = graph.input("vectors", np.float32, ("items", 3))
-        ...         graph.output("halves", graph.node("Mul", vectors, graph.constant(np.float32(0.5))), ("items", 3))
-        ...     sorted(path.name for path in Path(folder).iterdir())
-        ['network.onnx', 'weights.bin']
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> from diptych.encoders.transformer.graph_builder import GraphBuilder
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with GraphBuilder(Path(folder)) as graph:
+    ...         vectors = graph.input("vectors", np.float32, ("items", 3))
+    ...         graph.output("halves", graph.node("Mul", vectors, graph.constant(np.float32(0.5))), ("items", 3))
+    ...     sorted(path.name for path in Path(folder).iterdir())
+    ['network.onnx', 'weights.bin']
     """
 
     def __init__(self, folder: Path) -> None:
@@ -142,20 +141,29 @@ class GraphBuilder:
         """Add the rows of a table for an array of indices."""
         return self.node("Gather", self.weight(weights[f"{name}.weight"]), indices, axis=0)
 
-    def position_embedding(self, tokens: str, weights: Weights, name: str) -> str:
-        """Add the first rows of a table, as many as there are tokens in an (items, tokens) array."""
-        length = self.node("Gather", self.node("Shape", tokens), self._whole(1), axis=0)
-        return self.node("Slice", self.weight(weights[f"{name}.weight"]), self._whole(0), length, self._whole(0))
+    def position_embedding(self, tokens: str, weights: Weights, name: str, *, first: int = 0) -> str:
+        """Add rows of a table from ``first`` on, as many as there are tokens in an (items, tokens) array."""
+        return self.leading(self.weight(weights[f"{name}.weight"][first:]), tokens, axes=(0,))
 
-    def attention(self, query: str, key: str, value: str, *, heads: int, mask: str = "", causal: bool = False) -> str:
+    def leading(self, value: str, tokens: str, *, axes: tuple[int, ...]) -> str:
+        """Add the beginning of ``value`` along some axes, as long as an (items, tokens) array has tokens."""
+        length = self.node("Gather", self.node("Shape", tokens), self._whole(*(1 for _ in axes)), axis=0)
+        return self.node("Slice", value, self._whole(*(0 for _ in axes)), length, self._whole(*axes))
+
+    def attention(
+        self, query: str, key: str, value: str, *, heads: int, mask: str = "", bias: str = "", causal: bool = False
+    ) -> str:
         """Add scaled dot-product attention of several heads.
 
-        ``mask``, int32 (items, tokens), is 0 for keys that nobody may look at; ``causal`` lets tokens look back alone.
+        ``mask``, int32 (items, tokens), is 0 for keys that nobody may look at; ``bias`` (1, heads, tokens, tokens) is
+        added to the scaled products; ``causal`` lets tokens look back alone.
         """
-        optional = ("", mask) if mask else ()
+        inputs = [query, key, value, "", mask, bias]
+        while not inputs[-1]:
+            inputs.pop()
         return self.node(
             "MultiHeadAttention",
-            *(query, key, value, *optional),
+            *inputs,
             domain=_RUNTIME_OPERATORS,
             num_heads=heads,
             unidirectional=int(causal),
@@ -210,8 +218,8 @@ class GraphBuilder:
         """Add a change of shape; 0 keeps a size and -1 works it out."""
         return self.node("Reshape", value, self.constant(np.array(shape, dtype=np.int64)))
 
-    def _whole(self, number: int) -> str:
-        return self.constant(np.array([number], dtype=np.int64))
+    def _whole(self, *numbers: int) -> str:
+        return self.constant(np.array(numbers, dtype=np.int64))
 
     def _new_name(self, stem: str) -> str:
         self._n_values += 1
