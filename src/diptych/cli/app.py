@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from io import TextIOWrapper
 from typing import Annotated
 
 import typer
 
 from diptych import __version__
+from diptych.cli.add import add
 from diptych.cli.bench import bench
 from diptych.cli.command_group import CommandGroup
 from diptych.cli.datasets_group import datasets_app
+from diptych.cli.demo import demo
+from diptych.cli.duplicates import duplicates
 from diptych.cli.encoders import encoders
 from diptych.cli.evaluate import evaluate
+from diptych.cli.export import export
 from diptych.cli.index import index
 from diptych.cli.methods import methods
+from diptych.cli.remove import remove
 from diptych.cli.scenes import scenes
 from diptych.cli.search import search
+from diptych.cli.status import status
+from diptych.cli.train import train
 
 # A command imports what it needs when it runs, so that asking for help stays instant.
 app = typer.Typer(
@@ -26,9 +34,14 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
 )
-for command in (index, search, methods, encoders, evaluate, bench, scenes):
-    app.command()(command)
-app.add_typer(datasets_app, name="datasets")
+_COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
+    "Your pictures": (index, search, add, remove, status, duplicates, train, export, demo),
+    "Methods and data": (methods, encoders, evaluate, bench, scenes),
+}
+for panel, commands in _COMMANDS.items():
+    for command in commands:
+        app.command(rich_help_panel=panel)(command)
+app.add_typer(datasets_app, name="datasets", rich_help_panel="Methods and data")
 
 
 def main() -> None:

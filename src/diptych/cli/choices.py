@@ -72,3 +72,12 @@ class ExportFormat(StrEnum):
     PARQUET = "parquet"
     NPZ = "npz"
     SAFETENSORS = "safetensors"
+
+
+class DemoData(StrEnum):
+    """What the demonstration shows."""
+
+    AUTO = "auto"
+    FLICKR8K = "flickr8k"
+    PASCAL = "pascal"
+    SCENES = "scenes"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import typer
@@ -14,7 +15,7 @@ from diptych.cli.picture_records import PictureRecords, picture_records
 from diptych.cli.retriever_choice import load_retriever
 from diptych.cli.shown_path import shown_path
 from diptych.cli.stages import Stages
-from diptych.collection import AddReport, Collection, Status
+from diptych.collection import AddReport, Collection, Record, Status
 from diptych.data import picture_suffixes
 from diptych.errors import InvalidInputError
 
@@ -56,7 +57,8 @@ def index_folder(request: IndexRequest, stages: Stages) -> IndexOutcome:
     if not found.records:
         _refuse_empty(request.folder, place)
     with _opened(place, request, stages) as collection:
-        report = _add(collection, found, stages)
+        report = add_pictures(collection, found.records, stages)
+        report.skipped = {**found.unreadable, **report.skipped}
         if not request.keep_missing:
             report.removed += _remove_missing(collection, request.folder)
         remember(collection.folder)
@@ -92,16 +94,16 @@ def _opened(place: Place, request: IndexRequest, stages: Stages) -> Collection:
     return collection
 
 
-def _add(collection: Collection, found: PictureRecords, stages: Stages) -> AddReport:
-    many = f"{len(found.records):,} {'picture' if len(found.records) == 1 else 'pictures'}"
+def add_pictures(collection: Collection, records: Sequence[Record], stages: Stages) -> AddReport:
+    """Add records with a bar that shows pace and remaining time; an interruption keeps what is done and says so."""
+    many = f"{len(records):,} {'picture' if len(records) == 1 else 'pictures'}"
     try:
         with stages.count("index", f"indexing {many}") as advance:
-            report = collection.add(found.records, progress=lambda step: advance(step.done, step.total))
+            return collection.add(records, progress=lambda step: advance(step.done, step.total))
     except KeyboardInterrupt:
         remember(collection.folder)
         stages.note(f"stopped; {len(collection):,} pictures are indexed and searchable, the same command goes on")
         raise typer.Exit(_INTERRUPTED) from None
-    return replace(report, skipped={**found.unreadable, **report.skipped})
 
 
 def _remove_missing(collection: Collection, folder: Path) -> list[str]:

@@ -1,0 +1,55 @@
+"""Generated scenes as a collection."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from diptych.cli.demo_collection import DemoCollection
+from diptych.cli.files import writing
+from diptych.cli.stages import Stages
+from diptych.collection import Record
+from diptych.data import Pairs, cache_folder
+from diptych.data.datasets.scenes import write_folder
+from diptych.data.datasets.scenes.folder import CAPTIONS_FILE
+from diptych.encoders import ColourEdgeHistograms, TfidfTopics
+from diptych.models import CCA
+from diptych.retriever import Retriever
+
+_N_SCENES = 512
+_SIZE = 96
+
+
+def scenes() -> DemoCollection:
+    """Return generated scenes with a retriever that learns from their captions."""
+    return DemoCollection(
+        name="scenes",
+        title="Generated scenes",
+        examples=("a red ball", "a boat on the sea at night", "2:a house + snow - a tree"),
+        make_records=_records,
+        make_retriever=_retriever,
+    )
+
+
+def _records(stages: Stages) -> list[Record]:
+    folder = cache_folder() / "demo" / "scenes-pictures"
+    listing = folder / CAPTIONS_FILE
+    if not listing.is_file():
+        with stages.count("paint", f"painting {_N_SCENES:,} scenes") as advance, writing(folder):
+            write_folder(folder, _N_SCENES, size=_SIZE, progress=advance)
+    entries: list[Mapping[str, Any]] = json.loads(listing.read_text(encoding="utf-8"))["pictures"]
+    return [Record(folder / entry["file"], entry["captions"], [entry["label"]]) for entry in entries]
+
+
+def _retriever(records: Sequence[Record], stages: Stages) -> Retriever:
+    pairs = Pairs(
+        [record.path for record in records],
+        [caption for record in records for caption in record.captions or ()],
+        owners=[row for row, record in enumerate(records) for _ in record.captions or ()],
+    )
+    # Colours and outlines say all there is to say about scenes; a network for photographs would say less.
+    encoders = {"image_encoder": ColourEdgeHistograms(size=_SIZE), "text_encoder": TfidfTopics()}
+    retriever = Retriever(**encoders, model=CCA(), name="scenes")
+    with stages.run("learn", f"learning from {pairs.n_texts:,} captions"):
+        return retriever.fit(pairs, baseline=None)

@@ -1,0 +1,43 @@
+"""What ``diptych train`` says."""
+
+from __future__ import annotations
+
+import json
+
+from diptych.cli.terminal import print_json, results, table
+from diptych.retriever import Comparison
+
+
+def print_training_report(comparison: Comparison, *, is_taken: bool, as_json: bool) -> None:
+    """Print the held-out quality of the new and the present retriever, and what was decided."""
+    if as_json:
+        print_json(json.dumps({**comparison.get_params(), "taken": is_taken}, indent=2))
+        return
+    listing = table(f"MAP on {comparison.n_held_out:,} held-out pictures, both directions")
+    listing.add_column("retriever", no_wrap=True)
+    listing.add_column("MAP", justify="right", no_wrap=True, style="bold")
+    listing.add_row("new", f"{comparison.new:.4f}")
+    if comparison.old is not None:
+        listing.add_row(f"present ({comparison.baseline})", f"{comparison.old:.4f}")
+    listing.add_row("chance", f"{comparison.chance:.4f}")
+    console = results()
+    console.print(listing)
+    console.print(f"\n{_verdict(comparison)} {_decision(comparison, is_taken=is_taken)}")
+
+
+def _verdict(comparison: Comparison) -> str:
+    if comparison.old is None or comparison.p_value is None:
+        return "There is nothing to compare with."
+    word = "better" if comparison.is_better else "worse"
+    luck = "more than luck" if comparison.is_significant() else "may be luck"
+    return (
+        f"The new one is {word} by {abs(comparison.new - comparison.old):.4f} (p = {comparison.p_value:.3f}, {luck})."
+    )
+
+
+def _decision(comparison: Comparison, *, is_taken: bool) -> str:
+    if is_taken:
+        return "The collection uses it now."
+    if comparison.replaced:
+        return "Nothing was changed."
+    return "The present one stays; --force takes the new one anyway."
