@@ -8,6 +8,8 @@ from sklearn.cluster import MiniBatchKMeans
 from diptych.arrays import FloatArray, IntArray, row_blocks
 
 _BATCH = 4096
+_PASSES = 20
+_CAREFUL_START = 256
 _BLOCK_ENTRIES = 4_000_000
 
 
@@ -25,7 +27,15 @@ def learn_centres(vectors: FloatArray, n_centres: int, *, seed: int = 0) -> Floa
     vectors = np.ascontiguousarray(vectors, dtype=np.float32)
     if len(vectors) <= n_centres:
         return vectors
-    clusters = MiniBatchKMeans(n_centres, batch_size=max(_BATCH, n_centres), n_init=1, random_state=seed)
+    clusters = MiniBatchKMeans(
+        n_centres,
+        # The careful start takes longer than all the rest when there are many centres, and matters little then.
+        init="k-means++" if n_centres <= _CAREFUL_START else "random",
+        batch_size=max(_BATCH, n_centres),
+        max_iter=_PASSES,
+        n_init=1,
+        random_state=seed,
+    )
     return np.asarray(clusters.fit(vectors).cluster_centers_, dtype=np.float32)
 
 

@@ -8,6 +8,7 @@ from diptych.encoders.image.imagenet_labels import ImageNetLabels
 from diptych.encoders.image.label_names import ImageNetLabel, imagenet_labels
 from diptych.encoders.image.picture_files import PICTURE_FORMATS, open_regular_file
 from diptych.encoders.image.pictures import Picture, read_picture
+from diptych.encoders.image.sift_words import SiftWords
 from diptych.encoders.image.thumbnails import thumbnail
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "ImageNetLabel",
     "ImageNetLabels",
     "Picture",
+    "SiftWords",
     "imagenet_labels",
     "open_regular_file",
     "read_picture",
