@@ -29,7 +29,7 @@ FORMATS: dict[str, dict[str, object]] = {
     "deflated.tif": {"format": "TIFF", "compression": "tiff_deflate"},
     "bmp": {"format": "BMP"},
     "ppm": {"format": "PPM"},
-    "ico": {"format": "ICO"},
+    "avif": {"format": "AVIF"},
 }
 CUTS = 22
 FLIPPED_COPIES = 20
@@ -147,6 +147,11 @@ def _bombs(here: Path) -> Iterator[HostileFile]:
     entries = b"".join(struct.pack("<HHII", tag, kind, 1, value) for tag, kind, value in tags)
     tiff = b"II*\0" + struct.pack("<IH", 8, len(tags)) + entries + bytes(1000)
     yield _written(here / "bomb.tif", tiff, "a pixel bomb", "refused")
+    yield _written(here / "endless.png", png(150_000_000, 1, rows, depth=1), "a pixel bomb", "refused")
+    progressive = encoded(Image.effect_noise((64, 48), 60), "progressive.jpg")
+    start, _, scan = progressive[:-2].rpartition(b"\xff\xda")
+    content = start + 5000 * (b"\xff\xda" + scan) + progressive[-2:]
+    yield _written(here / "scans.jpg", content, "a scan bomb", "refused")
     # Within the limit, and honest: a hundred megapixels of one bit in a few kilobytes.
     honest = png(10_000, 10_000, bytes(10_000 * 1_251), depth=1)
     yield _written(here / "large.png", honest, "very large", "read")
@@ -179,6 +184,7 @@ def _disguised(here: Path, whole: dict[str, bytes]) -> Iterator[HostileFile]:
         "program": b"\x7fELF\x02\x01\x01" + bytes(100),
         "gzip": b"\x1f\x8b\x08" + bytes(30),
         "jpeg2000": b"\0\0\0\x0cjP  \r\n\x87\n" + bytes(40),
+        "icon": b"\0\0\1\0\1\0" + bytes(60),
         "photoshop": b"8BPS\0\x01" + bytes(40),
         "newlines": b"\n" * 1000,
         "noise": random.Random(5).randbytes(5000),

@@ -37,7 +37,7 @@ class EfficientNetLite(ImageEncoder):
         ``whole`` squeezes the whole picture into the network's square; ``centre`` takes the middle square of it, as
         classifiers are tested. What lies near the border matters for search, so ``whole`` is the default.
     mirror:
-        Average the features of the picture and of its mirror image; a little better, at twice the cost.
+        Average the features of the picture and of its mirror image, at twice the cost.
     batch_size, n_threads:
         Pictures encoded at once, and threads (all cores); neither changes the features.
 
@@ -56,7 +56,7 @@ class EfficientNetLite(ImageEncoder):
         network: str = "lite2",
         crop: Literal["whole", "centre"] = "whole",
         mirror: bool = False,
-        batch_size: int = 16,
+        batch_size: int = 8,
         n_threads: int | None = None,
     ) -> None:
         self.network = network

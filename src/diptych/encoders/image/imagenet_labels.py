@@ -47,7 +47,7 @@ class ImageNetLabels(ImageEncoder):
         network: str = "lite2",
         crop: Literal["whole", "centre"] = "whole",
         mirror: bool = False,
-        batch_size: int = 16,
+        batch_size: int = 8,
         n_threads: int | None = None,
     ) -> None:
         self.network = network

@@ -11,7 +11,6 @@ from PIL import (
     AvifImagePlugin,
     BmpImagePlugin,
     GifImagePlugin,
-    IcoImagePlugin,
     ImageFile,
     JpegImagePlugin,
     PngImagePlugin,
@@ -25,6 +24,8 @@ from diptych.errors import InvalidInputError
 _LARGEST_FILE = 2**30
 _LARGEST_FILE_READ_WHOLE = 2**28
 _SNIFFED_BYTES = 512
+_COUNTED_BYTES = 2**20
+_MOST_SCANS = 500
 
 # Formats are opened by their own class: Image.open would try every format there is, and one of them runs Ghostscript.
 _FORMATS: dict[str, Callable[[BinaryIO], ImageFile.ImageFile]] = {
@@ -36,7 +37,6 @@ _FORMATS: dict[str, Callable[[BinaryIO], ImageFile.ImageFile]] = {
     "TIFF": TiffImagePlugin.TiffImageFile,
     "BMP": BmpImagePlugin.BmpImageFile,
     "PPM": PpmImagePlugin.PpmImageFile,
-    "ICO": IcoImagePlugin.IcoImageFile,
 }
 _READ_WHOLE = ("WebP", "AVIF")
 PICTURE_FORMATS: tuple[str, ...] = tuple(_FORMATS)
@@ -53,7 +53,6 @@ _SIGNATURES: tuple[tuple[bytes, str], ...] = (
     (b"MM\0+", "TIFF"),
     (b"BM", "BMP"),
     *((b"P%d" % number, "PPM") for number in range(1, 7)),
-    (b"\0\0\1\0", "ICO"),
 )
 _FOREIGN_SIGNATURES: tuple[tuple[bytes, str], ...] = (
     (b"%PDF", "a PDF document"),
@@ -62,6 +61,7 @@ _FOREIGN_SIGNATURES: tuple[tuple[bytes, str], ...] = (
     (b"PK\3\4", "a ZIP archive or office document"),
     (b"\x1f\x8b", "a gzip archive"),
     (b"8BPS", "a Photoshop document"),
+    (b"\0\0\1\0", "a Windows icon"),
     (b"\0\0\0\x0cjP  ", "a JPEG 2000 picture"),
     (b"\xff\x4f\xff\x51", "a JPEG 2000 picture"),
     (b"\xff\x0a", "a JPEG XL picture"),
@@ -119,6 +119,8 @@ def open_image(file: BinaryIO) -> ImageFile.ImageFile:
     limit = _LARGEST_FILE_READ_WHOLE if kind in _READ_WHOLE else _LARGEST_FILE
     if size > limit:
         raise ValueError(f"the file has {size:,} bytes, and at most {limit:,} are read")
+    if kind == "JPEG":
+        _check_scans(file)
     return _FORMATS[kind](file)
 
 
@@ -131,6 +133,17 @@ def shown_name(path: str) -> str:
     """
     text = path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
     return "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in text)
+
+
+def _check_scans(file: BinaryIO) -> None:
+    """Refuse a JPEG that passes over the picture so often that a small file would keep the decoder busy for hours."""
+    scans, last = 0, b""
+    while block := file.read(_COUNTED_BYTES):
+        scans += (last + block).count(b"\xff\xda")
+        last = block[-1:]
+    file.seek(0)
+    if scans > _MOST_SCANS:
+        raise ValueError(f"it has {scans:,} scans, and no honest JPEG has more than {_MOST_SCANS}")
 
 
 def _check_kind(mode: int, name: str) -> None:

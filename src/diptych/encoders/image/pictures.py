@@ -21,6 +21,7 @@ Picture = str | os.PathLike[str] | bytes | BinaryIO | NDArray[np.uint8] | Image.
 MAX_PIXELS = 200_000_000
 """Pictures with more pixels than this are refused; the largest cameras in phones stay just below."""
 
+_LONGEST_SIDE = 1_000_000
 _LONGEST_TO_SHORTEST = 16
 _LARGE_PICTURE = 32_000_000
 _one_large_picture_at_a_time = threading.Lock()
@@ -90,6 +91,10 @@ def _read_opened(image: Image.Image, name: str, shortest_side: int | None, max_p
     if width * height > max_pixels:
         raise InvalidInputError(
             f"{name} has {width:,} × {height:,} pixels, more than the limit of {max_pixels:,}; scale it down"
+        )
+    if max(width, height) > _LONGEST_SIDE:
+        raise InvalidInputError(
+            f"{name} has {width:,} × {height:,} pixels, and no side may exceed {_LONGEST_SIDE:,}; cut it into pieces"
         )
     try:
         with _one_large_picture_at_a_time if width * height > _LARGE_PICTURE else nullcontext():
