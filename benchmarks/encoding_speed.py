@@ -49,8 +49,10 @@ def run_bare(session: onnxruntime.InferenceSession, tensors: list[np.ndarray]) -
         session.run(None, {"pixels": tensor})
 
 
-def measured(photos: list[Path], network: str, threads: int, batch_size: int, rounds: int) -> tuple[float, float]:
-    """Return pictures per second of the bare runtime and of the encoder, the medians of rounds taken in turns."""
+def measured(
+    photos: list[Path], network: str, threads: int, batch_size: int, rounds: int
+) -> tuple[list[float], list[float]]:
+    """Return pictures per second of the bare runtime and of the encoder, round by round."""
     encoder = EfficientNetLite(network=network, batch_size=batch_size, n_threads=threads)
     pixels = np.stack([encoder.prepare(photo) for photo in photos])
     tensors = [pixels[start : start + batch_size] for start in range(0, len(pixels), batch_size)]
@@ -61,14 +63,14 @@ def measured(photos: list[Path], network: str, threads: int, batch_size: int, ro
     for _ in range(rounds):
         bare.append(len(photos) / seconds(lambda: run_bare(session, tensors)))
         ours.append(len(photos) / seconds(lambda: encoder.transform(photos)))
-    return statistics.median(bare), statistics.median(ours)
+    return bare, ours
 
 
-def reported(label: str, paces: tuple[float, float]) -> float:
-    """Print one comparison and return the ratio."""
-    bare, ours = paces
-    print(f"{label:<42}{bare:9.1f}{ours:9.1f}{ours / bare:9.1%}")
-    return ours / bare
+def reported(label: str, bare: list[float], ours: list[float]) -> float:
+    """Print the medians of one comparison and return that of the ratios, each of two neighbours in time."""
+    ratio = statistics.median(mine / other for mine, other in zip(ours, bare, strict=True))
+    print(f"{label:<42}{statistics.median(bare):9.1f}{statistics.median(ours):9.1f}{ratio:9.1%}")
+    return ratio
 
 
 def main() -> int:
@@ -89,8 +91,7 @@ def main() -> int:
     print(f"{'pictures per second':<42}{'bare':>9}{'ours':>9}{'ratio':>9}")
 
     def ratio(label: str, threads: int) -> float:
-        paces = measured(photos, options.network, threads, options.batch_size, options.rounds)
-        return reported(label, paces)
+        return reported(label, *measured(photos, options.network, threads, options.batch_size, options.rounds))
 
     judged = ratio(f"network on all {cores} cores", cores)
     if 1 < cores < CORES_FOR_OVERLAP:

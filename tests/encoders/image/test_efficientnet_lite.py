@@ -119,6 +119,8 @@ def test_label_probabilities_come_from_the_features_alone(pictures: list[np.ndar
     assert probabilities.shape == (len(pictures), 1000)
     np.testing.assert_allclose(probabilities.sum(axis=1), 1, atol=1e-5)
     np.testing.assert_allclose(labels.transform(pictures), probabilities, atol=1e-5)
+    assert labels.sources == (labels.network_encoder(),)
+    np.testing.assert_array_equal(labels.from_sources([features]), probabilities)
     weights = lite_network("lite0").weights()
     scores = features @ weights["_fc.weight"].T + weights["_fc.bias"]
     assert np.ptp(np.log(probabilities) - scores, axis=1).max() < 1e-3

@@ -17,7 +17,7 @@ from diptych.encoders import read_picture
 from diptych.errors import InvalidInputError
 
 MEMORY_LIMIT = 250_000_000
-SECONDS = 55
+SECONDS = 120
 NOBODY = 65_534
 
 # A process of its own: its peak memory is that of the pictures alone, and a hang or a crash does not end the tests.

@@ -54,6 +54,7 @@ class ColourEdgeHistograms(ImageEncoder):
     ((1, 38), 2.0)
     """
 
+    learns: ClassVar[bool] = False
     revision: ClassVar[int] = 2
 
     def __init__(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,6 +49,8 @@ class EfficientNetLite(ImageEncoder):
     >>> encoder.transform([np.zeros((40, 60, 3), dtype=np.uint8)]).shape
     (1, 1280)
     """
+
+    learns: ClassVar[bool] = False
 
     def __init__(
         self,

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from diptych.arrays import AnyArray, FloatArray
-from diptych.encoders.encoder import Encoder
+from diptych.encoders.encoder import Encoder, Modality
 from diptych.encoders.image.encoded_batch import EncodedBatch
 from diptych.encoders.image.pictures import Picture, read_picture
 from diptych.errors import InvalidInputError
@@ -40,6 +40,7 @@ class ImageEncoder(Encoder):
     [[0, 1], [2]]
     """
 
+    modality: ClassVar[Modality] = "image"
     speed_parameters: ClassVar[tuple[str, ...]] = ("batch_size", "n_threads")
 
     batch_size: int

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from diptych.arrays import AnyArray, FloatArray, as_matrix
+from diptych.encoders.encoder import Encoder
 from diptych.encoders.image.efficientnet_lite import EfficientNetLite
 from diptych.encoders.image.image_encoder import ImageEncoder
 from diptych.encoders.image.lite_networks import lite_network
@@ -41,6 +42,8 @@ class ImageNetLabels(ImageEncoder):
     ((1, 1000), 1.0)
     """
 
+    learns: ClassVar[bool] = False
+
     def __init__(
         self,
         *,
@@ -70,6 +73,15 @@ class ImageNetLabels(ImageEncoder):
     def weights_digest(self) -> str:
         """The digest of the weight file."""
         return lite_network(self.network).sha256
+
+    @property
+    def sources(self) -> tuple[Encoder, ...]:
+        """The network, whose features suffice."""
+        return self.network_encoder().sources
+
+    def from_sources(self, features: Sequence[FloatArray]) -> FloatArray:
+        """Return the probabilities, given the network's features."""
+        return self.probabilities(self.network_encoder().from_sources(features))
 
     def check_parameters(self) -> None:
         """Raise when a parameter cannot be used."""
