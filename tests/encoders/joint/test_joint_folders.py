@@ -81,6 +81,25 @@ def test_configurations_may_leave_out_what_is_usual(tmp_path: Path) -> None:
     np.testing.assert_allclose(JointTextEncoder(folder=str(folder)).transform(texts), expected, atol=1e-5)
 
 
+def test_siglip_reads_small_letters_whatever_its_tokenizer_does(tmp_path: Path) -> None:
+    folder = copied("siglip", tmp_path / "siglip")
+    tokenizer = json.loads((folder / "tokenizer.json").read_text())
+    change_json(folder / "tokenizer.json", normalizer=tokenizer["normalizer"]["normalizers"][1])
+    small, large = JointTextEncoder(folder=str(folder)).transform(["two dogs play", "Two DOGS play"])
+    np.testing.assert_array_equal(small, large)
+    assert not np.array_equal(*open_tokenizer(folder, max_tokens=16).encode(["two dogs play", "Two DOGS play"]))
+
+
+def test_short_texts_are_filled_up_on_the_side_that_the_folder_asks_for(tmp_path: Path) -> None:
+    folder = copied("siglip", tmp_path / "siglip")
+    change_json(folder / "tokenizer_config.json", padding_side="left", pad_token="<unk>")
+    tower = open_joint_folder(folder).open_text_tower(1)
+    row = tower.tokens(["two dogs"])[0]
+    full = np.concatenate([np.zeros(16 - len(row), dtype=np.int64), row])
+    np.testing.assert_array_equal(tower.features([row]), tower.features([full]))
+    assert np.abs(tower.features([row]) - tower.features([full[::-1]])).max() > 1e-3
+
+
 def test_the_preparation_may_lie_in_the_processor_configuration(tmp_path: Path) -> None:
     folder = copied("clip", tmp_path / "clip")
     preparation = json.loads((folder / "preprocessor_config.json").read_text())

@@ -72,7 +72,7 @@ class JointTextEncoder(Encoder):
         check_texts(items)
         self._check_parameters()
         tower = self._tower()
-        rows = tower.tokenizer.encode(items)
+        rows = tower.tokens(items)
         batches = list(batches_of_like_length(rows, self.batch_size))
         features = np.concatenate([tower.features([rows[index] for index in batch]) for batch in batches])
         order = np.argsort(np.concatenate(batches))

@@ -21,7 +21,13 @@ from diptych.encoders.joint.joint_folder import (
 )
 from diptych.encoders.joint.picture_preparation import PicturePreparation
 from diptych.encoders.joint.text_tower import TextTower
-from diptych.encoders.joint.tokenizer_files import TOKENIZERS, check_tokenizer, open_tokenizer, padding_token
+from diptych.encoders.joint.tokenizer_files import (
+    TOKENIZERS,
+    check_tokenizer,
+    fills_left,
+    open_tokenizer,
+    padding_token,
+)
 from diptych.encoders.transformer.network import Network
 from diptych.encoders.transformer.siglip import SIGLIP_TEXT
 from diptych.encoders.transformer.tokenizer import Tokens
@@ -103,7 +109,14 @@ class OnnxFolder(JointFolder):
         # SigLIP looks at the filling too, so there must be as much of it as in training.
         always_full = isinstance(fixed, int) or "siglip" in self.family
         padding = padding_token(self.path, tokenizer, default=self._configured("pad_token_id", 0))
-        return TextTower(tokenizer, run, padding=padding, length=length if always_full else None)
+        return TextTower(
+            tokenizer,
+            run,
+            padding=padding,
+            length=length if always_full else None,
+            fill_left=fills_left(self.path),
+            lower_case="siglip" in self.family,
+        )
 
     def files(self) -> Iterable[Path]:
         """Return the networks, what they keep beside them, and the files around them."""

@@ -14,7 +14,7 @@ from diptych.arrays import FloatArray
 from diptych.encoders.joint.joint_folder import PREPROCESSOR_FILES, TOKENIZER_FILES, ImageTower, JointFolder
 from diptych.encoders.joint.picture_preparation import PicturePreparation
 from diptych.encoders.joint.text_tower import TextTower
-from diptych.encoders.joint.tokenizer_files import check_tokenizer, open_tokenizer, padding_token
+from diptych.encoders.joint.tokenizer_files import check_tokenizer, fills_left, open_tokenizer, padding_token
 from diptych.encoders.transformer.clip import write_clip_text, write_clip_vision
 from diptych.encoders.transformer.network import Network
 from diptych.encoders.transformer.siglip import write_siglip_text, write_siglip_vision
@@ -118,7 +118,14 @@ class SafetensorsFolder(JointFolder):
             # What follows the end of a text is never looked at, so it may be filled up with anything.
             return TextTower(tokenizer, partial(_run_clip_text, network, self._text["eos_token_id"]), padding=0)
         padding = padding_token(self.path, tokenizer, default=self._text["pad_token_id"])
-        return TextTower(tokenizer, partial(_run_siglip_text, network), padding=padding, length=length)
+        return TextTower(
+            tokenizer,
+            partial(_run_siglip_text, network),
+            padding=padding,
+            length=length,
+            fill_left=fills_left(self.path),
+            lower_case=True,
+        )
 
     def files(self) -> Iterable[Path]:
         """Return the configuration, the weights and the files around them."""

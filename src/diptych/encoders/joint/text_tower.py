@@ -23,13 +23,23 @@ class TextTower:
         The token that fills up shorter texts.
     length:
         What all texts are filled up to; None for the longest of the batch.
+    fill_left:
+        Fill up in front of the text instead of behind it.
+    lower_case:
+        The model was trained on small letters, whether its tokenizer sees to that or not.
     """
 
     tokenizer: Tokenizer
     run: Callable[[Tokens, Tokens], FloatArray]
     padding: int
     length: int | None = None
+    fill_left: bool = False
+    lower_case: bool = False
+
+    def tokens(self, texts: Sequence[str]) -> list[Tokens]:
+        """Return the tokens of each text."""
+        return self.tokenizer.encode([text.lower() for text in texts] if self.lower_case else texts)
 
     def features(self, rows: Sequence[Tokens]) -> FloatArray:
         """Return one row of features for each row of tokens."""
-        return self.run(*padded(rows, padding=self.padding, length=self.length))
+        return self.run(*padded(rows, padding=self.padding, length=self.length, left=self.fill_left))

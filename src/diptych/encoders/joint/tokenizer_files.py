@@ -51,6 +51,12 @@ def padding_token(folder: Path, tokenizer: Tokenizer, default: int) -> int:
     return default
 
 
+def fills_left(folder: Path) -> bool:
+    """Return whether the folder asks for the filling in front of short texts."""
+    file = folder / "tokenizer_config.json"
+    return file.is_file() and read_json(file).get("padding_side") == "left"
+
+
 def clip_definition(folder: Path) -> dict[str, Any]:
     """Return CLIP's tokenizer, as its ``tokenizer.json`` would have it, from the vocabulary and the merges."""
     vocabulary = read_json(folder / "vocab.json")

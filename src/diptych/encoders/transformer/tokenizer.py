@@ -77,8 +77,12 @@ def batches_of_like_length(rows: Sequence[Tokens], batch_size: int) -> Iterator[
         yield order[start : start + batch_size]
 
 
-def padded(rows: Sequence[Tokens], *, padding: int, length: int | None = None) -> tuple[Tokens, Tokens]:
+def padded(
+    rows: Sequence[Tokens], *, padding: int, length: int | None = None, left: bool = False
+) -> tuple[Tokens, Tokens]:
     """Return rows as one array, filled with ``padding`` to a length or to the longest, and the mask of what is not.
+
+    The filling goes to the right, or to the left where that is asked for.
 
     >>> import numpy as np
     >>> from diptych.encoders.transformer.tokenizer import padded
@@ -90,6 +94,7 @@ def padded(rows: Sequence[Tokens], *, padding: int, length: int | None = None) -
     tokens = np.full((len(rows), width), padding, dtype=np.int64)
     mask = np.zeros((len(rows), width), dtype=np.int64)
     for index, row in enumerate(rows):
-        tokens[index, : len(row)] = row
-        mask[index, : len(row)] = 1
+        place = slice(width - len(row), width) if left else slice(len(row))
+        tokens[index, place] = row
+        mask[index, place] = 1
     return tokens, mask
