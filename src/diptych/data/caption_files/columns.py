@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 from diptych.data.caption_files.caption_record import CaptionRecord
 from diptych.errors import InvalidInputError
@@ -52,20 +53,34 @@ def record_of(entry: Mapping[str, Any], place: str, *, file: str | None = None) 
 
     Lists are taken apart; a cell may hold several labels with semicolons or bars between them, or a JSON list.
     """
-    names = list(entry)
+    roles = _roles(tuple(entry), file is None)
     if file is None:
-        column = file_column(names)
-        if column is None:
+        if roles.file is None:
             raise InvalidInputError(f"{place} names no picture; give it a {' or '.join(map(repr, FILE_NAMES[:4]))}")
-        file = _file_name(entry[column], place)
-        names.remove(column)
-    caption_names = _caption_names(names)
-    label_names = [name for name in names if tidy(name) in LABEL_NAMES]
-    captions = [caption for name in caption_names for caption in captions_in(entry[name], place)]
-    labels = [label for name in label_names for label in _labels_in(entry[name], tidy(name), place)]
-    used = {*caption_names, *label_names}
-    metadata = {name: plain(entry[name]) for name in names if name not in used and not _is_nothing(entry[name])}
+        file = _file_name(entry[roles.file], place)
+    captions = [caption for name in roles.captions for caption in captions_in(entry[name], place)]
+    labels = [label for name in roles.labels for label in _labels_in(entry[name], tidy(name), place)]
+    metadata = {name: plain(entry[name]) for name in roles.metadata if not _is_nothing(entry[name])}
     return CaptionRecord(file, tuple(captions), place, tuple(labels), metadata)
+
+
+class _Roles(NamedTuple):
+    """Which of an object's names hold what."""
+
+    file: str | None
+    captions: tuple[str, ...]
+    labels: tuple[str, ...]
+    metadata: tuple[str, ...]
+
+
+# All rows of a table have the same names.
+@lru_cache(maxsize=64)
+def _roles(names: tuple[str, ...], holds_file: bool) -> _Roles:
+    file = file_column(names) if holds_file else None
+    others = [name for name in names if name != file]
+    captions = _caption_names(others)
+    labels = tuple(name for name in others if tidy(name) in LABEL_NAMES)
+    return _Roles(file, captions, labels, tuple(name for name in others if name not in (*captions, *labels)))
 
 
 def captions_in(value: Any, place: str) -> list[str]:
@@ -98,10 +113,10 @@ def _first(wanted: Sequence[str], names: Sequence[str]) -> str | None:
     return next((tidied[name] for name in wanted if name in tidied), None)
 
 
-def _caption_names(names: Sequence[str]) -> list[str]:
-    numbered = [name for name in names if _NUMBERED_CAPTION.fullmatch(tidy(name))]
+def _caption_names(names: Sequence[str]) -> tuple[str, ...]:
+    numbered = tuple(name for name in names if _NUMBERED_CAPTION.fullmatch(tidy(name)))
     first = _first(CAPTION_NAMES, names)
-    return [*([] if first is None else [first]), *numbered]
+    return numbered if first is None else (first, *numbered)
 
 
 def _file_name(value: Any, place: str) -> str:

@@ -6,7 +6,6 @@ import csv
 import io
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -31,7 +30,9 @@ def read_delimited(path: Path, text: str, delimiters: str = "\t,;|") -> Iterator
     records = [_record(path, line, names, row) for line, row in rows if any(cell.strip() for cell in row)]
     converters = _converters(records)
     for record in records:
-        yield replace(record, metadata={name: converters[name](value) for name, value in record.metadata.items()})
+        for name, value in record.metadata.items():
+            record.metadata[name] = converters[name](value)
+        yield record
 
 
 def _layout(path: Path, text: str, delimiters: str) -> tuple[str, Sequence[str] | None]:

@@ -30,6 +30,7 @@ class PictureIndex:
         self._by_name: dict[str, list[Path]] = {}
         self._by_base: dict[str, list[tuple[tuple[str, ...], Path]]] = {}
         self._exact: dict[str, Path] = {}
+        self._found: dict[tuple[str, Path | None], Sequence[Path]] = {}
         for picture in self.pictures:
             name = picture.relative_to(folder).as_posix()
             composed = unicodedata.normalize("NFC", name)
@@ -43,7 +44,13 @@ class PictureIndex:
 
         ``beside`` is the folder of the caption file.
         """
-        wanted = name.strip().replace("\\", "/")
+        # Tables name a picture once per caption.
+        asked = name, beside
+        if asked not in self._found:
+            self._found[asked] = self._search(name.strip().replace("\\", "/"), beside)
+        return self._found[asked]
+
+    def _search(self, wanted: str, beside: Path | None) -> Sequence[Path]:
         for place in (self._root, None if beside is None else os.path.abspath(beside)):
             below = None if place is None else self._below_root(place, wanted)
             if below in self._exact:

@@ -76,9 +76,7 @@ def _read(path: Path, annotation: str) -> dict[str, Any]:
             raise InvalidInputError(f"{path} has no list {name!r}; get a fresh copy")
         for number, entry in enumerate(entries, start=1):
             if not isinstance(entry, dict) or not all(key in entry for key in keys):
-                raise InvalidInputError(
-                    f"{path}: entry {number} of {name} needs {', '.join(keys)}; get a fresh copy"
-                )
+                raise InvalidInputError(f"{path}: entry {number} of {name} needs {', '.join(keys)}; get a fresh copy")
     return content
 
 

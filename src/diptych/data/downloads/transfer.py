@@ -90,7 +90,8 @@ class Transfer:
                 have = 0
             self._check_space(version, have)
             self._progress(have, version.size)
-            while block := response.read(_BLOCK_BYTES):
+            # What has arrived is taken at once: waiting for whole blocks would lose bytes to a silence.
+            while block := response.read1(_BLOCK_BYTES):
                 self._keep(block)
                 have += len(block)
                 self._progress(have, version.size)
