@@ -21,8 +21,8 @@ heading = @printf '\n== %s ==\n' '$(1)'
 help: ## print the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-run: $(VENV)/.ready-run ## set up and run the main job: the benchmark table
-	@$(BIN)/diptych bench auto
+run: $(VENV)/.ready-run ## set up and run the main job: search a demonstration collection
+	@$(BIN)/diptych demo
 
 test: ## set up and run every check: lint, types, tests, documentation, package
 	@for stage in lint types unit docs-check package; do $(MAKE) --no-print-directory $$stage || exit $$?; done

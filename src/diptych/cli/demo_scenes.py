@@ -26,7 +26,7 @@ def scenes() -> DemoCollection:
     return DemoCollection(
         name="scenes",
         title="Generated scenes",
-        examples=("a red ball", "a boat on the sea at night", "2:a house + snow - a tree"),
+        examples=("a house in the snow", "a red car", "car - red"),
         make_records=_records,
         make_retriever=_retriever,
     )
@@ -49,7 +49,11 @@ def _retriever(records: Sequence[Record], stages: Stages) -> Retriever:
         owners=[row for row, record in enumerate(records) for _ in record.captions or ()],
     )
     # Colours and outlines say all there is to say about scenes; a network for photographs would say less.
-    encoders = {"image_encoder": ColourEdgeHistograms(size=_SIZE), "text_encoder": TfidfTopics()}
-    retriever = Retriever(**encoders, model=CCA(), name="scenes")
+    retriever = Retriever(
+        image_encoder=ColourEdgeHistograms(size=64),
+        text_encoder=TfidfTopics(n_components=256),
+        model=CCA(n_components=48),
+        name="scenes",
+    )
     with stages.run("learn", f"learning from {pairs.n_texts:,} captions"):
         return retriever.fit(pairs, baseline=None)

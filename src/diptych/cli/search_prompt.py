@@ -12,12 +12,12 @@ import typer
 
 from diptych.cli.choices import Target
 from diptych.cli.search_session import SearchSession
+from diptych.cli.viewer import show
 from diptych.collection import Filter
 from diptych.data.folders import cache_folder
 from diptych.errors import DiptychError, InvalidInputError, UnknownNameError
 
 _PROMPT = "search> "
-_UNLIKE_WEIGHT = -0.5
 _KEPT_LINES = 1000
 
 HELP = """\
@@ -52,8 +52,8 @@ class SearchPrompt:
             "hybrid": self._set_hybrid,
             "all": self._set_all,
             "more": lambda _: session.more(),
-            "like": lambda words: session.like(_number(words), 1.0),
-            "unlike": lambda words: session.like(_number(words), _UNLIKE_WEIGHT),
+            "like": lambda words: session.like(_number(words)),
+            "unlike": lambda words: session.unlike(_number(words)),
             "open": self._open,
             "help": lambda _: session.say(HELP),
         }
@@ -76,6 +76,8 @@ class SearchPrompt:
         except DiptychError as error:
             self.n_mistakes += 1
             typer.echo(f"error: {' '.join(str(error).split())}", err=True)
+        except KeyboardInterrupt:
+            typer.echo("stopped", err=True)
 
     def _command(self, words: str) -> None:
         name, _, rest = words[1:].partition(" ")
@@ -113,8 +115,7 @@ class SearchPrompt:
         path = self.session.answer(_number(words)).path
         if path is None:
             raise InvalidInputError("that answer is a text without a picture")
-        if typer.launch(str(path)) != 0:
-            raise InvalidInputError(f"no program for pictures was found here; the file is {path}")
+        show(path)
 
     def _lines(self) -> Iterator[str]:
         if not sys.stdin.isatty():

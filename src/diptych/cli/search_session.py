@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from diptych.cli.answers_report import AnswersReport
 from diptych.cli.search_settings import SearchSettings
+from diptych.cli.shown_path import printable
 from diptych.cli.terminal import notes, results
 from diptych.collection import Answer, Answers, Query
 from diptych.errors import InvalidInputError
@@ -41,11 +42,20 @@ class SearchSession:
         self._asked()
         return self._page(replace(self.settings, offset=self._offset + self.settings.k))
 
-    def like(self, rank: int, weight: float) -> Answers:
-        """Search for the last query together with one of its answers; a negative weight moves away from it."""
-        query = self._asked() + weight * Query.item(self.answer(rank).id)
-        self.say(f"searching for: {query}")
-        return self.ask(query)
+    def like(self, rank: int) -> Answers:
+        """Search for the last query together with one of its answers."""
+        return self._beside(rank, 1.0, "more")
+
+    def unlike(self, rank: int) -> Answers:
+        """Search for the last query away from one of its answers."""
+        # Less than the query itself: an answer is near the query, and taking it away whole would leave nothing.
+        return self._beside(rank, -0.5, "less")
+
+    def _beside(self, rank: int, weight: float, direction: str) -> Answers:
+        answer = self.answer(rank)
+        name = answer.id if answer.path is None else printable(answer.path.name)
+        self.say(f"{direction} like answer {rank} ({name}):")
+        return self.ask(self._asked() + weight * Query.item(answer.id))
 
     def answer(self, rank: int) -> Answer:
         """Return the answer that was shown with this rank."""
