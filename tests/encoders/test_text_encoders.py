@@ -9,10 +9,15 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 
 from diptych.data import load_dataset
-from diptych.encoders import Encoder, LdaTopics, TfidfTopics
+from diptych.encoders import Encoder, LdaTopics, Tfidf, TfidfTopics
 from diptych.errors import InvalidInputError
 
-ENCODERS = [TfidfTopics(n_components=8), LdaTopics(n_topics=6, max_iter=5)]
+ENCODERS = [
+    Tfidf(max_words=20),
+    TfidfTopics(n_components=8),
+    TfidfTopics(n_components=8, stop_words="pictures", lemmas=True),
+    LdaTopics(n_topics=6, max_iter=5),
+]
 
 
 @pytest.fixture(scope="module")
@@ -32,6 +37,19 @@ def test_weights_and_directions_are_those_of_scikit_learn(captions: list[str]) -
     np.testing.assert_allclose(found @ found.T, expected @ expected.T, atol=1e-5)
 
 
+def test_plain_tfidf_is_that_of_scikit_learn_on_the_commonest_words(captions: list[str]) -> None:
+    encoder = Tfidf(max_words=30).fit(captions)
+    reference = TfidfVectorizer(sublinear_tf=True, vocabulary=encoder.vocabulary_).fit(captions)
+    np.testing.assert_allclose(encoder.transform(captions), reference.transform(captions).toarray(), atol=1e-6)
+    everything = Tfidf(max_words=10_000).fit(captions)
+    assert len(encoder.vocabulary_) == 30 < len(everything.vocabulary_)
+    assert (
+        dict(zip(everything.vocabulary_, everything.idf_, strict=True)).items()
+        >= dict(zip(encoder.vocabulary_, encoder.idf_, strict=True)).items()
+    )
+    assert max(encoder.idf_) <= min(set(everything.idf_) - set(encoder.idf_), default=np.inf)
+
+
 def test_all_directions_keep_every_angle() -> None:
     texts = ["red boat", "red house", "blue boat", "blue sky tonight", "red red sky"]
     matrix = TfidfVectorizer(sublinear_tf=True).fit_transform(texts).toarray()
@@ -46,6 +64,7 @@ def test_repeated_texts_do_not_invent_directions() -> None:
 
 def test_text_without_a_known_word(captions: list[str]) -> None:
     assert not TfidfTopics(n_components=5).fit(captions).transform(["zyzzyva", ""]).any()
+    assert not Tfidf().fit(captions).transform(["zyzzyva", ""]).any()
     np.testing.assert_allclose(LdaTopics(n_topics=4, max_iter=3).fit(captions).transform(["zyzzyva"]), 0.25)
 
 
@@ -59,7 +78,7 @@ def test_topic_proportions_are_a_distribution_and_separate_vocabularies() -> Non
     assert winners[0] != winners[10]
 
 
-@pytest.mark.parametrize("encoder", ENCODERS, ids=lambda encoder: type(encoder).__name__)
+@pytest.mark.parametrize("encoder", ENCODERS, ids=lambda encoder: encoder.identity)
 def test_manners(encoder: Encoder, captions: list[str]) -> None:
     copy = clone(encoder)
     assert copy.identity == encoder.identity
@@ -76,7 +95,7 @@ def test_manners(encoder: Encoder, captions: list[str]) -> None:
     assert all(name.endswith("_") for name in fitted)
 
 
-@pytest.mark.parametrize("encoder", ENCODERS, ids=lambda encoder: type(encoder).__name__)
+@pytest.mark.parametrize("encoder", ENCODERS, ids=lambda encoder: encoder.identity)
 @pytest.mark.parametrize(
     ("texts", "message"),
     [
@@ -92,7 +111,14 @@ def test_bad_texts_are_named(encoder: Encoder, texts: list[str], message: str) -
 
 
 @pytest.mark.parametrize(
-    "encoder", [TfidfTopics(n_components=0), TfidfTopics(min_documents=0), LdaTopics(n_topics=0), LdaTopics(max_iter=0)]
+    "encoder",
+    [
+        Tfidf(max_words=0),
+        TfidfTopics(n_components=0),
+        TfidfTopics(min_documents=0),
+        LdaTopics(n_topics=0),
+        LdaTopics(max_iter=0),
+    ],
 )
 def test_parameters_are_checked(encoder: Encoder) -> None:
     with pytest.raises(InvalidInputError, match="must be at least 1"):

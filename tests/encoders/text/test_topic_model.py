@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.sparse import csr_matrix
+from sklearn.decomposition import LatentDirichletAllocation
+
+from diptych.data import load_dataset
+from diptych.encoders import LdaTopics, topic_model
+from diptych.encoders.topic_model import TopicModel
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 12))
+@settings(max_examples=5, deadline=None)
+def test_inference_is_that_of_scikit_learn(seed: int, n_topics: int) -> None:
+    rng = np.random.default_rng(seed)
+    train, test = rng.poisson(0.4, (30, 25)), rng.poisson(1.0, (40, 25))
+    test[3] = 0
+    reference = LatentDirichletAllocation(n_topics, max_iter=3, random_state=0).fit(train)
+    model = TopicModel.learn(csr_matrix(train), n_topics, max_iter=3)
+    np.testing.assert_allclose(model.components, reference.components_)
+    np.testing.assert_allclose(model.proportions(csr_matrix(test)), reference.transform(test), atol=1e-6)
+    np.testing.assert_allclose(model.proportions(test)[3], 1 / n_topics)
+
+
+def test_blocks_do_not_change_the_proportions(monkeypatch: pytest.MonkeyPatch) -> None:
+    counts = np.random.default_rng(0).poisson(0.5, (23, 30))
+    model = TopicModel.learn(counts, 4)
+    whole = model.proportions(counts)
+    monkeypatch.setattr(topic_model, "_BLOCK_ENTRIES", 200)
+    np.testing.assert_allclose(model.proportions(counts), whole, atol=1e-12)
+    np.testing.assert_allclose(model.proportions(counts[7:8])[0], whole[7], atol=1e-12)
+
+
+def test_what_lda_topics_learns_is_arrays_and_words() -> None:
+    captions = list(load_dataset("scenes", n_train=30, n_test=1, size=32).train.texts)
+    encoder = LdaTopics(n_topics=5, max_iter=3).fit(captions)
+    learned = {name: value for name, value in vars(encoder).items() if name.endswith("_")}
+    assert set(learned) == {"vocabulary_", "components_"}
+    assert learned["components_"].shape == (5, len(learned["vocabulary_"]))
+    copy = LdaTopics(n_topics=5, max_iter=3)
+    for name, value in learned.items():
+        setattr(copy, name, value)
+    np.testing.assert_array_equal(copy.transform(captions), encoder.transform(captions))
+    assert copy.fingerprint == encoder.fingerprint
