@@ -1,18 +1,24 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 import numpy as np
 import pytest
 from command_line import SMALL_SCENES, Program, Run
+from hypothesis import given
+from hypothesis import strategies as st
 from PIL import Image
 
+from diptych.cli.encoder_building import build_encoder
 from diptych.cli.measures import BY_INSTANCE, BY_LABEL, in_words
 from diptych.data import DatasetSplits, load_dataset
 from diptych.data.datasets.scenes import make_scene
-from diptych.encoders import encode_splits
+from diptych.encoders import ColourEdgeHistograms, Concatenated, TfidfTopics, encode_splits
+from diptych.errors import InvalidInputError
 from diptych.metrics import AP, CMC, InterpolatedPrecisionRecall, bootstrap_interval, category_means
 from diptych.models import CCA, SCM, Preprocessed, load_model
 from diptych.protocols import HoldOut, evaluate_model, tune
@@ -228,6 +234,88 @@ def test_pairs_without_labels(run: Run, tmp_path: Path) -> None:
     wants = run("evaluate", "-d", "flickr8k", "-m", "cca", "--relevant", "label")
     assert wants.exit_code == 2
     assert "use --relevant instance" in wants.stderr
+
+
+@pytest.mark.usefixtures("unlabelled")
+def test_encoders_are_chosen_by_name(run: Run, tmp_path: Path) -> None:
+    output = tmp_path / "results.json"
+    images = "ColourEdgeHistograms:levels=[1, 2],size=32+colouredgehistograms"
+    texts = "TfidfTopics:n_components=7,min_documents=1"
+    options = ("--image-encoder", images, "--text-encoder", texts, "-o", output)
+    result = run("evaluate", "-d", "flickr8k", "-m", "cca", "-p", "n_components=3", *options)
+    assert result.exit_code == 0, result.stderr
+    parts = (ColourEdgeHistograms(levels=(1, 2), size=32), ColourEdgeHistograms())
+    encoders = (Concatenated(encoders=parts), TfidfTopics(n_components=7, min_documents=1))
+    splits = encode_splits(load_dataset("flickr8k"), *encoders, cache=False)
+    model = Preprocessed(model=CCA(n_components=3)).fit(*splits.train.aligned())
+    expected = evaluate_model(model, splits.test, BY_INSTANCE)
+    content = written(output)
+    assert content["encoders"] == {"images": encoders[0].identity, "texts": encoders[1].identity}
+    for row, measure in zip(content["measures"], BY_INSTANCE, strict=True):
+        assert row["average"] == pytest.approx(expected.average(measure), abs=1e-9)
+    assert encoders[1].identity in result.stdout
+
+
+@pytest.mark.usefixtures("unlabelled")
+def test_captions_of_ones_own_picture_are_measured_by_recall_and_rank(run: Run, tmp_path: Path) -> None:
+    """Ten pictures with five captions each: what chance gives is known exactly."""
+    output = tmp_path / "results.json"
+    result = run("evaluate", "-d", "flickr8k", "-m", "cca", "-o", output)
+    rows = {row["label"]: row for row in written(output)["measures"]}
+    for label in ("R@1", "R@5", "R@10", "median rank"):
+        assert label in result.stdout
+    assert rows["R@1"]["text_query"]["chance"] == pytest.approx(1 / 10)
+    assert rows["R@5"]["text_query"]["chance"] == pytest.approx(5 / 10)
+    assert rows["R@1"]["image_query"]["chance"] == pytest.approx(5 / 50)
+    none_in_five = math.comb(45, 5) / math.comb(50, 5)
+    assert rows["R@5"]["image_query"]["chance"] == pytest.approx(1 - none_in_five)
+
+
+@pytest.mark.parametrize(
+    ("option", "typed", "hint"),
+    [
+        ("--image-encoder", "ColourEdgeHistogram", "did you mean 'ColourEdgeHistograms'"),
+        ("--image-encoder", "TfidfTopics", "unknown encoder of pictures 'TfidfTopics'"),
+        ("--text-encoder", "TfidfTopics:n_component=3", "did you mean 'n_components'"),
+        (
+            "--text-encoder",
+            "TfidfTopics:n_components=many",
+            "'n_components' of TfidfTopics cannot be 'many'",
+        ),
+        ("--text-encoder", "TfidfTopics:n_components=true", "cannot be True"),
+        ("--text-encoder", "TfidfTopics:n_components", "--text-encoder takes name=value"),
+        ("--text-encoder", "TfidfTopics+", "unknown encoder of texts 'TfidfTopics+'"),
+    ],
+)
+def test_a_mistyped_encoder_costs_one_line(run: Run, option: str, typed: str, hint: str) -> None:
+    result = run("evaluate", *SMALL_SCENES, "-m", "cca", option, typed)
+    assert result.exit_code == 2
+    assert hint in result.stderr
+    assert "loading" not in result.stderr
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(["n_components", "min_documents", "stop_words"]),
+        st.none() | st.integers() | st.text(max_size=9),
+    )
+)
+def test_parameters_are_read_as_they_are_written(values: dict[str, Any]) -> None:
+    typed = ",".join(f"{name}={json.dumps(value)}" for name, value in values.items())
+    fits = {"n_components": int, "min_documents": int, "stop_words": (str, NoneType)}
+    spec = "TfidfTopics:" + typed
+    if all(isinstance(value, fits[name]) for name, value in values.items()):
+        assert build_encoder(spec, "text", "-").get_params() == TfidfTopics(**values).get_params()
+    else:
+        with pytest.raises(InvalidInputError, match="cannot be"):
+            build_encoder(spec, "text", "-")
+
+
+@pytest.mark.data("wikipedia")
+def test_features_need_no_encoder(run: Run) -> None:
+    result = run("evaluate", "-d", "wikipedia", "-m", "cca", "--text-encoder", "TfidfTopics")
+    assert result.exit_code == 2
+    assert "come as features, so TfidfTopics has nothing to encode; leave out --text-encoder" in result.stderr
 
 
 @pytest.mark.data("wikipedia")

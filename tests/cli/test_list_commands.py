@@ -7,7 +7,11 @@ from pathlib import Path
 import pytest
 from command_line import Run
 
+from diptych.cli.encoder_building import encoder_classes
+from diptych.cli.encoder_card import missing_for
 from diptych.data import describe_datasets
+from diptych.encoders import TfidfTopics
+from diptych.errors import MissingPackageError
 from diptych.models import model_classes
 
 
@@ -64,3 +68,55 @@ def test_a_dataset_in_detail(run: Run, name: str) -> None:
     shown = run("datasets", name).stdout
     for text in (dataset.homepage, dataset.licence, dataset.citation, dataset.splits, *dataset.defaults):
         assert text in shown
+
+
+def test_every_encoder_is_listed_with_its_side(run: Run) -> None:
+    listed = {entry["name"]: entry for entry in json.loads(run("encoders", "--json").stdout)}
+    assert listed.keys() == encoder_classes().keys() >= {"ColourEdgeHistograms", "EfficientNetLite", "SentenceEncoder"}
+    assert listed["ColourEdgeHistograms"]["encodes"] == "pictures"
+    assert listed["LdaTopics"]["encodes"] == "texts"
+    assert listed["TfidfTopics"]["ready"]
+    for entry in listed.values():
+        assert entry["summary"].endswith(".")
+        assert entry["ready"] == (entry["needs"] is None)
+
+
+@pytest.mark.parametrize("name", ["ColourEdgeHistograms", "TfidfTopics"])
+def test_an_encoder_in_detail(run: Run, name: str) -> None:
+    card = json.loads(run("encoders", name.lower(), "--json").stdout)
+    signature = inspect.signature(encoder_classes()[name]).parameters
+    assert [entry["name"] for entry in card["parameters"]] == list(signature)
+    shown = run("encoders", name).stdout
+    for entry in card["parameters"]:
+        assert entry["meaning"], f"{name} does not document {entry['name']}"
+        assert entry["name"] in shown
+
+
+def test_what_an_encoder_lacks_is_the_command_to_type() -> None:
+    class Asks(TfidfTopics):
+        @classmethod
+        def requirements(cls) -> str | None:
+            return "pip install words"
+
+    class Lacks(TfidfTopics):
+        learns = False
+
+        def transform(self, items: object) -> None:
+            raise MissingPackageError("reading words", "words==1.0")
+
+    class Takes(TfidfTopics):
+        def __init__(self, *, folder: str) -> None:
+            self.folder = folder
+
+    assert missing_for(Asks) == "pip install words"
+    assert missing_for(Lacks) == "pip install words==1.0"
+    assert missing_for(Takes) == "folder=..."
+    assert missing_for(TfidfTopics) is None
+
+
+def test_a_question_about_data_sets_needs_no_command(run: Run) -> None:
+    assert run("datasets").stdout == run("datasets", "list").stdout
+    assert run("datasets", "--json", "scenes").stdout == run("datasets", "scenes", "--json").stdout
+    shown = run("datasets", "--help").stdout
+    assert "get" in shown
+    assert "diptych datasets get coco" in run("datasets", "coco").stdout

@@ -267,3 +267,90 @@ def test_flickr_with_errors(flickr: Path, file: str, line: str, message: str) ->
     change_line(flickr / file, 0, line)
     with pytest.raises(InvalidInputError, match=message):
         load_dataset("flickr8k")
+
+
+@pytest.fixture
+def coco(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Ten photographs in COCO's layout; the last has nothing annotated, and captions are in no order."""
+    monkeypatch.setenv("DIPTYCH_DATA", str(tmp_path))
+    folder = tmp_path / "coco"
+    (folder / "val2017").mkdir(parents=True)
+    (folder / "annotations").mkdir()
+    images = [{"id": 100 - number, "file_name": f"{number:012d}.jpg", "width": 640} for number in range(10)]
+    for image in images:
+        (folder / "val2017" / image["file_name"]).touch()
+    captions = [
+        {"id": 10 * number + place, "image_id": 100 - number, "caption": f"caption {place} of {number} .\n"}
+        for place in (4, 3, 2, 1, 0)
+        for number in range(10)
+    ]
+    categories = [
+        {"id": 1, "name": "person", "supercategory": "person"},
+        {"id": 17, "name": "cat", "supercategory": "animal"},
+        {"id": 18, "name": "dog", "supercategory": "animal"},
+    ]
+    things = [(number, category) for number in range(9) for category in ((1, 17) if number % 2 else (18, 18))]
+    instances = [{"id": row, "image_id": 100 - thing[0], "category_id": thing[1]} for row, thing in enumerate(things)]
+    write(folder / "annotations" / "captions_val2017.json", {"images": images, "annotations": captions})
+    content = {"images": images, "annotations": instances, "categories": categories}
+    write(folder / "annotations" / "instances_val2017.json", content)
+    return folder
+
+
+def write(path: Path, content: object) -> None:
+    path.write_text(json.dumps(content))
+
+
+def test_coco_in_its_layout_loads(coco: Path) -> None:
+    splits = load_dataset("coco", test_size=3, dev_size=2)
+    assert {part: pairs.n_images for part, pairs in splits.parts.items()} == {"train": 5, "test": 3, "dev": 2}
+    seen = set()
+    for pairs in splits.parts.values():
+        assert pairs.class_names == ("person", "cat", "dog")
+        for row, name in enumerate(pairs.ids.tolist()):
+            number = int(name.removesuffix(".jpg"))
+            seen.add(number)
+            assert pairs.images[row] == coco / "val2017" / name
+            expected = [0, 0, 0] if number == 9 else [1, 1, 0] if number % 2 else [0, 0, 1]
+            assert pairs.labels[row].tolist() == expected
+            texts = [text for text, owner in zip(pairs.texts, pairs.owners, strict=True) if owner == row]
+            assert texts == [f"caption {place} of {number} ." for place in range(5)]
+    assert seen == set(range(10))
+    again = load_dataset("coco", test_size=3, dev_size=2)
+    assert again.test.ids.tolist() == splits.test.ids.tolist()
+
+
+def test_coco_options(coco: Path) -> None:
+    kinds = load_dataset("coco", test_size=0.5, label="supercategory", captions="join")
+    assert kinds.train.class_names == ("person", "animal")
+    assert kinds.train.is_one_to_one
+    assert kinds.dev is None
+    with pytest.raises(LookupError, match="did you mean 'category'"):
+        load_dataset("coco", label="categry")
+
+
+@pytest.mark.parametrize(
+    ("file", "change", "message"),
+    [
+        ("captions", {"annotations": []}, "has no list 'annotations'"),
+        (
+            "captions",
+            {"annotations": [{"id": 1, "image_id": 100}]},
+            "of annotations needs id, image_id, caption",
+        ),
+        ("captions", {"annotations": [{"id": 1, "image_id": 5, "caption": "x"}]}, "refers to 5"),
+        ("instances", {"categories": []}, "refers to 18"),
+        ("captions", {"images": [{"id": 1, "file_name": "no.jpg"}]}, "lacks 1 of 1 photographs, first no.jpg"),
+    ],
+)
+def test_coco_with_errors(coco: Path, file: str, change: dict[str, object], message: str) -> None:
+    path = coco / "annotations" / f"{file}_val2017.json"
+    write(path, json.loads(path.read_text()) | change)
+    with pytest.raises(InvalidInputError, match=message):
+        load_dataset("coco", test_size=3)
+
+
+def test_missing_coco_names_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DIPTYCH_DATA", str(tmp_path))
+    with pytest.raises(MissingDataError, match="`diptych datasets get coco` does all this"):
+        load_dataset("coco")

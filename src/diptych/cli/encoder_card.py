@@ -44,7 +44,7 @@ class EncoderCard:
         return cls(
             name=encoder.__name__,
             encodes="pictures" if encoder.modality == "image" else "texts",
-            learns=encoder.learns,
+            learns=_learns(encoder),
             needs=missing_for(encoder),
             summary=one_line(sections(inspect.getdoc(encoder) or "")[""].partition("\n\n")[0]),
             parameters=tuple(Parameter(about.name, _default(about), known.get(about.name, "")) for about in signature),
@@ -74,24 +74,37 @@ class EncoderCard:
 def missing_for(encoder: type[Encoder]) -> str | None:
     """Return what an encoder needs that is not here, None when it is ready.
 
-    An encoder may answer by a class method ``requirements``; otherwise it is tried on one small item, or, when it has
-    to learn first, asked for its fingerprint.
+    An encoder may answer by a class method ``requirements``; otherwise it is tried on one small item, or, when it
+    learns from texts, which may take long, asked for its fingerprint.
     """
     answer = getattr(encoder, "requirements", None)
     if answer is not None:
         found: str | None = answer()
         return found
-    required = [about.name for about in inspect.signature(encoder).parameters.values() if about.default is about.empty]
+    required = _required(encoder)
     if required:
         return f"{required[0]}=..."
     try:
         example = encoder()
-        _ = example.fingerprint if example.learns else example.transform(_SAMPLES[example.modality])
+        if example.learns and example.modality == "text":
+            _ = example.fingerprint
+        else:
+            example.fit_transform(_SAMPLES[example.modality])
     except MissingPackageError as error:
         return str(error).rpartition(": ")[2]
     except DiptychError as error:
-        return str(error)
+        # One item may be too little to learn from, which says nothing about the machine.
+        return None if encoder.learns else str(error)
     return None
+
+
+def _required(encoder: type[Encoder]) -> list[str]:
+    return [about.name for about in inspect.signature(encoder).parameters.values() if about.default is about.empty]
+
+
+def _learns(encoder: type[Encoder]) -> bool:
+    # With some encoders it depends on the parameters.
+    return bool(encoder.learns if _required(encoder) else encoder().learns)
 
 
 def _default(about: inspect.Parameter) -> Any:
