@@ -9,7 +9,7 @@ from diptych.arrays import FloatArray, IntArray, row_blocks
 
 _BATCH = 4096
 _PASSES = 20
-_CAREFUL_START = 256
+_CAREFUL_START = 64
 _BLOCK_ENTRIES = 4_000_000
 
 
