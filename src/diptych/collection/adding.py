@@ -40,7 +40,7 @@ class Adding:
         root: Root,
         encoding: Callable[[], Encoding],
         catalogue: Catalogue,
-        publish: Callable[[Catalogue], None],
+        publish: Callable[[Sequence[Item]], None],
     ) -> None:
         self._store = store
         self._root = root
@@ -48,8 +48,10 @@ class Adding:
         self._catalogue = catalogue
         self._publish = publish
         self._clock = max((item.added_ns for item in catalogue.items.values()), default=0)
-        # Of contents that are new in the present batch.
-        self._first_path: dict[str, str] = {}
+        # What this run has written so far: items by id and by content, and the paths and ids it has dealt with.
+        self._written: dict[str, Item] = {}
+        self._written_contents: dict[str, list[Item]] = {}
+        self._claimed: set[str] = set()
         self.report = AddReport()
 
     def add(self, records: Sequence[Record], progress: Callable[[AddProgress], None] | None = None) -> AddReport:
@@ -71,10 +73,11 @@ class Adding:
 
     def change(self, item: Item, record: Record) -> None:
         """Give a stored item the captions, labels and metadata of a record, without looking at its file."""
-        changed = self._item(PendingRecord(record, item), None)
+        work = PendingRecord(record, item)
+        changed = self._item(work, None)
         self._make_encoding().texts({text_hash(text): text for text in changed.captions})
-        self._write([changed], [])
-        self._publish(self._catalogue.changed([changed]))
+        self._write([(work, changed)], [])
+        self._publish([changed])
 
     def _needing_work(self, records: Sequence[Record]) -> Iterator[PendingRecord]:
         for record in records:
@@ -90,11 +93,14 @@ class Adding:
 
     def _look_at(self, record: Record) -> PendingRecord | None:
         if record.path is None:
-            known = self._catalogue.items.get(record.id or _text_id(record))
+            name = record.id or _text_id(record)
+            self._claim(name)
+            known = self._catalogue.items.get(name)
             return None if known is not None and _says_nothing_new(record, known) else PendingRecord(record, known)
         path = self._root.given(record.path)
         status = file_status(path)
         at_path = self._catalogue.by_path.get(self._root.stored(path))
+        self._claim(*filter(None, (str(path), record.id)))
         known = at_path if record.id is None else self._catalogue.items.get(record.id)
         if record.id is not None and at_path is not None and at_path.id != record.id:
             raise InvalidInputError(f"it is in the collection as item {at_path.id}; remove that one first")
@@ -106,6 +112,12 @@ class Adding:
         if known is not None and same_file and _says_nothing_new(record, known):
             return None
         return PendingRecord(record, known, path, None if same_file else status)
+
+    def _claim(self, *names: str) -> None:
+        """Deal with each path and each id once in a run."""
+        if not self._claimed.isdisjoint(names):
+            raise InvalidInputError("it is named twice; name each path and each id once")
+        self._claimed.update(names)
 
     def _batch(self, batch: Sequence[PendingRecord], encoding: Encoding, pool: ThreadPoolExecutor) -> tuple[str, ...]:
         facts = list(pool.map(_facts, batch))
@@ -121,13 +133,12 @@ class Adding:
                 self.report.skipped[os.fspath(work.path or "")] = failures[item.content_hash]
         kept = [(work, item) for work, item in items if item.content_hash not in failures]
         encoding.texts({text_hash(text): text for _, item in kept for text in item.captions})
-        self._write([item for _, item in kept], facts)
-        self._first_path.clear()
+        self._write(kept, facts)
         for work, item in kept:
             self._count(work, item)
-        # Counted against the catalogue before the batch, published after it.
-        self._catalogue = self._catalogue.changed(item for _, item in kept)
-        self._publish(self._catalogue)
+            self._written[item.id] = item
+            self._written_contents.setdefault(item.content_hash or "", []).append(item)
+        self._publish([item for _, item in kept])
         return tuple(item.id for _, item in kept)
 
     def _items(
@@ -149,10 +160,15 @@ class Adding:
 
     def _moved_item(self, content: str, claimed: set[str]) -> Item | None:
         """Return an item with this content whose file is gone: the file was renamed."""
-        for item in self._catalogue.by_content.get(content, []):
+        for item in self._twins(content):
             if item.id not in claimed and item.path is not None and self._root.is_missing(item.path):
                 return item
         return None
+
+    def _twins(self, content: str) -> list[Item]:
+        """Return the items that have this content now."""
+        before = self._catalogue.by_content.get(content, [])
+        return [item for item in before if item.id not in self._written] + self._written_contents.get(content, [])
 
     def _item(self, work: PendingRecord, found: FileFacts | None) -> Item:
         now = time.time_ns()
@@ -181,28 +197,29 @@ class Adding:
             updated_ns=now,
         )
 
-    def _write(self, items: Sequence[Item], facts: Sequence[FileFacts | InvalidInputError | None]) -> None:
-        used = {item.content_hash for item in items}
+    def _write(
+        self, items: Sequence[tuple[PendingRecord, Item]], facts: Sequence[FileFacts | InvalidInputError | None]
+    ) -> None:
+        used = {item.content_hash for _, item in items}
         thumbnails = {
             fact.content_hash: fact.thumbnail
             for fact in facts
             if isinstance(fact, FileFacts)
             and fact.thumbnail
             and fact.content_hash in used
-            and fact.content_hash not in self._catalogue.by_content
+            and not self._twins(fact.content_hash)
         }
         self._store.add_thumbnails(thumbnails)
-        known = self._catalogue.captions
         self._store.add_captions(
             [
                 (caption_id, item.id, text)
-                for item in items
+                for work, item in items
                 for caption_id, text in zip(item.caption_ids, item.captions, strict=True)
-                if caption_id not in known
+                if work.known is None or caption_id not in work.known.caption_ids
             ]
         )
-        self._store.add_items([item for item in items if item.id not in self._catalogue.items])
-        self._store.replace_items([item for item in items if item.id in self._catalogue.items])
+        self._store.add_items([item for work, item in items if work.known is None])
+        self._store.replace_items([item for work, item in items if work.known is not None])
 
     def _count(self, work: PendingRecord, item: Item) -> None:
         before = work.known
@@ -219,10 +236,9 @@ class Adding:
     def _note_twin(self, item: Item) -> None:
         if item.path is None or item.content_hash is None:
             return
-        stored = self._catalogue.by_content.get(item.content_hash)
-        twin = stored[0].path if stored else self._first_path.setdefault(item.content_hash, item.path)
-        if twin is not None and twin != item.path:
-            self.report.duplicates[item.path] = twin
+        twins = self._twins(item.content_hash)
+        if twins and twins[0].path is not None:
+            self.report.duplicates[item.path] = twins[0].path
 
 
 def _facts(work: PendingRecord) -> FileFacts | InvalidInputError | None:

@@ -12,7 +12,8 @@ from diptych.collection.packages import search_package
 _TARGET_RECALL = 0.98
 _NEIGHBOURS = 10
 _TUNING_QUERIES = 256
-_TRAINING_ROWS_PER_LIST = 64
+_TRAINING_ROWS_PER_LIST = 40
+_TRAINING_ROUNDS = 10
 _LARGEST_FLAT = 1 << 30
 
 
@@ -52,6 +53,7 @@ class ApproximateIndex:
         kind = "Flat" if vectors.nbytes <= _LARGEST_FLAT else "SQ8"
         measure = faiss.METRIC_INNER_PRODUCT if metric == "inner_product" else faiss.METRIC_L2
         engine = faiss.index_factory(vectors.shape[1], f"IVF{lists},{kind}", measure)
+        engine.cp.niter = _TRAINING_ROUNDS
         sample = rng.permutation(len(vectors))[: _TRAINING_ROWS_PER_LIST * lists]
         engine.train(vectors[np.sort(sample)])
         engine.add(vectors)

@@ -27,14 +27,32 @@ class Catalogue:
 
     def changed(self, put: Iterable[Item] = (), removed: Iterable[str] = ()) -> Catalogue:
         """Return the catalogue with some items new or replaced and others gone."""
-        items = dict(self.items)
-        for item in put:
-            items[item.id] = item
-        for item_id in removed:
-            items.pop(item_id, None)
+        new = {item.id: item for item in put}
+        gone = [item_id for item_id in removed if item_id in self.items]
         following = Catalogue()
-        following.items = items
+        following.items = {**self.items, **new}
+        for item_id in gone:
+            following.items.pop(item_id, None)
+        replaced = [self.items[item_id] for item_id in (*new, *gone) if item_id in self.items]
+        following._inherit(self, replaced, [item for item_id, item in new.items() if item_id in following.items])
         return following
+
+    def _inherit(self, before: Catalogue, gone: Iterable[Item], new: Iterable[Item]) -> None:
+        """Take over the look-ups that were made before, changed where the items have; making them anew takes longer."""
+        if "by_path" in vars(before):
+            paths = dict(before.by_path)
+            for item in gone:
+                if item.path is not None and paths.get(item.path) is item:
+                    del paths[item.path]
+            paths.update({item.path: item for item in new if item.path is not None})
+            self.by_path = paths
+        if "captions" in vars(before):
+            captions = dict(before.captions)
+            for item in gone:
+                for caption_id in item.caption_ids:
+                    captions.pop(caption_id, None)
+            captions.update(_captions_of(new))
+            self.captions = captions
 
     @cached_property
     def by_path(self) -> Mapping[str, Item]:
@@ -53,11 +71,7 @@ class Catalogue:
     @cached_property
     def captions(self) -> Mapping[str, tuple[Item, str]]:
         """Each caption's item and text, by the id of the caption."""
-        return {
-            caption_id: (item, text)
-            for item in self.items.values()
-            for caption_id, text in zip(item.caption_ids, item.captions, strict=True)
-        }
+        return _captions_of(self.items.values())
 
     @cached_property
     def caption_list(self) -> list[str]:
@@ -69,22 +83,6 @@ class Catalogue:
         """The captions by their words, in the order of :attr:`caption_list`."""
         return FullText([text for _, text in self.captions.values()])
 
-    @cached_property
-    def image_points(self) -> Mapping[str, tuple[str, int]]:
-        """What the gallery of pictures holds: content and order, by the id of the item."""
-        return {
-            item.id: (item.content_hash, item.added_ns) for item in self.items.values() if item.content_hash is not None
-        }
-
-    @cached_property
-    def text_points(self) -> Mapping[str, tuple[str, int]]:
-        """What the gallery of captions holds: content and order, by the id of the caption."""
-        return {
-            caption_id: (text_hash(text), item.added_ns + place)
-            for item in self.items.values()
-            for place, (caption_id, text) in enumerate(zip(item.caption_ids, item.captions, strict=True))
-        }
-
     def matching(self, wanted: Filter) -> frozenset[str]:
         """Return the ids of the items that meet a filter."""
         if wanted not in self._matching:
@@ -92,6 +90,28 @@ class Catalogue:
                 item.id for item in self.items.values() if wanted.matches(partial(value_of, item))
             )
         return self._matching[wanted]
+
+
+def _captions_of(items: Iterable[Item]) -> dict[str, tuple[Item, str]]:
+    return {
+        caption_id: (item, text)
+        for item in items
+        for caption_id, text in zip(item.caption_ids, item.captions, strict=True)
+    }
+
+
+def image_points(items: Iterable[Item]) -> dict[str, tuple[str, int]]:
+    """Return what the gallery of pictures holds of items: content and order, by the id of the item."""
+    return {item.id: (item.content_hash, item.added_ns) for item in items if item.content_hash is not None}
+
+
+def text_points(items: Iterable[Item]) -> dict[str, tuple[str, int]]:
+    """Return what the gallery of captions holds of items: content and order, by the id of the caption."""
+    return {
+        caption_id: (text_hash(text), item.added_ns + place)
+        for item in items
+        for place, (caption_id, text) in enumerate(zip(item.caption_ids, item.captions, strict=True))
+    }
 
 
 def text_hash(text: str) -> str:

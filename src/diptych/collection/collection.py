@@ -197,7 +197,7 @@ class Collection:
                 and self._state.root.file(item.path).is_relative_to(base)
                 and self._state.root.is_missing(item.path)
             ]
-            self._remove([item.id for item in missing], catalogue)
+            self._remove([item.id for item in missing])
         report.removed = [str(item.path) for item in missing]
         return report
 
@@ -224,7 +224,7 @@ class Collection:
         with self._writing():
             catalogue = self._state.catalogue()
             ids = self._ids(which, catalogue)
-            self._remove(ids, catalogue)
+            self._remove(ids)
         return ids
 
     def search(
@@ -427,7 +427,7 @@ class Collection:
             for folder in layout.retrievers.iterdir():
                 if folder.name not in kept:
                     shutil.rmtree(folder, ignore_errors=True)
-            self._state.publish(catalogue)
+            self._state.publish()
         return self.verify()
 
     @contextmanager
@@ -445,7 +445,7 @@ class Collection:
         report = adding.add(records, progress)
         if report.changed:
             self._state.store.compact()
-            self._state.publish(self._state.catalogue())
+            self._state.publish()
         report.seconds = time.perf_counter() - started
         write_json(self._state.layout.last_run, {"skipped": report.skipped})
         return report
@@ -460,10 +460,10 @@ class Collection:
             state.publish,
         )
 
-    def _remove(self, ids: Sequence[str], catalogue: Catalogue) -> None:
+    def _remove(self, ids: Sequence[str]) -> None:
         if ids:
             self._state.store.delete_items(ids)
-            self._state.publish(catalogue.changed(removed=ids))
+            self._state.publish(removed=ids)
 
     def _reencode(self, retriever: PointSource, progress: Progress | None) -> ReencodeReport:
         layout = self._state.layout

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from os import PathLike
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from diptych.arrays import AnyArray, FloatArray
-from diptych.encoders.image.encoded_batch import EncodedBatch
 from diptych.space import Space
+
+if TYPE_CHECKING:
+    # Encoders bring scikit-learn along, which looking at a collection does not need.
+    from diptych.encoders.image.encoded_batch import EncodedBatch
 
 SearchDirection = Literal["text_to_image", "image_to_text", "image_to_image", "text_to_text"]
 Side = Literal["image", "text"]

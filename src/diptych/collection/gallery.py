@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -62,24 +62,30 @@ class Gallery:
 
         ``fetch`` gets the hashes whose points are not here yet and returns those it has.
         """
-        gone = [row for key, row in self.row_of.items() if wanted.get(key) != (self.hashes[row], int(self.order[row]))]
-        new = [
-            key
-            for key, (content, order) in wanted.items()
-            if (row := self.row_of.get(key)) is None or (self.hashes[row], int(self.order[row])) != (content, order)
-        ]
+        return self.changed(self.row_of, wanted, fetch)
+
+    def changed(self, keys: Iterable[str], wanted: Mapping[str, tuple[str, int]], fetch: Fetch) -> Gallery:
+        """Return the gallery with these keys gone or changed, and the wanted ones as they should be."""
+        gone = [self.row_of[key] for key in keys if key in self.row_of and not self._is_as(key, wanted.get(key))]
+        new = [key for key, form in wanted.items() if not self._is_as(key, form)]
         if not gone and not new:
             return self
         fetched = fetch(list(dict.fromkeys(wanted[key][0] for key in new)))
         return self._without(gone)._with([key for key in new if wanted[key][0] in fetched], wanted, fetched)._tidy()
+
+    def _is_as(self, key: str, form: tuple[str, int] | None) -> bool:
+        row = self.row_of.get(key)
+        return row is not None and form == (self.hashes[row], int(self.order[row]))
 
     def _without(self, rows: Sequence[int]) -> Gallery:
         if not rows:
             return self
         live = self.live.copy()
         live[rows] = False
-        dead = {self.keys[row] for row in rows}
-        return replace(self, live=live, row_of={key: row for key, row in self.row_of.items() if key not in dead})
+        row_of = dict(self.row_of)
+        for row in rows:
+            del row_of[self.keys[row]]
+        return replace(self, live=live, row_of=row_of)
 
     def _with(
         self, keys: Sequence[str], wanted: Mapping[str, tuple[str, int]], fetched: Mapping[str, AnyArray]
@@ -125,7 +131,7 @@ class Gallery:
         ]
         return replace(self, index=index, indexed_rows=np.array(rows, dtype=np.int64))
 
-    @property
+    @cached_property
     def worn_share(self) -> float:
         """How much of the search happens outside the index: new rows and dead positions, as a share of it."""
         if self.index is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -13,10 +13,11 @@ import numpy as np
 
 from diptych.arrays import AnyArray
 from diptych.collection.approximate_index import ApproximateIndex
-from diptych.collection.catalogue import Catalogue
+from diptych.collection.catalogue import Catalogue, image_points, text_points
 from diptych.collection.contract import PointSource, Side
 from diptych.collection.gallery import Gallery
 from diptych.collection.index_cache import IndexCache
+from diptych.collection.item import Item
 from diptych.collection.layout import Layout
 from diptych.collection.retriever_names import RetrieverNames
 from diptych.collection.root import Root
@@ -32,6 +33,7 @@ LoadRetriever = Callable[[Path], PointSource]
 APPROXIMATE_FROM = 100_000
 
 _QUERY_SIDE: dict[Side, Direction] = {"image": "text_query", "text": "image_query"}
+_WANTED = {"image": image_points, "text": text_points}
 _OTHER: dict[Side, Side] = {"image": "text", "text": "image"}
 _FEWEST_INDEXED = 1000
 _SETTLED_NS = 2 * 10**9
@@ -55,6 +57,8 @@ class LiveState:
         self._catalogue = Catalogue()
         self._version = -1
         self._version_stamp = -1
+        # Written by this process and not looked at since: items by id, None for one that was removed.
+        self._unseen: dict[str, Item | None] = {}
         self._galleries: dict[Side, Gallery] = {}
         self._gallery_catalogue: Catalogue | None = None
         self._building: dict[Side, threading.Thread] = {}
@@ -83,13 +87,19 @@ class LiveState:
             if not self._is_current():
                 version = self.store.version()
                 if version != self._version:
+                    self._unseen.clear()
                     self._catalogue, self._version = Catalogue(self.store.read_items()), version
+            self._take_in()
             return self._catalogue
 
-    def publish(self, catalogue: Catalogue) -> None:
-        """Take over the catalogue that this process has just written, being the only writer."""
+    def publish(self, put: Iterable[Item] = (), removed: Iterable[str] = ()) -> None:
+        """Note what this process, being the only writer, has just written; the next look takes it in."""
         with self._lock:
-            self._catalogue, self._version = catalogue, self.store.version()
+            for item in put:
+                self._unseen[item.id] = item
+            for item_id in removed:
+                self._unseen[item_id] = None
+            self._version = self.store.version()
 
     def use(self, layout: Layout, retriever: PointSource | None) -> None:
         """Take over a layout that this process has just written."""
@@ -145,13 +155,26 @@ class LiveState:
     def _update_galleries(self, retriever: PointSource, catalogue: Catalogue) -> None:
         if self._gallery_catalogue is catalogue:
             return
-        wanted = {"image": catalogue.image_points, "text": catalogue.text_points}
         for side, direction in _QUERY_SIDE.items():
             first = side not in self._galleries
             gallery = Gallery(Scoring(retriever.space, direction)) if first else self._galleries[side]
-            gallery = gallery.synchronised(wanted[side], partial(self._points, side))
+            gallery = gallery.synchronised(_WANTED[side](catalogue.items.values()), partial(self._points, side))
             self._galleries[side] = self._with_kept_index(side, gallery) if first else gallery
         self._gallery_catalogue = catalogue
+
+    def _take_in(self) -> None:
+        if not self._unseen:
+            return
+        before, unseen = self._catalogue, self._unseen
+        put = [item for item in unseen.values() if item is not None]
+        self._unseen = {}
+        self._catalogue = before.changed(put, [item_id for item_id, item in unseen.items() if item is None])
+        if self._gallery_catalogue is before:
+            old = [before.items[item_id] for item_id in unseen if item_id in before.items]
+            for side, gallery in self._galleries.items():
+                wanted = _WANTED[side]
+                self._galleries[side] = gallery.changed(wanted(old), wanted(put), partial(self._points, side))
+            self._gallery_catalogue = self._catalogue
 
     def _with_kept_index(self, side: Side, gallery: Gallery) -> Gallery:
         if len(gallery) < APPROXIMATE_FROM:

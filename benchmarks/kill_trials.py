@@ -1,0 +1,324 @@
+"""Kill a process that writes to a collection, again and again, and look for anything lost.
+
+Run ``python benchmarks/kill_trials.py`` (needs the ``search`` extra). A child process adds, changes and removes items,
+changes the retriever and cleans up, and says before each step what it is about to do and after it that it is done. The
+parent kills it (SIGKILL) at a random moment, reopens the collection and checks it: every acknowledged item is there as
+acknowledged, every removed one is gone, the step under way has left each item as it was before or after, never in
+between, and every point is the one that the retriever in force gives. The command exits with 1 when a trial fails.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from diptych.collection import AddProgress, Collection, Record
+from diptych.encoders.image.encoded_batch import EncodedBatch
+from diptych.space import Space
+
+WIDTH = 8
+State = dict[str, Any]
+
+
+class ToyRetriever:
+    """A retriever that costs nothing: features are drawn from the digest of the content, points are a turn of them."""
+
+    def __init__(self, turn: int = 0, space: str = "cosine") -> None:
+        self.turn = turn
+        self.space = Space(space)
+        self.name = f"toy {turn}"
+        self.image_fingerprint = self.text_fingerprint = "toy"
+        self.fingerprint = f"toy-{space}-{turn}"
+        self.cutoff = 0.5
+        self._matrix = np.linalg.qr(np.random.default_rng(turn).standard_normal((WIDTH, WIDTH)))[0]
+
+    def stream_image_features(self, items: Sequence[Any]) -> Iterator[EncodedBatch]:
+        """Take files that begin with ``bad`` for unreadable pictures."""
+        contents = {row: Path(item).read_bytes() for row, item in enumerate(items)}
+        good = [row for row, content in contents.items() if not content.startswith(b"bad")]
+        failures = {row: "it is bad" for row in contents if row not in good}
+        yield EncodedBatch(good, self._drawn([contents[row] for row in good]), failures)
+
+    def text_features(self, texts: Sequence[str]) -> np.ndarray:
+        """Return the features of texts."""
+        return self._drawn([text.encode() for text in texts])
+
+    def images_to_points(self, features: np.ndarray) -> np.ndarray:
+        """Return the points of features."""
+        points = np.asarray(features, dtype=np.float64) @ self._matrix
+        if self.space.name == "hamming":
+            return np.packbits(points > 0, axis=1)
+        return (np.abs(points) if self.space.name == "kl" else points).astype(np.float32)
+
+    texts_to_points = images_to_points
+
+    def encode_images(self, items: Sequence[Any]) -> np.ndarray:
+        """Return the points of files."""
+        return self.images_to_points(self._drawn([Path(item).read_bytes() for item in items]))
+
+    def encode_texts(self, texts: Sequence[str]) -> np.ndarray:
+        """Return the points of texts."""
+        return self.texts_to_points(self.text_features(texts))
+
+    def probability(self, scores: np.ndarray, direction: str) -> np.ndarray:
+        """Return something between 0 and 1 that grows with the score."""
+        del direction
+        return np.asarray(1 / (1 + np.exp(-np.clip(scores, -50, 50))))
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Write the two numbers that make the retriever."""
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        (Path(folder) / "toy.json").write_text(json.dumps([self.turn, self.space.name]))
+
+    @classmethod
+    def load(cls, folder: str | os.PathLike[str]) -> ToyRetriever:
+        """Read a saved one."""
+        return cls(*json.loads((Path(folder) / "toy.json").read_text()))
+
+    @staticmethod
+    def _drawn(contents: Sequence[bytes]) -> np.ndarray:
+        rows = [
+            np.random.default_rng(int.from_bytes(hashlib.sha256(content).digest()[:8])).standard_normal(WIDTH)
+            for content in contents
+        ]
+        return np.array(rows, dtype=np.float32).reshape(-1, WIDTH)
+
+
+def item_state(captions: Sequence[str], labels: Sequence[str]) -> list[list[str]]:
+    """Return what the trial remembers of an item."""
+    return [list(captions), list(labels)]
+
+
+def nursery() -> None:
+    """Fork children on request, so that each starts with everything imported that can be forked.
+
+    LanceDB itself runs a thread, which a fork would lose, so each child imports it.
+    """
+    for name in ("pandas", "pyarrow.dataset", "lance_namespace"):
+        import_module(name)
+    for line in sys.stdin:
+        order = json.loads(line)
+        if "wait" in order:
+            say({"status": os.waitstatus_to_exitcode(os.waitpid(order["wait"], 0)[1])})
+            continue
+        pid = os.fork()
+        if pid == 0:
+            log = os.open(order["log"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+            os.dup2(log, sys.stdout.fileno())
+            child(Path(order["folder"]), order["seed"])
+        say({"pid": pid})
+
+
+def child(folder: Path, seed: int) -> None:
+    """Write at random until killed; a line before and after each step."""
+    dice = random.Random(seed)
+    collection = Collection.open(folder, load_retriever=ToyRetriever.load)
+    say({"opened": len(collection)})
+    step = 0
+    while True:
+        step += 1
+        known = {item.id: item for item in collection}
+        kinds = ["add", "add", "change", "remove", "retriever", "repair", "pictures"]
+        kind = dice.choices(kinds, weights=[4, 4, 3, 3, 2, 1, 3])[0] if known else "add"
+        prefix = f"{seed}-{step}"
+        if kind == "add":
+            add_texts(collection, prefix, dice.randint(1, 600))
+        elif kind == "pictures":
+            add_pictures(collection, folder.parent / "pictures", prefix, dice.randint(1, 12))
+        elif kind == "change":
+            change(collection, dice.sample(sorted(known), min(len(known), dice.randint(1, 20))), prefix)
+        elif kind == "remove":
+            ids = dice.sample(sorted(known), min(len(known), dice.randint(1, 300)))
+            say({"begin": dict.fromkeys(ids)})
+            collection.remove(ids)
+            say({"done": dict.fromkeys(ids)})
+        elif kind == "retriever":
+            collection.set_retriever(ToyRetriever(dice.randint(0, 3)))
+        else:
+            collection.repair()
+
+
+def add_texts(collection: Collection, prefix: str, count: int) -> None:
+    """Add texts, acknowledged batch by batch."""
+    records = [
+        Record(captions=[f"text {prefix}-{number}"], labels=["new"], id=f"{prefix}-{number}") for number in range(count)
+    ]
+    put(collection, records)
+
+
+def add_pictures(collection: Collection, folder: Path, prefix: str, count: int) -> None:
+    """Add files that the retriever takes for pictures."""
+    folder.mkdir(exist_ok=True)
+    records = []
+    for number in range(count):
+        path = folder / f"{prefix}-{number}.png"
+        path.write_text(f"picture {prefix}-{number}")
+        records.append(Record(path, captions=[f"caption {prefix}-{number}"], labels=["new"], id=f"{prefix}-{number}"))
+    put(collection, records)
+
+
+def put(collection: Collection, records: Sequence[Record]) -> None:
+    """Add records and say which are durable."""
+    states = {str(record.id): item_state(record.captions or (), record.labels or ()) for record in records}
+    say({"begin": states})
+
+    def acknowledge(progress: AddProgress) -> None:
+        say({"done": {item_id: states[item_id] for item_id in progress.stored}})
+
+    collection.add(records, progress=acknowledge)
+
+
+def change(collection: Collection, ids: Sequence[str], prefix: str) -> None:
+    """Give items other captions and labels, one by one."""
+    for number, item_id in enumerate(ids):
+        state = item_state([f"changed {prefix}-{number}", f"also {prefix}-{number}"], ["changed"])
+        say({"begin": {item_id: state}})
+        collection.update(item_id, captions=state[0], labels=state[1])
+        say({"done": {item_id: state}})
+
+
+def say(line: dict[str, Any]) -> None:
+    """Print a line at once: what was printed before the kill must reach the parent."""
+    sys.stdout.write(json.dumps(line) + "\n")
+    sys.stdout.flush()
+
+
+class Trials:
+    """Runs children against one collection and remembers what was acknowledged."""
+
+    def __init__(self, folder: Path, seed: int) -> None:
+        self.folder = folder
+        self.seed = seed
+        self.dice = random.Random(seed)
+        self.acknowledged: State = {}
+        self.steps = 0
+        command = [sys.executable, __file__, "--nursery"]
+        self.nursery = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        Collection.create(folder, ToyRetriever(), load_retriever=ToyRetriever.load).close()
+
+    def run(self, number: int, seconds: float) -> list[str]:
+        """Let a child work for some time, kill it, and return what is wrong with the collection."""
+        log = self.folder.with_name("log")
+        log.unlink(missing_ok=True)
+        order = {"folder": str(self.folder), "seed": 1000 * self.seed + number, "log": str(log)}
+        pid = self._ask(order)["pid"]
+        while not log.exists() or "\n" not in log.read_text():
+            time.sleep(0.005)
+        time.sleep(seconds)
+        os.kill(pid, signal.SIGKILL)
+        status = self._ask({"wait": pid})["status"]
+        if status != -signal.SIGKILL:
+            return [f"the child ended by itself with {status}"]
+        return self.problems(self._replay(log.read_text()))
+
+    def close(self) -> None:
+        """End the nursery."""
+        self.nursery.communicate()
+
+    def _ask(self, order: dict[str, Any]) -> dict[str, Any]:
+        assert self.nursery.stdin is not None
+        assert self.nursery.stdout is not None
+        self.nursery.stdin.write(json.dumps(order) + "\n")
+        self.nursery.stdin.flush()
+        return dict(json.loads(self.nursery.stdout.readline()))
+
+    def _replay(self, output: str) -> State:
+        under_way: State = {}
+        for line in output.splitlines(keepends=True):
+            if not line.endswith("\n"):
+                break
+            said = json.loads(line)
+            under_way.update(said.get("begin", {}))
+            for item_id, state in said.get("done", {}).items():
+                self.steps += 1
+                under_way.pop(item_id, None)
+                if state is None:
+                    self.acknowledged.pop(item_id, None)
+                else:
+                    self.acknowledged[item_id] = state
+        return under_way
+
+    def problems(self, under_way: State) -> list[str]:
+        """Compare the reopened collection with what was acknowledged."""
+        with Collection.open(self.folder, load_retriever=ToyRetriever.load) as collection:
+            found = {item.id: item_state(item.captions, item.labels) for item in collection}
+            wrong = list(collection.verify().problems)
+            for item_id in found.keys() | self.acknowledged.keys():
+                allowed = [self.acknowledged.get(item_id)]
+                if item_id in under_way:
+                    allowed.append(under_way[item_id])
+                if found.get(item_id) not in allowed:
+                    wrong.append(f"{item_id} is {found.get(item_id)}, allowed {allowed}")
+            wrong += wrong_points(collection)
+        # The next trial starts from what is there.
+        self.acknowledged = found
+        return wrong
+
+
+def wrong_points(collection: Collection) -> list[str]:
+    """Ask for every caption by its own point: the best answer must be itself, with a score of one."""
+    captions = {
+        caption: text for item in collection for caption, text in zip(item.caption_ids, item.captions, strict=True)
+    }
+    if not captions:
+        return []
+    points = collection.retriever.encode_texts(list(captions.values()))
+    ids, scores = collection.nearest(points, 1, target="texts")
+    return [
+        f"caption {caption} is found as {found} with {score:.4f}"
+        for caption, found, score in zip(captions, ids[:, 0], scores[:, 0], strict=True)
+        if captions.get(found) != captions[caption] or abs(score - 1) > 1e-5
+    ]
+
+
+def run_trials(trials: int, seed: int = 0, longest: float = 1.5) -> tuple[list[str], int]:
+    """Run trials one after the other on one collection; return the problems and the number of acknowledgements."""
+    workplace = Path(tempfile.mkdtemp(prefix="diptych-kill-"))
+    runner = Trials(workplace / "collection", seed)
+    wrong = []
+    try:
+        for number in range(trials):
+            seconds = runner.dice.uniform(0.0, longest)
+            wrong += [f"trial {number}: {problem}" for problem in runner.run(number, seconds)]
+    finally:
+        runner.close()
+        shutil.rmtree(workplace, ignore_errors=True)
+    return wrong, runner.steps
+
+
+def main() -> int:
+    """Run the trials, print what was found and return the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--trials", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--nursery", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.nursery:
+        nursery()
+        return 0
+    started = time.perf_counter()
+    wrong, steps = run_trials(options.trials, options.seed)
+    for problem in wrong[:20]:
+        print(problem)
+    print(f"{options.trials} kills, {steps} acknowledged changes, {len(wrong)} problems, ", end="")
+    print(f"{time.perf_counter() - started:.0f} s")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
