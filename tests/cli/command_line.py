@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
 
 from typer.testing import Result
 
@@ -17,3 +20,20 @@ SMALL_SCENES = (
     "--dataset-option=n_test=24",
     "--dataset-option=size=32",
 )
+
+
+@dataclass(frozen=True)
+class World:
+    """A folder of scenes, what a caption file says about them, and a retriever that takes no time."""
+
+    pictures: Path
+    captions: Path
+    retriever: Path
+
+    @property
+    def collection(self) -> Path:
+        return self.pictures / ".diptych"
+
+    def copied(self, target: Path) -> World:
+        shutil.copytree(self.pictures, target)
+        return World(target, self.captions, self.retriever)

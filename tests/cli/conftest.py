@@ -1,15 +1,18 @@
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from command_line import Program, Run
+from command_line import Program, Run, World
 from typer.testing import CliRunner, Result
 
 from diptych.cli import app
+
+N_PICTURES = 60
 
 
 @pytest.fixture(autouse=True)
@@ -44,3 +47,53 @@ def program() -> Program:
         )
 
     return start
+
+
+@pytest.fixture(scope="session")
+def scenery(tmp_path_factory: pytest.TempPathFactory) -> World:
+    """Scenes that nobody has indexed; tests that change them take a copy."""
+    from diptych import Retriever
+    from diptych.data import Pairs, load_dataset
+    from diptych.data.datasets.scenes import write_folder
+    from diptych.encoders import ColourEdgeHistograms, TfidfTopics
+    from diptych.models import CCA
+
+    base = tmp_path_factory.mktemp("scenery")
+    pictures = write_folder(base / "pictures", N_PICTURES, size=32)
+    written = json.loads((pictures / "captions.json").read_text())["pictures"]
+    (pictures / "captions.json").unlink()
+    records = [{name: entry[name] for name in ("file", "captions", "label", "background")} for entry in written]
+    (base / "captions.json").write_text(json.dumps(records))
+    retriever = Retriever(
+        image_encoder=ColourEdgeHistograms(size=32),
+        text_encoder=TfidfTopics(n_components=40),
+        model=CCA(n_components=16),
+        name="cheap",
+        cache=str(base / "features"),
+    )
+    pairs = load_dataset("scenes", n_train=N_PICTURES, n_test=10, size=32).train
+    # Without labels only a picture's own captions are right, so that probabilities are small and a cut-off cuts.
+    unlabelled = Pairs(pairs.images, pairs.texts, owners=pairs.owners)
+    retriever.fit(unlabelled, baseline=None).save(base / "retriever")
+    return World(pictures, base / "captions.json", base / "retriever")
+
+
+@pytest.fixture(scope="session")
+def indexed(scenery: World, tmp_path_factory: pytest.TempPathFactory) -> World:
+    """The same scenes as a collection with captions; tests that change it take a copy."""
+    world = scenery.copied(tmp_path_factory.mktemp("indexed") / "pictures")
+    words = ["index", world.pictures, "--captions", world.captions, "--retriever", world.retriever]
+    result = CliRunner().invoke(app, [str(word) for word in words], prog_name="diptych")
+    assert result.exit_code == 0, result.output
+    return world
+
+
+@pytest.fixture
+def nothing_indexed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty current folder, and no memory of earlier collections."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.delenv("DIPTYCH_COLLECTION", raising=False)
+    here = tmp_path / "here"
+    here.mkdir()
+    monkeypatch.chdir(here)
+    return here

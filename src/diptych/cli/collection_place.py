@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
@@ -56,7 +57,7 @@ def new_collection(pictures: Path, named: Path | None) -> Place:
         # Also the folder of the pictures itself may be named: the collection is then found in it.
         return Place(named / FOLDER_NAME if is_collection(named / FOLDER_NAME) else named)
     inside = pictures / FOLDER_NAME
-    if os.access(inside if inside.is_dir() else pictures, os.W_OK):
+    if _is_writable(inside if os.path.isdir(inside) else pictures):
         return Place(inside)
     digest = hashlib.sha256(os.fsencode(pictures.resolve())).hexdigest()[:8]
     folder = cache_folder() / "collections" / f"{pictures.resolve().name or 'pictures'}-{digest}"
@@ -65,7 +66,8 @@ def new_collection(pictures: Path, named: Path | None) -> Place:
 
 def is_collection(folder: Path) -> bool:
     """Say whether a folder holds a collection."""
-    return (folder / _MARK).is_file()
+    # What may not be looked at is none of ours; pathlib would raise.
+    return os.path.isfile(folder / _MARK)
 
 
 def remember(folder: Path) -> None:
@@ -83,6 +85,15 @@ def last_collection() -> Path | None:
     except OSError:
         return None
     return folder if is_collection(folder) else None
+
+
+def _is_writable(folder: Path) -> bool:
+    """Try it out: permissions say nothing about disks that are read-only."""
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            return True
+    except OSError:
+        return False
 
 
 def _note() -> Path:

@@ -119,7 +119,8 @@ class SearchPrompt:
 
     def _lines(self) -> Iterator[str]:
         if not sys.stdin.isatty():
-            yield from sys.stdin
+            # Line by line, not the stream itself: giving up early would close it.
+            yield from iter(sys.stdin.readline, "")
             return
         history = _history()
         try:

@@ -17,7 +17,7 @@ def report_skipped(skipped: Mapping[str, str], listing: Path, stages: Stages, *,
     if not skipped:
         listing.unlink(missing_ok=True)
         return
-    lines = [f"{printable(shown_path(Path(path)))}: {printable(reason)}" for path, reason in skipped.items()]
+    lines = [_line(path, reason) for path, reason in skipped.items()]
     write_text(listing, "\n".join(lines) + "\n")
     many = f"{len(lines):,} {'file' if len(lines) == 1 else 'files'}"
     stages.note(f"skipped {many} that cannot be used:")
@@ -26,3 +26,8 @@ def report_skipped(skipped: Mapping[str, str], listing: Path, stages: Stages, *,
     if len(lines) > _SHOWN and not verbose:
         stages.note(f"  and {len(lines) - _SHOWN:,} more")
     stages.note(f"all of them are listed in {shown_path(listing)}")
+
+
+def _line(path: str, reason: str) -> str:
+    # Some reasons begin with the path, which is said already.
+    return f"{printable(shown_path(Path(path)))}: {printable(reason.removeprefix(path).lstrip(' :'))}"

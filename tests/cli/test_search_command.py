@@ -1,0 +1,255 @@
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import Run, World
+from typer.testing import CliRunner
+
+from diptych.cli import app
+from diptych.collection import Collection
+
+
+@pytest.fixture
+def here(indexed: World, monkeypatch: pytest.MonkeyPatch) -> World:
+    monkeypatch.chdir(indexed.pictures)
+    return indexed
+
+
+def found(run: Run, *words: str | Path) -> dict[str, Any]:
+    result = run("search", *words, "--format", "json")
+    assert result.exit_code == 0, result.output
+    document: dict[str, Any] = json.loads(result.stdout)
+    return document
+
+
+def files(document: dict[str, Any]) -> list[str]:
+    return [Path(answer["path"]).name for answer in document["answers"]]
+
+
+def test_answers_are_those_of_the_collection(run: Run, here: World) -> None:
+    with Collection.open(here.collection) as collection:
+        expected = collection.search("a red car", 5)
+        captions = [list(collection[answer.id].captions) for answer in expected]
+    document = found(run, "a", "red", "car", "-k", "5", "--all")
+    assert document["query"] == "a red car"
+    assert [answer["id"] for answer in document["answers"]] == [answer.id for answer in expected]
+    assert [answer["captions"] for answer in document["answers"]] == captions
+    for shown, answer in zip(document["answers"], expected, strict=True):
+        assert shown["probability"] == pytest.approx(answer.probability, abs=1e-6)
+        assert shown["score"] == pytest.approx(answer.score, abs=1e-6)
+
+
+def test_pages_continue_each_other(run: Run, here: World) -> None:
+    whole = files(found(run, "a car", "-k", "6", "--all"))
+    pages = files(found(run, "a car", "-k", "3", "--all")) + files(
+        found(run, "a car", "-k", "3", "--offset", "3", "--all")
+    )
+    assert pages == whole
+
+
+def test_a_picture_finds_itself_first_and_an_item_does_not(run: Run, here: World) -> None:
+    picture = "scene-000007.png"
+    document = found(run, picture, "--all")
+    assert files(document)[0] == picture
+    item = document["answers"][0]["id"]
+    others = files(found(run, f"item:{item}", "--all"))
+    assert picture not in others
+    assert others[:5] == files(document)[1:6]
+
+
+def test_pictures_of_the_collection_are_known_from_anywhere(
+    run: Run, indexed: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    document = found(run, "scene-000007.png", "--all", "--collection", indexed.pictures)
+    assert files(document)[0] == "scene-000007.png"
+
+
+def test_terms_are_weighed_and_subtracted(run: Run, here: World) -> None:
+    """Quoted arguments stay one term, as if the whole query had been quoted."""
+    separate = found(run, "--all", "2:a red car", "+", "scene-000007.png", "-", "snow")
+    whole = found(run, "--all", '"2:a red car" + scene-000007.png - snow')
+    assert separate["query"] == whole["query"]
+    assert files(separate) == files(whole)
+    with Collection.open(here.collection) as collection:
+        expected = collection.search('"2:a red car" + scene-000007.png - snow', 10)
+    assert [answer["id"] for answer in separate["answers"]] == [answer.id for answer in expected]
+
+
+def test_a_picture_finds_captions(run: Run, here: World) -> None:
+    document = found(run, "scene-000007.png", "--target", "texts", "--all", "-k", "3")
+    assert all(answer["caption"] in answer["captions"] for answer in document["answers"])
+
+
+def test_filters(run: Run, here: World) -> None:
+    document = found(run, "something", "--filter", "label:car", "--all", "-k", "60")
+    assert document["answers"]
+    assert all(answer["labels"] == ["car"] for answer in document["answers"])
+    assert document["considered"] == len(document["answers"])
+
+
+def test_hybrid_search_finds_the_words_of_captions(run: Run, here: World) -> None:
+    with Collection.open(here.collection) as collection:
+        caption = collection["scene-000033.png"].captions[0]
+    document = found(run, caption, "--hybrid", "-k", "3")
+    assert "scene-000033.png" in files(document)
+    best = document["answers"][files(document).index("scene-000033.png")]
+    assert "words" in best["matched_by"]
+
+
+def test_what_is_below_the_cut_off_is_left_out_and_said(run: Run, here: World) -> None:
+    everything = found(run, "a red car", "--all", "-k", "60")
+    assert len(everything["answers"]) == 60
+    probable = [answer for answer in everything["answers"] if answer["probability"] >= 0.1]
+    assert found(run, "a red car", "-k", "60")["answers"] == probable
+    limit = everything["answers"][4]["probability"]
+    assert len(found(run, "a red car", "-k", "60", "--min-probability", str(limit - 1e-6))["answers"]) == 5
+
+
+@pytest.mark.parametrize("format", ["auto", "table", "json", "jsonl", "paths", "paths0"])
+def test_no_good_match_is_said_plainly(run: Run, here: World, format: str) -> None:
+    """Words that no caption ever held are a point in the middle of nowhere."""
+    result = run("search", "zyzzyva", "qwrt", "--format", format)
+    assert result.exit_code == 0
+    assert "no good match" in result.stderr
+    assert "--all" in result.stderr
+    if format == "json":
+        assert json.loads(result.stdout)["no_good_match"] is True
+        assert json.loads(result.stdout)["answers"] == []
+    else:
+        assert result.stdout == ""
+
+
+def test_paths_are_all_a_pipe_gets(run: Run, here: World) -> None:
+    result = run("search", "a red car", "-k", "4", "--all")
+    assert result.exit_code == 0
+    assert result.stderr == ""
+    lines = result.stdout.splitlines()
+    assert len(lines) == 4
+    assert all(Path(line).is_file() for line in lines)
+    assert run("search", "a red car", "-k", "4", "--all", "--format", "paths0").stdout.split("\0") == [*lines, ""]
+
+
+def test_json_lines_name_their_query(run: Run, here: World) -> None:
+    lines = run("search", "a car", "-k", "2", "--all", "--format", "jsonl").stdout.splitlines()
+    assert [json.loads(line)["query"] for line in lines] == ["a car", "a car"]
+    assert [json.loads(line)["rank"] for line in lines] == [1, 2]
+
+
+@pytest.mark.parametrize("width", [60, 80, 200])
+def test_tables_fit_their_terminal(run: Run, here: World, monkeypatch: pytest.MonkeyPatch, width: int) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    lines = run("search", "a red car", "-k", "3", "--all", "--format", "table").stdout.splitlines()
+    assert max(map(len, lines)) <= width
+    assert sum("scene-0" in line for line in lines) == 3
+    assert any("%" in line for line in lines)
+
+
+def test_a_reader_may_leave_early(here: World) -> None:
+    command = f"{sys.executable} -m diptych search car -k 60 --all --format table"
+    done = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", f"{command} | head -n 1"], capture_output=True, text=True, cwd=here.pictures
+    )
+    assert done.returncode == 0
+    assert "Traceback" not in done.stderr
+    assert done.stdout.count("\n") == 1
+
+
+def test_queries_come_from_a_pipe(here: World) -> None:
+    lines = "a red car\n\n:k 2\na house\n:nonsense\na ball\n:more\n:quit\nnever asked\n"
+    result = CliRunner().invoke(app, ["search", "--all", "-k", "3", "--format", "jsonl"], input=lines)
+    answers = [json.loads(line) for line in result.stdout.splitlines()]
+    # Changing k asks the last query again.
+    expected = ["a red car"] * 3 + ["a red car"] * 2 + ["a house"] * 2 + ["a ball"] * 4
+    assert [answer["query"] for answer in answers] == expected
+    assert [answer["rank"] for answer in answers[-4:]] == [1, 2, 3, 4]
+    assert "unknown command ':nonsense'" in result.stderr
+    assert result.exit_code == 2
+
+
+def test_the_prompt_refines_searches(here: World) -> None:
+    lines = "a red car\n:like 1\n:unlike 2\n:filter label:car\n:filter\n:target texts\n:hybrid on\n:all off\n:help\n"
+    result = CliRunner().invoke(app, ["search", "--all", "-k", "3", "--format", "jsonl"], input=lines)
+    assert result.exit_code == 0, result.stderr
+    answers = [json.loads(line) for line in result.stdout.splitlines()]
+    first, second = answers[0]["id"], answers[4]["id"]
+    assert answers[3]["query"] == f"a red car + item:{first}"
+    assert first not in [answer["id"] for answer in answers[3:6]]
+    assert answers[6]["query"] == f"a red car + item:{first} - 0.5:item:{second}"
+    assert all(answer["labels"] == ["car"] for answer in answers[9:12])
+    assert "caption" in answers[15]
+    assert ":unlike 3" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("line", "hint"),
+    [
+        (":like 1", "there is no answer 1"),
+        (":k many", "a number is needed"),
+        (":k 0", "from 1 on"),
+        (":target cats", "unknown target 'cats'"),
+        (":hybrid perhaps", "on or off"),
+        (":filter label:", "filter"),
+        (":more", "nothing has been searched for yet"),
+        ("nowhere.jpg", "there is no picture 'nowhere.jpg'"),
+    ],
+)
+def test_a_mistake_at_the_prompt_costs_one_line(here: World, line: str, hint: str) -> None:
+    result = CliRunner().invoke(app, ["search", "-q"], input=f"{line}\n")
+    assert result.exit_code == 2
+    assert hint in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (["nowhere.jpg"], "there is no picture"),
+        (["cat", "--filter", "label"], "filter"),
+        (["cat", "--all", "--min-probability", "0.5"], "give one of them"),
+        (["cat", "--collection", "nowhere"], "nowhere does not exist"),
+        (["item:nothing"], "there is no item 'nothing'"),
+    ],
+)
+def test_a_mistake_costs_one_line(run: Run, here: World, words: list[str], hint: str) -> None:
+    result = run("search", *words)
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert hint in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+def test_without_a_collection_it_says_what_to_run(run: Run, nothing_indexed: Path) -> None:
+    result = run("search", "a cat")
+    assert result.exit_code == 2
+    assert "diptych index FOLDER" in result.stderr
+
+
+def test_an_empty_collection_says_what_to_run(run: Run, indexed: World, nothing_indexed: Path) -> None:
+    copy = indexed.copied(nothing_indexed / "pictures")
+    assert run("remove", "--filter", "kind:picture", "--yes", "--collection", copy.pictures).exit_code == 0
+    result = run("search", "a cat", "--collection", copy.pictures)
+    assert result.exit_code == 0
+    assert "the collection is empty" in result.stderr
+    assert "diptych index FOLDER" in result.stderr
+
+
+def test_a_filter_that_nothing_meets_is_named(run: Run, here: World) -> None:
+    result = run("search", "a cat", "--filter", "label:nothing")
+    assert result.exit_code == 0
+    assert "nothing meets the filter label:nothing" in result.stderr
+
+
+def test_names_of_files_cannot_speak_to_the_terminal(run: Run, indexed: World, nothing_indexed: Path) -> None:
+    copy = indexed.copied(nothing_indexed / "pictures")
+    shutil.copyfile(copy.pictures / "scene-000001.png", copy.pictures / "odd\x1b[31m\nname.png")
+    assert run("index", copy.pictures).exit_code == 0
+    shown = run("search", "odd", "--all", "-k", "61", "--format", "table").stdout
+    assert "\x1b" not in shown
+    assert "odd�[31m�name.png" in shown
