@@ -8,7 +8,8 @@ from typing import Any
 
 COMPARISONS = ("!=", ">=", "<=", ":", "=", ">", "<")
 
-_DATE = re.compile(r"\d{4}-\d\d(-\d\d([T ]\d\d(:\d\d(:\d\d)?)?)?)?")
+_GIVEN_DATE = re.compile(r"\d{4}(-\d\d(-\d\d([T ]\d\d(:\d\d(:\d\d)?)?)?)?)?")
+_STORED_DATE = re.compile(r"\d{4}-\d\d")
 
 
 def compare(stored: Any, operator: str, given: str, *, whole: bool) -> bool:
@@ -50,7 +51,7 @@ def _comparable(stored: Any, given: str) -> tuple[Any, Any]:
     if number is not None and other is not None:
         return number, other
     text = _text(stored)
-    if _DATE.fullmatch(given) and _DATE.match(text):
+    if _GIVEN_DATE.fullmatch(given) and _STORED_DATE.match(text):
         return text.replace(" ", "T")[: len(given)], given.replace(" ", "T")
     return text, given
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,6 +10,8 @@ from typing import Any
 
 from diptych.collection.term import Term
 from diptych.errors import InvalidInputError
+
+_OPERATOR = re.compile(r"(^|\s)[+-](\s|$)")
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,4 +78,4 @@ class Query:
 
 
 def _protected(term: str) -> str:
-    return f'"{term}"' if " + " in term or " - " in term or os.linesep in term else term
+    return f'"{term}"' if _OPERATOR.search(term) else term

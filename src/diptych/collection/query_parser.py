@@ -12,17 +12,17 @@ from diptych.data.picture_files import picture_suffixes
 from diptych.errors import InvalidInputError
 
 # A quoted part stands alone between operators; elsewhere a quotation mark is an ordinary character.
-_PART = re.compile(r'\s*(?:"(?P<quoted>[^"]*)"(?=\s+[+-]\s|\s*$)|(?P<plain>.*?)(?=\s+[+-]\s|\s*$))', re.DOTALL)
-_OPERATOR = re.compile(r"\s+(?P<sign>[+-])(?=\s)")
-_FIRST_SIGN = re.compile(r"\s*(?P<sign>[+-])(?=\s)")
+_PART = re.compile(r'\s*(?:"(?P<quoted>[^"]*)"(?=\s+[+-](?:\s|$)|$)|(?P<plain>.*?)(?=\s+[+-](?:\s|$)|$))', re.DOTALL)
+_OPERATOR = re.compile(r"\s+(?P<sign>[+-])(?=\s|$)")
+_FIRST_SIGN = re.compile(r"(?P<sign>[+-])(?=\s|$)")
 _WEIGHT = re.compile(r"(?P<weight>\d+(?:\.\d*)?|\.\d+):(?!\d)\s*(?=\S)")
 
 
 def parse_query(text: str, *, find_picture: Callable[[str], Path | None] | None = None) -> Query:
     """Return the query that a text describes; a text without operators is itself, untouched.
 
-    * Terms are joined by ``+`` (like) and ``-`` (unlike) with white space on both sides; at the very beginning white
-      space after the sign is enough. A hyphen inside a word, ``-word`` and ``C++`` are ordinary text.
+    * Terms are joined by ``+`` (like) and ``-`` (unlike) with white space on both sides; the first term may have a sign
+      as well, followed by white space. A hyphen inside a word, ``-word`` and ``C++`` are ordinary text.
     * A term may begin with a weight, a number and a colon: ``2:golden retriever``. A number and colon before a digit
       are not a weight, so ``16:9`` and ``10:30`` are text.
     * A term in double quotes from end to end may contain operators: ``"salt - pepper" + sea``. The quotes go around the
@@ -41,12 +41,13 @@ def parse_query(text: str, *, find_picture: Callable[[str], Path | None] | None 
     ['a well-known t-shirt, 16:9']
     """
     terms = []
+    text = text.strip()
     first = _FIRST_SIGN.match(text)
     sign, position = (first["sign"], first.end()) if first else ("+", 0)
     while True:
         part = _PART.match(text, position)
         body = "" if part is None else (part["plain"] if part["quoted"] is None else part["quoted"])
-        if part is None or not body.strip():
+        if part is None or not body.strip() or (part["quoted"] is None and _FIRST_SIGN.match(body)):
             raise InvalidInputError(
                 f"the query {text!r} lacks words or a picture after {sign!r}; write what to look for"
             )

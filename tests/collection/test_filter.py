@@ -1,0 +1,122 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from diptych.collection import Filter, Item
+from diptych.collection.catalogue import Catalogue, value_of
+from diptych.errors import InvalidInputError
+
+ITEM = Item(
+    "1",
+    "holiday/2010/Sea [1].jpg",
+    "hash",
+    size=1000,
+    width=640,
+    labels=("Dog", "big dog"),
+    captions=("A boat on the sea",),
+    caption_ids=("c",),
+    metadata={"year": 2010, "camera": "X T", "exif": {"iso": 100}, "taken": "2024-05-17", "ok": True, "path": "meta"},
+    added_ns=1_714_900_000_000_000_000,
+)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "label:dog",
+        "label:DO?",
+        "not label:do",
+        "label:big*",
+        "path:holiday/*",
+        "path:*.JPG",
+        "path:[1]",
+        'path:"sea [1]*" or name:"sea [1]*"',
+        "name:sea",
+        "caption:boat",
+        "not caption:boats",
+        "year>=2010",
+        "year=2010.0",
+        "year<2011 year>2009.5",
+        "not year>2010",
+        "year!=2011",
+        "missing!=2011",
+        "not missing>=0",
+        'camera="X T"',
+        'not camera="x t"',
+        "camera:x",
+        "exif.iso>=100",
+        "taken<=2024-05",
+        "taken>=2024-05-17 and taken<2024-06",
+        "not taken>2024-05",
+        "added>=2024-05 AND added<=2024",
+        "added=2024-05-05 or added=2024-05",
+        "ok=true",
+        "kind=picture",
+        "width>600",
+        "meta.path=meta",
+        "(label:cat or label:dog) and not (year<2000 or year>2020)",
+        "label:cat or label:dog year=2010",
+        "path:not or label:dog",
+    ],
+)
+def test_conditions_that_the_item_meets(text: str) -> None:
+    assert Catalogue([ITEM]).matching(Filter.parse(text)) == {"1"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "label", "label:", "(label:dog", "label:dog)", "and label:dog", "label:dog or", "not", 'camera="X', "=3"],
+)
+def test_what_is_no_filter_is_refused(text: str) -> None:
+    with pytest.raises(InvalidInputError, match="filter"):
+        Filter.parse(text)
+
+
+def test_a_filter_is_a_value() -> None:
+    assert Filter.parse("a:b  and c>1") == Filter.parse("(a:b) c>1")
+    assert len({Filter.parse("a:b"), Filter.parse("a:b")}) == 1
+
+
+values = st.one_of(st.integers(-5, 5).map(str), st.text('ab* "\\()', min_size=1, max_size=4))
+comparisons = st.builds(
+    Filter,
+    st.sampled_from([":", "=", "!=", ">=", "<=", ">", "<"]),
+    st.just(()),
+    st.sampled_from(["x", "y", "label"]),
+    values,
+)
+filters = st.recursive(
+    comparisons,
+    lambda inner: st.one_of(
+        st.tuples(inner, inner).map(lambda pair: pair[0] & pair[1]),
+        st.tuples(inner, inner).map(lambda pair: pair[0] | pair[1]),
+        inner.map(lambda part: ~part),
+    ),
+    max_leaves=8,
+)
+rows = st.fixed_dictionaries(
+    {"label": st.lists(st.sampled_from(["a", "b", "ab"]), max_size=2)},
+    optional={"x": st.integers(-5, 5), "y": st.text("ab", max_size=2)},
+)
+
+
+@given(filters, rows)
+def test_a_filter_written_down_means_the_same(wanted: Filter, row: dict[str, Any]) -> None:
+    assert Filter.parse(str(wanted)).matches(row.get) == wanted.matches(row.get)
+
+
+@given(filters, filters, rows)
+def test_filters_combine_as_logic_does(left: Filter, right: Filter, row: dict[str, Any]) -> None:
+    first, second = left.matches(row.get), right.matches(row.get)
+    assert (left & right).matches(row.get) == (first and second)
+    assert (left | right).matches(row.get) == (first or second)
+    assert (~left).matches(row.get) != first
+
+
+def test_a_field_in_dots_may_be_a_plain_name() -> None:
+    item = Item("1", None, None, metadata={"a.b": 1, "c": {"d": {"e": 2}}})
+    assert (value_of(item, "a.b"), value_of(item, "c.d.e"), value_of(item, "c.x.e")) == (1, 2, None)
