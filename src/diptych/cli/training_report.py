@@ -13,7 +13,7 @@ def print_training_report(comparison: Comparison, *, is_taken: bool, as_json: bo
     if as_json:
         print_json(json.dumps({**comparison.get_params(), "taken": is_taken}, indent=2))
         return
-    listing = table(f"MAP on {comparison.n_held_out:,} held-out pictures, both directions")
+    listing = table()
     listing.add_column("retriever", no_wrap=True)
     listing.add_column("MAP", justify="right", no_wrap=True, style="bold")
     listing.add_row("new", f"{comparison.new:.4f}")
@@ -21,6 +21,7 @@ def print_training_report(comparison: Comparison, *, is_taken: bool, as_json: bo
         listing.add_row(f"present ({comparison.baseline})", f"{comparison.old:.4f}")
     listing.add_row("chance", f"{comparison.chance:.4f}")
     console = results()
+    console.print(f"MAP on {comparison.n_held_out:,} held-out pictures, mean of both directions", style="bold")
     console.print(listing)
     console.print(f"\n{_verdict(comparison)} {_decision(comparison, is_taken=is_taken)}")
 

@@ -1,0 +1,115 @@
+"""The program in a terminal, as a person sees it."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from command_line import World
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
+
+PATIENCE = 90.0
+CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\]8;[^\x1b]*\x1b\\")
+
+
+class Terminal:
+    """A pseudo-terminal with a program in it."""
+
+    def __init__(self, folder: Path, *words: str | Path, **environment: str) -> None:
+        self._master, slave = pty.openpty()
+        self.program = subprocess.Popen(
+            [sys.executable, "-m", "diptych", *map(str, words)],
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            cwd=folder,
+            env={**os.environ, "TERM": "xterm-256color", "COLUMNS": "80", **environment},
+            close_fds=True,
+            start_new_session=True,
+        )
+        os.close(slave)
+        self.raw = ""
+
+    @property
+    def text(self) -> str:
+        return CODES.sub("", self.raw).replace("\r", "")
+
+    def wait_for(self, words: str, times: int = 1) -> None:
+        end = time.monotonic() + PATIENCE
+        while self.text.count(words) < times:
+            assert time.monotonic() < end, f"waited for {words!r}, saw:\n{self.text}"
+            if select.select([self._master], [], [], 0.2)[0]:
+                try:
+                    self.raw += os.read(self._master, 65536).decode(errors="replace")
+                except OSError:
+                    break
+        assert self.text.count(words) >= times, f"waited for {words!r}, saw:\n{self.text}"
+
+    def type(self, line: str) -> None:
+        os.write(self._master, f"{line}\n".encode())
+
+    def close(self) -> int:
+        try:
+            return self.program.wait(PATIENCE)
+        finally:
+            os.close(self._master)
+
+
+@pytest.fixture
+def terminal(indexed: World) -> Iterator[Terminal]:
+    opened = Terminal(indexed.pictures, "search", "--all", "-k", "2", COLORTERM="truecolor")
+    yield opened
+    if opened.program.poll() is None:
+        opened.program.kill()
+        opened.program.wait()
+
+
+def test_a_person_searches(terminal: Terminal) -> None:
+    terminal.wait_for("60 pictures; :help explains, :quit ends")
+    terminal.wait_for("search> ")
+    terminal.type("a red car")
+    terminal.wait_for("search> ", times=2)
+    shown = terminal.text
+    assert "prob." in shown
+    assert len(re.findall(r"^[12] +(?:< )?\d+ %  -?\d\.\d{3}  scene-\d{6}\.png *$", shown, re.MULTILINE)) == 2
+    assert "▀" in shown
+    assert "\x1b[38;2;" in terminal.raw
+    assert "\x1b]8;" in terminal.raw
+    assert max(map(len, shown.splitlines())) <= 80
+    terminal.type(":k many")
+    terminal.wait_for("error: a number is needed here")
+    terminal.type(":quit")
+    assert terminal.close() == 0
+
+
+def test_an_interrupted_index_keeps_what_is_done_and_goes_on(scenery: World, nothing_indexed: Path) -> None:
+    """Ctrl-C in the middle: no traceback, a hint, and the next run does the rest."""
+    world = scenery.copied(nothing_indexed / "pictures")
+    # Many copies, so that there is a middle.
+    for number in range(640):
+        (world.pictures / f"copy-{number}.png").hardlink_to(world.pictures / f"scene-{number % 60:06d}.png")
+    terminal = Terminal(nothing_indexed, "index", "pictures", "--retriever", world.retriever)
+    terminal.wait_for("indexing 700 pictures")
+    terminal.wait_for("256/700")
+    os.killpg(terminal.program.pid, signal.SIGINT)
+    terminal.wait_for("the same command goes on")
+    assert terminal.close() == 130
+    assert "Traceback" not in terminal.text
+    done = subprocess.run(
+        [sys.executable, "-m", "diptych", "index", "pictures"], capture_output=True, text=True, cwd=nothing_indexed
+    )
+    assert done.returncode == 0, done.stderr
+    counts = dict(re.findall(r"([\d,]+) (added|unchanged)", done.stdout)[::-1])
+    assert "700 pictures are searchable" in done.stdout
+    assert "unchanged" in done.stdout
+    assert len(counts) == 2

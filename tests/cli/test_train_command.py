@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+from command_line import Run, World
+
+from diptych import Retriever
+from diptych.collection import Collection
+from diptych.models import Random
+
+
+@pytest.fixture
+def world(indexed: World, nothing_indexed: Path, monkeypatch: pytest.MonkeyPatch) -> World:
+    copy = indexed.copied(nothing_indexed / "pictures")
+    monkeypatch.chdir(copy.pictures)
+    return copy
+
+
+@pytest.fixture
+def badly_indexed(scenery: World, nothing_indexed: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> World:
+    """The scenes with a retriever that ranks by luck, so that anything learned is better."""
+    copy = scenery.copied(nothing_indexed / "pictures")
+    luck = Retriever.load(scenery.retriever).set_params(name="luck")
+    entries = json.loads(scenery.captions.read_text())
+    images = luck.image_features([copy.pictures / entry["file"] for entry in entries])
+    texts = luck.text_features([entry["captions"][0] for entry in entries])
+    luck.model_ = Random().fit(images, texts)
+    luck.save(nothing_indexed / "luck")
+    result = run("index", copy.pictures, "--captions", copy.captions, "--retriever", nothing_indexed / "luck")
+    assert result.exit_code == 0
+    monkeypatch.chdir(copy.pictures)
+    return copy
+
+
+def fingerprint(world: World) -> str:
+    with Collection.open(world.collection) as collection:
+        return collection.status().fingerprint
+
+
+def test_a_better_retriever_takes_over(run: Run, badly_indexed: World, tmp_path: Path) -> None:
+    before = fingerprint(badly_indexed)
+    dry = run("train", "--method", "cca", "--param", "n_components=16", "--dry-run")
+    assert dry.exit_code == 0
+    assert "Nothing was changed." in dry.stdout
+    assert fingerprint(badly_indexed) == before
+    options = ("--method", "cca", "--param", "n_components=16", "--held-out", "0.5")
+    done = run("train", *options, "--retriever-out", tmp_path / "learned")
+    assert done.exit_code == 0
+    assert "The new one is better by" in done.stdout
+    assert "MAP on 30 held-out pictures" in done.stdout
+    assert "more than luck" in done.stdout
+    assert "The collection uses it now." in done.stdout
+    learned = Retriever.load(tmp_path / "learned")
+    assert fingerprint(badly_indexed) == learned.fingerprint != before
+    found = json.loads(run("search", "a red car", "--all", "--format", "json", "-k", "60").stdout)
+    scores = learned.similarity([answer["path"] for answer in found["answers"]], ["a red car"])[:, 0]
+    assert [answer["score"] for answer in found["answers"]] == pytest.approx(scores.tolist(), abs=1e-4)
+
+
+def test_a_worse_one_does_not_unless_forced(run: Run, world: World) -> None:
+    before = fingerprint(world)
+    refused = run("train", "--method", "random", "--json")
+    numbers = json.loads(refused.stdout)
+    assert numbers["new"] < numbers["old"]
+    assert not numbers["taken"]
+    assert fingerprint(world) == before
+    assert json.loads(run("train", "--method", "random", "--json", "--force").stdout)["taken"]
+    assert fingerprint(world) != before
+
+
+def test_labels_are_words_where_there_are_no_captions(run: Run, world: World) -> None:
+    with Collection.open(world.collection) as collection:
+        for item in list(collection):
+            collection.update(item.id, captions=[])
+    result = run("train", "--method", "cca", "--param", "n_components=4", "--dry-run")
+    assert result.exit_code == 0, result.output
+    assert "labels are the words" in result.stderr
+
+
+def test_a_caption_file_can_teach_as_well(run: Run, world: World) -> None:
+    rows = [(entry["file"], entry["captions"][0]) for entry in json.loads(world.captions.read_text())]
+    with Path("words.csv").open("w", newline="") as stream:
+        csv.writer(stream).writerows([("file", "caption"), *rows])
+    result = run("train", "--captions", "words.csv", "--method", "cca", "--param", "n_components=4", "--dry-run")
+    assert result.exit_code == 0, result.output
+    assert "captions: 60 pictures, 60 captions" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (["--method", "cac"], "or 'cca'?"),
+        (["--param", "n_components=4"], "name it with --method"),
+        (["--method", "cca", "--param", "components=4"], "unknown parameter"),
+        (["--captions", "nowhere.csv"], "nowhere.csv does not exist"),
+    ],
+)
+def test_a_mistake_costs_one_line(run: Run, world: World, words: list[str], hint: str) -> None:
+    result = run("train", *words)
+    assert result.exit_code == 2
+    assert hint in result.stderr
+    assert result.stdout == ""
+
+
+def test_nothing_to_learn_from_is_said(run: Run, scenery: World, nothing_indexed: Path) -> None:
+    copy = scenery.copied(nothing_indexed / "pictures")
+    run("index", copy.pictures, "--retriever", copy.retriever)
+    result = run("train", "--collection", copy.pictures)
+    assert result.exit_code == 2
+    assert "neither captions nor labels" in result.stderr
