@@ -32,10 +32,6 @@ def photos(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def collection(photos: Path) -> Iterator[Collection]:
-    with make_collection(photos / ".diptych") as made:
-        yield made
-
-
-def make_collection(folder: Path, turn: int = 0, space: str = "cosine") -> Collection:
     toy = _MODULE.ToyRetriever
-    return Collection.create(folder, toy(turn, space), load_retriever=toy.load)
+    with Collection.create(photos / ".diptych", toy(), load_retriever=toy.load) as made:
+        yield made

@@ -187,6 +187,8 @@ class Collection:
     def refresh(self, folder: str | os.PathLike[str] | None = None, *, progress: Progress | None = None) -> AddReport:
         """Add what is new or changed in a folder (by default the root), and remove items whose files are gone."""
         base = self.root if folder is None else self._state.root.given(folder)
+        if not base.is_dir():
+            raise InvalidInputError(f"{base} is no folder that can be read now; nothing was removed")
         with self._writing():
             report = self._add(base, progress)
             catalogue = self._state.catalogue()

@@ -127,7 +127,8 @@ def write_json(path: Path, document: Any) -> None:
     draft = path.with_name(f".{path.name}.{uuid.uuid4().hex[:12]}")
     try:
         with draft.open("w", encoding="utf-8") as stream:
-            json.dump(document, stream, indent=2, ensure_ascii=False)
+            # Escaped: a file name that is not valid Unicode cannot be written otherwise.
+            json.dump(document, stream, indent=2)
             stream.write("\n")
             stream.flush()
             os.fsync(stream.fileno())

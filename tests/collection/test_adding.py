@@ -1,0 +1,248 @@
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from diptych.collection import AddProgress, Collection, CollectionError, Record
+from diptych.data.caption_files.captioned_picture import CaptionedPicture
+from diptych.errors import InvalidInputError
+from kill_trials import ToyRetriever
+
+
+def test_a_folder_is_added_once(collection: Collection, photos: Path) -> None:
+    first = collection.add(photos)
+    assert (first.added, first.unchanged, first.skipped) == (3, 0, {})
+    again = collection.add(photos)
+    assert (again.added, again.unchanged, again.changed) == (0, 3, 0)
+    assert sorted(str(item.path) for item in collection) == ["a.png", "b.png", "c.png"]
+
+
+def test_unchanged_files_are_not_opened(collection: Collection, photos: Path) -> None:
+    collection.add(photos)
+    status = os.stat(photos / "a.png")
+    (photos / "a.png").write_text("picture X")
+    os.utime(photos / "a.png", ns=(status.st_atime_ns, status.st_mtime_ns))
+    # Same size and time: what is written there now is not seen.
+    assert collection.add(photos).unchanged == 3
+
+
+def test_a_touched_file_with_the_same_content_is_unchanged(collection: Collection, photos: Path) -> None:
+    collection.add(photos)
+    os.utime(photos / "a.png", ns=(1, 1))
+    assert collection.add(photos).unchanged == 3
+    assert collection["a.png"].mtime_ns == 1
+
+
+def test_new_content_under_a_known_path_is_an_update(collection: Collection, photos: Path) -> None:
+    collection.add([Record(photos / "a.png", captions=["the first"])])
+    before = collection["a.png"]
+    (photos / "a.png").write_text("another picture")
+    assert collection.add(photos / "a.png").updated == 1
+    after = collection["a.png"]
+    assert (after.id, after.captions, after.added_ns) == (before.id, before.captions, before.added_ns)
+    assert after.content_hash != before.content_hash
+    assert collection.search(photos / "a.png", k=1)[0].score == pytest.approx(1, abs=1e-6)
+
+
+def test_a_renamed_file_keeps_its_item(collection: Collection, photos: Path) -> None:
+    collection.add([Record(photos / "a.png", captions=["the first"], labels=["x"])])
+    known = collection["a.png"]
+    (photos / "deep").mkdir()
+    (photos / "a.png").rename(photos / "deep" / "z.png")
+    report = collection.add(photos)
+    assert (report.renamed, report.added) == (1, 2)
+    item = collection["deep/z.png"]
+    assert (item.id, item.captions, item.labels) == (known.id, known.captions, known.labels)
+    assert "a.png" not in collection
+
+
+def test_a_copy_is_an_item_of_its_own_and_reported(collection: Collection, photos: Path) -> None:
+    collection.add(photos)
+    shutil.copy(photos / "a.png", photos / "copy.png")
+    report = collection.add(photos)
+    assert (report.added, report.duplicates) == (1, {"copy.png": "a.png"})
+    shutil.copy(photos / "copy.png", photos / "new 1.png")
+    (photos / "x.png").write_text("same")
+    (photos / "y.png").write_text("same")
+    assert set(collection.add(photos).duplicates) == {"new 1.png", "y.png"}
+
+
+def test_two_renamed_copies_claim_two_items(collection: Collection, photos: Path) -> None:
+    shutil.copy(photos / "a.png", photos / "a2.png")
+    collection.add(photos)
+    ids = {collection["a.png"].id, collection["a2.png"].id}
+    (photos / "a.png").rename(photos / "p.png")
+    (photos / "a2.png").rename(photos / "q.png")
+    assert collection.add(photos).renamed == 2
+    assert {collection["p.png"].id, collection["q.png"].id} == ids
+
+
+def test_what_cannot_be_used_is_skipped_with_a_reason(collection: Collection, photos: Path) -> None:
+    (photos / "bad.png").write_text("bad")
+    (photos / "loop.png").symlink_to(photos / "loop.png")
+    os.mkfifo(photos / "pipe.png")
+    secret = photos / "secret.png"
+    secret.write_text("hidden")
+    secret.chmod(0)
+    strange = os.fsdecode(bytes(photos) + b"/\xff\xfe.png")
+    Path(strange).write_text("strange")
+    names = [photos / "a.png", photos / "bad.png", photos / "loop.png", photos / "pipe.png", secret, strange]
+    report = collection.add([*names, photos / "missing.png"])
+    readable = os.access(secret, os.R_OK)
+    assert report.added == 1 + readable
+    assert len(report.skipped) == 6 - readable
+    assert report.skipped[str(photos / "bad.png")] == "it is bad"
+    assert "regular" in report.skipped[str(photos / "pipe.png")]
+    assert "rename" in report.skipped[strange]
+    assert all(report.skipped.values())
+
+
+def test_captions_labels_and_metadata_come_with_records(collection: Collection, photos: Path) -> None:
+    record = Record(
+        photos / "a.png", captions=["one", "two"], labels=["x"], metadata={"year": 2010, "deep": {"a": [1]}}
+    )
+    collection.add([record])
+    item = collection["a.png"]
+    assert (item.captions, item.labels, item.metadata) == (("one", "two"), ("x",), {"year": 2010, "deep": {"a": [1]}})
+    assert collection.add([record]).unchanged == 1
+    # What is None stays, what is empty goes.
+    assert collection.add([Record(photos / "a.png", captions=["two", "three"], labels=())]).updated == 1
+    changed = collection["a.png"]
+    assert (changed.captions, changed.labels, changed.metadata["year"]) == (("two", "three"), (), 2010)
+    assert changed.caption_ids[0] == item.caption_ids[1]
+
+
+def test_captioned_pictures_are_records(collection: Collection, photos: Path) -> None:
+    collection.add([CaptionedPicture(photos / "a.png", ("one",), ("x",), {"year": 1})])
+    assert collection["a.png"].captions == ("one",)
+    # A caption file that says nothing of labels does not erase them.
+    collection.add([CaptionedPicture(photos / "a.png", ("one",))])
+    assert collection["a.png"].labels == ("x",)
+
+
+def test_texts_are_items_too(collection: Collection) -> None:
+    assert collection.add([Record(captions=["just words"]), Record(captions=["named"], id="n")]).added == 2
+    assert collection.add([Record(captions=["just words"]), Record(captions=["named"], id="n")]).unchanged == 2
+    assert collection["n"].path is None
+    assert collection.search("named", k=1, target="texts")[0].id == "n"
+
+
+def test_a_path_or_id_named_twice_counts_once(collection: Collection, photos: Path) -> None:
+    report = collection.add([photos / "a.png", photos, Record(photos / "a.png", captions=["last"])])
+    assert (report.added, collection["a.png"].captions) == (3, ("last",))
+    report = collection.add([Record(captions=["1"], id="x"), Record(captions=["2"], id="x")])
+    assert report.added == 1
+    assert len(report.skipped) == 1
+
+
+def test_an_id_for_a_path_that_has_another_is_refused(collection: Collection, photos: Path) -> None:
+    collection.add(photos)
+    report = collection.add([Record(photos / "a.png", id="mine")])
+    assert "remove" in report.skipped[str(photos / "a.png")]
+
+
+def test_progress_names_what_is_durable(collection: Collection, photos: Path) -> None:
+    seen: list[AddProgress] = []
+
+    def look(progress: AddProgress) -> None:
+        seen.append(progress)
+        other = Collection.open(collection.folder, load_retriever=ToyRetriever.load)
+        assert all(name in other for name in progress.stored)
+
+    collection.add([Record(captions=[str(number)], id=f"t{number}") for number in range(600)], progress=look)
+    assert [step.done for step in seen] == sorted(step.done for step in seen)
+    assert (seen[-1].done, seen[-1].total) == (600, 600)
+    assert sum(len(step.stored) for step in seen) == 600
+    assert photos.exists()
+
+
+def test_refresh_removes_what_is_gone_and_nothing_else(collection: Collection, photos: Path, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere.png"
+    elsewhere.write_text("elsewhere")
+    collection.add([photos, elsewhere, Record(captions=["a text"])])
+    elsewhere.unlink()
+    (photos / "b.png").unlink()
+    (photos / "new.png").write_text("new")
+    report = collection.refresh()
+    assert (report.added, report.removed) == (1, ["b.png"])
+    assert str(elsewhere) in collection
+    assert len(collection) == 5
+
+
+def test_refresh_of_a_folder_that_is_gone_removes_nothing(collection: Collection, photos: Path, tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    (disk / "d.png").write_text("on disk")
+    collection.add(disk)
+    shutil.rmtree(disk)
+    with pytest.raises(InvalidInputError):
+        collection.refresh(disk)
+    assert len(collection) == 1
+
+
+def test_items_are_updated_and_removed(collection: Collection, photos: Path) -> None:
+    collection.add([photos, Record(captions=["words"], id="t")])
+    item = collection.update("a.png", captions=["new"], labels=["l"], metadata={"k": 1})
+    assert (item.captions, item.labels, item.metadata) == (("new",), ("l",), {"k": 1})
+    assert collection.search("new", k=1, target="texts")[0].id == item.id
+    collection.update("a.png", captions=[])
+    assert collection.search("new", k=5, target="texts").considered == 1
+    assert collection.update("t", labels=["l"]).captions == ("words",)
+    with pytest.raises(InvalidInputError, match="remove it"):
+        collection.update("t", captions=[])
+    from diptych.collection import Filter
+
+    assert set(collection.remove(Filter.parse("label:l"))) == {item.id, "t"}
+    assert collection.remove(photos / "b.png")
+    with pytest.raises(CollectionError, match=r"b\.png"):
+        collection.remove("b.png")
+    assert [item.path for item in collection] == ["c.png"]
+
+
+def test_items_whose_file_is_gone_can_be_named(collection: Collection, photos: Path) -> None:
+    collection.add(photos)
+    (photos / "a.png").unlink()
+    collection.update("a.png", labels=["lost"])
+    assert collection.remove("a.png")
+
+
+def test_thumbnails_and_sizes_are_kept(collection: Collection, photos: Path) -> None:
+    pixels = np.random.default_rng(0).integers(0, 255, (300, 600, 3), dtype=np.uint8)
+    rotated = Image.fromarray(pixels)
+    exif = rotated.getexif()
+    exif[0x0112] = 6
+    rotated.save(photos / "real.jpg", exif=exif)
+    collection.add(photos)
+    item = collection["real.jpg"]
+    assert (item.width, item.height) == (300, 600)
+    thumbnail = collection.thumbnail("real.jpg")
+    assert thumbnail is not None
+    assert thumbnail[:2] == b"\xff\xd8"
+    assert collection.thumbnail("a.png") is None
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {},
+        {"path": "a.png", "captions": "one string"},
+        {"path": "a.png", "captions": [""]},
+        {"path": "a.png", "labels": ["\ud800"]},
+        {"path": "a.png", "metadata": {"x": float("nan")}},
+        {"path": "a.png", "metadata": {"x": object()}},
+        {"path": "a.png", "id": ""},
+    ],
+)
+def test_a_record_says_what_is_wrong(arguments: dict[str, object]) -> None:
+    with pytest.raises(InvalidInputError):
+        Record(**arguments)  # type: ignore[arg-type]
+
+
+def test_other_things_are_refused(collection: Collection) -> None:
+    with pytest.raises(InvalidInputError, match="Record"):
+        collection.add([3])

@@ -1,0 +1,132 @@
+"""A collection beside a plain dictionary, through random histories."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+
+import numpy as np
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from diptych.collection import Collection, Query, Record
+from kill_trials import ToyRetriever
+
+NAMES = [f"{letter}.png" for letter in "abcdef"]
+CONTENTS = [f"content {number}" for number in range(4)]
+TEXTS = [f"text {number}" for number in range(6)]
+LABELS = ["x", "y"]
+
+
+class History(RuleBasedStateMachine):
+    """Each rule changes the collection and a model of it: path to (content, captions, labels)."""
+
+    @initialize()
+    def begin(self) -> None:
+        self.folder = Path(tempfile.mkdtemp())
+        self.photos = self.folder / "photos"
+        self.photos.mkdir()
+        self.turn = 0
+        self.collection = Collection.create(self.photos / ".diptych", ToyRetriever(), load_retriever=ToyRetriever.load)
+        self.model: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {}
+
+    @rule(
+        name=st.sampled_from(NAMES),
+        content=st.sampled_from(CONTENTS),
+        captions=st.one_of(st.none(), st.lists(st.sampled_from(TEXTS), max_size=3)),
+        labels=st.one_of(st.none(), st.lists(st.sampled_from(LABELS), max_size=2, unique=True)),
+    )
+    def add(self, name: str, content: str, captions: list[str] | None, labels: list[str] | None) -> None:
+        (self.photos / name).write_text(content)
+        self.collection.add([Record(self.photos / name, captions=captions, labels=labels)])
+        old = self.model.get(name, ("", (), ()))
+        self.model[name] = (
+            content,
+            old[1] if captions is None else tuple(captions),
+            old[2] if labels is None else tuple(labels),
+        )
+
+    @precondition(lambda self: self.model)
+    @rule(data=st.data())
+    def remove(self, data: st.DataObject) -> None:
+        name = data.draw(st.sampled_from(sorted(self.model)))
+        self.collection.remove(name)
+        (self.photos / name).unlink()
+        del self.model[name]
+
+    @precondition(lambda self: 0 < len(self.model) < len(NAMES))
+    @rule(data=st.data())
+    def rename(self, data: st.DataObject) -> None:
+        old = data.draw(st.sampled_from(sorted(self.model)))
+        new = data.draw(st.sampled_from(sorted(set(NAMES) - set(self.model))))
+        (self.photos / old).rename(self.photos / new)
+        report = self.collection.refresh()
+        assert (report.renamed, report.added, report.removed) == (1, 0, [])
+        self.model[new] = self.model.pop(old)
+
+    @precondition(lambda self: self.model)
+    @rule(data=st.data(), captions=st.lists(st.sampled_from(TEXTS), max_size=3))
+    def update(self, data: st.DataObject, captions: list[str]) -> None:
+        name = data.draw(st.sampled_from(sorted(self.model)))
+        self.collection.update(name, captions=captions)
+        self.model[name] = (self.model[name][0], tuple(captions), self.model[name][2])
+
+    @rule()
+    def reopen(self) -> None:
+        self.collection.close()
+        self.collection = Collection.open(self.photos / ".diptych", load_retriever=ToyRetriever.load)
+
+    @rule()
+    def repair(self) -> None:
+        assert self.collection.repair().is_whole
+
+    @rule(turn=st.integers(0, 2))
+    def change_retriever(self, turn: int) -> None:
+        self.turn = turn
+        self.collection.set_retriever(ToyRetriever(turn))
+
+    @rule(words=st.sampled_from(TEXTS), label=st.one_of(st.none(), st.sampled_from(LABELS)), k=st.integers(1, 4))
+    def search_pictures(self, words: str, label: str | None, k: int) -> None:
+        retriever = ToyRetriever(self.turn)
+        names = [name for name, (_, _, labels) in self.model.items() if label is None or label in labels]
+        wanted = None if label is None else f"label:{label}"
+        answers = self.collection.search(Query.text(words), k=k, filter=wanted)
+        assert answers.considered == len(names)
+        if not names:
+            assert len(answers) == 0
+            return
+        gallery = retriever.encode_images([self.photos / name for name in names])
+        scores = retriever.space.compare(retriever.encode_texts([words]), gallery)[0]
+        np.testing.assert_allclose([answer.score for answer in answers], np.sort(scores)[::-1][:k], atol=1e-5)
+        by_name = dict(zip(names, scores, strict=True))
+        for answer in answers:
+            assert answer.path is not None
+            np.testing.assert_allclose(answer.score, by_name[answer.path.name], atol=1e-5)
+
+    @rule(words=st.sampled_from(TEXTS), k=st.integers(1, 4))
+    def search_captions(self, words: str, k: int) -> None:
+        captions = [text for _, texts, _ in self.model.values() for text in texts]
+        answers = self.collection.search(words, k=k, target="texts")
+        assert len(answers) == min(k, len(captions))
+        if words in captions:
+            assert answers[0].caption == words
+            assert answers[0].path is not None
+            assert words in self.model[answers[0].path.name][1]
+
+    @invariant()
+    def items_are_those_of_the_model(self) -> None:
+        found = {str(item.path): (item.captions, item.labels) for item in self.collection}
+        assert found == {name: (captions, labels) for name, (_, captions, labels) in self.model.items()}
+
+    def teardown(self) -> None:
+        if hasattr(self, "folder"):
+            self.collection.close()
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+
+TestHistory = History.TestCase
+TestHistory.settings = settings(
+    max_examples=20, stateful_step_count=15, suppress_health_check=list(HealthCheck), deadline=None
+)

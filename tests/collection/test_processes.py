@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from diptych.collection import AddProgress, Collection, CollectionError, Record
+from kill_trials import ToyRetriever, run_trials
+
+
+def open_again(collection: Collection) -> Collection:
+    return Collection.open(collection.folder, load_retriever=ToyRetriever.load)
+
+
+def test_one_writer_at_a_time(collection: Collection) -> None:
+    other = open_again(collection)
+
+    def write_too(progress: AddProgress) -> None:
+        with pytest.raises(CollectionError, match="another process"):
+            other.add([Record(captions=["too"])])
+
+    collection.add([Record(captions=["first"])], progress=write_too)
+    assert other.add([Record(captions=["too"])]).added == 1
+
+
+def test_a_reader_sees_the_changes_of_another(collection: Collection, photos: Path) -> None:
+    reader = open_again(collection)
+    assert len(reader.search("x", target="texts")) == 0
+    for number in range(5):
+        collection.add([Record(captions=[f"text {number}"], id=str(number))])
+        assert reader.search(f"text {number}", k=1, target="texts")[0].id == str(number)
+    collection.update("3", captions=["changed"])
+    assert reader.search("changed", k=1, target="texts")[0].id == "3"
+    collection.remove("3")
+    assert reader.search("changed", k=9, target="texts").considered == 4
+    collection.set_retriever(ToyRetriever(2))
+    assert reader.search("text 1", k=1, target="texts")[0].score == pytest.approx(1, abs=1e-5)
+    assert photos.exists()
+
+
+def test_an_old_commit_is_not_taken_for_a_new_one(collection: Collection) -> None:
+    """Once the folder of versions has settled a look costs no read, and a commit after that is still seen."""
+    collection.add([Record(captions=["one"], id="1")])
+    reader = open_again(collection)
+    versions = reader._state.store.version_folder()
+    os.utime(versions, ns=(10**18, 10**18))
+    assert len(reader) == 1
+    assert reader._state._is_current()
+    collection.add([Record(captions=["two"], id="2")])
+    assert len(reader) == 2
+
+
+def test_nothing_acknowledged_is_lost_to_kills() -> None:
+    wrong, acknowledged = run_trials(8, seed=1, longest=0.8)
+    assert wrong == []
+    assert acknowledged > 100

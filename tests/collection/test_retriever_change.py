@@ -1,0 +1,133 @@
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from diptych.collection import AddProgress, Collection, Record
+from diptych.encoders.image.encoded_batch import EncodedBatch
+from kill_trials import ToyRetriever, wrong_points
+
+
+class Blind(ToyRetriever):
+    """A retriever that cannot read pictures: whoever asks it to has not used the stored features."""
+
+    def stream_image_features(self, items: Sequence[Any]) -> Iterator[EncodedBatch]:
+        raise AssertionError("pixels were touched")
+
+    def text_features(self, texts: Sequence[str]) -> np.ndarray:
+        raise AssertionError("texts were encoded again")
+
+
+class OtherEyes(ToyRetriever):
+    """A retriever with another image encoder."""
+
+    def __init__(self, turn: int = 0, space: str = "cosine") -> None:
+        super().__init__(turn, space)
+        self.image_fingerprint = "other"
+        self.fingerprint = f"other-{turn}"
+
+
+class Killed(BaseException):
+    """Stands for the end of a process."""
+
+
+@pytest.fixture
+def filled(collection: Collection, photos: Path) -> Collection:
+    collection.add([photos, *(Record(captions=[f"text {number}"]) for number in range(3000))])
+    return collection
+
+
+def points_are_of(collection: Collection, turn: int, photos: Path) -> bool:
+    if wrong_points(collection):
+        return False
+    answer = collection.search(Path(photos / "a.png"), k=1)[0]
+    expected = ToyRetriever(turn).encode_images([photos / "a.png"])
+    stored = collection._state.searching().galleries["image"].vector(answer.id)
+    return bool(np.allclose(stored, expected / np.linalg.norm(expected), atol=1e-6))
+
+
+def test_a_new_model_uses_the_stored_features(filled: Collection, photos: Path) -> None:
+    assert points_are_of(filled, 0, photos)
+    report = filled.set_retriever(Blind(1))
+    assert (report.pictures, report.captions, report.read_again) == (3, 3000, 0)
+    filled.close()
+    again = Collection.open(filled.folder, load_retriever=ToyRetriever.load)
+    assert points_are_of(again, 1, photos)
+    assert again.status().fingerprint == "toy-cosine-1"
+
+
+def test_another_encoder_reads_the_pictures_again(filled: Collection, photos: Path) -> None:
+    (photos / "b.png").write_text("changed since")
+    (photos / "c.png").unlink()
+    report = filled.set_retriever(OtherEyes(2))
+    assert (report.pictures, report.read_again) == (1, 1)
+    assert set(report.failures) == {"b.png", "c.png"}
+    assert "refresh" in report.failures["b.png"]
+    assert len(filled) == 3003
+    assert len(filled.search("x", k=10)) == 1
+    assert filled.status().unsearchable == 2
+    assert not filled.verify().is_whole
+    # What is there again becomes searchable again.
+    (photos / "c.png").write_text("picture c")
+    filled.refresh()
+    assert filled.repair().is_whole
+    assert len(filled.search("x", k=10)) == 3
+
+
+def test_an_interrupted_change_keeps_the_old_model_and_goes_on(filled: Collection, photos: Path) -> None:
+    def stop(progress: AddProgress) -> None:
+        if progress.done > 1000:
+            raise Killed
+
+    with pytest.raises(Killed):
+        filled.set_retriever(ToyRetriever(3), progress=stop)
+    assert points_are_of(filled, 0, photos)
+    status = filled.status()
+    assert (status.stale, status.pending, status.fingerprint) == (True, "toy 3", "toy-cosine-0")
+    again = Collection.open(filled.folder, load_retriever=ToyRetriever.load)
+    again.add([Record(captions=["added meanwhile"], id="meanwhile")])
+    assert points_are_of(again, 0, photos)
+    report = again.reencode()
+    assert 0 < report.captions < 3000
+    assert points_are_of(again, 3, photos)
+    assert not again.status().stale
+    assert again.search("added meanwhile", k=1, target="texts")[0].id == "meanwhile"
+    # The first process follows at its next search.
+    assert points_are_of(filled, 3, photos)
+
+
+def test_marking_alone_changes_no_answer(filled: Collection, photos: Path) -> None:
+    filled.set_retriever(ToyRetriever(1), now=False)
+    assert filled.status().stale
+    assert points_are_of(filled, 0, photos)
+    filled.set_retriever(ToyRetriever(1))
+    assert points_are_of(filled, 1, photos)
+
+
+def test_searches_go_on_during_the_change(filled: Collection, photos: Path) -> None:
+    seen = []
+
+    def look(progress: AddProgress) -> None:
+        seen.append((points_are_of(filled, 0, photos), filled.status().stale))
+
+    filled.set_retriever(ToyRetriever(1), progress=look)
+    assert seen
+    assert all(old and stale for old, stale in seen)
+
+
+def test_the_same_points_need_no_work(filled: Collection) -> None:
+    assert filled.set_retriever(Blind(0)).captions == 0
+    assert not filled.status().stale
+
+
+def test_repair_drops_the_points_of_old_retrievers(filled: Collection, photos: Path) -> None:
+    filled.set_retriever(ToyRetriever(1))
+    assert len(filled.verify().unused_tables) == 2
+    filled.repair()
+    assert filled.verify().unused_tables == ()
+    assert len(list((filled.folder / "retrievers").iterdir())) == 1
+    assert points_are_of(filled, 1, photos)

@@ -1,0 +1,207 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from diptych.collection import Collection, CollectionError, Query, Record
+from diptych.errors import InvalidInputError
+from kill_trials import ToyRetriever
+
+WORDS = [f"text {number}" for number in range(40)]
+
+
+@pytest.fixture
+def filled(collection: Collection, photos: Path) -> Collection:
+    for number in range(12):
+        (photos / f"{number}.png").write_text(f"file {number}")
+    collection.add(
+        Record(
+            photos / f"{number}.png",
+            captions=[f"caption {number}", "a shared boat" if number % 3 == 0 else f"word{number} sea"],
+            labels=["even" if number % 2 == 0 else "odd"],
+            metadata={"year": 2000 + number},
+        )
+        for number in range(12)
+    )
+    return collection
+
+
+def brute_force(collection: Collection, points: np.ndarray, weights: list[float], side: str) -> list[str]:
+    """Rank items by the weighted sum of cosines, from the files and captions themselves."""
+    retriever = ToyRetriever()
+    if side == "images":
+        keys = [item.id for item in collection]
+        gallery = retriever.encode_images([collection.path_of(item) for item in collection])
+    else:
+        keys = [caption for item in collection for caption in item.caption_ids]
+        gallery = retriever.encode_texts([text for item in collection for text in item.captions])
+    scores = np.array(weights) @ retriever.space.compare(points, gallery)
+    return [keys[row] for row in np.argsort(-scores, kind="stable")]
+
+
+@pytest.mark.parametrize("target", ["images", "texts"])
+def test_words_and_pictures_rank_as_the_space_does(filled: Collection, photos: Path, target: str) -> None:
+    retriever = ToyRetriever()
+    by_words = filled.search("some words", k=30, target=target)
+    expected = brute_force(filled, retriever.encode_texts(["some words"]), [1], target)
+    assert [answer.caption_id or answer.id for answer in by_words] == expected
+    by_picture = filled.search(photos / "3.png", k=30, target=target)
+    expected = brute_force(filled, retriever.encode_images([photos / "3.png"]), [1], target)
+    assert [answer.caption_id or answer.id for answer in by_picture] == expected
+    assert [answer.rank for answer in by_picture] == list(range(1, len(by_picture) + 1))
+
+
+def test_terms_add_up_with_weights_and_signs(filled: Collection, photos: Path) -> None:
+    retriever = ToyRetriever()
+    found = filled.search('"2:golden retriever" + 3.png - snow', k=12)
+    points = np.vstack(
+        [retriever.encode_texts(["golden retriever", "snow"]), retriever.encode_images([photos / "3.png"])]
+    )
+    assert [answer.id for answer in found] == brute_force(filled, points, [2, -1, 1], "images")
+    weighted = retriever.space.compare(points, retriever.encode_images([found[0].path]))[:, 0] @ [2, -1, 1] / 4
+    assert found[0].score == pytest.approx(weighted, abs=1e-5)
+    chances = retriever.probability(retriever.space.compare(points, retriever.encode_images([found[0].path]))[:, 0], "")
+    expected = (chances[0] ** 2 * (1 - chances[1]) * chances[2]) ** 0.25
+    assert found[0].probability == pytest.approx(expected, abs=1e-5)
+
+
+@pytest.mark.parametrize("space", ["euclidean", "hamming", "kl", "dot", "pearson"])
+def test_other_spaces_combine_scores(tmp_path: Path, space: str) -> None:
+    retriever = ToyRetriever(0, space)
+    with Collection.create(tmp_path / "c", retriever, load_retriever=ToyRetriever.load) as collection:
+        collection.add(Record(captions=[text], id=text) for text in WORDS)
+        gallery = retriever.encode_texts(WORDS)
+        single = collection.search("one", k=40, target="texts")
+        truth = retriever.space.compare(retriever.encode_texts(["one"]), gallery, "text_query")[0]
+        assert [answer.score for answer in single] == pytest.approx(sorted(truth, reverse=True), abs=1e-4)
+        if space in ("dot", "pearson"):
+            return
+        both = collection.search(2 * Query.text("one") - Query.text("two"), k=40, target="texts")
+        each = retriever.space.compare(retriever.encode_texts(["one", "two"]), gallery, "text_query")
+        expected = sorted((2 * each[0] - each[1]) / 3, reverse=True)
+        assert [answer.score for answer in both] == pytest.approx(expected, abs=1e-4)
+
+
+def test_a_lone_negative_term_turns_the_ranking(filled: Collection) -> None:
+    wanted = [answer.id for answer in filled.search("snow", k=12)]
+    assert [answer.id for answer in filled.search("- snow", k=12)] == wanted[::-1]
+
+
+def test_an_item_does_not_find_itself_among_its_kind(filled: Collection) -> None:
+    item = filled["3.png"]
+    assert item.id not in [answer.id for answer in filled.search(Query.item(item.id), k=20)]
+    assert item.id in [answer.id for answer in filled.search(Query.item(item.id), k=50, target="texts")]
+    filled.add([Record(captions=["alone"], id="t")])
+    assert "t" not in [answer.id for answer in filled.search("item:t", k=50, target="texts")]
+    with pytest.raises(CollectionError, match="no item 'nobody'"):
+        filled.search("item:nobody")
+
+
+def test_pages_continue_each_other(filled: Collection) -> None:
+    whole = [answer.id for answer in filled.search("x", k=12)]
+    pages = [answer.id for offset in (0, 5, 10) for answer in filled.search("x", k=5, offset=offset)]
+    assert pages == whole
+    assert filled.search("x", k=5, offset=10)[0].rank == 11
+    assert len(filled.search("x", k=5, offset=100)) == 0
+
+
+def test_filters_fill_the_page(filled: Collection) -> None:
+    found = filled.search("x", k=4, filter="label:even year<2008")
+    assert (len(found), found.considered) == (4, 4)
+    assert {answer.metadata["year"] for answer in found if answer.metadata} == {2000, 2002, 2004, 2006}
+    texts = filled.search("x", k=50, filter="year=2001", target="texts")
+    assert {answer.path for answer in texts} == {filled.path_of(filled["1.png"])}
+    assert len(filled.search("x", filter="label:nothing")) == 0
+    assert filled.search("x", filter="label:nothing").no_good_match
+
+
+def test_hybrid_brings_up_captions_with_the_words(filled: Collection) -> None:
+    found = filled.search("boat", k=4, hybrid=1.0)
+    assert {answer.path.name for answer in found if answer.path} == {"0.png", "3.png", "6.png", "9.png"}
+    assert all("words" in answer.matched_by for answer in found)
+    captions = filled.search("boat", k=4, hybrid=True, target="texts")
+    assert {answer.caption for answer in captions} == {"a shared boat"}
+    filtered = filled.search("boat", k=12, hybrid=True, filter="year>=2006")
+    assert len(filtered) == 6
+    unhelpful = filled.search("nowhere", k=12, hybrid=True)
+    assert [answer.id for answer in unhelpful] == [answer.id for answer in filled.search("nowhere", k=12)]
+    with pytest.raises(InvalidInputError, match="words"):
+        filled.search(filled.path_of(filled["1.png"]), hybrid=True)
+
+
+def test_no_good_match_is_said_and_weak_answers_can_be_left_out(filled: Collection, photos: Path) -> None:
+    sure = filled.search(photos / "3.png", k=1)
+    assert not sure.no_good_match
+    assert sure[0].probability == pytest.approx(1 / (1 + np.exp(-1)), abs=1e-5)
+    strict = filled.search(photos / "3.png", k=12, min_probability=0.7)
+    assert (len(strict), strict.no_good_match) == (1, False)
+    hopeless = filled.search("x", k=12, min_probability=0.99)
+    assert (len(hopeless), hopeless.no_good_match) == (0, True)
+
+
+def test_arrays_of_points_are_searched_in_bulk(filled: Collection) -> None:
+    points = ToyRetriever().encode_texts(["one", "two", "three"])
+    ids, scores = filled.nearest(points, 4)
+    for row, words in enumerate(["one", "two", "three"]):
+        answers = filled.search(words, k=4)
+        assert ids[row].tolist() == [answer.id for answer in answers]
+        np.testing.assert_allclose(scores[row], [answer.score for answer in answers], atol=1e-6)
+    assert filled.nearest(points, 20)[0][:, 12:].tolist() == [[""] * 8] * 3
+
+
+def test_an_empty_collection_has_no_good_match(collection: Collection) -> None:
+    for target in ("images", "texts"):
+        found = collection.search("x", target=target)
+        assert (len(found), found.no_good_match, found.considered) == (0, True, 0)
+    assert collection.nearest(np.ones((2, 8), dtype=np.float32), 3)[0].tolist() == [[""] * 3] * 2
+
+
+def test_the_index_answers_like_the_comparison_of_all(collection: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("diptych.collection.gallery._FEW_ROWS", 10)
+    collection.add(Record(captions=[f"text {number}"], id=f"{number}") for number in range(1500))
+    found = [collection.search(f"text {number}", k=1, target="texts", exact=False) for number in range(50)]
+    assert [answers[0].id for answers in found] == [f"{number}" for number in range(50)]
+    assert not found[0].exact
+    collection.add([Record(captions=["brand new"], id="new")])
+    assert collection.search("brand new", k=1, target="texts", exact=False)[0].id == "new"
+    collection.remove(["new", "7"])
+    assert collection.search("brand new", k=1, target="texts", exact=False)[0].id != "new"
+    assert collection.search("text 7", k=1, target="texts", exact=False)[0].id != "7"
+
+
+def test_a_kept_index_is_used_and_a_damaged_one_is_not(collection: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("diptych.collection.gallery._FEW_ROWS", 10)
+    monkeypatch.setattr("diptych.collection.live_state.APPROXIMATE_FROM", 1000)
+    monkeypatch.setattr("diptych.collection.collection.APPROXIMATE_FROM", 1000)
+    collection.add(Record(captions=[f"text {number}"], id=f"{number}") for number in range(1200))
+    collection.build_index()
+    collection.remove(["3"])
+    collection.add([Record(captions=["later"], id="later")])
+
+    def reopened() -> Collection:
+        return Collection.open(collection.folder, load_retriever=ToyRetriever.load)
+
+    def check(other: Collection) -> None:
+        assert other.search("later", k=1, target="texts")[0].id == "later"
+        assert other.search("text 3", k=1, target="texts")[0].id != "3"
+        assert other.search("text 5", k=1, target="texts")[0].id == "5"
+        other.close()
+
+    kept = reopened()
+    assert kept._state.searching().galleries["text"].index is not None
+    check(kept)
+    path = collection.folder / "index" / "text.faiss"
+    path.write_bytes(path.read_bytes()[:-100])
+    damaged = reopened()
+    assert damaged._state.searching().galleries["text"].index is None
+    # Searches are exact while the index is built anew beside them.
+    check(damaged)
+    assert reopened()._state.searching().galleries["text"].index is not None
+
+
+@pytest.mark.parametrize("arguments", [{"k": 0}, {"offset": -1}, {"target": "sounds"}, {"hybrid": 2}, {"filter": "x"}])
+def test_bad_arguments_say_so(collection: Collection, arguments: dict[str, object]) -> None:
+    with pytest.raises(InvalidInputError):
+        collection.search("x", **arguments)  # type: ignore[arg-type]

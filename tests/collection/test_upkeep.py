@@ -1,0 +1,156 @@
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet
+import pytest
+from safetensors import safe_open
+
+from diptych.collection import Collection, CollectionError, Record
+from diptych.errors import InvalidInputError, UnknownNameError
+from kill_trials import ToyRetriever
+
+
+@pytest.fixture
+def filled(collection: Collection, photos: Path) -> Collection:
+    shutil.copy(photos / "a.png", photos / "d.png")
+    collection.add(photos)
+    collection.add([Record(photos / "a.png", captions=['één, "two"'], labels=["x"], metadata={"y": 1})])
+    return collection
+
+
+def test_exports_hold_the_items(filled: Collection, tmp_path: Path) -> None:
+    for name in ("items.csv", "items.jsonl", "items.parquet"):
+        filled.export(tmp_path / name)
+    with (tmp_path / "items.csv").open(encoding="utf-8", newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    assert [row["path"] for row in rows] == ["a.png", "b.png", "c.png", "d.png"]
+    assert json.loads(rows[0]["captions"]) == ['één, "two"']
+    lines = [json.loads(line) for line in (tmp_path / "items.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert (lines[0]["labels"], lines[0]["metadata"]) == (["x"], {"y": 1})
+    table = pyarrow.parquet.read_table(tmp_path / "items.parquet")
+    assert table["id"].to_pylist() == [item.id for item in filled]
+    with pytest.raises(UnknownNameError, match="parquet"):
+        filled.export(tmp_path / "items.parket")
+
+
+def test_exports_hold_the_points(filled: Collection, photos: Path, tmp_path: Path) -> None:
+    filled.export(tmp_path / "p.npz")
+    filled.export(tmp_path / "points", format="safetensors")
+    arrays = np.load(tmp_path / "p.npz")
+    points = ToyRetriever().encode_images([photos / f"{name}.png" for name in "abcd"])
+    points /= np.linalg.norm(points, axis=1, keepdims=True)
+    by_id = dict(zip(arrays["image_ids"].tolist(), arrays["image"], strict=True))
+    np.testing.assert_allclose([by_id[item.id] for item in filled], points, atol=1e-6)
+    with safe_open(tmp_path / "points", "numpy") as stored:
+        np.testing.assert_array_equal(stored.get_tensor("image"), arrays["image"])
+        assert json.loads(stored.metadata()["text_ids"]) == arrays["text_ids"].tolist()
+
+
+def test_duplicates_are_exact_or_near(filled: Collection, photos: Path) -> None:
+    exact = filled.duplicates(None)
+    assert [(group.exact, group.paths) for group in exact] == [(True, ("a.png", "d.png"))]
+    features = ToyRetriever()._drawn([(photos / f"{name}.png").read_bytes() for name in "abc"])
+    unit = features / np.linalg.norm(features, axis=1, keepdims=True)
+    cosine = float((unit @ unit.T)[np.triu_indices(3, 1)].max())
+    near = filled.duplicates(cosine - 1e-4)[1:]
+    assert len(near) == 1
+    assert not near[0].exact
+    assert near[0].similarity == pytest.approx(cosine, abs=1e-5)
+    assert filled.duplicates(cosine + 1e-4)[1:] == []
+    everything = filled.duplicates(-1.0)[1:]
+    assert sorted(everything[0].paths) == ["a.png", "b.png", "c.png", "d.png"]
+    with pytest.raises(InvalidInputError):
+        filled.duplicates(2.0)
+
+
+def test_near_duplicates_across_blocks(monkeypatch: pytest.MonkeyPatch, collection: Collection, photos: Path) -> None:
+    for number in range(30):
+        (photos / f"{number}.png").write_text(f"content {number}")
+    collection.add(photos)
+    whole = collection.duplicates(0.6)
+    monkeypatch.setattr("diptych.collection.duplicates._BLOCK", 4)
+    parts = collection.duplicates(0.6)
+    assert [set(group.ids) for group in parts] == [set(group.ids) for group in whole]
+    assert [group.similarity for group in parts] == pytest.approx([group.similarity for group in whole], abs=1e-6)
+
+
+def test_repair_drops_what_nothing_uses(filled: Collection) -> None:
+    filled.update("a.png", captions=["new"])
+    filled.remove(["b.png"])
+    check = filled.verify()
+    assert check.is_whole
+    assert check.unused["captions"] == 1
+    assert len(check.unused) == 5
+    after = filled.repair()
+    assert (after.unused, after.is_whole) == ({}, True)
+    assert sorted(str(item.path) for item in filled) == ["a.png", "c.png", "d.png"]
+    assert filled.search("new", k=1, target="texts")[0].score == pytest.approx(1, abs=1e-5)
+
+
+def test_status_tells_what_is_there(filled: Collection, photos: Path) -> None:
+    (photos / "bad.png").write_text("bad")
+    filled.add(photos)
+    status = filled.status()
+    assert (status.items, status.pictures, status.captions, status.unsearchable) == (4, 4, 1, 0)
+    assert status.failures == {str(photos / "bad.png"): "it is bad"}
+    assert status.store_bytes > 0
+    assert status.retriever == "toy 0"
+
+
+def test_many_small_commits_are_joined(collection: Collection) -> None:
+    for number in range(45):
+        collection.add([Record(captions=[f"text {number}"], id=str(number))])
+    table = collection._state.store._items()
+    assert table.stats()["fragment_stats"]["num_fragments"] < 40
+    assert len(Collection.open(collection.folder, load_retriever=ToyRetriever.load)) == 45
+
+
+def test_a_collection_moves_with_its_pictures(filled: Collection, photos: Path, tmp_path: Path) -> None:
+    filled.close()
+    photos.rename(tmp_path / "moved")
+    moved = Collection.open(tmp_path / "moved" / ".diptych", load_retriever=ToyRetriever.load)
+    assert moved.refresh().unchanged == 4
+    path = moved.search("x", k=1)[0].path
+    assert path is not None
+    assert path.is_file()
+
+
+def test_a_root_elsewhere_is_kept(photos: Path, tmp_path: Path) -> None:
+    made = Collection.create(tmp_path / "apart", ToyRetriever(), root=photos, load_retriever=ToyRetriever.load)
+    made.add(photos)
+    assert sorted(str(item.path) for item in made) == ["a.png", "b.png", "c.png"]
+    again = Collection.open_or_create(tmp_path / "apart", load_retriever=ToyRetriever.load)
+    assert again.root == photos
+    assert len(again) == 3
+
+
+def test_folders_that_are_no_collection_say_so(photos: Path, collection: Collection, tmp_path: Path) -> None:
+    with pytest.raises(CollectionError, match="already"):
+        Collection.create(collection.folder, ToyRetriever())
+    with pytest.raises(CollectionError, match="other files"):
+        Collection.create(photos, ToyRetriever())
+    with pytest.raises(CollectionError, match="is a file"):
+        Collection.create(photos / "a.png", ToyRetriever())
+    with pytest.raises(CollectionError, match="not a collection"):
+        Collection.open(tmp_path)
+    document = json.loads((collection.folder / "collection.json").read_text())
+    for change, message in (
+        ({"format": "x"}, "not written by Diptych"),
+        ({"format_version": 99}, "version 99"),
+        ({"retriever": {}}, "incomplete"),
+    ):
+        (collection.folder / "collection.json").write_text(json.dumps({**document, **change}))
+        with pytest.raises(CollectionError, match=message):
+            Collection.open(collection.folder)
+
+
+def test_a_creation_that_was_killed_is_made_anew(collection: Collection) -> None:
+    collection.add([Record(captions=["lost with the file"])])
+    (collection.folder / "collection.json").unlink()
+    again = Collection.create(collection.folder, ToyRetriever(), load_retriever=ToyRetriever.load)
+    assert len(again) == 0

@@ -1,0 +1,64 @@
+"""The whole way: drawn scenes, files, a learned retriever, a collection."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from diptych.collection import Collection, Record
+from diptych.data import load_dataset
+from diptych.encoders import ColourEdgeHistograms, TfidfTopics
+from diptych.models import CCA
+from diptych.retriever import Retriever
+
+N_TEST = 120
+
+
+@pytest.fixture(scope="module")
+def scenes(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str], Retriever]:
+    dataset = load_dataset("scenes", n_train=300, n_test=N_TEST, size=48)
+    parts = {"image_encoder": ColourEdgeHistograms(size=32), "text_encoder": TfidfTopics()}
+    retriever = Retriever(model=CCA(n_components=16), cache=False, **parts).fit(dataset.train, baseline=None)
+    folder = tmp_path_factory.mktemp("scenes")
+    for number in range(N_TEST):
+        Image.fromarray(np.asarray(dataset.test.images[number])).save(folder / f"{number:03}.png")
+    captions = [dataset.test.texts[int(np.flatnonzero(dataset.test.owners == number)[0])] for number in range(N_TEST)]
+    return folder, captions, retriever
+
+
+def test_words_find_their_pictures(scenes: tuple[Path, list[str], Retriever]) -> None:
+    folder, captions, retriever = scenes
+    with Collection.create(folder / ".diptych", retriever) as collection:
+        first = collection.add(folder)
+        assert first.added == N_TEST
+        found = [collection.search(words, k=10) for words in captions[:60]]
+        hits = sum(f"{n:03}.png" in [a.path.name for a in answers if a.path] for n, answers in enumerate(found))
+        # By luck it would be 60 · 10 / 120 = 5.
+        assert hits >= 20
+        scores = retriever.similarity([folder / "000.png"], captions[:1])[0, 0]
+        answer = collection.search(captions[0], k=N_TEST, filter="name:000.png")[0]
+        assert answer.score == pytest.approx(scores, abs=1e-4)
+        assert answer.probability == pytest.approx(retriever.probability([scores], "text_to_image")[0], abs=1e-4)
+    with Collection.open(folder / ".diptych") as again:
+        assert again.add(folder).unchanged == N_TEST
+        assert [a.id for a in again.search(captions[0])] == [a.id for a in found[0]]
+
+
+def test_judgements_change_the_probabilities_alone(scenes: tuple[Path, list[str], Retriever], tmp_path: Path) -> None:
+    folder, captions, retriever = scenes
+    with Collection.create(tmp_path / "c", retriever, root=folder) as collection:
+        collection.add([Record(folder / f"{number:03}.png") for number in range(40)])
+        before = collection.search(captions[0], k=40)
+        judged = [
+            (captions[n], f"{other:03}.png", n == other)
+            for n in range(40)
+            for other in (n, (n + 7) % 40, (n + 19) % 40)
+        ]
+        collection.calibrate(judged)
+        after = Collection.open(tmp_path / "c").search(captions[0], k=40)
+        assert [answer.id for answer in after] == [answer.id for answer in before]
+        assert max(answer.probability for answer in after) > max(answer.probability for answer in before)
+        assert not collection.status().stale
