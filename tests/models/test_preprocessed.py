@@ -95,6 +95,7 @@ def test_methods_are_found_whatever_the_spelling():
         "cca",
         "cfa",
         "conse",
+        "contrastive-projection",
         "kcca",
         "linear-regression",
         "marginal-scm",

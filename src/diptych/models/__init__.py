@@ -5,6 +5,7 @@ from diptych.models.catalogue import find_model, method_name, model_classes
 from diptych.models.correlation import CCA, CFA, KCCA, LinearRegression
 from diptych.models.preprocessed import Preprocessed
 from diptych.models.random import Random
+from diptych.models.ranking import ContrastiveProjection
 from diptych.models.semantic import SCM, SM, ConSE, MarginalSCM, MarginalSM
 
 __all__ = [
@@ -14,6 +15,7 @@ __all__ = [
     "SCM",
     "SM",
     "ConSE",
+    "ContrastiveProjection",
     "CrossModalModel",
     "LinearRegression",
     "MarginalSCM",

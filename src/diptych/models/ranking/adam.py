@@ -1,0 +1,54 @@
+"""Adam with a warm-up and a cosine decay, for a few arrays."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from diptych.arrays import FloatArray
+
+_FIRST, _SECOND, _EPSILON = 0.9, 0.999, 1e-8
+_WARM_UP = 0.1
+
+
+class Adam:
+    """Changes arrays in place along their gradients (Kingma and Ba, "Adam", ICLR 2015).
+
+    The step grows linearly over the first tenth of ``steps`` and falls to zero along a cosine.
+
+    >>> import numpy as np
+    >>> from diptych.models.ranking.adam import Adam
+    >>> place = np.array([3.0])
+    >>> adam = Adam([place], learning_rate=0.1, steps=200)
+    >>> for _ in range(200):
+    ...     adam.step([2 * (place - 1)])
+    >>> round(float(place[0]), 2)
+    1.0
+    """
+
+    def __init__(self, arrays: Sequence[FloatArray], learning_rate: float, steps: int) -> None:
+        self._arrays = arrays
+        self._learning_rate = learning_rate
+        self._steps = steps
+        self._done = 0
+        self._means = [np.zeros_like(array) for array in arrays]
+        self._squares = [np.zeros_like(array) for array in arrays]
+
+    def step(self, gradients: Sequence[FloatArray]) -> None:
+        """Move every array once."""
+        rate = self._rate()
+        self._done += 1
+        corrections = 1 - _FIRST**self._done, 1 - _SECOND**self._done
+        for array, gradient, mean, square in zip(self._arrays, gradients, self._means, self._squares, strict=True):
+            mean += (1 - _FIRST) * (gradient - mean)
+            square += (1 - _SECOND) * (gradient**2 - square)
+            array -= rate * (mean / corrections[0]) / (np.sqrt(square / corrections[1]) + _EPSILON)
+
+    def _rate(self) -> float:
+        warm = max(1, math.ceil(_WARM_UP * self._steps))
+        if self._done < warm:
+            return self._learning_rate * (self._done + 1) / warm
+        progress = (self._done - warm) / max(1, self._steps - warm)
+        return self._learning_rate * (1 + math.cos(math.pi * min(progress, 1.0))) / 2

@@ -1,0 +1,199 @@
+"""Two linear projections, trained so that each picture finds its text among many, and the other way round."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+import numpy as np
+
+from diptych.arrays import FloatArray, IntArray, unit_rows
+from diptych.models.correlation import CCA
+from diptych.models.correlation.projection import LinearProjectionModel
+from diptych.models.labels import Targets
+from diptych.models.parameters import check_count, check_number
+from diptych.models.ranking.adam import Adam
+
+
+class ContrastiveProjection(LinearProjectionModel):
+    """Linear projections that start at CCA and then learn to rank, by the symmetric softmax loss over a batch.
+
+    With unit points aᵢ = P xᵢ/‖P xᵢ‖ and bᵢ = Q yᵢ/‖Q yᵢ‖ of centred features and temperature τ,
+
+        L = −(1/2n) Σᵢ [ log softmaxⱼ(aᵢ·bⱼ/τ)ᵢ + log softmaxⱼ(bᵢ·aⱼ/τ)ᵢ ].
+
+    A batch holds different pictures, each with one of its texts drawn at random. Features are dropped at random during
+    training, steps are Adam's with a warm-up and a cosine decay. CCA makes correlated what belongs together and never
+    looks at what does not; starting from it, a few seconds of ranking gain several points of recall where there are
+    thousands of pairs. With fewer than some hundred pairs stay with :class:`CCA`.
+
+    van den Oord et al., "Representation learning with contrastive predictive coding", 2018, for the loss; its
+    two-sided form over pictures and texts is that of Zhang et al., "Contrastive learning of medical visual
+    representations from paired images and text", 2020. The start at CCA is ours.
+
+    Parameters
+    ----------
+    n_components : int
+        Dimensions of the common space; fewer when a side has fewer features.
+    regularization : float
+        Ridge of the CCA it starts from.
+    temperature : float
+        τ above: the smaller, the more the nearest wrong answers count.
+    dropout : float
+        Share of features left out of each row in each step.
+    learning_rate : float
+        The largest step, relative to features of unit variance.
+    epochs, batch_size : int
+        Passes over the pictures, and pictures in a batch.
+    seed : int
+        Of batches and dropout.
+    metric : str
+        Name of the `Space`; the loss is made for cosine.
+
+    Attributes
+    ----------
+    losses_ : array
+        The mean loss of each epoch.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from diptych.models import ContrastiveProjection
+    >>> rng = np.random.default_rng(0)
+    >>> meaning = rng.normal(size=(300, 6))
+    >>> images = meaning @ rng.normal(size=(6, 20)) + 0.5 * rng.normal(size=(300, 20))
+    >>> texts = meaning @ rng.normal(size=(6, 10)) + 0.5 * rng.normal(size=(300, 10))
+    >>> model = ContrastiveProjection(n_components=6, learning_rate=1e-3, dropout=0).fit(images, texts)
+    >>> bool(model.losses_[-1] < model.losses_[0])
+    True
+    """
+
+    when_to_use: ClassVar[str] = "Thousands of pairs without labels: CCA's answer, then trained to rank; a minute."
+
+    losses_: FloatArray
+
+    def __init__(
+        self,
+        *,
+        n_components: int = 256,
+        regularization: float = 1.0,
+        temperature: float = 0.05,
+        dropout: float = 0.3,
+        learning_rate: float = 1e-4,
+        epochs: int = 30,
+        batch_size: int = 1500,
+        seed: int = 0,
+        metric: str = "cosine",
+    ) -> None:
+        self.n_components = n_components
+        self.regularization = regularization
+        self.temperature = temperature
+        self.dropout = dropout
+        self.learning_rate = learning_rate
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.seed = seed
+        self.metric = metric
+
+    def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
+        self._check()
+        start = CCA(n_components=self.n_components, regularization=self.regularization).fit(images, texts)
+        self.image_mean_, self.text_mean_ = start.image_mean_, start.text_mean_
+        scales = _spread(images, start.image_mean_), _spread(texts, start.text_mean_)
+        projections = [
+            np.asarray(projection * scale, dtype=np.float32)
+            for projection, scale in zip((start.image_projection_, start.text_projection_), scales, strict=True)
+        ]
+        self._train(images, texts, projections, scales)
+        self.image_projection_, self.text_projection_ = (
+            (projection / scale).astype(images.dtype) for projection, scale in zip(projections, scales, strict=True)
+        )
+
+    def _train(
+        self, images: FloatArray, texts: FloatArray, projections: list[FloatArray], scales: tuple[float, float]
+    ) -> None:
+        """Change the projections in place."""
+        rng = np.random.default_rng(self.seed)
+        pictures = _same_rows(images)
+        steps = self.epochs * -(-len(pictures) // self.batch_size)
+        adam, losses = Adam(projections, self.learning_rate, steps), []
+        for _ in range(self.epochs):
+            of_epoch = []
+            for rows in _batches(pictures, self.batch_size, rng):
+                sides = [
+                    self._dropped((side[rows] - mean) / scale, rng)
+                    for side, mean, scale in zip(
+                        (images, texts), (self.image_mean_, self.text_mean_), scales, strict=True
+                    )
+                ]
+                loss, gradients = _loss_and_gradients(*sides, *projections, temperature=self.temperature)
+                adam.step(gradients)
+                of_epoch.append(loss)
+            losses.append(float(np.mean(of_epoch)))
+        self.losses_ = np.array(losses)
+
+    def _dropped(self, rows: FloatArray, rng: np.random.Generator) -> FloatArray:
+        kept = rng.random(rows.shape, dtype=np.float32) >= self.dropout
+        return np.asarray(rows * kept / (1 - self.dropout), dtype=np.float32)
+
+    def _check(self) -> None:
+        for name in ("n_components", "epochs", "batch_size"):
+            check_count(name, getattr(self, name))
+        check_number("dropout", self.dropout, low=0, high=0.99)
+        for name in ("temperature", "learning_rate"):
+            check_number(name, getattr(self, name), low=0, open_low=True)
+
+
+def _spread(rows: FloatArray, mean: FloatArray) -> float:
+    """Return the root of the mean variance of a feature."""
+    squares = np.einsum("ij,ij->", rows, rows, dtype=np.float64) / len(rows) - float(mean @ mean)
+    return float(np.sqrt(max(squares, 0.0) / rows.shape[1])) or 1.0
+
+
+def _same_rows(images: FloatArray) -> list[IntArray]:
+    """Return, for each different picture, the rows that show it: its texts must not count as wrong answers."""
+    groups: dict[bytes, list[int]] = {}
+    for number, row in enumerate(images):
+        groups.setdefault(row.tobytes(), []).append(number)
+    return [np.array(rows) for rows in groups.values()]
+
+
+def _batches(pictures: list[IntArray], size: int, rng: np.random.Generator) -> Iterator[IntArray]:
+    """Yield rows of different pictures, each with one of its texts, in batches of about equal size."""
+    order = rng.permutation(len(pictures))
+    for part in np.array_split(order, -(-len(order) // size)):
+        yield np.array([pictures[picture][rng.integers(len(pictures[picture]))] for picture in part])
+
+
+def _loss_and_gradients(
+    images: FloatArray, texts: FloatArray, of_images: FloatArray, of_texts: FloatArray, *, temperature: float
+) -> tuple[float, list[FloatArray]]:
+    raw_images, raw_texts = images @ of_images, texts @ of_texts
+    unit_images, unit_texts = unit_rows(raw_images), unit_rows(raw_texts)
+    logits = (unit_images @ unit_texts.T) / temperature
+    by_row, row_loss = _softmax_loss(logits)
+    by_column, column_loss = _softmax_loss(logits.T)
+    slopes = (by_row + by_column.T) / (2 * len(images) * temperature)
+    gradients: list[FloatArray] = [
+        images.T @ _through_unit(raw_images, unit_images, slopes @ unit_texts),
+        texts.T @ _through_unit(raw_texts, unit_texts, slopes.T @ unit_images),
+    ]
+    return (row_loss + column_loss) / 2, gradients
+
+
+def _softmax_loss(logits: FloatArray) -> tuple[FloatArray, float]:
+    """Return softmax − identity, row by row, and the mean of −log of its diagonal."""
+    shifted = logits - logits.max(axis=1, keepdims=True)
+    exponentials = np.exp(shifted)
+    sums = exponentials.sum(axis=1, keepdims=True)
+    loss = float(np.mean(np.log(sums[:, 0]) - np.diagonal(shifted)))
+    shares = exponentials / sums
+    shares[np.diag_indices_from(shares)] -= 1
+    return shares, loss
+
+
+def _through_unit(raw: FloatArray, unit: FloatArray, slopes: FloatArray) -> FloatArray:
+    """Carry the gradient from unit rows back to the rows before scaling."""
+    lengths = np.linalg.norm(raw, axis=1, keepdims=True)
+    across = slopes - unit * np.einsum("ij,ij->i", unit, slopes)[:, None]
+    return np.asarray(across / np.where(lengths > 0, lengths, 1))
