@@ -154,10 +154,10 @@ def test_progress_names_what_is_durable(collection: Collection, photos: Path) ->
         other = Collection.open(collection.folder, load_retriever=ToyRetriever.load)
         assert all(name in other for name in progress.stored)
 
-    collection.add([Record(captions=[str(number)], id=f"t{number}") for number in range(600)], progress=look)
+    collection.add([Record(captions=[str(number)], id=f"t{number}") for number in range(5000)], progress=look)
     assert [step.done for step in seen] == sorted(step.done for step in seen)
-    assert (seen[-1].done, seen[-1].total) == (600, 600)
-    assert sum(len(step.stored) for step in seen) == 600
+    assert (seen[-1].done, seen[-1].total) == (5000, 5000)
+    assert sum(len(step.stored) for step in seen) == 5000
     assert photos.exists()
 
 

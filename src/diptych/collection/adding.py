@@ -23,6 +23,7 @@ from diptych.collection.store import Store
 from diptych.errors import InvalidInputError
 
 _BATCH = 256
+_BATCH_WITHOUT_FILES = 2048
 # Room between two items for the order of their captions.
 _TICK_NS = 1000
 
@@ -62,9 +63,11 @@ class Adding:
             progress(AddProgress(done, len(records)))
         if work:
             encoding = self._make_encoding()
+            reads_files = any(one.status is not None for one in work)
+            size = _BATCH if reads_files else _BATCH_WITHOUT_FILES
             with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
-                for start in range(0, len(work), _BATCH):
-                    batch = work[start : start + _BATCH]
+                for start in range(0, len(work), size):
+                    batch = work[start : start + size]
                     stored = self._batch(batch, encoding, pool)
                     done += len(batch)
                     if progress is not None:

@@ -36,7 +36,7 @@ from diptych.collection.query import Query
 from diptych.collection.record import Record
 from diptych.collection.reencode_report import ReencodeReport
 from diptych.collection.reencoding import Reencoding
-from diptych.collection.searching import Target
+from diptych.collection.searching import Searching, Target
 from diptych.collection.sources import Sources
 from diptych.collection.status import Status
 from diptych.collection.tables import features_table, points_table
@@ -267,8 +267,8 @@ class Collection:
         if k < 1 or offset < 0:
             raise InvalidInputError(f"k must be at least 1 and offset at least 0, got {k} and {offset}")
         side: Side = "image" if target == "images" else "text"
-        use_all = self._prepare_index(side, exact)
-        return self._state.searching().search(
+        state, use_all = self._ready(side, exact)
+        return state.search(
             Query.of(query, self._find_picture),
             k=k,
             offset=offset,
@@ -287,8 +287,8 @@ class Collection:
         Ids are those of items, or of captions when texts are searched; an empty id fills up where there are fewer.
         """
         side: Side = "image" if target == "images" else "text"
-        use_all = self._prepare_index(side, exact)
-        gallery = self._state.searching().galleries[side]
+        state, use_all = self._ready(side, exact)
+        gallery = state.galleries[side]
         if not len(gallery):
             return np.full((len(points), k), "", dtype=object), np.full((len(points), k), -np.inf)
         rows, scores = gallery.search(gallery.scoring.asked(np.asarray(points)), k, exact=use_all)
@@ -481,16 +481,16 @@ class Collection:
         layout.write()
         self._state.use(layout, retriever)
 
-    def _prepare_index(self, side: Side, exact: bool | None) -> bool:
-        """See that an index is there or on its way where one is wanted; return whether to compare everything."""
-        if exact:
-            return True
-        gallery = self._state.searching().galleries[side]
-        if exact is None and len(gallery) < APPROXIMATE_FROM:
-            return True
-        if gallery.wants_index:
-            self._state.build_index(side, wait=exact is False)
-        return False
+    def _ready(self, side: Side, exact: bool | None) -> tuple[Searching, bool]:
+        """Return the present state, with an index or one on its way where it is wanted, and whether to compare all."""
+        state = self._state.searching()
+        gallery = state.galleries[side]
+        if exact or (exact is None and len(gallery) < APPROXIMATE_FROM):
+            return state, True
+        if not gallery.wants_index:
+            return state, False
+        self._state.build_index(side, wait=exact is False)
+        return self._state.searching(), False
 
     def _find(self, which: str | os.PathLike[str], catalogue: Catalogue) -> Item | None:
         if isinstance(which, str) and which in catalogue.items:

@@ -186,10 +186,13 @@ class Gallery:
         wanted = min(len(self.index), 2 * k if self.index.is_coarse else k)
         scores, positions = self.index.search(asked, wanted, None if alive.all() else alive)
         rows = np.where(positions >= 0, self.indexed_rows[positions], -1)
-        if self.scoring.index_metric == "l2" or self.index.is_coarse or self.scoring.space.name == "covariance":
+        rescored = self.index.is_coarse or not self.scoring.is_engine_score
+        if rescored:
             scores = self.scoring.paired_scores(asked, self.vectors[np.maximum(rows, 0)])
         scores = np.where(rows >= 0, scores, -np.inf)
         tail = self._live_tail if every else self._tail(usable)
+        if not len(tail) and not rescored and rows.shape[1] == k:
+            return rows, scores
         if len(tail):
             tail_rows, tail_scores = self._exact(asked, min(k, len(tail)), tail)
             rows, scores = np.hstack([rows, tail_rows]), np.hstack([scores, tail_scores])

@@ -50,6 +50,8 @@ class LiveState:
         self.layout = Layout.read(folder)
         self.store = Store(self.layout.store)
         self.root = Root(self.layout.root_folder)
+        self._layout_path = str(self.layout.folder / "collection.json")
+        self._versions_path = str(self.store.version_folder())
         self._load_retriever = load_retriever
         self._lock = threading.RLock()
         self._layout_stamp = self._stamp_of_layout()
@@ -192,7 +194,7 @@ class LiveState:
 
     def _stamp_of_layout(self) -> tuple[int, int]:
         # The file is replaced, never rewritten, so its number changes with it.
-        status = os.stat(self.layout.folder / "collection.json")
+        status = os.stat(self._layout_path)
         return status.st_ino, status.st_mtime_ns
 
     def _is_current(self) -> bool:
@@ -202,7 +204,7 @@ class LiveState:
         not well past proves nothing.
         """
         try:
-            stamp = os.stat(self.store.version_folder()).st_mtime_ns
+            stamp = os.stat(self._versions_path).st_mtime_ns
         except OSError:
             return False
         settled = time.time_ns() - stamp > _SETTLED_NS

@@ -37,6 +37,11 @@ class Scoring:
             return "inner_product"
         return "l2" if self.space.name == "euclidean" and self.space.split is None else None
 
+    @property
+    def is_engine_score(self) -> bool:
+        """Whether the inner product of an index is the score itself."""
+        return self.is_linear and self.space.name != "covariance"
+
     def stored(self, points: AnyArray) -> AnyArray:
         """Return gallery points as they are kept."""
         if points.dtype == np.uint8:
