@@ -11,6 +11,8 @@ from diptych.collection.filter import Filter
 from diptych.collection.full_text import FullText
 from diptych.collection.item import Item
 
+_REMEMBERED_FILTERS = 64
+
 
 class Catalogue:
     """The items of a collection by id, in the order of addition, with the look-ups that searching and adding need.
@@ -86,6 +88,8 @@ class Catalogue:
     def matching(self, wanted: Filter) -> frozenset[str]:
         """Return the ids of the items that meet a filter."""
         if wanted not in self._matching:
+            if len(self._matching) >= _REMEMBERED_FILTERS:
+                self._matching.clear()
             self._matching[wanted] = frozenset(
                 item.id for item in self.items.values() if wanted.matches(partial(value_of, item))
             )

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import os
 import stat
-import warnings
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from diptych.collection.record import is_storable
 from diptych.errors import InvalidInputError
 
-_THUMBNAIL = (160, 160)
+_THUMBNAIL_SIDE = 160
 _BLOCK = 1 << 20
+_ORIENTATION = 0x0112
+_ON_ITS_SIDE = (5, 6, 7, 8)
 
 
 @dataclass(frozen=True)
@@ -42,14 +43,11 @@ def file_status(path: Path) -> os.stat_result:
 
 def content_hash(path: Path) -> str:
     """Return the SHA-256 of a file."""
-    digest = hashlib.sha256()
-    try:
-        with path.open("rb") as stream:
-            while block := stream.read(_BLOCK):
-                digest.update(block)
-    except OSError as error:
-        raise InvalidInputError(f"it cannot be read ({error.strerror or error})") from None
-    return digest.hexdigest()
+    # Pillow comes with these, so they wait until a file is read.
+    from diptych.encoders.image.picture_files import open_regular_file
+
+    with open_regular_file(path) as file:
+        return _digest(file)
 
 
 def file_facts(path: Path) -> FileFacts:
@@ -57,27 +55,34 @@ def file_facts(path: Path) -> FileFacts:
 
     A file that shows no picture still has a hash; whether it can be used is for the encoder to say.
     """
-    digest = content_hash(path)
-    # Pillow fails on damaged files in every way a decoder can, and each of them means: no thumbnail.
+    from diptych.encoders.image.picture_files import open_regular_file
+
+    with open_regular_file(path) as file:
+        digest = _digest(file)
+        # Decoders fail on damaged files in every way they can, and each of them means: no thumbnail.
+        try:
+            return FileFacts(digest, *_preview(file))
+        except Exception:
+            return FileFacts(digest)
+
+
+def _digest(file: BinaryIO) -> str:
+    digest = hashlib.sha256()
     try:
-        return FileFacts(digest, *_preview(path))
-    except Exception:
-        return FileFacts(digest)
+        while block := file.read(_BLOCK):
+            digest.update(block)
+    except OSError as error:
+        raise InvalidInputError(f"it cannot be read ({error.strerror or error})") from None
+    return digest.hexdigest()
 
 
-def _preview(path: Path) -> tuple[int, int, bytes]:
-    from PIL import Image, ImageOps
+def _preview(file: BinaryIO) -> tuple[int, int, bytes]:
+    from diptych.encoders.image.picture_files import open_image
+    from diptych.encoders.image.pictures import read_picture
+    from diptych.encoders.image.thumbnails import thumbnail
 
-    with warnings.catch_warnings():
-        # A picture large enough for this warning is refused: its thumbnail is not worth the memory.
-        warnings.simplefilter("error", Image.DecompressionBombWarning)
-        with Image.open(path) as image:
-            width, height = image.size
-            if image.getexif().get(0x0112, 1) in (5, 6, 7, 8):
-                width, height = height, width
-            image.draft("RGB", _THUMBNAIL)
-            small = ImageOps.exif_transpose(image)
-            small.thumbnail(_THUMBNAIL)
-            stream = io.BytesIO()
-            small.convert("RGB").save(stream, "JPEG", quality=80)
-    return width, height, stream.getvalue()
+    image = open_image(file)
+    width, height = image.size
+    if image.getexif().get(_ORIENTATION, 1) in _ON_ITS_SIDE:
+        width, height = height, width
+    return width, height, thumbnail(read_picture(file, shortest_side=_THUMBNAIL_SIDE), longest_side=_THUMBNAIL_SIDE)
