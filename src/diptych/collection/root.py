@@ -25,13 +25,16 @@ class Root:
 
     def given(self, path: str | os.PathLike[str]) -> Path:
         """Return the absolute path of what a user names: seen from the current folder, or else from the root."""
-        here = Path(os.path.abspath(os.path.expanduser(path)))
-        inside = self.folder / path
-        return inside if not os.path.lexists(here) and os.path.lexists(inside) else here
+        name = os.path.expanduser(path)
+        full = os.path.abspath(name)
+        if not os.path.isabs(name) and not os.path.lexists(full) and os.path.lexists(self.folder / name):
+            return self.folder / name
+        # Thousands of files come this way, and most are given as they should be.
+        return path if isinstance(path, Path) and name == full else Path(full)
 
     def stored(self, path: str | os.PathLike[str]) -> str:
         """Return the stored form of an absolute path."""
-        name = os.path.abspath(path)
+        name = os.fspath(path)
         return name.removeprefix(self._prefix).replace(os.sep, "/") if name.startswith(self._prefix) else name
 
     def is_missing(self, stored: str) -> bool:
