@@ -7,6 +7,7 @@ from diptych.models.preprocessed import Preprocessed
 from diptych.models.random import Random
 from diptych.models.ranking import ContrastiveProjection
 from diptych.models.semantic import SCM, SM, ConSE, MarginalSCM, MarginalSM
+from diptych.models.shared_space import SharedSpace
 
 __all__ = [
     "CCA",
@@ -22,6 +23,7 @@ __all__ = [
     "MarginalSM",
     "Preprocessed",
     "Random",
+    "SharedSpace",
     "find_model",
     "load_model",
     "method_name",

@@ -22,8 +22,8 @@ def model_classes() -> dict[str, type[CrossModalModel]]:
 
     public = [getattr(models, name) for name in models.__all__]
     methods = [value for value in public if isinstance(value, type) and issubclass(value, CrossModalModel)]
-    wrappers = (CrossModalModel, models.Preprocessed)
-    return {method_name(cls): cls for cls in sorted(methods, key=method_name) if cls not in wrappers}
+    others = (CrossModalModel, models.Preprocessed, models.SharedSpace)
+    return {method_name(cls): cls for cls in sorted(methods, key=method_name) if cls not in others}
 
 
 def method_name(cls: type[CrossModalModel]) -> str:

@@ -6,29 +6,67 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from diptych.encoders import SentenceEncoder
-from diptych.encoders.image.efficientnet_lite import EfficientNetLite
-from diptych.models import CCA
+import numpy as np
+
+from diptych.encoders import (
+    EfficientNetLite,
+    JointModel,
+    SentenceEncoder,
+    find_joint_model,
+)
+from diptych.models import ContrastiveProjection, Preprocessed, SharedSpace
+from diptych.retriever.calibration import Calibration
 from diptych.retriever.retriever import Retriever
 
 SHIPPED = Path(__file__).parent / "shipped"
 
+# Cosines at which an answer is as likely right as wrong: of a joint model's pairs, and among points of one side. They
+# stand in until the retriever is fitted on pairs or the collection on judgements.
+_EVEN_ACROSS, _EVEN_WITHIN = 0.25, 0.8
+
 
 def default_retriever() -> Retriever:
-    """Return the shipped projection."""
-    return Retriever.load(SHIPPED)
+    """Return the user's joint model if there is one, else the shipped projection."""
+    folder = find_joint_model()
+    return shipped_retriever("default") if folder is None else joint_retriever(folder)
+
+
+def shipped_retriever(name: str) -> Retriever:
+    """Return a retriever of the package."""
+    retriever = Retriever.load(SHIPPED / name)
+    # Found now, not in the middle of a search: a missing package is an error that names the command.
+    _ = retriever.fingerprint
+    return retriever
 
 
 def conse_retriever() -> Retriever:
-    """Return the likeliest ImageNet labels of a picture as a point among words."""
-    raise NotImplementedError
+    """Return ConSE: the likeliest ImageNet labels of a picture as a point among sentences."""
+    return shipped_retriever("conse")
 
 
 def joint_retriever(folder: str | PathLike[str]) -> Retriever:
     """Return a retriever on a local joint model."""
-    raise NotImplementedError
+    joint = JointModel.from_folder(folder)
+    retriever = Retriever(image_encoder=joint.image_encoder, text_encoder=joint.text_encoder, name=Path(folder).name)
+    retriever.image_encoder_, retriever.text_encoder_ = joint.image_encoder, joint.text_encoder
+    width = joint.text_encoder.transform(["a photo"]).shape[1]
+    retriever.model_ = SharedSpace().fit(np.eye(1, width), np.eye(1, width))
+    retriever.calibration_ = _joint_calibration(joint)
+    return retriever
 
 
 def default_part(name: str) -> Any:
     """Return an unfitted part of the default retriever by the name of its parameter."""
-    return {"image_encoder": EfficientNetLite, "text_encoder": SentenceEncoder, "model": CCA}[name]()
+    if name == "model":
+        return Preprocessed(model=ContrastiveProjection(), images="l2")
+    return {"image_encoder": EfficientNetLite, "text_encoder": SentenceEncoder}[name]()
+
+
+def _joint_calibration(joint: JointModel) -> Calibration:
+    scale = 100.0 if joint.logit_scale is None else joint.logit_scale
+    # A sigmoid model says itself what a cosine is worth; a softmax model only how much more than another.
+    across = -scale * _EVEN_ACROSS if joint.logit_bias is None else joint.logit_bias
+    calibration = Calibration()
+    calibration.slopes_ = np.full(4, scale)
+    calibration.intercepts_ = np.array([across, across, -scale * _EVEN_WITHIN, -scale * _EVEN_WITHIN])
+    return calibration
