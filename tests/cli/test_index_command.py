@@ -59,7 +59,7 @@ def test_vanished_files_stay_when_asked(run: Run, world: World) -> None:
 
 def test_unreadable_files_are_listed_and_never_fatal(run: Run, world: World) -> None:
     for number in range(12):
-        (world.pictures / f"broken-{number:02d}.jpg").write_bytes(b"no picture")
+        (world.pictures / f"broken-{number:02d}.jpg").write_text(f"no picture {number}")
     result = run("index", world.pictures, "--retriever", world.retriever)
     assert result.exit_code == 0
     assert "12 skipped" in result.stdout
