@@ -157,8 +157,8 @@ class Gallery:
         if self.index is None or exact or available <= _FEW_ROWS:
             return self._exact(asked, k, np.flatnonzero(usable))
         rows, scores = self._indexed(asked, k, usable)
-        short = np.flatnonzero((rows >= 0).sum(axis=1) < min(k, available))
-        if len(short):
+        if rows.min() < 0:
+            short = np.flatnonzero((rows >= 0).sum(axis=1) < min(k, available))
             rows[short], scores[short] = self._exact(asked[short], k, np.flatnonzero(usable))
         return rows, scores
 
@@ -184,12 +184,15 @@ class Gallery:
         alive = self._live_positions if every else self._alive_positions(usable)
         # Rounded lists are asked for more than is wanted, because the exact scores may order them otherwise.
         wanted = min(len(self.index), 2 * k if self.index.is_coarse else k)
-        scores, positions = self.index.search(asked, wanted, None if alive.all() else alive)
-        rows = np.where(positions >= 0, self.indexed_rows[positions], -1)
+        masked = not self._all_positions_live if every else not alive.all()
+        scores, positions = self.index.search(asked, wanted, alive if masked else None)
+        rows = self.indexed_rows[positions]
+        missing = positions < 0
+        rows[missing] = -1
         rescored = self.index.is_coarse or not self.scoring.is_engine_score
         if rescored:
             scores = self.scoring.paired_scores(asked, self.vectors[np.maximum(rows, 0)])
-        scores = np.where(rows >= 0, scores, -np.inf)
+        scores[missing] = -np.inf
         tail = self._live_tail if every else self._tail(usable)
         if not len(tail) and not rescored and rows.shape[1] == k:
             return rows, scores
@@ -207,6 +210,10 @@ class Gallery:
     @cached_property
     def _live_positions(self) -> BoolArray:
         return self._alive_positions(self.live)
+
+    @cached_property
+    def _all_positions_live(self) -> bool:
+        return bool(self._live_positions.all())
 
     @cached_property
     def _live_tail(self) -> IntArray:
