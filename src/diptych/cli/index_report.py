@@ -11,7 +11,7 @@ from diptych.cli.stages import Stages
 from diptych.cli.terminal import print_json, results
 from diptych.collection import AddReport
 
-# Fewer captions than this teach a retriever less than it already knows.
+# A choice of ours for when the hint is worth a line; training itself tells whether it helps.
 _WORTH_TRAINING = 200
 
 
