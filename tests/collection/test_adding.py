@@ -240,7 +240,7 @@ def test_thumbnails_and_sizes_are_kept(collection: Collection, photos: Path) -> 
 )
 def test_a_record_says_what_is_wrong(arguments: dict[str, object]) -> None:
     with pytest.raises(InvalidInputError):
-        Record(**arguments)  # type: ignore[arg-type]
+        Record(**arguments)
 
 
 def test_other_things_are_refused(collection: Collection) -> None:

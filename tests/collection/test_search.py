@@ -204,4 +204,4 @@ def test_a_kept_index_is_used_and_a_damaged_one_is_not(collection: Collection, m
 @pytest.mark.parametrize("arguments", [{"k": 0}, {"offset": -1}, {"target": "sounds"}, {"hybrid": 2}, {"filter": "x"}])
 def test_bad_arguments_say_so(collection: Collection, arguments: dict[str, object]) -> None:
     with pytest.raises(InvalidInputError):
-        collection.search("x", **arguments)  # type: ignore[arg-type]
+        collection.search("x", **arguments)

@@ -10,6 +10,7 @@ from diptych.collection.comparison import COMPARISONS, compare
 from diptych.errors import InvalidInputError
 
 Lookup = Callable[[str], Any]
+Operator = Literal["and", "or", "not", ":", "=", "!=", ">=", "<=", ">", "<"]
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ class Filter:
     True
     """
 
-    operator: Literal["and", "or", "not", ":", "=", "!=", ">=", "<=", ">", "<"]
+    operator: Operator
     parts: tuple[Filter, ...] = ()
     field: str = ""
     value: str = ""

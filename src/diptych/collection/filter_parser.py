@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from typing import cast
 
 from diptych.collection.comparison import COMPARISONS
-from diptych.collection.filter import Filter
+from diptych.collection.filter import Filter, Operator
 from diptych.errors import InvalidInputError
 
 _TOKEN = re.compile(
@@ -48,7 +49,7 @@ def _token(match: re.Match[str]) -> str | Filter:
     if match["field"] is None:
         return match["bracket"] or match["word"].lower()
     value = match["bare"] if match["quoted"] is None else re.sub(r"\\(.)", r"\1", match["quoted"])
-    return Filter(match["operator"], field=match["field"], value=value)  # type: ignore[arg-type]
+    return Filter(cast(Operator, match["operator"]), field=match["field"], value=value)
 
 
 def _either(tokens: list[str | Filter], text: str) -> tuple[Filter, list[str | Filter]]:

@@ -23,7 +23,7 @@ def write_lock(path: Path) -> Iterator[None]:
             _lock(handle)
         except OSError:
             raise CollectionError(
-                f"{path.parent} is being written by another process; wait until it has finished and try again"
+                f"{path.parent} is being written by another process or thread; wait until it has finished and try again"
             ) from None
         yield
     finally:
