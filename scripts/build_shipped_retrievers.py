@@ -33,16 +33,14 @@ CARD = SHIPPED / "MODEL_CARD.md"
 
 def candidates() -> Iterator[CrossModalModel]:
     """Yield what is compared on the development photos."""
-    for regularization in (0.1, 1.0, 10.0):
-        for target in ("texts", "images", "gallery"):
+    for regularization in (0.01, 0.1, 1.0):
+        for target in ("texts", "gallery"):
             yield LinearRegression(target=target, regularization=regularization)
-    for regularization in (0.1, 0.3, 1.0, 3.0):
+    for regularization in (0.1, 1.0, 3.0):
         for power in (0.5, 1.0):
             yield CCA(n_components=256, regularization=regularization, weight_power=power)
-    for n_components in (256, 384):
-        for temperature in (0.03, 0.05):
-            for dropout in (0.3, 0.5):
-                yield ContrastiveProjection(n_components=n_components, temperature=temperature, dropout=dropout)
+    for n_components, temperature in ((256, 0.05), (256, 0.03), (384, 0.05)):
+        yield ContrastiveProjection(n_components=n_components, temperature=temperature)
 
 
 def two_towers(image_encoder: EfficientNetLite | ImageNetLabels, name: str) -> Retriever:

@@ -14,6 +14,8 @@ REFERENCE = Path(__file__).parents[1] / "docs" / "reference"
 
 # Package and its title in the navigation, in reading order.
 PACKAGES = {
+    "diptych.retriever": "Retriever",
+    "diptych.collection": "Collection",
     "diptych.models": "Models",
     "diptych.metrics": "Measures",
     "diptych.protocols": "Protocols",

@@ -17,7 +17,8 @@ from diptych.errors import InvalidInputError, UnknownNameError
 SearchDirection = Literal["text_to_image", "image_to_text", "image_to_image", "text_to_text"]
 SEARCH_DIRECTIONS: tuple[SearchDirection, ...] = get_args(SearchDirection)
 
-_SLOPE_PENALTY = 1e-6
+_SLOPE_PENALTY = 1e-9
+_MOST_SCORES = 300_000
 
 
 class Calibration(BaseEstimator):
@@ -83,10 +84,23 @@ class Calibration(BaseEstimator):
         values, truth = np.asarray(scores, dtype=np.float64).ravel(), np.asarray(relevance, dtype=np.float64).ravel()
         if values.shape != truth.shape or not 0 < truth.sum() < len(truth):
             raise InvalidInputError(f"{direction}: calibration needs scores of relevant and of irrelevant answers")
-        share = truth.mean() if self.prior is None else self.prior
-        weights = truth * (share / truth.sum()) + (1 - truth) * ((1 - share) / (1 - truth).sum())
-        targets = truth * (share / truth.sum()) / weights
-        return _weighted_logistic(values, targets, weights)
+        values, truth, counts = _thinned(values, truth)
+        share = float(np.average(truth, weights=counts)) if self.prior is None else self.prior
+        relevant, other = counts * truth, counts * (1 - truth)
+        relevant, other = relevant * (share / relevant.sum()), other * ((1 - share) / other.sum())
+        return _weighted_logistic(values, relevant / (relevant + other), relevant + other)
+
+
+def _thinned(values: FloatArray, truth: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Keep what is relevant and a draw of the rest, with how many each one stands for."""
+    is_relevant = truth > 0.5
+    others = np.flatnonzero(~is_relevant)
+    room = max(1, _MOST_SCORES - int(is_relevant.sum()))
+    if len(others) <= room:
+        return values, truth, np.ones(len(values))
+    drawn = np.random.default_rng(0).choice(others, room, replace=False)
+    kept = np.concatenate([np.flatnonzero(is_relevant), drawn])
+    return values[kept], truth[kept], np.where(is_relevant[kept], 1.0, len(others) / room)
 
 
 def _weighted_logistic(values: FloatArray, targets: FloatArray, weights: FloatArray) -> tuple[float, float]:
@@ -101,6 +115,8 @@ def _weighted_logistic(values: FloatArray, targets: FloatArray, weights: FloatAr
         return float(value + penalty), np.array([error.sum(), error @ standard + 2 * _SLOPE_PENALTY * line[1]])
 
     # A larger score never means less: the ranking is the model's, the probability only reads it.
-    found = minimize(loss, np.array([0.0, 1.0]), jac=True, method="L-BFGS-B", bounds=[(None, None), (1e-6, None)])
+    bounds = [(None, None), (1e-6, None)]
+    exact = {"ftol": 1e-15, "gtol": 1e-10, "maxiter": 1000}
+    found = minimize(loss, np.array([0.0, 1.0]), jac=True, method="L-BFGS-B", bounds=bounds, options=exact)
     intercept, slope = found.x
     return float(intercept - slope * middle / spread), float(slope / spread)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
+from copy import copy
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal, Self, cast
@@ -218,7 +219,10 @@ class Retriever(BaseEstimator):
         Pretrained weights stay in their packages; the file holds their digests.
         """
         self._having("model_")
-        write_model(self, folder)
+        portable = copy(self)
+        # Where features are kept is a matter of this machine.
+        portable.cache = True
+        write_model(portable, folder)
 
     @classmethod
     def load(cls, folder: str | PathLike[str]) -> Self:

@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from diptych.data import Pairs
+from diptych.errors import InvalidInputError, UnknownNameError
+from diptych.retriever import SEARCH_DIRECTIONS, Calibration
+from diptych.retriever.held_out_calibration import calibrate
+from diptych.space import Space
+
+
+def drawn(n: int, share: float, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    relevant = rng.random(n) < share
+    return rng.normal(size=n) + 2.5 * relevant, relevant.astype(float)
+
+
+@pytest.mark.parametrize("share", [0.5, 0.1, 0.02])
+def test_probabilities_are_frequencies_under_the_stated_prior(share: float) -> None:
+    """Learned from balanced pairs, asked where relevant answers have another share."""
+    calibration = Calibration(prior=share).fit({"text_to_image": drawn(400_000, 0.5)})
+    scores, relevant = drawn(400_000, share, seed=1)
+    probabilities = calibration.probability(scores, "text_to_image")
+    for low, high in ((0.05, 0.2), (0.2, 0.5), (0.5, 0.8), (0.8, 1.0)):
+        chosen = (probabilities >= low) & (probabilities < high)
+        if chosen.sum() > 500:
+            assert relevant[chosen].mean() == pytest.approx(probabilities[chosen].mean(), abs=0.04)
+
+
+def test_without_a_prior_the_data_say_how_common_relevant_answers_are() -> None:
+    calibration = Calibration(prior=None).fit({"text_to_image": drawn(50_000, 0.2)})
+    assert calibration.probability(drawn(50_000, 0.2, seed=3)[0], "text_to_image").mean() == pytest.approx(
+        0.2, abs=0.01
+    )
+
+
+@given(st.lists(st.floats(-50, 50), min_size=2, max_size=20), st.sampled_from(SEARCH_DIRECTIONS))
+def test_a_larger_score_is_never_less_probable(scores: list[float], direction: str) -> None:
+    calibration = Calibration().fit({"text_to_text": drawn(500, 0.3)})
+    values = calibration.probability(sorted(scores), direction)
+    assert (np.diff(values) >= 0).all()
+    assert ((values >= 0) & (values <= 1)).all()
+
+
+def test_scores_that_mislead_give_a_flat_line_not_a_falling_one() -> None:
+    scores, relevant = drawn(5000, 0.5)
+    calibration = Calibration(prior=0.5).fit({"text_to_image": (-scores, relevant)})
+    assert calibration.slopes_[0] >= 0
+    assert calibration.probability([-3.0, 3.0], "text_to_image") == pytest.approx([0.5, 0.5], abs=0.01)
+
+
+def test_what_cannot_be_learned_from_is_refused() -> None:
+    with pytest.raises(InvalidInputError, match="at least one direction"):
+        Calibration().fit({})
+    with pytest.raises(InvalidInputError, match="relevant and of irrelevant"):
+        Calibration().fit({"text_to_image": ([1.0, 2.0], [1, 1])})
+    with pytest.raises(InvalidInputError, match="prior"):
+        Calibration(prior=1.5).fit({"text_to_image": drawn(10, 0.5)})
+    with pytest.raises(UnknownNameError, match="did you mean"):
+        Calibration().fit({"text_to_image": drawn(100, 0.5)}).probability([0.0], "text_to_imag")
+
+
+def held_out(labels: bool) -> tuple[np.ndarray, np.ndarray, Pairs]:
+    rng = np.random.default_rng(0)
+    classes = np.repeat(np.arange(6), 10)
+    centres = rng.normal(size=(6, 8))
+    images = centres[classes] + 0.7 * rng.normal(size=(60, 8))
+    owners = np.repeat(np.arange(60), 2)
+    texts = images[owners] + 0.4 * rng.normal(size=(120, 8))
+    return images, texts, Pairs(images, texts, owners=owners, labels=classes if labels else None)
+
+
+@pytest.mark.parametrize("labels", [True, False])
+def test_every_direction_is_learned_from_held_out_pairs(labels: bool) -> None:
+    images, texts, pairs = held_out(labels)
+    calibration = calibrate(Space("cosine"), images, texts, pairs, prior=0.05)
+    assert (calibration.slopes_ > 0.5).all()
+    own = Space("cosine").compare(images, texts)[pairs.owners, np.arange(120)]
+    assert calibration.probability(own, "image_to_text").mean() > 0.3
+    assert calibration.probability([-0.5], "image_to_image")[0] < 0.1
+
+
+def test_one_text_per_picture_still_calibrates_all_directions() -> None:
+    images, texts, _ = held_out(labels=False)
+    calibration = calibrate(Space("cosine"), images, texts[::2], Pairs(images, texts[::2]), prior=0.05)
+    assert len(set(calibration.slopes_.tolist())) == 1

@@ -1,0 +1,133 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+from diptych import Retriever
+from diptych.data import Pairs, load_dataset
+from diptych.data.datasets.scenes import write_folder
+from diptych.encoders import ColourEdgeHistograms, Concatenated, LdaTopics, TfidfTopics
+from diptych.errors import InvalidInputError, ModelFileError
+from diptych.models import CCA, SCM, Random, load_model
+from diptych.retriever import SEARCH_DIRECTIONS
+
+PARTS = {"image_encoder": ColourEdgeHistograms(size=32), "text_encoder": TfidfTopics(), "cache": False}
+
+
+@pytest.fixture(scope="module")
+def pairs() -> Pairs:
+    return load_dataset("scenes", n_train=200, n_test=20, size=32).train
+
+
+@pytest.fixture(scope="module")
+def fitted(pairs: Pairs) -> Retriever:
+    return Retriever(model=CCA(n_components=16), name="scenes", **PARTS).fit(pairs, baseline=None)
+
+
+def test_both_steps_agree_with_the_contract(fitted: Retriever, pairs: Pairs) -> None:
+    images, texts = pairs.images[:3], ["a red ball", "a green house"]
+    points = fitted.encode_images(images), fitted.encode_texts(texts)
+    np.testing.assert_allclose(points[0], fitted.images_to_points(fitted.image_features(images)))
+    np.testing.assert_allclose(points[0][1:2], fitted.encode_images(images[1:2]), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(fitted.similarity(images, texts), fitted.space.compare(*points))
+    features = np.asarray(fitted.image_features(images))
+    np.testing.assert_allclose(fitted.encode_images(features), points[0])
+
+
+def test_a_saved_retriever_is_the_same_one(fitted: Retriever, pairs: Pairs, tmp_path: Path) -> None:
+    fitted.save(tmp_path / "saved")
+    loaded = Retriever.load(tmp_path / "saved")
+    assert (loaded.name, loaded.fingerprint) == ("scenes", fitted.fingerprint)
+    assert (loaded.image_fingerprint, loaded.text_fingerprint) == (fitted.image_fingerprint, fitted.text_fingerprint)
+    texts = ["a red ball"]
+    np.testing.assert_array_equal(loaded.encode_texts(texts), fitted.encode_texts(texts))
+    np.testing.assert_array_equal(loaded.encode_images(pairs.images[:2]), fitted.encode_images(pairs.images[:2]))
+    for direction in SEARCH_DIRECTIONS:
+        assert loaded.probability([0.3], direction) == fitted.probability([0.3], direction)
+    assert str(loaded.comparison_) == str(fitted.comparison_)
+    assert {path.name for path in (tmp_path / "saved").iterdir()} == {"model.json", "arrays.safetensors"}
+
+
+def test_encoders_made_of_others_and_topics_are_saved_too(pairs: Pairs, tmp_path: Path) -> None:
+    texts = Concatenated(encoders=(TfidfTopics(n_components=20), LdaTopics(n_topics=5, max_iter=2)))
+    retriever = Retriever(model=CCA(n_components=8), **{**PARTS, "text_encoder": texts})
+    retriever.fit(pairs.select(range(60)), baseline=None).save(tmp_path / "saved")
+    loaded = Retriever.load(tmp_path / "saved")
+    np.testing.assert_allclose(loaded.encode_texts(["a red ball"]), retriever.encode_texts(["a red ball"]))
+    assert loaded.fingerprint == retriever.fingerprint
+
+
+def test_whatever_shapes_points_changes_the_fingerprint(fitted: Retriever, pairs: Pairs) -> None:
+    other = Retriever(model=CCA(n_components=15), name="scenes", **PARTS).fit(pairs, baseline=None)
+    assert other.fingerprint != fitted.fingerprint
+    assert other.image_fingerprint == fitted.image_fingerprint
+    again = Retriever(model=CCA(n_components=16), name="other name", **PARTS).fit(pairs, baseline=None)
+    assert again.fingerprint == fitted.fingerprint
+
+
+def test_a_worse_model_is_refused_unless_forced(fitted: Retriever, pairs: Pairs) -> None:
+    worse = Retriever(model=Random(), **PARTS).fit(pairs, baseline=fitted)
+    assert not worse.comparison_.is_better
+    assert not worse.comparison_.replaced
+    assert worse.comparison_.is_significant()
+    assert worse.fingerprint == fitted.fingerprint
+    assert "worse by" in str(worse.comparison_)
+    forced = Retriever(model=Random(), **PARTS).fit(pairs, baseline=fitted, force=True)
+    assert forced.comparison_.replaced
+    assert isinstance(forced.model_, Random)
+
+
+def test_a_better_model_replaces_and_says_by_how_much(pairs: Pairs) -> None:
+    chance = Retriever(model=Random(), name="chance", **PARTS).fit(pairs, baseline=None)
+    better = Retriever(model=CCA(n_components=16), **PARTS).fit(pairs, baseline=chance)
+    comparison = better.comparison_
+    assert comparison.replaced
+    assert comparison.is_better
+    assert comparison.is_significant()
+    assert comparison.n_held_out == 40
+    assert "chance 0." in str(comparison)
+    assert comparison.old is not None
+    assert comparison.old < comparison.new
+
+
+def test_a_fitted_retriever_is_its_own_baseline(fitted: Retriever, pairs: Pairs) -> None:
+    again = clone(fitted).fit(pairs, baseline=None)
+    before = again.fingerprint
+    again.set_params(model=Random())
+    again.fit(pairs)
+    assert again.fingerprint == before
+    assert again.comparison_.baseline == "scenes"
+
+
+def test_labels_are_learned_from_and_judged_by(pairs: Pairs) -> None:
+    labelled = Retriever(model=SCM(), **PARTS).fit(pairs, baseline=None)
+    assert labelled.comparison_.new > 2 * labelled.comparison_.chance
+
+
+def test_files_arrays_and_strings(fitted: Retriever, tmp_path: Path) -> None:
+    write_folder(tmp_path, 3, size=32)
+    paths = sorted(tmp_path.rglob("*.png"))[:3]
+    points = fitted.encode_images(paths)
+    np.testing.assert_allclose(points, fitted.encode_images([str(path) for path in paths]))
+    (tmp_path / "broken.png").write_bytes(b"nothing")
+    batches = list(fitted.stream_image_features([*paths, tmp_path / "broken.png"]))
+    assert {row for batch in batches for row in batch.failures} == {3}
+
+
+def test_clear_errors(fitted: Retriever, pairs: Pairs, tmp_path: Path) -> None:
+    with pytest.raises(NotFittedError, match=r"call fit\(pairs\)"):
+        Retriever(**PARTS).encode_texts(["a"])
+    with pytest.raises(InvalidInputError, match="pass it in a list"):
+        fitted.encode_texts("a red ball")
+    with pytest.raises(InvalidInputError, match="at least 10 pictures"):
+        Retriever(**PARTS).fit(pairs.select(range(5)), baseline=None)
+    fitted.model_.save(tmp_path / "model")
+    with pytest.raises(ModelFileError, match="not a retriever"):
+        Retriever.load(tmp_path / "model")
+    fitted.save(tmp_path / "retriever")
+    with pytest.raises(ModelFileError):
+        load_model(tmp_path / "retriever")
