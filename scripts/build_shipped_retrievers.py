@@ -117,7 +117,11 @@ def candidate_table(rows: list[tuple[str, TwoWayEvaluation, float]]) -> str:
     return "\n".join(lines)
 
 
-def card(rows: list[tuple[str, TwoWayEvaluation, float]], asked: dict[str, dict[str, TwoWayEvaluation]]) -> str:
+def card(
+    rows: list[tuple[str, TwoWayEvaluation, float]],
+    asked: dict[str, dict[str, TwoWayEvaluation]],
+    cutoffs: dict[str, float],
+) -> str:
     """Return the text of the model card."""
     best = " ".join(max(rows, key=lambda row: mean_recall(row[1]))[0].split())
     return f"""# The retrievers that come with Diptych
@@ -148,7 +152,8 @@ both directions. Test photos and Pascal were looked at once, after the choice.
 
 **Probabilities.** Calibrated on the development photos by logistic regression, with the stated assumption that one
 picture in {round(1 / PRIOR)} is relevant to a query. Only the photo a caption was written for counts as relevant there,
-which undercounts: read them as cautious.
+which undercounts: read them as cautious. A search answers "no good match" when its best answer is less probable than
+the best answers to 95 % of the development captions ({cutoffs["default"]:.2f} here, {cutoffs["conse"]:.2f} for conse).
 
 **Known weaknesses.** It has seen everyday photos of people, dogs and sports, in English. It is weak on text in
 pictures, on counting, on who does what to whom, on drawings, diagrams and screenshots, on places and persons by name,
@@ -190,8 +195,9 @@ def main() -> None:
         }
         for retriever in retrievers
     }
+    text = card(rows, asked, {retriever.name: retriever.cutoff for retriever in retrievers})
     for path in (CARD, DOCS):
-        path.write_text(card(rows, asked), encoding="utf-8")
+        path.write_text(text, encoding="utf-8")
     for name, results in asked.items():
         print(f"\n{name}\n{table(results)}")
 

@@ -19,6 +19,7 @@ SEARCH_DIRECTIONS: tuple[SearchDirection, ...] = get_args(SearchDirection)
 
 _SLOPE_PENALTY = 1e-9
 _MOST_SCORES = 300_000
+_USUAL_CUTOFF = 0.1
 
 
 class Calibration(BaseEstimator):
@@ -40,6 +41,8 @@ class Calibration(BaseEstimator):
     Attributes
     ----------
     intercepts_, slopes_ : arrays of four numbers, in the order of ``SEARCH_DIRECTIONS``.
+    cutoff_ : float
+        The probability below which the best answer is no good match; 0.1 unless held-out queries have said better.
 
     Examples
     --------
@@ -55,6 +58,7 @@ class Calibration(BaseEstimator):
 
     intercepts_: FloatArray
     slopes_: FloatArray
+    cutoff_: float
 
     def __init__(self, *, prior: float | None = 0.01) -> None:
         self.prior = prior
@@ -70,6 +74,7 @@ class Calibration(BaseEstimator):
         chosen = [lines.get(direction, spare) for direction in SEARCH_DIRECTIONS]
         self.intercepts_ = np.array([intercept for intercept, _ in chosen])
         self.slopes_ = np.array([slope for _, slope in chosen])
+        self.cutoff_ = _USUAL_CUTOFF
         return self
 
     def probability(self, scores: ArrayLike, direction: SearchDirection) -> FloatArray:
@@ -81,7 +86,8 @@ class Calibration(BaseEstimator):
         return np.asarray(expit(self.intercepts_[place] + self.slopes_[place] * values))
 
     def _line(self, scores: ArrayLike, relevance: ArrayLike, direction: str) -> tuple[float, float]:
-        values, truth = np.asarray(scores, dtype=np.float64).ravel(), np.asarray(relevance, dtype=np.float64).ravel()
+        values: FloatArray = np.asarray(scores, dtype=np.float64).ravel()
+        truth: FloatArray = np.asarray(relevance, dtype=np.float64).ravel()
         if values.shape != truth.shape or not 0 < truth.sum() < len(truth):
             raise InvalidInputError(f"{direction}: calibration needs scores of relevant and of irrelevant answers")
         values, truth, counts = _thinned(values, truth)

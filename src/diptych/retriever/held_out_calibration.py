@@ -10,6 +10,7 @@ from diptych.retriever.calibration import Calibration, SearchDirection
 from diptych.space import Space
 
 _MOST_PICTURES = 1000
+_UNANSWERED = 0.05
 
 
 def calibrate(space: Space, image_points: AnyArray, text_points: AnyArray, pairs: Pairs, prior: float) -> Calibration:
@@ -20,6 +21,8 @@ def calibrate(space: Space, image_points: AnyArray, text_points: AnyArray, pairs
     a caption often fits other pictures too; ``prior`` says how many. No pairs tell which two pictures belong
     together, so picture-to-picture search learns from the texts: its target is the calibrated probability that their
     captions describe one picture.
+
+    The cut-off is what the best answers to 95 % of the held-out texts reach, each of which has a picture to find.
     """
     rows = np.random.default_rng(0).permutation(pairs.n_images)[:_MOST_PICTURES]
     texts = np.flatnonzero(np.isin(pairs.owners, rows))
@@ -31,8 +34,12 @@ def calibrate(space: Space, image_points: AnyArray, text_points: AnyArray, pairs
     among_texts = space.compare(texts_at, texts_at, "text_query")
     among_images = space.compare(images_at, images_at)
     if pairs.labels is not None and pairs.text_labels is not None:
-        return _by_labels(across, among_texts, among_images, pairs.labels[rows], pairs.text_labels[texts])
-    return _by_partners(across, among_texts, among_images, owners, prior)
+        fitted = _by_labels(across, among_texts, among_images, pairs.labels[rows], pairs.text_labels[texts])
+    else:
+        fitted = _by_partners(across, among_texts, among_images, owners, prior)
+    best = fitted.probability(across.max(axis=1), "text_to_image")
+    fitted.cutoff_ = float(np.quantile(best, _UNANSWERED))
+    return fitted
 
 
 def _by_labels(

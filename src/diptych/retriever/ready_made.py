@@ -23,6 +23,7 @@ SHIPPED = Path(__file__).parent / "shipped"
 # Cosines at which an answer is as likely right as wrong: of a joint model's pairs, and among points of one side. They
 # stand in until the retriever is fitted on pairs or the collection on judgements.
 _EVEN_ACROSS, _EVEN_WITHIN = 0.25, 0.8
+_JOINT_CUTOFF = 0.1
 
 
 def default_retriever() -> Retriever:
@@ -68,5 +69,6 @@ def _joint_calibration(joint: JointModel) -> Calibration:
     across = -scale * _EVEN_ACROSS if joint.logit_bias is None else joint.logit_bias
     calibration = Calibration()
     calibration.slopes_ = np.full(4, scale)
+    calibration.cutoff_ = _JOINT_CUTOFF
     calibration.intercepts_ = np.array([across, across, -scale * _EVEN_WITHIN, -scale * _EVEN_WITHIN])
     return calibration

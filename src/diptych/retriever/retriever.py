@@ -29,7 +29,6 @@ from diptych.retriever.comparison import Comparison, compare
 from diptych.retriever.held_out_calibration import calibrate
 from diptych.space import Space
 
-_CUTOFF = 0.1
 _PRIOR = 0.01
 _FEWEST_PICTURES = 10
 
@@ -118,7 +117,7 @@ class Retriever(BaseEstimator):
     @property
     def cutoff(self) -> float:
         """The probability below which an answer is no good match."""
-        return _CUTOFF
+        return self._having("calibration_").calibration_.cutoff_
 
     def image_features(self, items: Sequence[Any], *, progress: Progress | None = None) -> FloatArray:
         """Return the features of pictures (paths, arrays, Pillow images), from the cache where they are known."""
