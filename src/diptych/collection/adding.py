@@ -22,7 +22,7 @@ from diptych.collection.root import Root
 from diptych.collection.store import Store
 from diptych.errors import InvalidInputError
 
-_BATCH = 256
+_BATCH = 64
 _BATCH_WITHOUT_FILES = 2048
 # Room between two items for the order of their captions.
 _TICK_NS = 1000

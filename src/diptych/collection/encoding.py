@@ -35,11 +35,17 @@ class Encoding:
         without = self._from_features("image", list(paths))
         if not without:
             return failures
+        keys: list[str] = []
+        features: list[FloatArray] = []
         for batch in self._retriever.stream_image_features([paths[key] for key in without]):
-            keys = [without[row] for row in batch.rows]
             failures.update({without[row]: reason for row, reason in batch.failures.items()})
-            self._keep("image", keys, batch.features)
-            self.read_again += len(keys)
+            if len(batch.rows):
+                keys += [without[row] for row in batch.rows]
+                features.append(batch.features)
+        if keys:
+            # One write for all: the store keeps each write as a file of its own.
+            self._keep("image", keys, np.concatenate(features))
+        self.read_again += len(keys)
         return failures
 
     def texts(self, texts: Mapping[str, str]) -> None:
