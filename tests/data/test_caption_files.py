@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from diptych.data import CaptionedPictures, read_captions
 from diptych.data.caption_files import CAPTION_FORMATS
+from diptych.data.datasets.scenes import write_folder
 from diptych.errors import InvalidInputError, UnknownNameError
 
 WORDS = {"1.jpg": ("a boat", "a small ship"), "sub/2.jpg": ("a cat", "a kitten")}
@@ -362,3 +363,10 @@ def test_flickr8k_as_a_folder_of_ones_own() -> None:
     pictures = read_captions(root / "Flickr8k.token.txt", root)
     assert (len(pictures), pictures.n_captions) == (8091, 40_455)
     assert len(pictures.missing) == 1
+
+
+def test_the_captions_of_generated_scenes_are_read(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path / "scenes", 3, size=32)
+    found = read_captions(folder / "captions.json", folder)
+    assert len(found) == 3
+    assert all(len(picture.captions) == 5 and picture.labels for picture in found.values())

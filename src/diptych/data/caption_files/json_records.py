@@ -11,7 +11,7 @@ from diptych.data.caption_files.caption_record import CaptionRecord
 from diptych.data.caption_files.columns import captions_in, file_column, record_of
 from diptych.errors import InvalidInputError
 
-_LIST_NAMES = ("images", "data", "records", "items", "annotations")
+_LIST_NAMES = ("images", "pictures", "data", "records", "items", "annotations")
 
 
 def parse_json(path: Path, text: str) -> Any:
