@@ -142,7 +142,8 @@ terms.
 
 **How it was chosen.** {len(rows)} candidates (ridge regression, CCA, and two linear branches trained contrastively)
 were learned from the training photos and compared on the 1,000 development photos, by the mean of R@1 and R@10 over
-both directions. Test photos and Pascal were looked at once, after the choice.
+both directions. The settings that the contrastive branches share were explored before, on the same development photos.
+Test photos and Pascal were not looked at until the choice was made.
 
 {candidate_table(rows)}
 
