@@ -18,11 +18,12 @@ class Asked:
     """The terms of a query against one side of a collection.
 
     One term is compared as the space says. Several are combined: in a linear space (cosine, Pearson, covariance, dot)
-    the query is Σ wᵢ·uᵢ / Σ|wᵢ| over the terms' unit vectors uᵢ, in other spaces the score is the weighted mean
-    Σ wᵢ·sᵢ / Σ|wᵢ| of the terms' scores sᵢ. For the cosine the two are the same.
+    the query is the unit vector along Σ wᵢ·uᵢ over the terms' unit vectors uᵢ, in other spaces the score is the
+    weighted mean Σ wᵢ·sᵢ / Σ|wᵢ| of the terms' scores sᵢ.
 
-    The probability of a combined answer is the weighted geometric mean of what each term says of it: pᵢ for a wanted
-    term, 1 − pᵢ for an unwanted one, with weights |wᵢ| / Σ|wᵢ|.
+    The cosine of a combined query reads like that of a single one, so its probability is what the calibrations of the
+    wanted terms' directions say of it, averaged by weight. Elsewhere, and when nothing is wanted, it is the weighted
+    geometric mean of what each term says: pᵢ for a wanted term, 1 − pᵢ for an unwanted one.
     """
 
     terms: tuple[AskedTerm, ...]
@@ -58,14 +59,25 @@ class Asked:
         """Return the probability of relevance of kept rows."""
         if not len(kept):
             return np.zeros(0)
+        wanted = [term for term in self.terms if term.weight > 0]
+        if wanted and gallery.scoring.is_cosine:
+            scores = self.scores(gallery, kept)
+            each = np.stack([self._chance(term, scores) for term in wanted])
+            return np.average(each, axis=0, weights=[term.weight for term in wanted])
+        return self._agreement(gallery, kept)
+
+    def _agreement(self, gallery: Gallery, kept: AnyArray) -> FloatArray:
+        """Return the weighted geometric mean of what each term says."""
         logarithms = np.zeros(len(kept))
-        weights = self.weights
         for term in self.terms:
-            direction: SearchDirection = _DIRECTIONS[term.side, self.target]
-            chance = np.asarray(self.retriever.probability(self._term_scores(term, gallery, kept), direction))
+            chance = self._chance(term, self._term_scores(term, gallery, kept))
             chance = np.clip(chance if term.weight > 0 else 1 - chance, 1e-12, 1)
             logarithms += abs(term.weight) * np.log(chance)
-        return np.asarray(np.exp(logarithms / np.abs(weights).sum()))
+        return np.asarray(np.exp(logarithms / np.abs(self.weights).sum()))
+
+    def _chance(self, term: AskedTerm, scores: FloatArray) -> FloatArray:
+        direction: SearchDirection = _DIRECTIONS[term.side, self.target]
+        return np.asarray(self.retriever.probability(scores, direction))
 
     @staticmethod
     def _term_scores(term: AskedTerm, gallery: Gallery, kept: AnyArray) -> FloatArray:

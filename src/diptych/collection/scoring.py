@@ -11,6 +11,7 @@ from diptych.arrays import AnyArray, FloatArray, row_blocks, unit_rows
 from diptych.space import Direction, Space
 
 _LINEAR = ("cosine", "pearson", "covariance", "dot")
+_COSINES = ("cosine", "pearson")
 _ENTRIES_AT_ONCE = 1 << 24
 
 
@@ -29,6 +30,11 @@ class Scoring:
     def is_linear(self) -> bool:
         """Whether scores are inner products of prepared vectors."""
         return self.space.name in _LINEAR and self.space.split is None
+
+    @property
+    def is_cosine(self) -> bool:
+        """Whether scores are cosines, so that those of a combined query read like those of a single one."""
+        return self.is_linear and self.space.name in _COSINES
 
     @property
     def index_metric(self) -> Literal["inner_product", "l2"] | None:
@@ -56,9 +62,8 @@ class Scoring:
         return points if form is None else np.ascontiguousarray(form.queries(points), dtype=np.float32)
 
     def combined(self, asked: AnyArray, weights: FloatArray) -> FloatArray:
-        """Return one query vector for several weighted terms of a linear space: Σ wᵢ·uᵢ / Σ|wᵢ|, uᵢ of unit length."""
-        total = weights @ unit_rows(asked) / np.abs(weights).sum()
-        return np.asarray(total[None, :], dtype=np.float32)
+        """Return one query vector for several weighted terms of a linear space: along Σ wᵢ·uᵢ, all of unit length."""
+        return np.asarray(unit_rows((weights @ unit_rows(asked))[None, :]), dtype=np.float32)
 
     def scores(self, asked: AnyArray, kept: AnyArray) -> FloatArray:
         """Return the (queries, kept rows) matrix of scores; the caller blocks the queries."""
