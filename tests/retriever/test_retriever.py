@@ -12,7 +12,7 @@ from diptych.data import Pairs, load_dataset
 from diptych.data.datasets.scenes import write_folder
 from diptych.encoders import ColourEdgeHistograms, Concatenated, LdaTopics, TfidfTopics
 from diptych.errors import InvalidInputError, ModelFileError
-from diptych.models import CCA, SCM, Random, load_model
+from diptych.models import CCA, SCM, Preprocessed, Random, load_model
 from diptych.retriever import SEARCH_DIRECTIONS
 
 PARTS = {"image_encoder": ColourEdgeHistograms(size=32), "text_encoder": TfidfTopics(), "cache": False}
@@ -103,6 +103,31 @@ def test_a_fitted_retriever_is_its_own_baseline(fitted: Retriever, pairs: Pairs)
     assert again.comparison_.baseline == "scenes"
 
 
+def test_a_baseline_that_saw_the_held_out_pairs_has_no_advantage(pairs: Pairs) -> None:
+    """A model that fits noise perfectly must not keep out one that does not, because it was asked what it had seen."""
+    noisy = Retriever(model=CCA(n_components=60, regularization=1e-8), name="noisy", **PARTS).fit(pairs, baseline=None)
+    honest = noisy.comparison_.new
+    noisy.set_params(model=CCA(n_components=16, regularization=0.3))
+    noisy.fit(pairs)
+    assert noisy.comparison_.old == pytest.approx(honest, abs=1e-6)
+    assert noisy.comparison_.replaced
+
+
+def test_without_a_model_one_is_chosen(pairs: Pairs) -> None:
+    chosen = Retriever(**PARTS).fit(pairs, baseline=None)
+    assert isinstance(chosen.model_, Preprocessed)
+    assert chosen.comparison_.new > 2 * chosen.comparison_.chance
+
+
+def test_features_alone_have_no_default_to_beat() -> None:
+    rng = np.random.default_rng(0)
+    meaning = rng.normal(size=(60, 3))
+    features = Pairs(meaning @ rng.normal(size=(3, 7)), meaning @ rng.normal(size=(3, 5)))
+    fitted = Retriever(model=CCA(n_components=3), **PARTS).fit(features)
+    assert fitted.comparison_.old is None
+    assert fitted.encode_images(np.asarray(features.images)[:2]).shape == (2, 3)
+
+
 def test_labels_are_learned_from_and_judged_by(pairs: Pairs) -> None:
     labelled = Retriever(model=SCM(), **PARTS).fit(pairs, baseline=None)
     assert labelled.comparison_.new > 2 * labelled.comparison_.chance
@@ -123,6 +148,8 @@ def test_clear_errors(fitted: Retriever, pairs: Pairs, tmp_path: Path) -> None:
         Retriever(**PARTS).encode_texts(["a"])
     with pytest.raises(InvalidInputError, match="pass it in a list"):
         fitted.encode_texts("a red ball")
+    with pytest.raises(InvalidInputError, match=r"one path photo\.jpg; pass it in a list"):
+        fitted.encode_images("photo.jpg")
     with pytest.raises(InvalidInputError, match="at least 10 pictures"):
         Retriever(**PARTS).fit(pairs.select(range(5)), baseline=None)
     fitted.model_.save(tmp_path / "model")

@@ -9,7 +9,7 @@ from diptych.data import Pairs
 from diptych.retriever.calibration import Calibration, SearchDirection
 from diptych.space import Space
 
-_MOST_PICTURES = 1000
+_MOST_PICTURES, _MOST_TEXTS = 1000, 3000
 _UNANSWERED = 0.05
 
 
@@ -26,6 +26,7 @@ def calibrate(space: Space, image_points: AnyArray, text_points: AnyArray, pairs
     """
     rows = np.random.default_rng(0).permutation(pairs.n_images)[:_MOST_PICTURES]
     texts = np.flatnonzero(np.isin(pairs.owners, rows))
+    texts = np.sort(np.random.default_rng(1).permutation(texts)[:_MOST_TEXTS])
     images_at, texts_at = image_points[rows], text_points[texts]
     places = np.full(pairs.n_images, -1)
     places[rows] = np.arange(len(rows))

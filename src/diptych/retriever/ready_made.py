@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from os import PathLike
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from diptych.encoders import (
     EfficientNetLite,
+    Encoder,
     JointModel,
     SentenceEncoder,
     find_joint_model,
 )
-from diptych.models import ContrastiveProjection, Preprocessed, SharedSpace
+from diptych.models import SharedSpace
 from diptych.retriever.calibration import Calibration
 from diptych.retriever.retriever import Retriever
 
@@ -56,11 +56,9 @@ def joint_retriever(folder: str | PathLike[str]) -> Retriever:
     return retriever
 
 
-def default_part(name: str) -> Any:
-    """Return an unfitted part of the default retriever by the name of its parameter."""
-    if name == "model":
-        return Preprocessed(model=ContrastiveProjection(), images="l2")
-    return {"image_encoder": EfficientNetLite, "text_encoder": SentenceEncoder}[name]()
+def default_encoder(name: str) -> Encoder:
+    """Return an encoder of the shipped retriever by the name of its parameter."""
+    return EfficientNetLite() if name == "image_encoder" else SentenceEncoder()
 
 
 def _joint_calibration(joint: JointModel) -> Calibration:

@@ -25,6 +25,7 @@ from diptych.models import CrossModalModel
 from diptych.models.files import known_classes, model_digest, read_model, write_model
 from diptych.protocols import TwoWayEvaluation, evaluate_model
 from diptych.retriever.calibration import Calibration, SearchDirection
+from diptych.retriever.choice import choose_model
 from diptych.retriever.comparison import Comparison, compare
 from diptych.retriever.held_out_calibration import calibrate
 from diptych.space import Space
@@ -46,7 +47,7 @@ class Retriever(BaseEstimator):
     image_encoder, text_encoder : Encoder or None
         None takes those of the default retriever.
     model : CrossModalModel or None
-        What `fit` learns; None lets it choose among a few by hold-outs on the training part.
+        What `fit` learns; None lets it choose among a few by a hold-out of the training part.
     name : str
         What people call it.
     cache : bool or path
@@ -121,6 +122,8 @@ class Retriever(BaseEstimator):
 
     def image_features(self, items: Sequence[Any], *, progress: Progress | None = None) -> FloatArray:
         """Return the features of pictures (paths, arrays, Pillow images), from the cache where they are known."""
+        if isinstance(items, (str, PathLike)):
+            raise InvalidInputError(f"pictures must be a sequence, got one path {items!s}; pass it in a list")
         return self._features(self._having("image_encoder_").image_encoder_, items, progress)
 
     def text_features(self, texts: Sequence[str], *, progress: Progress | None = None) -> FloatArray:
@@ -188,28 +191,25 @@ class Retriever(BaseEstimator):
         """Learn from pictures and their captions or labels, and keep the result only if it is better.
 
         A share ``held_out`` of the pictures judges a model learned from the others against the ``baseline``: what this
-        retriever already is when fitted, the default retriever otherwise. If the new model wins, it is learned again
-        from all pairs; if the baseline does, this retriever becomes the baseline, unless ``force``. `comparison_` tells
-        the numbers and whether the difference is more than luck.
+        retriever already is when fitted, the default retriever otherwise. A baseline that was itself learned from
+        one's own pairs is learned again from the same others, since it may have seen the held-out ones. If the new
+        model wins, it is learned again from all pairs; if the baseline does, this retriever becomes the baseline,
+        unless ``force``. `comparison_` tells the numbers and whether the difference is more than luck.
         """
         if pairs.n_images < _FEWEST_PICTURES:
             raise InvalidInputError(f"learning needs at least {_FEWEST_PICTURES} pictures, got {pairs.n_images}")
-        rival = self._rival(baseline)
+        rival = self._rival(baseline, pairs)
         train, test = pairs.split(held_out, seed=seed)
         trial = self._learned(train, progress)
         seen = trial.featured(test, progress=progress)
-        quality = evaluate_model(trial.model_, seen)
-        if rival is None:
-            comparison = compare(quality, test.owners)
-        else:
-            comparison = compare(quality, test.owners, rival.name, rival.evaluate(test))
-        points = trial.images_to_points(seen.images), trial.texts_to_points(seen.texts)
+        comparison = self._compared(trial, rival, train, seen, test)
         if rival is not None and not comparison.is_better and not force:
             self._become(rival, comparison.set_params(replaced=False))
-        else:
-            winner = self._learned(pairs, progress)
-            winner.calibration_ = calibrate(trial.space, *points, seen, _PRIOR)
-            self._become(winner, comparison)
+            return self
+        points = trial.images_to_points(seen.images), trial.texts_to_points(seen.texts)
+        winner = self._learned(pairs, progress, trial.model_)
+        winner.calibration_ = calibrate(trial.space, *points, seen, _PRIOR)
+        self._become(winner, comparison)
         return self
 
     def save(self, folder: str | PathLike[str]) -> None:
@@ -272,32 +272,48 @@ class Retriever(BaseEstimator):
         store = self._store
         return encoder.transform(items) if store is None else store.encode(encoder, items, progress=progress)
 
-    def _learned(self, pairs: Pairs, progress: Progress | None) -> Retriever:
+    def _learned(
+        self, pairs: Pairs, progress: Progress | None = None, model: CrossModalModel | None = None
+    ) -> Retriever:
         """Return a retriever of the same parameters with its encoders and model learned from all of ``pairs``."""
         new: Retriever = clone(self)
-        new.image_encoder_ = _fitted_encoder(self._part("image_encoder"), pairs.images)
-        new.text_encoder_ = _fitted_encoder(self._part("text_encoder"), pairs.texts)
-        images, texts, labels = new.featured(pairs, progress=progress).aligned()
-        new.model_ = clone(self._part("model")).fit(images, texts, labels)
+        new.image_encoder_ = _fitted_encoder(self._encoder("image_encoder"), pairs.images)
+        new.text_encoder_ = _fitted_encoder(self._encoder("text_encoder"), pairs.texts)
+        features = new.featured(pairs, progress=progress)
+        unfitted = choose_model(features) if self.model is None and model is None else model or self.model
+        new.model_ = clone(unfitted).fit(*features.aligned())
         return new
+
+    def _compared(
+        self, trial: Retriever, rival: Retriever | None, train: Pairs, seen: Pairs, test: Pairs
+    ) -> Comparison:
+        quality = evaluate_model(trial.model_, seen)
+        if rival is None:
+            return compare(quality, test.owners)
+        learned_here = hasattr(rival, "comparison_") and rival.comparison_.replaced
+        judged = rival._learned(train, model=rival.model_) if learned_here else rival
+        return compare(quality, test.owners, rival.name, judged.evaluate(test))
 
     def _become(self, other: Retriever, comparison: Comparison) -> None:
         for part in ("image_encoder_", "text_encoder_", "model_", "calibration_"):
             setattr(self, part, getattr(other, part))
         self.comparison_ = comparison
 
-    def _part(self, name: str) -> Any:
-        """Return the unfitted part given to the constructor, or the one that goes with the default retriever."""
-        from diptych.retriever.ready_made import default_part
+    def _encoder(self, name: str) -> Encoder:
+        """Return the unfitted encoder given to the constructor, or the one of the default retriever."""
+        from diptych.retriever.ready_made import default_encoder
 
-        given = getattr(self, name)
-        return default_part(name) if given is None else given
+        given: Encoder | None = getattr(self, name)
+        return default_encoder(name) if given is None else given
 
-    def _rival(self, baseline: Retriever | Literal["auto"] | None) -> Retriever | None:
+    def _rival(self, baseline: Retriever | Literal["auto"] | None, pairs: Pairs) -> Retriever | None:
         if baseline != "auto":
             return baseline
         if hasattr(self, "model_"):
-            return self
+            return copy(self)
+        if pairs.has_image_features or pairs.has_text_features:
+            # Features of another encoder mean nothing to the default retriever.
+            return None
         try:
             return Retriever.default()
         except MissingPackageError:
