@@ -13,7 +13,20 @@ from sklearn.linear_model import LogisticRegression
 
 from diptych.data import DatasetSplits, Pairs, load_dataset
 from diptych.data.datasets.scenes import PictureSequence
-from diptych.encoders import ColourEdgeHistograms, Encoder, LdaTopics, MatrixCache, TfidfTopics, encode_splits
+from diptych.encoders import (
+    ColourEdgeHistograms,
+    EfficientNetLite,
+    Encoder,
+    ImageNetLabels,
+    JointImageEncoder,
+    JointTextEncoder,
+    LdaTopics,
+    MatrixCache,
+    MeanWordVectors,
+    SentenceEncoder,
+    TfidfTopics,
+    encode_splits,
+)
 from diptych.errors import InvalidInputError
 
 
@@ -79,6 +92,28 @@ def test_the_second_time_comes_from_the_cache(splits: DatasetSplits, cache: Path
 
 
 Change = Callable[[DatasetSplits], DatasetSplits]
+
+
+@pytest.mark.parametrize(
+    "encoder",
+    [
+        ColourEdgeHistograms(),
+        EfficientNetLite(),
+        ImageNetLabels(),
+        JointImageEncoder(folder="clip"),
+        JointTextEncoder(folder="clip"),
+        MeanWordVectors(),
+        SentenceEncoder(),
+    ],
+    ids=lambda encoder: type(encoder).__name__,
+)
+def test_encoders_that_come_ready_made_say_that_they_learn_nothing(encoder: Encoder) -> None:
+    assert not encoder.learns
+
+
+def test_sentences_are_kept_row_by_row(splits: DatasetSplits, cache: Path) -> None:
+    encode_splits(splits, text_encoder=SentenceEncoder(n_threads=1), cache=cache)
+    assert len(list((cache / "features").glob("SentenceEncoder-*.sqlite"))) == 1
 
 
 def other_texts(splits: DatasetSplits) -> DatasetSplits:

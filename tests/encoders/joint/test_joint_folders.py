@@ -221,6 +221,50 @@ def test_exported_networks_get_the_type_the_length_and_the_mask_they_ask_for(tmp
     np.testing.assert_allclose(features, rows / np.linalg.norm(rows, axis=1, keepdims=True), atol=1e-5)
 
 
+def keep_weights_beside(folder: Path, scale: float, location: str) -> None:
+    """Give the image tower of :func:`write_fixed_towers` weights in a file of their own."""
+    model = onnx.load(folder / "visual.onnx")
+    model.graph.node[0].output[0] = "mean"
+    model.graph.node.append(helper.make_node("Mul", ["mean", "scale"], ["embedding"]))
+    model.graph.initializer.append(onnx.numpy_helper.from_array(np.float32([scale, 1, 1]), "scale"))
+    onnx.save_model(model, folder / "visual.onnx", save_as_external_data=True, location=location, size_threshold=0)
+
+
+@pytest.mark.parametrize("location", ["weights.bin", "visual.onnx_data"])
+def test_weights_beside_an_exported_network_shape_the_fingerprint(tmp_path: Path, location: str) -> None:
+    encoders = {}
+    for name, scale in (("one", 1.0), ("same", 1.0), ("other", 2.0)):
+        write_fixed_towers(tmp_path / name)
+        keep_weights_beside(tmp_path / name, scale, location)
+        encoders[name] = JointImageEncoder(folder=str(tmp_path / name))
+    assert (tmp_path / "one" / "visual.onnx").read_bytes() == (tmp_path / "other" / "visual.onnx").read_bytes()
+    assert encoders["one"].fingerprint == encoders["same"].fingerprint != encoders["other"].fingerprint
+
+
+def test_weights_beside_an_exported_network_must_be_there_and_in_the_folder(tmp_path: Path) -> None:
+    write_fixed_towers(tmp_path / "fixed")
+    keep_weights_beside(tmp_path / "fixed", 1.0, "weights.bin")
+    (tmp_path / "fixed" / "weights.bin").rename(tmp_path / "weights.bin")
+    with pytest.raises(ModelFileError, match=r"lacks weights\.bin, which visual\.onnx needs"):
+        _ = JointImageEncoder(folder=str(tmp_path / "fixed")).fingerprint
+    model = onnx.load(tmp_path / "fixed" / "visual.onnx", load_external_data=False)
+    model.graph.initializer[0].external_data[0].value = "../weights.bin"
+    (tmp_path / "fixed" / "visual.onnx").write_bytes(model.SerializeToString())
+    with pytest.raises(ModelFileError, match="outside its folder"):
+        _ = JointImageEncoder(folder=str(tmp_path / "fixed")).fingerprint
+
+
+@pytest.mark.parametrize("absolute", [False, True])
+def test_an_index_of_weights_may_not_lead_out_of_the_folder(tmp_path: Path, absolute: bool) -> None:
+    folder = copied("clip", tmp_path / "parts")
+    (tmp_path / "secret").mkdir()
+    secret = (folder / "model.safetensors").rename(tmp_path / "secret" / "x.safetensors")
+    place = str(secret) if absolute else "../secret/x.safetensors"
+    (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": {"logit_scale": place}}))
+    with pytest.raises(ModelFileError, match=r"x\.safetensors', which is outside the folder"):
+        open_joint_folder(folder)
+
+
 @pytest.mark.parametrize(
     ("name", "removed", "message"),
     [

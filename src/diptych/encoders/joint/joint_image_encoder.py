@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 import numpy as np
 
@@ -33,6 +34,8 @@ class JointImageEncoder(ImageEncoder):
     >>> JointImageEncoder(folder="models/clip").get_params()
     {'batch_size': 16, 'folder': 'models/clip', 'n_threads': None}
     """
+
+    learns: ClassVar[bool] = False
 
     def __init__(self, *, folder: str, batch_size: int = 16, n_threads: int | None = None) -> None:
         self.folder = folder

@@ -38,6 +38,7 @@ class JointTextEncoder(Encoder):
     {'batch_size': 32, 'folder': 'models/clip', 'n_threads': None}
     """
 
+    learns: ClassVar[bool] = False
     speed_parameters: ClassVar[tuple[str, ...]] = ("batch_size", "n_threads")
 
     def __init__(self, *, folder: str, batch_size: int = 32, n_threads: int | None = None) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from diptych.arrays import AnyArray, FloatArray
+from diptych.encoders.joint.external_weights import external_files
 from diptych.encoders.joint.joint_folder import (
     PREPROCESSOR_FILES,
     TOKENIZER_FILES,
@@ -121,9 +122,13 @@ class OnnxFolder(JointFolder):
     def files(self) -> Iterable[Path]:
         """Return the networks, what they keep beside them, and the files around them."""
         networks = (self._image_file, self._text_file)
-        beside = [path for file in networks for path in sorted(file.parent.glob(f"{file.name}[._]*data*"))]
         around = self.existing(("config.json", *TOKENIZER_FILES, *PREPROCESSOR_FILES))
-        return [*networks, *beside, *around]
+        return [*networks, *self._external_files, *around]
+
+    @cached_property
+    def _external_files(self) -> list[Path]:
+        # Reading the graphs takes time, and an open folder is asked for its digest again and again.
+        return [path for file in (self._image_file, self._text_file) for path in external_files(file)]
 
     def _text_inputs(self, network: Network) -> tuple[str, str | None]:
         masks = [name for name in network.inputs if "mask" in name]

@@ -55,6 +55,7 @@ class SentenceEncoder(Encoder):
     ((384,), True)
     """
 
+    learns: ClassVar[bool] = False
     speed_parameters: ClassVar[tuple[str, ...]] = ("batch_size", "n_threads")
 
     def __init__(self, *, source: str = "minilm", batch_size: int = 32, n_threads: int | None = None) -> None:

@@ -15,8 +15,8 @@ from diptych.data.folders import cache_folder
 def digest_of_files(files: Iterable[Path]) -> str:
     """Return a digest of the contents of files, whatever their names.
 
-    The digest of each file is remembered in the cache folder by path, size and time of change, so that gigabytes of
-    weights are read through once and not at every start.
+    The digest of each file is remembered in the cache folder by path, inode, size and times of change, so that
+    gigabytes of weights are read through once and not at every start.
 
     >>> import tempfile
     >>> from pathlib import Path
@@ -33,7 +33,9 @@ def digest_of_files(files: Iterable[Path]) -> str:
 
 def _remembered_digest(file: Path) -> str:
     state = file.stat()
-    key = hashlib.sha256(f"{file.resolve()}\0{state.st_size}\0{state.st_mtime_ns}".encode()).hexdigest()
+    # A copy may keep size and time of the file it replaces; the time of the last change to the entry cannot be set.
+    facts = (state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns)
+    key = hashlib.sha256("\0".join(map(str, (file.resolve(), *facts))).encode()).hexdigest()
     note = cache_folder() / "networks" / "digests" / key
     with suppress(OSError):
         remembered = note.read_text(encoding="ascii")

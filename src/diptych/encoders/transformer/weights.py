@@ -12,6 +12,7 @@ from safetensors import SafetensorError, safe_open
 
 from diptych.arrays import FloatArray
 from diptych.encoders.transformer.file_digest import digest_of_files
+from diptych.encoders.transformer.inner_names import leads_outside
 from diptych.errors import ModelFileError
 
 _SINGLE, _INDEX = "model.safetensors", "model.safetensors.index.json"
@@ -140,6 +141,11 @@ def _indexed_files(folder: Path) -> tuple[Path, ...]:
         files = tuple(folder / name for name in sorted(set(places.values())))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ModelFileError(f"{folder / _INDEX} is not an index of weights ({error!r}); copy it again") from error
+    outside = sorted(name for name in set(places.values()) if leads_outside(name))
+    if outside:
+        raise ModelFileError(
+            f"{folder / _INDEX} names {outside[0]!r}, which is outside the folder; do not use this model"
+        )
     missing = [file.name for file in files if not file.is_file()]
     if missing:
         raise ModelFileError(f"{folder} lacks {', '.join(missing)}, listed in {_INDEX}; copy the missing parts")
