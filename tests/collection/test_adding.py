@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,8 +12,9 @@ from PIL import Image
 
 from diptych.collection import AddProgress, Collection, CollectionError, Record
 from diptych.data.caption_files.captioned_picture import CaptionedPicture
+from diptych.encoders.image.encoded_batch import EncodedBatch
 from diptych.errors import InvalidInputError
-from kill_trials import ToyRetriever
+from kill_trials import ToyRetriever, wrong_points
 
 
 def test_a_folder_is_added_once(collection: Collection, photos: Path) -> None:
@@ -246,3 +249,29 @@ def test_a_record_says_what_is_wrong(arguments: dict[str, object]) -> None:
 def test_other_things_are_refused(collection: Collection) -> None:
     with pytest.raises(InvalidInputError, match="Record"):
         collection.add([3])
+
+
+class Late(ToyRetriever):
+    """A retriever that finds another picture where one was hashed."""
+
+    def stream_image_features(self, items: Sequence[Any]) -> Iterator[EncodedBatch]:
+        for item in items:
+            if Path(item).name == "a.png":
+                other = Path(item).with_name("other")
+                other.write_text("picture z")
+                other.replace(item)
+        yield from super().stream_image_features(items)
+
+
+def test_a_file_replaced_while_it_is_read_is_not_kept(photos: Path) -> None:
+    first = (photos / "a.png").read_bytes()
+    made = Collection.create(photos / ".diptych", Late(), load_retriever=ToyRetriever.load)
+    report = made.add(photos)
+    assert report.skipped == {str(photos / "a.png"): "it changed while it was read; index again"}
+    assert report.added == 2
+    # Neither are its features: the content that was hashed has none yet.
+    (photos / "a.png").write_bytes(first)
+    again = Collection.open(made.folder, load_retriever=ToyRetriever.load)
+    assert again.add(photos).added == 1
+    assert not wrong_points(again)
+    assert again.search(photos / "a.png", k=1)[0].score == pytest.approx(1, abs=1e-6)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -7,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from diptych.collection import AddProgress, Collection, Record
+from diptych.collection import AddProgress, Collection, CollectionError, Record
+from diptych.collection.index_cache import IndexCache
 from diptych.encoders.image.encoded_batch import EncodedBatch
 from kill_trials import ToyRetriever, wrong_points
 
@@ -131,3 +133,85 @@ def test_repair_drops_the_points_of_old_retrievers(filled: Collection, photos: P
     assert filled.verify().unused_tables == ()
     assert len(list((filled.folder / "retrievers").iterdir())) == 1
     assert points_are_of(filled, 1, photos)
+
+
+class Trained(ToyRetriever):
+    """A retriever that can be fitted again."""
+
+    def fit(self, turn: int) -> None:
+        vars(self).update(vars(ToyRetriever(turn)))
+
+
+class Single(Trained):
+    """A retriever that cannot be copied."""
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Single:
+        raise TypeError("there is only one")
+
+
+def test_training_a_retriever_leaves_a_collection_that_uses_it_alone(photos: Path) -> None:
+    retriever = Trained()
+    made = Collection.create(photos / ".diptych", retriever, load_retriever=ToyRetriever.load)
+    made.add(photos / "a.png")
+    retriever.fit(5)
+    made.add(photos)
+    assert points_are_of(made, 0, photos)
+    made.set_retriever(retriever)
+    retriever.fit(6)
+    made.add(Record(captions=["later"]))
+    assert points_are_of(made, 5, photos)
+
+
+def test_a_retriever_without_copies_is_refused_once_it_is_another(photos: Path) -> None:
+    retriever = Single()
+    made = Collection.create(photos / ".diptych", retriever, load_retriever=ToyRetriever.load)
+    made.add(photos / "a.png")
+    retriever.fit(5)
+    for write in (lambda: made.add(photos), lambda: made.update("a.png", captions=["x"]), made.repair):
+        with pytest.raises(CollectionError, match="set_retriever"):
+            write()
+    assert len(made) == 1
+    made.set_retriever(retriever)
+    made.add(photos)
+    assert points_are_of(made, 5, photos)
+
+
+def test_a_saved_retriever_whose_weights_changed_is_refused(filled: Collection, photos: Path) -> None:
+    saved = next((filled.folder / "retrievers").iterdir()) / "toy.json"
+    saved.write_text('[4, "cosine"]')
+    again = Collection.open(filled.folder, load_retriever=ToyRetriever.load)
+    for use in (lambda: again.add(Record(captions=["new"])), lambda: again.search("new")):
+        with pytest.raises(CollectionError, match=r"weights.*diptych index --retriever"):
+            use()
+    assert len(again) == 3003
+    again.set_retriever(ToyRetriever(4))
+    assert points_are_of(again, 4, photos)
+
+
+def test_the_same_points_keep_a_change_that_was_begun(filled: Collection, photos: Path) -> None:
+    filled.set_retriever(ToyRetriever(1), now=False)
+    filled.set_retriever(Blind(0))
+    assert filled.status().pending == "toy 1"
+    filled.reencode()
+    assert points_are_of(filled, 1, photos)
+
+
+def test_an_index_is_named_by_the_retriever_of_its_points(filled: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
+    state = filled._state
+    searching = state.searching
+    changes: list[threading.Thread] = []
+
+    def interrupted() -> Any:
+        found = searching()
+        if not changes:
+            changes.append(threading.Thread(target=filled.set_retriever, args=(ToyRetriever(1),)))
+            changes[0].start()
+            # Without the lock the change ends here, between the look at the points and the look at their name.
+            changes[0].join(timeout=3)
+        return found
+
+    monkeypatch.setattr(state, "searching", interrupted)
+    state.build_index("text")
+    changes[0].join()
+    assert IndexCache(state.layout.index).read("text", "toy-cosine-0") is not None
+    assert IndexCache(state.layout.index).read("text", "toy-cosine-1") is None

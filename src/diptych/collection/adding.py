@@ -9,6 +9,7 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from pathlib import Path
 
 from diptych.collection.add_progress import AddProgress
 from diptych.collection.add_report import AddReport
@@ -123,14 +124,17 @@ class Adding:
         self._claimed.update(names)
 
     def _batch(self, batch: Sequence[PendingRecord], encoding: Encoding, pool: ThreadPoolExecutor) -> tuple[str, ...]:
+        batch = [_looked_at_again(work) for work in batch]
         facts = list(pool.map(_facts, batch))
         items = self._items(batch, facts)
-        paths = {
-            item.content_hash: work.path
+        files = {
+            item.content_hash: (work.path, status)
             for work, item in items
-            if item.content_hash is not None and work.path is not None
+            if item.content_hash is not None
+            and work.path is not None
+            and (status := work.status or _stored_status(work.path, item)) is not None
         }
-        failures = encoding.pictures(paths)
+        failures = encoding.pictures(files)
         for work, item in items:
             if item.content_hash in failures:
                 self.report.skipped[os.fspath(work.path or "")] = failures[item.content_hash]
@@ -242,6 +246,26 @@ class Adding:
         twins = self._twins(item.content_hash)
         if twins and twins[0].path is not None:
             self.report.duplicates[item.path] = twins[0].path
+
+
+def _looked_at_again(work: PendingRecord) -> PendingRecord:
+    """Take the status of a file right before it is read: since the first look many others may have been."""
+    if work.path is None or work.status is None:
+        return work
+    try:
+        return replace(work, status=file_status(work.path))
+    except InvalidInputError:
+        # Reading it gives the reason.
+        return work
+
+
+def _stored_status(path: Path, item: Item) -> os.stat_result | None:
+    """Return the status of a file that is not to be hashed, None if it is no longer the stored one."""
+    try:
+        status = file_status(path)
+    except InvalidInputError:
+        return None
+    return status if (status.st_size, status.st_mtime_ns) == (item.size, item.mtime_ns) else None
 
 
 def _facts(work: PendingRecord) -> FileFacts | InvalidInputError | None:

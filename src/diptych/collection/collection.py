@@ -8,6 +8,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -32,6 +33,7 @@ from diptych.collection.item import Item
 from diptych.collection.layout import Layout, write_json
 from diptych.collection.live_state import APPROXIMATE_FROM, LiveState, LoadRetriever
 from diptych.collection.maintenance import Maintenance
+from diptych.collection.own_retriever import own_copy
 from diptych.collection.query import Query
 from diptych.collection.record import Record
 from diptych.collection.reencode_report import ReencodeReport
@@ -94,7 +96,7 @@ class Collection:
         together.
         """
         target = Path(folder)
-        chosen = opening.default_retriever() if retriever is None else retriever
+        chosen = own_copy(opening.default_retriever() if retriever is None else retriever)
         opening.make_collection(target, chosen, target.parent if root is None else Path(root))
         collection = cls(target, load_retriever=load_retriever)
         collection._state.use(collection._state.layout, chosen)
@@ -308,13 +310,14 @@ class Collection:
         switch, searches use the old retriever. ``now=False`` only marks the collection as stale, for a later
         :meth:`reencode`. After an interruption, either method goes on where it stopped.
         """
+        retriever = own_copy(retriever)
         with self._writing():
             layout = self._state.layout
             names = opening.names_of(retriever)
             if names.fingerprint == layout.retriever.fingerprint:
                 # The same points; what may differ is the calibration.
                 opening.save_retriever(retriever, layout, names)
-                self._switch(Layout(layout.folder, layout.root, names), retriever)
+                self._switch(replace(layout, retriever=names), retriever)
                 return ReencodeReport()
             if layout.pending is None or layout.pending.fingerprint != names.fingerprint:
                 opening.save_retriever(retriever, layout, names)

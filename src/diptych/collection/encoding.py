@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -9,39 +10,52 @@ import numpy as np
 
 from diptych.arrays import AnyArray, FloatArray
 from diptych.collection.contract import PointSource, Side
+from diptych.collection.file_facts import file_status
+from diptych.collection.own_retriever import check_same_points
 from diptych.collection.retriever_names import RetrieverNames
 from diptych.collection.store import Store
 from diptych.collection.tables import features_table, points_table
+from diptych.errors import InvalidInputError
 
 _TEXTS_AT_ONCE = 1024
+_CHANGED = "it changed while it was read; index again"
 
 
 class Encoding:
     """Makes and stores what is missing: features first, then points, each named by content.
 
     Whatever is stored already is used, so that a copy of a picture, a renamed one and one whose points alone are
-    missing are never read again.
+    missing are never read again. A retriever that makes other points than those of ``names`` is refused.
     """
 
     def __init__(self, store: Store, retriever: PointSource, names: RetrieverNames) -> None:
+        check_same_points(retriever, names)
         self._store = store
         self._retriever = retriever
         self._names = names
         self.read_again = 0
 
-    def pictures(self, paths: Mapping[str, Path]) -> dict[str, str]:
-        """Encode pictures by content hash; return the reasons of those that cannot be read."""
+    def pictures(self, files: Mapping[str, tuple[Path, os.stat_result]]) -> dict[str, str]:
+        """Encode pictures by content hash; return the reasons of those that cannot be read.
+
+        Each comes with the status its file had before it was hashed: what is read from a file that was replaced since
+        belongs to another content, and is not kept.
+        """
         failures: dict[str, str] = {}
-        without = self._from_features("image", list(paths))
+        without = self._from_features("image", list(files))
         if not without:
             return failures
         keys: list[str] = []
         features: list[FloatArray] = []
-        for batch in self._retriever.stream_image_features([paths[key] for key in without]):
+        for batch in self._retriever.stream_image_features([files[key][0] for key in without]):
             failures.update({without[row]: reason for row, reason in batch.failures.items()})
-            if len(batch.rows):
-                keys += [without[row] for row in batch.rows]
-                features.append(batch.features)
+            as_hashed = [_is_still(*files[without[row]]) for row in batch.rows]
+            failures.update(
+                {without[row]: _CHANGED for row, same in zip(batch.rows, as_hashed, strict=True) if not same}
+            )
+            if any(as_hashed):
+                keys += [without[row] for row, same in zip(batch.rows, as_hashed, strict=True) if same]
+                features.append(batch.features[as_hashed])
         if keys:
             # One write for all: the store keeps each write as a file of its own.
             self._keep("image", keys, np.concatenate(features))
@@ -84,3 +98,11 @@ class Encoding:
             to_points = self._retriever.images_to_points if side == "image" else self._retriever.texts_to_points
             points = np.asarray(to_points(np.asarray(features, dtype=np.float32)))
             self._store.add_vectors(points_table(self._names, side), keys, points)
+
+
+def _is_still(path: Path, before: os.stat_result) -> bool:
+    try:
+        now = file_status(path)
+    except InvalidInputError:
+        return False
+    return (now.st_size, now.st_mtime_ns, now.st_ino) == (before.st_size, before.st_mtime_ns, before.st_ino)

@@ -19,6 +19,7 @@ from diptych.collection.gallery import Gallery
 from diptych.collection.index_cache import IndexCache
 from diptych.collection.item import Item
 from diptych.collection.layout import Layout
+from diptych.collection.own_retriever import check_same_points
 from diptych.collection.retriever_names import RetrieverNames
 from diptych.collection.root import Root
 from diptych.collection.scoring import Scoring
@@ -74,8 +75,10 @@ class LiveState:
             return self._retriever
 
     def load(self, names: RetrieverNames) -> PointSource:
-        """Read a saved retriever."""
-        return self._load_retriever(self.layout.saved_retriever(names))
+        """Read a saved retriever, which must still make the points it was saved for."""
+        loaded = self._load_retriever(self.layout.saved_retriever(names))
+        check_same_points(loaded, names)
+        return loaded
 
     def check_layout(self) -> None:
         """Notice that another process has changed the retriever."""
@@ -139,8 +142,9 @@ class LiveState:
             thread.join()
 
     def _build(self, side: Side) -> None:
-        gallery, other = self.searching().galleries[side], self.searching().galleries[_OTHER[side]]
-        fingerprint = self.layout.retriever.fingerprint
+        with self._lock:
+            galleries, fingerprint = self.searching().galleries, self.layout.retriever.fingerprint
+        gallery, other = galleries[side], galleries[_OTHER[side]]
         metric = gallery.scoring.index_metric
         if metric is None or len(gallery) < _FEWEST_INDEXED:
             return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -58,33 +59,33 @@ class Reencoding:
         )
 
     def _pictures(self, contents: list[str]) -> None:
-        paths = {}
+        files = {}
         for content in self._encoding.from_features(contents):
             try:
-                paths[content] = self._file_with(content)
+                files[content] = self._file_with(content)
             except InvalidInputError as reason:
                 self._failures[str(self._catalogue.by_content[content][0].path)] = str(reason)
-        for content, unreadable in self._encoding.pictures(paths).items():
+        for content, unreadable in self._encoding.pictures(files).items():
             self._failures[str(self._catalogue.by_content[content][0].path)] = unreadable
 
-    def _file_with(self, content: str) -> Path:
-        """Return a file that still holds this content."""
+    def _file_with(self, content: str) -> tuple[Path, os.stat_result]:
+        """Return a file that still holds this content, with its status from before it was looked at."""
         problem = InvalidInputError("it is stored without a file")
         for item in self._catalogue.by_content[content]:
             if item.path is None:
                 continue
             path = self._root.file(item.path)
             try:
-                if _is_unchanged(path, item):
-                    return path
+                status = file_status(path)
+                if _is_unchanged(path, status, item):
+                    return path, status
                 problem = InvalidInputError("it has changed since it was added; refresh the collection")
             except InvalidInputError as reason:
                 problem = reason
         raise problem
 
 
-def _is_unchanged(path: Path, item: Item) -> bool:
-    status = file_status(path)
+def _is_unchanged(path: Path, status: os.stat_result, item: Item) -> bool:
     if (status.st_size, status.st_mtime_ns) == (item.size, item.mtime_ns):
         return True
     return content_hash(path) == item.content_hash
