@@ -3,7 +3,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import pytest
@@ -131,7 +131,55 @@ def test_a_damaged_file_is_made_again(tmp_path: Path, content: bytes) -> None:
     expected = cache.encode(LengthEncoder(), ["a", "bb"])
     (path,) = tmp_path.glob("*.sqlite")
     path.write_bytes(content)
-    np.testing.assert_array_equal(cache.encode(LengthEncoder(), ["a", "bb"]), expected)
+    with pytest.warns(UserWarning, match="damaged"):
+        np.testing.assert_array_equal(cache.encode(LengthEncoder(), ["a", "bb"]), expected)
+
+
+def test_a_damaged_page_costs_a_warning_and_the_file(tmp_path: Path) -> None:
+    cache, texts = FeatureCache(tmp_path), [f"text {number}" for number in range(2000)]
+    expected = cache.encode(LengthEncoder(), texts)
+    (path,) = tmp_path.glob("*.sqlite")
+    content = bytearray(path.read_bytes())
+    # The first page is sound, so that the file opens; all others are not.
+    content[4096:] = b"\xff" * (len(content) - 4096)
+    path.write_bytes(content)
+    with pytest.warns(UserWarning, match="damaged"):
+        np.testing.assert_array_equal(cache.encode(LengthEncoder(), texts), expected)
+    assert path.with_suffix(".damaged").exists()
+    LengthEncoder.transformed = 0
+    np.testing.assert_array_equal(cache.encode(LengthEncoder(), texts), expected)
+    assert LengthEncoder.transformed == 0
+
+
+class ReplacingEncoder(ColourEdgeHistograms):
+    """Puts another picture in the place of the one it is about to read, once."""
+
+    replacement: Path | None = None
+
+    def prepare(self, picture: Any) -> np.ndarray:
+        if type(self).replacement is not None:
+            shutil.move(type(self).replacement, picture)
+            type(self).replacement = None
+        return super().prepare(picture)
+
+
+def test_a_picture_replaced_while_it_is_encoded_is_not_kept(tmp_path: Path, pictures: list[Path]) -> None:
+    cache, encoder = FeatureCache(tmp_path / "cache"), ReplacingEncoder(size=8, levels=(1,), n_threads=1)
+    expected = encoder.transform(pictures[:1])
+    shutil.copy(pictures[0], tmp_path / "copy.png")
+    ReplacingEncoder.replacement = pictures[1]
+    assert not np.array_equal(cache.encode(encoder, pictures[:1]), expected)
+    assert ReplacingEncoder.replacement is None
+    np.testing.assert_array_equal(cache.encode(encoder, [tmp_path / "copy.png"]), expected)
+
+
+@pytest.mark.parametrize("form", [str, Path])
+def test_one_path_instead_of_a_list_is_an_error(tmp_path: Path, pictures: list[Path], form: type) -> None:
+    cache, encoder = FeatureCache(tmp_path / "cache"), ColourEdgeHistograms(size=8, levels=(1,))
+    with pytest.raises(InvalidInputError, match="pass it in a list"):
+        cache.encode(encoder, form(pictures[0]))
+    with pytest.raises(InvalidInputError, match="pass it in a list"):
+        cache.stream(encoder, form(pictures[0]))
 
 
 def test_a_folder_that_cannot_be_written_costs_a_warning(tmp_path: Path) -> None:

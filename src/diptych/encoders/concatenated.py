@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+import os
+from collections.abc import Iterator, Sequence
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import clone
 
 from diptych.arrays import FloatArray, unit_rows
+from diptych.data.items import SelectedItems
+from diptych.encoders.encoded_batches import encoded_batches, joined_batch
 from diptych.encoders.encoder import Encoder, Modality
+from diptych.encoders.image.encoded_batch import EncodedBatch
 from diptych.errors import InvalidInputError
+
+_PICTURES_AT_ONCE = 256
 
 
 class Concatenated(Encoder):
@@ -66,6 +73,12 @@ class Concatenated(Encoder):
         return " ".join(encoder.fingerprint for encoder in self._parts)
 
     @property
+    def fingerprint(self) -> str:
+        """A digest of the parts' fingerprints and the weights; a fit that learns nothing does not change it."""
+        shaping = (type(self).__name__, self.revision, self.weights, self.weights_digest)
+        return hashlib.sha256("\0".join(map(str, shaping)).encode()).hexdigest()[:32]
+
+    @property
     def sources(self) -> tuple[Encoder, ...]:
         """The sources of all parts."""
         return tuple(source for encoder in self._parts for source in encoder.sources)
@@ -89,6 +102,28 @@ class Concatenated(Encoder):
         """Return the parts' rows side by side."""
         self._check()
         return self._joined([encoder.transform(items) for encoder in self._parts])
+
+    def stream(self, items: Sequence[Any]) -> Iterator[EncodedBatch]:
+        """Encode pictures batch by batch, in order, and go on past those that some part cannot read."""
+        self._check()
+        if self.modality != "image":
+            raise InvalidInputError("only encoders of images go on past unreadable items; call transform for texts")
+        if isinstance(items, (str, bytes, os.PathLike)):
+            raise InvalidInputError("pictures must be a sequence, got one path; pass it in a list")
+        if len(items) == 0:
+            raise InvalidInputError("there are no pictures to encode; pass at least one")
+        return self._stream(items)
+
+    def _stream(self, items: Sequence[Any]) -> Iterator[EncodedBatch]:
+        for start in range(0, len(items), _PICTURES_AT_ONCE):
+            rows = range(start, min(start + _PICTURES_AT_ONCE, len(items)))
+            window = SelectedItems(items, rows)
+            batch = joined_batch(len(rows), [encoded_batches(part, window) for part in self._parts], self._joined)
+            yield EncodedBatch(
+                rows=[rows[place] for place in batch.rows],
+                features=batch.features,
+                failures={rows[place]: reason for place, reason in batch.failures.items()},
+            )
 
     @property
     def _parts(self) -> tuple[Encoder, ...]:

@@ -8,23 +8,23 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from diptych.arrays import AnyArray, FloatArray
 from diptych.data.folders import cache_folder
 from diptych.data.items import SelectedItems
-from diptych.encoders.encoder import Encoder
+from diptych.encoders.encoded_batches import encoded_batches, joined_batch
+from diptych.encoders.encoder import Encoder, Modality
 from diptych.encoders.feature_file import FeatureFile
 from diptych.encoders.image.encoded_batch import EncodedBatch
-from diptych.encoders.item_key import item_key
+from diptych.encoders.item_key import file_state, item_key, item_path
 from diptych.errors import InvalidInputError
 
 Progress = Callable[[int], None]
 
 _WINDOW = 1024
-_TEXTS_AT_ONCE = 256
 
 
 class FeatureCache:
@@ -72,73 +72,64 @@ class FeatureCache:
 
         Memory stays bounded however many items there are.
         """
+        if isinstance(items, (str, bytes, os.PathLike)):
+            raise InvalidInputError("items must be a sequence, got one text or path; pass it in a list")
+        return self._stream(encoder, items)
+
+    def _stream(self, encoder: Encoder, items: Sequence[Any]) -> Iterator[EncodedBatch]:
         for start in range(0, len(items), _WINDOW):
             rows = range(start, min(start + _WINDOW, len(items)))
-            yield from self._window(encoder, items, list(rows))
+            for batch in self._window(encoder, SelectedItems(items, rows)):
+                yield EncodedBatch(
+                    rows=[rows[place] for place in batch.rows],
+                    features=batch.features,
+                    failures={rows[place]: reason for place, reason in batch.failures.items()},
+                )
 
-    def _window(self, encoder: Encoder, items: Sequence[Any], rows: list[int]) -> Iterator[EncodedBatch]:
-        keys = _keys(encoder, [items[row] for row in rows])
+    def _window(self, encoder: Encoder, items: Sequence[Any]) -> Iterator[EncodedBatch]:
+        names = _named(encoder, items)
         parts = encoder.sources
         if len(parts) == 1 and parts[0] is encoder:
-            yield from self._batches(encoder, items, rows, keys)
-            return
-        features: list[dict[int, AnyArray]] = []
-        failures: dict[int, str] = {}
-        for part in parts:
-            found: dict[int, AnyArray] = {}
-            for batch in self._batches(part, items, rows, keys):
-                found.update(zip(batch.rows, batch.features, strict=True))
-                failures.update(batch.failures)
-            features.append(found)
-        readable = [row for row in rows if row not in failures]
-        if readable:
-            yield EncodedBatch(
-                rows=readable,
-                features=encoder.from_sources([np.stack([found[row] for row in readable]) for found in features]),
-                failures=failures,
-            )
-        elif failures:
-            yield EncodedBatch(rows=[], features=np.empty((0, 0), dtype=np.float32), failures=failures)
+            yield from self._batches(encoder, items, names)
+        else:
+            yield joined_batch(len(items), (self._batches(part, items, names) for part in parts), encoder.from_sources)
 
-    def _batches(
-        self, encoder: Encoder, items: Sequence[Any], rows: list[int], keys: list[bytes | None]
-    ) -> Iterator[EncodedBatch]:
+    def _batches(self, encoder: Encoder, items: Sequence[Any], names: list[_Name]) -> Iterator[EncodedBatch]:
         file = self._file(encoder)
         try:
-            known = {} if file is None else file.read(key for key in keys if key is not None)
-            hits = [place for place, key in enumerate(keys) if key in known]
+            known = {} if file is None else self._known(file, names)
+            hits = [place for place, name in enumerate(names) if name.key in known]
             if hits:
-                features = np.stack([known[keys[place]] for place in hits])  # type: ignore[index]
-                yield EncodedBatch(rows=[rows[place] for place in hits], features=features, failures={})
-            missing = [place for place, key in enumerate(keys) if key not in known]
+                features = np.stack([known[names[place].key] for place in hits])  # type: ignore[index]
+                yield EncodedBatch(rows=hits, features=features, failures={})
+            missing = [place for place, name in enumerate(names) if name.key not in known]
             if missing:
-                yield from self._encode_missing(encoder, items, rows, keys, missing, file)
+                yield from self._encode_missing(encoder, items, names, missing, file)
         finally:
             if file is not None:
                 file.close()
 
     def _encode_missing(
-        self,
-        encoder: Encoder,
-        items: Sequence[Any],
-        rows: list[int],
-        keys: list[bytes | None],
-        missing: list[int],
-        file: FeatureFile | None,
+        self, encoder: Encoder, items: Sequence[Any], names: list[_Name], missing: list[int], file: FeatureFile | None
     ) -> Iterator[EncodedBatch]:
-        chosen = SelectedItems(items, [rows[place] for place in missing])
-        for batch in _encoded(encoder, chosen):
+        for batch in encoded_batches(encoder, SelectedItems(items, missing)):
             places = [missing[row] for row in batch.rows]
             fresh = {
-                key: row for place, row in zip(places, batch.features, strict=True) if (key := keys[place]) is not None
+                key: row
+                for place, row in zip(places, batch.features, strict=True)
+                if (key := names[place].key) is not None and names[place].still_holds()
             }
             if file is not None and fresh:
                 self._keep(file, fresh)
-            yield EncodedBatch(
-                rows=[rows[place] for place in places],
-                features=batch.features,
-                failures={rows[missing[row]]: reason for row, reason in batch.failures.items()},
-            )
+            failures = {missing[row]: reason for row, reason in batch.failures.items()}
+            yield EncodedBatch(rows=places, features=batch.features, failures=failures)
+
+    def _known(self, file: FeatureFile, names: list[_Name]) -> dict[bytes, AnyArray]:
+        try:
+            return file.read(name.key for name in names if name.key is not None)
+        except (OSError, sqlite3.Error) as error:
+            self._warn(error)
+            return {}
 
     def _file(self, encoder: Encoder) -> FeatureFile | None:
         try:
@@ -157,19 +148,27 @@ class FeatureCache:
         warnings.warn(f"features were not cached in {self.folder}: {error}", stacklevel=4)
 
 
-def _keys(encoder: Encoder, items: list[Any]) -> list[bytes | None]:
+class _Name(NamedTuple):
+    """The key of an item and, where it is a file, what the file was like before it was read for the key."""
+
+    key: bytes | None
+    path: str | None
+    state: tuple[int, ...] | None
+
+    def still_holds(self) -> bool:
+        """Say whether what was encoded is what the key was made of."""
+        return self.path is None or file_state(self.path) == self.state
+
+
+def _named(encoder: Encoder, items: Sequence[Any]) -> list[_Name]:
     if encoder.modality == "text":
-        return [item_key(item, "text") for item in items]
+        return [_name(item, "text") for item in items]
     # Reading files from a slow disk overlaps well.
     with ThreadPoolExecutor(max_workers=8) as pool:
-        return list(pool.map(lambda item: item_key(item, "image"), items))
+        return list(pool.map(lambda item: _name(item, "image"), items))
 
 
-def _encoded(encoder: Encoder, items: Sequence[Any]) -> Iterator[EncodedBatch]:
-    if hasattr(encoder, "stream"):
-        yield from encoder.stream(items)
-        return
-    for start in range(0, len(items), _TEXTS_AT_ONCE):
-        part = items[start : start + _TEXTS_AT_ONCE]
-        rows = list(range(start, start + len(part)))
-        yield EncodedBatch(rows=rows, features=encoder.transform(list(part)), failures={})
+def _name(item: Any, modality: Modality) -> _Name:
+    path = item_path(item, modality)
+    state = None if path is None else file_state(path)
+    return _Name(item_key(item, modality), path, state)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import warnings
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -38,8 +39,17 @@ class FeatureFile:
         self._connection = self._open()
 
     def read(self, keys: Iterable[bytes]) -> dict[bytes, AnyArray]:
-        """Return the rows of those keys that are known."""
+        """Return the rows of those keys that are known; a file found to be damaged is set aside and knows none."""
         wanted = list(dict.fromkeys(keys))
+        try:
+            return self._found(wanted)
+        except sqlite3.OperationalError:
+            raise
+        except (sqlite3.DatabaseError, TypeError, ValueError) as error:
+            self._start_anew(error)
+            return {}
+
+    def _found(self, wanted: list[bytes]) -> dict[bytes, AnyArray]:
         found: dict[bytes, AnyArray] = {}
         for start in range(0, len(wanted), _ASK_AT_ONCE):
             part = wanted[start : start + _ASK_AT_ONCE]
@@ -68,10 +78,22 @@ class FeatureFile:
             return self._prepared(sqlite3.connect(self.path, timeout=_WAIT_SECONDS, check_same_thread=False))
         except sqlite3.OperationalError:
             raise
-        except sqlite3.DatabaseError:
-            # Damaged: features can be made again, so the file gives way to a new one.
-            self.path.replace(self.path.with_suffix(".damaged"))
+        except sqlite3.DatabaseError as error:
+            self._set_aside(error)
             return self._prepared(sqlite3.connect(self.path, timeout=_WAIT_SECONDS, check_same_thread=False))
+
+    def _start_anew(self, error: Exception) -> None:
+        self._connection.close()
+        self._set_aside(error)
+        self._connection = self._open()
+
+    def _set_aside(self, error: Exception) -> None:
+        # Features can be made again, so a damaged file gives way to a new one, which must not take over its journal.
+        aside = self.path.with_suffix(".damaged")
+        self.path.replace(aside)
+        for ending in ("-wal", "-shm"):
+            self.path.with_name(self.path.name + ending).unlink(missing_ok=True)
+        warnings.warn(f"the cached features in {self.path} were damaged ({error}); they are now {aside}", stacklevel=3)
 
     @staticmethod
     def _prepared(connection: sqlite3.Connection) -> sqlite3.Connection:

@@ -22,13 +22,29 @@ def item_key(item: Any, modality: Modality) -> bytes | None:
     >>> item_key("no such file.jpg", "image") is None
     True
     """
-    if isinstance(item, os.PathLike) or (modality == "image" and isinstance(item, str)):
-        return _file_key(os.fspath(item))
+    path = item_path(item, modality)
+    if path is not None:
+        return _file_key(path)
     if isinstance(item, str):
         return hashlib.sha256(b"text\0" + item.encode("utf-8", "surrogatepass")).digest()
     if isinstance(item, np.ndarray):
         return hashlib.sha256(f"{item.shape}{item.dtype}\0".encode() + np.ascontiguousarray(item).tobytes()).digest()
     return None
+
+
+def item_path(item: Any, modality: Modality) -> str | None:
+    """Return the path of an item that is a file, and None of any other."""
+    is_path = isinstance(item, os.PathLike) or (modality == "image" and isinstance(item, str))
+    return os.fspath(item) if is_path else None
+
+
+def file_state(path: str) -> tuple[int, ...] | None:
+    """Return what changes whenever a file is written or replaced; None when there is no file."""
+    try:
+        state = os.stat(path)
+    except (OSError, ValueError):
+        return None
+    return state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns
 
 
 def file_digest(path: str | os.PathLike[str]) -> bytes:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -121,6 +122,17 @@ def test_another_table_is_refused(encoder: WordVectorEncoder) -> None:
 def test_parameters_are_checked(encoder: WordVectorEncoder, message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
         encoder.fit(TEXTS)
+
+
+@pytest.mark.parametrize("kind", [MeanWordVectors, WordVectorCodebook])
+def test_a_path_and_its_text_are_one_parameter(tmp_path: Path, kind: type[WordVectorEncoder]) -> None:
+    path = tmp_path / "tiny.txt"
+    path.write_text("boat 1.0 0.0\ncat 0.0 2.0\n")
+    by_path, by_text = kind(vectors=path), kind(vectors=str(path))
+    assert by_path.fingerprint == by_text.fingerprint
+    # What is saved is written down as JSON.
+    assert json.loads(json.dumps(by_path.get_params())) == by_text.get_params()
+    assert clone(by_path).fingerprint == by_text.fingerprint
 
 
 def test_training_texts_without_a_known_word_are_an_error() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_matrix
@@ -28,6 +29,13 @@ class WordVectorEncoder(WordEncoder):
     """
 
     vectors: str | os.PathLike[str] | WordVectors
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters; a path is told as text, so that it names and saves the encoder in one form."""
+        parameters: dict[str, Any] = super().get_params(deep=deep)
+        if isinstance(self.vectors, os.PathLike):
+            parameters["vectors"] = os.fspath(self.vectors)
+        return parameters
 
     @property
     def weights_digest(self) -> str:
