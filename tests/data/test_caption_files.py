@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import os
+import re
 import unicodedata
 from pathlib import Path
 from typing import Any
@@ -217,9 +218,28 @@ def test_sidecars(folder: Path) -> None:
     cat = pictures[folder / "sub" / "2.jpg"]
     assert cat.labels == ("cat",)
     assert cat.metadata == {"gps": "[1, 2]"}
-    (folder / "3.json").write_text("{")
-    with pytest.raises(InvalidInputError, match=r"3\.json: line 1 is not valid JSON"):
-        read_captions(folder, folder)
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"{", r"line 1 is not valid JSON"),
+        (b"5", r"a caption must be text, got 5"),
+        (b'{"labels": [{"box": 1}]}', r"a label must be a word or a number"),
+        (b"\xff\xfea", r"is broken utf-16 text"),
+        (b'{"caption": "' + b"[" * 100_000 + b'1]"}', r"passed over"),
+    ],
+)
+def test_a_broken_sidecar_is_listed_and_the_others_are_read(folder: Path, content: bytes, reason: str) -> None:
+    (folder / "1.txt").write_text("a boat\na small ship\n")
+    (folder / "sub" / "2.txt").write_text("a cat\na kitten")
+    (folder / "3.json").write_bytes(content)
+    pictures = read_captions(folder, folder)
+    assert words(pictures) == WORDS
+    assert pictures.unreadable == (str(folder / "3.json"),)
+    assert "1 sidecar passed over" in pictures.describe()
+    (note,) = pictures.notes
+    assert re.search(rf"3\.json.*{reason}", note)
 
 
 def test_tokens_come_in_the_order_of_their_numbers(folder: Path) -> None:

@@ -264,6 +264,11 @@ def link(name: str, kind: int = stat.S_IFLNK) -> zipfile.ZipInfo:
         ("photos\\..\\..\\evil.jpg", "leads out of its folder"),
         (link("link.jpg"), "a link or a special file"),
         (link("pipe.jpg", stat.S_IFIFO), "a link or a special file"),
+        ("good.jpg/evil.jpg", "holds good.jpg as a file and as a folder"),
+        ("e" * 300 + ".jpg", "a name too long"),
+        ("photos/" + "é" * 150 + "/evil.jpg", "a name too long"),
+        ("downloads.json", "holds downloads.json, where downloads are noted"),
+        ("Downloads.JSON", "where downloads are noted"),
     ],
 )
 def test_hostile_archives_write_nothing(tmp_path: Path, name: str | zipfile.ZipInfo, message: str) -> None:
@@ -276,6 +281,17 @@ def test_hostile_archives_write_nothing(tmp_path: Path, name: str | zipfile.ZipI
         unpack_zip(tmp_path / "evil.zip", folder)
     assert list(folder.iterdir()) == []
     assert sorted(path.name for path in tmp_path.iterdir()) == ["evil.zip", "set"]
+
+
+def test_a_file_in_the_way_is_one_clear_error_and_costs_no_bytes(server: BreakingServer, tmp_path: Path) -> None:
+    server.add("set.zip", zip_of(PHOTOS))
+    (tmp_path / "photos").write_text("a file of this name")
+    with pytest.raises(MissingDataError, match="cannot be unpacked into"):
+        fetch(server, tmp_path)
+    assert (tmp_path / "set.zip").exists()
+    (tmp_path / "photos").unlink()
+    fetch(server, tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["downloads.json", "photos"]
 
 
 @pytest.mark.filterwarnings("ignore:Duplicate name")

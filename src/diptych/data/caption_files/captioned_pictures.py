@@ -18,8 +18,8 @@ class CaptionedPictures(Mapping[Path, CaptionedPicture]):
     """Picture files of ``folder`` by path, in the order of their paths, as :func:`read_captions` returns them.
 
     ``missing`` lists the files that are named but not in the folder, ``ambiguous`` those that several pictures could
-    be, each once and as written; ``n_empty_captions`` counts the captions that held nothing and were dropped, and
-    ``notes`` says in words what else a reader should know.
+    be, each once and as written, and ``unreadable`` the sidecars that were passed over; ``n_empty_captions`` counts the
+    captions that held nothing and were dropped, and ``notes`` says in words what else a reader should know.
 
     >>> from pathlib import Path
     >>> from diptych.data import CaptionedPicture, CaptionedPictures
@@ -37,6 +37,7 @@ class CaptionedPictures(Mapping[Path, CaptionedPicture]):
     ambiguous: tuple[str, ...] = ()
     n_empty_captions: int = 0
     notes: tuple[str, ...] = ()
+    unreadable: tuple[str, ...] = ()
 
     def __getitem__(self, path: Path) -> CaptionedPicture:
         return self.pictures[path]
@@ -85,6 +86,8 @@ class CaptionedPictures(Mapping[Path, CaptionedPicture]):
             parts.append(f"{_counted(len(self.missing), 'file')} not found")
         if self.ambiguous:
             parts.append(f"{_counted(len(self.ambiguous), 'file')} with several candidates")
+        if self.unreadable:
+            parts.append(f"{_counted(len(self.unreadable), 'sidecar')} passed over")
         if self.n_empty_captions:
             parts.append(f"{_counted(self.n_empty_captions, 'empty caption')} dropped")
         return ", ".join(parts)

@@ -16,6 +16,7 @@ class Gathering:
 
     def __init__(self, index: PictureIndex) -> None:
         self.notes: list[str] = []
+        self.unreadable: list[str] = []
         self._index = index
         self._captions: dict[Path, list[str]] = {}
         self._labels: dict[Path, dict[str, None]] = {}
@@ -63,5 +64,6 @@ class Gathering:
             missing=tuple(self._missing),
             ambiguous=tuple(self._ambiguous),
             n_empty_captions=self._n_empty,
+            unreadable=tuple(dict.fromkeys(self.unreadable)),
             notes=tuple(dict.fromkeys(self.notes)),
         )

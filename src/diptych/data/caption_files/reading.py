@@ -52,7 +52,8 @@ def read_captions(
 
     Files may be named by their path below ``folder``, by their path beside the caption file, or by a base name that
     only one picture has. Whatever is named but not there is listed, not fatal; a file that cannot be understood is an
-    error that names the row. Of metadata that rows of one picture disagree on, the first is kept.
+    error that names the row, but a sidecar, one of many, is passed over, listed and noted. Of metadata that rows of one
+    picture disagree on, the first is kept.
 
     >>> import tempfile
     >>> from pathlib import Path
@@ -75,22 +76,22 @@ def read_captions(
     gathering = Gathering(index)
     for one in map(Path, sources):
         beside = one if one.is_dir() else one.parent
-        gathering.add(_records(one, index, format, gathering.notes), beside)
+        gathering.add(_records(one, index, format, gathering), beside)
     return gathering.result(root)
 
 
-def _records(source: Path, index: PictureIndex, format: CaptionFormat, notes: list[str]) -> Iterator[CaptionRecord]:
+def _records(source: Path, index: PictureIndex, format: CaptionFormat, gathering: Gathering) -> Iterator[CaptionRecord]:
     if source.is_dir():
         if format not in ("auto", "sidecar"):
             raise InvalidInputError(f"{source} is a folder, but format {format!r} is one file; name that file")
-        return read_sidecars(index.pictures, notes)
+        return read_sidecars(index.pictures, gathering.notes, gathering.unreadable)
     if format == "sidecar":
         raise InvalidInputError(f"{source} is not a folder; sidecars are found by naming the folder of pictures")
     if not source.exists():
         raise InvalidInputError(f"{source} does not exist; name the caption file, or the folder that holds sidecars")
     text, note = decode_file(source)
     if note:
-        notes.append(note)
+        gathering.notes.append(note)
     if not text.strip():
         raise InvalidInputError(f"{source} is empty; name a file that holds captions")
     return _parsed(source, text, _detected(source, text) if format == "auto" else format)

@@ -11,11 +11,14 @@ from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 from zipfile import BadZipFile, ZipFile, ZipInfo
 
+from diptych.data.downloads.receipts import RECEIPTS_FILE
 from diptych.data.downloads.transfer import Progress
 from diptych.errors import InvalidInputError, MissingDataError
 
 _STAGING = ".unpacking"
 _ENCRYPTED = 0x1
+# What the usual file systems take, in bytes.
+_LONGEST_NAME = 255
 
 
 def unpack_zip(
@@ -28,8 +31,9 @@ def unpack_zip(
 ) -> tuple[str, ...]:
     """Unpack the members whose names match a pattern, and return the top-level names that appeared in ``folder``.
 
-    Names that lead out of the folder, links and special files are refused before anything is written, checksums are
-    verified while reading, and what is unpacked appears whole: it is written aside first and moved at the end.
+    Names that lead out of the folder or that no folder can hold together, links and special files are refused before
+    anything is written, checksums are verified while reading, and what is unpacked appears whole: it is written aside
+    first and moved at the end.
     """
     staging = folder / _STAGING
     shutil.rmtree(staging, ignore_errors=True)
@@ -41,6 +45,12 @@ def unpack_zip(
         return _move(staging, folder)
     except (BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
         raise InvalidInputError(f"{archive} is a damaged archive ({error}); delete it and get it again") from error
+    except MissingDataError:
+        raise
+    except OSError as error:
+        raise MissingDataError(
+            f"{archive} cannot be unpacked into {folder} ({error}); make sure that it can be written, or choose another"
+        ) from error
     finally:
         shutil.rmtree(staging, ignore_errors=True)
 
@@ -54,11 +64,21 @@ def _chosen(infos: Sequence[ZipInfo], members: Sequence[str], flat: bool, archiv
         name = PurePosixPath(name).name if flat else name
         if name in chosen:
             raise InvalidInputError(f"{archive} holds {name} twice; it is not the archive that is known")
+        if name.casefold() == RECEIPTS_FILE:
+            raise InvalidInputError(f"{archive} holds {name}, where downloads are noted; do not use it")
         chosen[name] = info
+    _check_folders(chosen, archive)
     for pattern in members:
         if not any(fnmatchcase(info.filename, pattern) for info in chosen.values()):
             raise InvalidInputError(f"{archive} holds no {pattern}; it is not the archive that is known")
     return chosen
+
+
+def _check_folders(chosen: dict[str, ZipInfo], archive: Path) -> None:
+    for name in chosen:
+        both = next((str(folder) for folder in PurePosixPath(name).parents if str(folder) in chosen), None)
+        if both is not None:
+            raise InvalidInputError(f"{archive} holds {both} as a file and as a folder; do not use it")
 
 
 def _safe_name(info: ZipInfo, archive: Path) -> str:
@@ -71,6 +91,8 @@ def _safe_name(info: ZipInfo, archive: Path) -> str:
     parts = PurePosixPath(name).parts
     if not parts or name.startswith("/") or ".." in parts or any(sign in name for sign in '\\:\0<>|"?*'):
         raise InvalidInputError(f"{archive} holds {name!r}, which leads out of its folder; do not use it")
+    if any(len(os.fsencode(part)) > _LONGEST_NAME for part in parts):
+        raise InvalidInputError(f"{archive} holds {name[:60]!r}…, a name too long for a file; do not use it")
     return "/".join(parts)
 
 

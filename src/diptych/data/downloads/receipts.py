@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-_FILE = "downloads.json"
+RECEIPTS_FILE = "downloads.json"
 
 
 class Receipts:
@@ -34,13 +34,13 @@ class Receipts:
     def add(self, url: str, *, size: int, sha256: str, holds: tuple[str, ...]) -> None:
         """Note what came from ``url``: its size, its digest and the names it put into the folder."""
         receipts = self._read() | {url: {"bytes": size, "sha256": sha256, "holds": list(holds)}}
-        draft = self._folder / f".{_FILE}.part"
+        draft = self._folder / f".{RECEIPTS_FILE}.part"
         draft.write_text(json.dumps(receipts, indent=2) + "\n", encoding="utf-8")
-        os.replace(draft, self._folder / _FILE)
+        os.replace(draft, self._folder / RECEIPTS_FILE)
 
     def _read(self) -> dict[str, Any]:
         try:
-            found = json.loads((self._folder / _FILE).read_text(encoding="utf-8"))
+            found = json.loads((self._folder / RECEIPTS_FILE).read_text(encoding="utf-8"))
         except (OSError, ValueError):
             return {}
         return found if isinstance(found, dict) else {}
