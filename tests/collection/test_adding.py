@@ -275,3 +275,37 @@ def test_a_file_replaced_while_it_is_read_is_not_kept(photos: Path) -> None:
     assert again.add(photos).added == 1
     assert not wrong_points(again)
     assert again.search(photos / "a.png", k=1)[0].score == pytest.approx(1, abs=1e-6)
+
+
+def test_a_text_does_not_overwrite_the_item_that_was_it_once(collection: Collection) -> None:
+    text = Record(captions=["a red ball"])
+    collection.add(text)
+    (first,) = collection
+    collection.update(first.id, captions=["a blue boat"])
+    assert collection.add(text).added == 1
+    assert collection[first.id].captions == ("a blue boat",)
+    assert sorted(item.captions for item in collection) == [("a blue boat",), ("a red ball",)]
+    assert collection.add(text).unchanged == 1
+
+
+def test_ids_that_cannot_be_stored_are_refused() -> None:
+    with pytest.raises(InvalidInputError, match="Unicode"):
+        Record(captions=["x"], id="\udcff")
+
+
+def test_skipped_texts_are_told_apart(collection: Collection) -> None:
+    twice = [Record(captions=[text], id=name) for text, name in (("x", "one"), ("y", "two"))] * 2
+    report = collection.add([*twice, Record(captions=["z"]), Record(captions=["z"])])
+    assert (report.added, set(report.skipped)) == (3, {"one", "two", "z"})
+
+
+def test_one_bad_description_does_not_cost_the_others(collection: Collection, photos: Path) -> None:
+    described = [
+        CaptionedPicture(photos / "a.png", ("one",), (), {"depth": float("nan")}),
+        CaptionedPicture(photos / "b.png", ("lone \udcff",), (), {}),
+        CaptionedPicture(photos / "c.png", ("three",), (), {}),
+    ]
+    report = collection.add(described)
+    assert report.added == 1
+    assert set(report.skipped) == {str(photos / "a.png"), str(photos / "b.png")}
+    assert "JSON" in report.skipped[str(photos / "a.png")]

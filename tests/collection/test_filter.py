@@ -120,3 +120,25 @@ def test_filters_combine_as_logic_does(left: Filter, right: Filter, row: dict[st
 def test_a_field_in_dots_may_be_a_plain_name() -> None:
     item = Item("1", None, None, metadata={"a.b": 1, "c": {"d": {"e": 2}}})
     assert (value_of(item, "a.b"), value_of(item, "c.d.e"), value_of(item, "c.x.e")) == (1, 2, None)
+
+
+@pytest.mark.parametrize(
+    ("stored", "text", "expected"),
+    [
+        ("12e9999999999999", "id=9e99999999999999", False),
+        ("007", "id=7", False),
+        ("007", "id!=7", True),
+        ("007", "id=007", True),
+        ("1e3", "code>=1000", True),
+        (7, "n=7.0", True),
+        (7.5, "n!=7.5", False),
+        ("2024-05-17", "taken=2024-05", True),
+    ],
+)
+def test_texts_are_equal_as_texts_and_numbers_as_numbers(stored: Any, text: str, expected: bool) -> None:
+    assert Filter.parse(text).matches(lambda field: stored) is expected
+
+
+def test_the_name_of_the_label_field_is_understood_in_any_case() -> None:
+    hotdog = Catalogue([Item("1", "a.jpg", "h", labels=("hotdog",)), Item("2", "b.jpg", "i", labels=("dog",))])
+    assert hotdog.matching(Filter.parse("Label:dog")) == {"2"}

@@ -204,3 +204,22 @@ def test_a_kept_index_is_used_and_a_damaged_one_is_not(collection: Collection, m
 def test_bad_arguments_say_so(collection: Collection, arguments: dict[str, object]) -> None:
     with pytest.raises(InvalidInputError):
         collection.search("x", **arguments)
+
+
+def test_points_are_compared_with_a_side_that_exists(filled: Collection) -> None:
+    with pytest.raises(InvalidInputError, match="target"):
+        filled.nearest(np.ones((1, 8), dtype=np.float32), target="image")
+
+
+def test_hybrid_pages_fit_together(collection: Collection) -> None:
+    words = ("boat", "sea", "house")
+    collection.add([Record(captions=[f"{words[n % 3]} {words[n % 2]} {n}"]) for n in range(1500)])
+    asked = {"target": "texts", "hybrid": 0.5}
+    whole = [(a.caption_id, a.matched_by) for a in collection.search("boat", k=1500, **asked)]
+    assert len({key for key, _ in whole}) == 1500
+    pages = [
+        (a.caption_id, a.matched_by)
+        for offset in range(0, 1500, 100)
+        for a in collection.search("boat", k=100, offset=offset, **asked)
+    ]
+    assert pages == whole

@@ -3,6 +3,7 @@ from __future__ import annotations
 import csv
 import json
 import shutil
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,9 @@ import pyarrow.parquet
 import pytest
 from safetensors import safe_open
 
-from diptych.collection import Collection, CollectionError, Record
+from diptych.collection import Collection, CollectionError, Item, Record
+from diptych.collection.catalogue import Catalogue
+from diptych.collection.duplicates import near_groups
 from diptych.errors import InvalidInputError, UnknownNameError
 from kill_trials import ToyRetriever
 
@@ -154,3 +157,42 @@ def test_a_creation_that_was_killed_is_made_anew(collection: Collection) -> None
     (collection.folder / "collection.json").unlink()
     again = Collection.create(collection.folder, ToyRetriever(), load_retriever=ToyRetriever.load)
     assert len(again) == 0
+
+
+def test_a_creation_that_was_killed_while_it_wrote_its_last_file_is_made_anew(tmp_path: Path) -> None:
+    folder = tmp_path / "c"
+    folder.mkdir()
+    (folder / ".collection.json.0123456789ab").write_text("{")
+    made = Collection.create(folder, ToyRetriever(), load_retriever=ToyRetriever.load)
+    assert len(made) == 0
+    assert not list(folder.glob(".*"))
+    (tmp_path / "d").mkdir()
+    (tmp_path / "d" / ".collection.json.mine").write_text("{")
+    with pytest.raises(CollectionError, match="other files"):
+        Collection.create(tmp_path / "d", ToyRetriever())
+
+
+def test_many_updates_are_joined(collection: Collection) -> None:
+    collection.add([Record(captions=["text"], id="1"), Record(captions=["other"], id="2")])
+    for number in range(45):
+        collection.update("1", captions=[f"text {number}"])
+    stats = collection._state.store._captions().stats()
+    assert stats["fragment_stats"]["num_fragments"] < 40
+    assert collection["1"].captions == ("text 44",)
+    assert collection.search("text 44", k=1, target="texts")[0].score == pytest.approx(1, abs=1e-5)
+
+
+def test_memory_for_near_duplicates_does_not_grow_with_their_links(monkeypatch: pytest.MonkeyPatch) -> None:
+    n = 2000
+    monkeypatch.setattr("diptych.collection.duplicates._BLOCK", 128)
+    catalogue = Catalogue([Item(str(row), f"{row}.png", str(row), added_ns=row) for row in range(n)])
+    alike = np.ones((n, 4), dtype=np.float32)
+    alike[n // 2 :, 0] = -1
+    tracemalloc.start()
+    groups = near_groups(catalogue, [str(row) for row in range(n)], alike, 0.9)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert [len(group.ids) for group in groups] == [n // 2, n // 2]
+    assert [group.ids[0] for group in groups] == ["0", str(n // 2)]
+    # A million links, which would take twenty bytes each.
+    assert peak < 8e6

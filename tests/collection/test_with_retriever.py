@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from pathlib import Path
 
 import numpy as np
@@ -48,7 +49,9 @@ def test_words_find_their_pictures(scenes: tuple[Path, list[str], Retriever]) ->
 
 
 def test_judgements_change_the_probabilities_alone(scenes: tuple[Path, list[str], Retriever], tmp_path: Path) -> None:
-    folder, captions, retriever = scenes
+    folder, captions, trained = scenes
+    retriever = copy.deepcopy(trained)
+    retriever.calibration_.cutoff_ = 0.37
     with Collection.create(tmp_path / "c", retriever, root=folder) as collection:
         collection.add([Record(folder / f"{number:03}.png") for number in range(40)])
         before = collection.search(captions[0], k=40)
@@ -62,3 +65,9 @@ def test_judgements_change_the_probabilities_alone(scenes: tuple[Path, list[str]
         assert [answer.id for answer in after] == [answer.id for answer in before]
         assert max(answer.probability for answer in after) > max(answer.probability for answer in before)
         assert not collection.status().stale
+        fitted, kept = collection.retriever.calibration_, retriever.calibration_
+        assert fitted is not kept
+        assert fitted.slopes_[0] != kept.slopes_[0]
+        np.testing.assert_array_equal(fitted.intercepts_[1:], kept.intercepts_[1:])
+        np.testing.assert_array_equal(fitted.slopes_[1:], kept.slopes_[1:])
+        assert fitted.cutoff_ == 0.37

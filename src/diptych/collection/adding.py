@@ -88,7 +88,7 @@ class Adding:
             try:
                 work = self._look_at(record)
             except InvalidInputError as reason:
-                self.report.skipped[os.fspath(record.path or "")] = str(reason)
+                self.report.skipped[_name(record)] = str(reason)
                 continue
             if work is None:
                 self.report.unchanged += 1
@@ -97,7 +97,7 @@ class Adding:
 
     def _look_at(self, record: Record) -> PendingRecord | None:
         if record.path is None:
-            name = record.id or _text_id(record)
+            name = record.id or self._text_id(record)
             self._claim(name)
             known = self._catalogue.items.get(name)
             return None if known is not None and _says_nothing_new(record, known) else PendingRecord(record, known)
@@ -116,6 +116,20 @@ class Adding:
         if known is not None and same_file and _says_nothing_new(record, known):
             return None
         return PendingRecord(record, known, path, None if same_file else status)
+
+    def _text_id(self, record: Record) -> str:
+        """Return the id of a text without a name of its own: the same text is the same item.
+
+        An item that has been given other captions since is no longer that text, so the text gets the next id.
+        """
+        texts = tuple(record.captions or ())
+        digest = hashlib.sha256("\0".join(texts).encode())
+        while True:
+            name = digest.hexdigest()[:16]
+            known = self._catalogue.items.get(name)
+            if known is None or known.captions == texts:
+                return name
+            digest.update(b"\0")
 
     def _claim(self, *names: str) -> None:
         """Deal with each path and each id once in a run."""
@@ -182,7 +196,7 @@ class Adding:
         record, item = work.record, work.known
         if item is None:
             self._clock = max(now, self._clock + _TICK_NS)
-            fresh = record.id or (_text_id(record) if work.path is None else uuid.uuid4().hex[:16])
+            fresh = record.id or (self._text_id(record) if work.path is None else uuid.uuid4().hex[:16])
             item = Item(fresh, None, None, added_ns=self._clock)
         if work.path is not None and work.status is not None and found is not None:
             item = replace(
@@ -289,9 +303,9 @@ def _says_nothing_new(record: Record, item: Item) -> bool:
     )
 
 
-def _text_id(record: Record) -> str:
-    """Return the id of a text without a name of its own: the same text is the same item."""
-    return hashlib.sha256("\0".join(record.captions or ()).encode()).hexdigest()[:16]
+def _name(record: Record) -> str:
+    """Return what a report calls a record: its path, or else its id, or else its text."""
+    return os.fspath(record.path) if record.path is not None else record.id or " ".join(record.captions or ())
 
 
 def _caption_ids(item: Item, texts: Sequence[str]) -> tuple[str, ...]:

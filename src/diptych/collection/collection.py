@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 import shutil
@@ -38,6 +39,7 @@ from diptych.collection.query import Query
 from diptych.collection.record import Record
 from diptych.collection.reencode_report import ReencodeReport
 from diptych.collection.reencoding import Reencoding
+from diptych.collection.retriever_names import RetrieverNames
 from diptych.collection.searching import Searching, Target
 from diptych.collection.sources import Sources
 from diptych.collection.status import Status
@@ -221,6 +223,7 @@ class Collection:
             described = Record(item.path, captions, labels, metadata) if item.path else None
             record = described or Record(None, captions or item.captions, labels, metadata)
             self._adding(self._state.catalogue()).change(item, record)
+            self._compact()
         return self[item.id]
 
     def remove(self, which: Which) -> list[str]:
@@ -264,11 +267,9 @@ class Collection:
             Leave out answers below; by default all are returned, and ``no_good_match`` says when even the best is
             below the cut-off of the retriever.
         """
-        if target not in ("images", "texts"):
-            raise InvalidInputError(f"target must be 'images' or 'texts', got {target!r}")
+        side = _side(target)
         if k < 1 or offset < 0:
             raise InvalidInputError(f"k must be at least 1 and offset at least 0, got {k} and {offset}")
-        side: Side = "image" if target == "images" else "text"
         state, use_all = self._ready(side, exact)
         return state.search(
             Query.of(query, self._find_picture),
@@ -288,7 +289,7 @@ class Collection:
 
         Ids are those of items, or of captions when texts are searched; an empty id fills up where there are fewer.
         """
-        side: Side = "image" if target == "images" else "text"
+        side = _side(target)
         state, use_all = self._ready(side, exact)
         gallery = state.galleries[side]
         if not len(gallery):
@@ -316,8 +317,7 @@ class Collection:
             names = opening.names_of(retriever)
             if names.fingerprint == layout.retriever.fingerprint:
                 # The same points; what may differ is the calibration.
-                opening.save_retriever(retriever, layout, names)
-                self._switch(replace(layout, retriever=names), retriever)
+                self._save_again(retriever, names)
                 return ReencodeReport()
             if layout.pending is None or layout.pending.fingerprint != names.fingerprint:
                 opening.save_retriever(retriever, layout, names)
@@ -338,24 +338,30 @@ class Collection:
         """Fit the probabilities of text→image searches to judgements: (words, item, whether it is a good answer).
 
         The judged answers should be drawn as answers come, good and bad, because their share of good ones is taken for
-        the share to expect.
+        the share to expect. The other directions and the cut-off stay.
         """
         from diptych.retriever import Calibration, Retriever
 
-        retriever = self.retriever
-        if not isinstance(retriever, Retriever):
-            raise InvalidInputError(f"a {type(retriever).__name__} has no calibration to fit")
-        searching = self._state.searching()
-        scores, relevance = [], []
-        for words, which, is_good in judgements:
-            point = searching.galleries["image"].vector(self[which].id)
-            if point is not None:
-                asked = retriever.encode_texts([words])
-                scores.append(float(retriever.space.compare(asked, point, "text_query")[0, 0]))
-                relevance.append(float(is_good))
-        fitted = Calibration(prior=None).fit({"text_to_image": (scores, relevance)})
-        retriever.calibration_ = fitted
-        self.set_retriever(retriever)
+        with self._writing():
+            searching = self._state.searching()
+            retriever = searching.retriever
+            if not isinstance(retriever, Retriever):
+                raise InvalidInputError(f"a {type(retriever).__name__} has no calibration to fit")
+            scores, relevance = [], []
+            for words, which, is_good in judgements:
+                point = searching.galleries["image"].vector(self[which].id)
+                if point is not None:
+                    asked = retriever.encode_texts([words])
+                    scores.append(float(retriever.space.compare(asked, point, "text_query")[0, 0]))
+                    relevance.append(float(is_good))
+            fitted = Calibration(prior=None).fit({"text_to_image": (scores, relevance)})
+            # Searches that are under way keep the retriever they began with.
+            calibrated, calibration = copy.copy(retriever), copy.deepcopy(retriever.calibration_)
+            # The first line is that of text→image.
+            calibration.intercepts_ = np.append(fitted.intercepts_[:1], calibration.intercepts_[1:])
+            calibration.slopes_ = np.append(fitted.slopes_[:1], calibration.slopes_[1:])
+            calibrated.calibration_ = calibration
+            self._save_again(calibrated, opening.names_of(calibrated))
 
     def duplicates(self, threshold: float | None = 0.97) -> list[DuplicateGroup]:
         """Return groups of items with the same picture: byte for byte, and by the cosine of their image features.
@@ -449,8 +455,7 @@ class Collection:
         adding.report.skipped.update(collected.skipped)
         report = adding.add(records, progress)
         if report.changed:
-            self._state.store.compact()
-            self._state.publish()
+            self._compact()
         report.seconds = time.perf_counter() - started
         write_json(self._state.layout.last_run, {"skipped": report.skipped})
         return report
@@ -469,6 +474,12 @@ class Collection:
         if ids:
             self._state.store.delete_items(ids)
             self._state.publish(removed=ids)
+            self._compact()
+
+    def _compact(self) -> None:
+        self._state.store.compact()
+        # Joining files is a new version of the store, with the same items.
+        self._state.publish()
 
     def _reencode(self, retriever: PointSource, progress: Progress | None) -> ReencodeReport:
         layout = self._state.layout
@@ -479,6 +490,12 @@ class Collection:
         report = Reencoding(self._state.catalogue(), self._state.root, encoding).run(progress)
         self._switch(layout.switched(), retriever)
         return report
+
+    def _save_again(self, retriever: PointSource, names: RetrieverNames) -> None:
+        """Take a retriever that makes the same points; a change to another one that was begun stays begun."""
+        layout = self._state.layout
+        opening.save_retriever(retriever, layout, names)
+        self._switch(replace(layout, retriever=names), retriever)
 
     def _switch(self, layout: Layout, retriever: PointSource) -> None:
         layout.write()
@@ -529,6 +546,12 @@ class Collection:
 
 def _filter(wanted: Filter | str) -> Filter:
     return Filter.parse(wanted) if isinstance(wanted, str) else wanted
+
+
+def _side(target: Target) -> Side:
+    if target not in ("images", "texts"):
+        raise InvalidInputError(f"target must be 'images' or 'texts', got {target!r}")
+    return "image" if target == "images" else "text"
 
 
 def _hybrid_share(hybrid: float | bool | None) -> float | None:

@@ -37,6 +37,10 @@ def _matches(stored: str, given: str, whole: bool) -> bool:
 
 
 def _ordered(stored: Any, operator: str, given: str) -> bool:
+    if operator == "=" and isinstance(stored, str):
+        # An id of digits is a name: 007 is not 7.
+        left, right = _dates_or_texts(stored, given)
+        return left == right
     left, right = _comparable(stored, given)
     if operator == "=":
         return bool(left == right)
@@ -50,7 +54,10 @@ def _comparable(stored: Any, given: str) -> tuple[Any, Any]:
     number, other = _number(stored), _number(given)
     if number is not None and other is not None:
         return number, other
-    text = _text(stored)
+    return _dates_or_texts(_text(stored), given)
+
+
+def _dates_or_texts(text: str, given: str) -> tuple[str, str]:
     if _GIVEN_DATE.fullmatch(given) and _STORED_DATE.match(text):
         return text.replace(" ", "T")[: len(given)], given.replace(" ", "T")
     return text, given

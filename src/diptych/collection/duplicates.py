@@ -29,24 +29,33 @@ def near_groups(
 ) -> list[DuplicateGroup]:
     """Return the groups of different contents linked by a cosine of at least ``threshold``.
 
-    Blocks of rows meet blocks of rows, so memory stays bounded; the time grows with the square of the number.
+    Blocks of rows meet blocks of rows, and the links of each are taken into the groups at once, so memory stays
+    bounded; the time grows with the square of the number.
     """
-    links = list(_links(unit_rows(features), threshold))
-    if not links:
-        return []
-    left, right, cosines = (np.concatenate(parts) for parts in zip(*links, strict=True))
-    shape = (len(contents), len(contents))
-    _, group_of = connected_components(coo_matrix((np.ones(len(left)), (left, right)), shape), directed=False)
+    group_of: IntArray = np.arange(len(contents))
     weakest = np.full(len(contents), np.inf)
-    np.minimum.at(weakest, group_of[left], cosines)
+    for left, right, cosines in _links(unit_rows(features), threshold):
+        np.minimum.at(weakest, left, cosines)
+        group_of = _joined(group_of, group_of[left], group_of[right])
     groups = []
-    for group in np.unique(group_of[left]):
-        items = [
-            item for row in np.flatnonzero(group_of == group).tolist() for item in catalogue.by_content[contents[row]]
-        ]
+    by_group = np.argsort(group_of, kind="stable")
+    for rows in np.split(by_group, np.flatnonzero(np.diff(group_of[by_group])) + 1):
+        if len(rows) < 2:
+            continue
+        items = [item for row in rows.tolist() for item in catalogue.by_content[contents[row]]]
         ids, paths = tuple(item.id for item in items), tuple(str(item.path) for item in items)
-        groups.append(DuplicateGroup(False, ids, paths, float(weakest[group])))
+        groups.append(DuplicateGroup(False, ids, paths, float(weakest[rows].min())))
     return groups
+
+
+def _joined(group_of: IntArray, left: IntArray, right: IntArray) -> IntArray:
+    """Return the groups after those on the left are one with those on the right, in the order of their first rows."""
+    apart = left != right
+    if not apart.any():
+        return group_of
+    shape = (len(group_of), len(group_of))
+    links = coo_matrix((np.ones(np.count_nonzero(apart)), (left[apart], right[apart])), shape)
+    return np.asarray(connected_components(links, directed=False)[1][group_of])
 
 
 def _links(features: FloatArray, threshold: float) -> Iterator[tuple[IntArray, IntArray, FloatArray]]:

@@ -70,7 +70,7 @@ class Filter:
             return any(part.matches(lookup) for part in self.parts)
         if self.operator == "not":
             return not self.parts[0].matches(lookup)
-        return compare(lookup(self.field), self.operator, self.value, whole=self.field == "label")
+        return compare(lookup(self.field), self.operator, self.value, whole=self.field.lower() == "label")
 
     def __and__(self, other: Filter) -> Filter:
         return Filter("and", (*self._joined("and"), *other._joined("and")))

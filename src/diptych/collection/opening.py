@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import uuid
 from pathlib import Path
@@ -15,6 +16,8 @@ from diptych.collection.store import Store
 from diptych.collection.write_lock import write_lock
 
 _OWN_NAMES = {"store", "retrievers", "index", "write.lock", "last_run.json"}
+# What a writer that was killed in the middle of a JSON file leaves behind.
+_DRAFT = re.compile(r"\.(collection|last_run)\.json\.[0-9a-f]{12}")
 
 
 def make_collection(folder: Path, retriever: PointSource, root: Path) -> None:
@@ -26,6 +29,9 @@ def make_collection(folder: Path, retriever: PointSource, root: Path) -> None:
         names = names_of(retriever)
         layout = Layout(folder, _relative(root, folder), names)
         shutil.rmtree(layout.store, ignore_errors=True)
+        for path in folder.iterdir():
+            if _DRAFT.fullmatch(path.name):
+                path.unlink()
         layout.store.mkdir()
         Store(layout.store).prepare()
         save_retriever(retriever, layout, names)
@@ -69,7 +75,8 @@ def _check_new(folder: Path) -> None:
         raise CollectionError(f"{folder} is a file; choose a folder for the collection")
     if (folder / "collection.json").exists():
         raise CollectionError(f"{folder} is a collection already; open it, or choose another folder")
-    others = {path.name for path in folder.iterdir()} - _OWN_NAMES if folder.exists() else set()
+    names = {path.name for path in folder.iterdir()} - _OWN_NAMES if folder.exists() else set()
+    others = {name for name in names if not _DRAFT.fullmatch(name)}
     if others:
         raise CollectionError(f"{folder} holds other files ({sorted(others)[0]}); choose an empty or new folder")
 

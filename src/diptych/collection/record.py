@@ -37,6 +37,8 @@ class Record:
             raise InvalidInputError("a record without a picture needs at least one caption, which is then its text")
         if self.id is not None and (not isinstance(self.id, str) or not self.id):
             raise InvalidInputError(f"the id of a record is a string that is not empty, got {self.id!r}")
+        if self.id is not None and not is_storable(self.id):
+            raise InvalidInputError(f"the id of a record must be valid Unicode, got {self.id!r}; rename it")
         if self.metadata is not None:
             object.__setattr__(self, "metadata", _plain(self.metadata))
 

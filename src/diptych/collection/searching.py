@@ -28,7 +28,8 @@ from diptych.errors import InvalidInputError
 
 Target = Literal["images", "texts"]
 
-_CANDIDATES = 200
+# How deep two rankings are joined; the same for every page, so that pages fit together.
+_CANDIDATES = 1000
 
 
 @dataclass(frozen=True)
@@ -88,13 +89,14 @@ class Searching:
             return self._by_points(asked, gallery, k, allowed, exact), {}
         if not words:
             raise InvalidInputError("a hybrid search compares words with captions, but the query has none; add words")
-        many = max(_CANDIDATES, 5 * k)
-        by_points = self._by_points(asked, gallery, many, allowed, exact).tolist()
-        by_words = self._by_words(words, gallery, side, many, allowed).tolist()
+        nearest = self._by_points(asked, gallery, max(_CANDIDATES, k), allowed, exact).tolist()
+        by_points, further = nearest[:_CANDIDATES], nearest[_CANDIDATES:]
+        by_words = self._by_words(words, gallery, side, _CANDIDATES, allowed).tolist()
         fused = fuse(by_points, by_words, hybrid)
         both = (set(by_points), "points"), (set(by_words), "words")
-        matched = {row: tuple(name for members, name in both if row in members) for row in fused[:k]}
-        return np.array(fused[:k], dtype=np.int64), matched
+        matched = {row: tuple(name for members, name in both if row in members) for row in fused}
+        rows = fused + [row for row in further if row not in matched]
+        return np.array(rows[:k], dtype=np.int64), matched
 
     @staticmethod
     def _by_points(asked: Asked, gallery: Gallery, k: int, allowed: BoolArray | None, exact: bool) -> IntArray:

@@ -18,7 +18,7 @@ class Sources:
     """Collects records from files, folders, records and captioned pictures.
 
     A path that is named twice counts once; what is said of it last holds. ``skipped`` gets the folders that cannot be
-    read.
+    read, and the captioned pictures whose description cannot be stored.
     """
 
     def __init__(self, root: Root) -> None:
@@ -38,7 +38,7 @@ class Sources:
         if isinstance(source, Record):
             yield source
         elif isinstance(source, CaptionedPicture):
-            yield Record(source.path, source.captions or None, source.labels or None, source.metadata or None)
+            yield from self._captioned(source)
         elif isinstance(source, (str, os.PathLike)):
             yield from self._files(self._root.given(source))
         elif isinstance(source, Iterable) and not isinstance(source, (bytes, dict)):
@@ -48,6 +48,15 @@ class Sources:
             raise InvalidInputError(
                 f"add takes paths of pictures or folders, and Records, got {type(source).__name__}; pass a Record"
             )
+
+    def _captioned(self, source: CaptionedPicture) -> Iterable[Record]:
+        try:
+            record = Record(source.path, source.captions or None, source.labels or None, source.metadata or None)
+        except InvalidInputError as reason:
+            # One bad line of a caption file must not cost the others.
+            self._skip(source.path, str(reason))
+            return
+        yield record
 
     def _files(self, path: Path) -> Iterable[Record]:
         if not path.is_dir():
