@@ -154,7 +154,7 @@ Test photos and Pascal were not looked at until the choice was made.
 **Probabilities.** Calibrated on the development photos by logistic regression, with the stated assumption that one
 picture in {round(1 / PRIOR)} is relevant to a query. Only the photo a caption was written for counts as relevant there,
 which undercounts: read them as cautious. A search answers "no good match" when its best answer is less probable than
-the best answers to 95 % of the development captions ({cutoffs["default"]:.2f} here, {cutoffs["conse"]:.2f} for conse).
+the best answers to 99 % of the development captions ({cutoffs["default"]:.2f} here, {cutoffs["conse"]:.2f} for conse).
 
 **Known weaknesses.** It has seen everyday photos of people, dogs and sports, in English. It is weak on text in
 pictures, on counting, on who does what to whom, on drawings, diagrams and screenshots, on places and persons by name,

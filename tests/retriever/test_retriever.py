@@ -113,6 +113,13 @@ def test_a_baseline_that_saw_the_held_out_pairs_has_no_advantage(pairs: Pairs) -
     assert noisy.comparison_.replaced
 
 
+def test_one_label_for_all_is_no_label(pairs: Pairs) -> None:
+    favourite = Pairs(pairs.images, pairs.texts, owners=pairs.owners, labels=["favourite"] * pairs.n_images)
+    fitted = Retriever(model=CCA(n_components=16), **PARTS).fit(favourite, baseline=None)
+    assert fitted.comparison_.chance < 0.2
+    assert fitted.comparison_.new < 1
+
+
 def test_without_a_model_one_is_chosen(pairs: Pairs) -> None:
     chosen = Retriever(**PARTS).fit(pairs, baseline=None)
     assert isinstance(chosen.model_, Preprocessed)

@@ -48,6 +48,8 @@ def write_model(model: BaseEstimator, folder: str | PathLike[str]) -> None:
         content = _pack_model(model, "", arrays)
         _write_arrays(draft / _ARRAYS, arrays)
         _write_json(draft / _JSON, {**_header(draft / _ARRAYS), "model": content})
+        # The writer of arrays makes private files; both should be readable to the same people.
+        (draft / _ARRAYS).chmod((draft / _JSON).stat().st_mode)
         _swap(draft, target)
     finally:
         shutil.rmtree(draft, ignore_errors=True)

@@ -10,7 +10,7 @@ from diptych.retriever.calibration import Calibration, SearchDirection
 from diptych.space import Space
 
 _MOST_PICTURES, _MOST_TEXTS = 1000, 3000
-_UNANSWERED = 0.05
+_UNANSWERED = 0.01
 
 
 def calibrate(space: Space, image_points: AnyArray, text_points: AnyArray, pairs: Pairs, prior: float) -> Calibration:
@@ -22,7 +22,7 @@ def calibrate(space: Space, image_points: AnyArray, text_points: AnyArray, pairs
     together, so picture-to-picture search learns from the texts: its target is the calibrated probability that their
     captions describe one picture.
 
-    The cut-off is what the best answers to 95 % of the held-out texts reach, each of which has a picture to find.
+    The cut-off is what the best answers to 99 % of the held-out texts reach, each of which has a picture to find.
     """
     rows = np.random.default_rng(0).permutation(pairs.n_images)[:_MOST_PICTURES]
     texts = np.flatnonzero(np.isin(pairs.owners, rows))
