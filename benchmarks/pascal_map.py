@@ -2,11 +2,11 @@
 
     python benchmarks/pascal_map.py
 
-Ten stratified draws of 40 training and 10 test photos per class, since the published draw is not available. Pictures are
-two views of the larger network and one of the smaller, each with its mirror image; the classifier of texts learns from
-single captions, and a test text is the mean of its photo's captions. The classifiers' strength is chosen on hold-outs of
-the training photos, and each draw's test photos are asked once. The bar holds for the mean of the draws in each
-direction. DSCMR (Zhen et al., CVPR 2019), on other features, is quoted from memory.
+Ten stratified draws of 40 training and 10 test photos per class, since the published draw is not available. Pictures
+are two views of the larger network and one of the smaller, each with its mirror image; the classifier of texts learns
+from single captions, and a test text is the mean of its photo's captions. The classifiers' strength is chosen on
+hold-outs of the training photos, and each draw's test photos are asked once. The bar holds for the mean of the draws in
+each direction. DSCMR (Zhen et al., CVPR 2019), on other features, is quoted from memory.
 """
 
 from __future__ import annotations
