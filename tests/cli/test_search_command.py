@@ -103,19 +103,35 @@ def test_hybrid_search_finds_the_words_of_captions(run: Run, here: World) -> Non
     assert "words" in best["matched_by"]
 
 
-def test_what_is_below_the_cut_off_is_left_out_and_said(run: Run, here: World) -> None:
+def test_the_cut_off_asks_the_best_answer_alone(run: Run, here: World) -> None:
+    """A best answer that passes brings the others along, however improbable they are."""
     everything = found(run, "a red car", "--all", "-k", "60")
-    assert len(everything["answers"]) == 60
-    probable = [answer for answer in everything["answers"] if answer["probability"] >= 0.1]
-    assert found(run, "a red car", "-k", "60")["answers"] == probable
+    with Collection.open(here.collection) as collection:
+        cutoff = collection.retriever.cutoff
+    probabilities = [answer["probability"] for answer in everything["answers"]]
+    assert max(probabilities) > cutoff > min(probabilities)
+    shown = found(run, "a red car", "-k", "60")
+    assert shown["answers"] == everything["answers"]
+    assert shown["no_good_match"] is False
+
+
+def test_a_least_probability_is_asked_of_every_answer(run: Run, here: World) -> None:
+    everything = found(run, "a red car", "--all", "-k", "60")
     limit = everything["answers"][4]["probability"]
-    assert len(found(run, "a red car", "-k", "60", "--min-probability", str(limit - 1e-6))["answers"]) == 5
+    words = ("a red car", "-k", "60", "--min-probability")
+    assert len(found(run, *words, str(limit - 1e-6))["answers"]) == 5
+    nothing = found(run, *words, "0.9999")
+    assert (nothing["answers"], nothing["no_good_match"]) == ([], True)
+    # The next page of a search that had answers is merely the end of them.
+    after = found(run, *words, str(limit - 1e-6), "--offset", "10")
+    assert (after["answers"], after["no_good_match"]) == ([], False)
 
 
 @pytest.mark.parametrize("format", ["auto", "table", "json", "jsonl", "paths", "paths0"])
 def test_no_good_match_is_said_plainly(run: Run, here: World, format: str) -> None:
-    """Words that no caption ever held are a point in the middle of nowhere."""
-    result = run("search", "zyzzyva", "qwrt", "--format", format)
+    """Among pictures of something else there is none to show."""
+    farthest = files(found(run, "a red car", "--all", "-k", "60"))[-1]
+    result = run("search", "a red car", "--filter", f"name:{farthest}", "--format", format)
     assert result.exit_code == 0
     assert "no good match" in result.stderr
     assert "--all" in result.stderr
@@ -134,6 +150,21 @@ def test_paths_are_all_a_pipe_gets(run: Run, here: World) -> None:
     assert len(lines) == 4
     assert all(Path(line).is_file() for line in lines)
     assert run("search", "a red car", "-k", "4", "--all", "--format", "paths0").stdout.split("\0") == [*lines, ""]
+
+
+def test_captions_are_all_a_pipe_gets_where_captions_are_searched(
+    run: Run, indexed: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = indexed.copied(tmp_path / "pictures")
+    monkeypatch.chdir(world.pictures)
+    # The same words twice, and one of them over two lines.
+    for picture in ("scene-000001.png", "scene-000002.png"):
+        run("add", picture, "--caption", "a very\nspecial sentence", "--replace")
+    words = ("a very special sentence", "--target", "texts", "--hybrid", "--all", "-k", "6")
+    captions = [answer["caption"] for answer in found(run, *words)["answers"]]
+    assert captions.count("a very\nspecial sentence") == 2
+    lines = run("search", *words).stdout.splitlines()
+    assert lines == [caption.replace("\n", " ") for caption in captions]
 
 
 def test_json_lines_name_their_query(run: Run, here: World) -> None:

@@ -49,7 +49,10 @@ class AnswersReport:
             case AnswerFormat.PATHS0:
                 self._print_paths("\0")
             case AnswerFormat.AUTO if not console.is_terminal:
-                self._print_paths("\n")
+                if self.settings.target is Target.TEXTS:
+                    self._print_captions()
+                else:
+                    self._print_paths("\n")
             case _ if self.answers:
                 self._print_sheet(console)
                 self._print_table(console)
@@ -85,6 +88,11 @@ class AnswersReport:
         sys.stdout.flush()
         sys.stdout.buffer.write(b"".join(os.fsencode(path + end) for path in dict.fromkeys(paths)))
         sys.stdout.buffer.flush()
+
+    def _print_captions(self) -> None:
+        # One line each, so that the lines of a pipe are the answers.
+        sys.stdout.writelines(" ".join((answer.caption or "").splitlines()) + "\n" for answer in self.answers)
+        sys.stdout.flush()
 
     def _print_sheet(self, console: Console) -> None:
         graphics = choose_graphics(self.settings.thumbnails, console, os.environ)

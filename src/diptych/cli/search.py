@@ -25,12 +25,12 @@ def search(
     hybrid: Annotated[bool, typer.Option("--hybrid", help="Also compare the words with captions.")] = False,
     exact: Annotated[bool, typer.Option("--exact", help="Compare everything, without the approximate index.")] = False,
     min_probability: Annotated[
-        float | None, typer.Option(min=0, max=1, help="Least probability of an answer; by default the cut-off.")
+        float | None, typer.Option(min=0, max=1, help="Leave out every answer below; replaces the cut-off.")
     ] = None,
-    show_all: Annotated[bool, typer.Option("--all", help="Also show what is below the cut-off.")] = False,
+    show_all: Annotated[bool, typer.Option("--all", help="Show the nearest even if there is no good match.")] = False,
     offset: Annotated[int, typer.Option(min=0, help="Leave out that many answers, for the next page.")] = 0,
     format: Annotated[
-        AnswerFormat, typer.Option("--format", help="auto: a table on a terminal, paths in a pipe.")
+        AnswerFormat, typer.Option("--format", help="auto: a table on a terminal, paths or captions in a pipe.")
     ] = AnswerFormat.AUTO,
     thumbnails: Annotated[
         Thumbnails, typer.Option(help="Draw small pictures; auto: where the terminal can.")

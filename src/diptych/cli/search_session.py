@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -96,10 +97,18 @@ class SearchSession:
         return answers
 
     def _probable(self, answers: Answers, settings: SearchSettings) -> Answers:
-        """Leave out what is not probable enough; captions that hold the words speak for themselves."""
-        cutoff = self._cutoff(settings)
-        kept = tuple(answer for answer in answers if answer.probability >= cutoff or "words" in answer.matched_by)
-        return replace(answers, found=kept, no_good_match=answers.no_good_match and not kept)
+        """Leave out what is not probable enough; captions that hold the words speak for themselves.
+
+        The cut-off says whether there is a match at all: past it, the answers are the best ``k``, however many of them
+        reach it. A least probability that was asked for holds for every single answer.
+        """
+        least = settings.min_probability
+        if least is None:
+            least = math.inf if answers.no_good_match else 0.0
+        kept = tuple(answer for answer in answers if answer.probability >= least or "words" in answer.matched_by)
+        # A later page may be empty because the pages before it had everything.
+        is_refused = answers.no_good_match or (settings.min_probability is not None and settings.offset == 0)
+        return replace(answers, found=kept, no_good_match=is_refused and not kept)
 
     def _cutoff(self, settings: SearchSettings) -> float:
         return self.collection.retriever.cutoff if settings.min_probability is None else settings.min_probability
@@ -119,8 +128,12 @@ class SearchSession:
             self.say("no more answers")
         elif not answers:
             self.say(f"nothing reaches a probability of {limit}; ask for less")
-        elif results().is_terminal and len(answers) < min(settings.k, answers.considered - settings.offset):
+        elif self._leaves_out(answers, settings) and results().is_terminal:
             self.say(f"the rest does not reach a probability of {limit}; {self.ask_for_all} shows it")
+
+    def _leaves_out(self, answers: Answers, settings: SearchSettings) -> bool:
+        is_short = len(answers) < min(settings.k, answers.considered - settings.offset)
+        return is_short and settings.min_probability is not None
 
     def _why_nothing(self, settings: SearchSettings) -> str:
         if settings.filter is not None:

@@ -12,7 +12,8 @@ from diptych.collection import Filter
 class SearchSettings:
     """How to search, and how to show what was found.
 
-    ``min_probability`` None is the cut-off of the collection's retriever; 0 shows everything.
+    ``min_probability`` None shows the best answers if the first of them passes the cut-off of the collection's
+    retriever, and nothing otherwise; a number is asked of every single answer, and 0 shows everything.
     """
 
     k: int = 10
