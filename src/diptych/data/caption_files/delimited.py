@@ -38,7 +38,7 @@ def read_delimited(path: Path, text: str, delimiters: str = "\t,;|") -> Iterator
 def _layout(path: Path, text: str, delimiters: str) -> tuple[str, Sequence[str] | None]:
     """Return the delimiter, and the columns where the table does not name them itself."""
     first = next((line for line in io.StringIO(text) if line.strip()), "").strip("\r\n")
-    split = {delimiter: _cells(first, delimiter) for delimiter in delimiters}
+    split = {delimiter: _cells(path, first, delimiter) for delimiter in delimiters}
     for delimiter, cells in split.items():
         if len(cells) > 1 and file_column(cells) is not None:
             return delimiter, None
@@ -50,8 +50,11 @@ def _layout(path: Path, text: str, delimiters: str) -> tuple[str, Sequence[str] 
     )
 
 
-def _cells(line: str, delimiter: str) -> list[str]:
-    return next(csv.reader([line], delimiter=delimiter, skipinitialspace=True), [])
+def _cells(path: Path, line: str, delimiter: str) -> list[str]:
+    try:
+        return next(csv.reader([line], delimiter=delimiter, skipinitialspace=True), [])
+    except csv.Error as error:
+        raise _no_row(path, f"{error}, line 1") from error
 
 
 def _is_picture(cell: str) -> bool:
@@ -63,13 +66,24 @@ def _rows(path: Path, text: str, delimiter: str) -> Iterator[tuple[int, list[str
         yield from list(_read(text, delimiter, csv.QUOTE_MINIMAL))
     except csv.Error as error:
         if delimiter != "\t":
-            line = str(error).rpartition(" ")[2]
-            raise InvalidInputError(
-                f"{path}: line {line} is no valid row ({str(error).rpartition(',')[0]}); close every quote, and double "
-                "the quotes inside a quoted field"
-            ) from error
+            raise _no_row(path, str(error)) from error
         # Tables with tabs are often written without any quoting, so that a quote is only a quote.
-        yield from _read(text, delimiter, csv.QUOTE_NONE)
+        yield from _unquoted_rows(path, text, delimiter)
+
+
+def _unquoted_rows(path: Path, text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    try:
+        yield from list(_read(text, delimiter, csv.QUOTE_NONE))
+    except csv.Error as error:
+        raise _no_row(path, str(error)) from error
+
+
+def _no_row(path: Path, problem: str) -> InvalidInputError:
+    reason, _, line = problem.rpartition(", line ")
+    return InvalidInputError(
+        f"{path}: line {line} is no valid row ({reason}); save the table as text, close every quote, and double the "
+        "quotes inside a quoted field"
+    )
 
 
 def _read(text: str, delimiter: str, quoting: Any) -> Iterator[tuple[int, list[str]]]:
