@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from command_line import Program, Run
@@ -67,6 +68,16 @@ def test_the_real_program_fails_in_one_line_without_a_traceback(program: Program
     assert result.stderr.count("\n") == 1
     assert "/nowhere/wikipedia" in result.stderr
     assert "Traceback" not in result.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+@pytest.mark.parametrize("words", [["--version"], ["methods"], ["methods", "--json"], ["datasets"]])
+def test_a_full_disk_costs_one_line(words: list[str]) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run([sys.executable, "-m", "diptych", *words], stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: the output cannot be written: ")
+    assert done.stderr.count("\n") == 1
 
 
 def test_pipes_get_whole_lines_and_no_colour(program: Program) -> None:

@@ -246,6 +246,10 @@ def test_a_mistake_at_the_prompt_costs_one_line(here: World, line: str, hint: st
         (["cat", "--all", "--min-probability", "0.5"], "give one of them"),
         (["cat", "--collection", "nowhere"], "nowhere does not exist"),
         (["item:nothing"], "there is no item 'nothing'"),
+        ([""], "error: type some words"),
+        (["- snow"], "put -- before"),
+        ([".diptych"], ".diptych is a folder and no picture; give a picture"),
+        ([__file__], "is a file and no picture; give a picture"),
     ],
 )
 def test_a_mistake_costs_one_line(run: Run, here: World, words: list[str], hint: str) -> None:
@@ -254,6 +258,24 @@ def test_a_mistake_costs_one_line(run: Run, here: World, words: list[str], hint:
     assert result.stdout == ""
     assert hint in result.stderr
     assert result.stderr.count("\n") == 1
+
+
+def test_two_dashes_let_words_begin_with_a_minus_sign(run: Run, here: World) -> None:
+    result = run("search", "--all", "--format", "json", "--", "- snow")
+    assert json.loads(result.stdout)["query"] == "- snow"
+
+
+def test_quotation_marks_search_for_the_name_of_a_file_as_words(run: Run, here: World) -> None:
+    assert found(run, "--all", '".diptych"')["query"] == ".diptych"
+
+
+def test_a_picture_whose_name_holds_operators_is_a_picture(
+    run: Run, here: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copyfile("scene-000007.png", tmp_path / "salt - pepper.png")
+    monkeypatch.chdir(tmp_path)
+    document = found(run, "salt - pepper.png", "--all", "--collection", here.pictures)
+    assert files(document)[0] == "scene-000007.png"
 
 
 def test_without_a_collection_it_says_what_to_run(run: Run, nothing_indexed: Path) -> None:

@@ -69,13 +69,29 @@ def test_an_existing_file_is_a_picture(tmp_path: Path, monkeypatch: pytest.Monke
     ]
 
 
+@pytest.mark.parametrize("name", ["salt - pepper.jpg", "a + b.png", "- b.png", "2:c.png"])
+def test_an_existing_file_whose_name_holds_operators_is_a_picture(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / name).touch()
+    assert terms(parse_query(name)) == [("picture", name, 1)]
+
+
+@pytest.mark.parametrize("text", ["", "  "])
+def test_an_empty_query_asks_for_words(text: str) -> None:
+    with pytest.raises(InvalidInputError, match=r"^type some words"):
+        parse_query(text)
+
+
 def test_a_missing_picture_is_an_error_that_names_it() -> None:
     with pytest.raises(InvalidInputError, match=r"no picture 'photo\.jpg'"):
         parse_query("dog + photo.jpg")
 
 
 def test_pictures_are_looked_up_where_the_caller_says() -> None:
-    found = parse_query("dog + photo.jpg", find_picture=lambda name: Path("/elsewhere") / name)
+    known = {"photo.jpg": Path("/elsewhere/photo.jpg")}
+    found = parse_query("dog + photo.jpg", find_picture=known.get)
     assert terms(found)[1] == ("picture", "/elsewhere/photo.jpg", 1)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from typing import Any
@@ -12,13 +13,14 @@ from typer.core import TyperGroup
 from diptych.errors import DiptychError
 
 _WRONG_REQUEST = 2
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
 class CommandGroup(TyperGroup):
     """Runs a command and turns foreseen errors into one line on stderr and exit status 2.
 
-    Foreseen are every `DiptychError` and every mistake in the arguments. Anything else is a defect and keeps its
-    traceback.
+    Foreseen are every `DiptychError` and every mistake in the arguments, and with exit status 1 a full disk. Anything
+    else is a defect and keeps its traceback.
     """
 
     def invoke(self, ctx: Any) -> Any:
@@ -27,8 +29,7 @@ class CommandGroup(TyperGroup):
             result = super().invoke(ctx)
             sys.stdout.flush()
         except BrokenPipeError:
-            # Python flushes stdout once more when it ends, which must have somewhere to go.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            _discard_stdout()
             return None
         return result
 
@@ -38,6 +39,11 @@ class CommandGroup(TyperGroup):
             status = super().main(*args, **{**options, "standalone_mode": False})
         except DiptychError as error:
             _fail(str(error), _WRONG_REQUEST)
+        except OSError as error:
+            if error.errno not in _NO_ROOM:
+                raise
+            _discard_stdout()
+            _fail(f"the output cannot be written: {error.strerror}; make room, or write it elsewhere", 1)
         except typer.Abort:
             _fail("stopped", 1)
         except Exception as error:
@@ -45,9 +51,17 @@ class CommandGroup(TyperGroup):
             # in the arguments looks like is the same in both.
             if not hasattr(error, "format_message"):
                 raise
-            _fail(error.format_message(), getattr(error, "exit_code", _WRONG_REQUEST))
+            hint = ""
+            if getattr(error, "option_name", "").strip() == "-":
+                hint = "; put -- before words that begin with a minus sign"
+            _fail(error.format_message().strip() + hint, getattr(error, "exit_code", _WRONG_REQUEST))
         else:
             sys.exit(status if isinstance(status, int) else 0)
+
+
+def _discard_stdout() -> None:
+    # Python flushes stdout once more when it ends, which must have somewhere to go.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _fail(message: str, status: int) -> None:

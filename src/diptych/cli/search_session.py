@@ -13,6 +13,7 @@ from diptych.cli.search_settings import SearchSettings
 from diptych.cli.shown_path import printable
 from diptych.cli.terminal import notes, results
 from diptych.collection import Answer, Answers, Query
+from diptych.data.picture_files import picture_suffixes
 from diptych.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -34,6 +35,8 @@ class SearchSession:
 
     def ask(self, query: str | Query) -> Answers:
         """Search and print."""
+        if isinstance(query, str):
+            _refuse_other_files(query.strip())
         self.query = Query.of(query, self._picture)
         self.shown = {}
         return self._page(self.settings)
@@ -141,3 +144,23 @@ class SearchSession:
         if settings.target == "texts":
             return "the collection has no captions; add some with: diptych index FOLDER --captions FILE"
         return "the collection is empty; fill it with: diptych index FOLDER"
+
+
+def _refuse_other_files(name: str) -> None:
+    """Raise where a query is the name of something here that cannot be searched with, which is a slip."""
+    kind = _kind_of_other_file(name)
+    if kind is not None:
+        raise InvalidInputError(
+            f"{printable(name)} is {kind} and no picture; give a picture, or search for the words with quotation marks "
+            f"of their own: '\"{printable(name)}\"'"
+        )
+
+
+def _kind_of_other_file(name: str) -> str | None:
+    with suppress(OSError, ValueError, RuntimeError):
+        path = Path(name).expanduser()
+        if name and path.is_dir():
+            return "a folder"
+        if path.is_file() and path.suffix.lower() not in picture_suffixes():
+            return "a file"
+    return None

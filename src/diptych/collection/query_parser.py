@@ -27,6 +27,7 @@ def parse_query(text: str, *, find_picture: Callable[[str], Path | None] | None 
       are not a weight, so ``16:9`` and ``10:30`` are text.
     * A term in double quotes from end to end may contain operators: ``"salt - pepper" + sea``. The quotes go around the
       weight as well: ``"2:golden retriever"``.
+    * A text that names an existing picture file as a whole is that picture, even if its name holds operators.
     * A term that names an existing picture file is that picture; a single word that ends like a picture file and does
       not exist is an error, because it is a slip more often than a search.
     * ``item:ID`` is an item of the collection.
@@ -42,6 +43,12 @@ def parse_query(text: str, *, find_picture: Callable[[str], Path | None] | None 
     """
     terms = []
     text = text.strip()
+    if not text:
+        raise InvalidInputError("type some words or the path of a picture: write what to look for")
+    find_picture = find_picture or _existing
+    whole = find_picture(text) if Path(text).suffix.lower() in picture_suffixes() else None
+    if whole is not None:
+        return Query((Term("picture", whole),))
     first = _FIRST_SIGN.match(text)
     sign, position = (first["sign"], first.end()) if first else ("+", 0)
     while True:
@@ -51,7 +58,7 @@ def parse_query(text: str, *, find_picture: Callable[[str], Path | None] | None 
             raise InvalidInputError(
                 f"the query {text!r} lacks words or a picture after {sign!r}; write what to look for"
             )
-        terms.append(_term(body.strip(), -1.0 if sign == "-" else 1.0, find_picture or _existing))
+        terms.append(_term(body.strip(), -1.0 if sign == "-" else 1.0, find_picture))
         operator = _OPERATOR.match(text, part.end())
         if operator is None:
             return Query(tuple(terms))
