@@ -151,7 +151,12 @@ def test_points_are_exported(run: Run, world: World, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("words", "hint"),
-    [(["out.xyz"], "unknown export format 'xyz'"), (["."], "is a folder"), (["out", "--format", "doc"], "doc")],
+    [
+        (["out.xyz"], "unknown export format 'xyz'"),
+        (["."], "is a folder"),
+        (["out", "--format", "doc"], "doc"),
+        (["nowhere/out.csv"], "the folder nowhere does not exist"),
+    ],
 )
 def test_a_wrong_export_costs_one_line(run: Run, world: World, words: list[str], hint: str) -> None:
     result = run("export", *words)

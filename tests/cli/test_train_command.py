@@ -8,8 +8,10 @@ import pytest
 from command_line import Run, World
 
 from diptych import Retriever
+from diptych.cli.training_report import print_training_report
 from diptych.collection import Collection
 from diptych.models import Random
+from diptych.retriever import Comparison
 
 
 @pytest.fixture
@@ -111,3 +113,22 @@ def test_nothing_to_learn_from_is_said(run: Run, scenery: World, nothing_indexed
     result = run("train", "--collection", copy.pictures)
     assert result.exit_code == 2
     assert "neither captions nor labels" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("new", "p_value", "is_dry_run", "verdict"),
+    [
+        (0.5, 0.0001, False, "The new one is better by 0.1000 (p < 0.001, more than luck)."),
+        (0.5, 0.2, False, "The new one is better by 0.1000 (p = 0.200, may be luck)."),
+        (0.4, 1.0, False, "The new one is the same. The present one stays; --force takes the new one anyway."),
+        (0.3, 0.01, True, "The new one is worse by 0.1000 (p = 0.010, more than luck). Nothing was changed."),
+    ],
+)
+def test_the_verdict_is_plain(
+    capsys: pytest.CaptureFixture[str], new: float, p_value: float, is_dry_run: bool, verdict: str
+) -> None:
+    comparison = Comparison(
+        n_held_out=30, new=new, chance=0.02, baseline="default", old=0.4, p_value=p_value, replaced=new > 0.4
+    )
+    print_training_report(comparison, is_taken=False, is_dry_run=is_dry_run, as_json=False)
+    assert verdict in capsys.readouterr().out

@@ -24,7 +24,10 @@ def export(
     """Write what a collection knows to a file, and print the file."""
     from diptych.cli.files import check_writable_file, writing
     from diptych.cli.open_collection import open_collection
+    from diptych.errors import InvalidInputError
 
+    if not file.parent.is_dir():
+        raise InvalidInputError(f"the folder {file.parent} does not exist; make it first, or choose another place")
     check_writable_file(file)
     with open_collection(collection, quiet=quiet) as opened, writing(file):
         opened.export(file, None if format is None else format.value)

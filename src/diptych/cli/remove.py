@@ -23,7 +23,7 @@ def remove(
     ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No remarks on stderr.")] = False,
 ) -> None:
-    """Remove items from a collection; no file is deleted."""
+    """Remove items from a collection; no file is deleted, and the next `index` of its folder adds it again."""
     from diptych.cli.open_collection import open_collection
     from diptych.cli.terminal import results
     from diptych.errors import InvalidInputError

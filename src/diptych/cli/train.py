@@ -53,4 +53,4 @@ def train(
         if learned.comparison_.replaced and retriever_out is not None:
             learned.save(retriever_out)
             stages.note(f"retriever: {retriever_out}")
-    print_training_report(learned.comparison_, is_taken=is_taken, as_json=as_json)
+    print_training_report(learned.comparison_, is_taken=is_taken, is_dry_run=dry_run, as_json=as_json)

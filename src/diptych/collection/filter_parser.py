@@ -12,7 +12,8 @@ from diptych.errors import InvalidInputError
 _TOKEN = re.compile(
     r"""\s*(?:
         (?P<bracket>[()])
-      | (?P<field>[^\s()"':=!<>]+)(?P<operator>!=|>=|<=|:|=|>|<)\s*(?:"(?P<quoted>(?:[^"\\]|\\.)*)"|(?P<bare>[^\s()"]+))
+      | (?P<field>[^\s()"':=!<>]+)(?P<operator>!=|>=|<=|:|=|>|<)
+        \s*(?:"(?P<quoted>(?:[^"\\]|\\.)*)"|(?P<bare>[^\s()"=<>][^\s()"]*))
       | (?P<word>and|or|not)(?=[\s(]|$)
     )""",
     re.VERBOSE | re.IGNORECASE,
