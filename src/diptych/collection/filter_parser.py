@@ -12,8 +12,7 @@ from diptych.errors import InvalidInputError
 _TOKEN = re.compile(
     r"""\s*(?:
         (?P<bracket>[()])
-      | (?P<field>[^\s()"':=!<>]+)(?P<operator>!=|>=|<=|:|=|>|<)
-        \s*(?:"(?P<quoted>(?:[^"\\]|\\.)*)"|(?P<bare>[^\s()"=<>][^\s()"]*))
+      | (?P<field>[^\s()"':=!<>]+)(?P<operator>!=|>=|<=|:|=|>|<)\s*(?:"(?P<quoted>(?:[^"\\]|\\.)*)"|(?P<bare>[^\s()"]+))
       | (?P<word>and|or|not)(?=[\s(]|$)
     )""",
     re.VERBOSE | re.IGNORECASE,
