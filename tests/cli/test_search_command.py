@@ -248,7 +248,7 @@ def test_a_mistake_at_the_prompt_costs_one_line(here: World, line: str, hint: st
         (["item:nothing"], "there is no item 'nothing'"),
         ([""], "error: type some words"),
         (["- snow"], "put -- before"),
-        ([".diptych"], ".diptych is a folder and no picture; give a picture"),
+        (["./.diptych"], "./.diptych is a folder and no picture; give a picture"),
         ([__file__], "is a file and no picture; give a picture"),
     ],
 )

@@ -159,7 +159,10 @@ def _refuse_other_files(name: str) -> None:
 def _kind_of_other_file(name: str) -> str | None:
     with suppress(OSError, ValueError, RuntimeError):
         path = Path(name).expanduser()
-        if name and path.is_dir():
+        # A plain word may well be the name of a folder here too; then it is a word.
+        if not (path.suffix or "/" in name or "\\" in name):
+            return None
+        if path.is_dir():
             return "a folder"
         if path.is_file() and path.suffix.lower() not in picture_suffixes():
             return "a file"
