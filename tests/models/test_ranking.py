@@ -24,7 +24,8 @@ def test_the_gradient_is_that_of_the_loss() -> None:
     similarities = np.array(
         [
             [
-                (x @ projections[0]) @ (y @ projections[1])
+                (x @ projections[0])
+                @ (y @ projections[1])
                 / np.linalg.norm(x @ projections[0])
                 / np.linalg.norm(y @ projections[1])
                 for y in sides[1]
