@@ -109,7 +109,7 @@ def nursery() -> None:
 
     LanceDB itself runs a thread, which a fork would lose, so each child imports it.
     """
-    for name in ("pandas", "pyarrow.dataset", "lance_namespace"):
+    for name in ("pyarrow.dataset", "lance_namespace"):
         import_module(name)
     for line in sys.stdin:
         order = json.loads(line)
