@@ -8,23 +8,12 @@ from pathlib import Path
 import pytest
 from command_line import Run
 
-from diptych import Retriever
 from diptych.data import load_dataset
-from diptych.errors import MissingPackageError, ModelFileError
 
 N_PHOTOGRAPHS = 40
 
 
-@pytest.fixture
-def default_retriever() -> None:
-    try:
-        Retriever.default()
-    except (MissingPackageError, ModelFileError) as error:
-        pytest.skip(f"no default retriever here: {error}")
-
-
 @pytest.mark.data("flickr8k")
-@pytest.mark.usefixtures("default_retriever")
 def test_captions_find_their_photographs_without_training(run: Run, nothing_indexed: Path) -> None:
     """One command makes a folder searchable; a caption that the program never saw finds its photograph."""
     pairs = load_dataset("flickr8k").test.select(range(N_PHOTOGRAPHS))
