@@ -1,0 +1,44 @@
+"""The application: every route, behind every guard."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from fastapi import APIRouter, FastAPI
+
+from diptych import __version__
+from diptych.collection import Collection
+from diptych.service.context import ServiceContext
+from diptych.service.hosted_collection import HostedCollection
+from diptych.service.settings import Settings
+
+# Each router is one resource; its module says what it does.
+ROUTERS: tuple[APIRouter, ...] = ()
+
+
+def create_app(settings: Settings) -> FastAPI:
+    """Return the application that serves the collections of ``settings``."""
+    app = FastAPI(
+        title="Diptych",
+        version=__version__,
+        summary="Search pictures with words and words with pictures.",
+        openapi_url="/v1/openapi.json",
+        docs_url=None,
+        redoc_url=None,
+        lifespan=_lifespan,
+    )
+    app.state.context = ServiceContext(settings)
+    for router in ROUTERS:
+        app.include_router(router)
+    return app
+
+
+@asynccontextmanager
+async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+    context: ServiceContext = app.state.context
+    for name, folder in context.settings.collections.items():
+        context.hosted[name] = HostedCollection(name, Collection.open(folder))
+    yield
+    for hosted in context.hosted.values():
+        hosted.collection.close()

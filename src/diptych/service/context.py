@@ -1,0 +1,41 @@
+"""What the handlers of requests share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Annotated, cast
+
+from fastapi import Depends, Path, Request
+
+from diptych.service.hosted_collection import HostedCollection
+from diptych.service.problem import Problem
+from diptych.service.settings import Settings
+
+
+@dataclass
+class ServiceContext:
+    """The settings and the parts of a running service."""
+
+    settings: Settings
+    hosted: dict[str, HostedCollection] = field(default_factory=dict)
+
+
+def current_context(request: Request) -> ServiceContext:
+    """Return the context of the application that a request came to."""
+    return cast(ServiceContext, request.app.state.context)
+
+
+Context = Annotated[ServiceContext, Depends(current_context)]
+
+
+def hosted_collection(
+    context: Context, collection: Annotated[str, Path(description="Name of the collection.")]
+) -> HostedCollection:
+    """Return the collection that an address names."""
+    hosted = context.hosted.get(collection)
+    if hosted is None:
+        raise Problem(404, "no-such-collection", f"There is no collection {collection!r}; see /v1/collections.")
+    return hosted
+
+
+Hosted = Annotated[HostedCollection, Depends(hosted_collection)]

@@ -1,0 +1,21 @@
+"""A collection that is being served."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from diptych.collection import Collection
+
+
+@dataclass(frozen=True)
+class HostedCollection:
+    """A collection under the name that addresses call it by."""
+
+    name: str
+    collection: Collection
+
+    @property
+    def state_folder(self) -> Path:
+        """Where the service keeps what belongs to this collection: the click log, jobs, maps."""
+        return self.collection.folder / "service"
