@@ -10,7 +10,7 @@ from diptych.data import Pairs
 from diptych.errors import InvalidInputError
 from diptych.metrics import AP, CMC
 from diptych.models import CCA, SM
-from diptych.protocols import HoldOut, evaluate_model, tune
+from diptych.protocols import ClassHoldOut, HoldOut, evaluate_model, tune
 
 
 @pytest.fixture(scope="module")
@@ -104,3 +104,87 @@ def test_the_given_model_stays_unfitted_and_empty_grids_are_refused(pairs):
     assert not hasattr(model, "correlations_")
     with pytest.raises(InvalidInputError, match="no setting"):
         tune(model, pairs, [])
+
+
+def test_class_hold_outs_never_share_a_class_and_leave_two_on_each_side(pairs):
+    drawn = [
+        (frozenset(train.labels.tolist()), frozenset(held_out.labels.tolist()))
+        for train, held_out in ClassHoldOut(repeats=6, share=0.1).splits(pairs)
+    ]
+    assert all(train.isdisjoint(held_out) and len(held_out) == len(train) == 2 for train, held_out in drawn)
+    assert len(set(drawn)) > 1
+    with pytest.raises(InvalidInputError, match="at least 4 classes"):
+        next(ClassHoldOut().splits(Pairs(pairs.images, pairs.texts, labels=np.arange(80) % 3)))
+
+
+def test_a_search_over_classes_scores_classes_that_were_not_learned(pairs):
+    protocol = ClassHoldOut(repeats=2, share=0.5)
+    trial = tune(CCA(), pairs, {"n_components": [2]}, protocol).best
+    expected = [
+        evaluate_model(CCA(n_components=2).fit(*train.aligned()), held_out).average(AP())
+        for train, held_out in protocol.splits(pairs)
+    ]
+    assert trial.scores == pytest.approx(expected)
+
+
+def test_rescaled_components_grow_with_the_training_pairs(pairs):
+    tuning = tune(CCA(), pairs, {"n_components": [2]}, HoldOut(repeats=1, share=0.2), rescaled=["n_components"])
+    assert tuning.best.parameters == {"n_components": 2}
+    # 80 pairs instead of 64: 2 × 1.25 = 2.5, and halves go up, as 10 became 13 in the paper.
+    assert tuning.model.n_components == 3
+    with pytest.raises(InvalidInputError, match="only whole numbers"):
+        tune(CCA(), pairs, {"regularization": [0.1]}, HoldOut(repeats=1), rescaled=["regularization"])
+
+
+def test_a_journal_resumes_a_search_that_was_stopped_anywhere(pairs, tmp_path):
+    grid, protocol = {"n_components": [1, 2, 3]}, HoldOut(repeats=2)
+    whole = tune(CCA(), pairs, grid, protocol)
+
+    class StoppedError(Exception):
+        pass
+
+    def stop(done, total):
+        if done == 4:
+            raise StoppedError
+
+    with pytest.raises(StoppedError):
+        tune(CCA(), pairs, grid, protocol, folder=tmp_path, progress=stop)
+    (journal,) = tmp_path.iterdir()
+    assert len(journal.read_text().splitlines()) == 4
+    with journal.open("a") as stream:
+        stream.write('{"setting": "cut o')
+    calls = []
+    resumed = tune(CCA(), pairs, grid, protocol, folder=tmp_path, progress=lambda *step: calls.append(step))
+    assert calls == [(5, 6), (6, 6)]
+    assert [trial.scores for trial in resumed.trials] == [trial.scores for trial in whole.trials]
+    again = tune(CCA(), pairs, grid, protocol, folder=tmp_path, progress=lambda *step: calls.append(step))
+    assert len(calls) == 2
+    assert again.best == resumed.best
+
+
+@pytest.mark.parametrize(
+    "change", ["pairs", "labels", "model", "protocol", "measure"], ids=lambda change: f"other {change}"
+)
+def test_a_journal_is_used_for_the_very_same_search_only(pairs, tmp_path, change):
+    tune(CCA(), pairs, {"n_components": [1]}, HoldOut(repeats=1), folder=tmp_path)
+    images = np.array(pairs.images)
+    images[0, 0] += 1e-9
+    searches = {
+        "pairs": (CCA(), Pairs(images, pairs.texts, labels=pairs.labels), HoldOut(repeats=1), AP()),
+        "labels": (CCA(), Pairs(pairs.images, pairs.texts, labels=(np.arange(80) + 1) % 4), HoldOut(repeats=1), AP()),
+        "model": (CCA(regularization=0.5), pairs, HoldOut(repeats=1), AP()),
+        "protocol": (CCA(), pairs, HoldOut(repeats=1, seed=1), AP()),
+        "measure": (CCA(), pairs, HoldOut(repeats=1), CMC(1)),
+    }
+    model, data, protocol, measure = searches[change]
+    calls = []
+    tune(
+        model,
+        data,
+        {"n_components": [1]},
+        protocol,
+        measure=measure,
+        folder=tmp_path,
+        progress=lambda *step: calls.append(step),
+    )
+    assert calls == [(1, 1)]

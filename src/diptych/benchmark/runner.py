@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from os import PathLike
 
 import numpy as np
 
@@ -31,13 +32,15 @@ def run_task(
     methods: Collection[str] | None = None,
     distances: bool = True,
     n_jobs: int = 1,
+    folder: str | PathLike[str] | None = None,
     stage: Stage | None = None,
 ) -> TaskReport:
     """Run every entry of ``task`` and, for those that ask for it, every distance measure.
 
     Parameters are chosen by the task's hold-out protocol on the training pairs; the test pairs are scored once per
     entry, with the chosen setting. Distances are compared on the hold-outs, never on the test pairs. ``methods`` names
-    the entries wanted, ``stage(title)`` is entered around each long step and gives a function (done, total) to call.
+    the entries wanted. In ``folder`` every fit is noted, so that a run that was stopped goes on. ``stage(title)`` is
+    entered around each long step and gives a function (done, total) to call.
     """
     entries = _chosen(task, methods)
     stage = _silent if stage is None else stage
@@ -48,7 +51,15 @@ def run_task(
     chance = 0.0
     for entry in entries:
         with stage(f"tuning {entry.name}") as progress:
-            tuning = tune(entry.model, splits.train, entry.grid, task.protocol, n_jobs=n_jobs, progress=progress)
+            tuning = tune(
+                entry.model,
+                splits.train,
+                entry.grid,
+                task.protocol,
+                folder=folder,
+                n_jobs=n_jobs,
+                progress=progress,
+            )
         row, chance = _row(entry, tuning, splits.test)
         rows.append(row)
         if distances and entry.distances:

@@ -21,6 +21,9 @@ def bench(
     ] = None,
     distances: Annotated[bool, typer.Option(help="Also compare the distance measures.")] = True,
     jobs: Annotated[int | None, typer.Option("--jobs", "-j", min=1, help="Processes; by default one per core.")] = None,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Fit everything again instead of going on where a run stopped.")
+    ] = False,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Write all numbers to this JSON file.")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")] = False,
 ) -> None:
@@ -32,7 +35,7 @@ def bench(
     from diptych.cli.files import check_writable_file, write_text
     from diptych.cli.stages import Stages
     from diptych.cli.terminal import results
-    from diptych.data import find_dataset
+    from diptych.data import cache_folder, find_dataset
 
     stages = Stages(quiet=quiet)
     if task == "auto":
@@ -46,6 +49,7 @@ def bench(
         methods=method,
         distances=distances,
         n_jobs=jobs or os.cpu_count() or 1,
+        folder=None if fresh else cache_folder() / "tuning",
         stage=lambda title: stages.run(title, title),
     )
     # Files first: a reader of the pipe may leave early.

@@ -1,7 +1,9 @@
 """Who is trained, asked and searched."""
 
+from diptych.protocols.class_hold_out import ClassHoldOut
 from diptych.protocols.hold_out import HoldOut
 from diptych.protocols.standard import Relevant, TwoWayEvaluation, evaluate_model
-from diptych.protocols.tuning import Trial, Tuning, tune
+from diptych.protocols.trial import Trial
+from diptych.protocols.tuning import Tuning, tune
 
-__all__ = ["HoldOut", "Relevant", "Trial", "Tuning", "TwoWayEvaluation", "evaluate_model", "tune"]
+__all__ = ["ClassHoldOut", "HoldOut", "Relevant", "Trial", "Tuning", "TwoWayEvaluation", "evaluate_model", "tune"]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -17,29 +19,13 @@ from diptych.errors import InvalidInputError
 from diptych.metrics import AP, Measure
 from diptych.models import CrossModalModel
 from diptych.protocols.hold_out import HoldOut
+from diptych.protocols.hold_outs import HoldOuts
 from diptych.protocols.standard import evaluate_model
+from diptych.protocols.trial import Trial
+from diptych.protocols.tuning_journal import TuningJournal
 
 Grid = Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Sequence[Any]]]
 Progress = Callable[[int, int], None]
-
-
-@dataclass(frozen=True)
-class Trial:
-    """One setting and its score on each hold-out: the mean of both directions."""
-
-    parameters: dict[str, Any]
-    scores: tuple[float, ...]
-    seconds: float
-
-    @property
-    def mean(self) -> float:
-        """The mean over the hold-outs."""
-        return float(np.mean(self.scores))
-
-    @property
-    def deviation(self) -> float:
-        """The standard deviation over the hold-outs."""
-        return float(np.std(self.scores))
 
 
 @dataclass(frozen=True)
@@ -56,17 +42,34 @@ def tune(
     model: CrossModalModel,
     pairs: Pairs,
     grid: Grid,
-    protocol: HoldOut | None = None,
+    protocol: HoldOuts | None = None,
     *,
     measure: Measure | None = None,
+    rescaled: Sequence[str] = (),
+    folder: str | PathLike[str] | None = None,
     n_jobs: int = 1,
     progress: Progress | None = None,
 ) -> Tuning:
     """Try every setting of ``grid`` on the hold-outs of ``pairs`` and refit the best on all of them.
 
     The objective is the mean of ``measure`` (MAP by default) over both directions and all hold-outs; the first of equal
-    settings wins. Only training pairs come in, so test data cannot leak. ``progress(done, total)`` is called after each
-    fit.
+    settings wins. Only training pairs come in, so test data cannot leak.
+
+    Parameters
+    ----------
+    protocol :
+        `HoldOut()` by default, the protocol of Menon et al. (2015); ``HoldOut(repeats=1, share=0.2)`` is that of Costa
+        Pereira et al. (2014); `ClassHoldOut` asks for classes that were not learned.
+    rescaled :
+        Names of whole-number parameters, such as the number of kernel components, that grow with the number of training
+        pairs: the final fit multiplies them by the ratio of its pairs to those of a hold-out's fit, as Costa Pereira
+        et al. do.
+    folder :
+        Where to keep a journal of every fit; the same search started again does not repeat what is in it.
+    n_jobs :
+        Processes that fit at the same time.
+    progress :
+        Called as ``progress(done, total)`` after each fit.
 
     >>> import numpy as np
     >>> from diptych.data import Pairs
@@ -82,25 +85,59 @@ def tune(
     if not settings:
         raise InvalidInputError("the grid holds no setting to try")
     measure = AP() if measure is None else measure
-    splits = list((protocol or HoldOut()).splits(pairs))
-    jobs = [(number, split) for number in range(len(settings)) for split in range(len(splits))]
+    protocol = HoldOut() if protocol is None else protocol
+    splits = list(protocol.splits(pairs))
+    journal = None if folder is None else TuningJournal(folder, pairs, model, protocol, measure)
+    trials = _trials(model, settings, splits, measure, journal, n_jobs, progress)
+    best = max(trials, key=lambda trial: trial.mean)
+    growth = pairs.n_images / np.mean([train.n_images for train, _ in splits])
+    parameters = best.parameters | {name: _grown(best.parameters, name, float(growth)) for name in rescaled}
+    start = time.perf_counter()
+    fitted = _with(model, parameters).fit(*pairs.aligned())
+    return Tuning(trials, best, fitted, time.perf_counter() - start)
+
+
+def _trials(
+    model: CrossModalModel,
+    settings: Sequence[Mapping[str, Any]],
+    splits: Sequence[tuple[Pairs, Pairs]],
+    measure: Measure,
+    journal: TuningJournal | None,
+    n_jobs: int,
+    progress: Progress | None,
+) -> tuple[Trial, ...]:
     scores, seconds = np.zeros((len(settings), len(splits))), np.zeros(len(settings))
+    jobs, done, total = [], 0, len(settings) * len(splits)
+    for number, setting in enumerate(settings):
+        for split in range(len(splits)):
+            known = None if journal is None else journal.known(setting, split)
+            if known is None:
+                jobs.append((number, split))
+                continue
+            scores[number, split], done = known[0], done + 1
+            seconds[number] += known[1]
     runs = Parallel(n_jobs=n_jobs, return_as="generator")(
         delayed(_run)(model, settings[number], *splits[split], measure) for number, split in jobs
     )
-    for done, ((number, split), (score, elapsed)) in enumerate(zip(jobs, runs, strict=True), start=1):
+    for (number, split), (score, elapsed) in zip(jobs, runs, strict=True):
         scores[number, split] = score
         seconds[number] += elapsed
+        if journal is not None:
+            journal.add(settings[number], split, score, elapsed)
+        done += 1
         if progress is not None:
-            progress(done, len(jobs))
-    trials = tuple(
-        Trial(setting, tuple(map(float, row)), float(spent))
+            progress(done, total)
+    return tuple(
+        Trial(dict(setting), tuple(map(float, row)), float(spent))
         for setting, row, spent in zip(settings, scores, seconds, strict=True)
     )
-    best = max(trials, key=lambda trial: trial.mean)
-    start = time.perf_counter()
-    fitted = _with(model, best.parameters).fit(*pairs.aligned())
-    return Tuning(trials, best, fitted, time.perf_counter() - start)
+
+
+def _grown(parameters: Mapping[str, Any], name: str, growth: float) -> int:
+    value = parameters.get(name)
+    if not isinstance(value, (int, np.integer)) or isinstance(value, bool):
+        raise InvalidInputError(f"only whole numbers of the grid can be rescaled, but {name} is {value!r}")
+    return math.floor(value * growth + 0.5)
 
 
 def _as_dicts(grid: Grid) -> list[dict[str, list[Any]]]:
