@@ -9,12 +9,15 @@ from fastapi import APIRouter, FastAPI
 
 from diptych import __version__
 from diptych.collection import Collection
+from diptych.service.api import operations
 from diptych.service.context import ServiceContext
 from diptych.service.hosted_collection import HostedCollection
+from diptych.service.operations.readiness import Readiness
+from diptych.service.problem_answers import add_problem_answers
 from diptych.service.settings import Settings
 
 # Each router is one resource; its module says what it does.
-ROUTERS: tuple[APIRouter, ...] = ()
+ROUTERS: tuple[APIRouter, ...] = (operations.router,)
 
 
 def create_app(settings: Settings) -> FastAPI:
@@ -29,6 +32,7 @@ def create_app(settings: Settings) -> FastAPI:
         lifespan=_lifespan,
     )
     app.state.context = ServiceContext(settings)
+    add_problem_answers(app)
     for router in ROUTERS:
         app.include_router(router)
     return app
@@ -39,6 +43,9 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     context: ServiceContext = app.state.context
     for name, folder in context.settings.collections.items():
         context.hosted[name] = HostedCollection(name, Collection.open(folder))
+    context.readiness = Readiness(list(context.hosted.values()))
+    context.readiness.start()
     yield
+    context.readiness.wait()
     for hosted in context.hosted.values():
         hosted.collection.close()

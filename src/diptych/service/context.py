@@ -8,7 +8,9 @@ from typing import Annotated, cast
 from fastapi import Depends, Path, Request
 
 from diptych.service.hosted_collection import HostedCollection
+from diptych.service.operations.readiness import Readiness
 from diptych.service.problem import Problem
+from diptych.service.security.credentials import Credentials
 from diptych.service.settings import Settings
 
 
@@ -18,9 +20,14 @@ class ServiceContext:
 
     settings: Settings
     hosted: dict[str, HostedCollection] = field(default_factory=dict)
+    readiness: Readiness = field(default_factory=lambda: Readiness(()))
+
+    def __post_init__(self) -> None:
+        self.credentials = Credentials(self.settings)
 
 
-def current_context(request: Request) -> ServiceContext:
+# Coroutines, because FastAPI would spend a thread on each plain function.
+async def current_context(request: Request) -> ServiceContext:
     """Return the context of the application that a request came to."""
     return cast(ServiceContext, request.app.state.context)
 
@@ -28,7 +35,7 @@ def current_context(request: Request) -> ServiceContext:
 Context = Annotated[ServiceContext, Depends(current_context)]
 
 
-def hosted_collection(
+async def hosted_collection(
     context: Context, collection: Annotated[str, Path(description="Name of the collection.")]
 ) -> HostedCollection:
     """Return the collection that an address names."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -34,6 +35,8 @@ class Settings:
         ``whole`` answers everything, ``reader`` searches and hands writes to the ``writer``, of which there is one.
     writer_socket :
         Where the writer listens, for readers.
+    session_secret :
+        What signs the sessions of the page; the same in every process of a service.
     """
 
     collections: Mapping[str, Path]
@@ -45,3 +48,4 @@ class Settings:
     role: Role = "whole"
     writer_socket: Path | None = None
     limits: Limits = field(default_factory=Limits)
+    session_secret: str = field(default_factory=lambda: secrets.token_hex(32), repr=False)

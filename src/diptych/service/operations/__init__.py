@@ -1,0 +1,1 @@
+"""Running the service: servers, workers, logs, metrics, readiness."""

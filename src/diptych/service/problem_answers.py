@@ -1,0 +1,135 @@
+"""Every error as a problem document."""
+
+from __future__ import annotations
+
+import json
+import logging
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from diptych.collection.collection_error import CollectionError
+from diptych.errors import DiptychError, InvalidInputError, MissingPackageError, UnknownNameError
+from diptych.service.problem import Problem
+
+MEDIA_TYPE = "application/problem+json"
+_log = logging.getLogger("diptych.service")
+_MOST_ERRORS = 20
+_BUSY_SECONDS = "2"
+
+_PLAIN_KINDS = {
+    400: ("malformed-request", "The request cannot be read; check its body and its content type."),
+    404: ("no-such-address", "There is nothing at this address; /v1/openapi.json lists what there is."),
+    405: ("method-not-allowed", "This address does not take that method; the header Allow names those it takes."),
+    413: ("too-large", "The request is larger than this service takes."),
+    415: ("unsupported-media-type", "This kind of content is not understood here."),
+}
+
+
+class ProblemResponse(Response):
+    """The answer that carries a problem document."""
+
+    media_type = MEDIA_TYPE
+
+    def __init__(self, problem: Problem) -> None:
+        content = json.dumps(problem.document(), ensure_ascii=False).encode("utf-8", errors="replace")
+        super().__init__(content, problem.status, problem.headers)
+
+
+def problem_of(error: Exception) -> Problem:
+    """Return what a client is told about an error.
+
+    >>> from diptych.errors import InvalidInputError
+    >>> from diptych.service.problem_answers import problem_of
+    >>> problem_of(InvalidInputError("k must be at least 1")).status
+    422
+    """
+    if isinstance(error, Problem):
+        return error
+    if isinstance(error, RequestValidationError):
+        return _invalid_request(error)
+    if isinstance(error, HTTPException):
+        return _plain(error)
+    if isinstance(error, CollectionError):
+        return _collection_problem(error)
+    if isinstance(error, (InvalidInputError, UnknownNameError)):
+        return Problem(422, "invalid-input", _sentence(error))
+    if isinstance(error, MissingPackageError):
+        return Problem(501, "missing-package", _sentence(error))
+    return Problem(
+        500, "unexpected-error", "Something went wrong that nobody foresaw; the log of the service says what."
+    )
+
+
+def add_problem_answers(app: FastAPI) -> None:
+    """Let an application answer every foreseen error with a problem document."""
+    for kind in (Problem, RequestValidationError, HTTPException, DiptychError):
+        app.add_exception_handler(kind, _answer)
+
+
+async def _answer(request: Request, error: Exception) -> Response:
+    problem = problem_of(error)
+    if problem.status == HTTPStatus.INTERNAL_SERVER_ERROR:
+        _log.error("a request failed", exc_info=error)
+    return ProblemResponse(problem)
+
+
+def _invalid_request(error: RequestValidationError) -> Problem:
+    errors = [
+        {"at": "/".join(str(part) for part in entry["loc"]), "message": str(entry["msg"])}
+        for entry in error.errors()[:_MOST_ERRORS]
+    ]
+    first = f"{errors[0]['at']}: {errors[0]['message']}" if errors else "it does not follow the schema"
+    return Problem(422, "invalid-request", f"The request cannot be used: {first}.", errors=errors)
+
+
+def _plain(error: HTTPException) -> Problem:
+    kind, detail = _PLAIN_KINDS.get(
+        error.status_code, (HTTPStatus(error.status_code).phrase.lower().replace(" ", "-"), str(error.detail))
+    )
+    return Problem(error.status_code, kind, detail, headers=dict(error.headers or {}))
+
+
+def _collection_problem(error: CollectionError) -> Problem:
+    text = str(error)
+    if "there is no item" in text or text.startswith("not in "):
+        return Problem(404, "no-such-item", "There is no such item in the collection; take the id of an answer.")
+    if "is being written" in text:
+        return Problem(
+            503,
+            "busy",
+            "The collection is being written by someone else; try again in a moment.",
+            headers={"Retry-After": _BUSY_SECONDS},
+        )
+    if "has neither a readable picture nor a caption" in text:
+        return Problem(422, "invalid-input", _sentence(error))
+    # The message may name folders of this machine, which are none of the client's business.
+    return Problem(500, "collection-unusable", "The collection cannot be used; the log of the service says why.")
+
+
+def _sentence(error: Exception) -> str:
+    text = " ".join(str(error).split())
+    return text[:1].upper() + text[1:] + ("" if text.endswith((".", "?", "!")) else ".")
+
+
+def errors_schema() -> dict[str, Any]:
+    """Return the JSON schema of a problem document."""
+    text = {"type": "string"}
+    entry = {"type": "object", "properties": {"at": text, "message": text}, "required": ["at", "message"]}
+    return {
+        "type": "object",
+        "title": "Problem",
+        "description": "A problem document as in RFC 9457.",
+        "properties": {
+            "type": text,
+            "title": text,
+            "status": {"type": "integer"},
+            "detail": text,
+            "errors": {"type": "array", "items": entry},
+        },
+        "required": ["type", "title", "status", "detail"],
+    }

@@ -1,0 +1,143 @@
+"""A small collection of painted scenes, and real servers on this machine that serve it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+import uvicorn
+
+from diptych import Retriever
+from diptych.collection import Collection, Record
+from diptych.data import load_dataset
+from diptych.data.datasets.scenes import write_folder
+from diptych.encoders import ColourEdgeHistograms, TfidfTopics
+from diptych.models import CCA
+from diptych.service.app import create_app
+from diptych.service.limits import Limits
+from diptych.service.operations.server import server_settings
+from diptych.service.settings import Settings
+
+N_SCENES = 60
+TOKEN = "a-token-that-only-the-tests-know"
+
+
+@dataclass
+class RunningService:
+    """A server in a thread of its own; ``folders`` are the roots of what it serves."""
+
+    settings: Settings
+    folders: dict[str, Path]
+    port: int
+    server: uvicorn.Server = field(repr=False)
+    thread: threading.Thread = field(repr=False)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def token(self) -> str:
+        assert self.settings.token is not None
+        return self.settings.token
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """What lets a program write."""
+        return {"Authorization": f"Bearer {self.token}"}
+
+    @property
+    def context(self) -> Any:
+        return self.server.config.loaded_app.state.context
+
+    def stop(self) -> None:
+        self.server.should_exit = True
+        self.thread.join(timeout=30)
+        assert not self.thread.is_alive()
+
+
+@pytest.fixture(scope="session")
+def scene_collection(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of 60 scenes with its collection in ``.diptych``; tests that write take ``own_scene_collection``."""
+    base = tmp_path_factory.mktemp("scenes")
+    pictures = write_folder(base / "scenes", N_SCENES, size=64)
+    entries = json.loads((pictures / "captions.json").read_text())["pictures"]
+    (pictures / "captions.json").unlink()
+    retriever = Retriever(
+        image_encoder=ColourEdgeHistograms(size=32),
+        text_encoder=TfidfTopics(n_components=40),
+        model=CCA(n_components=16),
+        name="scenes",
+        cache=False,
+    ).fit(load_dataset("scenes", n_train=N_SCENES, n_test=10, size=32).train, baseline=None)
+    records = [
+        Record(
+            pictures / entry["file"],
+            captions=entry["captions"],
+            labels=[entry["label"]],
+            metadata={
+                "colour": entry["objects"][0]["colour"],
+                "shape": entry["objects"][0]["kind"],
+                "objects": len(entry["objects"]),
+            },
+        )
+        for entry in entries
+    ]
+    with Collection.create(pictures / ".diptych", retriever, root=pictures) as collection:
+        assert collection.add(records).added == N_SCENES
+    return pictures
+
+
+@pytest.fixture
+def own_scene_collection(scene_collection: Path, tmp_path: Path) -> Path:
+    """A copy that a test may change."""
+    return Path(shutil.copytree(scene_collection, tmp_path / "scenes", symlinks=True))
+
+
+@pytest.fixture
+def running_service(own_scene_collection: Path) -> Iterator[Callable[..., RunningService]]:
+    """Start servers: ``running_service(read_only=True, limits={"burst": 5})`` overrides settings.
+
+    Without ``collections`` each serves the test's own copy of the scenes under the name ``scenes``.
+    """
+    started: list[RunningService] = []
+
+    def start(**overrides: Any) -> RunningService:
+        folders = overrides.pop("collections", None) or {"scenes": own_scene_collection}
+        limits = Limits(**{"requests_per_second": 0.0, **overrides.pop("limits", {})})
+        collections = {name: _collection_in(folder) for name, folder in folders.items()}
+        settings = Settings(**{"collections": collections, "token": TOKEN, "limits": limits, **overrides})
+        service = _started(settings, {name: Path(folder) for name, folder in folders.items()})
+        started.append(service)
+        return service
+
+    yield start
+    for service in started:
+        service.stop()
+
+
+def _collection_in(folder: Path) -> Path:
+    inside = Path(folder) / ".diptych"
+    return inside if inside.is_dir() else Path(folder)
+
+
+def _started(settings: Settings, folders: dict[str, Path]) -> RunningService:
+    listening = socket.create_server(("127.0.0.1", 0))
+    port = listening.getsockname()[1]
+    server = uvicorn.Server(server_settings(create_app(settings), settings))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
+    thread.start()
+    deadline = time.monotonic() + 30
+    while not server.started:
+        assert thread.is_alive(), "the service did not start"
+        assert time.monotonic() < deadline, "the service did not start within 30 s"
+        time.sleep(0.01)
+    return RunningService(settings, folders, port, server, thread)
