@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from diptych.encoders.transformer.file_digest import digest_of_files
+from diptych.encoders.network.file_digest import digest_of_files
 
 
 @pytest.mark.parametrize("in_place", [True, False])

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from diptych.encoders.transformer.inner_names import leads_outside
+from diptych.encoders.network.inner_names import leads_outside
 from diptych.errors import MissingPackageError, ModelFileError
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from diptych.arrays import FloatArray
 from diptych.encoders.joint.picture_preparation import PicturePreparation
 from diptych.encoders.joint.text_tower import TextTower
-from diptych.encoders.transformer.file_digest import digest_of_files
+from diptych.encoders.network.file_digest import digest_of_files
 from diptych.errors import ModelFileError
 
 ImageTower = Callable[[FloatArray], FloatArray]

@@ -29,7 +29,7 @@ from diptych.encoders.joint.tokenizer_files import (
     open_tokenizer,
     padding_token,
 )
-from diptych.encoders.transformer.network import Network
+from diptych.encoders.network.network import Network
 from diptych.encoders.transformer.siglip import SIGLIP_TEXT
 from diptych.encoders.transformer.tokenizer import Tokens
 from diptych.errors import ModelFileError

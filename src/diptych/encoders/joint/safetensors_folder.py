@@ -15,10 +15,11 @@ from diptych.encoders.joint.joint_folder import PREPROCESSOR_FILES, TOKENIZER_FI
 from diptych.encoders.joint.picture_preparation import PicturePreparation
 from diptych.encoders.joint.text_tower import TextTower
 from diptych.encoders.joint.tokenizer_files import check_tokenizer, fills_left, open_tokenizer, padding_token
+from diptych.encoders.network.network import Network
 from diptych.encoders.transformer.clip import write_clip_text, write_clip_vision
-from diptych.encoders.transformer.network import Network
 from diptych.encoders.transformer.siglip import write_siglip_text, write_siglip_vision
 from diptych.encoders.transformer.tokenizer import Tokens
+from diptych.encoders.transformer.transformer_graph import TransformerGraph
 from diptych.encoders.transformer.weights import Weights
 from diptych.errors import ModelFileError
 
@@ -104,7 +105,7 @@ class SafetensorsFolder(JointFolder):
         """Return the image tower, ready to run."""
         write = _VISION_WRITERS[self.family]
         describe = partial(write, config=self._vision, weights=self._weights, width=self._width)
-        network = Network.written_once(f"{self.family} vision {self.digest}", describe, n_threads)
+        network = Network.written_once(f"{self.family} vision {self.digest}", TransformerGraph, describe, n_threads)
         return lambda pixels: network.run("features", {"pixels": pixels})
 
     def open_text_tower(self, n_threads: int | None) -> TextTower:
@@ -113,7 +114,7 @@ class SafetensorsFolder(JointFolder):
         describe = partial(write, config=self._text, weights=self._weights, width=self._width)
         length = int(self._text["max_position_embeddings"])
         tokenizer = open_tokenizer(self.path, max_tokens=length)
-        network = Network.written_once(f"{self.family} text {self.digest}", describe, n_threads)
+        network = Network.written_once(f"{self.family} text {self.digest}", TransformerGraph, describe, n_threads)
         if self.family == "clip":
             # What follows the end of a text is never looked at, so it may be filled up with anything.
             return TextTower(tokenizer, partial(_run_clip_text, network, self._text["eos_token_id"]), padding=0)

@@ -13,10 +13,11 @@ import numpy as np
 
 from diptych.arrays import FloatArray, unit_rows
 from diptych.encoders.encoder import Encoder
+from diptych.encoders.network.file_digest import digest_of_files
+from diptych.encoders.network.network import Network
 from diptych.encoders.transformer.bert import BERT_FAMILY, max_tokens, write_bert
-from diptych.encoders.transformer.file_digest import digest_of_files
-from diptych.encoders.transformer.network import Network
 from diptych.encoders.transformer.tokenizer import Tokenizer, batches_of_like_length, check_texts, padded
+from diptych.encoders.transformer.transformer_graph import TransformerGraph
 from diptych.encoders.transformer.weights import Weights
 from diptych.errors import InvalidInputError, MissingPackageError, ModelFileError
 
@@ -152,7 +153,7 @@ def _load(folder: Path, n_threads: int | None) -> tuple[Network, Tokenizer, dict
         )
     recipe = _recipe(folder, config)
     describe = partial(write_bert, config=config, weights=Weights.of_folder(folder), pooling=recipe["pooling"])
-    network = Network.written_once(f"sentence {recipe['pooling']} {digest}", describe, n_threads)
+    network = Network.written_once(f"sentence {recipe['pooling']} {digest}", TransformerGraph, describe, n_threads)
     return network, Tokenizer(folder / "tokenizer.json", max_tokens=recipe["max_tokens"]), recipe
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from diptych.arrays import FloatArray
-from diptych.encoders.transformer.graph_builder import GraphBuilder
+from diptych.encoders.transformer.transformer_graph import TransformerGraph
 from diptych.encoders.transformer.weights import Weights
 
 BERT_FAMILY = ("bert", "mpnet", "roberta", "xlm-roberta")
@@ -31,7 +31,7 @@ _MPNET_ATTENTION = {
 _FARTHEST_DISTANCE = 128
 
 
-def write_bert(graph: GraphBuilder, config: Mapping[str, Any], weights: Weights, *, pooling: str) -> None:
+def write_bert(graph: TransformerGraph, config: Mapping[str, Any], weights: Weights, *, pooling: str) -> None:
     """Write the network from ``tokens`` and ``mask``, int64 (items, tokens), to ``features`` (items, width).
 
     Every layer attends to all tokens whose mask is 1 and normalises after each addition. ``pooling`` is ``"mean"``,
@@ -68,7 +68,7 @@ def max_tokens(config: Mapping[str, Any]) -> int:
     return int(config["max_position_embeddings"]) - first_position(config)
 
 
-def _embeddings(graph: GraphBuilder, config: Mapping[str, Any], weights: Weights, tokens: str) -> str:
+def _embeddings(graph: TransformerGraph, config: Mapping[str, Any], weights: Weights, tokens: str) -> str:
     words = graph.embedding(tokens, weights, "embeddings.word_embeddings")
     first = first_position(config)
     positions = graph.position_embedding(tokens, weights, "embeddings.position_embeddings", first=first)
@@ -80,7 +80,9 @@ def _embeddings(graph: GraphBuilder, config: Mapping[str, Any], weights: Weights
     return graph.layer_norm(summed, weights, "embeddings.LayerNorm", config["layer_norm_eps"])
 
 
-def _layer(graph: GraphBuilder, config: Mapping[str, Any], weights: Weights, hidden: str, mask: str, bias: str) -> str:
+def _layer(
+    graph: TransformerGraph, config: Mapping[str, Any], weights: Weights, hidden: str, mask: str, bias: str
+) -> str:
     epsilon = config["layer_norm_eps"]
     names = _MPNET_ATTENTION if config["model_type"] == "mpnet" else _BERT_ATTENTION
     query, key, value = (graph.linear(hidden, weights, names[part]) for part in ("query", "key", "value"))

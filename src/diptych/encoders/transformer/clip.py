@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from diptych.encoders.transformer.graph_builder import GraphBuilder
 from diptych.encoders.transformer.pre_norm_layers import add_patches, add_picture_input, add_pre_norm_layers
+from diptych.encoders.transformer.transformer_graph import TransformerGraph
 from diptych.encoders.transformer.weights import Weights
 
 CLIP_TEXT: dict[str, Any] = {
@@ -32,7 +32,7 @@ CLIP_VISION: dict[str, Any] = {
 """What a configuration leaves out when it has the usual value."""
 
 
-def write_clip_vision(graph: GraphBuilder, config: Mapping[str, Any], weights: Weights, *, width: int) -> None:
+def write_clip_vision(graph: TransformerGraph, config: Mapping[str, Any], weights: Weights, *, width: int) -> None:
     """Write the network from ``pixels`` to ``features`` (items, width).
 
     A class token goes before the patches; after the last layer it is normalised and projected.
@@ -51,7 +51,7 @@ def write_clip_vision(graph: GraphBuilder, config: Mapping[str, Any], weights: W
     graph.output("features", graph.linear(pooled, weights, "visual_projection"), ("items", width))
 
 
-def write_clip_text(graph: GraphBuilder, config: Mapping[str, Any], weights: Weights, *, width: int) -> None:
+def write_clip_text(graph: TransformerGraph, config: Mapping[str, Any], weights: Weights, *, width: int) -> None:
     """Write the network from ``tokens`` (items, tokens) and ``ends`` (items, 1), both int64, to ``features``.
 
     Tokens look back only, so what follows the end of a text cannot change it; the token at the end is projected.

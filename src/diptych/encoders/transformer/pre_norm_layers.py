@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from diptych.encoders.transformer.graph_builder import GraphBuilder
+from diptych.encoders.transformer.transformer_graph import TransformerGraph
 from diptych.encoders.transformer.weights import Weights
 
 
 def add_pre_norm_layers(
-    graph: GraphBuilder, config: Mapping[str, Any], weights: Weights, hidden: str, *, causal: bool = False
+    graph: TransformerGraph, config: Mapping[str, Any], weights: Weights, hidden: str, *, causal: bool = False
 ) -> str:
     """Add all layers of a tower: x + attention(norm(x)), then x + mlp(norm(x)).
 
@@ -23,7 +23,7 @@ def add_pre_norm_layers(
     return hidden
 
 
-def add_patches(graph: GraphBuilder, config: Mapping[str, Any], weights: Weights, pixels: str) -> str:
+def add_patches(graph: TransformerGraph, config: Mapping[str, Any], weights: Weights, pixels: str) -> str:
     """Add the embedding of square patches that do not overlap: (items, patches, width), row by row."""
     kernel = graph.weight(weights["embeddings.patch_embedding.weight"])
     bias = weights.optional("embeddings.patch_embedding.bias")
@@ -33,13 +33,13 @@ def add_patches(graph: GraphBuilder, config: Mapping[str, Any], weights: Weights
     return graph.node("Transpose", graph.reshape(grid, (0, 0, -1)), perm=[0, 2, 1])
 
 
-def add_picture_input(graph: GraphBuilder, config: Mapping[str, Any]) -> str:
+def add_picture_input(graph: TransformerGraph, config: Mapping[str, Any]) -> str:
     """Add the input ``pixels``, float32 (items, 3, side, side)."""
     side = config["image_size"]
     return graph.input("pixels", np.float32, ("items", 3, side, side))
 
 
-def _layer(graph: GraphBuilder, config: Mapping[str, Any], weights: Weights, hidden: str, causal: bool) -> str:
+def _layer(graph: TransformerGraph, config: Mapping[str, Any], weights: Weights, hidden: str, causal: bool) -> str:
     epsilon = config["layer_norm_eps"]
     normed = graph.layer_norm(hidden, weights, "layer_norm1", epsilon)
     query, key, value = (graph.linear(normed, weights, f"self_attn.{part}_proj") for part in "qkv")

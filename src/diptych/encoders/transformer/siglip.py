@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from diptych.encoders.transformer.graph_builder import GraphBuilder
 from diptych.encoders.transformer.pre_norm_layers import add_patches, add_picture_input, add_pre_norm_layers
+from diptych.encoders.transformer.transformer_graph import TransformerGraph
 from diptych.encoders.transformer.weights import Weights
 
 SIGLIP_TEXT: dict[str, Any] = {
@@ -32,7 +32,7 @@ SIGLIP_VISION: dict[str, Any] = {
 """What a configuration leaves out when it has the usual value."""
 
 
-def write_siglip_vision(graph: GraphBuilder, config: Mapping[str, Any], weights: Weights, *, width: int) -> None:
+def write_siglip_vision(graph: TransformerGraph, config: Mapping[str, Any], weights: Weights, *, width: int) -> None:
     """Write the network from ``pixels`` to ``features`` (items, width).
 
     There is no class token: a learned query attends to all patches of the last layer, and a small network follows.
@@ -48,7 +48,7 @@ def write_siglip_vision(graph: GraphBuilder, config: Mapping[str, Any], weights:
     graph.output("features", _attention_pooled(graph, config, tower.under("head."), hidden), ("items", width))
 
 
-def write_siglip_text(graph: GraphBuilder, config: Mapping[str, Any], weights: Weights, *, width: int) -> None:
+def write_siglip_text(graph: TransformerGraph, config: Mapping[str, Any], weights: Weights, *, width: int) -> None:
     """Write the network from ``tokens``, int64 (items, tokens), to ``features`` (items, width).
 
     All tokens see each other, filling included: texts must be filled up to the length the network was trained with.
@@ -63,7 +63,7 @@ def write_siglip_text(graph: GraphBuilder, config: Mapping[str, Any], weights: W
     graph.output("features", graph.linear(last, tower, "head"), ("items", width))
 
 
-def _attention_pooled(graph: GraphBuilder, config: Mapping[str, Any], weights: Weights, hidden: str) -> str:
+def _attention_pooled(graph: TransformerGraph, config: Mapping[str, Any], weights: Weights, hidden: str) -> str:
     matrices = np.split(weights["attention.in_proj_weight"], 3)
     biases = np.split(weights["attention.in_proj_bias"], 3)
     # The query is the same for every picture, so its projection is worked out here and only repeated.

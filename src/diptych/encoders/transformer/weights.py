@@ -11,8 +11,8 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 
 from diptych.arrays import FloatArray
-from diptych.encoders.transformer.file_digest import digest_of_files
-from diptych.encoders.transformer.inner_names import leads_outside
+from diptych.encoders.network.file_digest import digest_of_files
+from diptych.encoders.network.inner_names import leads_outside
 from diptych.errors import ModelFileError
 
 _SINGLE, _INDEX = "model.safetensors", "model.safetensors.index.json"

@@ -10,7 +10,7 @@ def leads_outside(name: str) -> bool:
 
     Only the name is judged: a link in the folder was put there by its owner, as download caches do.
 
-    >>> from diptych.encoders.transformer.inner_names import leads_outside
+    >>> from diptych.encoders.network.inner_names import leads_outside
     >>> [leads_outside(name) for name in ("model-1.safetensors", "onnx/weights.bin", "../weights.bin", "C:weights.bin")]
     [False, False, True, True]
     """

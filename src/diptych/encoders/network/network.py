@@ -9,17 +9,19 @@ import tempfile
 import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from diptych.arrays import AnyArray
 from diptych.data.folders import cache_folder
-from diptych.encoders.transformer.graph_builder import NETWORK_FILE, GraphBuilder
+from diptych.encoders.network.file_digest import digest_of_files
+from diptych.encoders.network.graph_builder import NETWORK_FILE, WEIGHTS_FILE, GraphBuilder
 from diptych.errors import MissingPackageError, ModelFileError
 
-Describe = Callable[[GraphBuilder], None]
+Builder = TypeVar("Builder", bound=GraphBuilder)
 
 # Part of every name in the cache: raised when the same weights are to be written down in another way.
-_FORMAT = 1
+_FORMAT = 2
+_DIGEST_FILE = "digest"
 
 
 class Network:
@@ -52,32 +54,32 @@ class Network:
             raise ModelFileError(f"{file} cannot be run by ONNX Runtime ({error}); copy the file again") from error
 
     @classmethod
-    def written_once(cls, name: str, describe: Describe, n_threads: int | None = None) -> Network:
+    def written_once(
+        cls, name: str, builder: type[Builder], describe: Callable[[Builder], None], n_threads: int | None = None
+    ) -> Network:
         """Return the network that ``describe`` writes, written the first time and taken from the cache from then on.
 
         ``name`` must change whenever the network does. Networks lie under ``networks`` in the cache folder; they
-        appear there whole or not at all, a damaged one is written again, and deleting them is always safe.
+        appear there whole or not at all, one that was altered is written again, and deleting them is always safe.
         """
+
+        def write(folder: Path) -> None:
+            with builder(folder) as graph:
+                describe(graph)
+
         key = hashlib.sha256(f"{_FORMAT}\0{name}".encode()).hexdigest()[:32]
         target = cache_folder() / "networks" / key
-        if (target / NETWORK_FILE).is_file():
-            try:
-                return cls(target / NETWORK_FILE, n_threads)
-            except ModelFileError:
-                shutil.rmtree(target, ignore_errors=True)
+        if _is_whole(target):
+            return cls(target / NETWORK_FILE, n_threads)
         try:
-            _write_whole(target, describe)
+            shutil.rmtree(target, ignore_errors=True)
+            _write_whole(target, write)
         except OSError as error:
             warnings.warn(f"the network was not cached in {target.parent}: {error}", stacklevel=2)
-            return cls._written_for_now(describe, n_threads)
+            with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+                write(Path(folder))
+                return cls(Path(folder) / NETWORK_FILE, n_threads)
         return cls(target / NETWORK_FILE, n_threads)
-
-    @classmethod
-    def _written_for_now(cls, describe: Describe, n_threads: int | None) -> Network:
-        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-            with GraphBuilder(Path(folder)) as graph:
-                describe(graph)
-            return cls(Path(folder) / NETWORK_FILE, n_threads)
 
     @property
     def inputs(self) -> dict[str, tuple[str, list[Any]]]:
@@ -100,16 +102,27 @@ def available_processors() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _write_whole(target: Path, describe: Describe) -> None:
+def _is_whole(folder: Path) -> bool:
+    try:
+        return (folder / _DIGEST_FILE).read_text(encoding="ascii") == _digest(folder)
+    except (OSError, ValueError):
+        return False
+
+
+def _digest(folder: Path) -> str:
+    return digest_of_files((folder / NETWORK_FILE, folder / WEIGHTS_FILE))
+
+
+def _write_whole(target: Path, write: Callable[[Path], None]) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     draft = Path(tempfile.mkdtemp(dir=target.parent, suffix=".part"))
     try:
-        with GraphBuilder(draft) as graph:
-            describe(graph)
+        write(draft)
+        (draft / _DIGEST_FILE).write_text(_digest(draft), encoding="ascii")
         draft.rename(target)
     except OSError:
         # Another process may have been quicker; what it wrote is the same.
-        if not (target / NETWORK_FILE).is_file():
+        if not _is_whole(target):
             raise
     finally:
         shutil.rmtree(draft, ignore_errors=True)

@@ -20,7 +20,7 @@ def digest_of_files(files: Iterable[Path]) -> str:
 
     >>> import tempfile
     >>> from pathlib import Path
-    >>> from diptych.encoders.transformer.file_digest import digest_of_files
+    >>> from diptych.encoders.network.file_digest import digest_of_files
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     one, two = Path(folder) / "one", Path(folder) / "two"
     ...     _ = one.write_text("same"), two.write_text("same")

@@ -1,0 +1,1 @@
+"""Networks written down once for each machine and run on ONNX Runtime."""
