@@ -10,6 +10,7 @@ from fastapi import APIRouter, FastAPI
 from diptych import __version__
 from diptych.collection import Collection
 from diptych.service.api import operations
+from diptych.service.clicks.opening import open_click_logs
 from diptych.service.context import ServiceContext
 from diptych.service.hosted_collection import HostedCollection
 from diptych.service.operations.readiness import Readiness
@@ -43,9 +44,13 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     context: ServiceContext = app.state.context
     for name, folder in context.settings.collections.items():
         context.hosted[name] = HostedCollection(name, Collection.open(folder))
+    if context.settings.log_clicks:
+        context.click_logs = open_click_logs(context.hosted.values())
     context.readiness = Readiness(list(context.hosted.values()))
     context.readiness.start()
     yield
     context.readiness.wait()
+    for click_log in context.click_logs.values():
+        click_log.close()
     for hosted in context.hosted.values():
         hosted.collection.close()

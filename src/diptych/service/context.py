@@ -7,6 +7,7 @@ from typing import Annotated, cast
 
 from fastapi import Depends, Path, Request
 
+from diptych.service.clicks import ClickLog
 from diptych.service.hosted_collection import HostedCollection
 from diptych.service.operations.readiness import Readiness
 from diptych.service.problem import Problem
@@ -21,6 +22,7 @@ class ServiceContext:
     settings: Settings
     hosted: dict[str, HostedCollection] = field(default_factory=dict)
     readiness: Readiness = field(default_factory=lambda: Readiness(()))
+    click_logs: dict[str, ClickLog] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.credentials = Credentials(self.settings)

@@ -1,0 +1,187 @@
+"""The log of what was asked, shown and clicked."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from diptych.errors import InvalidInputError
+from diptych.service.clicks.click import Click
+from diptych.service.clicks.database import connect
+from diptych.service.clicks.kinds import CLICK_KINDS, VOTE_CHOICES, ClickKind, VoteChoice
+from diptych.service.clicks.log_writer import GATHER_SECONDS, LogWriter
+from diptych.service.clicks.pending_search import PendingSearch
+from diptych.service.clicks.queries import is_plain, normalised_query
+from diptych.service.clicks.unknown_search_error import UnknownSearchError
+from diptych.service.clicks.vote import Vote
+
+_ID_BYTES = 16
+_ASKED = """
+SELECT queries.text, target, name, fingerprint FROM searches
+JOIN queries ON queries.number = query JOIN retrievers ON retrievers.number = retriever
+WHERE id = ?
+"""
+
+
+class ClickLog:
+    """Remembers, in one file on this machine, what was asked, shown and clicked.
+
+    A search is written a moment after it was answered, so that answering does not wait; a click is acknowledged when
+    it is durable. Several processes may write to one file. Positions are recorded with everything shown, so that
+    counts of clicks can be corrected for them. The counts are the (query, image, clicks) triads of Dong et al.,
+    "Cross-media similarity evaluation for web image retrieval in the wild", 2018.
+
+    Parameters
+    ----------
+    path :
+        The file; it is made, for its owner alone, where it does not exist.
+    most_waiting :
+        How many searches may wait to be written, should the disk be slow or full; more are not recorded.
+    most_bytes :
+        How large the file may grow; by default as large as the disk allows.
+    clock :
+        Tells the time in seconds since 1970.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from diptych.service.clicks import ClickLog
+    >>> with tempfile.TemporaryDirectory() as folder, ClickLog(Path(folder) / "clicks.sqlite") as log:
+    ...     search = log.record_search(
+    ...         query="a red circle", retriever="default", fingerprint="f1", target="images",
+    ...         shown=[("scene-7", 1), ("scene-2", 2)], no_good_match=False, best_probability=0.9,
+    ...     )
+    ...     log.record_click(search_id=search, item="scene-2", position=2, kind="open")
+    1
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        most_waiting: int = 4096,
+        most_bytes: int | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.path = path
+        self._clock = clock
+        self._writer = LogWriter(path, most_waiting=most_waiting, most_bytes=most_bytes)
+        self._lookup = connect(path)
+        self._lookup_lock = threading.Lock()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def record_search(
+        self,
+        *,
+        query: str,
+        retriever: str,
+        fingerprint: str,
+        target: str,
+        shown: Sequence[tuple[str, int]],
+        no_good_match: bool,
+        best_probability: float | None,
+        continues: str | None = None,
+        terms: Sequence[Mapping[str, Any]] | None = None,
+    ) -> str | None:
+        """Record what was asked and the results that one page showed, as pairs of item and position from 1.
+
+        Returns the id of the search, under which its clicks are recorded; None where nothing more can be kept waiting
+        to be written. ``continues`` names the search whose next page this is; if that asked something else, or is
+        unknown, a new one begins. Never waits for the disk.
+        """
+        normalised = normalised_query(query)
+        page = PendingSearch(
+            id=secrets.token_bytes(_ID_BYTES),
+            time=self._clock(),
+            query=normalised,
+            terms=None if terms is None else json.dumps(list(terms)),
+            plain=is_plain(normalised, terms),
+            target=target,
+            retriever=retriever,
+            fingerprint=fingerprint,
+            no_good_match=no_good_match,
+            best_probability=best_probability,
+            shown=tuple(shown),
+        )
+        if continues is not None and self._asked(continues) == page.asked:
+            page = replace(page, id=bytes.fromhex(continues))
+        return page.id.hex() if self._writer.put(page) else None
+
+    def record_click(
+        self, *, search_id: str, item: str, position: int, kind: ClickKind, caption_id: str | None = None
+    ) -> int:
+        """Record a click on an item at the position where the search showed it; return its number once durable."""
+        if kind not in CLICK_KINDS:
+            raise InvalidInputError(f"unknown kind of click {kind!r}; use one of {', '.join(CLICK_KINDS)}")
+        click = Click(_parsed(search_id), item, position, kind, caption_id, self._clock())
+        return self._patiently(click.write)
+
+    def record_vote(self, *, left: str, right: str, choice: VoteChoice) -> int:
+        """Record which of two searches a person prefers, of one query with two retrievers; a later vote replaces it."""
+        if choice not in VOTE_CHOICES:
+            raise InvalidInputError(f"unknown choice {choice!r}; use one of {', '.join(VOTE_CHOICES)}")
+        vote = Vote(_parsed(left), _parsed(right), choice, self._clock())
+        return self._patiently(vote.write)
+
+    def flush(self) -> None:
+        """Return when every search recorded so far is in the file."""
+        self._writer.do(lambda _: None)
+
+    def close(self) -> None:
+        """Write what waits and close the file."""
+        self._writer.close()
+        with self._lookup_lock:
+            self._lookup.close()
+
+    def _asked(self, search_id: str) -> tuple[str, str, str, str] | None:
+        """Return what a search asked, whether it is written yet or not."""
+        try:
+            key = _parsed(search_id)
+        except UnknownSearchError:
+            return None
+        waiting = self._writer.waiting(key)
+        if waiting is not None:
+            return waiting
+        with self._lookup_lock, suppress(sqlite3.Error):
+            row: tuple[str, str, str, str] | None = self._lookup.execute(_ASKED, (key,)).fetchone()
+            return row
+        return None
+
+    def _patiently(self, work: Callable[[sqlite3.Connection], int]) -> int:
+        try:
+            return self._writer.do(work)
+        except UnknownSearchError:
+            failure = self._writer.failure
+            if failure is not None:
+                # The search may be one that could not be written.
+                raise failure from None
+        # With several processes, the one that answered the search may be about to write it.
+        time.sleep(2 * GATHER_SECONDS)
+        return self._writer.do(work)
+
+
+def _parsed(search_id: str) -> bytes:
+    try:
+        key = bytes.fromhex(search_id)
+    except ValueError:
+        key = b""
+    if len(key) != _ID_BYTES or key.hex() != search_id:
+        raise UnknownSearchError(search_id)
+    return key

@@ -1,0 +1,124 @@
+"""The file of a click log: its tables, and how to open it."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from pathlib import Path
+
+from diptych.service.clicks.click_log_error import ClickLogError
+
+VERSION = 1
+BUSY_SECONDS = 10.0
+
+# A page is a run of results at consecutive positions, so that a search costs one row and not one for each result.
+# The time of a search stands in its pages and clicks again, and whether it was clicked stands in the search: with that,
+# every number of the report comes from one index alone.
+_TABLES = """
+CREATE TABLE IF NOT EXISTS queries (number INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE);
+CREATE TABLE IF NOT EXISTS retrievers (
+    number INTEGER PRIMARY KEY, name TEXT NOT NULL, fingerprint TEXT NOT NULL, UNIQUE (name, fingerprint)
+);
+CREATE TABLE IF NOT EXISTS searches (
+    number INTEGER PRIMARY KEY,
+    id BLOB NOT NULL UNIQUE,
+    time REAL NOT NULL,
+    query INTEGER NOT NULL,
+    terms TEXT,
+    plain INTEGER NOT NULL,
+    target TEXT NOT NULL,
+    retriever INTEGER NOT NULL,
+    no_good_match INTEGER NOT NULL,
+    best_probability REAL,
+    clicked INTEGER NOT NULL DEFAULT 0
+);
+CREATE TABLE IF NOT EXISTS pages (
+    search INTEGER NOT NULL,
+    first INTEGER NOT NULL,
+    length INTEGER NOT NULL,
+    time REAL NOT NULL,
+    items TEXT NOT NULL,
+    PRIMARY KEY (search, first, length)
+);
+CREATE TABLE IF NOT EXISTS clicks (
+    id INTEGER PRIMARY KEY,
+    search INTEGER NOT NULL,
+    item TEXT NOT NULL,
+    position INTEGER NOT NULL,
+    caption_id TEXT,
+    kind TEXT NOT NULL,
+    time REAL NOT NULL
+);
+CREATE TABLE IF NOT EXISTS votes (
+    id INTEGER PRIMARY KEY,
+    first INTEGER NOT NULL,
+    second INTEGER NOT NULL,
+    choice TEXT NOT NULL,
+    time REAL NOT NULL,
+    UNIQUE (first, second)
+);
+CREATE INDEX IF NOT EXISTS searches_in_time ON searches (time, query, no_good_match, clicked);
+CREATE INDEX IF NOT EXISTS pages_in_time ON pages (time, first, length);
+CREATE INDEX IF NOT EXISTS clicks_in_time ON clicks (time, kind, position);
+"""
+
+
+def connect(path: Path, *, most_bytes: int | None = None) -> sqlite3.Connection:
+    """Open the file, readable by its owner alone, and make what it lacks."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+        connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+    except (OSError, sqlite3.Error) as error:
+        raise ClickLogError(f"cannot open the click log {path}: {error}") from error
+    try:
+        _prepare(connection, most_bytes)
+    except sqlite3.Error as error:
+        connection.close()
+        raise unreadable(path, error) from error
+    except ClickLogError:
+        connection.close()
+        raise
+    return connection
+
+
+def unreadable(path: Path, error: sqlite3.Error) -> ClickLogError:
+    """Return what to say when the database refuses."""
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        return ClickLogError("another process keeps writing to the click log; try again", passing=True)
+    if code == sqlite3.SQLITE_FULL:
+        return ClickLogError("there is no room left for the click log; free some, or forget old searches")
+    if code in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
+        return ClickLogError(f"{path} is damaged or no click log; move it away, and a new one is begun")
+    return ClickLogError(f"cannot write the click log {path}: {error}")
+
+
+def _prepare(connection: sqlite3.Connection, most_bytes: int | None) -> None:
+    _log_ahead(connection)
+    # An acknowledged click survives a power cut, not only the end of the process.
+    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute("PRAGMA journal_size_limit = 16777216")
+    if most_bytes is not None:
+        (page_bytes,) = connection.execute("PRAGMA page_size").fetchone()
+        connection.execute(f"PRAGMA max_page_count = {max(1, most_bytes // page_bytes)}")
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    if version > VERSION:
+        raise ClickLogError("the click log was written by a newer Diptych; use that one, or move the file away")
+    if version < VERSION:
+        # Another process may make the tables at this moment; the second finds them made.
+        connection.executescript(f"BEGIN IMMEDIATE; {_TABLES} PRAGMA user_version = {VERSION}; COMMIT;")
+
+
+def _log_ahead(connection: sqlite3.Connection) -> None:
+    """Switch to write-ahead logging; SQLite does not wait for other processes here, so this does."""
+    deadline = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
