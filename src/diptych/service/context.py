@@ -13,6 +13,7 @@ from diptych.service.operations.readiness import Readiness
 from diptych.service.problem import Problem
 from diptych.service.security.credentials import Credentials
 from diptych.service.settings import Settings
+from diptych.service.uploads import UploadStore
 
 
 @dataclass
@@ -23,6 +24,7 @@ class ServiceContext:
     hosted: dict[str, HostedCollection] = field(default_factory=dict)
     readiness: Readiness = field(default_factory=lambda: Readiness(()))
     click_logs: dict[str, ClickLog] = field(default_factory=dict)
+    uploads: UploadStore = field(init=False)
 
     def __post_init__(self) -> None:
         self.credentials = Credentials(self.settings)

@@ -1,0 +1,41 @@
+"""Searching."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Form, Query
+
+from diptych.service.api.asking import asked_terms, run_search
+from diptych.service.context import Context, Hosted
+from diptych.service.schemas.picture_search import PictureSearch
+from diptych.service.schemas.search_parameters import SearchParameters
+from diptych.service.schemas.search_request import SearchRequest
+from diptych.service.schemas.search_response import SearchResponse
+from diptych.service.schemas.term_request import TermRequest
+from diptych.service.security.guards import Reading
+
+router = APIRouter(prefix="/v1", tags=["search"], dependencies=[Reading])
+
+
+@router.post("/collections/{collection}/search", operation_id="search")
+def search(context: Context, hosted: Hosted, request: SearchRequest) -> SearchResponse:
+    """Find pictures or texts with words, stored items, uploaded pictures, or a weighted sum of them."""
+    return run_search(context, hosted, asked_terms(context, request.query, request.terms), request)
+
+
+@router.get("/collections/{collection}/search", operation_id="searchByAddress")
+def search_by_address(
+    context: Context, hosted: Hosted, request: Annotated[SearchParameters, Query()]
+) -> SearchResponse:
+    """Find pictures or texts with a query in the address."""
+    return run_search(context, hosted, asked_terms(context, request.q, None), request)
+
+
+@router.post("/collections/{collection}/search/picture", operation_id="searchWithPicture")
+def search_with_picture(
+    context: Context, hosted: Hosted, request: Annotated[PictureSearch, Form(media_type="multipart/form-data")]
+) -> SearchResponse:
+    """Find what resembles a picture that is sent along; the answer names the upload, for further pages."""
+    upload = context.uploads.keep(request.picture.file)
+    return run_search(context, hosted, [TermRequest(upload=upload.id)], request)

@@ -1,0 +1,113 @@
+"""Where pictures wait to be searched with."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import secrets
+import shutil
+import stat
+import tempfile
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import BinaryIO
+
+from diptych.errors import InvalidInputError
+from diptych.service.limits import Limits
+from diptych.service.problem import Problem
+from diptych.service.uploads.sent_picture import SentPicture
+from diptych.service.uploads.upload import Upload
+
+_ID = re.compile(r"[0-9a-f]{32}")
+
+
+class UploadStore:
+    """Keeps pictures that were sent in a folder that all processes of a service share.
+
+    Names are 128 random bits, so that only who sent a picture can ask for it. Pictures go after
+    ``limits.upload_seconds``, and the oldest ones when there are more than ``limits.kept_uploads``.
+
+    >>> import io, tempfile
+    >>> import numpy as np
+    >>> from pathlib import Path
+    >>> from diptych.encoders.image import thumbnail
+    >>> from diptych.service.limits import Limits
+    >>> from diptych.service.uploads import UploadStore
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     uploads = UploadStore(Path(folder), Limits())
+    ...     kept = uploads.keep(io.BytesIO(thumbnail(np.zeros((30, 40, 3), dtype=np.uint8))))
+    ...     uploads.find(kept.id).width
+    40
+    """
+
+    def __init__(self, folder: Path, limits: Limits) -> None:
+        self._folder = folder
+        self._limits = limits
+
+    @classmethod
+    def shared_by(cls, collections: Iterable[Path], limits: Limits) -> UploadStore:
+        """Return the store that every process serving these collections for this user finds."""
+        names = "\0".join(sorted(str(folder.absolute()) for folder in collections))
+        owner = os.getuid() if hasattr(os, "getuid") else "user"
+        base = Path(tempfile.gettempdir()) / f"diptych-{owner}"
+        _make_private(base)
+        folder = base / hashlib.sha256(names.encode()).hexdigest()[:16]
+        _make_private(folder)
+        return cls(folder, limits)
+
+    def keep(self, file: BinaryIO) -> Upload:
+        """Keep a picture, or raise why it is none."""
+        picture = SentPicture.read(file, self._limits)
+        self._make_room()
+        name = secrets.token_hex(16)
+        draft = self._folder / f".{name}"
+        draft.mkdir(mode=0o700)
+        with (draft / "picture").open("wb") as target:
+            shutil.copyfileobj(file, target)
+        (draft / "preview.jpg").write_bytes(picture.preview)
+        (draft / "size.json").write_text(json.dumps([picture.width, picture.height]))
+        # Whole or not at all: another process may look for it at once.
+        draft.rename(self._folder / name)
+        return self.find(name)
+
+    def find(self, upload_id: str) -> Upload:
+        """Return a picture that is still kept."""
+        folder = self._folder / upload_id
+        try:
+            # Anything else than an id could lead out of the folder.
+            if not _ID.fullmatch(upload_id):
+                raise FileNotFoundError
+            expires = folder.stat().st_mtime + self._limits.upload_seconds
+            width, height = json.loads((folder / "size.json").read_text())
+        except FileNotFoundError:
+            expires = width = height = 0
+        if expires < time.time():
+            raise Problem(404, "no-such-upload", f"There is no uploaded picture {upload_id!r} any more; send it again.")
+        return Upload(upload_id, folder / "picture", folder / "preview.jpg", width, height, expires)
+
+    def _make_room(self) -> None:
+        kept = []
+        for entry in os.scandir(self._folder):
+            try:
+                kept.append((entry.stat().st_mtime, entry.path))
+            except FileNotFoundError:
+                # Another process made room as well.
+                continue
+        kept.sort()
+        too_many = len(kept) + 1 - self._limits.kept_uploads
+        oldest = time.time() - self._limits.upload_seconds
+        for place, (made, path) in enumerate(kept):
+            if place < too_many or made < oldest:
+                shutil.rmtree(path, ignore_errors=True)
+
+
+def _make_private(folder: Path) -> None:
+    """Make a folder that only this user can look into; one that someone else prepared is refused."""
+    folder.mkdir(mode=0o700, exist_ok=True)
+    status = os.lstat(folder)
+    is_own = not hasattr(os, "getuid") or (status.st_uid == os.getuid() and not status.st_mode & 0o077)
+    if not stat.S_ISDIR(status.st_mode) or not is_own:
+        raise InvalidInputError(f"{folder} is not a private folder of this user; remove it, or set TMPDIR")
