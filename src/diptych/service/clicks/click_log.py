@@ -7,22 +7,28 @@ import secrets
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, BinaryIO, Self
 
 from diptych.errors import InvalidInputError
 from diptych.service.clicks.click import Click
-from diptych.service.clicks.database import connect
+from diptych.service.clicks.click_log_error import ClickLogError
+from diptych.service.clicks.database import connect, unreadable
+from diptych.service.clicks.export import ExportFormat, ExportKind, write_export
+from diptych.service.clicks.forgetting import forget
 from diptych.service.clicks.kinds import CLICK_KINDS, VOTE_CHOICES, ClickKind, VoteChoice
+from diptych.service.clicks.log_counts import LogCounts
 from diptych.service.clicks.log_writer import GATHER_SECONDS, LogWriter
 from diptych.service.clicks.pending_search import PendingSearch
 from diptych.service.clicks.queries import is_plain, normalised_query
+from diptych.service.clicks.query_report import QueryReport, query_report
 from diptych.service.clicks.unknown_search_error import UnknownSearchError
 from diptych.service.clicks.vote import Vote
+from diptych.service.clicks.vote_pair import VotePair, vote_pairs
 
 _ID_BYTES = 16
 _ASKED = """
@@ -140,6 +146,41 @@ class ClickLog:
         vote = Vote(_parsed(left), _parsed(right), choice, self._clock())
         return self._patiently(vote.write)
 
+    def report(self, days: int = 30) -> QueryReport:
+        """Return what was asked and clicked on each of the last days, which queries are frequent and which fail."""
+        with self._snapshot() as connection:
+            return query_report(connection, now=self._clock(), days=days)
+
+    def votes(self) -> list[VotePair]:
+        """Return how often each of two retrievers was preferred to the other."""
+        with self._snapshot() as connection:
+            return vote_pairs(connection)
+
+    def counts(self) -> LogCounts:
+        """Return how much the log holds."""
+        with self._snapshot() as connection:
+            return LogCounts.read(connection)
+
+    def export(self, stream: BinaryIO, what: ExportKind = "triads", format: ExportFormat = "csv") -> int:
+        """Write the log as a table to a stream of bytes, in bounded memory, and return the number of rows.
+
+        ``triads`` are (query, item, clicks), of searches for words alone; an item counts once in each search, and
+        asking for less of it does not count. ``events`` are all clicks, each with its position and how often that
+        position was shown. ``impressions`` are all results shown, clicked or not, counted by query, retriever, item and
+        position: what correcting counts for the position needs.
+        """
+        with self._snapshot() as connection:
+            return write_export(connection, stream, what, format)
+
+    def forget(self, before: float | None = None) -> None:
+        """Forget everything, or the searches before a time (in seconds since 1970) with their clicks and votes.
+
+        What is forgotten is no longer in the file afterwards.
+        """
+        self.flush()
+        with self._told_plainly(), closing(connect(self.path)) as connection:
+            forget(connection, before)
+
     def flush(self) -> None:
         """Return when every search recorded so far is in the file."""
         self._writer.do(lambda _: None)
@@ -149,6 +190,23 @@ class ClickLog:
         self._writer.close()
         with self._lookup_lock:
             self._lookup.close()
+
+    @contextmanager
+    def _snapshot(self) -> Iterator[sqlite3.Connection]:
+        """Give the state of the log at one moment."""
+        # Where nothing more can be written, what was written before can still be read.
+        with suppress(ClickLogError):
+            self.flush()
+        with self._told_plainly(), closing(connect(self.path)) as connection:
+            connection.execute("BEGIN")
+            yield connection
+
+    @contextmanager
+    def _told_plainly(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise unreadable(self.path, error) from error
 
     def _asked(self, search_id: str) -> tuple[str, str, str, str] | None:
         """Return what a search asked, whether it is written yet or not."""

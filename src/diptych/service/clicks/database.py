@@ -13,8 +13,8 @@ VERSION = 1
 BUSY_SECONDS = 10.0
 
 # A page is a run of results at consecutive positions, so that a search costs one row and not one for each result.
-# The time of a search stands in its pages and clicks again, and whether it was clicked stands in the search: with that,
-# every number of the report comes from one index alone.
+# Pages have a time of their own, and a search says whether it was clicked: with that, every number of the report comes
+# from one index alone.
 _TABLES = """
 CREATE TABLE IF NOT EXISTS queries (number INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE);
 CREATE TABLE IF NOT EXISTS retrievers (
@@ -58,9 +58,12 @@ CREATE TABLE IF NOT EXISTS votes (
     time REAL NOT NULL,
     UNIQUE (first, second)
 );
-CREATE INDEX IF NOT EXISTS searches_in_time ON searches (time, query, no_good_match, clicked);
-CREATE INDEX IF NOT EXISTS pages_in_time ON pages (time, first, length);
-CREATE INDEX IF NOT EXISTS clicks_in_time ON clicks (time, kind, position);
+CREATE INDEX IF NOT EXISTS searches_in_time ON searches (time);
+CREATE INDEX IF NOT EXISTS searches_by_query ON searches (query, time, no_good_match, clicked);
+CREATE INDEX IF NOT EXISTS pages_by_place ON pages (first, length, time);
+CREATE INDEX IF NOT EXISTS clicks_in_time ON clicks (time, kind);
+CREATE INDEX IF NOT EXISTS clicks_by_place ON clicks (position, search, kind, time);
+CREATE INDEX IF NOT EXISTS clicks_of_search ON clicks (search, position, item, kind);
 """
 
 
@@ -87,9 +90,9 @@ def unreadable(path: Path, error: sqlite3.Error) -> ClickLogError:
     """Return what to say when the database refuses."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-        return ClickLogError("another process keeps writing to the click log; try again", passing=True)
+        return ClickLogError("another process keeps writing to the click log; try again", cause="busy")
     if code == sqlite3.SQLITE_FULL:
-        return ClickLogError("there is no room left for the click log; free some, or forget old searches")
+        return ClickLogError("there is no room left for the click log; free some, or forget old searches", cause="full")
     if code in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
         return ClickLogError(f"{path} is damaged or no click log; move it away, and a new one is begun")
     return ClickLogError(f"cannot write the click log {path}: {error}")

@@ -73,7 +73,7 @@ class LogWriter:
         promise: Future[Result] = Future()
         with self._changed:
             if self._closed:
-                raise ClickLogError("the click log is closed; the service is shutting down", passing=True)
+                raise ClickLogError("the click log is closed; the service is shutting down", cause="busy")
             self._works.append((work, promise))
             self._changed.notify()
         return promise.result()

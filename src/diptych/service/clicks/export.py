@@ -1,0 +1,113 @@
+"""The click log as a table for other programs."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import sqlite3
+from collections.abc import Iterator, Sequence
+from typing import Any, BinaryIO, Literal, get_args
+
+from diptych.errors import MissingPackageError, UnknownNameError
+
+ExportKind = Literal["triads", "events", "impressions"]
+ExportFormat = Literal["csv", "tsv", "jsonl", "parquet"]
+EXPORT_KINDS: tuple[ExportKind, ...] = get_args(ExportKind)
+EXPORT_FORMATS: tuple[ExportFormat, ...] = get_args(ExportFormat)
+
+_ROWS_AT_ONCE = 5_000
+_NUMBERS = {"clicks", "position", "shown", "results", "clicked"}
+
+_QUERIES: dict[ExportKind, str] = {
+    "triads": """
+        SELECT queries.text AS query, item, count(DISTINCT search) AS clicks
+        FROM clicks JOIN searches ON searches.number = search JOIN queries ON queries.number = query
+        WHERE plain AND kind <> 'less_like'
+        GROUP BY queries.text, item ORDER BY queries.text, clicks DESC, item
+    """,
+    "events": """
+        SELECT strftime('%Y-%m-%dT%H:%M:%fZ', clicks.time, 'unixepoch') AS time, lower(hex(searches.id)) AS search,
+            queries.text AS query, terms, target, name AS retriever, fingerprint, item, caption_id, kind, position,
+            (SELECT sum(length) FROM pages WHERE pages.search = clicks.search) AS results,
+            (SELECT sum(count) FROM temp.places WHERE places.target = searches.target
+                AND first <= position AND position < first + length) AS shown
+        FROM clicks JOIN searches ON searches.number = search JOIN queries ON queries.number = query
+        JOIN retrievers ON retrievers.number = retriever
+        ORDER BY clicks.id
+    """,
+    "impressions": """
+        SELECT queries.text AS query, target, name AS retriever, fingerprint, shown_item.value AS item,
+            first + shown_item.key AS position, count(DISTINCT searches.number) AS shown,
+            count(DISTINCT (SELECT clicks.search FROM clicks WHERE clicks.search = searches.number
+                AND clicks.position = first + shown_item.key AND clicks.item = shown_item.value
+                AND kind <> 'less_like')) AS clicked
+        FROM searches JOIN pages ON pages.search = searches.number JOIN queries ON queries.number = query
+        JOIN retrievers ON retrievers.number = retriever, json_each(pages.items) AS shown_item
+        GROUP BY searches.query, searches.retriever, target, shown_item.value, first + shown_item.key
+        ORDER BY queries.text, searches.retriever, target, first + shown_item.key, shown_item.value
+    """,
+}
+_PLACES = """
+CREATE TEMP TABLE places AS SELECT target, first, length, count(*) AS count
+FROM pages JOIN searches ON searches.number = search GROUP BY target, first, length
+"""
+
+
+def write_export(connection: sqlite3.Connection, stream: BinaryIO, what: str, format: str) -> int:
+    """Write a table to a stream of bytes, a few thousand rows at a time, and return their number."""
+    if what not in _QUERIES:
+        raise UnknownNameError("export", what, EXPORT_KINDS)
+    if format not in EXPORT_FORMATS:
+        raise UnknownNameError("export format", format, EXPORT_FORMATS)
+    if what == "events":
+        connection.execute(_PLACES)
+    cursor = connection.execute(_QUERIES[what])
+    names = [column[0] for column in cursor.description]
+    batches = iter(lambda: cursor.fetchmany(_ROWS_AT_ONCE), [])
+    if format == "parquet":
+        return _write_parquet(stream, names, batches)
+    text = io.TextIOWrapper(stream, encoding="utf-8", newline="", write_through=True)
+    try:
+        if format == "jsonl":
+            return _write_lines(text, names, batches)
+        return _write_rows(text, names, batches, "," if format == "csv" else "\t")
+    finally:
+        # The stream belongs to the caller, who closes it.
+        text.detach()
+
+
+def _write_rows(text: io.TextIOWrapper, names: Sequence[str], batches: Iterator[list[Any]], delimiter: str) -> int:
+    writer = csv.writer(text, delimiter=delimiter, lineterminator="\n")
+    writer.writerow(names)
+    count = 0
+    for batch in batches:
+        writer.writerows(batch)
+        count += len(batch)
+    return count
+
+
+def _write_lines(text: io.TextIOWrapper, names: Sequence[str], batches: Iterator[list[Any]]) -> int:
+    count = 0
+    for batch in batches:
+        rows = (json.dumps(dict(zip(names, row, strict=True)), ensure_ascii=False) for row in batch)
+        text.write("".join(f"{row}\n" for row in rows))
+        count += len(batch)
+    return count
+
+
+def _write_parquet(stream: BinaryIO, names: Sequence[str], batches: Iterator[list[Any]]) -> int:
+    try:
+        import pyarrow as pa
+        from pyarrow import parquet
+    except ImportError as error:
+        raise MissingPackageError("writing Parquet files", "pyarrow") from error
+    schema = pa.schema([(name, pa.int64() if name in _NUMBERS else pa.string()) for name in names])
+    count = 0
+    with parquet.ParquetWriter(stream, schema) as writer:
+        for batch in batches:
+            columns = zip(*batch, strict=True)
+            arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
+            writer.write_batch(pa.record_batch(arrays, schema=schema))
+            count += len(batch)
+    return count

@@ -1,0 +1,129 @@
+"""What people ask for, and where the answers fail them."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import Counter
+from collections.abc import Iterator
+from datetime import UTC, date, datetime, timedelta
+from typing import Any, NamedTuple
+
+from diptych.service.clicks.kinds import AGAINST
+
+OFTEN = 3
+_MOST_QUERIES = 50
+_MOST_POSITIONS = 100
+
+# Scanning this index in order groups by query without sorting; SQLite would choose the one in time, and sort.
+_GROUPS = """
+SELECT queries.text, searches, share, last, no_good_match
+FROM (
+    SELECT query, count(*) AS searches, avg(clicked) AS share, max(time) AS last, min(no_good_match) AS no_good_match
+    FROM searches INDEXED BY searches_by_query
+    WHERE time >= :start AND time < :end
+    GROUP BY query HAVING {condition}
+    ORDER BY searches DESC, last DESC, query LIMIT :limit
+) JOIN queries ON queries.number = query
+ORDER BY searches DESC, last DESC, query
+"""
+_TOP = _GROUPS.format(condition="true")
+_FAILING = _GROUPS.format(condition="min(no_good_match) = 1 OR (max(clicked) = 0 AND count(*) >= :often)")
+_SHOWN = """
+SELECT first, length, count(*) FROM pages INDEXED BY pages_by_place
+WHERE time >= :start AND time < :end GROUP BY first, length
+"""
+_CLICKED = """
+SELECT position, count(DISTINCT search) FROM clicks INDEXED BY clicks_by_place
+WHERE time >= :start AND time < :end AND kind <> :against AND position <= :furthest GROUP BY position
+"""
+_SEARCHES_OF_DAY = "SELECT count(*) FROM searches WHERE time >= ? AND time < ?"
+_CLICKS_OF_DAY = "SELECT count(*) FROM clicks WHERE time >= ? AND time < ? AND kind <> ?"
+
+
+class QueryReport(NamedTuple):
+    """What was asked and clicked in some days; every entry has the names of the service's document."""
+
+    searches: int
+    clicks: int
+    per_day: list[dict[str, Any]]
+    top: list[dict[str, Any]]
+    failing: list[dict[str, Any]]
+    positions: list[dict[str, Any]]
+
+
+def query_report(connection: sqlite3.Connection, *, now: float, days: int) -> QueryReport:
+    """Count the searches and clicks of the last ``days`` days, today included, by the calendar of this machine.
+
+    A query fails if none of its searches had a good match, or if it was asked :data:`OFTEN` times or more and never
+    clicked. A click that asks for less of an item does not count.
+    """
+    per_day = [_day(connection, day) for day in _last_days(now, days)]
+    first, last = per_day[0]["day"], per_day[-1]["day"]
+    period = {"start": _midnight(date.fromisoformat(first)), "end": _midnight(_next(date.fromisoformat(last)))}
+    return QueryReport(
+        searches=sum(day["searches"] for day in per_day),
+        clicks=sum(day["clicks"] for day in per_day),
+        per_day=per_day,
+        top=[
+            {
+                "query": query,
+                "searches": count,
+                "clicked_share": share,
+                "last": _moment(last_time),
+                "no_good_match": bool(no_good_match),
+                "visualness": None,
+            }
+            for query, count, share, last_time, no_good_match in connection.execute(
+                _TOP, {**period, "limit": _MOST_QUERIES}
+            )
+        ],
+        failing=[
+            {
+                "query": query,
+                "searches": count,
+                "reason": "no good match" if no_good_match else "never clicked",
+                "last": _moment(last_time),
+            }
+            for query, count, _, last_time, no_good_match in connection.execute(
+                _FAILING, {**period, "limit": _MOST_QUERIES, "often": OFTEN}
+            )
+        ],
+        positions=_positions(connection, period),
+    )
+
+
+def _positions(connection: sqlite3.Connection, period: dict[str, float]) -> list[dict[str, Any]]:
+    shown: Counter[int] = Counter()
+    for first, length, count in connection.execute(_SHOWN, period):
+        for position in range(first, min(first + length, _MOST_POSITIONS + 1)):
+            shown[position] += count
+    bounds = {**period, "against": AGAINST, "furthest": _MOST_POSITIONS}
+    clicked = dict(connection.execute(_CLICKED, bounds).fetchall())
+    return [
+        {"position": position, "shown": shown[position], "clicked": clicked.get(position, 0)}
+        for position in sorted(shown.keys() | clicked.keys())
+    ]
+
+
+def _day(connection: sqlite3.Connection, day: date) -> dict[str, Any]:
+    bounds = (_midnight(day), _midnight(_next(day)))
+    (searches,) = connection.execute(_SEARCHES_OF_DAY, bounds).fetchone()
+    (clicks,) = connection.execute(_CLICKS_OF_DAY, (*bounds, AGAINST)).fetchone()
+    return {"day": day.isoformat(), "searches": searches, "clicks": clicks}
+
+
+def _last_days(now: float, days: int) -> Iterator[date]:
+    today = datetime.fromtimestamp(now).date()
+    return (today - timedelta(days=ago) for ago in range(days - 1, -1, -1))
+
+
+def _midnight(day: date) -> float:
+    return datetime(day.year, day.month, day.day).timestamp()
+
+
+def _next(day: date) -> date:
+    return day + timedelta(days=1)
+
+
+def _moment(time: float) -> str:
+    return datetime.fromtimestamp(time, UTC).isoformat(timespec="seconds")
