@@ -1,7 +1,29 @@
-"""Encoders and a model joined: from file or words to a point of the space."""
+"""Encoders and a model joined: from file or words to a point of the space, and why an answer is there."""
 
 from diptych.retriever.calibration import SEARCH_DIRECTIONS, Calibration, SearchDirection
 from diptych.retriever.comparison import Comparison
+from diptych.retriever.explaining import (
+    Contribution,
+    ExplainedTerm,
+    Explanation,
+    Subject,
+    View,
+    explain,
+    explanation_kind,
+)
 from diptych.retriever.retriever import Retriever
 
-__all__ = ["SEARCH_DIRECTIONS", "Calibration", "Comparison", "Retriever", "SearchDirection"]
+__all__ = [
+    "SEARCH_DIRECTIONS",
+    "Calibration",
+    "Comparison",
+    "Contribution",
+    "ExplainedTerm",
+    "Explanation",
+    "Retriever",
+    "SearchDirection",
+    "Subject",
+    "View",
+    "explain",
+    "explanation_kind",
+]
