@@ -10,6 +10,7 @@ import pytest
 
 from diptych.collection import AddProgress, Collection, CollectionError, Record
 from diptych.collection.index_cache import IndexCache
+from diptych.collection.retriever_names import RetrieverNames
 from diptych.encoders.image.encoded_batch import EncodedBatch
 from kill_trials import ToyRetriever, wrong_points
 
@@ -198,11 +199,11 @@ def test_the_same_points_keep_a_change_that_was_begun(filled: Collection, photos
 
 def test_an_index_is_named_by_the_retriever_of_its_points(filled: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
     state = filled._state
-    searching = state.searching
+    searching = state._searching_with
     changes: list[threading.Thread] = []
 
-    def interrupted() -> Any:
-        found = searching()
+    def interrupted(names: RetrieverNames) -> Any:
+        found = searching(names)
         if not changes:
             changes.append(threading.Thread(target=filled.set_retriever, args=(ToyRetriever(1),)))
             changes[0].start()
@@ -210,7 +211,7 @@ def test_an_index_is_named_by_the_retriever_of_its_points(filled: Collection, mo
             changes[0].join(timeout=3)
         return found
 
-    monkeypatch.setattr(state, "searching", interrupted)
+    monkeypatch.setattr(state, "_searching_with", interrupted)
     state.build_index("text")
     changes[0].join()
     assert IndexCache(state.layout.index).read("text", "toy-cosine-0") is not None

@@ -191,7 +191,7 @@ def test_a_kept_index_is_used_and_a_damaged_one_is_not(collection: Collection, m
     kept = reopened()
     assert kept._state.searching().galleries["text"].index is not None
     check(kept)
-    path = collection.folder / "index" / "text.faiss"
+    path = collection.folder / "index" / "text-toy-cosine-0.faiss"
     path.write_bytes(path.read_bytes()[:-100])
     damaged = reopened()
     assert damaged._state.searching().galleries["text"].index is None

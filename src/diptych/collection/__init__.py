@@ -16,6 +16,7 @@ from diptych.collection.query_parser import parse_query
 from diptych.collection.record import Record
 from diptych.collection.reencode_report import ReencodeReport
 from diptych.collection.status import Status
+from diptych.collection.stored_retriever import StoredRetriever
 from diptych.collection.term import Term
 
 __all__ = [
@@ -34,6 +35,7 @@ __all__ = [
     "Record",
     "ReencodeReport",
     "Status",
+    "StoredRetriever",
     "Term",
     "parse_query",
 ]

@@ -14,7 +14,7 @@ from pathlib import Path
 from diptych.collection.add_progress import AddProgress
 from diptych.collection.add_report import AddReport
 from diptych.collection.catalogue import Catalogue, text_hash
-from diptych.collection.encoding import Encoding
+from diptych.collection.every_encoding import EveryEncoding
 from diptych.collection.file_facts import FileFacts, file_facts, file_status
 from diptych.collection.item import Item
 from diptych.collection.pending_record import PendingRecord
@@ -40,7 +40,7 @@ class Adding:
         self,
         store: Store,
         root: Root,
-        encoding: Callable[[], Encoding],
+        encoding: Callable[[], EveryEncoding],
         catalogue: Catalogue,
         publish: Callable[[Sequence[Item]], None],
     ) -> None:
@@ -137,7 +137,9 @@ class Adding:
             raise InvalidInputError("it is named twice; name each path and each id once")
         self._claimed.update(names)
 
-    def _batch(self, batch: Sequence[PendingRecord], encoding: Encoding, pool: ThreadPoolExecutor) -> tuple[str, ...]:
+    def _batch(
+        self, batch: Sequence[PendingRecord], encoding: EveryEncoding, pool: ThreadPoolExecutor
+    ) -> tuple[str, ...]:
         batch = [_looked_at_again(work) for work in batch]
         facts = list(pool.map(_facts, batch))
         items = self._items(batch, facts)

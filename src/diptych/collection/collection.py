@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-import copy
-import json
 import os
-import shutil
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -17,34 +11,29 @@ from typing import Any, Self
 import numpy as np
 
 from diptych.arrays import AnyArray, FloatArray
-from diptych.collection import exporting, opening
+from diptych.collection import opening
 from diptych.collection.add_progress import AddProgress
 from diptych.collection.add_report import AddReport
-from diptych.collection.adding import Adding
 from diptych.collection.answers import Answers
 from diptych.collection.catalogue import Catalogue
 from diptych.collection.check_report import CheckReport
 from diptych.collection.collection_error import CollectionError
 from diptych.collection.contract import PointSource, Side
 from diptych.collection.duplicate_group import DuplicateGroup
-from diptych.collection.duplicates import exact_groups, near_groups
-from diptych.collection.encoding import Encoding
 from diptych.collection.filter import Filter
 from diptych.collection.item import Item
-from diptych.collection.layout import Layout, write_json
+from diptych.collection.item_changes import ItemChanges
 from diptych.collection.live_state import APPROXIMATE_FROM, LiveState, LoadRetriever
-from diptych.collection.maintenance import Maintenance
 from diptych.collection.own_retriever import own_copy
 from diptych.collection.query import Query
 from diptych.collection.record import Record
 from diptych.collection.reencode_report import ReencodeReport
-from diptych.collection.reencoding import Reencoding
-from diptych.collection.retriever_names import RetrieverNames
+from diptych.collection.retriever_changes import RetrieverChanges
 from diptych.collection.searching import Searching, Target
-from diptych.collection.sources import Sources
 from diptych.collection.status import Status
-from diptych.collection.tables import features_table, points_table
-from diptych.collection.write_lock import write_lock
+from diptych.collection.stored_points import stored_points
+from diptych.collection.stored_retriever import StoredRetriever
+from diptych.collection.upkeep import Upkeep
 from diptych.errors import InvalidInputError
 
 Progress = Callable[[AddProgress], None]
@@ -79,9 +68,18 @@ class Collection:
     (2, 'a red ball')
     """
 
-    def __init__(self, folder: str | os.PathLike[str], *, load_retriever: LoadRetriever | None = None) -> None:
+    def __init__(
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        load_retriever: LoadRetriever | None = None,
+        write_wait: float = 0.0,
+    ) -> None:
         self.folder = Path(folder)
-        self._state = LiveState(self.folder, load_retriever or opening.load_retriever)
+        self._state = LiveState(self.folder, load_retriever or opening.load_retriever, write_wait)
+        self._changes = ItemChanges(self._state)
+        self._retrievers = RetrieverChanges(self._state)
+        self._upkeep = Upkeep(self._state)
 
     @classmethod
     def create(
@@ -91,6 +89,7 @@ class Collection:
         *,
         root: str | os.PathLike[str] | None = None,
         load_retriever: LoadRetriever | None = None,
+        write_wait: float = 0.0,
     ) -> Self:
         """Make an empty collection; without a retriever it gets the default one.
 
@@ -100,14 +99,24 @@ class Collection:
         target = Path(folder)
         chosen = own_copy(opening.default_retriever() if retriever is None else retriever)
         opening.make_collection(target, chosen, target.parent if root is None else Path(root))
-        collection = cls(target, load_retriever=load_retriever)
+        collection = cls(target, load_retriever=load_retriever, write_wait=write_wait)
         collection._state.use(collection._state.layout, chosen)
         return collection
 
     @classmethod
-    def open(cls, folder: str | os.PathLike[str], *, load_retriever: LoadRetriever | None = None) -> Self:
-        """Open a collection; ``load_retriever`` reads retrievers of another kind than :class:`diptych.Retriever`."""
-        return cls(folder, load_retriever=load_retriever)
+    def open(
+        cls,
+        folder: str | os.PathLike[str],
+        *,
+        load_retriever: LoadRetriever | None = None,
+        write_wait: float = 0.0,
+    ) -> Self:
+        """Open a collection.
+
+        ``load_retriever`` reads retrievers of another kind than :class:`diptych.Retriever`. A change that finds another
+        writer at work waits for it up to ``write_wait`` seconds before it raises.
+        """
+        return cls(folder, load_retriever=load_retriever, write_wait=write_wait)
 
     @classmethod
     def open_or_create(
@@ -117,11 +126,12 @@ class Collection:
         *,
         root: str | os.PathLike[str] | None = None,
         load_retriever: LoadRetriever | None = None,
+        write_wait: float = 0.0,
     ) -> Self:
         """Open the collection of a folder, or make it; an existing one keeps its own retriever."""
         if (Path(folder) / "collection.json").exists():
-            return cls.open(folder, load_retriever=load_retriever)
-        return cls.create(folder, retriever, root=root, load_retriever=load_retriever)
+            return cls.open(folder, load_retriever=load_retriever, write_wait=write_wait)
+        return cls.create(folder, retriever, root=root, load_retriever=load_retriever, write_wait=write_wait)
 
     def __enter__(self) -> Self:
         return self
@@ -185,25 +195,17 @@ class Collection:
         renamed one. A file that cannot be used is skipped with a reason. ``progress`` is told after each batch, when it
         is durable.
         """
-        with self._writing():
-            return self._add(sources, progress)
+        with self._state.writing():
+            return self._changes.add(sources, progress)
 
     def refresh(self, folder: str | os.PathLike[str] | None = None, *, progress: Progress | None = None) -> AddReport:
         """Add what is new or changed in a folder (by default the root), and remove items whose files are gone."""
         base = self.root if folder is None else self._state.root.given(folder)
         if not base.is_dir():
             raise InvalidInputError(f"{base} is no folder that can be read now; nothing was removed")
-        with self._writing():
-            report = self._add(base, progress)
-            catalogue = self._state.catalogue()
-            missing = [
-                item
-                for item in catalogue.items.values()
-                if item.path is not None
-                and self._state.root.file(item.path).is_relative_to(base)
-                and self._state.root.is_missing(item.path)
-            ]
-            self._remove([item.id for item in missing])
+        with self._state.writing():
+            report = self._changes.add(base, progress)
+            missing = self._changes.remove_missing(base)
         report.removed = [str(item.path) for item in missing]
         return report
 
@@ -216,22 +218,20 @@ class Collection:
         metadata: Mapping[str, Any] | None = None,
     ) -> Item:
         """Replace captions, labels or metadata of an item; what is None stays."""
-        with self._writing():
+        with self._state.writing():
             item = self[which]
             if item.path is None and captions is not None and not captions:
                 raise InvalidInputError(f"item {item.id} has no picture, so it needs a caption; remove it instead")
             described = Record(item.path, captions, labels, metadata) if item.path else None
             record = described or Record(None, captions or item.captions, labels, metadata)
-            self._adding(self._state.catalogue()).change(item, record)
-            self._compact()
+            self._changes.change(item, record)
         return self[item.id]
 
     def remove(self, which: Which) -> list[str]:
         """Remove items by id, path or filter; return the ids. The files stay where they are."""
-        with self._writing():
-            catalogue = self._state.catalogue()
-            ids = self._ids(which, catalogue)
-            self._remove(ids)
+        with self._state.writing():
+            ids = self._ids(which, self._state.catalogue())
+            self._changes.remove(ids)
         return ids
 
     def search(
@@ -245,6 +245,7 @@ class Collection:
         exact: bool | None = None,
         min_probability: float | None = None,
         offset: int = 0,
+        retriever: str | None = None,
     ) -> Answers:
         """Find pictures or captions.
 
@@ -266,11 +267,13 @@ class Collection:
         min_probability:
             Leave out answers below; by default all are returned, and ``no_good_match`` says when even the best is
             below the cut-off of the retriever.
+        retriever:
+            The name of a stored retriever (see :meth:`retrievers`), by default the active one.
         """
         side = _side(target)
         if k < 1 or offset < 0:
             raise InvalidInputError(f"k must be at least 1 and offset at least 0, got {k} and {offset}")
-        state, use_all = self._ready(side, exact)
+        state, use_all = self._ready(side, exact, retriever)
         return state.search(
             Query.of(query, self._find_picture),
             k=k,
@@ -283,56 +286,85 @@ class Collection:
         )
 
     def nearest(
-        self, points: AnyArray, k: int = 10, *, target: Target = "images", exact: bool | None = None
+        self,
+        points: AnyArray,
+        k: int = 10,
+        *,
+        target: Target = "images",
+        exact: bool | None = None,
+        retriever: str | None = None,
     ) -> tuple[AnyArray, FloatArray]:
         """Return the ids and scores of the ``k`` nearest to each of many points of the space, for bulk work.
 
         Ids are those of items, or of captions when texts are searched; an empty id fills up where there are fewer.
         """
         side = _side(target)
-        state, use_all = self._ready(side, exact)
+        state, use_all = self._ready(side, exact, retriever)
         gallery = state.galleries[side]
         if not len(gallery):
             return np.full((len(points), k), "", dtype=object), np.full((len(points), k), -np.inf)
         rows, scores = gallery.search(gallery.scoring.asked(np.asarray(points)), k, exact=use_all)
         return gallery.key_array[rows], scores
 
-    def build_index(self) -> None:
+    def points(
+        self, side: Side, ids: Sequence[str] | None = None, retriever: str | None = None
+    ) -> tuple[list[str], AnyArray]:
+        """Return stored points of the common space with the ids of their rows: items' for images, captions' for texts.
+
+        They are the points as the retriever made them. Without ``ids`` all of them come, in the order of addition; what
+        has no point is left out.
+        """
+        if side not in ("image", "text"):
+            raise InvalidInputError(f"side must be 'image' or 'text', got {side!r}")
+        return stored_points(self._state, side, ids, retriever)
+
+    def build_index(self, retriever: str | None = None) -> None:
         """Build the search indexes now; a side with fewer than 1,000 points is always compared whole."""
-        self._state.build_index("image")
-        self._state.build_index("text")
+        self._state.build_index("image", retriever)
+        self._state.build_index("text", retriever)
+
+    def retrievers(self) -> list[StoredRetriever]:
+        """Return the stored retrievers, the active one first."""
+        return self._retrievers.stored()
+
+    def retriever_named(self, name: str) -> PointSource:
+        """Return a stored retriever by its name in the collection."""
+        return self._state.retriever(name)
+
+    def add_retriever(
+        self, retriever: PointSource, *, name: str | None = None, progress: Progress | None = None
+    ) -> ReencodeReport:
+        """Keep the points of another retriever beside the active one's, for searches that name it.
+
+        Items that are added or changed later get points of every stored retriever. ``name`` must be free; by default it
+        is that of the retriever, with a number where it is taken. A retriever that is stored already is saved again,
+        for its calibration, and gets the points it lacks, so an interrupted run goes on where it stopped.
+        """
+        return self._retrievers.add(retriever, name, progress)
+
+    def activate_retriever(self, name: str) -> None:
+        """Let searches use a stored retriever from now on, in one step; the one before stays stored."""
+        self._retrievers.activate(name)
+
+    def remove_retriever(self, name: str) -> None:
+        """Forget a stored retriever with its points; the active one cannot go."""
+        self._retrievers.remove(name)
 
     def set_retriever(
-        self, retriever: PointSource, *, progress: Progress | None = None, now: bool = True
+        self, retriever: PointSource, *, progress: Progress | None = None, now: bool = True, keep: bool = False
     ) -> ReencodeReport:
         """Change the retriever: make the points of the new one, then switch in one step.
 
         Features are used again where the encoders are the same; otherwise the pictures are read again. Until the
         switch, searches use the old retriever. ``now=False`` only marks the collection as stale, for a later
-        :meth:`reencode`. After an interruption, either method goes on where it stopped.
+        :meth:`reencode`. After an interruption, either method goes on where it stopped. ``keep=True`` keeps the old
+        retriever stored beside the new one; otherwise only its unused rows stay, until :meth:`repair`.
         """
-        retriever = own_copy(retriever)
-        with self._writing():
-            layout = self._state.layout
-            names = opening.names_of(retriever)
-            if names.fingerprint == layout.retriever.fingerprint:
-                # The same points; what may differ is the calibration.
-                self._save_again(retriever, names)
-                return ReencodeReport()
-            if layout.pending is None or layout.pending.fingerprint != names.fingerprint:
-                opening.save_retriever(retriever, layout, names)
-                layout = layout.with_pending(names)
-                layout.write()
-                self._state.use(layout, None)
-            return self._reencode(retriever, progress) if now else ReencodeReport()
+        return self._retrievers.set(retriever, progress, now=now, keep=keep)
 
     def reencode(self, *, progress: Progress | None = None) -> ReencodeReport:
         """Finish a change of retriever that was begun; without one there is nothing to do."""
-        with self._writing():
-            layout = self._state.layout
-            if layout.pending is None:
-                return ReencodeReport()
-            return self._reencode(self._state.load(layout.pending), progress)
+        return self._retrievers.reencode(progress)
 
     def calibrate(self, judgements: Iterable[tuple[str, str | os.PathLike[str], bool]]) -> None:
         """Fit the probabilities of text→image searches to judgements: (words, item, whether it is a good answer).
@@ -340,69 +372,18 @@ class Collection:
         The judged answers should be drawn as answers come, good and bad, because their share of good ones is taken for
         the share to expect. The other directions and the cut-off stay.
         """
-        from diptych.retriever import Calibration, Retriever
-
-        with self._writing():
-            searching = self._state.searching()
-            retriever = searching.retriever
-            if not isinstance(retriever, Retriever):
-                raise InvalidInputError(f"a {type(retriever).__name__} has no calibration to fit")
-            scores, relevance = [], []
-            for words, which, is_good in judgements:
-                point = searching.galleries["image"].vector(self[which].id)
-                if point is not None:
-                    asked = retriever.encode_texts([words])
-                    scores.append(float(retriever.space.compare(asked, point, "text_query")[0, 0]))
-                    relevance.append(float(is_good))
-            fitted = Calibration(prior=None).fit({"text_to_image": (scores, relevance)})
-            # Searches that are under way keep the retriever they began with.
-            calibrated, calibration = copy.copy(retriever), copy.deepcopy(retriever.calibration_)
-            # The first line is that of text→image.
-            calibration.intercepts_ = np.append(fitted.intercepts_[:1], calibration.intercepts_[1:])
-            calibration.slopes_ = np.append(fitted.slopes_[:1], calibration.slopes_[1:])
-            calibrated.calibration_ = calibration
-            self._save_again(calibrated, opening.names_of(calibrated))
+        self._retrievers.calibrate([(words, self[which].id, is_good) for words, which, is_good in judgements])
 
     def duplicates(self, threshold: float | None = 0.97) -> list[DuplicateGroup]:
         """Return groups of items with the same picture: byte for byte, and by the cosine of their image features.
 
         ``threshold`` is the least cosine of near duplicates; None looks for exact ones only.
         """
-        catalogue = self._state.catalogue()
-        groups = exact_groups(catalogue)
-        if threshold is None or not catalogue.by_content:
-            return groups
-        if not -1 <= threshold <= 1:
-            raise InvalidInputError(f"threshold is a cosine between -1 and 1, got {threshold}")
-        table = features_table(self._state.layout.retriever, "image")
-        rows = {
-            key: row
-            for keys, features in self._state.store.read_vectors(table, list(catalogue.by_content))
-            for key, row in zip(keys, features, strict=True)
-        }
-        return groups + (near_groups(catalogue, list(rows), np.stack(list(rows.values())), threshold) if rows else [])
+        return self._upkeep.duplicates(threshold)
 
     def status(self) -> Status:
         """Return counts, sizes, and whether a change of retriever is unfinished."""
-        catalogue, layout, store = self._state.catalogue(), self._state.layout, self._state.store
-        there = set(store.vector_keys(points_table(layout.retriever, "image")))
-        pending = layout.pending
-        return Status(
-            folder=str(self.folder),
-            root=str(self.root),
-            items=len(catalogue),
-            pictures=sum(item.path is not None for item in catalogue.items.values()),
-            captions=len(catalogue.captions),
-            retriever=layout.retriever.name,
-            fingerprint=layout.retriever.fingerprint,
-            stale=pending is not None,
-            pending=None if pending is None else pending.name,
-            pending_done=0 if pending is None else len(set(store.vector_keys(points_table(pending, "image")))),
-            unsearchable=len(set(catalogue.by_content) - there),
-            store_bytes=_bytes_in(layout.store),
-            index_bytes=_bytes_in(layout.index),
-            failures=self._last_failures(),
-        )
+        return self._upkeep.status()
 
     def export(self, path: str | os.PathLike[str], format: str | None = None) -> None:
         """Write the items (``csv``, ``jsonl``, ``parquet``) or the points (``npz``, ``safetensors``) to a file.
@@ -411,106 +392,27 @@ class Collection:
         their rows: items' for pictures, captions' for texts. They are the points as searched: in cosine, Pearson and
         covariance spaces already centred or scaled as these ask.
         """
-        target = Path(path)
-        kind = exporting.export_format(target, format)
-        if kind in ("csv", "jsonl", "parquet"):
-            exporting.write_items(target, kind, self.items())
-            return
-        galleries = self._state.searching().galleries
-        points: dict[str, tuple[list[str], AnyArray]] = {
-            side: ([gallery.keys[row] for row in np.flatnonzero(gallery.live)], gallery.vectors[gallery.live])
-            for side, gallery in galleries.items()
-        }
-        exporting.write_points(target, kind, points)
+        self._upkeep.export(path, format)
 
     def verify(self) -> CheckReport:
         """Compare the tables with the items; nothing is changed."""
-        return Maintenance(self._state.store, self._state.layout, self._state.catalogue()).check()
+        return self._upkeep.check()
 
     def repair(self) -> CheckReport:
         """Give missing points where possible, drop what no item uses, join small files; return the state after it."""
-        with self._writing():
-            catalogue, layout = self._state.catalogue(), self._state.layout
-            encoding = Encoding(self._state.store, self.retriever, layout.retriever)
-            Reencoding(catalogue, self._state.root, encoding).run()
-            Maintenance(self._state.store, layout, catalogue).clean()
-            kept = {names.saved for names in (layout.retriever, layout.pending) if names is not None}
-            for folder in layout.retrievers.iterdir():
-                if folder.name not in kept:
-                    shutil.rmtree(folder, ignore_errors=True)
-            self._state.publish()
+        self._upkeep.repair()
         return self.verify()
 
-    @contextmanager
-    def _writing(self) -> Iterator[None]:
-        with write_lock(self._state.layout.lock):
-            self._state.check_layout()
-            yield
-
-    def _add(self, sources: Any, progress: Progress | None) -> AddReport:
-        started = time.perf_counter()
-        collected = Sources(self._state.root)
-        records = collected.records(sources)
-        adding = self._adding(self._state.catalogue())
-        adding.report.skipped.update(collected.skipped)
-        report = adding.add(records, progress)
-        if report.changed:
-            self._compact()
-        report.seconds = time.perf_counter() - started
-        write_json(self._state.layout.last_run, {"skipped": report.skipped})
-        return report
-
-    def _adding(self, catalogue: Catalogue) -> Adding:
-        state = self._state
-        return Adding(
-            state.store,
-            state.root,
-            lambda: Encoding(state.store, state.retriever(), state.layout.retriever),
-            catalogue,
-            state.publish,
-        )
-
-    def _remove(self, ids: Sequence[str]) -> None:
-        if ids:
-            self._state.store.delete_items(ids)
-            self._state.publish(removed=ids)
-            self._compact()
-
-    def _compact(self) -> None:
-        self._state.store.compact()
-        # Joining files is a new version of the store, with the same items.
-        self._state.publish()
-
-    def _reencode(self, retriever: PointSource, progress: Progress | None) -> ReencodeReport:
-        layout = self._state.layout
-        names = layout.pending
-        if names is None:
-            return ReencodeReport()
-        encoding = Encoding(self._state.store, retriever, names)
-        report = Reencoding(self._state.catalogue(), self._state.root, encoding).run(progress)
-        self._switch(layout.switched(), retriever)
-        return report
-
-    def _save_again(self, retriever: PointSource, names: RetrieverNames) -> None:
-        """Take a retriever that makes the same points; a change to another one that was begun stays begun."""
-        layout = self._state.layout
-        opening.save_retriever(retriever, layout, names)
-        self._switch(replace(layout, retriever=names), retriever)
-
-    def _switch(self, layout: Layout, retriever: PointSource) -> None:
-        layout.write()
-        self._state.use(layout, retriever)
-
-    def _ready(self, side: Side, exact: bool | None) -> tuple[Searching, bool]:
+    def _ready(self, side: Side, exact: bool | None, retriever: str | None) -> tuple[Searching, bool]:
         """Return the present state, with an index or one on its way where it is wanted, and whether to compare all."""
-        state = self._state.searching()
+        state = self._state.searching(retriever)
         gallery = state.galleries[side]
         if exact or (exact is None and len(gallery) < APPROXIMATE_FROM):
             return state, True
         if not gallery.wants_index:
             return state, False
-        self._state.build_index(side, wait=exact is False)
-        return self._state.searching(), False
+        self._state.build_index(side, retriever, wait=exact is False)
+        return self._state.searching(retriever), False
 
     def _find(self, which: str | os.PathLike[str], catalogue: Catalogue) -> Item | None:
         if isinstance(which, str) and which in catalogue.items:
@@ -536,13 +438,6 @@ class Collection:
         path = self._state.root.given(name)
         return path if path.is_file() else None
 
-    def _last_failures(self) -> dict[str, str]:
-        try:
-            document = json.loads(self._state.layout.last_run.read_text(encoding="utf-8"))
-            return dict(document["skipped"])
-        except (OSError, ValueError, KeyError, TypeError):
-            return {}
-
 
 def _filter(wanted: Filter | str) -> Filter:
     return Filter.parse(wanted) if isinstance(wanted, str) else wanted
@@ -561,7 +456,3 @@ def _hybrid_share(hybrid: float | bool | None) -> float | None:
     if not 0 <= share <= 1:
         raise InvalidInputError(f"hybrid is the weight of the words, between 0 and 1, got {hybrid}")
     return share
-
-
-def _bytes_in(folder: Path) -> int:
-    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())

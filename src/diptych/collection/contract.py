@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 SearchDirection = Literal["text_to_image", "image_to_text", "image_to_image", "text_to_text"]
 Side = Literal["image", "text"]
+SIDES: tuple[Side, Side] = ("image", "text")
 
 
 class PointSource(Protocol):

@@ -6,18 +6,18 @@ import hashlib
 import json
 import os
 import uuid
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from diptych.collection.approximate_index import ApproximateIndex
-from diptych.collection.contract import Side
+from diptych.collection.contract import SIDES, Side
 from diptych.collection.layout import write_json
 from diptych.collection.packages import search_package
 
 
 class IndexCache:
-    """A folder of built indexes, one per side; anything missing, damaged or of another retriever counts as absent."""
+    """A folder of built indexes, one per side and retriever; anything missing or damaged counts as absent."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -39,16 +39,16 @@ class IndexCache:
                     "keys": list(keys),
                     "hashes": list(hashes),
                 }
-                os.replace(draft, self._folder / f"{side}.faiss")
-                write_json(self._folder / f"{side}.json", document)
+                os.replace(draft, self._path(side, fingerprint, "faiss"))
+                write_json(self._path(side, fingerprint, "json"), document)
             finally:
                 draft.unlink(missing_ok=True)
 
     def read(self, side: Side, fingerprint: str) -> tuple[ApproximateIndex, list[str], list[str]] | None:
         """Return an index and what its positions hold, or None."""
-        path = self._folder / f"{side}.faiss"
+        path = self._path(side, fingerprint, "faiss")
         try:
-            document = json.loads((self._folder / f"{side}.json").read_text(encoding="utf-8"))
+            document = json.loads(self._path(side, fingerprint, "json").read_text(encoding="utf-8"))
             if document["fingerprint"] != fingerprint or document["sha256"] != _digest(path):
                 return None
             engine = search_package("faiss").read_index(str(path))
@@ -56,6 +56,16 @@ class IndexCache:
             return (index, document["keys"], document["hashes"]) if len(index) == len(document["keys"]) else None
         except (OSError, ValueError, KeyError, TypeError, RuntimeError):
             return None
+
+    def keep_only(self, fingerprints: Collection[str]) -> None:
+        """Delete the indexes of all other retrievers, and what writers that were killed have left."""
+        kept = {self._path(side, name, end) for side in SIDES for name in fingerprints for end in ("faiss", "json")}
+        for path in self._folder.iterdir() if self._folder.is_dir() else ():
+            if path not in kept:
+                path.unlink(missing_ok=True)
+
+    def _path(self, side: Side, fingerprint: str, ending: str) -> Path:
+        return self._folder / f"{side}-{fingerprint}.{ending}"
 
 
 def _digest(path: Path) -> str:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-from diptych.arrays import AnyArray
 from diptych.collection.approximate_index import ApproximateIndex
-from diptych.collection.catalogue import Catalogue, image_points, text_points
+from diptych.collection.catalogue import Catalogue
 from diptych.collection.contract import PointSource, Side
 from diptych.collection.gallery import Gallery
 from diptych.collection.index_cache import IndexCache
@@ -21,20 +21,17 @@ from diptych.collection.item import Item
 from diptych.collection.layout import Layout
 from diptych.collection.own_retriever import check_same_points
 from diptych.collection.retriever_names import RetrieverNames
+from diptych.collection.retriever_state import RetrieverState
 from diptych.collection.root import Root
-from diptych.collection.scoring import Scoring
 from diptych.collection.searching import Searching
 from diptych.collection.store import Store
-from diptych.collection.tables import points_table
-from diptych.space import Direction
+from diptych.collection.write_lock import write_lock
 
 LoadRetriever = Callable[[Path], PointSource]
 
 # Below this many points comparing all of them is fast enough, and exact.
 APPROXIMATE_FROM = 100_000
 
-_QUERY_SIDE: dict[Side, Direction] = {"image": "text_query", "text": "image_query"}
-_WANTED = {"image": image_points, "text": text_points}
 _OTHER: dict[Side, Side] = {"image": "text", "text": "image"}
 _FEWEST_INDEXED = 1000
 _SETTLED_NS = 2 * 10**9
@@ -44,35 +41,40 @@ class LiveState:
     """The catalogue and the galleries of a collection, brought up to date before each use.
 
     Another process may write at any time, so every look compares the version of the store and the small file that
-    names the retriever; a search then works on a state that no longer changes.
+    names the retrievers; a search then works on a state that no longer changes.
     """
 
-    def __init__(self, folder: Path, load_retriever: LoadRetriever) -> None:
+    def __init__(self, folder: Path, load_retriever: LoadRetriever, write_wait: float = 0.0) -> None:
         self.layout = Layout.read(folder)
         self.store = Store(self.layout.store)
         self.root = Root(self.layout.root_folder)
+        self._write_wait = write_wait
         self._layout_path = str(self.layout.folder / "collection.json")
         self._versions_path = str(self.store.version_folder())
         self._load_retriever = load_retriever
         self._lock = threading.RLock()
         self._layout_stamp = self._stamp_of_layout()
-        self._retriever: PointSource | None = None
         self._catalogue = Catalogue()
         self._version = -1
         self._version_stamp = -1
         # Written by this process and not looked at since: items by id, None for one that was removed.
         self._unseen: dict[str, Item | None] = {}
-        self._galleries: dict[Side, Gallery] = {}
-        self._gallery_catalogue: Catalogue | None = None
-        self._building: dict[Side, threading.Thread] = {}
+        # What is loaded of each stored retriever, by fingerprint.
+        self._states: dict[str, RetrieverState] = {}
+        self._building: dict[tuple[str, Side], threading.Thread] = {}
 
-    def retriever(self) -> PointSource:
-        """Return the retriever in force."""
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Be the only writer; what another process has changed is known then."""
+        with write_lock(self.layout.lock, self._write_wait):
+            self.check_layout()
+            yield
+
+    def retriever(self, name: str | None = None) -> PointSource:
+        """Return a stored retriever, by default the one in force."""
         with self._lock:
             self.check_layout()
-            if self._retriever is None:
-                self._retriever = self.load(self.layout.retriever)
-            return self._retriever
+            return self._state_of(self.layout.named(name)).source
 
     def load(self, names: RetrieverNames) -> PointSource:
         """Read a saved retriever, which must still make the points it was saved for."""
@@ -81,10 +83,13 @@ class LiveState:
         return loaded
 
     def check_layout(self) -> None:
-        """Notice that another process has changed the retriever."""
+        """Notice that another process has changed the retrievers."""
         with self._lock:
-            if self._stamp_of_layout() != self._layout_stamp:
-                self.use(Layout.read(self.layout.folder), None)
+            # Taken before the file is read: one that is replaced meanwhile is looked at again.
+            stamp = self._stamp_of_layout()
+            if stamp != self._layout_stamp:
+                self._take_over(Layout.read(self.layout.folder), None)
+                self._layout_stamp = stamp
 
     def catalogue(self) -> Catalogue:
         """Return the items as they are now."""
@@ -109,41 +114,62 @@ class LiveState:
     def use(self, layout: Layout, retriever: PointSource | None) -> None:
         """Take over a layout that this process has just written."""
         with self._lock:
-            same_points = layout.retriever.fingerprint == self.layout.retriever.fingerprint
-            same_retriever = layout.retriever.saved == self.layout.retriever.saved
-            self.layout, self._layout_stamp = layout, self._stamp_of_layout()
-            if retriever is not None or not same_retriever:
-                self._retriever = retriever
-            if not same_points:
-                self._galleries, self._gallery_catalogue = {}, None
+            self._take_over(layout, retriever)
+            self._layout_stamp = self._stamp_of_layout()
 
-    def searching(self) -> Searching:
-        """Return the present state, ready to be asked."""
+    def searching(self, name: str | None = None) -> Searching:
+        """Return the present state of a retriever, by default the one in force, ready to be asked."""
         with self._lock:
-            retriever = self.retriever()
-            catalogue = self.catalogue()
-            self._update_galleries(retriever, catalogue)
-            return Searching(self.root, retriever, catalogue, dict(self._galleries))
+            self.check_layout()
+            return self._searching_with(self.layout.named(name))
 
-    def build_index(self, side: Side, *, wait: bool = True) -> None:
+    def build_index(self, side: Side, name: str | None = None, *, wait: bool = True) -> None:
         """Index a side anew, at once or beside the searches, which go on exactly meanwhile."""
+        names = self.layout.named(name)
         if wait:
-            self._build(side)
+            self._build(side, names)
             return
         with self._lock:
-            running = self._building.get(side)
+            running = self._building.get((names.fingerprint, side))
             if running is None or not running.is_alive():
-                self._building[side] = threading.Thread(target=self._build, args=(side,))
-                self._building[side].start()
+                thread = threading.Thread(target=self._build, args=(side, names))
+                self._building[names.fingerprint, side] = thread
+                thread.start()
 
     def close(self) -> None:
         """Wait for indexes that are being built."""
         for thread in list(self._building.values()):
             thread.join()
 
-    def _build(self, side: Side) -> None:
+    def _searching_with(self, names: RetrieverNames) -> Searching:
+        catalogue = self.catalogue()
+        state = self._state_of(names)
+        state.bring_to(catalogue, partial(self._with_kept_index, names))
+        return Searching(self.root, state.source, catalogue, dict(state.galleries))
+
+    def _take_over(self, layout: Layout, retriever: PointSource | None) -> None:
+        """Use a layout; the galleries of retrievers that it lacks are let go."""
+        self.layout = layout
+        stored = {names.fingerprint: names for names in layout.stored}
+        self._states = {key: state for key, state in self._states.items() if key in stored}
+        for fingerprint, state in self._states.items():
+            state.use(stored[fingerprint], None)
+        if retriever is not None:
+            names = stored[retriever.fingerprint]
+            self._state_of(names).use(names, retriever)
+
+    def _state_of(self, names: RetrieverNames) -> RetrieverState:
+        if names.fingerprint not in self._states:
+            self._states[names.fingerprint] = RetrieverState(names, self.store, self.load)
+        return self._states[names.fingerprint]
+
+    def _build(self, side: Side, names: RetrieverNames) -> None:
         with self._lock:
-            galleries, fingerprint = self.searching().galleries, self.layout.retriever.fingerprint
+            self.check_layout()
+            if self.layout.with_fingerprint(names.fingerprint) is None:
+                # Removed since the index was asked for.
+                return
+            galleries = self._searching_with(names).galleries
         gallery, other = galleries[side], galleries[_OTHER[side]]
         metric = gallery.scoring.index_metric
         if metric is None or len(gallery) < _FEWEST_INDEXED:
@@ -154,19 +180,10 @@ class LiveState:
         index = ApproximateIndex.build(np.ascontiguousarray(gallery.vectors[rows]), metric, queries)
         keys, hashes = [gallery.keys[row] for row in rows], [gallery.hashes[row] for row in rows]
         with self._lock:
-            if self.layout.retriever.fingerprint == fingerprint and side in self._galleries:
-                self._galleries[side] = self._galleries[side].with_index(index, keys, hashes)
-        IndexCache(self.layout.index).write(side, fingerprint, index, keys, hashes)
-
-    def _update_galleries(self, retriever: PointSource, catalogue: Catalogue) -> None:
-        if self._gallery_catalogue is catalogue:
-            return
-        for side, direction in _QUERY_SIDE.items():
-            first = side not in self._galleries
-            gallery = Gallery(Scoring(retriever.space, direction)) if first else self._galleries[side]
-            gallery = gallery.synchronised(_WANTED[side](catalogue.items.values()), partial(self._points, side))
-            self._galleries[side] = self._with_kept_index(side, gallery) if first else gallery
-        self._gallery_catalogue = catalogue
+            state = self._states.get(names.fingerprint)
+            if state is not None and side in state.galleries:
+                state.galleries[side] = state.galleries[side].with_index(index, keys, hashes)
+        IndexCache(self.layout.index).write(side, names.fingerprint, index, keys, hashes)
 
     def _take_in(self) -> None:
         if not self._unseen:
@@ -175,26 +192,15 @@ class LiveState:
         put = [item for item in unseen.values() if item is not None]
         self._unseen = {}
         self._catalogue = before.changed(put, [item_id for item_id, item in unseen.items() if item is None])
-        if self._gallery_catalogue is before:
-            old = [before.items[item_id] for item_id in unseen if item_id in before.items]
-            for side, gallery in self._galleries.items():
-                wanted = _WANTED[side]
-                self._galleries[side] = gallery.changed(wanted(old), wanted(put), partial(self._points, side))
-            self._gallery_catalogue = self._catalogue
+        old = [before.items[item_id] for item_id in unseen if item_id in before.items]
+        for state in self._states.values():
+            state.follow(before, self._catalogue, old, put)
 
-    def _with_kept_index(self, side: Side, gallery: Gallery) -> Gallery:
+    def _with_kept_index(self, names: RetrieverNames, side: Side, gallery: Gallery) -> Gallery:
         if len(gallery) < APPROXIMATE_FROM:
             return gallery
-        kept = IndexCache(self.layout.index).read(side, self.layout.retriever.fingerprint)
+        kept = IndexCache(self.layout.index).read(side, names.fingerprint)
         return gallery if kept is None else gallery.with_index(*kept)
-
-    def _points(self, side: Side, keys: Sequence[str]) -> Mapping[str, AnyArray]:
-        table = points_table(self.layout.retriever, side)
-        return {
-            key: row
-            for found, rows in self.store.read_vectors(table, keys)
-            for key, row in zip(found, rows, strict=True)
-        }
 
     def _stamp_of_layout(self) -> tuple[int, int]:
         # The file is replaced, never rewritten, so its number changes with it.

@@ -6,12 +6,11 @@ from collections.abc import Sequence
 
 from diptych.collection.catalogue import Catalogue, text_hash
 from diptych.collection.check_report import CheckReport
-from diptych.collection.contract import Side
+from diptych.collection.contract import SIDES, Side
 from diptych.collection.layout import Layout
+from diptych.collection.retriever_names import RetrieverNames
 from diptych.collection.store import Store
 from diptych.collection.tables import features_table, points_table
-
-_SIDES: tuple[Side, Side] = ("image", "text")
 
 
 class Maintenance:
@@ -28,15 +27,25 @@ class Maintenance:
 
     def check(self) -> CheckReport:
         """Compare the tables with the items."""
-        problems = []
-        for side in _SIDES:
-            there = set(self._store.vector_keys(points_table(self._layout.retriever, side)))
-            lacking = len(self._used[side] - there)
-            if lacking:
-                what = "pictures" if side == "image" else "captions"
-                problems.append(f"{lacking} {what} have no points and are not found; add or refresh them")
+        problems = [
+            f"{_counted(lacking, side)} no points {_of(names, self._layout)}and "
+            f"{'is' if lacking == 1 else 'are'} not found; add or refresh {'it' if lacking == 1 else 'them'}"
+            for names in self._layout.stored
+            if names.fingerprint not in self._layout.unfinished
+            for side in SIDES
+            if (lacking := self.lacking(names, side))
+        ]
+        problems += [
+            f"the points of the retriever {names.name!r} are unfinished; add it again, or remove it"
+            for names in self._layout.stored
+            if names.fingerprint in self._layout.unfinished
+        ]
         unused = {name: len(rows) for name, rows in self._unused_rows().items() if rows}
         return CheckReport(tuple(problems), unused, tuple(self._unused_tables()))
+
+    def lacking(self, names: RetrieverNames, side: Side) -> int:
+        """Return how many pictures or captions have no point of a retriever."""
+        return len(self._used[side] - set(self._store.vector_keys(points_table(names, side))))
 
     def clean(self) -> None:
         """Remove what no item uses and join small files; the caller is the only writer."""
@@ -61,13 +70,21 @@ class Maintenance:
         return rows
 
     def _tables_in_force(self) -> dict[str, Side]:
-        names = [self._layout.retriever, *([self._layout.pending] if self._layout.pending else [])]
         return {
             table(retriever, side): side
-            for retriever in names
-            for side in _SIDES
+            for retriever in self._layout.in_force
+            for side in SIDES
             for table in (features_table, points_table)
         }
 
     def _unused_tables(self) -> list[str]:
         return [name for name in self._store.vector_tables() if name not in self._tables_in_force()]
+
+
+def _counted(number: int, side: Side) -> str:
+    what = "picture" if side == "image" else "caption"
+    return f"{number:,} {what} has" if number == 1 else f"{number:,} {what}s have"
+
+
+def _of(names: RetrieverNames, layout: Layout) -> str:
+    return f"of the retriever {names.name!r} " if layout.further else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -54,6 +55,23 @@ def save_retriever(retriever: PointSource, layout: Layout, names: RetrieverNames
     """Save a retriever in a folder of its own; nothing refers to it before the layout does."""
     layout.retrievers.mkdir(exist_ok=True)
     retriever.save(layout.saved_retriever(names))
+
+
+def delete_saved(layout: Layout) -> None:
+    """Delete the saved retrievers that the layout does not name."""
+    kept = {names.saved for names in layout.in_force}
+    for folder in layout.retrievers.iterdir():
+        if folder.name not in kept:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def kind_of_saved(folder: Path) -> str:
+    """Return the class of a saved retriever's model without loading it, empty where it has none."""
+    try:
+        document = json.loads((folder / "model.json").read_text(encoding="utf-8"))
+        return str(document["model"]["learned"]["model_"]["$model"]["class"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return ""
 
 
 def load_retriever(folder: Path) -> PointSource:

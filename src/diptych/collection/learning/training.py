@@ -1,0 +1,52 @@
+"""Learning a retriever from a collection."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from diptych.collection.collection import Collection
+from diptych.data import Pairs
+from diptych.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from diptych.encoders.feature_cache import Progress
+    from diptych.retriever import Retriever
+
+
+class Training:
+    """Learns a retriever with the encoders that a collection uses.
+
+    Parameters
+    ----------
+    collection :
+        The collection; its present retriever gives the encoders and is what the new one has to beat.
+    method, parameters :
+        The model to learn; without a method the best of a few is chosen.
+    """
+
+    def __init__(self, collection: Collection, *, method: str | None, parameters: Mapping[str, Any]) -> None:
+        from diptych.models.building import build_model
+        from diptych.retriever import Retriever
+
+        present = collection.retriever
+        if not isinstance(present, Retriever):
+            raise InvalidInputError(f"a collection with a {type(present).__name__} cannot be trained from here")
+        if method is None and parameters:
+            raise InvalidInputError("parameters belong to a method; name the method as well")
+        self._present = present
+        self._new = Retriever(
+            image_encoder=present.image_encoder_,
+            text_encoder=present.text_encoder_,
+            model=None if method is None else build_model(method, parameters),
+            name="trained" if method is None else f"trained {method}",
+            cache=present.cache,
+        )
+
+    def learn(
+        self, pairs: Pairs, *, held_out: float, seed: int, force: bool, progress: Progress | None = None
+    ) -> Retriever:
+        """Return what was learned, or the present retriever where that is better, with the comparison of both."""
+        return self._new.fit(
+            pairs, baseline=self._present, held_out=held_out, seed=seed, force=force, progress=progress
+        )
