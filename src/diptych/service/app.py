@@ -9,22 +9,36 @@ from fastapi import APIRouter, FastAPI
 
 from diptych import __version__
 from diptych.collection import Collection
-from diptych.service.api import collections, items, operations, search, uploads
+from diptych.service.api import clicks, collections, items, operations, query_log, search, sessions, uploads, votes
 from diptych.service.clicks.opening import open_click_logs
 from diptych.service.context import ServiceContext
 from diptych.service.hosted_collection import HostedCollection
 from diptych.service.operations.readiness import Readiness
+from diptych.service.page import page
+from diptych.service.operations.request_recorder import RequestRecorder
+from diptych.service.operations.writer_handover import WriterHandover
 from diptych.service.problem_answers import add_problem_answers
+from diptych.service.security.body_limit import BodyLimit
+from diptych.service.security.entrance import Entrance
+from diptych.service.security.host_check import HostCheck
+from diptych.service.security.rate_limit import RateLimit
+from diptych.service.security.security_headers import SecurityHeaders
 from diptych.service.settings import Settings
+from diptych.service.unexpected_errors import UnexpectedErrors
 from diptych.service.uploads import UploadStore
 
 # Each router is one resource; its module says what it does.
 ROUTERS: tuple[APIRouter, ...] = (
     operations.router,
+    sessions.router,
     collections.router,
     search.router,
     items.router,
     uploads.router,
+    clicks.router,
+    votes.router,
+    query_log.router,
+    page.router,
 )
 
 
@@ -34,7 +48,8 @@ def create_app(settings: Settings) -> FastAPI:
         title="Diptych",
         version=__version__,
         summary="Search pictures with words and words with pictures.",
-        openapi_url="/v1/openapi.json",
+        # The document is behind the guard of reading, as a route of its own.
+        openapi_url=None,
         docs_url=None,
         redoc_url=None,
         lifespan=_lifespan,
@@ -43,7 +58,26 @@ def create_app(settings: Settings) -> FastAPI:
     add_problem_answers(app)
     for router in ROUTERS:
         app.include_router(router)
+    _add_middleware(app, app.state.context)
     return app
+
+
+def _add_middleware(app: FastAPI, context: ServiceContext) -> None:
+    """Put the layers around the routes, from the inside out."""
+    settings = context.settings
+    app.add_middleware(UnexpectedErrors)
+    if settings.role == "reader" and settings.writer_socket is not None:
+        app.add_middleware(WriterHandover, writer_socket=settings.writer_socket)
+    app.add_middleware(BodyLimit, limits=settings.limits)
+    if settings.public:
+        app.add_middleware(Entrance, credentials=context.credentials)
+    if settings.limits.requests_per_second and settings.role != "writer":
+        share = settings.limits.requests_per_second / settings.workers
+        app.add_middleware(RateLimit, rate=share, burst=settings.limits.burst)
+    app.add_middleware(HostCheck, allowed=settings.allowed_hosts, is_public=settings.public)
+    app.add_middleware(SecurityHeaders)
+    # The readers record what they hand to the writer.
+    app.add_middleware(RequestRecorder, metrics=context.metrics, is_recording=settings.role != "writer")
 
 
 @asynccontextmanager

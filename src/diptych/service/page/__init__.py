@@ -1,0 +1,1 @@
+"""The web page: one HTML document, its styles and its modules."""

@@ -1,0 +1,67 @@
+"""The routes of the page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from typing import Annotated
+
+from fastapi import APIRouter, Header, Response
+
+from diptych.service.page.static_file import StaticFile
+from diptych.service.problem import Problem
+
+router = APIRouter(include_in_schema=False)
+
+VIEWS = ("/", "/compare", "/map", "/log", "/jobs", "/item/{item:path}")
+
+# Names of files do not change with their content, so a browser has to ask each time; the tag makes that cheap.
+_CACHING = "no-cache"
+
+
+@lru_cache(maxsize=1)
+def static_files() -> dict[str, StaticFile]:
+    """Return every file of the page by its name; what is not in here cannot be asked for."""
+    root = files("diptych.service.page").joinpath("static")
+    return {name: StaticFile(name, part.read_bytes()) for name, part in _walk(root, "")}
+
+
+def _walk(folder: Traversable, prefix: str) -> Iterator[tuple[str, Traversable]]:
+    for part in folder.iterdir():
+        if part.is_dir():
+            yield from _walk(part, f"{prefix}{part.name}/")
+        else:
+            yield f"{prefix}{part.name}", part
+
+
+def _answer(name: str, if_none_match: str | None) -> Response:
+    file = static_files().get(name)
+    if file is None:
+        raise Problem(404, "no-such-file", f"The page has no file {name!r}; its files are named in /.")
+    headers = {"ETag": file.etag, "Cache-Control": _CACHING}
+    if file.matches(if_none_match):
+        return Response(status_code=304, headers=headers)
+    return Response(file.content, media_type=file.media_type, headers=headers)
+
+
+async def show_page(if_none_match: Annotated[str | None, Header()] = None) -> Response:
+    """Send the document; its script reads the address and shows the view."""
+    return _answer("index.html", if_none_match)
+
+
+for _view in VIEWS:
+    router.add_api_route(_view, show_page, methods=["GET", "HEAD"])
+
+
+@router.api_route("/static/{name:path}", methods=["GET", "HEAD"])
+async def show_file(name: str, if_none_match: Annotated[str | None, Header()] = None) -> Response:
+    """Send a file of the page."""
+    return _answer(name, if_none_match)
+
+
+@router.api_route("/favicon.ico", methods=["GET", "HEAD"])
+async def show_icon(if_none_match: Annotated[str | None, Header()] = None) -> Response:
+    """Send the icon to browsers that ask for it by the old name."""
+    return _answer("icon.svg", if_none_match)

@@ -1,0 +1,55 @@
+// One answer, as a picture with its score, or as a text with a small picture.
+
+import { thumbnailOf } from "../parts/api.js";
+import { h, icon, iconButton } from "../parts/dom.js";
+import { percent } from "../parts/format.js";
+import { addressOf, itemPath, readPlace } from "../parts/place.js";
+import { scoreBar } from "../parts/score-bar.js";
+
+export const describe = (answer) => answer.caption ?? answer.captions?.[0] ?? answer.labels?.join(", ") ?? "";
+
+export const titleOf = (answer) => describe(answer) || answer.name || answer.id;
+
+export function thumbnail(collection, answer, properties = {}) {
+  if (!answer.picture) return h("span", { class: "no-picture" }, icon("text"));
+  const image = h("img", {
+    src: thumbnailOf(collection, answer), alt: "", width: answer.width ?? 256, height: answer.height ?? 256, loading: "lazy", decoding: "async", ...properties,
+  });
+  image.addEventListener("error", () => image.replaceWith(h("span", { class: "no-picture" }, icon("picture"), "no picture")), { once: true });
+  return image;
+}
+
+function actions(answer, onLike) {
+  if (!onLike) return null;
+  return h("div", { class: "tile-actions" },
+    iconButton("plus", "More like this", { class: "like", onclick: () => onLike(answer, 1) }),
+    iconButton("minus", "Less like this", { class: "unlike", onclick: () => onLike(answer, -1) }));
+}
+
+function spoken(answer) {
+  const scored = answer.probability !== undefined;
+  return `${titleOf(answer)}${scored ? `, ${percent(answer.probability)} likely` : ""}`;
+}
+
+export function tile(collection, answer, { onOpen, onLike, eager = false, marks = [] } = {}) {
+  const asText = answer.caption !== null && answer.caption !== undefined;
+  const href = addressOf(itemPath(answer.id), readPlace().params);
+  const open = (event) => {
+    if (event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
+    event.preventDefault();
+    onOpen(answer);
+  };
+  const scored = answer.probability !== undefined && answer.probability !== null;
+  const classes = ["tile", asText && "tile-text", !answer.picture && !asText && "tile-words", scored && !answer.good && "unlikely"];
+  return h("li", {
+    class: classes.filter(Boolean).join(" "), "data-id": answer.id, "data-caption": answer.caption_id, "data-shape": answer.width && answer.height ? answer.width / answer.height : null,
+  },
+    h("a", { class: "tile-link", href, "aria-label": spoken(answer), onclick: open },
+      h("span", { class: "tile-picture" }, !answer.picture && !asText ? h("span", { class: "words" }, titleOf(answer)) : thumbnail(collection, answer, eager ? { loading: "eager" } : {})),
+      h("span", { class: "tile-foot" },
+        h("span", { class: "tile-title" }, titleOf(answer)),
+        scored && scoreBar(answer.probability),
+        marks.map((mark) => h("span", { class: "mark" }, mark)),
+        answer.matched_by?.includes("words") && h("span", { class: "mark" }, "words"))),
+    actions(answer, onLike));
+}

@@ -1,0 +1,233 @@
+// The search view. The address says what is searched; everything a person does changes the address, and the view follows.
+
+import { address, ask, isAbort, query, session } from "../parts/api.js";
+import { h, icon, iconButton } from "../parts/dom.js";
+import { count, duration } from "../parts/format.js";
+import { announce, failure, notice, tell } from "../parts/messages.js";
+import { go, openItem } from "../parts/place.js";
+import { isAsking, joinFilters, readState, requestOf, whatIsAsked, writeState } from "../parts/search-state.js";
+import { Facets } from "../search/facets.js";
+import { Results } from "../search/results.js";
+import { SearchBox } from "../search/search-box.js";
+import { titleOf } from "../search/tile.js";
+
+const PAGE = 30;
+const LONGEST_PAGE = 200;
+const SETTLED_AFTER = 1200;
+
+class SearchView {
+  constructor(root, app) {
+    this.app = app;
+    this.collection = app.collection;
+    this.settled = true;
+    this.box = new SearchBox(this.collection, {
+      onWords: (words, { typing }) => this.change({ words }, typing),
+      onSettle: () => this.settle(),
+      onChips: (chips, words = this.box.input.value) => this.change({ chips, words }),
+    });
+    this.facets = new Facets(this.collection, (filters) => this.change({ filters }));
+    this.results = new Results(this.collection, {
+      onOpen: (answer) => this.open(answer),
+      onLike: (answer, weight) => this.like(answer, weight),
+    });
+    this.summary = h("p", { class: "summary" });
+    this.active = h("ul", { class: "active-filters", "aria-label": "Active filters" });
+    this.above = h("div", { class: "above" });
+    root.append(h("h1", { class: "hidden" }, `Search ${this.collection.name}`), this.box.element, this.toolbar(),
+      h("div", { class: "search-body" }, this.facets.element, h("div", { class: "answers" }, this.active, this.above, this.results.element)));
+  }
+
+  close() {
+    clearTimeout(this.timer);
+    this.asking?.abort();
+    for (const part of [this.box, this.facets, this.results]) part.close();
+  }
+
+  toolbar() {
+    const choice = (target, label, name) => h("label", {},
+      h("input", { type: "radio", name: "target", value: target, onchange: () => this.change({ target }) }), h("span", {}, icon(name), label));
+    this.targets = h("fieldset", { class: "segmented" }, h("legend", { class: "hidden" }, "What to find"), choice("images", "Pictures", "picture"), choice("texts", "Texts", "text"));
+    this.hybrid = h("input", { type: "checkbox", role: "switch", onchange: () => this.change({ hybrid: this.hybrid.checked }) });
+    const filters = iconButton("filter", "Filters", { class: "small-only with-word", popovertarget: "facets" });
+    filters.append("Filters");
+    return h("div", { class: "toolbar" }, this.targets,
+      h("label", { class: "switch", hidden: !this.collection.hybrid_available }, this.hybrid, h("span", {}, "Also match words in captions")),
+      filters, this.summary);
+  }
+
+  // Typing changes one entry of the history; everything else makes a new one, so that "back" undoes it.
+  change(patch, typing = false) {
+    const next = { ...this.state, ...patch };
+    const params = writeState(next);
+    if (params.toString() === writeState(this.state).toString()) return;
+    const replace = typing && !this.settled;
+    this.settled = !typing;
+    go("/", params, { replace });
+  }
+
+  update({ params }) {
+    this.params = params;
+    const key = params.toString();
+    if (key === this.key) return;
+    this.key = key;
+    this.state = readState(params);
+    this.show();
+    this.run();
+  }
+
+  show() {
+    const { words, chips, target, hybrid, filters } = this.state;
+    this.box.show(words, chips);
+    this.targets.querySelector(`[value=${target}]`).checked = true;
+    this.hybrid.checked = hybrid;
+    this.facets.show(filters);
+    this.active.replaceChildren(...filters.map((filter) => h("li", {}, h("span", {}, filter),
+      iconButton("close", `Remove the filter ${filter}`, { onclick: () => this.change({ filters: filters.filter((other) => other !== filter) }) }))));
+  }
+
+  async run() {
+    clearTimeout(this.timer);
+    this.asking?.abort();
+    this.asking = new AbortController();
+    this.searchId = null;
+    this.logging = null;
+    const { signal } = this.asking;
+    const state = this.state;
+    performance.mark("diptych:asked");
+    this.results.element.setAttribute("aria-busy", "true");
+    try {
+      const page = await (isAsking(state) ? this.search(state, 0, signal) : this.browse(state, 0, signal));
+      this.present(page, state, signal);
+    } catch (error) {
+      if (isAbort(error)) return;
+      this.results.clear();
+      this.summary.textContent = "";
+      this.above.replaceChildren(failure(error, () => this.run()));
+      announce(error.message);
+    }
+    this.results.element.removeAttribute("aria-busy");
+  }
+
+  search(state, offset, signal, more = {}) {
+    const request = requestOf(state, { limit: PAGE, offset, log: false, ...more });
+    return ask(address(this.collection.name, "search"), { method: "POST", json: request, signal });
+  }
+
+  async browse(state, offset, signal) {
+    const path = address(this.collection.name, "items") + query({ filter: joinFilters(state.filters), limit: PAGE, offset });
+    const page = await ask(path, { signal });
+    return { answers: page.items, total: page.total, next_offset: page.next_offset, browsing: true };
+  }
+
+  present(page, state, signal) {
+    const asking = !page.browsing;
+    this.results.fill(page, asking ? state.target : "images", async (offset) => {
+      const searchId = asking ? await this.settle() : null;
+      return asking ? this.search(state, offset, signal, searchId ? { log: true, search_id: searchId } : {}) : this.browse(state, offset, signal);
+    });
+    this.app.list = {
+      answers: this.results.answers, focus: (answer) => this.results.focus(answer), asked: asking ? { ...whatIsAsked(state), target: state.target, retriever: state.retriever ?? undefined } : null,
+      click: (answer, kind) => this.click(answer, kind), more: () => this.results.load(), like: (answer, weight) => this.like(answer, weight), changed: () => this.rerun(),
+    };
+    this.above.replaceChildren(...this.remarks(page, state));
+    this.summarise(page);
+    this.markShown();
+    if (asking && this.collection.log_clicks) this.timer = setTimeout(() => this.settle(), SETTLED_AFTER);
+  }
+
+  rerun() {
+    this.facets.key = null;
+    this.facets.show(this.state.filters);
+    this.run();
+  }
+
+  summarise(page) {
+    const text = page.browsing
+      ? `${count(page.total, "item")}${this.state.filters.length ? " left by the filters" : ""}`
+      : `${count(page.considered, this.state.target === "texts" ? "text" : "picture")} searched in ${duration(page.seconds)}`;
+    this.summary.textContent = text;
+    const good = page.answers.filter((answer) => answer.good).length;
+    announce(page.browsing ? text : page.no_good_match ? "No good match" : `${good}${page.next_offset !== null && good === page.answers.length ? " or more" : ""} likely results. ${text}`);
+  }
+
+  remarks(page, state) {
+    if (page.browsing && !page.total) return [state.filters.length ? this.nothingLeft() : this.nothingHere()];
+    if (page.browsing) return [];
+    if (!page.answers.length) return [state.filters.length ? this.nothingLeft() : notice("Nothing found", state.target === "texts" ? "This collection has no texts to search; add captions to its items." : "This collection has no pictures to search.")];
+    if (page.no_good_match) return [this.noGoodMatch(state)];
+    return [];
+  }
+
+  noGoodMatch(state) {
+    const actions = [
+      this.collection.hybrid_available && !state.hybrid && state.words && h("button", { type: "button", onclick: () => this.change({ hybrid: true }) }, "Also match words in captions"),
+      state.filters.length > 0 && h("button", { type: "button", onclick: () => this.change({ filters: [] }) }, "Remove the filters"),
+      h("button", { type: "button", onclick: () => this.change({ target: state.target === "texts" ? "images" : "texts" }) }, state.target === "texts" ? "Search pictures" : "Search texts"),
+    ];
+    return notice("No good match", "Nothing here is likely to be what you mean. The nearest are below; other or fewer words may find more.", ...actions.filter(Boolean));
+  }
+
+  nothingLeft() {
+    return notice("Nothing left", "No item passes all the filters.", h("button", { type: "button", class: "primary", onclick: () => this.change({ filters: [] }) }, "Remove the filters"));
+  }
+
+  nothingHere() {
+    if (session.read_only) return notice("This collection is empty", "Whoever runs the service can fill it with “diptych index FOLDER”.");
+    return notice("This collection is empty", "Put pictures into its folder, then read them in.",
+      h("button", { type: "button", class: "primary", onclick: () => this.index() }, "Index the folder"));
+  }
+
+  async index() {
+    try {
+      await ask(address(this.collection.name, "jobs"), { method: "POST", json: { kind: "index", parameters: {} } });
+      go("/jobs", new URLSearchParams(this.state.collection ? { c: this.state.collection } : {}));
+    } catch (error) {
+      tell(error.message, "error");
+    }
+  }
+
+  // The first picture on the screen is what a person waits for.
+  markShown() {
+    const shown = () => requestAnimationFrame(() => performance.mark("diptych:shown"));
+    const first = this.results.list.querySelector("img");
+    if (!first || first.complete) shown();
+    else first.addEventListener("load", shown, { once: true });
+  }
+
+  // Half-typed queries are not worth remembering. One that stands a moment, or that is acted on, is logged as it stands.
+  settle() {
+    this.settled = true;
+    const state = this.state;
+    if (!this.collection.log_clicks || !isAsking(state) || !this.results.answers.length) return Promise.resolve(null);
+    if (this.logging?.state !== state) {
+      clearTimeout(this.timer);
+      const limit = Math.min(LONGEST_PAGE, Math.max(PAGE, this.results.answers.length));
+      const answer = this.search(state, 0, undefined, { log: true, limit }).then((page) => page.search_id, () => null);
+      this.logging = { state, answer };
+    }
+    return this.logging.answer;
+  }
+
+  async click(answer, kind) {
+    const searchId = await this.settle();
+    if (!searchId) return;
+    const click = { search_id: searchId, item: answer.id, position: answer.position, caption_id: answer.caption_id ?? undefined, kind };
+    // A lost click must never disturb the person who made it.
+    ask(address(this.collection.name, "clicks"), { method: "POST", json: click, keepalive: true }).catch(() => {});
+  }
+
+  open(answer) {
+    this.click(answer, "open");
+    openItem(answer.id, { why: answer.caption_id ?? null });
+  }
+
+  like(answer, weight) {
+    this.click(answer, weight > 0 ? "more_like" : "less_like");
+    const others = this.state.chips.filter((chip) => chip.id !== answer.id);
+    this.change({ chips: [...others, { kind: "item", id: answer.id, weight }] });
+    announce(`${weight > 0 ? "More" : "Less"} like ${titleOf(answer)}`);
+    window.scrollTo(0, 0);
+  }
+}
+
+export const open = (root, app) => new SearchView(root, app);
