@@ -48,5 +48,5 @@ class MissingPackageError(DiptychError, ImportError):
     searching needs a package that is not installed: pip install faiss-cpu
     """
 
-    def __init__(self, purpose: str, requirement: str) -> None:
-        super().__init__(f"{purpose} needs a package that is not installed: pip install {requirement}")
+    def __init__(self, purpose: str, requirement: str, installer: str = "pip install") -> None:
+        super().__init__(f"{purpose} needs a package that is not installed: {installer} {requirement}")

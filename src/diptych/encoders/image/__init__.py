@@ -8,6 +8,7 @@ from diptych.encoders.image.imagenet_labels import ImageNetLabels
 from diptych.encoders.image.label_names import ImageNetLabel, imagenet_labels
 from diptych.encoders.image.picture_files import PICTURE_FORMATS, open_regular_file
 from diptych.encoders.image.pictures import Picture, read_picture
+from diptych.encoders.image.resnet50 import ResNet50
 from diptych.encoders.image.sift_words import SiftWords
 from diptych.encoders.image.thumbnails import thumbnail
 
@@ -20,6 +21,7 @@ __all__ = [
     "ImageNetLabel",
     "ImageNetLabels",
     "Picture",
+    "ResNet50",
     "SiftWords",
     "imagenet_labels",
     "open_regular_file",

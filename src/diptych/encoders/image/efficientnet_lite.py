@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, ClassVar, Literal
+from typing import Literal
 
-import numpy as np
-from numpy.typing import NDArray
-from PIL import Image
-
-from diptych.arrays import AnyArray, FloatArray
-from diptych.encoders.image.image_encoder import ImageEncoder
-from diptych.encoders.image.lite_graph import lite_graph
+from diptych.arrays import FloatArray
+from diptych.encoders.image.convolution_graph import ConvolutionGraph
+from diptych.encoders.image.convolutional_encoder import ConvolutionalEncoder
+from diptych.encoders.image.lite_graph import write_lite
 from diptych.encoders.image.lite_networks import LiteNetwork, lite_network
-from diptych.encoders.image.network_cache import cached_network
-from diptych.encoders.image.onnx_session import onnx_session
-from diptych.encoders.image.pictures import Picture
-from diptych.errors import InvalidInputError
-
-_CROP_MARGIN = 32
 
 
-class EfficientNetLite(ImageEncoder):
+class EfficientNetLite(ConvolutionalEncoder):
     """The 1,280 pooled features before the classifier of an EfficientNet-Lite.
 
     The family is that of Tan and Le, "EfficientNet: rethinking model scaling for convolutional neural networks",
@@ -50,8 +40,6 @@ class EfficientNetLite(ImageEncoder):
     (1, 1280)
     """
 
-    learns: ClassVar[bool] = False
-
     def __init__(
         self,
         *,
@@ -61,11 +49,8 @@ class EfficientNetLite(ImageEncoder):
         batch_size: int = 8,
         n_threads: int | None = None,
     ) -> None:
+        super().__init__(crop=crop, mirror=mirror, batch_size=batch_size, n_threads=n_threads)
         self.network = network
-        self.crop = crop
-        self.mirror = mirror
-        self.batch_size = batch_size
-        self.n_threads = n_threads
 
     @property
     def n_features(self) -> int:
@@ -73,14 +58,19 @@ class EfficientNetLite(ImageEncoder):
         return 1280
 
     @property
-    def reading_side(self) -> int:
-        """The side of the network's square, and the margin when it is cut out of the middle."""
-        return self._known.side + (_CROP_MARGIN if self.crop == "centre" else 0)
+    def side(self) -> int:
+        """The side of the network's square in pixels."""
+        return self._known.side
 
     @property
     def weights_digest(self) -> str:
         """The digest of the weight file."""
         return self._known.sha256
+
+    @property
+    def network_name(self) -> str:
+        """The network, the digest of its weights, and the revision, which stands for the code that writes it."""
+        return f"efficientnet {self.network} {self.weights_digest} {self.revision}"
 
     @property
     def _known(self) -> LiteNetwork:
@@ -90,38 +80,12 @@ class EfficientNetLite(ImageEncoder):
         """Raise when a parameter cannot be used."""
         super().check_parameters()
         lite_network(self.network)
-        if self.crop not in ("whole", "centre"):
-            raise InvalidInputError(f"crop must be 'whole' or 'centre', got {self.crop!r}")
 
-    def prepare(self, picture: Picture) -> NDArray[np.uint8]:
-        """Return the network's square of RGB bytes."""
-        image = Image.fromarray(self.read(picture))
-        side = self._known.side
-        box = self._middle(image.size) if self.crop == "centre" else None
-        return np.asarray(image.resize((side, side), Image.Resampling.BICUBIC, box=box))
+    def write_network(self, graph: ConvolutionGraph) -> None:
+        """Write the network from the weights of the package."""
+        write_lite(graph, self._known)
 
-    def _middle(self, size: tuple[int, int]) -> tuple[float, float, float, float]:
-        width, height = size
-        edge = min(size) * self._known.side / (self._known.side + _CROP_MARGIN)
-        return ((width - edge) / 2, (height - edge) / 2, (width + edge) / 2, (height + edge) / 2)
-
-    def encode_prepared(self, prepared: Sequence[AnyArray]) -> FloatArray:
-        """Return the pooled features of prepared squares."""
-        pixels = np.stack(prepared)
-        features = self._run(pixels)
-        return (features + self._run(pixels[:, :, ::-1])) / 2 if self.mirror else features
-
-    def _run(self, pixels: NDArray[np.uint8]) -> FloatArray:
-        return np.asarray(self.session().run(None, {"pixels": np.ascontiguousarray(pixels)})[0])
-
-    def session(self) -> Any:
-        """Return the ONNX Runtime session: input ``pixels``, bytes (n, side, side, 3); output ``features``."""
-        settings = (self.network, self.threads)
-        kept = vars(self).get("_session")
-        if kept is None or kept[0] != settings:
-            known = self._known
-            # The revision stands for the code that writes the graph.
-            key = f"efficientnet-{known.name}-{known.sha256[:16]}-{self.revision}"
-            kept = (settings, onnx_session(cached_network(key, lambda: lite_graph(known)), self.threads))
-            self._session = kept
-        return kept[1]
+    def read_classifier(self) -> tuple[FloatArray, FloatArray]:
+        """Read the last layer from the package."""
+        weights = self._known.weights()
+        return weights["_fc.weight"], weights["_fc.bias"]
