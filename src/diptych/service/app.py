@@ -14,9 +14,9 @@ from diptych.service.clicks.opening import open_click_logs
 from diptych.service.context import ServiceContext
 from diptych.service.hosted_collection import HostedCollection
 from diptych.service.operations.readiness import Readiness
-from diptych.service.page import page
 from diptych.service.operations.request_recorder import RequestRecorder
 from diptych.service.operations.writer_handover import WriterHandover
+from diptych.service.page import page
 from diptych.service.problem_answers import add_problem_answers
 from diptych.service.security.body_limit import BodyLimit
 from diptych.service.security.entrance import Entrance
