@@ -9,7 +9,9 @@ from fastapi import Depends, Path, Request
 
 from diptych.service.clicks import ClickLog
 from diptych.service.hosted_collection import HostedCollection
+from diptych.service.operations.metrics import Metrics
 from diptych.service.operations.readiness import Readiness
+from diptych.service.operations.turns import Turns, usable_cores
 from diptych.service.problem import Problem
 from diptych.service.security.credentials import Credentials
 from diptych.service.settings import Settings
@@ -28,6 +30,12 @@ class ServiceContext:
 
     def __post_init__(self) -> None:
         self.credentials = Credentials(self.settings)
+        self.metrics = Metrics()
+        self.search_turns = Turns(max(1, usable_cores() // self.settings.workers))
+
+    def running_jobs(self) -> dict[str, int]:
+        """Return how many jobs work on each collection."""
+        return {}
 
 
 # Coroutines, because FastAPI would spend a thread on each plain function.

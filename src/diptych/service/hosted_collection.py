@@ -19,3 +19,8 @@ class HostedCollection:
     def state_folder(self) -> Path:
         """Where the service keeps what belongs to this collection: the click log, jobs, maps."""
         return self.collection.folder / "service"
+
+    @property
+    def index_bytes(self) -> int:
+        """The size of the search indexes on disk."""
+        return sum(path.stat().st_size for path in (self.collection.folder / "index").rglob("*") if path.is_file())

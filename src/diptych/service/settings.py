@@ -35,6 +35,10 @@ class Settings:
         ``whole`` answers everything, ``reader`` searches and hands writes to the ``writer``, of which there is one.
     writer_socket :
         Where the writer listens, for readers.
+    trusted_proxies :
+        Addresses of proxies whose word is taken for who the client is.
+    workers :
+        How many processes answer searches; they share the cores and the rate limit.
     session_secret :
         What signs the sessions of the page; the same in every process of a service.
     """
@@ -48,4 +52,6 @@ class Settings:
     role: Role = "whole"
     writer_socket: Path | None = None
     limits: Limits = field(default_factory=Limits)
+    trusted_proxies: tuple[str, ...] = ()
+    workers: int = 1
     session_secret: str = field(default_factory=lambda: secrets.token_hex(32), repr=False)

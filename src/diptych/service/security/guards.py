@@ -1,10 +1,13 @@
 """The guards that routes stand behind.
 
 ``Reading`` for every route under ``/v1``, ``Writing`` besides for those that change the collection, and ``Clicking``
-for those that only add to what the service remembers, which a read-only service does as well.
+for those that only add to what the service remembers, which a read-only service does as well. ``Searching`` stands
+before those that compute, so that only as many do at once as there are cores.
 """
 
 from __future__ import annotations
+
+from collections.abc import AsyncIterator
 
 from fastapi import Depends, Request
 
@@ -30,6 +33,14 @@ async def may_write(request: Request, context: Context) -> None:
         raise Problem(403, "read-only", "This service only reads; start it without --read-only to write.")
 
 
+async def search_turn(context: Context) -> AsyncIterator[None]:
+    """Hold one of the few turns in which searches compute."""
+    async with context.search_turns.turn():
+        yield
+
+
 Reading = Depends(may_read)
 Clicking = Depends(may_click)
 Writing = Depends(may_write)
+# Given back as soon as the handler has computed its answer, not when a slow client has taken it.
+Searching = Depends(search_turn, scope="function")

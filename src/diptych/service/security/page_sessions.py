@@ -21,7 +21,7 @@ class PageSessions:
 
     >>> from diptych.service.security.page_sessions import PageSessions
     >>> sessions = PageSessions("secret", token=None)
-    >>> session = sessions.read(sessions.new())
+    >>> session = sessions.read(sessions.cookie(sessions.new()))
     >>> sessions.is_own(session, sessions.csrf(session)), sessions.read("forged")
     (True, None)
     """
@@ -38,12 +38,13 @@ class PageSessions:
         return _LIFETIME_SECONDS
 
     def new(self) -> str:
-        """Return the cookie of a new session."""
-        return self._cookie(secrets.token_hex(16))
+        """Return a new session."""
+        return secrets.token_hex(16)
 
-    def renewed(self, session: str) -> str:
-        """Return a cookie with which a session lasts as long as a new one."""
-        return self._cookie(session)
+    def cookie(self, session: str) -> str:
+        """Return the cookie with which a session lasts from now on."""
+        expiry = int(self._clock()) + _LIFETIME_SECONDS
+        return f"{session}.{expiry}.{self._sign(f'session {session} {expiry}')}"
 
     def read(self, cookie: str | None) -> str | None:
         """Return the session of a cookie, None where it is missing, forged or too old."""
@@ -62,10 +63,6 @@ class PageSessions:
     def is_own(self, session: str, csrf: str | None) -> bool:
         """Say whether a request carries the right value."""
         return _is_equal(csrf or "", self.csrf(session))
-
-    def _cookie(self, session: str) -> str:
-        expiry = int(self._clock()) + _LIFETIME_SECONDS
-        return f"{session}.{expiry}.{self._sign(f'session {session} {expiry}')}"
 
     def _sign(self, text: str) -> str:
         return hmac.new(self._key, text.encode("utf-8", errors="replace"), hashlib.sha256).hexdigest()

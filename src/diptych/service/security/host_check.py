@@ -1,0 +1,66 @@
+"""Only requests that address this service by its own name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from ipaddress import ip_address
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from diptych.service.problem import Problem
+from diptych.service.problem_answers import ProblemResponse
+
+_THIS_MACHINE = frozenset({"localhost", "127.0.0.1", "::1"})
+_HOST = re.compile(r"(?:\[(?P<v6>[0-9a-fA-F:.]+)\]|(?P<name>[A-Za-z0-9_.-]+))(?::\d{1,5})?")
+
+
+class HostCheck:
+    """Refuses requests whose Host header is not a name of this service.
+
+    Otherwise any web site could let its own name point at this machine and read what is served here (DNS rebinding).
+    Beyond this machine every address in numbers is taken as well, because only names can be made to point elsewhere.
+    """
+
+    def __init__(self, app: ASGIApp, allowed: Iterable[str] = (), *, is_public: bool = False) -> None:
+        self._app = app
+        self._allowed = _THIS_MACHINE | {name.lower().strip("[]").rstrip(".") for name in allowed}
+        self._is_public = is_public
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request for this service."""
+        if scope["type"] == "http":
+            problem = self._problem([value for name, value in scope["headers"] if name == b"host"])
+            if problem is not None:
+                await ProblemResponse(problem)(scope, receive, send)
+                return
+        await self._app(scope, receive, send)
+
+    def _problem(self, hosts: list[bytes]) -> Problem | None:
+        if len(hosts) != 1:
+            return Problem(400, "no-host", "A request names the host it is for, once, in the header Host.")
+        host = host_name(hosts[0].decode("latin-1"))
+        if host is None:
+            return Problem(400, "malformed-host", "The header Host is no name of a host.")
+        if host in self._allowed or (self._is_public and _is_address(host)):
+            return None
+        return Problem(421, "wrong-host", "This service does not go by that name; it can be allowed with --allow-host.")
+
+
+def host_name(header: str) -> str | None:
+    """Return the name in a Host header, without port and brackets; None where there is none.
+
+    >>> from diptych.service.security.host_check import host_name
+    >>> host_name("LOCALHOST:8765"), host_name("[::1]:80"), host_name("a b")
+    ('localhost', '::1', None)
+    """
+    match = _HOST.fullmatch(header.strip())
+    return None if match is None else (match["v6"] or match["name"]).lower().rstrip(".")
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True
