@@ -77,18 +77,14 @@ class ConSE(CrossModalModel):
             )
         self.label_vectors_ = vectors
 
-    def label_shares(self, images: FloatArray) -> FloatArray:
-        """Return the weight of each class in the points of ``images``: rows sum to one, or are zero."""
+    def _encode_images(self, images: FloatArray) -> AnyArray:
         positive = np.maximum(images, 0)
         weights = np.where(np.abs(self.label_vectors_).max(axis=1) > 0, positive, 0)
         kept = min(self.n_labels, weights.shape[1])
         weights = np.where(weights >= np.partition(weights, -kept, axis=1)[:, [-kept]], weights, 0)
         sums = weights.sum(axis=1, dtype=np.float64, keepdims=True)
         known = sums > _LEAST_SHARE * positive.sum(axis=1, dtype=np.float64, keepdims=True)
-        return np.where(known, weights / np.where(known, sums, 1), 0).astype(images.dtype)
-
-    def _encode_images(self, images: FloatArray) -> AnyArray:
-        shares = self.label_shares(images)
+        shares = np.where(known, weights / np.where(known, sums, 1), 0).astype(images.dtype)
         return np.asarray(shares @ self.label_vectors_.astype(images.dtype, copy=False))
 
     def _encode_texts(self, texts: FloatArray) -> AnyArray:

@@ -11,6 +11,7 @@ from diptych.models import ConSE, CrossModalModel
 from diptych.retriever.explaining.contribution import Contribution
 from diptych.retriever.explaining.explainer import Explainer
 from diptych.retriever.explaining.label_names import label_names
+from diptych.retriever.explaining.label_shares import label_shares
 from diptych.retriever.explaining.linear_parts import is_linear, linear_parts
 from diptych.retriever.explaining.match import Match
 from diptych.retriever.explaining.phrases import listed, per_cent
@@ -42,7 +43,7 @@ class CombinedLabels(Explainer):
         pictures = [side for side in (match.query, match.answer) if side.side == "image"]
         if not isinstance(model, ConSE) or not pictures:
             return []
-        shares = {id(side): np.asarray(model.label_shares(side.features)[0], dtype=np.float64) for side in pictures}
+        shares = {id(side): label_shares(model, side.features) for side in pictures}
         rows = np.flatnonzero(sum(shares.values()) > 0)
         if not len(rows):
             return []

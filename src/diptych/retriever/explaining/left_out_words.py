@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from typing import ClassVar
 
-from diptych.arrays import FloatArray
 from diptych.encoders.text.stop_words import find_stop_words
 from diptych.models import CrossModalModel, Random
 from diptych.retriever.explaining.contribution import Contribution
@@ -27,7 +26,7 @@ class LeftOutWords(Explainer):
     """For every model with a text on either side: each word left out, the rest encoded anew.
 
     The contribution of a word is s(text) − s(text without the word), with no approximation but one: words help each
-    other, so contributions do not sum to the score. Beside it stands the score of the word alone.
+    other, so contributions do not sum to the score.
 
     Li, Monroe and Jurafsky, "Understanding neural networks through representation erasure", 2016.
     """
@@ -50,16 +49,13 @@ class LeftOutWords(Explainer):
         chosen, n_skipped = _chosen(words)
         if not chosen:
             return None
-        alone = [word[0] for word in chosen]
         without = [_without(words, word) for word in chosen]
-        scores = _scores(match, side, [*alone, *without])
-        whole, is_query = match.score, side is match.query
-        bars = []
-        for word, own, rest, left in zip(alone, scores, without, scores[len(alone) :], strict=False):
-            # Nothing is left without an only word: it brings the whole score.
-            loss = whole - float(left) if rest.strip() else whole
-            bars.append(Contribution(word, float(own) if is_query else None, None if is_query else float(own), loss))
-        title = "Words of the query" if is_query else "Words of the text"
+        scores = match.scores_instead(side, match.text_points(without))
+        whole = match.score
+        # Nothing is left without an only word: it brings the whole score.
+        losses = [whole - float(score) if rest else whole for rest, score in zip(without, scores, strict=True)]
+        bars = [Contribution(word[0], None, None, loss) for word, loss in zip(chosen, losses, strict=True)]
+        title = "Words of the query" if side is match.query else "Words of the text"
         return View(self.kind, title, _sentence(match, bars), tuple(bars), _note(whole, n_skipped))
 
 
@@ -77,16 +73,11 @@ def _without(text: str, word: re.Match[str]) -> str:
     return " ".join((text[: word.start()] + text[word.end() :]).split())
 
 
-def _scores(match: Match, side: Subject, texts: list[str]) -> FloatArray:
-    different = list(dict.fromkeys(texts))
-    scores = match.scores_instead(side, match.text_points(different))
-    place = {text: row for row, text in enumerate(different)}
-    return scores[[place[text] for text in texts]]
-
-
 def _sentence(match: Match, bars: list[Contribution]) -> str:
-    least = _WORTH_NAMING * max((abs(bar.contribution) for bar in bars), default=0.0)
-    ranked = sorted(bars, key=lambda bar: -abs(bar.contribution))
+    dropped = find_stop_words("english")
+    telling = [bar for bar in bars if bar.name.lower() not in dropped and len(bar.name) > 1] or bars
+    least = _WORTH_NAMING * max(abs(bar.contribution) for bar in telling)
+    ranked = sorted(telling, key=lambda bar: -abs(bar.contribution))
     named = [bar for bar in ranked if abs(bar.contribution) >= least and bar.contribution != 0]
     wanted = [quoted(bar.name) for bar in named if bar.contribution > 0][:_NAMED]
     unwanted = [quoted(bar.name) for bar in named if bar.contribution < 0][:_NAMED]

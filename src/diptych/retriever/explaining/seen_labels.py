@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from functools import cache, singledispatch
+from functools import singledispatch
 from typing import ClassVar
 
 import numpy as np
 
 from diptych.arrays import AnyArray, FloatArray
-from diptych.encoders import EfficientNetLite, Encoder, ImageNetLabels, imagenet_labels
-from diptych.models import CrossModalModel, Random
+from diptych.encoders import Encoder, imagenet_labels
+from diptych.encoders.image.convolutional_encoder import ConvolutionalEncoder
+from diptych.models import ConSE, CrossModalModel, Random
 from diptych.retriever.explaining.contribution import Contribution
 from diptych.retriever.explaining.explainer import Explainer
 from diptych.retriever.explaining.inner_model import inner_model
@@ -41,7 +42,8 @@ class SeenLabels(Explainer):
 
     def views(self, match: Match) -> list[View]:
         """Return the labels of the picture, or those that two pictures share."""
-        if isinstance(inner_model(match.retriever.model_), Random):
+        # Points of ConSE are made of these labels, which is told elsewhere; random points of nothing.
+        if isinstance(inner_model(match.retriever.model_), (ConSE, Random)):
             return []
         if match.query.side == match.answer.side == "image":
             return self._shared(match)
@@ -58,7 +60,7 @@ class SeenLabels(Explainer):
             return []
         rows = np.argsort(-probabilities, kind="stable")[:_MOST_LABELS]
         names = [imagenet_labels()[row].lemmas[0] for row in rows]
-        near = match.space.compare(text.point, match.text_points(names), "text_query")[0]
+        near = match.space.compare(text.point, match.retriever.encode_texts(names), "text_query")[0]
         bars = []
         for name, probability, score in zip(names, probabilities[rows].tolist(), near.tolist(), strict=True):
             values = (score, probability) if picture is match.answer else (probability, score)
@@ -103,17 +105,5 @@ def label_probabilities(encoder: Encoder, features: AnyArray) -> FloatArray | No
 
 
 @label_probabilities.register
-def _(encoder: EfficientNetLite, features: AnyArray) -> FloatArray | None:
-    return np.asarray(_classifier(encoder.network).probabilities(features)[0], dtype=np.float64)
-
-
-@label_probabilities.register
-def _(encoder: ImageNetLabels, features: AnyArray) -> FloatArray | None:
-    del encoder
-    return np.asarray(features[0], dtype=np.float64)
-
-
-@cache
-def _classifier(network: str) -> ImageNetLabels:
-    # Reading the last layer from the weight file takes longer than everything else together.
-    return ImageNetLabels(network=network)
+def _(encoder: ConvolutionalEncoder, features: AnyArray) -> FloatArray | None:
+    return np.asarray(encoder.probabilities(features)[0], dtype=np.float64)
