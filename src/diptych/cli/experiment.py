@@ -11,7 +11,7 @@ from diptych.cli.categories import Category, by_category, label_names
 from diptych.cli.chance import AllTied
 from diptych.cli.dataset_loading import choose_encoders, encode, load
 from diptych.cli.measures import BY_INSTANCE, BY_LABEL
-from diptych.cli.model_building import build_grid, build_model
+from diptych.cli.model_building import build_grid
 from diptych.cli.stages import Stages
 from diptych.data import DatasetSplits, Pairs
 from diptych.encoders import Encoder
@@ -29,6 +29,7 @@ from diptych.metrics import (
     bootstrap_interval,
 )
 from diptych.models import CrossModalModel, Preprocessed, method_name, model_classes
+from diptych.models.building import build_model
 from diptych.models.preprocessed import RowScaling
 from diptych.protocols import HoldOut, Relevant, Tuning, TwoWayEvaluation, evaluate_model, tune
 from diptych.space import DIRECTIONS, Direction

@@ -1,36 +1,15 @@
-"""From the names and values people type to an unfitted model."""
+"""Grids of models from what people type, and parameters as people read them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, get_args, get_type_hints
+from typing import Any
 
-from sklearn.base import clone
-
-from diptych.errors import InvalidInputError, UnknownNameError
-from diptych.models import CrossModalModel, Preprocessed, find_model, method_name
-from diptych.space import Space
+from diptych.errors import InvalidInputError
+from diptych.models import CrossModalModel, Preprocessed, method_name
+from diptych.models.building import with_parameter
 
 _SCALINGS = ("images", "texts")
-
-
-def build_model(method: str, parameters: Mapping[str, Any], *, seed: int = 0) -> CrossModalModel:
-    """Return the method with these parameters; ``outer__inner`` names a parameter of a nested method.
-
-    ``seed`` goes to a method that draws random numbers, unless its seed is among the parameters.
-
-    >>> from diptych.cli.model_building import build_model
-    >>> build_model("scm", {"correlation": "cca", "correlation__n_components": 9, "C": 1})
-    SCM(C=1, correlation=CCA(n_components=9))
-    """
-    model = find_model(method)()
-    if "seed" in model.get_params(deep=False):
-        model.set_params(seed=seed)
-    # A nested method must be there before its own parameters are set.
-    for name in sorted(parameters, key=lambda name: name.count("__")):
-        _set_parameter(model, name, parameters[name], name)
-    _check_space(model)
-    return model
 
 
 def build_grid(model: Preprocessed, choices: Mapping[str, Any]) -> dict[str, list[Any]]:
@@ -70,39 +49,4 @@ def readable_parameters(model: CrossModalModel) -> dict[str, Any]:
 
 
 def _tried(model: CrossModalModel, name: str, value: Any) -> Any:
-    trial: CrossModalModel = clone(model)
-    _set_parameter(trial, name, value, name)
-    _check_space(trial)
-    return trial.get_params(deep=True)[name]
-
-
-def _set_parameter(model: CrossModalModel, name: str, value: Any, typed: str) -> None:
-    first, _, rest = name.partition("__")
-    known = model.get_params(deep=False)
-    if first not in known:
-        raise UnknownNameError(f"parameter of {method_name(type(model))}", first, known)
-    if not rest:
-        model.set_params(**{first: _as_model(value, first) if _takes_model(model, first) else value})
-    elif isinstance(known[first], CrossModalModel):
-        _set_parameter(known[first], rest, value, typed)
-    else:
-        fix = f"give {first}=cca, say, as well" if _takes_model(model, first) else f"{first!r} is not a method"
-        raise InvalidInputError(f"{typed!r} has nothing to set, because {first!r} is {known[first]!r}; {fix}")
-
-
-def _as_model(value: Any, name: str) -> CrossModalModel | None:
-    if value is None:
-        return None
-    if not isinstance(value, str):
-        raise InvalidInputError(f"{name} takes the name of a method, got {value!r}")
-    return find_model(value)()
-
-
-def _takes_model(model: CrossModalModel, name: str) -> bool:
-    hint = get_type_hints(type(model).__init__).get(name)
-    return any(isinstance(kind, type) and issubclass(kind, CrossModalModel) for kind in (hint, *get_args(hint)))
-
-
-def _check_space(model: CrossModalModel) -> Space:
-    """Ask for the space, which checks its name: an unknown one should not be found out after an hour of fitting."""
-    return model.space
+    return with_parameter(model, name, value).get_params(deep=True)[name]

@@ -38,15 +38,15 @@ def train(
     from diptych.cli.files import check_folder
     from diptych.cli.open_collection import open_collection
     from diptych.cli.stages import Stages
-    from diptych.cli.training import Training, training_pairs
+    from diptych.cli.training import ShownTraining, pairs_to_learn
     from diptych.cli.training_report import print_training_report
 
     stages = Stages(quiet=quiet)
     if retriever_out is not None:
         check_folder(retriever_out)
     with open_collection(collection, quiet=quiet) as opened:
-        training = Training(opened, stages, method=method, parameters=parse_assignments(param or [], "--param"))
-        learned = training.learn(training_pairs(opened, captions, stages), held_out=held_out, seed=seed, force=force)
+        training = ShownTraining(opened, stages, method=method, parameters=parse_assignments(param or [], "--param"))
+        learned = training.learn(pairs_to_learn(opened, captions, stages), held_out=held_out, seed=seed, force=force)
         is_taken = learned.comparison_.replaced and not dry_run
         if is_taken:
             training.install(learned)
