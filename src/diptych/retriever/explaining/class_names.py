@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from diptych.errors import InvalidInputError
 from diptych.models.semantic.classifier_pair import ClassifierPairModel
-from diptych.retriever.retriever import Retriever
+from diptych.retriever.explaining.match import Match
 
 
-def class_names(retriever: Retriever, model: ClassifierPairModel) -> list[str]:
-    """Return the names of a model's classes: those of the pairs it learned from, else the classes as they are."""
-    known = getattr(retriever, "class_names_", ())
-    if not known or model.classes_.dtype.kind not in "iu":
-        return [str(value) for value in model.classes_]
-    return [known[value] if 0 <= value < len(known) else f"class {value}" for value in model.classes_.tolist()]
+def class_names(match: Match, model: ClassifierPairModel) -> list[str]:
+    """Return the names that were given for a model's classes, else the classes as it learned them."""
+    given = match.class_names
+    if given is None:
+        is_number = model.classes_.dtype.kind in "iuf"
+        return [f"class {value}" if is_number else str(value) for value in model.classes_.tolist()]
+    if len(given) != len(model.classes_):
+        raise InvalidInputError(f"give one name for each of the {len(model.classes_)} classes, got {len(given)}")
+    return list(given)

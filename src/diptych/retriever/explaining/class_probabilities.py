@@ -39,7 +39,7 @@ class ClassProbabilities(Explainer):
         model = inner_model(match.retriever.model_)
         if not isinstance(model, ClassifierPairModel):
             return []
-        names = class_names(match.retriever, model)
+        names = class_names(match, model)
         asked, found = match.query.point[0], match.answer.point[0]
         added = coordinate_contributions(match.space, match.query.point, match.answer.point, match.direction)
         order = _order(match, added, asked * found)[:_MOST_CLASSES]

@@ -41,9 +41,10 @@ class CombinedLabels(Explainer):
         """Return the labels of the picture, or of both pictures."""
         model = match.retriever.model_
         pictures = [side for side in (match.query, match.answer) if side.side == "image"]
-        if not isinstance(model, ConSE) or not pictures:
+        features = [side.features for side in pictures if side.features is not None]
+        if not isinstance(model, ConSE) or not pictures or len(features) < len(pictures):
             return []
-        shares = {id(side): label_shares(model, side.features) for side in pictures}
+        shares = {id(side): label_shares(model, row) for side, row in zip(pictures, features, strict=True)}
         rows = np.flatnonzero(sum(shares.values()) > 0)
         if not len(rows):
             return []
@@ -78,7 +79,7 @@ class CombinedLabels(Explainer):
 
 def _value(match: Match, side: Subject, model: ConSE, row: int) -> float:
     """Return the label's probability in a picture, or the score of its vector with a text."""
-    if side.side == "image":
+    if side.features is not None and side.side == "image":
         return float(side.features[0, row])
     vector = model.label_vectors_[row : row + 1].astype(side.point.dtype)
     return float(match.space.compare(side.point, vector, "text_query")[0, 0])

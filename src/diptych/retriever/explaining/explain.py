@@ -36,7 +36,14 @@ EXPLAINERS: tuple[Explainer, ...] = (
 )
 
 
-def explain(retriever: Retriever, query: Any, answer: Any, *, weights: Sequence[float] | None = None) -> Explanation:
+def explain(
+    retriever: Retriever,
+    query: Any,
+    answer: Any,
+    *,
+    weights: Sequence[float] | None = None,
+    class_names: Sequence[str] | None = None,
+) -> Explanation:
     """Return why ``answer`` has its score for ``query``.
 
     Each kind of model is explained by what its coordinates mean: class probabilities for semantic models, as in
@@ -53,6 +60,9 @@ def explain(retriever: Retriever, query: Any, answer: Any, *, weights: Sequence[
         that are known already. A list or tuple of them as the query is a combined query.
     weights :
         One number for each term of a combined query, negative for what the answers should be unlike.
+    class_names :
+        Names of a semantic model's classes, such as ``Pairs.class_names``, where it learned from numbers or from an
+        indicator of several classes; by default the classes as it learned them.
 
     Examples
     --------
@@ -74,7 +84,7 @@ def explain(retriever: Retriever, query: Any, answer: Any, *, weights: Sequence[
     factors = [1.0] * len(terms) if weights is None else [float(weight) for weight in weights]
     _check(terms, factors)
     found = Subject.of(retriever, answer)
-    matches = [Match(retriever, Subject.of(retriever, term), found) for term in terms]
+    matches = [Match(retriever, Subject.of(retriever, term), found, class_names) for term in terms]
     return _explanation(matches, factors)
 
 

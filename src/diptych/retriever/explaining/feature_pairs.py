@@ -68,11 +68,11 @@ class FeaturePairs(Explainer):
     @staticmethod
     def _parts(match: Match, subject: Subject) -> PointParts | None:
         side = linear_side(match.retriever.model_, subject.side)
-        if side is None:
+        if side is None or subject.features is None:
             return None
         retriever = match.retriever
         encoder = retriever.image_encoder_ if subject.side == "image" else retriever.text_encoder_
-        return point_parts(encoder, subject, side)
+        return point_parts(encoder, subject.words, subject.features, side)
 
 
 def _sentence(bars: tuple[Contribution, ...]) -> str:

@@ -17,7 +17,7 @@ def label_shares(model: ConSE, features: AnyArray) -> FloatArray:
     >>> from diptych.models import ConSE
     >>> from diptych.retriever.explaining.label_shares import label_shares
     >>> model = ConSE(label_vectors=np.eye(3), n_labels=2).fit(np.eye(3), np.eye(3))
-    >>> label_shares(model, np.array([[0.6, 0.2, 0.1]])).tolist()
+    >>> label_shares(model, np.array([[0.6, 0.2, 0.1]])).round(2).tolist()
     [0.75, 0.25, 0.0]
     """
     row: FloatArray = np.asarray(features, dtype=np.float64)

@@ -20,6 +20,7 @@ class Match:
     retriever: Retriever
     query: Subject
     answer: Subject
+    class_names: Sequence[str] | None = None
 
     @property
     def space(self) -> Space:

@@ -55,7 +55,7 @@ class SeenLabels(Explainer):
         ]
 
     def _beside_words(self, match: Match, picture: Subject, text: Subject) -> list[View]:
-        probabilities = label_probabilities(match.retriever.image_encoder_, picture.features)
+        probabilities = _seen(match, picture)
         if probabilities is None:
             return []
         rows = np.argsort(-probabilities, kind="stable")[:_MOST_LABELS]
@@ -76,9 +76,7 @@ class SeenLabels(Explainer):
         return [View(self.kind, "Seen in the picture", f"The network sees {seen}.", tuple(bars), note)]
 
     def _shared(self, match: Match) -> list[View]:
-        encoder = match.retriever.image_encoder_
-        asked = label_probabilities(encoder, match.query.features)
-        found = label_probabilities(encoder, match.answer.features)
+        asked, found = _seen(match, match.query), _seen(match, match.answer)
         if asked is None or found is None:
             return []
         rows = np.argsort(-asked * found, kind="stable")[:_MOST_LABELS]
@@ -95,6 +93,11 @@ class SeenLabels(Explainer):
             "the two pictures. They tell what is seen, not how the score was computed."
         )
         return [View(self.kind, "Seen in both pictures", sentence, bars, note)]
+
+
+def _seen(match: Match, picture: Subject) -> FloatArray | None:
+    features = picture.features
+    return None if features is None else label_probabilities(match.retriever.image_encoder_, features)
 
 
 @singledispatch

@@ -17,7 +17,8 @@ SubjectSide = Literal["image", "text"]
 class Subject:
     """A picture or a text with its features and its point, one row each.
 
-    ``words`` is the text itself, None for a picture; ``name`` is what sentences call it.
+    ``words`` is the text itself, None for a picture; ``name`` is what sentences call it. ``features`` are None where
+    only the point is known; then what is told by features is left out of an explanation.
 
     >>> import numpy as np
     >>> from diptych.encoders import ColourEdgeHistograms, Tfidf
@@ -31,7 +32,7 @@ class Subject:
     """
 
     side: SubjectSide
-    features: FloatArray
+    features: FloatArray | None
     point: AnyArray
     words: str | None
     name: str
@@ -54,6 +55,11 @@ class Subject:
         """Encode a picture: a path, an array or a Pillow image."""
         name = Path(picture).name if isinstance(picture, os.PathLike) else "the picture"
         return cls.of_image_features(retriever, retriever.image_features([picture]), name)
+
+    @classmethod
+    def of_image_point(cls, point: AnyArray, name: str = "the picture") -> Subject:
+        """Take a picture's point alone, as one row."""
+        return cls("image", None, point, None, name)
 
     @classmethod
     def of_image_features(cls, retriever: Retriever, features: AnyArray, name: str = "the picture") -> Subject:
