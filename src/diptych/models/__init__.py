@@ -3,6 +3,16 @@
 from diptych.models.base import CrossModalModel, load_model
 from diptych.models.catalogue import find_model, method_name, model_classes
 from diptych.models.correlation import CCA, CFA, KCCA, LinearRegression
+from diptych.models.pairwise import (
+    CMML,
+    TS,
+    BipartiteCrossProduct,
+    FeaturePair,
+    LogisticConcatenation,
+    LogisticCrossProduct,
+    OneClassSVM,
+    PairwiseSM,
+)
 from diptych.models.preprocessed import Preprocessed
 from diptych.models.random import Random
 from diptych.models.ranking import ContrastiveProjection
@@ -12,15 +22,23 @@ from diptych.models.shared_space import SharedSpace
 __all__ = [
     "CCA",
     "CFA",
+    "CMML",
     "KCCA",
     "SCM",
     "SM",
+    "TS",
+    "BipartiteCrossProduct",
     "ConSE",
     "ContrastiveProjection",
     "CrossModalModel",
+    "FeaturePair",
     "LinearRegression",
+    "LogisticConcatenation",
+    "LogisticCrossProduct",
     "MarginalSCM",
     "MarginalSM",
+    "OneClassSVM",
+    "PairwiseSM",
     "Preprocessed",
     "Random",
     "SharedSpace",

@@ -1,0 +1,138 @@
+"""Logistic regression on products of image and text features."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from diptych.arrays import FloatArray
+from diptych.models.labels import Targets
+from diptych.models.pairwise.all_pairs import AllPairs
+from diptych.models.pairwise.cross_product import CrossProductModel, Instances
+from diptych.models.pairwise.least_squares import fit_least_squares
+from diptych.models.pairwise.losses import PairLoss, classification_loss, first_matches, own_matches
+from diptych.models.pairwise.pair_loss_prior import loss_curvature, start_intercept
+from diptych.models.pairwise.pair_term import PairTerm
+from diptych.models.pairwise.sampled_pairs import SampledPairs
+from diptych.models.parameters import check_choice
+
+
+class LogisticCrossProduct(CrossProductModel):
+    """Tells pairs that belong together from pairs that were thrown together, by a bilinear score.
+
+        min over W, c of  (1/m) Σᵢⱼ log(1 + exp(−zᵢⱼ (aᵢᵀW bⱼ + c))) + λ/2 ‖W‖²,    zᵢⱼ = +1 if i = j, else −1,
+
+    with λ = 1/(mC). The given pairs are the positives; any picture with any other text is unlabelled and taken as a
+    negative, which ranks correctly as long as the given pairs are a fair sample of all that match. The score aᵀWb is a
+    linear classifier on the products of all features a_k·b_l, yet those products are never formed: with the
+    derivatives R of the losses, the gradient is AᵀRB.
+
+    Parameters
+    ----------
+    C : float
+        Inverse strength of the ridge, as in scikit-learn; Menon et al. (2015) chose 1 on all three of their data sets.
+    ratio : int or None
+        Unlabelled pairs for each given one (S in the paper, which chose 10), drawn at random; None takes all n² pairs,
+        block by block.
+    loss : {"logistic", "squared"}
+        ``squared`` replaces the logistic loss by (s − z)²; over all pairs that has a closed form, which no n × n matrix
+        and no iteration enters, and is the fast choice for large data.
+    feature_share : float
+        Share of the products a_k·b_l that may have a weight, drawn at random (section 9.3 of the paper).
+    reweight : bool
+        Count each sampled pair (n − 1)/ratio times, as if all pairs were there. The paper does not.
+    center, fit_intercept : bool
+        Subtract the training means first; fit c, which changes no ranking but takes the prior off W.
+    instances : {"pairs", "rows"}
+        What m in λ = 1/(mC) counts: the pairs trained on, or the rows. The paper's n leaves it open.
+    max_iter, tol : int, float
+        Of the optimiser, preconditioned L-BFGS; ``tol`` is relative to the gradient at the start.
+    seed : int
+        Of the sampled pairs and features.
+
+    Attributes
+    ----------
+    W_ : array
+        The matrix of the score; ``rank_`` is its numerical rank, ``strongest_pairs`` reads it.
+
+    References
+    ----------
+    Menon, Surian and Chawla, "Cross-modal retrieval: a pairwise classification approach", SDM 2015, section 4.2.1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from diptych.models import LogisticCrossProduct
+    >>> rng = np.random.default_rng(0)
+    >>> texts = rng.normal(size=(200, 3))
+    >>> images = np.hstack([2 * texts[:, :1], rng.normal(size=(200, 4))])
+    >>> model = LogisticCrossProduct().fit(images, texts)
+    >>> model.strongest_pairs(1, text_names=["colour", "length", "tone"])[0][:2]
+    (0, 'colour')
+    >>> model.space
+    Space(name='dot', split=None)
+    """
+
+    when_to_use: ClassVar[str] = "Pairs without labels, when single features of the two sides go together."
+
+    def __init__(
+        self,
+        *,
+        C: float = 1.0,
+        ratio: int | None = 10,
+        loss: PairLoss = "logistic",
+        feature_share: float = 1.0,
+        reweight: bool = False,
+        center: bool = True,
+        fit_intercept: bool = True,
+        instances: Instances = "pairs",
+        max_iter: int = 1000,
+        tol: float = 1e-4,
+        seed: int = 0,
+    ) -> None:
+        self.C = C
+        self.ratio = ratio
+        self.loss = loss
+        self.feature_share = feature_share
+        self.reweight = reweight
+        self.center = center
+        self.fit_intercept = fit_intercept
+        self.instances = instances
+        self.max_iter = max_iter
+        self.tol = tol
+        self.seed = seed
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_choice("loss", self.loss, ("logistic", "squared"))
+
+    def _solve(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> tuple[FloatArray, float]:
+        n_rows = len(images)
+        if self.ratio is None:
+            if self.loss == "squared" and self.feature_share == 1:
+                return self._solve_closed_form(images, texts)
+            term = PairTerm(AllPairs(n_rows), classification_loss(self.loss, own_matches(n_rows)))
+            matched = 1 / n_rows
+        else:
+            sampled = SampledPairs.unlabelled(n_rows, self.ratio, np.random.default_rng(self.seed))
+            weight = (n_rows - 1) / self.ratio if self.reweight else 1.0
+            weights = np.where(np.arange(self.ratio + 1) == 0, 1.0, weight)
+            term = PairTerm(sampled, classification_loss(self.loss, first_matches(self.ratio + 1), weights))
+            matched = 1 / float(weights.sum())
+        return self._minimise(
+            images,
+            texts,
+            [term],
+            curvature=loss_curvature(self.loss, matched if self.fit_intercept else 0.5),
+            intercept=start_intercept(self.loss, matched) if self.fit_intercept else None,
+        )
+
+    def _solve_closed_form(self, images: FloatArray, texts: FloatArray) -> tuple[FloatArray, float]:
+        def moment(image_rows: FloatArray, text_rows: FloatArray) -> FloatArray:
+            totals = np.outer(image_rows.sum(axis=0, dtype=np.float64), text_rows.sum(axis=0, dtype=np.float64))
+            return np.asarray(2 * (image_rows.T @ text_rows) - totals)
+
+        n_rows = len(images)
+        mean_sign = 2 / n_rows - 1 if self.fit_intercept else None
+        return fit_least_squares(images, texts, moment, ridge=self._ridge(n_rows, n_rows**2), mean_sign=mean_sign)

@@ -1,0 +1,111 @@
+"""The trivial solution: a classifier on each side, and nothing but its decision."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import clone
+
+from diptych.arrays import AnyArray, FloatArray
+from diptych.errors import InvalidInputError
+from diptych.models.base import CrossModalModel, Need
+from diptych.models.parameters import check_choice
+from diptych.models.semantic.marginal_sm import MarginalSM
+from diptych.space import Space
+
+
+class TS(CrossModalModel):
+    """The trivial solution: what a classifier on each side reaches when items are found by their predicted class.
+
+    Each item becomes its most probable class, a code of ⌈log₂K⌉ bits. A query returns the items with its own
+    class; a method that claims to have learned a finer space, or a better code, has to beat that on classes seen in
+    training. Items of one class are tied, and all measures here count ties by their exact expectation.
+
+    Parameters
+    ----------
+    classifier : CrossModalModel or None
+        The method whose points are the probabilities of the classes, in the order of its ``classes_``; None is
+        ``MarginalSM(C=10)``, two logistic regressions. With networks in their place this is deep-TS.
+    rest : {"tied", "by_prob"}
+        What follows the predicted class: everything else, tied, or the other classes in the order of their probability
+        to the query. Liu et al. do not say; the second is what the authors of the idea do.
+
+    Attributes
+    ----------
+    classes_ : array
+        The classes, one coordinate each.
+
+    References
+    ----------
+    Sablayrolles et al., "How should we evaluate supervised hashing?", ICASSP 2017. Liu et al., on an extendable
+    protocol for cross-modal retrieval, section III-D.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from diptych.models import TS
+    >>> rng = np.random.default_rng(0)
+    >>> labels = np.repeat(["bird", "boat"], 50)
+    >>> images = rng.normal(size=(100, 6)) + 2 * (labels == "boat")[:, None]
+    >>> texts = rng.normal(size=(100, 4)) - 2 * (labels == "boat")[:, None]
+    >>> np.unique(TS().fit(images, texts, labels).similarity(images, texts))
+    array([0., 1.])
+    """
+
+    needs: ClassVar[frozenset[Need]] = frozenset({"labels"})
+    when_to_use: ClassVar[str] = "As the bar for classes seen in training: a finer space or code has to do better."
+
+    classifier_: CrossModalModel
+    classes_: AnyArray
+
+    def __init__(self, *, classifier: CrossModalModel | None = None, rest: Literal["tied", "by_prob"] = "tied") -> None:
+        self.classifier = classifier
+        self.rest = rest
+
+    @property
+    def space(self) -> Space:
+        """Inner product; for ``by_prob`` of the half in which the querying side keeps its probabilities."""
+        if self.rest == "tied":
+            return Space("dot")
+        return Space("dot", split=len(self.classes_) if hasattr(self, "classes_") else None)
+
+    def encode_labels(self, labels: ArrayLike) -> FloatArray:
+        """Return the points of gallery items whose classes are known, for a gallery that was labelled for training.
+
+        ``labels`` are one class per item, or a 0/1 matrix in the order of ``classes_``.
+        """
+        self._check_fitted()
+        values = np.asarray(labels)
+        known = np.asarray(values[:, None] == self.classes_ if values.ndim == 1 else values, dtype=np.float64)
+        if known.shape[1] != len(self.classes_) or not known.any(axis=1).all():
+            raise InvalidInputError(f"labels must be among the classes learned: {', '.join(map(str, self.classes_))}")
+        return known if self.rest == "tied" else np.hstack([known, known])
+
+    def _learn(self, images: FloatArray, texts: FloatArray, labels: ArrayLike | None) -> None:
+        check_choice("rest", self.rest, ("tied", "by_prob"))
+        self._targets(labels, len(images))
+        classifier = MarginalSM(C=10.0) if self.classifier is None else clone(self.classifier)
+        self.classifier_ = classifier.fit(images, texts, labels)
+        classes = getattr(self.classifier_, "classes_", None)
+        if classes is None:
+            name = type(classifier).__name__
+            raise InvalidInputError(f"classifier must learn classes_, which {name} does not; use SM or MarginalSM")
+        self.classes_ = classes
+
+    def _encode_images(self, images: FloatArray) -> FloatArray:
+        probabilities = self.classifier_.encode_images(images)
+        decided = _one_hot(probabilities)
+        return decided if self.rest == "tied" else np.hstack([probabilities, decided])
+
+    def _encode_texts(self, texts: FloatArray) -> FloatArray:
+        probabilities = self.classifier_.encode_texts(texts)
+        decided = _one_hot(probabilities)
+        return decided if self.rest == "tied" else np.hstack([decided, probabilities])
+
+
+def _one_hot(probabilities: FloatArray) -> FloatArray:
+    decided = np.zeros_like(probabilities)
+    decided[np.arange(len(decided)), probabilities.argmax(axis=1)] = 1
+    return decided
