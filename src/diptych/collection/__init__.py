@@ -9,6 +9,8 @@ from diptych.collection.collection import Collection
 from diptych.collection.collection_error import CollectionError
 from diptych.collection.contract import PointSource
 from diptych.collection.duplicate_group import DuplicateGroup
+from diptych.collection.facet import Facet
+from diptych.collection.facet_value import FacetValue
 from diptych.collection.filter import Filter
 from diptych.collection.item import Item
 from diptych.collection.query import Query
@@ -17,6 +19,7 @@ from diptych.collection.record import Record
 from diptych.collection.reencode_report import ReencodeReport
 from diptych.collection.status import Status
 from diptych.collection.stored_retriever import StoredRetriever
+from diptych.collection.suggestion import Suggestion
 from diptych.collection.term import Term
 
 __all__ = [
@@ -28,6 +31,8 @@ __all__ = [
     "Collection",
     "CollectionError",
     "DuplicateGroup",
+    "Facet",
+    "FacetValue",
     "Filter",
     "Item",
     "PointSource",
@@ -36,6 +41,7 @@ __all__ = [
     "ReencodeReport",
     "Status",
     "StoredRetriever",
+    "Suggestion",
     "Term",
     "parse_query",
 ]

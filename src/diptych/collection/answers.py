@@ -15,7 +15,8 @@ class Answers(Sequence[Answer]):
 
     ``no_good_match`` is true when no answer of the collection reaches the probability that counts as a match.
     ``considered`` counts the items or captions that the filter left, ``exact`` says whether all of them were compared,
-    ``seconds`` is the whole time, encoding the query included.
+    ``seconds`` is the whole time, encoding the query included. ``notes`` are remarks for the person who asked, such as
+    that no item has a field of the filter.
     """
 
     found: tuple[Answer, ...]
@@ -23,6 +24,7 @@ class Answers(Sequence[Answer]):
     considered: int
     exact: bool
     seconds: float
+    notes: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.found)

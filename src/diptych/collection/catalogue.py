@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property, partial
 from typing import Any
 
+from diptych.collection.facets import Facets
+from diptych.collection.field_names import filter_name
 from diptych.collection.filter import Filter
 from diptych.collection.full_text import FullText
 from diptych.collection.item import Item
@@ -23,6 +26,7 @@ class Catalogue:
     def __init__(self, items: Iterable[Item] = ()) -> None:
         self.items: dict[str, Item] = {item.id: item for item in items}
         self._matching: dict[Filter, frozenset[str]] = {}
+        self._known_fields: dict[str, bool] = {}
 
     def __len__(self) -> int:
         return len(self.items)
@@ -84,6 +88,26 @@ class Catalogue:
     def full_text(self) -> FullText:
         """The captions by their words, in the order of :attr:`caption_list`."""
         return FullText([text for _, text in self.captions.values()])
+
+    @cached_property
+    def facets(self) -> Facets:
+        """Labels and metadata by field."""
+        return Facets(self.items.values())
+
+    @cached_property
+    def fields(self) -> tuple[str, ...]:
+        """The names of the metadata at the top level, as filters use them, the most frequent first."""
+        names = Counter(name for item in self.items.values() for name in item.metadata)
+        return tuple(filter_name(name) for name, _ in names.most_common())
+
+    def has_field(self, field: str) -> bool:
+        """Say whether some item has a value for a filter's field."""
+        if field not in self._known_fields:
+            if len(self._known_fields) >= _REMEMBERED_FILTERS:
+                self._known_fields.clear()
+            values = (value_of(item, field) for item in self.items.values())
+            self._known_fields[field] = any(value is not None for value in values)
+        return self._known_fields[field]
 
     def matching(self, wanted: Filter) -> frozenset[str]:
         """Return the ids of the items that meet a filter."""

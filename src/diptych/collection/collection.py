@@ -20,6 +20,7 @@ from diptych.collection.check_report import CheckReport
 from diptych.collection.collection_error import CollectionError
 from diptych.collection.contract import PointSource, Side
 from diptych.collection.duplicate_group import DuplicateGroup
+from diptych.collection.facet import Facet
 from diptych.collection.filter import Filter
 from diptych.collection.item import Item
 from diptych.collection.item_changes import ItemChanges
@@ -33,6 +34,9 @@ from diptych.collection.searching import Searching, Target
 from diptych.collection.status import Status
 from diptych.collection.stored_points import stored_points
 from diptych.collection.stored_retriever import StoredRetriever
+from diptych.collection.suggesting import Suggesting
+from diptych.collection.suggestion import Suggestion
+from diptych.collection.thumbnails import Thumbnails
 from diptych.collection.upkeep import Upkeep
 from diptych.errors import InvalidInputError
 
@@ -80,6 +84,8 @@ class Collection:
         self._changes = ItemChanges(self._state)
         self._retrievers = RetrieverChanges(self._state)
         self._upkeep = Upkeep(self._state)
+        self._suggesting = Suggesting()
+        self._thumbnails = Thumbnails(self._state.store)
 
     @classmethod
     def create(
@@ -177,8 +183,13 @@ class Collection:
 
     def thumbnail(self, which: str | os.PathLike[str]) -> bytes | None:
         """Return a small JPEG of an item's picture, or None."""
-        content = self[which].content_hash
-        return None if content is None else self._state.store.thumbnail(content)
+        return self.thumbnails([which])[0]
+
+    def thumbnails(self, which: Iterable[str | os.PathLike[str]]) -> list[bytes | None]:
+        """Return small JPEGs of many items' pictures, None where there is none."""
+        contents = [self[one].content_hash for one in which]
+        found = self._thumbnails.get(content for content in contents if content is not None)
+        return [None if content is None else found.get(content) for content in contents]
 
     def items(self, wanted: Filter | str | None = None) -> list[Item]:
         """Return the items that meet a filter, in the order of addition."""
@@ -187,6 +198,27 @@ class Collection:
             return list(catalogue.items.values())
         matching = catalogue.matching(_filter(wanted))
         return [item for item in catalogue.items.values() if item.id in matching]
+
+    def facets(self, filter: Filter | str | None = None, *, limit: int = 10) -> list[Facet]:
+        """Return labels and metadata to narrow a search down by, counted among the items that meet a filter.
+
+        A field has its ``limit`` most frequent values, or its range when it holds more different numbers than that.
+        Fields with a text of its own for every item are left out.
+        """
+        if limit < 1:
+            raise InvalidInputError(f"limit must be at least 1, got {limit}")
+        catalogue = self._state.catalogue()
+        return catalogue.facets.among(None if filter is None else catalogue.matching(_filter(filter)), limit)
+
+    def suggestions(self, prefix: str, limit: int = 8) -> list[Suggestion]:
+        """Return ways to go on with a query: labels, words of captions and frequent phrases, most frequent first.
+
+        They are made from all captions when they are first asked for, and again after a change; where that takes long
+        they may lag behind a collection that changes all the time.
+        """
+        if limit < 1:
+            raise InvalidInputError(f"limit must be at least 1, got {limit}")
+        return self._suggesting.of(self._state.catalogue()).beginning_with(prefix, limit)
 
     def add(self, sources: Any, *, progress: Progress | None = None) -> AddReport:
         """Add pictures, folders of pictures, records and captioned pictures; return what became of each.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -23,7 +24,7 @@ class Filter:
     ``label:dog``          some label is "dog"; ``*`` and ``?`` stand for any letters, case does not matter
     ``caption:boat``       some caption holds "boat"; so for every text field without wildcards
     ``path:holiday/*``     the whole path matches, ``*`` crosses folders
-    ``camera="X T"``       exactly equal; quotes keep spaces and the words and, or, not
+    ``camera="X T"``       exactly equal; quotes keep spaces and operators, also in names: ``"shot by"=me``
     ``year>=2010``         numbers by value (also ``>``, ``<``, ``<=``, ``!=``)
     ``added>=2024-05``     dates as far as they are written: ``added<=2024-05`` includes all of May
     ``a and b``, ``a b``   both
@@ -72,6 +73,13 @@ class Filter:
             return not self.parts[0].matches(lookup)
         return compare(lookup(self.field), self.operator, self.value, whole=self.field.lower() == "label")
 
+    @property
+    def fields(self) -> frozenset[str]:
+        """The fields that are compared."""
+        if self.parts:
+            return frozenset().union(*(part.fields for part in self.parts))
+        return frozenset({self.field})
+
     def __and__(self, other: Filter) -> Filter:
         return Filter("and", (*self._joined("and"), *other._joined("and")))
 
@@ -89,13 +97,18 @@ class Filter:
             return f"not {self._grouped(self.parts[0])}"
         if self.operator in ("and", "or"):
             return f" {self.operator} ".join(self._grouped(part) for part in self.parts)
-        return f"{self.field}{self.operator}{_quoted(self.value)}"
+        return f"{_quoted(self.field, _FIELD_MARKS)}{self.operator}{_quoted(self.value, _VALUE_MARKS)}"
 
     @staticmethod
     def _grouped(part: Filter) -> str:
         return f"({part})" if part.operator in ("and", "or") else str(part)
 
 
-def _quoted(value: str) -> str:
-    plain = value and not any(mark in value for mark in ' \t\n"()\\')
-    return value if plain else '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+_VALUE_MARKS = re.compile(r"""^[=<>]|[\s"()\\]""")
+_FIELD_MARKS = re.compile(r"""[\s"'():=!<>\\]""")
+
+
+def _quoted(text: str, marks: re.Pattern[str]) -> str:
+    """Return a text as the parser takes it: in quotation marks where it would be read as something else."""
+    plain = text and not marks.search(text)
+    return text if plain else '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'

@@ -12,7 +12,9 @@ from diptych.errors import InvalidInputError
 _TOKEN = re.compile(
     r"""\s*(?:
         (?P<bracket>[()])
-      | (?P<field>[^\s()"':=!<>]+)(?P<operator>!=|>=|<=|:|=|>|<)\s*(?:"(?P<quoted>(?:[^"\\]|\\.)*)"|(?P<bare>[^\s()"]+))
+      | (?:"(?P<named>(?:[^"\\]|\\.)+)"|(?P<field>[^\s()"':=!<>]+))
+        (?P<operator>!=|>=|<=|:|=|>|<)\s*
+        (?:"(?P<quoted>(?:[^"\\]|\\.)*)"|(?P<bare>[^\s()"=<>][^\s()"]*))
       | (?P<word>and|or|not)(?=[\s(]|$)
     )""",
     re.VERBOSE | re.IGNORECASE,
@@ -38,7 +40,8 @@ def _tokens(text: str) -> list[str | Filter]:
         if match is None:
             raise InvalidInputError(
                 f"the filter {text!r} is not understood from {text[position:].strip()!r} on; "
-                f"write conditions as field, one of {' '.join(COMPARISONS)}, value: label:dog and year>=2010"
+                f"write conditions as field, one of {' '.join(COMPARISONS)}, value: label:dog and year>=2010; "
+                'a value that begins with an operator goes in quotation marks: mood=">:("'
             )
         tokens.append(_token(match))
         position = match.end()
@@ -46,10 +49,15 @@ def _tokens(text: str) -> list[str | Filter]:
 
 
 def _token(match: re.Match[str]) -> str | Filter:
-    if match["field"] is None:
+    if match["operator"] is None:
         return match["bracket"] or match["word"].lower()
-    value = match["bare"] if match["quoted"] is None else re.sub(r"\\(.)", r"\1", match["quoted"])
-    return Filter(cast(Operator, match["operator"]), field=match["field"], value=value)
+    field = match["field"] if match["named"] is None else _unquoted(match["named"])
+    value = match["bare"] if match["quoted"] is None else _unquoted(match["quoted"])
+    return Filter(cast(Operator, match["operator"]), field=field, value=value)
+
+
+def _unquoted(text: str) -> str:
+    return re.sub(r"\\(.)", r"\1", text, flags=re.DOTALL)
 
 
 def _either(tokens: list[str | Filter], text: str) -> tuple[Filter, list[str | Filter]]:

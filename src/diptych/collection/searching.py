@@ -17,6 +17,7 @@ from diptych.collection.asked_term import AskedTerm
 from diptych.collection.catalogue import Catalogue
 from diptych.collection.collection_error import CollectionError
 from diptych.collection.contract import PointSource, Side
+from diptych.collection.field_names import OWN_FIELDS
 from diptych.collection.filter import Filter
 from diptych.collection.fusion import fuse
 from diptych.collection.gallery import Gallery
@@ -30,6 +31,7 @@ Target = Literal["images", "texts"]
 
 # How deep two rankings are joined; the same for every page, so that pages fit together.
 _CANDIDATES = 1000
+_FIELDS_NAMED = 20
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,7 @@ class Searching:
             considered=considered,
             exact=exact or gallery.index is None or asked.vector(gallery) is None,
             seconds=time.perf_counter() - started,
+            notes=() if wanted is None else self._notes(wanted),
         )
 
     def _ranked(
@@ -152,6 +155,19 @@ class Searching:
             allowed[self._rows_of(self.catalogue.matching(wanted), gallery, side)] = True
         allowed[self._rows_of(itself, gallery, side)] = False
         return allowed
+
+    def _notes(self, wanted: Filter) -> tuple[str, ...]:
+        """Say which fields of a filter no item has: most often they are misspelt."""
+        unknown = [
+            field
+            for field in sorted(wanted.fields)
+            if field.lower() not in OWN_FIELDS and not self.catalogue.has_field(field)
+        ]
+        if not unknown or not len(self.catalogue):
+            return ()
+        known = ", ".join((*OWN_FIELDS, *self.catalogue.fields[:_FIELDS_NAMED]))
+        more = ", …" if len(self.catalogue.fields) > _FIELDS_NAMED else ""
+        return tuple(f"no item has a field {field!r}; fields are {known}{more}" for field in unknown)
 
     def _is_own_side(self, item_id: str, side: Side) -> bool:
         """Say whether the item would answer a question about itself: a picture among pictures, a text among texts."""

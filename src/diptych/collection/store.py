@@ -101,10 +101,25 @@ class Store:
             columns = {"key": list(thumbnails), "jpeg": list(thumbnails.values())}
             self._thumbnails().add(search_package("pyarrow").table(columns, schema=schemas.thumbnails_schema()))
 
-    def thumbnail(self, key: str) -> bytes | None:
-        """Return a thumbnail, or None."""
-        rows = self._thumbnails().search().where(_membership("key", [key])).limit(1).to_arrow()
-        return bytes(rows["jpeg"][0].as_py()) if len(rows) else None
+    def thumbnails_version(self) -> int:
+        """Return a number that changes whenever thumbnails are added, removed or moved, by whichever process."""
+        return int(self._thumbnails().version)
+
+    def thumbnail_places(self) -> dict[str, int]:
+        """Return where the thumbnails lie now, by key, for :meth:`thumbnails_at`."""
+        rows = self._thumbnails().search().select(["key"]).with_row_id(True).to_arrow()
+        return dict(zip(rows["key"].to_pylist(), rows["_rowid"].to_pylist(), strict=True))
+
+    def thumbnails_at(self, places: Sequence[int]) -> list[tuple[str, bytes]]:
+        """Return keys and thumbnails at some places; after a change of the table other ones or none."""
+        if not len(places):
+            return []
+        try:
+            rows = self._thumbnails().take_row_ids(list(places)).select(["key", "jpeg"]).to_arrow()
+        except (ValueError, RuntimeError, OSError):
+            # Joining files has taken the places away.
+            return []
+        return list(zip(rows["key"].to_pylist(), rows["jpeg"].to_pylist(), strict=True))
 
     def thumbnail_keys(self) -> list[str]:
         """Return the keys of all thumbnails."""

@@ -1,0 +1,64 @@
+"""Small pictures, quickly."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+
+from diptych.collection.byte_cache import ByteCache
+from diptych.collection.store import Store
+
+_LARGEST_CACHE = 64 << 20
+
+
+class Thumbnails:
+    """The thumbnails of a store by the content of their pictures.
+
+    Searching the table for a key reads all of its keys, so the places of the rows are remembered. Another process may
+    join files, which moves rows: each row that is read says its key, and a wrong or missing one leads to a new look.
+    What a key stands for never changes, so what was read lately is kept in memory, up to 64 MiB.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._kept = ByteCache(_LARGEST_CACHE)
+        self._lock = threading.Lock()
+        self._version = -1
+        self._places: dict[str, int] = {}
+
+    def get(self, keys: Iterable[str]) -> dict[str, bytes]:
+        """Return the thumbnails of those keys that have one."""
+        found: dict[str, bytes] = {}
+        wanted = []
+        for key in dict.fromkeys(keys):
+            kept = self._kept.get(key)
+            if kept is None:
+                wanted.append(key)
+            else:
+                found[key] = kept
+        read = self._read(wanted) if wanted else {}
+        for key, picture in read.items():
+            self._kept.put(key, picture)
+        return found | read
+
+    def _read(self, keys: list[str]) -> dict[str, bytes]:
+        read = self._read_at_known_places(keys)
+        lacking = [key for key in keys if key not in read]
+        if lacking and self._look():
+            read |= self._read_at_known_places(lacking)
+        return read
+
+    def _read_at_known_places(self, keys: list[str]) -> dict[str, bytes]:
+        places = self._places
+        rows = self._store.thumbnails_at([places[key] for key in keys if key in places])
+        wanted = set(keys)
+        return {key: picture for key, picture in rows if key in wanted}
+
+    def _look(self) -> bool:
+        """Learn the places anew; say whether the table has changed since the last look."""
+        with self._lock:
+            version = self._store.thumbnails_version()
+            if version == self._version:
+                return False
+            self._places, self._version = self._store.thumbnail_places(), version
+            return True
