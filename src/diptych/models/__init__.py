@@ -2,7 +2,8 @@
 
 from diptych.models.base import CrossModalModel, load_model
 from diptych.models.catalogue import find_model, method_name, model_classes
-from diptych.models.correlation import CCA, CFA, KCCA, LinearRegression
+from diptych.models.correlation import BLM, CCA, CFA, KCCA, PLS, LinearRegression
+from diptych.models.discriminant import CCA3V, GMLDA, GMMFA, LCFS, LGCFL, MLCCA, ClusterCCA
 from diptych.models.pairwise import (
     CMML,
     TS,
@@ -20,14 +21,23 @@ from diptych.models.semantic import SCM, SM, ConSE, MarginalSCM, MarginalSM
 from diptych.models.shared_space import SharedSpace
 
 __all__ = [
+    "BLM",
     "CCA",
+    "CCA3V",
     "CFA",
     "CMML",
+    "GMLDA",
+    "GMMFA",
     "KCCA",
+    "LCFS",
+    "LGCFL",
+    "MLCCA",
+    "PLS",
     "SCM",
     "SM",
     "TS",
     "BipartiteCrossProduct",
+    "ClusterCCA",
     "ConSE",
     "ContrastiveProjection",
     "CrossModalModel",

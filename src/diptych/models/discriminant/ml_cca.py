@@ -1,0 +1,151 @@
+"""Multi-label canonical correlation analysis."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from diptych.arrays import FloatArray, IntArray, row_blocks
+from diptych.models.base import Need
+from diptych.models.correlation.cca import canonical_directions
+from diptych.models.correlation.projection import LinearProjectionModel
+from diptych.models.discriminant.class_means import weighted_moment
+from diptych.models.labels import Targets
+from diptych.models.linear import centre, check_varies, column_means
+from diptych.models.parameters import check_choice, check_components, check_number
+
+_BLOCK_SETS = 1024
+
+
+class MLCCA(LinearProjectionModel):
+    """Multi-label CCA: correlates every picture with every text, as much as their labels are alike.
+
+        C_ab = AᵀFB / N,    C_aa = Aᵀdiag(F1)A / N,    C_bb = Bᵀdiag(Fᵀ1)B / N,    F_ij = f(y_i, y_j)
+
+    f is the cosine of the label vectors, or exp(−‖y_i − y_j‖ / σ). F depends only on the distinct sets of labels, so
+    that with S assigning rows to them AᵀFB = (AᵀS) F_L (SᵀB): exact, although the n × n matrix F is never formed. Rows
+    without labels teach nothing and are left out.
+
+    Parameters
+    ----------
+    n_components : int or None
+        Dimensions of the common space; None keeps as many as carry correlation.
+    label_similarity : {"cosine", "exponential"}
+        f above.
+    sigma : float
+        σ of the exponential; no published value is known.
+    regularization : float
+        Ridge relative to the mean diagonal; 0.25 in the authors' code.
+    unit_texts : bool
+        Scale the columns of the text projection, and only these, to unit length as the authors' code does.
+    metric : str
+        Name of the `Space`.
+
+    References
+    ----------
+    Ranjan, Rasiwasia and Jawahar, "Multi-label cross-modal retrieval", ICCV 2015.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from diptych.models import MLCCA
+    >>> rng = np.random.default_rng(0)
+    >>> labels = rng.integers(0, 2, size=(120, 3))
+    >>> images = labels @ rng.normal(size=(3, 8)) + 0.3 * rng.normal(size=(120, 8))
+    >>> texts = labels @ rng.normal(size=(3, 5)) + 0.3 * rng.normal(size=(120, 5))
+    >>> MLCCA(n_components=3).fit(images, texts, labels).encode_images(images).shape
+    (120, 3)
+    """
+
+    needs: ClassVar[frozenset[Need]] = frozenset({"labels"})
+    when_to_use: ClassVar[str] = "Items with several labels each; pictures and texts need not be paired one to one."
+    command_name: ClassVar[str] = "ml-cca"
+
+    correlations_: FloatArray
+
+    def __init__(
+        self,
+        *,
+        n_components: int | None = None,
+        label_similarity: Literal["cosine", "exponential"] = "cosine",
+        sigma: float = 1.0,
+        regularization: float = 0.25,
+        unit_texts: bool = False,
+        metric: str = "cosine",
+    ) -> None:
+        self.n_components = n_components
+        self.label_similarity = label_similarity
+        self.sigma = sigma
+        self.regularization = regularization
+        self.unit_texts = unit_texts
+        self.metric = metric
+
+    def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
+        assert targets is not None, "the base class has checked that labels were given"
+        check_choice("label_similarity", self.label_similarity, ("cosine", "exponential"))
+        check_number("sigma", self.sigma, low=0, open_low=True)
+        check_number("regularization", self.regularization, low=0)
+        check_components(self.n_components, 1)
+        check_varies(images, name="images")
+        check_varies(texts, name="texts")
+        rows = targets.labelled
+        labels = targets.indicator
+        if len(rows) < len(images):
+            images, texts, labels = images[rows], texts[rows], labels[rows]
+        self.image_mean_, self.text_mean_ = column_means(images), column_means(texts)
+        sets, own_set, counts = np.unique(labels, axis=0, return_inverse=True, return_counts=True)
+        cross, totals = self._alike(images, texts, sets, own_set.ravel(), counts)
+        weights = totals[own_set.ravel()]
+        weights = weights / weights.sum()
+        image, text = (
+            weighted_moment(side, mean, weights)
+            for side, mean in ((images, self.image_mean_), (texts, self.text_mean_))
+        )
+        precision = max(float(np.finfo(side.dtype).eps) for side in (images, texts))
+        left, self.correlations_, right = canonical_directions(
+            image,
+            text,
+            cross / float(totals @ counts),
+            self._ridge(image),
+            self._ridge(text),
+            n_components=self.n_components,
+            precision=precision,
+        )
+        if self.unit_texts:
+            right = right / np.linalg.norm(right, axis=0)
+        self.image_projection_, self.text_projection_ = left, right
+
+    def _alike(
+        self, images: FloatArray, texts: FloatArray, sets: FloatArray, own_set: IntArray, counts: IntArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return AᵀFB, and for each distinct set of labels what its rows of F add up to."""
+        image_sums = _set_sums(images, self.image_mean_, own_set, len(sets))
+        text_sums = _set_sums(texts, self.text_mean_, own_set, len(sets))
+        cross, totals = np.zeros((images.shape[1], texts.shape[1])), np.zeros(len(sets))
+        for block in row_blocks(len(sets), _BLOCK_SETS):
+            alike = self._alike_sets(sets[block], sets)
+            totals[block] = alike @ counts
+            cross += image_sums[block].T @ (alike @ text_sums)
+        return cross, totals
+
+    def _alike_sets(self, some: FloatArray, all_sets: FloatArray) -> FloatArray:
+        shared = some @ all_sets.T
+        sizes, all_sizes = some.sum(axis=1)[:, None], all_sets.sum(axis=1)[None, :]
+        if self.label_similarity == "cosine":
+            return np.asarray(shared / np.sqrt(sizes * all_sizes))
+        return np.asarray(np.exp(-np.sqrt(np.maximum(sizes + all_sizes - 2 * shared, 0)) / self.sigma))
+
+    def _ridge(self, moment: FloatArray) -> float:
+        return self.regularization * float(np.trace(moment)) / len(moment)
+
+
+def _set_sums(rows: FloatArray, mean: FloatArray, own_set: IntArray, n_sets: int) -> FloatArray:
+    """Return the sums of the centred rows of each distinct set of labels."""
+    sums = np.zeros((n_sets, rows.shape[1]))
+    for block in row_blocks(len(rows), _BLOCK_SETS):
+        part = own_set[block]
+        member = csr_array((np.ones(len(part)), (part, np.arange(len(part)))), shape=(n_sets, len(part)))
+        sums += member @ centre(rows[block], mean)
+    return sums
