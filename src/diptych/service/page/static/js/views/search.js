@@ -26,7 +26,7 @@ class SearchView {
       onChips: (chips, words = this.box.input.value) => this.change({ chips, words }),
     });
     this.facets = new Facets(this.collection, (filters) => this.change({ filters }));
-    this.results = new Results(this.collection, {
+    this.results = new Results(this.collection.name, {
       onOpen: (answer) => this.open(answer),
       onLike: (answer, weight) => this.like(answer, weight),
     });

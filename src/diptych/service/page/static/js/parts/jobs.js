@@ -1,0 +1,91 @@
+// Jobs: starting them, and watching them to their end.
+
+import { address, ask, isAbort } from "./api.js";
+import { h } from "./dom.js";
+import { duration, number, pValue, time } from "./format.js";
+
+const LIVE = new Set(["waiting", "running"]);
+const PAUSE = 700;
+const STATES = { waiting: "waiting", running: "running", done: "done", failed: "failed", cancelled: "cancelled", interrupted: "interrupted" };
+
+export const KINDS = {
+  index: { title: "Index the folder", what: "Reads what is new or changed in the collection's folder, and forgets what is gone." },
+  train: { title: "Train on the captions", what: "Learns from this collection's own captions or labels, measures whether that helps, and takes over only if it does." },
+  reencode: { title: "Re-encode", what: "Makes the points of pictures and captions anew with the active retriever." },
+  map: { title: "Make a map", what: "Lays pictures and captions out in two dimensions, near where they are alike." },
+  retriever: { title: "Add a retriever", what: "Makes points with another retriever, beside those of the active one." },
+};
+
+export const isLive = (job) => LIVE.has(job.state);
+
+export const startJob = (collection, kind, parameters = {}) =>
+  ask(address(collection, "jobs"), { method: "POST", json: { kind, parameters } });
+
+export const cancelJob = (collection, id) => ask(address(collection, "jobs", id), { method: "DELETE" });
+
+// Calls back with every news of a job until it has ended.
+export async function watchJob(collection, job, onNews, signal) {
+  let news = job;
+  while (isLive(news) && !signal.aborted) {
+    onNews(news);
+    await new Promise((resolve) => setTimeout(resolve, PAUSE));
+    try {
+      news = await ask(address(collection, "jobs", job.id), { signal });
+    } catch (error) {
+      if (isAbort(error) || error.status === 404) return null;
+    }
+  }
+  if (signal.aborted) return null;
+  onNews(news);
+  return news;
+}
+
+function pace(job) {
+  const seconds = (Date.now() - new Date(job.started)) / 1000;
+  if (!job.started || !job.done || seconds < 1) return "";
+  const rate = job.done / seconds;
+  const left = job.total > job.done ? `, about ${duration((job.total - job.done) / rate)} left` : "";
+  return `${number(Number(rate.toPrecision(2)))} per second${left}`;
+}
+
+export function progress(job) {
+  const share = job.total ? Math.min(1, job.done / job.total) : null;
+  const fill = h("span", { class: "job-fill", style: share === null ? {} : { width: `${(100 * share).toFixed(1)}%` } });
+  const bar = h("span", {
+    class: `job-bar ${share === null ? "unknown" : ""}`, role: "progressbar", "aria-label": KINDS[job.kind]?.title ?? job.kind,
+    "aria-valuemin": 0, "aria-valuemax": 100, "aria-valuenow": share === null ? null : Math.round(100 * share),
+  }, fill);
+  const amounts = job.total ? `${number(job.done)} of ${number(job.total)}` : "";
+  const words = [job.state === "waiting" ? "waiting for another job" : job.message, amounts, pace(job)].filter(Boolean).join(" · ");
+  return h("div", { class: "job-progress" }, bar, h("p", { class: "faint" }, words || "starting"));
+}
+
+const score = (value) => (typeof value === "number" ? value.toFixed(3) : "?");
+
+function trained(result) {
+  const [before, after] = [result.old ?? result.before ?? result.present, result.new ?? result.after ?? result.candidate];
+  const verdict = result.activated
+    ? "The new retriever is better and is now in use."
+    : "The new retriever is not clearly better, so the present one stays.";
+  const numbers = typeof before === "number" && typeof after === "number" ? ` ${result.measure ?? "MAP"} went from ${score(before)} to ${score(after)}` : "";
+  const certainty = numbers && typeof result.p_value === "number" ? ` (${pValue(result.p_value)}).` : numbers && ".";
+  return `${verdict}${numbers}${certainty}`;
+}
+
+const WORDS = { added: "added", updated: "updated", unchanged: "unchanged", removed: "removed", skipped: "skipped", encoded: "encoded", points: "points" };
+
+export function outcome(job) {
+  if (job.state === "failed") return job.error ?? "It failed without saying why.";
+  if (job.state === "interrupted") return "The service stopped before it was done; start it again, it goes on from there.";
+  if (job.state === "cancelled") return "Cancelled; what was done is kept.";
+  if (!job.result) return job.message ?? "";
+  if (job.kind === "train") return trained(job.result);
+  const parts = Object.entries(job.result).filter(([, value]) => typeof value === "number" || typeof value === "string");
+  const numbers = parts.filter(([name, value]) => typeof value === "number" && (value || name === "added") && WORDS[name]);
+  return numbers.map(([name, value]) => `${number(value)} ${WORDS[name]}`).join(", ") || job.message || "";
+}
+
+export function jobLine(job) {
+  const took = job.started && job.finished ? `took ${duration((new Date(job.finished) - new Date(job.started)) / 1000)}` : "";
+  return [STATES[job.state] ?? job.state, time(job.created), took].filter(Boolean).join(" · ");
+}

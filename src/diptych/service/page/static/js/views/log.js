@@ -1,0 +1,137 @@
+// The query log view: how much was asked, what found nothing, and where people clicked.
+
+import { address, ask, isAbort, query, session } from "../parts/api.js";
+import { h } from "../parts/dom.js";
+import { count, date, number, percent } from "../parts/format.js";
+import { columns } from "../parts/columns.js";
+import { confirm, failure, notice, tell } from "../parts/messages.js";
+import { addressOf } from "../parts/place.js";
+
+const DAYS = 30;
+const MOST_POSITIONS = 20;
+const FORMATS = ["csv", "tsv", "jsonl", "parquet"];
+
+class LogView {
+  constructor(root, app) {
+    this.app = app;
+    this.collection = app.collection;
+    this.stopping = new AbortController();
+    this.body = h("div", { class: "page", "aria-busy": "true" });
+    root.append(this.body);
+    this.load();
+  }
+
+  update() {}
+
+  close() {
+    this.stopping.abort();
+  }
+
+  async load() {
+    try {
+      this.draw(await ask(address(this.collection.name, "query-log") + query({ days: DAYS }), { signal: this.stopping.signal }));
+    } catch (error) {
+      if (isAbort(error)) return;
+      const off = error.kind === "click-log-off" ? { log: false } : null;
+      if (off) this.draw(off);
+      else this.body.replaceChildren(this.head(), failure(error, () => this.load()));
+    }
+    this.body.removeAttribute("aria-busy");
+  }
+
+  head() {
+    return h("div", { class: "page-head" }, h("h1", {}, "Query log"),
+      h("p", {}, "Each query, the answers shown and the clicks, with place, retriever and time, so that the search can learn from them. All of it stays on the machine that runs the service."));
+  }
+
+  draw(report) {
+    if (!report.log) {
+      const text = "This service was started with --no-click-log and remembers nothing. Start it without that flag to keep a log.";
+      return this.body.replaceChildren(this.head(), notice("The log is off", text));
+    }
+    if (!report.searches) {
+      return this.body.replaceChildren(this.head(), notice("Nothing asked yet", `No query in the last ${DAYS} days.`, h("a", { class: "button primary", href: this.link("") }, "Search something")));
+    }
+    this.body.replaceChildren(this.head(), this.volume(report), this.failing(report), this.top(report), this.positions(report), this.keep());
+  }
+
+  link(words) {
+    const params = new URLSearchParams(this.app.collections.length > 1 ? { c: this.collection.name } : {});
+    if (words) params.set("q", words);
+    return addressOf("/", params);
+  }
+
+  volume({ searches, clicks, per_day: days }) {
+    const bars = days.map(({ day, searches: asked, clicks: clicked }) => ({ label: `${date(day)}: ${count(asked, "search", "searches")}, ${count(clicked, "click")}`, value: asked, inner: Math.min(asked, clicked) }));
+    return h("section", { class: "card", "aria-labelledby": "volume-title" }, h("h2", { id: "volume-title" }, `Last ${DAYS} days`),
+      h("div", { class: "figures" }, this.figure(number(searches), "searches"), this.figure(number(clicks), "clicks"), this.figure((clicks / searches).toFixed(1), "clicks for each search")),
+      columns(bars, { title: `Searches on each of the last ${DAYS} days`, first: date(days[0]?.day), last: date(days.at(-1)?.day) }));
+  }
+
+  figure(value, name) {
+    return h("div", { class: "figure" }, h("strong", {}, value), h("span", { class: "faint" }, name));
+  }
+
+  failing({ failing }) {
+    return this.table("failing-title", "Queries that fail", "No query failed: each had a good match or a click.", failing, ["Query", "Asked", "Why", "Last"],
+      (row) => [number(row.searches), row.reason, date(row.last)]);
+  }
+
+  top({ top }) {
+    return this.table("top-title", "Most frequent", "", top, ["Query", "Asked", "With a click", "Last"],
+      (row) => [number(row.searches), percent(row.clicked_share), date(row.last)]);
+  }
+
+  table(id, title, empty, rows, heads, cells) {
+    const body = rows.map((row) => h("tr", {}, h("th", { scope: "row" }, h("a", { href: this.link(row.query) }, row.query)), cells(row).map((cell) => h("td", {}, cell))));
+    return h("section", { class: "card", "aria-labelledby": id }, h("h2", { id }, title), rows.length
+      ? h("div", { class: "table-scroll", tabindex: 0, role: "group", "aria-labelledby": id }, h("table", {}, h("thead", {}, h("tr", {}, heads.map((head) => h("th", { scope: "col" }, head)))), h("tbody", {}, body)))
+      : h("p", { class: "faint" }, empty));
+  }
+
+  positions({ positions }) {
+    const first = positions.slice(0, MOST_POSITIONS);
+    const bars = first.map(({ position, shown, clicked }) => ({ label: `Place ${position}: ${clicked} of ${shown} clicked`, value: shown ? clicked / shown : 0 }));
+    return h("section", { class: "card", "aria-labelledby": "positions-title" }, h("h2", { id: "positions-title" }, "Clicks by place"),
+      h("p", { class: "faint" }, "The share of answers clicked at each place. High places are clicked more because they are seen first, which exports let you correct for."),
+      first.length ? columns(bars, { title: "Share of answers clicked at each place", first: "1", last: String(first.at(-1).position) }) : h("p", { class: "faint" }, "No answer has been shown yet."));
+  }
+
+  keep() {
+    const download = (format, events) => h("button", { type: "button", onclick: (event) => this.save(event.target, format, events) }, `${events ? "Events" : "Triads"} as ${format.toUpperCase()}`);
+    return h("section", { class: "card", "aria-labelledby": "keep-title" }, h("h2", { id: "keep-title" }, "Take it or forget it"),
+      h("p", { class: "faint" }, "Triads are one row for each query and item with the number of clicks. Events are every click with its place, retriever and time."),
+      h("div", { class: "actions" }, FORMATS.map((format) => download(format, false)), download("csv", true)),
+      !session.read_only && h("div", { class: "actions forget" }, h("button", { type: "button", class: "danger-word", onclick: () => this.forget() }, "Forget everything")));
+  }
+
+  async save(button, format, events) {
+    button.disabled = true;
+    try {
+      const path = address(this.collection.name, "clicks") + query({ format, events: events ? "true" : undefined });
+      const headers = session.csrf ? { "X-Diptych-CSRF": session.csrf } : {};
+      const answer = await fetch(path, { headers });
+      if (!answer.ok) throw new Error((await answer.json()).detail);
+      const url = URL.createObjectURL(await answer.blob());
+      const link = h("a", { href: url, download: `${this.collection.name}-${events ? "events" : "clicks"}.${format}`, target: "_self" });
+      link.click();
+      setTimeout(() => URL.revokeObjectURL(url), 10_000);
+    } catch (error) {
+      tell(error.message, "error");
+    }
+    button.disabled = false;
+  }
+
+  async forget() {
+    if (!(await confirm("Forget every query, click and vote of this collection? This cannot be undone.", "Forget"))) return;
+    try {
+      await ask(address(this.collection.name, "clicks"), { method: "DELETE" });
+      tell("The log is empty.");
+      this.load();
+    } catch (error) {
+      tell(error.message, "error");
+    }
+  }
+}
+
+export const open = (root, app) => new LogView(root, app);
