@@ -13,6 +13,7 @@ import argparse
 import os
 import statistics
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -22,8 +23,8 @@ import onnxruntime
 
 from diptych.data.folders import data_folder
 from diptych.encoders import EfficientNetLite
-from diptych.encoders.image.lite_graph import lite_graph
-from diptych.encoders.image.lite_networks import lite_network
+from diptych.encoders.image.convolution_graph import ConvolutionGraph
+from diptych.encoders.network.graph_builder import NETWORK_FILE
 
 BAR = 0.85
 CORES_FOR_OVERLAP = 4
@@ -40,7 +41,12 @@ def bare_session(network: str, threads: int) -> onnxruntime.InferenceSession:
     """Return the same network in a session of the runtime's own making."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
-    return onnxruntime.InferenceSession(lite_graph(lite_network(network)), options, providers=["CPUExecutionProvider"])
+    with tempfile.TemporaryDirectory() as folder:
+        with ConvolutionGraph(Path(folder)) as graph:
+            EfficientNetLite(network=network).write_network(graph)
+        return onnxruntime.InferenceSession(
+            str(Path(folder) / NETWORK_FILE), options, providers=["CPUExecutionProvider"]
+        )
 
 
 def run_bare(session: onnxruntime.InferenceSession, tensors: list[np.ndarray]) -> None:

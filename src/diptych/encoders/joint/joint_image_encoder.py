@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
 
 import numpy as np
 
 from diptych.arrays import AnyArray, FloatArray, unit_rows
 from diptych.encoders.image.image_encoder import ImageEncoder
 from diptych.encoders.image.pictures import Picture, read_picture
-from diptych.encoders.joint.joint_folder import ImageTower, JointFolder
-from diptych.encoders.joint.open_joint_folder import open_joint_folder
+from diptych.encoders.joint.joint_folder import ImageTower
+from diptych.encoders.joint.joint_tower import JointTower
 from diptych.encoders.joint.picture_preparation import PicturePreparation
 
 
-class JointImageEncoder(ImageEncoder):
+class JointImageEncoder(JointTower, ImageEncoder):
     """The image tower of a joint model: rows of unit length whose dot product with texts is their similarity.
 
     Radford et al., "Learning transferable visual models from natural language supervision", ICML 2021. Use it together
@@ -35,27 +34,10 @@ class JointImageEncoder(ImageEncoder):
     {'batch_size': 16, 'folder': 'models/clip', 'n_threads': None}
     """
 
-    learns: ClassVar[bool] = False
-
     def __init__(self, *, folder: str, batch_size: int = 16, n_threads: int | None = None) -> None:
         self.folder = folder
         self.batch_size = batch_size
         self.n_threads = n_threads
-
-    @property
-    def identity(self) -> str:
-        """The class and what the folder holds, wherever it lies."""
-        return f"{type(self).__name__}(folder={self.weights_digest[:32]!r})"
-
-    @property
-    def weights_digest(self) -> str:
-        """The digest of every file of the model that shapes the features."""
-        return self._model().digest
-
-    @property
-    def n_features(self) -> int:
-        """The width of the feature matrix."""
-        return self._model().n_features
 
     @property
     def reading_side(self) -> int:
@@ -75,18 +57,13 @@ class JointImageEncoder(ImageEncoder):
         """Return one row of unit length for each prepared picture."""
         return unit_rows(self._tower()(np.stack(prepared)))
 
-    def _model(self) -> JointFolder:
-        if getattr(self, "_opened", (None,))[0] != self.folder:
-            self._opened = (self.folder, open_joint_folder(self.folder))
-        return self._opened[1]
-
     def _preparation(self) -> PicturePreparation:
         if getattr(self, "_prepared_by", (None,))[0] != self.folder:
-            self._prepared_by = (self.folder, self._model().preparation)
+            self._prepared_by = (self.folder, self.model().preparation)
         return self._prepared_by[1]
 
     def _tower(self) -> ImageTower:
         key = (self.folder, self.threads)
         if getattr(self, "_running", (None,))[0] != key:
-            self._running = (key, self._model().open_image_tower(self.threads))
+            self._running = (key, self.model().open_image_tower(self.threads))
         return self._running[1]

@@ -8,15 +8,13 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from diptych.arrays import FloatArray, unit_rows
-from diptych.encoders.encoder import Encoder
-from diptych.encoders.joint.joint_folder import JointFolder
-from diptych.encoders.joint.open_joint_folder import open_joint_folder
+from diptych.encoders.joint.joint_tower import JointTower
 from diptych.encoders.joint.text_tower import TextTower
 from diptych.encoders.transformer.tokenizer import batches_of_like_length, check_texts
 from diptych.errors import InvalidInputError
 
 
-class JointTextEncoder(Encoder):
+class JointTextEncoder(JointTower):
     """The text tower of a joint model: rows of unit length whose dot product with pictures is their similarity.
 
     Radford et al., "Learning transferable visual models from natural language supervision", ICML 2021. Texts are cut to
@@ -38,7 +36,6 @@ class JointTextEncoder(Encoder):
     {'batch_size': 32, 'folder': 'models/clip', 'n_threads': None}
     """
 
-    learns: ClassVar[bool] = False
     speed_parameters: ClassVar[tuple[str, ...]] = ("batch_size", "n_threads")
 
     def __init__(self, *, folder: str, batch_size: int = 32, n_threads: int | None = None) -> None:
@@ -46,26 +43,11 @@ class JointTextEncoder(Encoder):
         self.batch_size = batch_size
         self.n_threads = n_threads
 
-    @property
-    def identity(self) -> str:
-        """The class and what the folder holds, wherever it lies."""
-        return f"{type(self).__name__}(folder={self.weights_digest[:32]!r})"
-
-    @property
-    def weights_digest(self) -> str:
-        """The digest of every file of the model that shapes the features."""
-        return self._model().digest
-
-    @property
-    def n_features(self) -> int:
-        """The width of the feature matrix."""
-        return self._model().n_features
-
     def fit(self, items: Sequence[str]) -> Self:
         """Check the parameters and the folder; there is nothing to learn from the texts."""
         del items
         self._check_parameters()
-        self._model()
+        self.model()
         return self
 
     def transform(self, items: Sequence[str]) -> FloatArray:
@@ -89,13 +71,8 @@ class JointTextEncoder(Encoder):
         if self.n_threads is not None and self.n_threads < 1:
             raise InvalidInputError(f"n_threads must be at least 1, or None for all cores, got {self.n_threads}")
 
-    def _model(self) -> JointFolder:
-        if getattr(self, "_opened", (None,))[0] != self.folder:
-            self._opened = (self.folder, open_joint_folder(self.folder))
-        return self._opened[1]
-
     def _tower(self) -> TextTower:
         key = (self.folder, self.n_threads)
         if getattr(self, "_running", (None,))[0] != key:
-            self._running = (key, self._model().open_text_tower(self.n_threads))
+            self._running = (key, self.model().open_text_tower(self.n_threads))
         return self._running[1]
