@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from functools import lru_cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
-from typing import Annotated
 
-from fastapi import APIRouter, Header, Response
+from fastapi import APIRouter, Request, Response
 
 from diptych.service.page.static_file import StaticFile
 from diptych.service.problem import Problem
@@ -36,19 +35,21 @@ def _walk(folder: Traversable, prefix: str) -> Iterator[tuple[str, Traversable]]
             yield f"{prefix}{part.name}", part
 
 
-def _answer(name: str, if_none_match: str | None) -> Response:
+def _answer(name: str, request: Request) -> Response:
     file = static_files().get(name)
     if file is None:
         raise Problem(404, "no-such-file", f"The page has no file {name!r}; its files are named in /.")
-    headers = {"ETag": file.etag, "Cache-Control": _CACHING}
-    if file.matches(if_none_match):
+    headers = {"ETag": file.etag, "Cache-Control": _CACHING, "Vary": "Accept-Encoding"}
+    if file.matches(request.headers.get("if-none-match")):
         return Response(status_code=304, headers=headers)
+    if "gzip" in request.headers.get("accept-encoding", ""):
+        return Response(file.packed, media_type=file.media_type, headers={**headers, "Content-Encoding": "gzip"})
     return Response(file.content, media_type=file.media_type, headers=headers)
 
 
-async def show_page(if_none_match: Annotated[str | None, Header()] = None) -> Response:
+async def show_page(request: Request) -> Response:
     """Send the document; its script reads the address and shows the view."""
-    return _answer("index.html", if_none_match)
+    return _answer("index.html", request)
 
 
 for _view in VIEWS:
@@ -56,12 +57,12 @@ for _view in VIEWS:
 
 
 @router.api_route("/static/{name:path}", methods=["GET", "HEAD"])
-async def show_file(name: str, if_none_match: Annotated[str | None, Header()] = None) -> Response:
+async def show_file(name: str, request: Request) -> Response:
     """Send a file of the page."""
-    return _answer(name, if_none_match)
+    return _answer(name, request)
 
 
 @router.api_route("/favicon.ico", methods=["GET", "HEAD"])
-async def show_icon(if_none_match: Annotated[str | None, Header()] = None) -> Response:
+async def show_icon(request: Request) -> Response:
     """Send the icon to browsers that ask for it by the old name."""
-    return _answer("icon.svg", if_none_match)
+    return _answer("icon.svg", request)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import mimetypes
 from dataclasses import dataclass
@@ -28,8 +29,13 @@ class StaticFile:
 
     @cached_property
     def etag(self) -> str:
-        """A tag that changes with the content."""
-        return f'"{hashlib.sha256(self.content).hexdigest()[:32]}"'
+        """A tag that changes with the content; weak, because it stands for the packed bytes as well."""
+        return f'W/"{hashlib.sha256(self.content).hexdigest()[:32]}"'
+
+    @cached_property
+    def packed(self) -> bytes:
+        """The bytes for browsers that unpack gzip, about a third of the plain ones."""
+        return gzip.compress(self.content, mtime=0)
 
     @property
     def media_type(self) -> str:
@@ -40,4 +46,4 @@ class StaticFile:
     def matches(self, if_none_match: str | None) -> bool:
         """Whether a browser that sends ``If-None-Match`` has this content already."""
         tags = {tag.strip().removeprefix("W/") for tag in (if_none_match or "").split(",")}
-        return bool(tags & {self.etag, "*"})
+        return bool(tags & {self.etag.removeprefix("W/"), "*"})
