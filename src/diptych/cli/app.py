@@ -24,6 +24,7 @@ from diptych.cli.methods import methods
 from diptych.cli.remove import remove
 from diptych.cli.scenes import scenes
 from diptych.cli.search import search
+from diptych.cli.serve import serve
 from diptych.cli.status import status
 from diptych.cli.train import train
 
@@ -35,7 +36,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 _COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
-    "Your pictures": (index, search, add, remove, status, duplicates, train, export, demo),
+    "Your pictures": (index, search, serve, add, remove, status, duplicates, train, export, demo),
     "Methods and data": (methods, encoders, evaluate, bench, scenes),
 }
 for panel, commands in _COMMANDS.items():

@@ -81,3 +81,11 @@ class DemoData(StrEnum):
     FLICKR8K = "flickr8k"
     PASCAL = "pascal"
     SCENES = "scenes"
+
+
+class LogFormat(StrEnum):
+    """How the log of a service looks."""
+
+    AUTO = "auto"
+    TEXT = "text"
+    JSON = "json"

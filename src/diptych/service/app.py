@@ -6,13 +6,29 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from fastapi import APIRouter, FastAPI
+from fastapi.concurrency import run_in_threadpool
 
 from diptych import __version__
 from diptych.collection import Collection
-from diptych.service.api import clicks, collections, items, operations, query_log, search, sessions, uploads, votes
+from diptych.service.api import (
+    clicks,
+    collections,
+    facets,
+    items,
+    jobs,
+    operations,
+    query_log,
+    retrievers,
+    search,
+    sessions,
+    suggestions,
+    uploads,
+    votes,
+)
 from diptych.service.clicks.opening import open_click_logs
 from diptych.service.context import ServiceContext
 from diptych.service.hosted_collection import HostedCollection
+from diptych.service.jobs import JobRunner
 from diptych.service.operations.readiness import Readiness
 from diptych.service.operations.request_recorder import RequestRecorder
 from diptych.service.operations.writer_handover import WriterHandover
@@ -27,14 +43,21 @@ from diptych.service.settings import Settings
 from diptych.service.unexpected_errors import UnexpectedErrors
 from diptych.service.uploads import UploadStore
 
+# How long the end waits for a retriever that is still being loaded.
+_WARM_UP_SECONDS = 30.0
+
 # Each router is one resource; its module says what it does.
 ROUTERS: tuple[APIRouter, ...] = (
     operations.router,
     sessions.router,
     collections.router,
     search.router,
+    facets.router,
+    suggestions.router,
     items.router,
     uploads.router,
+    retrievers.router,
+    jobs.router,
     clicks.router,
     votes.router,
     query_log.router,
@@ -84,14 +107,23 @@ def _add_middleware(app: FastAPI, context: ServiceContext) -> None:
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     context: ServiceContext = app.state.context
     for name, folder in context.settings.collections.items():
-        context.hosted[name] = HostedCollection(name, Collection.open(folder))
+        patience = context.settings.limits.write_wait_seconds
+        context.hosted[name] = HostedCollection(name, Collection.open(folder, write_wait=patience))
     context.uploads = UploadStore.shared_by(context.settings.collections.values(), context.settings.limits)
+    context.jobs = {
+        hosted.name: JobRunner(hosted.collection.folder, hosted.state_folder) for hosted in context.hosted.values()
+    }
+    if context.settings.role != "reader" and not context.settings.read_only:
+        for runner in context.jobs.values():
+            runner.start()
     if context.settings.log_clicks:
         context.click_logs = open_click_logs(context.hosted.values())
     context.readiness = Readiness(list(context.hosted.values()))
     context.readiness.start()
     yield
-    context.readiness.wait()
+    for runner in context.jobs.values():
+        await run_in_threadpool(runner.stop)
+    context.readiness.wait(_WARM_UP_SECONDS)
     for click_log in context.click_logs.values():
         click_log.close()
     for hosted in context.hosted.values():

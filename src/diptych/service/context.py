@@ -9,6 +9,7 @@ from fastapi import Depends, Path, Request
 
 from diptych.service.clicks import ClickLog
 from diptych.service.hosted_collection import HostedCollection
+from diptych.service.jobs import JobRunner
 from diptych.service.operations.metrics import Metrics
 from diptych.service.operations.readiness import Readiness
 from diptych.service.operations.turns import Turns, usable_cores
@@ -27,6 +28,7 @@ class ServiceContext:
     readiness: Readiness = field(default_factory=lambda: Readiness(()))
     click_logs: dict[str, ClickLog] = field(default_factory=dict)
     uploads: UploadStore = field(init=False)
+    jobs: dict[str, JobRunner] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.credentials = Credentials(self.settings)
@@ -35,7 +37,7 @@ class ServiceContext:
 
     def running_jobs(self) -> dict[str, int]:
         """Return how many jobs work on each collection."""
-        return {}
+        return {name: runner.store.count("running") for name, runner in self.jobs.items()}
 
 
 # Coroutines, because FastAPI would spend a thread on each plain function.

@@ -13,6 +13,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from diptych.service.operations.metrics import Metrics
 
 REQUEST_ID = "X-Request-ID"
+# From the writer to the readers, which record for it.
+ROUTE_HEADER = "X-Diptych-Route"
 _log = logging.getLogger("diptych.service.requests")
 _USABLE_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _NO_ROUTE = "(none)"
@@ -45,7 +47,10 @@ class RequestRecorder:
             nonlocal status, sent
             if message["type"] == "http.response.start":
                 status = message["status"]
-                MutableHeaders(scope=message)[REQUEST_ID] = name
+                headers = MutableHeaders(scope=message)
+                headers[REQUEST_ID] = name
+                if not self._is_recording:
+                    headers[ROUTE_HEADER] = route_template(scope)
             else:
                 sent += len(message.get("body", b""))
             await send(message)

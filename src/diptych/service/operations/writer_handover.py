@@ -11,7 +11,7 @@ import httpx
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from diptych.service.operations.request_recorder import REQUEST_ID
+from diptych.service.operations.request_recorder import REQUEST_ID, ROUTE_HEADER
 from diptych.service.problem import Problem
 from diptych.service.problem_answers import ProblemResponse
 
@@ -28,7 +28,8 @@ _HOP_BY_HOP = frozenset(
 )
 _CONNECT_SECONDS = 5.0
 _ANSWER_SECONDS = 120.0
-_ROUTE = "(writer)"
+# The server of the reader adds these itself.
+_OWN_ANSWER_HEADERS = _HOP_BY_HOP | {b"date", ROUTE_HEADER.lower().encode()}
 
 
 class WriterHandover:
@@ -49,7 +50,6 @@ class WriterHandover:
         if scope["type"] != "http" or not is_for_writer(scope["method"], scope["path"]):
             await self._app(scope, receive, send)
             return
-        scope["state"]["route_template"] = _ROUTE
         try:
             await self._hand_over(scope, receive, send)
         except httpx.ConnectError:
@@ -66,7 +66,8 @@ class WriterHandover:
         )
         answer = await self._client.send(request, stream=True)
         try:
-            headers = [(name, value) for name, value in answer.headers.raw if name.lower() not in _HOP_BY_HOP]
+            scope["state"]["route_template"] = answer.headers.get(ROUTE_HEADER)
+            headers = [(name, value) for name, value in answer.headers.raw if name.lower() not in _OWN_ANSWER_HEADERS]
             await send({"type": "http.response.start", "status": answer.status_code, "headers": headers})
             async for chunk in answer.aiter_raw():
                 await send({"type": "http.response.body", "body": chunk, "more_body": True})

@@ -78,7 +78,7 @@ class _Bounded:
         with suppress(ClientDisconnect):
             await self._app(scope, bounded_receive, bounded_send)
         if self._problem is not None and not self._is_answered:
-            if self._problem.status == 413:
+            if not self._is_whole and self._problem.status == 413:
                 await _drain(receive)
             await ProblemResponse(self._problem)(scope, receive, send)
 
