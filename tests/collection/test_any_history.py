@@ -29,6 +29,8 @@ class History(RuleBasedStateMachine):
         self.photos = self.folder / "photos"
         self.photos.mkdir()
         self.turn = 0
+        # Further retrievers: turns by name.
+        self.further: dict[str, int] = {}
         self.collection = Collection.create(self.photos / ".diptych", ToyRetriever(), load_retriever=ToyRetriever.load)
         self.model: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {}
 
@@ -82,17 +84,48 @@ class History(RuleBasedStateMachine):
     def repair(self) -> None:
         assert self.collection.repair().is_whole
 
-    @rule(turn=st.integers(0, 2))
-    def change_retriever(self, turn: int) -> None:
-        self.turn = turn
-        self.collection.set_retriever(ToyRetriever(turn))
+    @rule(turn=st.integers(0, 2), keep=st.booleans())
+    def change_retriever(self, turn: int, keep: bool) -> None:
+        self.collection.set_retriever(ToyRetriever(turn), keep=keep)
+        if turn != self.turn:
+            if keep:
+                self.further[f"toy {self.turn}"] = self.turn
+            self.further.pop(f"toy {turn}", None)
+            self.turn = turn
 
-    @rule(words=st.sampled_from(TEXTS), label=st.one_of(st.none(), st.sampled_from(LABELS)), k=st.integers(1, 4))
-    def search_pictures(self, words: str, label: str | None, k: int) -> None:
-        retriever = ToyRetriever(self.turn)
+    @rule(turn=st.integers(0, 2))
+    def add_retriever(self, turn: int) -> None:
+        self.collection.add_retriever(ToyRetriever(turn))
+        if turn != self.turn:
+            self.further[f"toy {turn}"] = turn
+
+    @precondition(lambda self: self.further)
+    @rule(data=st.data())
+    def activate_retriever(self, data: st.DataObject) -> None:
+        name = data.draw(st.sampled_from(sorted(self.further)))
+        self.collection.activate_retriever(name)
+        self.further[f"toy {self.turn}"] = self.turn
+        self.turn = self.further.pop(name)
+
+    @precondition(lambda self: self.further)
+    @rule(data=st.data())
+    def remove_retriever(self, data: st.DataObject) -> None:
+        name = data.draw(st.sampled_from(sorted(self.further)))
+        self.collection.remove_retriever(name)
+        del self.further[name]
+
+    @rule(
+        data=st.data(),
+        words=st.sampled_from(TEXTS),
+        label=st.one_of(st.none(), st.sampled_from(LABELS)),
+        k=st.integers(1, 4),
+    )
+    def search_pictures(self, data: st.DataObject, words: str, label: str | None, k: int) -> None:
+        with_name = data.draw(st.sampled_from([None, *sorted(self.further)]))
+        retriever = ToyRetriever(self.turn if with_name is None else self.further[with_name])
         names = [name for name, (_, _, labels) in self.model.items() if label is None or label in labels]
         wanted = None if label is None else f"label:{label}"
-        answers = self.collection.search(Query.text(words), k=k, filter=wanted)
+        answers = self.collection.search(Query.text(words), k=k, filter=wanted, retriever=with_name)
         assert answers.considered == len(names)
         if not names:
             assert len(answers) == 0
@@ -105,6 +138,16 @@ class History(RuleBasedStateMachine):
             assert answer.path is not None
             np.testing.assert_allclose(answer.score, by_name[answer.path.name], atol=1e-5)
 
+    @rule(limit=st.integers(1, 3), label=st.one_of(st.none(), st.sampled_from(LABELS)))
+    def count_labels(self, limit: int, label: str | None) -> None:
+        held = [set(labels) for _, _, labels in self.model.values() if label is None or label in labels]
+        counts = {name: sum(name in labels for labels in held) for name in LABELS}
+        expected = sorted(((-count, name) for name, count in counts.items() if count))[:limit]
+        facets = self.collection.facets(None if label is None else f"label={label}", limit=limit)
+        found = [(-value.count, value.value) for facet in facets for value in facet.values]
+        # With one value shown and one item each there is nothing to choose by.
+        assert found == expected or (found == [] and limit == 1 and max(counts.values()) == 1)
+
     @rule(words=st.sampled_from(TEXTS), k=st.integers(1, 4))
     def search_captions(self, words: str, k: int) -> None:
         captions = [text for _, texts, _ in self.model.values() for text in texts]
@@ -114,6 +157,12 @@ class History(RuleBasedStateMachine):
             assert answers[0].caption == words
             assert answers[0].path is not None
             assert words in self.model[answers[0].path.name][1]
+
+    @invariant()
+    def retrievers_are_those_of_the_model(self) -> None:
+        found = {(one.fingerprint, one.active, one.ready, one.missing) for one in self.collection.retrievers()}
+        further = {(f"toy-cosine-{turn}", False, True, 0) for turn in self.further.values()}
+        assert found == {(f"toy-cosine-{self.turn}", True, True, 0)} | further
 
     @invariant()
     def items_are_those_of_the_model(self) -> None:
