@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from diptych.service.clicks.click_log_error import ClickLogError
@@ -70,8 +71,7 @@ CREATE INDEX IF NOT EXISTS clicks_of_search ON clicks (search, position, item, k
 def connect(path: Path, *, most_bytes: int | None = None) -> sqlite3.Connection:
     """Open the file, readable by its owner alone, and make what it lacks."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+        _make_private_file(path)
         connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
     except (OSError, sqlite3.Error) as error:
         raise ClickLogError(f"cannot open the click log {path}: {error}") from error
@@ -96,6 +96,17 @@ def unreadable(path: Path, error: sqlite3.Error) -> ClickLogError:
     if code in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
         return ClickLogError(f"{path} is damaged or no click log; move it away, and a new one is begun")
     return ClickLogError(f"cannot write the click log {path}: {error}")
+
+
+def _make_private_file(path: Path) -> None:
+    """Make an empty file for its owner alone, unless there is one.
+
+    One that is there is not even opened: closing it would drop the locks that SQLite holds on it in this process, and
+    the next process to leave would remove the journal under the feet of this one, with the clicks in it.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with suppress(FileExistsError):
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
 
 
 def _prepare(connection: sqlite3.Connection, most_bytes: int | None) -> None:
