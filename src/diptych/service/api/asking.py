@@ -8,7 +8,7 @@ from pathlib import PurePath
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from diptych.collection import Answer, Answers, Collection, CollectionError, Item, Query, Term, parse_query
+from diptych.collection import Answer, Answers, Collection, CollectionError, Item, PointSource, Query, Term, parse_query
 from diptych.service.context import ServiceContext
 from diptych.service.hosted_collection import HostedCollection
 from diptych.service.problem import Problem
@@ -54,6 +54,7 @@ def run_search(
 ) -> SearchResponse:
     """Search, remember the search where that is wanted, and return what the client gets."""
     _check_paging(context, options)
+    retriever = chosen_retriever(hosted, options.retriever)
     answers = hosted.collection.search(
         query_of(context, terms),
         options.limit,
@@ -63,9 +64,9 @@ def run_search(
         exact=options.exact,
         min_probability=options.min_probability,
         offset=options.offset,
+        retriever=options.retriever,
     )
-    retriever = hosted.collection.retriever
-    summary = RetrieverSummary(name=retriever.name, fingerprint=fingerprint_of(retriever))
+    summary = RetrieverSummary(name=options.retriever or retriever.name, fingerprint=fingerprint_of(retriever))
     cutoff = retriever.cutoff
     end = options.offset + options.limit
     more = len(answers) > 0 and end < answers.considered and end <= context.settings.limits.deepest_answer
@@ -85,6 +86,17 @@ def run_search(
         answers=_documents(hosted.collection, answers, cutoff),
         next_offset=end if more else None,
     )
+
+
+def chosen_retriever(hosted: HostedCollection, name: str | None) -> PointSource:
+    """Return a retriever of a collection by its name, or the active one."""
+    if name is None:
+        return hosted.collection.retriever
+    try:
+        return hosted.collection.retriever_named(name)
+    except CollectionError:
+        known = ", ".join(one.name for one in hosted.collection.retrievers())
+        raise Problem(404, "no-such-retriever", f"There is no retriever {name!r}; there are {known}.") from None
 
 
 def fingerprint_of(retriever: Any) -> str:

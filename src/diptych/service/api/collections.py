@@ -7,6 +7,7 @@ from fastapi import APIRouter
 from diptych.collection.item import iso_time
 from diptych.service.context import Context, Hosted, ServiceContext
 from diptych.service.hosted_collection import HostedCollection
+from diptych.service.maps.map_file import has_map
 from diptych.service.schemas.collection_document import CollectionDocument
 from diptych.service.schemas.collection_list import CollectionList
 from diptych.service.schemas.retriever_summary import RetrieverSummary
@@ -47,6 +48,6 @@ def collection_document(context: ServiceContext, hosted: HostedCollection) -> Co
         log_clicks=context.settings.log_clicks,
         read_only=context.settings.read_only,
         hybrid_available=status.captions > 0,
-        map="none",
+        map="ready" if has_map(collection, status.fingerprint) else "none",
         updated=None if newest is None else iso_time(newest),
     )

@@ -21,7 +21,7 @@ from diptych.service.schemas.item_list import ItemList
 from diptych.service.schemas.search_options import SearchOptions, Target
 from diptych.service.schemas.search_response import SearchResponse
 from diptych.service.schemas.term_request import TermRequest
-from diptych.service.security.guards import Reading, Writing
+from diptych.service.security.guards import Reading, Searching, Writing
 from diptych.service.uploads.added_files import write_added_file
 from diptych.service.uploads.sent_picture import SentPicture
 
@@ -131,7 +131,7 @@ def get_original(request: Request, hosted: Hosted, item_id: ItemId) -> Response:
     return file_answer(request, file, media_type, headers)
 
 
-@router.get(_ITEM + "/neighbours", operation_id="listNeighbours")
+@router.get(_ITEM + "/neighbours", operation_id="listNeighbours", dependencies=[Searching])
 def list_neighbours(
     context: Context,
     hosted: Hosted,

@@ -13,18 +13,18 @@ from diptych.service.schemas.search_parameters import SearchParameters
 from diptych.service.schemas.search_request import SearchRequest
 from diptych.service.schemas.search_response import SearchResponse
 from diptych.service.schemas.term_request import TermRequest
-from diptych.service.security.guards import Reading
+from diptych.service.security.guards import Reading, Searching
 
 router = APIRouter(prefix="/v1", tags=["search"], dependencies=[Reading])
 
 
-@router.post("/collections/{collection}/search", operation_id="search")
+@router.post("/collections/{collection}/search", operation_id="search", dependencies=[Searching])
 def search(context: Context, hosted: Hosted, request: SearchRequest) -> SearchResponse:
     """Find pictures or texts with words, stored items, uploaded pictures, or a weighted sum of them."""
     return run_search(context, hosted, asked_terms(context, request.query, request.terms), request)
 
 
-@router.get("/collections/{collection}/search", operation_id="searchByAddress")
+@router.get("/collections/{collection}/search", operation_id="searchByAddress", dependencies=[Searching])
 def search_by_address(
     context: Context, hosted: Hosted, request: Annotated[SearchParameters, Query()]
 ) -> SearchResponse:
@@ -32,7 +32,7 @@ def search_by_address(
     return run_search(context, hosted, asked_terms(context, request.q, None), request)
 
 
-@router.post("/collections/{collection}/search/picture", operation_id="searchWithPicture")
+@router.post("/collections/{collection}/search/picture", operation_id="searchWithPicture", dependencies=[Searching])
 def search_with_picture(
     context: Context, hosted: Hosted, request: Annotated[PictureSearch, Form(media_type="multipart/form-data")]
 ) -> SearchResponse:

@@ -1,0 +1,97 @@
+"""Long work on a collection."""
+
+from __future__ import annotations
+
+from typing import Annotated
+from urllib.parse import quote
+
+from fastapi import APIRouter, Path, Query, Response, status
+
+from diptych.service.context import Context, Hosted, ServiceContext
+from diptych.service.hosted_collection import HostedCollection
+from diptych.service.jobs.job import Job
+from diptych.service.jobs.job_runner import JobRunner
+from diptych.service.problem import Problem
+from diptych.service.schemas.job_document import JobDocument
+from diptych.service.schemas.job_list import JobList
+from diptych.service.schemas.job_request import JobRequest
+from diptych.service.security.guards import Reading, Writing
+
+router = APIRouter(prefix="/v1", tags=["jobs"], dependencies=[Reading])
+
+_JOBS = "/collections/{collection}/jobs"
+_MOST_WAITING = 20
+
+JobId = Annotated[str, Path(description="Id of the job.", max_length=100)]
+
+
+@router.post(_JOBS, operation_id="startJob", status_code=status.HTTP_202_ACCEPTED, dependencies=[Writing])
+def start(context: Context, hosted: Hosted, request: JobRequest, response: Response) -> JobDocument:
+    """Start a job; the jobs of a collection run one after the other."""
+    return start_job(context, hosted, request, response)
+
+
+@router.get(_JOBS, operation_id="listJobs")
+def list_jobs(
+    context: Context, hosted: Hosted, limit: Annotated[int, Query(ge=1, le=200, description="How many.")] = 50
+) -> JobList:
+    """List jobs, the newest first."""
+    return JobList(jobs=[job_document(job) for job in _runner(context, hosted).store.newest(limit)])
+
+
+@router.get(_JOBS + "/{job_id}", operation_id="getJob")
+def get_job(context: Context, hosted: Hosted, job_id: JobId) -> JobDocument:
+    """Say how far a job has come."""
+    return job_document(_found(_runner(context, hosted), job_id))
+
+
+@router.delete(_JOBS + "/{job_id}", operation_id="cancelJob", dependencies=[Writing])
+def cancel_job(context: Context, hosted: Hosted, job_id: JobId) -> JobDocument:
+    """Cancel a job that waits or runs; what it has added stays. One that is over stays as it is."""
+    runner = _runner(context, hosted)
+    if not _found(runner, job_id).is_over:
+        runner.store.ask_to_cancel(job_id)
+        runner.look()
+    return job_document(_found(runner, job_id))
+
+
+def start_job(
+    context: ServiceContext, hosted: HostedCollection, request: JobRequest, response: Response
+) -> JobDocument:
+    """Let a job wait for its turn, and say where to look after it."""
+    runner = _runner(context, hosted)
+    if runner.store.count("waiting") >= _MOST_WAITING:
+        raise Problem(429, "too-many-jobs", f"{_MOST_WAITING} jobs are waiting; cancel some, or wait until they ran.")
+    job = runner.store.add(request.root.kind, request.parameters())
+    runner.look()
+    response.headers["Location"] = f"/v1/collections/{quote(hosted.name, safe='')}/jobs/{job.id}"
+    return job_document(job)
+
+
+def job_document(job: Job) -> JobDocument:
+    """Return a job as clients see it."""
+    return JobDocument(
+        id=job.id,
+        kind=job.kind,
+        parameters=dict(job.parameters),
+        state=job.state,
+        done=job.done,
+        total=job.total,
+        message=job.message,
+        error=job.error,
+        result=None if job.result is None else dict(job.result),
+        created=job.created,
+        started=job.started,
+        finished=job.finished,
+    )
+
+
+def _runner(context: ServiceContext, hosted: HostedCollection) -> JobRunner:
+    return context.jobs[hosted.name]
+
+
+def _found(runner: JobRunner, job_id: str) -> Job:
+    job = runner.store.find(job_id)
+    if job is None:
+        raise Problem(404, "no-such-job", f"There is no job {job_id!r}; list the jobs of the collection.")
+    return job

@@ -1,0 +1,92 @@
+"""The retrievers of a collection."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Response, status
+
+from diptych.collection import Collection
+from diptych.retriever.explaining import explanation_kind
+from diptych.service.api.collections import collection_document
+from diptych.service.api.jobs import start_job
+from diptych.service.context import Context, Hosted
+from diptych.service.jobs.work import READY_MADE
+from diptych.service.problem import Problem
+from diptych.service.schemas.collection_document import CollectionDocument
+from diptych.service.schemas.job_document import JobDocument
+from diptych.service.schemas.job_request import JobRequest
+from diptych.service.schemas.retriever_document import Explains, RetrieverDocument
+from diptych.service.schemas.retriever_job import RetrieverJob
+from diptych.service.schemas.retriever_list import RetrieverList
+from diptych.service.schemas.retriever_request import RetrieverRequest
+from diptych.service.security.guards import Reading, Writing
+
+router = APIRouter(prefix="/v1", tags=["retrievers"], dependencies=[Reading])
+
+_RETRIEVERS = "/collections/{collection}/retrievers"
+
+RetrieverName = Annotated[str, Path(description="Name of the retriever.", max_length=200)]
+
+
+@router.get(_RETRIEVERS, operation_id="listRetrievers")
+def list_retrievers(hosted: Hosted) -> RetrieverList:
+    """List the retrievers that a collection can be searched with."""
+    stored = hosted.collection.retrievers()
+    taken = {one.name for one in stored}
+    return RetrieverList(
+        retrievers=[
+            RetrieverDocument(
+                name=one.name,
+                fingerprint=one.fingerprint,
+                active=one.active,
+                ready=one.ready,
+                missing=one.missing,
+                kind=one.kind,
+                explains=_explains(hosted.collection, one.name),
+            )
+            for one in stored
+        ],
+        available=[name for name in READY_MADE if name not in taken],
+    )
+
+
+@router.post(_RETRIEVERS, operation_id="addRetriever", status_code=status.HTTP_202_ACCEPTED, dependencies=[Writing])
+def add_retriever(context: Context, hosted: Hosted, request: RetrieverRequest, response: Response) -> JobDocument:
+    """Start the job that adds a retriever beside the active one."""
+    return start_job(context, hosted, JobRequest(RetrieverJob(kind="retriever", parameters=request)), response)
+
+
+@router.post(_RETRIEVERS + "/{name}/activate", operation_id="activateRetriever", dependencies=[Writing])
+def activate_retriever(context: Context, hosted: Hosted, name: RetrieverName) -> CollectionDocument:
+    """Let searches use a retriever from now on; the one before stays stored."""
+    _check_known(hosted.collection, name)
+    if not next(one.ready for one in hosted.collection.retrievers() if one.name == name):
+        detail = f"The points of {name!r} are unfinished; start its job again, then activate it."
+        raise Problem(409, "retriever-unfinished", detail)
+    hosted.collection.activate_retriever(name)
+    return collection_document(context, hosted)
+
+
+@router.delete(
+    _RETRIEVERS + "/{name}",
+    operation_id="removeRetriever",
+    status_code=status.HTTP_204_NO_CONTENT,
+    dependencies=[Writing],
+)
+def remove_retriever(hosted: Hosted, name: RetrieverName) -> None:
+    """Forget a retriever and its points."""
+    _check_known(hosted.collection, name)
+    if any(one.active for one in hosted.collection.retrievers() if one.name == name):
+        raise Problem(409, "retriever-active", f"{name!r} is the active retriever; activate another one first.")
+    hosted.collection.remove_retriever(name)
+
+
+def _check_known(collection: Collection, name: str) -> None:
+    known = [one.name for one in collection.retrievers()]
+    if name not in known:
+        raise Problem(404, "no-such-retriever", f"There is no retriever {name!r}; there are {', '.join(known)}.")
+
+
+def _explains(collection: Collection, name: str) -> Explains:
+    return explanation_kind(getattr(collection.retriever_named(name), "model_", None))

@@ -1,0 +1,177 @@
+"""What each kind of job does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from itertools import islice
+from typing import Any
+
+from diptych.collection import AddProgress, AddReport, Collection, Record, ReencodeReport
+from diptych.data import find_pictures
+from diptych.errors import InvalidInputError, UnknownNameError
+from diptych.service.jobs.job import JobKind
+from diptych.service.jobs.reporter import Reporter
+
+Work = Callable[[Collection, Mapping[str, Any], Reporter], dict[str, Any]]
+
+# Between two of these, others may write.
+_CHUNK = 256
+_NAMED_FAILURES = 50
+READY_MADE = ("default", "conse")
+"""Retrievers that can be had by name."""
+
+
+def index(collection: Collection, parameters: Mapping[str, Any], reporter: Reporter) -> dict[str, Any]:
+    """Bring a collection up to date with the pictures in its root."""
+    unreadable: dict[str, str] = {}
+    reporter.note("looking for pictures")
+    if not collection.root.is_dir():
+        raise InvalidInputError("the folder of the pictures cannot be read now; nothing was changed")
+    found = list(find_pictures(collection.root, on_unreadable=lambda path, why: unreadable.update({str(path): why})))
+    if not found and any(item.path is not None for item in collection):
+        raise InvalidInputError("there is no picture in the folder any more, perhaps because a disk is not there")
+    report = AddReport(skipped=unreadable)
+    pictures = iter(found)
+    done = 0
+    while chunk := list(islice(pictures, _CHUNK)):
+        progress = _counting(reporter, "adding pictures", done, len(found))
+        _join(report, collection.add([Record(path) for path in chunk], progress=progress))
+        done += len(chunk)
+    if parameters.get("remove_missing", True):
+        reporter.advance(done, len(found), "removing what is gone")
+        report.removed = _remove_missing(collection)
+    return _added(collection, report)
+
+
+def train(collection: Collection, parameters: Mapping[str, Any], reporter: Reporter) -> dict[str, Any]:
+    """Learn a retriever from a collection's captions, and use it where it is better than the present one."""
+    from diptych.collection.learning import Training, training_pairs
+
+    training = Training(collection, method=parameters.get("method"), parameters=parameters.get("parameters") or {})
+    pairs = training_pairs(collection, reporter.note)
+    reporter.note(f"learning from {pairs.n_images:,} pictures and {pairs.n_texts:,} texts")
+    learned = training.learn(
+        pairs,
+        held_out=float(parameters.get("held_out", 0.2)),
+        seed=int(parameters.get("seed", 0)),
+        force=bool(parameters.get("force", False)),
+    )
+    comparison = {**learned.comparison_.get_params(), "is_better": bool(learned.comparison_.is_better)}
+    if not learned.comparison_.replaced:
+        return {"comparison": comparison, "retriever": None, "activated": False}
+    name = _free_name(collection, learned.name)
+    learned.name = name
+    collection.add_retriever(learned, name=name, progress=_counting(reporter, "giving every item its new point"))
+    collection.activate_retriever(name)
+    return {"comparison": comparison, "retriever": name, "activated": True}
+
+
+def reencode(collection: Collection, parameters: Mapping[str, Any], reporter: Reporter) -> dict[str, Any]:
+    """Finish a change of retriever that was begun."""
+    return _reencoded(collection, collection.reencode(progress=_counting(reporter, "giving every item its new point")))
+
+
+def add_retriever(collection: Collection, parameters: Mapping[str, Any], reporter: Reporter) -> dict[str, Any]:
+    """Give every item a point of another retriever as well."""
+    from diptych.retriever import Retriever
+
+    name = str(parameters.get("name"))
+    if name not in READY_MADE:
+        raise UnknownNameError("retriever", name, READY_MADE)
+    reporter.note(f"preparing the retriever {name}")
+    retriever = Retriever.default() if name == "default" else Retriever.conse()
+    retriever.name = name
+    report = collection.add_retriever(
+        retriever, name=name, progress=_counting(reporter, f"giving every item a point of {name}")
+    )
+    return {"retriever": name, **_reencoded(collection, report)}
+
+
+def draw_map(collection: Collection, parameters: Mapping[str, Any], reporter: Reporter) -> dict[str, Any]:
+    """Draw the map of a collection."""
+    from diptych.service.maps import make_map
+
+    reporter.note("drawing the map")
+    return dict(make_map(collection, reporter.advance, retriever=parameters.get("retriever")))
+
+
+WORK: dict[JobKind, Work] = {
+    "index": index,
+    "train": train,
+    "reencode": reencode,
+    "map": draw_map,
+    "retriever": add_retriever,
+}
+"""The work of each kind of job; it returns the result."""
+
+
+def _counting(
+    reporter: Reporter, doing: str, start: int = 0, total: int | None = None
+) -> Callable[[AddProgress], None]:
+    def advance(step: AddProgress) -> None:
+        reporter.advance(start + step.done, step.total if total is None else total, doing)
+
+    return advance
+
+
+def _join(whole: AddReport, part: AddReport) -> None:
+    whole.added += part.added
+    whole.updated += part.updated
+    whole.renamed += part.renamed
+    whole.unchanged += part.unchanged
+    whole.skipped.update(part.skipped)
+    whole.duplicates.update(part.duplicates)
+
+
+def _remove_missing(collection: Collection) -> list[str]:
+    gone = [item for item in collection if item.path is not None and _is_gone(collection, item.path)]
+    if gone:
+        collection.remove([item.id for item in gone])
+    return [str(item.path) for item in gone]
+
+
+def _is_gone(collection: Collection, stored: str) -> bool:
+    """Say whether a file does not exist; one that merely cannot be reached may come back."""
+    try:
+        (collection.root / stored).stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except OSError:
+        return False
+    return False
+
+
+def _added(collection: Collection, report: AddReport) -> dict[str, Any]:
+    return {
+        "added": report.added,
+        "updated": report.updated,
+        "renamed": report.renamed,
+        "unchanged": report.unchanged,
+        "removed": len(report.removed),
+        "skipped": len(report.skipped),
+        "reasons": _shown_reasons(collection, report.skipped),
+    }
+
+
+def _reencoded(collection: Collection, report: ReencodeReport) -> dict[str, Any]:
+    return {
+        "pictures": report.pictures,
+        "captions": report.captions,
+        "read_again": report.read_again,
+        "skipped": len(report.failures),
+        "reasons": _shown_reasons(collection, report.failures),
+    }
+
+
+def _shown_reasons(collection: Collection, reasons: Mapping[str, str]) -> dict[str, str]:
+    """Return the first reasons, with paths as seen from the root: where that lies is not a client's business."""
+    root = f"{collection.root}/"
+    return {path.removeprefix(root): why for path, why in islice(reasons.items(), _NAMED_FAILURES)}
+
+
+def _free_name(collection: Collection, wanted: str) -> str:
+    taken = {stored.name for stored in collection.retrievers()}
+    name, number = wanted, 2
+    while name in taken:
+        name, number = f"{wanted} {number}", number + 1
+    return name

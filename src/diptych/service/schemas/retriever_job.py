@@ -1,0 +1,17 @@
+"""The job that adds a retriever."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from diptych.service.schemas.document import Document
+from diptych.service.schemas.retriever_request import RetrieverRequest
+
+
+class RetrieverJob(Document):
+    """Give every item a point of another retriever as well, so that both can be searched and compared."""
+
+    kind: Literal["retriever"]
+    """What is to be done."""
+    parameters: RetrieverRequest
+    """Which one."""

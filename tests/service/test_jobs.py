@@ -1,0 +1,219 @@
+from __future__ import annotations
+
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from diptych.service.jobs import JobRunner, JobStore
+
+Start = Callable[..., Any]
+JOBS = "/v1/collections/scenes/jobs"
+
+
+def started(client: httpx.Client, kind: str, **parameters: Any) -> dict[str, Any]:
+    answer = client.post(JOBS, json={"kind": kind, "parameters": parameters})
+    assert answer.status_code == 202, answer.text
+    job: dict[str, Any] = answer.json()
+    assert answer.headers["location"] == f"{JOBS}/{job['id']}"
+    assert job["state"] == "waiting"
+    return job
+
+
+def ended(client: httpx.Client, job: dict[str, Any], seconds: float = 60) -> dict[str, Any]:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        found: dict[str, Any] = client.get(f"{JOBS}/{job['id']}").json()
+        if found["state"] not in ("waiting", "running"):
+            return found
+        time.sleep(0.05)
+    raise AssertionError(f"the job goes on: {found}")
+
+
+@pytest.fixture
+def client(running_service: Start) -> Any:
+    service = running_service()
+    with httpx.Client(base_url=service.url, headers=service.headers, timeout=30) as opened:
+        opened.folder = service.folders["scenes"]  # type: ignore[attr-defined]
+        yield opened
+
+
+def test_index_adds_what_is_new_and_removes_what_is_gone(client: Any) -> None:
+    pictures = sorted(client.folder.glob("*.png"))
+    shutil.move(pictures[0], client.folder / "moved.png")
+    pictures[1].unlink()
+    (client.folder / "broken.png").write_bytes(b"\x89PNG\r\n\x1a\nnothing")
+    content = pictures[2].read_bytes()
+    (client.folder / "new.png").write_bytes(content)
+    job = ended(client, started(client, "index"))
+    assert job["state"] == "done", job
+    result = job["result"]
+    assert (result["added"], result["renamed"], result["removed"], result["skipped"]) == (1, 1, 1, 1)
+    assert list(result["reasons"]) == ["broken.png"]
+    assert job["done"] == job["total"] == 61
+    assert client.get("/v1/collections/scenes").json()["items"] == 60
+    (client.folder / "new.png").unlink()
+    job = ended(client, started(client, "index", remove_missing=False))
+    assert job["result"]["removed"] == 0
+
+
+def test_training_compares_and_the_better_one_takes_over(client: Any) -> None:
+    before = client.get("/v1/collections/scenes").json()["retriever"]
+    forced = {"method": "cca", "parameters": {"n_components": 4}, "held_out": 0.5, "force": True}
+    job = ended(client, started(client, "train", **forced))
+    assert job["state"] == "done", job
+    assert job["result"]["activated"]
+    comparison = job["result"]["comparison"]
+    assert comparison["n_held_out"] == 30
+    assert 0 <= comparison["new"] <= 1
+    after = client.get("/v1/collections/scenes").json()["retriever"]
+    assert after["name"] == job["result"]["retriever"] == "trained cca"
+    assert after["fingerprint"] != before["fingerprint"]
+    names = {one["name"]: one for one in client.get("/v1/collections/scenes/retrievers").json()["retrievers"]}
+    assert names["trained cca"]["active"]
+    assert names[before["name"]]["fingerprint"] == before["fingerprint"]
+    again = ended(client, started(client, "train", method="random", held_out=0.5))
+    assert again["state"] == "done", again
+    assert not again["result"]["activated"]
+    assert client.get("/v1/collections/scenes").json()["retriever"] == after
+
+
+def test_a_failing_job_says_why(client: Any) -> None:
+    job = ended(client, started(client, "train", method="ccca"))
+    assert job["state"] == "failed"
+    assert "did you mean" in job["error"]
+    shutil.rmtree(client.folder / ".." / "gone", ignore_errors=True)
+    for picture in client.folder.glob("*.png"):
+        picture.unlink()
+    job = ended(client, started(client, "index"))
+    assert job["state"] == "failed"
+    assert "no picture in the folder" in job["error"]
+    assert client.get("/v1/collections/scenes").json()["items"] == 60
+
+
+def test_reencoding_without_need_does_nothing(client: Any) -> None:
+    job = ended(client, started(client, "reencode"))
+    assert job["state"] == "done"
+    assert job["result"]["pictures"] == 0
+
+
+@pytest.mark.parametrize(
+    "request_body",
+    [
+        {"kind": "delete"},
+        {"kind": "index", "parameters": {"remove": True}},
+        {"kind": "train", "parameters": {"held_out": 1.5}},
+        {"kind": "retriever", "parameters": {"name": "/etc"}},
+        {"kind": "retriever"},
+        {},
+        [],
+    ],
+)
+def test_a_job_that_nobody_can_do_is_refused(client: Any, request_body: Any) -> None:
+    answer = client.post(JOBS, json=request_body)
+    assert answer.status_code == 422
+    assert answer.headers["content-type"] == "application/problem+json"
+
+
+def test_jobs_run_one_after_the_other_and_can_be_cancelled(client: Any) -> None:
+    first = started(client, "train", method="cca", parameters={"n_components": 4})
+    second = started(client, "index")
+    third = started(client, "index")
+    cancelled = client.delete(f"{JOBS}/{third['id']}").json()
+    assert cancelled["state"] == "cancelled"
+    client.delete(f"{JOBS}/{first['id']}")
+    assert ended(client, first, 20)["state"] == "cancelled"
+    assert ended(client, second)["state"] == "done"
+    listed = client.get(JOBS).json()["jobs"]
+    assert [job["id"] for job in listed] == [third["id"], second["id"], first["id"]]
+    stopped, ran = client.get(f"{JOBS}/{first['id']}").json(), client.get(f"{JOBS}/{second['id']}").json()
+    assert ran["started"] >= stopped["finished"]
+    # One that is over stays as it is.
+    assert client.delete(f"{JOBS}/{second['id']}").json()["state"] == "done"
+    assert client.get(f"{JOBS}/unknown").status_code == 404
+    assert client.delete(f"{JOBS}/unknown").status_code == 404
+
+
+def test_jobs_need_the_token_and_a_service_that_writes(running_service: Start) -> None:
+    service = running_service(read_only=True)
+    assert httpx.post(service.url + JOBS, json={"kind": "index"}).status_code == 401
+    refused = httpx.post(service.url + JOBS, json={"kind": "index"}, headers=service.headers)
+    assert refused.status_code == 403
+    assert httpx.get(service.url + JOBS).json() == {"jobs": []}
+
+
+def test_jobs_survive_the_end_of_the_service(running_service: Start) -> None:
+    service = running_service()
+    with httpx.Client(base_url=service.url, headers=service.headers) as client:
+        running = started(client, "train")
+        waiting = started(client, "index")
+        deadline = time.monotonic() + 20
+        while client.get(f"{JOBS}/{running['id']}").json()["state"] != "running":
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+    service.stop()
+    again = running_service()
+    with httpx.Client(base_url=again.url, headers=again.headers) as client:
+        assert ended(client, running)["state"] == "interrupted"
+        assert ended(client, waiting)["state"] == "done"
+
+
+def test_only_one_runner_works_on_a_collection(own_scene_collection: Path, tmp_path: Path) -> None:
+    runners = [JobRunner(own_scene_collection / ".diptych", tmp_path / "state") for _ in range(2)]
+    for runner in runners:
+        runner.start()
+    try:
+        jobs = [runners[0].store.add("reencode", {}) for _ in range(3)]
+        deadline = time.monotonic() + 60
+        while not all(job.is_over for job in runners[1].store.newest(3)):
+            assert runners[1].store.count("running") <= 1
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        assert {job.state for job in runners[0].store.newest(3)} == {"done"}
+        assert [job.id for job in runners[0].store.newest(3)] == [job.id for job in jobs][::-1]
+    finally:
+        for runner in runners:
+            runner.stop()
+
+
+def test_what_ran_in_a_killed_service_is_interrupted(own_scene_collection: Path, tmp_path: Path) -> None:
+    store = JobStore(tmp_path / "jobs.sqlite")
+    job = store.add("index", {})
+    assert store.claim() is not None
+    runner = JobRunner(own_scene_collection / ".diptych", tmp_path)
+    runner.start()
+    deadline = time.monotonic() + 10
+    while store.count("running"):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    runner.stop()
+    found = store.find(job.id)
+    assert found is not None
+    assert found.state == "interrupted"
+
+
+def test_a_job_ends_with_its_service(own_scene_collection: Path) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "diptych.service.jobs.process"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    assert process.stdin is not None
+    request = f'{{"collection": "{own_scene_collection / ".diptych"}", "kind": "train", "parameters": {{}}}}\n'
+    process.stdin.write(request.encode())
+    process.stdin.close()
+    assert process.wait(20) == -signal.SIGTERM
+
+
+def test_the_process_of_a_job_needs_no_web_packages() -> None:
+    listing = "import sys, diptych.service.jobs.process; print(*{name.partition('.')[0] for name in sys.modules})"
+    loaded = subprocess.run([sys.executable, "-c", listing], capture_output=True, text=True, check=True).stdout.split()
+    assert {"fastapi", "starlette", "uvicorn", "pydantic", "httpx"}.isdisjoint(loaded)
