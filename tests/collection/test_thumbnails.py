@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+from PIL import Image
+
+from diptych.collection import Collection
+from diptych.collection.byte_cache import ByteCache
+from diptych.collection.store import Store
+from diptych.collection.thumbnails import Thumbnails
+from kill_trials import ToyRetriever
+
+
+def test_thumbnails_are_found_wherever_their_rows_move(tmp_path: Path) -> None:
+    writer = Store(tmp_path)
+    writer.prepare()
+    thumbnails = Thumbnails(Store(tmp_path))
+    assert thumbnails.get(["a-1"]) == {}
+    for letter in "abc":
+        writer.add_thumbnails({f"{letter}-{number}": f"{letter}{number}".encode() for number in range(20)})
+    assert thumbnails.get(["a-1", "nothing", "c-7"]) == {"a-1": b"a1", "c-7": b"c7"}
+    writer.delete_thumbnails([f"a-{number}" for number in range(10)])
+    writer.compact(everything=True)
+    writer.add_thumbnails({"new": b"new"})
+    assert thumbnails.get(["a-1", "c-7"]) == {"a-1": b"a1", "c-7": b"c7"}
+    assert thumbnails.get(["a-2", "a-15", "b-3", "new"]) == {"a-15": b"a15", "b-3": b"b3", "new": b"new"}
+
+
+def test_thumbnails_of_many_items(photos: Path, collection: Collection) -> None:
+    for name, colour in (("red", "#f00"), ("blue", "#00f")):
+        Image.new("RGB", (400, 300), colour).save(photos / f"{name}.png")
+    collection.add(photos)
+    red, nothing, blue, again = collection.thumbnails(["red.png", "a.png", "blue.png", "red.png"])
+    assert nothing is None
+    assert red is not None
+    assert red.startswith(b"\xff\xd8")
+    assert red == again == collection.thumbnail("red.png")
+    assert red != blue
+    reader = Collection.open(collection.folder, load_retriever=ToyRetriever.load)
+    assert reader.thumbnail("blue.png") == blue
+
+
+def test_the_cache_stays_within_its_size() -> None:
+    cache = ByteCache(largest=10)
+    for number in range(100):
+        cache.put(str(number % 7), bytes(3))
+        cache.get("0")
+        assert sum(len(value) for value in cache._values.values()) == cache._size <= 10
+    cache.put("large", bytes(11))
+    assert cache.get("large") is None
