@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import signal
 import socket
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 import uvicorn
 
@@ -62,6 +68,58 @@ class RunningService:
         self.server.should_exit = True
         self.thread.join(timeout=30)
         assert not self.thread.is_alive()
+
+
+@dataclass
+class ServiceProcess:
+    """``diptych serve`` as people run it."""
+
+    url: str
+    process: subprocess.Popen[str] = field(repr=False)
+    log: Path = field(repr=False)
+
+    def wait_until_ready(self, seconds: float = 60) -> None:
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            with suppress(httpx.TransportError):
+                if httpx.get(f"{self.url}/ready").status_code == 200:
+                    return
+            assert self.process.poll() is None, self.log.read_text()
+            time.sleep(0.05)
+        pytest.fail(f"not ready within {seconds} s: {self.log.read_text()}")
+
+    def end(self, number: int = signal.SIGTERM) -> int:
+        self.process.send_signal(number)
+        return self.process.wait(timeout=60)
+
+
+@pytest.fixture
+def service_process(own_scene_collection: Path, tmp_path: Path) -> Iterator[Callable[..., ServiceProcess]]:
+    """Start ``diptych serve`` on the test's own scenes with further arguments; its log goes to a file."""
+    started: list[ServiceProcess] = []
+
+    def start(*words: str, token: str | None = TOKEN, **environment: str) -> ServiceProcess:
+        log = tmp_path / f"log-{len(started)}"
+        own = {"XDG_STATE_HOME": str(tmp_path / "state"), **({} if token is None else {"DIPTYCH_TOKEN": token})}
+        command = [sys.executable, "-m", "diptych", "serve", str(own_scene_collection), "--port", "0", *words]
+        with log.open("w") as stream:
+            process = subprocess.Popen(
+                command, stdout=subprocess.PIPE, stderr=stream, text=True, env={**os.environ, **own, **environment}
+            )
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        assert "http://" in line, log.read_text()
+        service = ServiceProcess(line.split()[-1].rstrip("/"), process, log)
+        started.append(service)
+        service.wait_until_ready()
+        return service
+
+    yield start
+    for service in started:
+        if service.process.poll() is None:
+            service.end()
+        if service.process.stdout is not None:
+            service.process.stdout.close()
 
 
 @pytest.fixture(scope="session")

@@ -77,10 +77,11 @@ class WorkerProcess:
         status = self._process.poll()
         if status is None:
             return None
-        is_steady = time.monotonic() - self._started >= _STEADY_SECONDS
-        self._pause = _FIRST_PAUSE_SECONDS if is_steady else min(2 * self._pause, _LONGEST_PAUSE_SECONDS)
+        if time.monotonic() - self._started >= _STEADY_SECONDS:
+            self._pause = _FIRST_PAUSE_SECONDS
         self._start_again_at = time.monotonic() + self._pause
         _log.error("worker %s ended with status %d; it starts again in %.1f s", self.name, status, self._pause)
+        self._pause = min(2 * self._pause, _LONGEST_PAUSE_SECONDS)
         return self._process.pid
 
     def ask_to_end(self) -> None:

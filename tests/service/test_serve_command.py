@@ -1,0 +1,206 @@
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+import stat
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from typer.testing import CliRunner, Result
+
+from diptych.cli import app
+from diptych.cli.serve_places import served_collections
+from diptych.collection import Collection
+from diptych.errors import InvalidInputError
+
+Serve = Callable[..., Any]
+ITEMS = "/v1/collections/scenes/items"
+HEADERS = {"Authorization": "Bearer a-token-that-only-the-tests-know"}
+CHILD_WORDS = "diptych.service.operations.worker"
+
+
+def run(*words: object) -> Result:
+    return CliRunner().invoke(app, ["serve", *map(str, words)], prog_name="diptych", env={"DIPTYCH_TOKEN": None})
+
+
+def workers_of(pid: int) -> list[int]:
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return [int(child) for child in children if CHILD_WORDS in Path(f"/proc/{child}/cmdline").read_text()]
+
+
+class Writers:
+    """Clients that add texts as fast as they can, and remember what the service acknowledged."""
+
+    def __init__(self, url: str, count: int = 3) -> None:
+        self.url = url
+        self.acknowledged: list[str] = []
+        self.statuses: list[int] = []
+        self._is_ending = threading.Event()
+        self._threads = [threading.Thread(target=self._write, args=(number,)) for number in range(count)]
+
+    def __enter__(self) -> Writers:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._is_ending.set()
+        for thread in self._threads:
+            thread.join(timeout=60)
+
+    def wait_for(self, count: int) -> None:
+        deadline = time.monotonic() + 60
+        while len(self.acknowledged) < count:
+            assert time.monotonic() < deadline, self.statuses
+            time.sleep(0.01)
+
+    def _write(self, writer: int) -> None:
+        number = 0
+        with httpx.Client(base_url=self.url, headers=HEADERS, timeout=30) as client:
+            while not self._is_ending.is_set():
+                number += 1
+                with suppress(httpx.TransportError):
+                    answer = client.post(ITEMS, json={"captions": [f"note {number} of writer {writer}"]})
+                    self.statuses.append(answer.status_code)
+                    if answer.status_code == 201:
+                        self.acknowledged.append(answer.json()["id"])
+
+
+@pytest.fixture
+def taken_port() -> Iterator[int]:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        yield listening.getsockname()[1]
+
+
+def test_a_service_prints_its_address_and_ends_cleanly(service_process: Serve, tmp_path: Path) -> None:
+    service = service_process("--log-format", "json", token=None)
+    token = (tmp_path / "state" / "diptych" / "token").read_text()
+    assert stat.S_IMODE((tmp_path / "state" / "diptych" / "token").stat().st_mode) == 0o600
+    secret_query = "a-very-private-question"
+    httpx.get(f"{service.url}/v1/collections/scenes/search", params={"q": secret_query})
+    headers = {"Authorization": f"Bearer {token}", "X-Request-ID": "my-own-name"}
+    answer = httpx.post(service.url + ITEMS, json={"captions": ["a kite"]}, headers=headers)
+    assert (answer.status_code, answer.headers["x-request-id"]) == (201, "my-own-name")
+    httpx.post(f"{service.url}/v1/session", json={"token": token})
+    session = httpx.get(f"{service.url}/v1/session")
+    with socket.create_connection(("127.0.0.1", int(service.url.rsplit(":")[-1]))) as connection:
+        connection.sendall(b"this is no HTTP\r\n\r\n")
+        assert connection.recv(1000).startswith(b"HTTP/1.1 400")
+    assert service.end(signal.SIGINT) == 0
+    log = service.log.read_text()
+    lines = [json.loads(line) for line in log.splitlines()]
+    (written,) = [line for line in lines if line.get("request_id") == "my-own-name"]
+    assert written["route"] == "/v1/collections/{collection}/items"
+    assert (written["method"], written["status"], written["client"]) == ("POST", 201, "127.0.0.1")
+    assert written["milliseconds"] > 0
+    assert written["bytes"] == len(answer.content)
+    for secret in (token, secret_query, session.json()["csrf"], session.headers["set-cookie"].split(";")[0]):
+        assert secret not in log
+
+
+def test_no_acknowledged_write_is_lost_when_a_service_is_ended(
+    service_process: Serve, own_scene_collection: Path
+) -> None:
+    service = service_process("--quiet")
+    with Writers(service.url) as writers:
+        writers.wait_for(10)
+        assert service.end() == 0
+    assert set(writers.statuses) <= {201, 503}
+    with Collection.open(own_scene_collection / ".diptych") as collection:
+        assert set(writers.acknowledged) <= {item.id for item in collection}
+
+
+def test_workers_share_reading_and_survive_one_another(service_process: Serve, own_scene_collection: Path) -> None:
+    service = service_process("--workers", "2", "--quiet")
+    before = workers_of(service.process.pid)
+    assert len(before) == 3
+    with Writers(service.url, 2) as writers:
+        writers.wait_for(4)
+        for pid in before:
+            os.kill(pid, signal.SIGKILL)
+        known = len(writers.acknowledged)
+        writers.wait_for(known + 4)
+        service.wait_until_ready()
+        after = workers_of(service.process.pid)
+        assert len(after) == 3
+        assert not set(after) & set(before)
+        assert service.end() == 0
+    assert set(writers.statuses) <= {201, 503}
+    with Collection.open(own_scene_collection / ".diptych") as collection:
+        assert set(writers.acknowledged) <= {item.id for item in collection}
+
+
+def test_numbers_of_workers_add_up(service_process: Serve) -> None:
+    service = service_process("--workers", "2", "--quiet")
+    for _ in range(12):
+        # A connection each, so that both readers get some.
+        assert httpx.get(f"{service.url}/v1/collections/scenes/search", params={"q": "a car"}).status_code == 200
+    answer = httpx.post(service.url + ITEMS, json={"captions": ["a kite"]}, headers=HEADERS)
+    assert answer.status_code == 201
+    assert len(answer.headers.get_list("date")) == 1
+    numbers = [httpx.get(f"{service.url}/metrics").text for _ in range(4)]
+    search = 'diptych_requests_total{method="GET",route="/v1/collections/{collection}/search",status="200"} 12.0'
+    write = 'diptych_requests_total{method="POST",route="/v1/collections/{collection}/items",status="201"} 1.0'
+    for text in numbers:
+        assert search in text
+        assert write in text
+
+
+def test_a_port_in_use_costs_one_line_that_names_a_free_one(own_scene_collection: Path, taken_port: int) -> None:
+    result = run(own_scene_collection, "--port", taken_port)
+    assert result.exit_code == 2
+    named = re.search(r"--port (\d+)", result.stderr)
+    assert named is not None
+    socket.create_server(("127.0.0.1", int(named[1]))).close()
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "example.org"])
+def test_strangers_need_a_token(own_scene_collection: Path, host: str) -> None:
+    result = run(own_scene_collection, "--host", host)
+    assert result.exit_code == 2
+    assert "--token-file" in result.stderr
+    assert "secrets.token_urlsafe" in result.stderr
+
+
+def test_a_token_that_could_be_guessed_is_refused(own_scene_collection: Path, tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("hunter2\n")
+    result = run(own_scene_collection, "--token-file", tmp_path / "token")
+    assert result.exit_code == 2
+    assert "16" in result.stderr
+    assert "hunter2" not in result.stderr
+
+
+def test_a_folder_that_was_never_indexed_says_how(tmp_path: Path) -> None:
+    (tmp_path / "holiday").mkdir()
+    result = run(tmp_path / "holiday")
+    assert result.exit_code == 2
+    assert "diptych index" in result.stderr
+    assert "--index" in result.stderr
+    assert "does not exist" in run(tmp_path / "nowhere").stderr
+
+
+def test_collections_get_names_of_their_own(own_scene_collection: Path) -> None:
+    twice = [own_scene_collection, own_scene_collection / ".diptych"]
+    assert list(served_collections(twice, [])) == ["scenes", "scenes-2"]
+    assert list(served_collections(twice, ["a", "b"])) == ["a", "b"]
+    for names in (["a"], ["a", "a"], ["a", "../b"], ["a", ""]):
+        with pytest.raises(InvalidInputError, match="--name"):
+            served_collections(twice, names)
+
+
+def test_help_explains_every_option() -> None:
+    text = re.sub(r"\s+", " ", run("--help").stdout)
+    for option in ("--host", "--port", "--open", "--workers", "--read-only", "--no-click-log", "--token-file"):
+        assert option in text
+    for option in ("--allow-host", "--rate-limit", "--max-upload", "--log-format", "--quiet", "--index", "--name"):
+        assert option in text
+    assert "DIPTYCH_TOKEN" in text
