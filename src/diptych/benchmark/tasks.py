@@ -11,13 +11,20 @@ from diptych.errors import UnknownNameError
 from diptych.models import (
     CCA,
     CFA,
+    CMML,
     KCCA,
     SCM,
     SM,
+    TS,
+    BipartiteCrossProduct,
     CrossModalModel,
     LinearRegression,
+    LogisticConcatenation,
+    LogisticCrossProduct,
     MarginalSCM,
     MarginalSM,
+    OneClassSVM,
+    PairwiseSM,
     Preprocessed,
     Random,
 )
@@ -54,7 +61,7 @@ def _entries(
     cca = CCA(weight_power=0.0)
     components: dict[str, Sequence[Any]] = {"n_components": n_components}
     ridges: Choices = {"regularization": [10.0**power for power in range(-8, 1)]}
-    strengths: Choices = {"C": [10.0**power for power in range(-2, 5)]}
+    strengths: dict[str, Sequence[Any]] = {"C": [10.0**power for power in range(-2, 5)]}
     subspace: Choices = {
         "correlation__n_components": subspace_components,
         "correlation__regularization": [0.1, 1.0],
@@ -65,17 +72,30 @@ def _entries(
         "correlation__kappa": [0.5, 0.99],
         "C": [1.0, 100.0],
     }
+    metric_learning: Choices = {"sharpness": [0.3, 3.0], "regularization": [0.01, 0.03, 0.1]}
+    # Menon et al. also try one unlabelled pair for each given one, which is never as good.
+    pairwise: Choices = strengths | {"ratio": [5, 10]}
+    additive: Choices = {"C": [1e-7, 1e-5, 1e-3, 0.1, 10.0], "ratio": [1, 10]}
+    one_class: Choices = {"nu": [2.0**power for power in range(-4, 0)]}
     return (
         Entry("random", Random(), [{}], references.get("random")),
         scaled("linear regression", LinearRegression(), ridges),
         scaled("CFA", CFA(), components),
         scaled("CCA", cca, components | {"regularization": [1e-3, 1e-2, 0.1, 1.0]}, distances=True),
         kernel("KCCA", kernels, {"n_components": [5, 10, 20], "kappa": [0.5, 0.9, 0.99]}),
+        scaled("CMML", CMML(metric="cosine"), metric_learning),
+        scaled("OC-SVM concatenation", OneClassSVM(features="concat"), one_class),
+        scaled("OC-SVM cross-product", OneClassSVM(), one_class),
+        scaled("logistic concatenation", LogisticConcatenation(), additive),
+        scaled("logistic cross-product", LogisticCrossProduct(), pairwise),
+        scaled("bipartite cross-product", BipartiteCrossProduct(), pairwise),
         scaled("SM", SM(), strengths, distances=True),
         scaled("SCM", SCM(correlation=cca), subspace, distances=True),
         kernel("SCM on KCCA", SCM(correlation=kernels), kernel_subspace),
+        scaled("pairwise SM", PairwiseSM(), pairwise),
         scaled("marginal SM", MarginalSM(), strengths),
         scaled("marginal SCM", MarginalSCM(correlation=cca), subspace),
+        scaled("TS", TS(classifier=MarginalSM()), {"classifier__C": strengths["C"]}),
     )
 
 
@@ -84,8 +104,15 @@ def _menon(table: str, dataset: str, *, same_features: bool) -> dict[str, Refere
         "random": "Random",
         "linear regression": "Linear regression",
         "CCA": "CCA",
+        "CMML": "CMML",
+        "OC-SVM concatenation": "OC-SVM Concatenation",
+        "OC-SVM cross-product": "OC-SVM Cross-Product",
+        "logistic concatenation": "Logistic Concatenation",
+        "logistic cross-product": "Logistic Cross-Product",
+        "bipartite cross-product": "Bipartite Cross-Product",
         "SM": "SM",
         "SCM": "SCM",
+        "pairwise SM": "Pairwise SM",
         "marginal SM": "Marginal SM",
         "marginal SCM": "Marginal SCM",
     }
