@@ -12,6 +12,7 @@ import typer
 from diptych import __version__
 from diptych.cli.add import add
 from diptych.cli.bench import bench
+from diptych.cli.clicks import clicks_app
 from diptych.cli.command_group import CommandGroup
 from diptych.cli.datasets_group import datasets_app
 from diptych.cli.demo import demo
@@ -42,6 +43,7 @@ _COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
 for panel, commands in _COMMANDS.items():
     for command in commands:
         app.command(rich_help_panel=panel)(command)
+app.add_typer(clicks_app, name="clicks", rich_help_panel="Your pictures")
 app.add_typer(datasets_app, name="datasets", rich_help_panel="Methods and data")
 
 

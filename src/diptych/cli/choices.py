@@ -89,3 +89,20 @@ class LogFormat(StrEnum):
     AUTO = "auto"
     TEXT = "text"
     JSON = "json"
+
+
+class ClickTable(StrEnum):
+    """Which table the click log becomes."""
+
+    TRIADS = "triads"
+    EVENTS = "events"
+    IMPRESSIONS = "impressions"
+
+
+class ClickTableFormat(StrEnum):
+    """What kind of file the click log becomes."""
+
+    CSV = "csv"
+    TSV = "tsv"
+    JSONL = "jsonl"
+    PARQUET = "parquet"

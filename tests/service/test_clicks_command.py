@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+import csv
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from diptych.service.clicks import ClickLog
+from diptych.service.clicks.opening import click_log_path
+
+
+def diptych(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "diptych", "clicks", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, env={**os.environ, "COLUMNS": "200"})
+
+
+@pytest.fixture
+def logged(own_scene_collection: Path) -> Path:
+    now = [1_000_000_000.0]
+    path = click_log_path(own_scene_collection / ".diptych")
+    with ClickLog(path, clock=lambda: now[0]) as log:
+        for query in ("a dog", "a dog", "a cat"):
+            search = log.record_search(
+                query=query,
+                retriever="r",
+                fingerprint="f",
+                target="images",
+                shown=[("x", 1), ("y", 2)],
+                no_good_match=False,
+                best_probability=0.5,
+            )
+            assert search is not None
+            log.record_click(search_id=search, item="y", position=2, kind="open")
+            now[0] += 900_000_000.0
+    return own_scene_collection
+
+
+def test_status_export_and_forget(logged: Path, tmp_path: Path) -> None:
+    status = diptych("status", "--json", "-c", logged)
+    counts = json.loads(status.stdout)
+    assert (counts["searches"], counts["clicks"], counts["results_shown"]) == (3, 3, 6)
+    assert "different queries" in diptych("status", "-c", logged).stdout
+
+    exported = diptych("export", tmp_path / "clicks.tsv", "-c", logged)
+    assert exported.stdout.strip() == str(tmp_path / "clicks.tsv")
+    with (tmp_path / "clicks.tsv").open(newline="") as stream:
+        assert list(csv.reader(stream, delimiter="\t"))[1:] == [["a cat", "y", "1"], ["a dog", "y", "2"]]
+    piped = diptych("export", "-", "--format", "jsonl", "--what", "impressions", "-c", logged)
+    assert {(row["item"], row["shown"], row["clicked"]) for row in map(json.loads, piped.stdout.splitlines())} == {
+        ("x", 1, 0),
+        ("x", 2, 0),
+        ("y", 1, 1),
+        ("y", 2, 2),
+    }
+
+    refused = diptych("forget", "-c", logged)
+    assert refused.returncode != 0
+    assert "--yes" in refused.stderr
+    assert diptych("forget", "--older-than", "3650", "--yes", "-c", logged).stdout.startswith("1 searches forgotten, 2")
+    assert diptych("forget", "--yes", "-c", logged).stdout.startswith("2 searches forgotten, 0 left")
+
+
+def test_mistakes_say_what_to_do(own_scene_collection: Path, tmp_path: Path) -> None:
+    none = diptych("status", "-c", own_scene_collection)
+    assert none.returncode != 0
+    assert "diptych serve" in none.stderr
+    assert not click_log_path(own_scene_collection / ".diptych").exists()
+    wrong = diptych("export", tmp_path / "clicks.xlsx", "-c", own_scene_collection)
+    assert wrong.returncode != 0
+    assert "parquet" in wrong.stderr
