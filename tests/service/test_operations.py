@@ -1,10 +1,15 @@
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import httpx
+
+from diptych.service.operations.turns import Turns
+from diptych.service.problem import Problem
 
 Start = Callable[..., Any]
 
@@ -31,3 +36,84 @@ def test_a_collection_that_cannot_be_searched_is_named(running_service: Start, o
     assert answer.status_code == 503
     assert answer.json()["collections"]["scenes"].startswith("cannot be searched")
     assert str(own_scene_collection) not in answer.text
+
+
+def number(service: Any, name: str) -> float:
+    lines = httpx.get(f"{service.url}/metrics").text.splitlines()
+    return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith(name))
+
+
+def test_metrics_count_what_happened(running_service: Start) -> None:
+    service = running_service()
+    wait_until_ready(service.url)
+    search = f"{service.url}/v1/collections/scenes/search"
+    found = httpx.get(search, params={"q": "a red car"}).json()
+    httpx.get(search, params={"q": "qwertyuiop zxcvbnm"})
+    click = {"search_id": found["search_id"], "item": found["answers"][0]["id"], "position": 1, "kind": "open"}
+    answer = httpx.post(f"{service.url}/v1/collections/scenes/clicks", json=click, headers=service.headers)
+    assert answer.status_code == 201
+    assert number(service, 'diptych_searches_total{collection="scenes"}') == 2
+    assert number(service, 'diptych_clicks_total{collection="scenes"}') == 1
+    assert number(service, 'diptych_items{collection="scenes"}') == 60
+    assert number(service, "diptych_requests_running") == 1
+    route = 'route="/v1/collections/{collection}/search",status="200"'
+    assert number(service, f'diptych_requests_total{{method="GET",{route}}}') == 2
+
+
+def test_whatever_is_asked_the_metrics_stay_few(running_service: Start) -> None:
+    service = running_service()
+    for index in range(30):
+        httpx.request(f"METHOD{index}", f"{service.url}/nothing-{index}")
+        httpx.get(f"{service.url}/v1/collections/c{index}/items")
+    series = [line for line in httpx.get(f"{service.url}/metrics").text.splitlines() if "requests_total{" in line]
+    assert len(series) <= 4
+    assert number(service, 'diptych_requests_total{method="other"') == 30
+
+
+def test_sixty_four_clients_get_through(running_service: Start) -> None:
+    service = running_service()
+    wait_until_ready(service.url)
+    turns = service.context.search_turns
+
+    def ask(client: int) -> list[int]:
+        with httpx.Client(base_url=service.url, timeout=30) as own:
+            return [own.get("/v1/collections/scenes/search", params={"q": f"car {client}"}).status_code for _ in "123"]
+
+    with ThreadPoolExecutor(64) as pool:
+        statuses = list(pool.map(ask, range(64)))
+    assert statuses == [[200, 200, 200]] * 64
+    assert turns.waiting == 0
+
+
+def test_only_so_many_wait_in_line_and_a_turn_is_given_back() -> None:
+    async def main() -> tuple[int, list[str]]:
+        turns = Turns(2, most_waiting=3)
+        running = most = 0
+        refused = []
+
+        async def search() -> None:
+            nonlocal running, most
+            try:
+                async with turns.turn():
+                    running += 1
+                    most = max(most, running)
+                    try:
+                        await asyncio.sleep(0.01)
+                    finally:
+                        running -= 1
+            except Problem as problem:
+                refused.append(problem.kind)
+
+        await asyncio.gather(*(search() for _ in range(8)))
+        cancelled = [asyncio.create_task(search()) for _ in range(3)]
+        await asyncio.sleep(0.001)
+        for task in cancelled:
+            task.cancel()
+        await asyncio.gather(*cancelled, return_exceptions=True)
+        await search()
+        return most, refused
+
+    most, refused = asyncio.run(main())
+    assert most == 2
+    # Of eight at once, two run and three wait.
+    assert refused == ["busy"] * 3

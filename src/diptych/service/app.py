@@ -13,9 +13,11 @@ from diptych.collection import Collection
 from diptych.service.api import (
     clicks,
     collections,
+    explanations,
     facets,
     items,
     jobs,
+    maps,
     operations,
     query_log,
     retrievers,
@@ -29,6 +31,7 @@ from diptych.service.clicks.opening import open_click_logs
 from diptych.service.context import ServiceContext
 from diptych.service.hosted_collection import HostedCollection
 from diptych.service.jobs import JobRunner
+from diptych.service.openapi import describe
 from diptych.service.operations.readiness import Readiness
 from diptych.service.operations.request_recorder import RequestRecorder
 from diptych.service.operations.writer_handover import WriterHandover
@@ -60,6 +63,8 @@ ROUTERS: tuple[APIRouter, ...] = (
     jobs.router,
     clicks.router,
     votes.router,
+    explanations.router,
+    maps.router,
     query_log.router,
     page.router,
 )
@@ -81,6 +86,7 @@ def create_app(settings: Settings) -> FastAPI:
     add_problem_answers(app)
     for router in ROUTERS:
         app.include_router(router)
+    describe(app)
     _add_middleware(app, app.state.context)
     return app
 

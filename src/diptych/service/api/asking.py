@@ -8,7 +8,8 @@ from pathlib import PurePath
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from diptych.collection import Answer, Answers, Collection, CollectionError, Item, PointSource, Query, Term, parse_query
+from diptych.collection import Answer, Answers, Collection, CollectionError, Item, Query, Term, parse_query
+from diptych.service.api.chosen_retriever import chosen_retriever
 from diptych.service.context import ServiceContext
 from diptych.service.hosted_collection import HostedCollection
 from diptych.service.problem import Problem
@@ -54,7 +55,7 @@ def run_search(
 ) -> SearchResponse:
     """Search, remember the search where that is wanted, and return what the client gets."""
     _check_paging(context, options)
-    retriever = chosen_retriever(hosted, options.retriever)
+    retriever = chosen_retriever(hosted.collection, options.retriever)
     answers = hosted.collection.search(
         query_of(context, terms),
         options.limit,
@@ -66,6 +67,7 @@ def run_search(
         offset=options.offset,
         retriever=options.retriever,
     )
+    context.metrics.count_search(hosted.name, no_good_match=answers.no_good_match)
     summary = RetrieverSummary(name=options.retriever or retriever.name, fingerprint=fingerprint_of(retriever))
     cutoff = retriever.cutoff
     end = options.offset + options.limit
@@ -86,17 +88,6 @@ def run_search(
         answers=_documents(hosted.collection, answers, cutoff),
         next_offset=end if more else None,
     )
-
-
-def chosen_retriever(hosted: HostedCollection, name: str | None) -> PointSource:
-    """Return a retriever of a collection by its name, or the active one."""
-    if name is None:
-        return hosted.collection.retriever
-    try:
-        return hosted.collection.retriever_named(name)
-    except CollectionError:
-        known = ", ".join(one.name for one in hosted.collection.retrievers())
-        raise Problem(404, "no-such-retriever", f"There is no retriever {name!r}; there are {known}.") from None
 
 
 def fingerprint_of(retriever: Any) -> str:

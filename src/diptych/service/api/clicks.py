@@ -13,6 +13,7 @@ from fastapi.responses import StreamingResponse
 from diptych.service.api.click_log_access import Logged, log_problems
 from diptych.service.clicks import ClickLog
 from diptych.service.clicks.export import ExportFormat, ExportKind
+from diptych.service.context import Context, Hosted
 from diptych.service.problem import Problem
 from diptych.service.schemas.click_receipt import ClickReceipt
 from diptych.service.schemas.click_request import ClickRequest
@@ -35,7 +36,7 @@ _TABLE = {
 
 
 @router.post(_CLICKS, status_code=status.HTTP_201_CREATED, operation_id="recordClick", dependencies=[Clicking])
-def record_click(log: Logged, click: ClickRequest) -> ClickReceipt:
+def record_click(context: Context, hosted: Hosted, log: Logged, click: ClickRequest) -> ClickReceipt:
     """Remember that a person used an answer; acknowledged when it is on the disk."""
     with log_problems():
         number = log.record_click(
@@ -45,6 +46,7 @@ def record_click(log: Logged, click: ClickRequest) -> ClickReceipt:
             kind=click.kind,
             caption_id=click.caption_id,
         )
+    context.metrics.count_click(hosted.name)
     return ClickReceipt(id=number)
 
 

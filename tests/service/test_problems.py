@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from fastapi import FastAPI
+from fastapi.testclient import TestClient
+from hypothesis import given
+from hypothesis import strategies as st
+from starlette.exceptions import HTTPException
+
+from diptych.collection import CollectionError
+from diptych.errors import DiptychError, InvalidInputError, MissingPackageError, UnknownNameError
+from diptych.service.problem import Problem
+from diptych.service.problem_answers import ProblemResponse, add_problem_answers, problem_of
+from diptych.service.unexpected_errors import UnexpectedErrors
+
+Start = Callable[..., Any]
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "kind"),
+    [
+        (Problem(418, "teapot", "No coffee."), 418, "teapot"),
+        (InvalidInputError("k must be at least 1"), 422, "invalid-input"),
+        (UnknownNameError("target", "sounds", ["images"]), 422, "invalid-input"),
+        (MissingPackageError("searching", "faiss-cpu"), 501, "missing-package"),
+        (CollectionError("there is no item 'x' in /home/me/photos; name an id"), 404, "no-such-item"),
+        (CollectionError("/home/me/photos is being written by another process; wait"), 503, "busy"),
+        (CollectionError("table items in /home/me/photos cannot be read"), 500, "collection-unusable"),
+        (HTTPException(404), 404, "no-such-address"),
+        (HTTPException(405, headers={"Allow": "GET"}), 405, "method-not-allowed"),
+        (DiptychError("who knows"), 500, "unexpected-error"),
+        (RuntimeError("who knows"), 500, "unexpected-error"),
+    ],
+)
+def test_every_error_has_its_problem(error: Exception, status: int, kind: str) -> None:
+    problem = problem_of(error)
+    assert (problem.status, problem.kind) == (status, kind)
+    assert "/home/me" not in json.dumps(problem.document())
+    assert "who knows" not in problem.detail
+
+
+def test_busy_says_when_to_come_back_and_a_wrong_method_what_to_use() -> None:
+    assert problem_of(CollectionError("it is being written")).headers["Retry-After"]
+    assert problem_of(HTTPException(405, headers={"Allow": "GET"})).headers == {"Allow": "GET"}
+
+
+@given(st.text())
+def test_any_detail_can_be_sent(detail: str) -> None:
+    document = json.loads(ProblemResponse(Problem(400, "odd", detail)).body)
+    assert document["type"] == "/problems/odd"
+    assert document["status"] == 400
+
+
+def test_a_defect_is_logged_and_told_to_nobody(caplog: pytest.LogCaptureFixture) -> None:
+    app = FastAPI()
+    add_problem_answers(app)
+    app.add_middleware(UnexpectedErrors)
+
+    @app.get("/")
+    def fail() -> None:
+        raise RuntimeError("an inner secret")
+
+    answer = TestClient(app, raise_server_exceptions=True).get("/")
+    assert answer.status_code == 500
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert "secret" not in answer.text
+    assert "an inner secret" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "status", "kind"),
+    [
+        ("GET", "/nowhere", None, 404, "no-such-address"),
+        ("PUT", "/health", None, 405, "method-not-allowed"),
+        ("GET", "/v1/collections/other", None, 404, "no-such-collection"),
+        ("GET", "/v1/collections/scenes/items/unknown", None, 404, "no-such-item"),
+        ("POST", "/v1/collections/scenes/search", b"{", 422, "invalid-request"),
+        ("POST", "/v1/collections/scenes/search", b'{"query": "a", "limit": 0}', 422, "invalid-request"),
+        ("POST", "/v1/collections/scenes/search", b'{"query": "a", "filter": "((("}', 422, "invalid-input"),
+        ("POST", "/v1/collections/scenes/search", b"\xff\xfe", None, None),
+    ],
+)
+def test_a_client_s_mistake_is_a_problem_document(
+    running_service: Start, method: str, path: str, body: bytes | None, status: int | None, kind: str | None
+) -> None:
+    service = running_service()
+    answer = httpx.request(method, service.url + path, content=body, headers={"Content-Type": "application/json"})
+    document = answer.json()
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert 400 <= answer.status_code < 500
+    assert document["status"] == answer.status_code
+    if status is not None:
+        assert (answer.status_code, document["type"]) == (status, f"/problems/{kind}")
+    if kind == "invalid-request":
+        assert document["errors"][0]["message"]
+
+
+def test_a_collection_that_another_process_writes_is_busy(running_service: Start, own_scene_collection: Path) -> None:
+    from diptych.collection.write_lock import write_lock
+
+    service = running_service(limits={"write_wait_seconds": 0.2})
+    with write_lock(own_scene_collection / ".diptych" / "write.lock"):
+        answer = httpx.post(
+            f"{service.url}/v1/collections/scenes/items", json={"captions": ["a kite"]}, headers=service.headers
+        )
+    assert (answer.status_code, answer.json()["type"]) == (503, "/problems/busy")
+    assert int(answer.headers["retry-after"]) > 0
