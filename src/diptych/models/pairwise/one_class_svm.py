@@ -67,6 +67,7 @@ class OneClassSVM(BilinearModel):
 
     image_support_: FloatArray
     text_support_: FloatArray
+    support_roots_: FloatArray
     gamma_: float
 
     def __init__(
@@ -162,6 +163,9 @@ class OneClassSVM(BilinearModel):
 
 def support_shares(gram: FloatArray, nu: float) -> FloatArray:
     """Return α of the dual  min ½ αᵀKα  subject to  0 ≤ αᵢ ≤ 1/(νn), Σ αᵢ = 1."""
+    if nu == 1:
+        # The bound leaves one solution, which the solver cannot place ρ in.
+        return np.full(len(gram), 1 / len(gram))
     # Imported here, so that listing methods does not wait for it.
     from sklearn.svm import OneClassSVM as Solver
 
