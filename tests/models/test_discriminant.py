@@ -185,6 +185,19 @@ def test_gmmfa_solves_the_problem_of_its_graphs(between):
     check_stationary(model, images, texts, joint, metric)
 
 
+def test_gmmfa_of_a_sample_has_the_graphs_of_that_sample():
+    images, texts, labels = labelled_pairs(n=300)
+    model = GMMFA(most_rows=100, n_within=5).fit(images, texts, labels)
+    assert model.score(images, texts, labels) > 0.9 * GMMFA(n_within=5).fit(images, texts, labels).score(
+        images, texts, labels
+    )
+    whole = GMMFA(most_rows=None, n_within=5).fit(images, texts, labels)
+    np.testing.assert_array_equal(
+        whole.image_projection_, GMMFA(most_rows=300, n_within=5).fit(images, texts, labels).image_projection_
+    )
+    assert not np.allclose(whole.image_projection_, model.image_projection_)
+
+
 @settings(max_examples=25, deadline=None)
 @given(seed=st.integers(0, 10_000), n=st.integers(4, 30), count=st.integers(1, 6), block=st.integers(1, 40))
 def test_graphs_are_those_of_all_distances(seed, n, count, block):

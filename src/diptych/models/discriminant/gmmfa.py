@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import ClassVar, Literal
 
-from diptych.arrays import FloatArray
+import numpy as np
+
+from diptych.arrays import BoolArray, FloatArray
 from diptych.models.base import Need
 from diptych.models.discriminant.generalized_multiview import Alignment, GeneralizedMultiviewModel
 from diptych.models.discriminant.neighbour_graphs import laplacian_moment, nearest_of_class, nearest_of_others
@@ -20,7 +23,8 @@ class GMMFA(GeneralizedMultiviewModel):
 
     D = Xᵀ(D_c − W_c)X, where W_c joins each row with its ``n_within`` nearest rows of its class, and
     S = Xᵀ(D_p − W_p)X, where W_p joins the ``n_between`` closest pairs of rows without a common label. Only the edges
-    are kept; distances are compared block by block.
+    are kept; distances are compared block by block. Finding neighbours takes n² distances, so that beyond ``most_rows``
+    the graphs are those of a random sample, and the cost stays linear in n.
 
     Parameters
     ----------
@@ -31,6 +35,10 @@ class GMMFA(GeneralizedMultiviewModel):
         pairs there).
     between : {"overall", "per_class"}
         Whether ``n_between`` pairs are taken from all, as in the authors' package, or for each class.
+    most_rows : int or None
+        How many rows the graphs may have; None never samples.
+    random_state : int
+        Seed of the sample.
 
     References
     ----------
@@ -64,6 +72,8 @@ class GMMFA(GeneralizedMultiviewModel):
         n_within: int = 50,
         n_between: int = 200,
         between: Literal["overall", "per_class"] = "overall",
+        most_rows: int | None = 10_000,
+        random_state: int = 0,
         metric: str = "cosine",
     ) -> None:
         self.n_components = n_components
@@ -74,13 +84,23 @@ class GMMFA(GeneralizedMultiviewModel):
         self.n_within = n_within
         self.n_between = n_between
         self.between = between
+        self.most_rows = most_rows
+        self.random_state = random_state
         self.metric = metric
 
     def _scatters(self, view: PrincipalView, targets: Targets) -> tuple[FloatArray, FloatArray]:
         check_count("n_within", self.n_within)
         check_count("n_between", self.n_between)
         check_choice("between", self.between, ("overall", "per_class"))
-        rows, belongs = view.reduced(), targets.indicator.astype(bool)
+        view, belongs = self._sampled(view, targets.indicator.astype(bool))
+        rows = view.reduced()
         apart = nearest_of_others(rows, belongs, self.n_between, per_class=self.between == "per_class")
         together = nearest_of_class(rows, belongs, self.n_within)
         return laplacian_moment(rows, apart), laplacian_moment(rows, together)
+
+    def _sampled(self, view: PrincipalView, belongs: BoolArray) -> tuple[PrincipalView, BoolArray]:
+        if self.most_rows is None or len(belongs) <= check_count("most_rows", self.most_rows):
+            return view, belongs
+        # The same rows on both sides.
+        chosen = np.random.default_rng(self.random_state).permutation(len(belongs))[: self.most_rows]
+        return replace(view, rows=view.rows[np.sort(chosen)]), belongs[np.sort(chosen)]
