@@ -1,0 +1,94 @@
+"""Why an answer is there."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import numpy as np
+from fastapi import APIRouter
+
+from diptych.arrays import AnyArray, FloatArray
+from diptych.collection import Collection, Item
+from diptych.errors import InvalidInputError
+from diptych.retriever import Retriever, Subject, explain
+from diptych.service.api.asking import asked_terms
+from diptych.service.api.chosen_retriever import chosen_retriever
+from diptych.service.api.item_documents import find_item
+from diptych.service.context import Context, Hosted, ServiceContext
+from diptych.service.problem import Problem
+from diptych.service.schemas.explanation_document import ExplanationDocument
+from diptych.service.schemas.explanation_request import ExplanationRequest
+from diptych.service.schemas.term_request import TermRequest
+from diptych.service.security.guards import Reading, Searching
+
+router = APIRouter(prefix="/v1", tags=["explanations"], dependencies=[Reading])
+
+
+@router.post("/collections/{collection}/explanations", operation_id="explainAnswer", dependencies=[Searching])
+def explain_answer(context: Context, hosted: Hosted, request: ExplanationRequest) -> ExplanationDocument:
+    """Tell why an item answers a query: by classes, labels, words or pairs of features, as the model has it."""
+    collection = hosted.collection
+    retriever = chosen_retriever(collection, request.retriever)
+    if not isinstance(retriever, Retriever):
+        raise Problem(422, "not-explainable", "The retriever of this collection cannot tell why; choose another one.")
+    terms = asked_terms(context, request.query, request.terms)
+    item = find_item(collection, request.item)
+    answer = (
+        _picture(collection, retriever, item, request.retriever)
+        if request.target == "images"
+        else Subject.of_text(retriever, _caption(item, request.caption_id))
+    )
+    if answer is None:
+        raise Problem(422, "no-picture", f"The item {item.id!r} has no picture that was searched; ask for its texts.")
+    subjects = [_asked(context, collection, retriever, term, request.retriever) for term in terms]
+    explanation = explain(retriever, subjects, answer, weights=[term.weight for term in terms])
+    return ExplanationDocument.model_validate(explanation.document())
+
+
+def _asked(
+    context: ServiceContext, collection: Collection, retriever: Retriever, term: TermRequest, name: str | None
+) -> Subject:
+    if term.text is not None:
+        return Subject.of_text(retriever, term.text)
+    if term.upload is not None:
+        return Subject.of_picture(retriever, context.uploads.find(term.upload).file)
+    item = find_item(collection, term.item or "")
+    picture = _picture(collection, retriever, item, name)
+    return Subject.of_text(retriever, _caption(item, None)) if picture is None else picture
+
+
+def _picture(collection: Collection, retriever: Retriever, item: Item, name: str | None) -> Subject | None:
+    """Return an item's picture by its stored point, with its features where they are at hand."""
+    _, points = collection.points("image", [item.id], name)
+    if not len(points):
+        return None
+    shown = "the picture"
+    features = _features(collection, retriever, item)
+    if features is None or not _makes(retriever, features, points):
+        return Subject.of_image_point(points, shown)
+    return Subject.of_image_features(retriever, features, shown)
+
+
+def _features(collection: Collection, retriever: Retriever, item: Item) -> FloatArray | None:
+    """Return the features of the item's file, which the cache knows by content since it was added."""
+    path = collection.path_of(item)
+    with suppress(InvalidInputError, OSError):
+        return None if path is None else retriever.image_features([path])
+    return None
+
+
+def _makes(retriever: Retriever, features: FloatArray, points: AnyArray) -> bool:
+    # A file that has changed since it was added is another picture than the one that was found.
+    return bool(np.allclose(retriever.images_to_points(features), points, rtol=1e-3, atol=1e-5))
+
+
+def _caption(item: Item, caption_id: str | None) -> str:
+    if caption_id is None and item.captions:
+        return item.captions[0]
+    if caption_id is None:
+        raise Problem(422, "no-caption", f"The item {item.id!r} has no text; ask for its picture.")
+    if caption_id not in item.caption_ids:
+        raise Problem(
+            404, "no-such-caption", f"The item {item.id!r} has no text {caption_id!r}; take that of an answer."
+        )
+    return item.captions[item.caption_ids.index(caption_id)]
