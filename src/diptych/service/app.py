@@ -31,7 +31,6 @@ from diptych.service.clicks.opening import open_click_logs
 from diptych.service.context import ServiceContext
 from diptych.service.hosted_collection import HostedCollection
 from diptych.service.jobs import JobRunner
-from diptych.service.openapi import describe
 from diptych.service.operations.readiness import Readiness
 from diptych.service.operations.request_recorder import RequestRecorder
 from diptych.service.operations.writer_handover import WriterHandover
@@ -86,7 +85,6 @@ def create_app(settings: Settings) -> FastAPI:
     add_problem_answers(app)
     for router in ROUTERS:
         app.include_router(router)
-    describe(app)
     _add_middleware(app, app.state.context)
     return app
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 from urllib.parse import quote
 
 from fastapi import APIRouter, Path, Query, Request, Response, status
@@ -15,6 +15,7 @@ from diptych.service.api.open_original import open_original
 from diptych.service.api.sent_item import REQUEST_BODY, Sent
 from diptych.service.context import Context, Hosted
 from diptych.service.problem import Problem
+from diptych.service.problem_response import problem_response
 from diptych.service.schemas.item_change import ItemChange
 from diptych.service.schemas.item_document import ItemDocument
 from diptych.service.schemas.item_list import ItemList
@@ -45,6 +46,19 @@ _TYPES = {
     ".tif": "image/tiff",
     ".tiff": "image/tiff",
 }
+_BYTES = {"schema": {"type": "string", "format": "binary"}}
+_UNCHANGED = {"description": "The client has it already."}
+_THUMBNAIL: dict[int | str, dict[str, Any]] = {
+    200: {"description": "A small JPEG.", "content": {"image/jpeg": _BYTES}},
+    304: _UNCHANGED,
+}
+_KINDS = dict.fromkeys(sorted({*_TYPES.values(), "application/octet-stream"}), _BYTES)
+_ORIGINAL: dict[int | str, dict[str, Any]] = {
+    200: {"description": "The whole file.", "content": _KINDS},
+    206: {"description": "The range that was asked for.", "content": _KINDS},
+    304: _UNCHANGED,
+    416: problem_response("The range lies outside the file."),
+}
 
 ItemId = Annotated[str, Path(description="Id of the item.", max_length=400)]
 
@@ -71,6 +85,7 @@ def list_items(
     operation_id="addItem",
     status_code=status.HTTP_201_CREATED,
     dependencies=[Writing],
+    responses={409: problem_response("The id is taken.")},
     openapi_extra={"requestBody": REQUEST_BODY},
 )
 def add_item(context: Context, hosted: Hosted, sent: Sent, response: Response) -> ItemDocument:
@@ -91,7 +106,7 @@ def add_item(context: Context, hosted: Hosted, sent: Sent, response: Response) -
     return item_document(item)
 
 
-@router.get(_ITEM + "/thumbnail", operation_id="getThumbnail", response_class=Response)
+@router.get(_ITEM + "/thumbnail", operation_id="getThumbnail", response_class=Response, responses=_THUMBNAIL)
 def get_thumbnail(
     request: Request,
     hosted: Hosted,
@@ -112,8 +127,8 @@ def get_thumbnail(
     return Response(content, media_type="image/jpeg", headers=headers)
 
 
-@router.get(_ITEM + "/original", operation_id="getOriginal", response_class=Response)
-@router.head(_ITEM + "/original", operation_id="headOriginal", response_class=Response)
+@router.get(_ITEM + "/original", operation_id="getOriginal", response_class=Response, responses=_ORIGINAL)
+@router.head(_ITEM + "/original", operation_id="headOriginal", response_class=Response, responses=_ORIGINAL)
 def get_original(request: Request, hosted: Hosted, item_id: ItemId) -> Response:
     """Return the picture file of an item, whole or a range of its bytes."""
     item = find_item(hosted.collection, item_id)

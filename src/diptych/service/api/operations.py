@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
 
 from diptych.service.context import Context
+from diptych.service.openapi import api_document
 from diptych.service.operations.collection_numbers import CollectionNumbers
 from diptych.service.schemas.health_document import HealthDocument
 from diptych.service.schemas.readiness_document import ReadinessDocument
@@ -54,5 +53,4 @@ def metrics(context: Context) -> Response:
 @router.get("/v1/openapi.json", include_in_schema=False, dependencies=[Reading])
 async def description(request: Request) -> JSONResponse:
     """Return the OpenAPI document."""
-    document: dict[str, Any] = request.app.openapi()
-    return JSONResponse(document)
+    return JSONResponse(api_document(request.app))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Response, status
 
@@ -13,6 +13,7 @@ from diptych.service.api.jobs import start_job
 from diptych.service.context import Context, Hosted
 from diptych.service.jobs.work import READY_MADE
 from diptych.service.problem import Problem
+from diptych.service.problem_response import problem_response
 from diptych.service.schemas.collection_document import CollectionDocument
 from diptych.service.schemas.job_document import JobDocument
 from diptych.service.schemas.job_request import JobRequest
@@ -25,6 +26,7 @@ from diptych.service.security.guards import Reading, Writing
 router = APIRouter(prefix="/v1", tags=["retrievers"], dependencies=[Reading])
 
 _RETRIEVERS = "/collections/{collection}/retrievers"
+_CONFLICT: dict[int | str, dict[str, Any]] = {409: problem_response("The retriever is not in a state for this.")}
 
 RetrieverName = Annotated[str, Path(description="Name of the retriever.", max_length=200)]
 
@@ -57,7 +59,9 @@ def add_retriever(context: Context, hosted: Hosted, request: RetrieverRequest, r
     return start_job(context, hosted, JobRequest(RetrieverJob(kind="retriever", parameters=request)), response)
 
 
-@router.post(_RETRIEVERS + "/{name}/activate", operation_id="activateRetriever", dependencies=[Writing])
+@router.post(
+    _RETRIEVERS + "/{name}/activate", operation_id="activateRetriever", dependencies=[Writing], responses=_CONFLICT
+)
 def activate_retriever(context: Context, hosted: Hosted, name: RetrieverName) -> CollectionDocument:
     """Let searches use a retriever from now on; the one before stays stored."""
     _check_known(hosted.collection, name)
@@ -73,6 +77,7 @@ def activate_retriever(context: Context, hosted: Hosted, name: RetrieverName) ->
     operation_id="removeRetriever",
     status_code=status.HTTP_204_NO_CONTENT,
     dependencies=[Writing],
+    responses=_CONFLICT,
 )
 def remove_retriever(hosted: Hosted, name: RetrieverName) -> None:
     """Forget a retriever and its points."""

@@ -1,0 +1,129 @@
+"""The document that describes the API."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+from fastapi.routing import APIRoute
+
+from diptych.service.problem_answers import errors_schema
+from diptych.service.problem_response import problem_response
+from diptych.service.security.credentials import CSRF_HEADER
+from diptych.service.security.guards import may_click, may_read, may_write
+
+_DESCRIPTION = """Search pictures with words and words with pictures.
+
+On the machine itself everyone may read. Writing needs the token of the service as bearer token, or the session of the
+page with the CSRF header. Beyond the machine, reading needs one of them as well. Every error is a problem document as
+in RFC 9457, whose type stays the same between versions and whose detail says what to do.
+"""
+
+_TAGS = {
+    "search": "Find pictures and texts, and ways to ask.",
+    "items": "What is in a collection.",
+    "uploads": "Pictures to search with.",
+    "collections": "What can be searched.",
+    "retrievers": "Ways to search a collection.",
+    "jobs": "Long work: indexing, training, drawing maps.",
+    "explanations": "Why an answer is there.",
+    "maps": "A collection in the plane.",
+    "clicks": "What people used, kept on this machine.",
+    "votes": "Which retriever people prefer.",
+    "session": "Signing in to the page.",
+    "operations": "Whether the service lives and how it does.",
+}
+
+_EVERYWHERE = {
+    400: "The request cannot be read.",
+    401: "The token is missing or wrong.",
+    403: "This may not be done here.",
+    421: "The service is not addressed by a name of its own.",
+    429: "Too much at once; the header Retry-After says when to try again.",
+    503: "The collection is being written, or the service is starting; try again.",
+}
+_WITH_PATH = {404: "There is no such thing."}
+_WITH_INPUT = {422: "The request does not make sense; the detail says why."}
+_WITH_BODY = {
+    408: "The body did not arrive in time.",
+    413: "The body or the picture in it is too large.",
+    415: "This kind of content is not understood here.",
+}
+
+
+def api_document(app: FastAPI) -> dict[str, Any]:
+    """Return the OpenAPI document of an application, complete with errors, security and summaries."""
+    if app.openapi_schema is None:
+        app.openapi_schema = _document(app)
+    return app.openapi_schema
+
+
+def _document(app: FastAPI) -> dict[str, Any]:
+    routes = list(_described_routes(app.routes))
+    document = get_openapi(
+        title=app.title,
+        version=app.version,
+        summary=app.summary,
+        description=_DESCRIPTION,
+        routes=app.routes,
+        license_info={"name": "Apache-2.0", "identifier": "Apache-2.0"},
+    )
+    used = {tag for route in routes for tag in route.tags}
+    document["tags"] = [{"name": name, "description": text} for name, text in _TAGS.items() if name in used]
+    for route in routes:
+        for method in route.methods or ():
+            operation = document["paths"][route.path_format][method.lower()]
+            _complete(operation, route)
+    components = document.setdefault("components", {})
+    for name in ("HTTPValidationError", "ValidationError"):
+        components.get("schemas", {}).pop(name, None)
+    components.setdefault("schemas", {})["Problem"] = errors_schema()
+    components["securitySchemes"] = _security_schemes(app)
+    return document
+
+
+def _described_routes(routes: Iterable[Any]) -> Iterator[APIRoute]:
+    yield from (route for route in routes if isinstance(route, APIRoute) and route.include_in_schema)
+
+
+def _complete(operation: dict[str, Any], route: APIRoute) -> None:
+    described = operation.get("description", "").strip()
+    if route.summary is None and described:
+        operation["summary"] = described.partition(";")[0].partition(". ")[0].removesuffix(".")
+    responses = operation["responses"]
+    if "HTTPValidationError" in str(responses.get("422")):
+        del responses["422"]
+    for status, text in _problems(operation).items():
+        responses.setdefault(str(status), problem_response(text))
+    guards = {guard.dependency for guard in route.dependencies}
+    if guards & {may_write, may_click}:
+        operation["security"] = [{"token": []}, {"page": [], "csrf": []}]
+    elif may_read in guards:
+        operation["security"] = [{}, {"token": []}, {"page": []}]
+
+
+def _problems(operation: dict[str, Any]) -> dict[int, str]:
+    parameters = operation.get("parameters", [])
+    found = dict(_EVERYWHERE)
+    if any(parameter["in"] == "path" for parameter in parameters):
+        found |= _WITH_PATH
+    if parameters or "requestBody" in operation:
+        found |= _WITH_INPUT
+    # Any request may come with a body that is too large, wanted or not.
+    return found | _WITH_BODY
+
+
+def _security_schemes(app: FastAPI) -> dict[str, Any]:
+    cookie = app.state.context.credentials.sessions.cookie_name
+    return {
+        "token": {"type": "http", "scheme": "bearer", "description": "The token of the service."},
+        "page": {"type": "apiKey", "in": "cookie", "name": cookie, "description": "The session of the page."},
+        "csrf": {
+            "type": "apiKey",
+            "in": "header",
+            "name": CSRF_HEADER,
+            "description": "What GET /v1/session gives to the page, against forged requests.",
+        },
+    }

@@ -1,0 +1,249 @@
+from __future__ import annotations
+
+import inspect
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, ClassVar
+from urllib.parse import unquote
+
+import httpx
+import pytest
+
+from diptych.service import Client, ServiceError
+from diptych.service.security.token_file import own_token
+
+Start = Callable[..., Any]
+
+# What only a browser needs, and what has another way in the client.
+DELIBERATELY_ABSENT = {
+    ("GET", "/v1/session"): "the page's",
+    ("POST", "/v1/session"): "the page's",
+    ("DELETE", "/v1/session"): "the page's",
+    ("GET", "/v1/collections/{collection}/search"): "search sends a document",
+    ("HEAD", "/v1/collections/{collection}/items/{item_id}/original"): "for download programs",
+    ("GET", "/health"): "for supervisors",
+    ("GET", "/metrics"): "for Prometheus",
+}
+
+
+@pytest.fixture
+def service(running_service: Start) -> Any:
+    return running_service()
+
+
+@pytest.fixture
+def client(service: Any) -> Iterator[Client]:
+    with Client(service.url, service.token) as opened:
+        yield opened
+
+
+def test_every_way_to_search(client: Client, service: Any) -> None:
+    words = client.search("a red boat", limit=5)
+    assert [answer.rank for answer in words.answers] == [1, 2, 3, 4, 5]
+    assert all("red" in answer.metadata["colour"] for answer in words.answers[:1])
+    best = words.answers[0]
+    picture = service.folders["scenes"] / str(best.name)
+    with_picture = client.search(picture, limit=3)
+    assert with_picture.answers[0].id == best.id
+    upload = client.upload(picture)
+    assert client.upload_preview(upload.id).startswith(b"\xff\xd8")
+    same = client.search([{"upload": upload.id}], limit=3)
+    assert [answer.id for answer in same.answers] == [answer.id for answer in with_picture.answers]
+    texts = client.search([{"item": best.id, "weight": 2}, {"text": "night", "weight": -1}], target="texts", limit=3)
+    assert texts.query == f"2:item:{best.id} - night"
+    assert all(answer.caption for answer in texts.answers)
+    assert client.neighbours(best.id, limit=2).search_id is None
+
+
+def test_items_come_and_go(client: Client, service: Any) -> None:
+    assert len(list(client.items(page=25))) == 60
+    assert {item.labels[0] for item in client.items("label:fish")} == {"fish"}
+    picture = next(service.folders["scenes"].glob("*.png"))
+    added = client.add(picture, captions=["a purple elephant"], labels=["elephant"], metadata={"year": 2010}, id="mine")
+    assert added.id == "mine"
+    assert client.original("mine") == picture.read_bytes()
+    assert client.thumbnail("mine").startswith(b"\xff\xd8")
+    changed = client.update("mine", captions=["a purple elephant", "an elephant"])
+    assert changed.captions == ["a purple elephant", "an elephant"]
+    assert changed.labels == ["elephant"]
+    assert client.item("mine") == changed
+    client.remove("mine")
+    with pytest.raises(ServiceError) as refused:
+        client.item("mine")
+    assert (refused.value.status, refused.value.kind) == (404, "no-such-item")
+    text = client.add(captions=["an umbrella in the rain"])
+    assert not text.picture
+    found = client.search("an umbrella in the rain", target="texts", hybrid=1.0, limit=1)
+    assert found.answers[0].id == text.id
+
+
+def test_what_helps_to_ask(client: Client) -> None:
+    fields = {facet.field: facet for facet in client.facets()}
+    assert {"label", "colour", "shape"} <= set(fields)
+    value = fields["colour"].values[0]
+    assert len(list(client.items(value.filter))) == value.count
+    assert any(suggestion.text.startswith("re") for suggestion in client.suggestions("re"))
+
+
+def test_clicks_votes_and_the_log(client: Client) -> None:
+    search = client.search("a red boat", limit=3)
+    client.click(search, search.answers[1], "open")
+    assert b"a red boat" in client.export("csv")
+    assert b"open" in client.export("jsonl", events=True)
+    other = client.search("a red boat", limit=3, log=False)
+    with pytest.raises(ServiceError, match="not remembered"):
+        client.click(other, other.answers[0])
+    assert client.query_log(days=7).clicks == 1
+    assert client.votes().pairs == []
+    client.forget()
+    assert client.query_log(days=7).searches == 0
+
+
+def test_jobs_are_waited_for(client: Client) -> None:
+    seen: list[str] = []
+    job = client.wait(client.start("index"), lambda step: seen.append(step.state))
+    assert job.state == seen[-1] == "done"
+    assert job.result is not None
+    assert job.result["unchanged"] == 60
+    assert [one.id for one in client.jobs()] == [job.id]
+    assert client.cancel(job.id).state == "done"
+    with pytest.raises(ServiceError) as refused:
+        client.map()
+    assert refused.value.kind == "no-map"
+
+
+def test_retrievers_and_readiness(client: Client) -> None:
+    deadline = time.monotonic() + 30
+    while not client.ready().ready:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    assert client.ready().collections == {"scenes": "ready"}
+    stored = client.retrievers()
+    assert [one.name for one in stored.retrievers] == ["scenes"]
+    assert stored.available == ["default", "conse"]
+    assert client.activate_retriever("scenes").name == "scenes"
+    with pytest.raises(ServiceError) as refused:
+        client.remove_retriever("scenes")
+    assert (refused.value.status, refused.value.kind) == (409, "retriever-active")
+    for unknown in (client.activate_retriever, client.remove_retriever):
+        with pytest.raises(ServiceError) as refused:
+            unknown("nobody")
+        assert refused.value.kind == "no-such-retriever"
+
+
+def test_the_collection_is_named_where_there_are_several(running_service: Start, own_scene_collection: Path) -> None:
+    service = running_service(collections={"one": own_scene_collection, "two": own_scene_collection})
+    with Client(service.url, service.token) as client, pytest.raises(ServiceError, match="one, two"):
+        client.search("a boat")
+    with Client(service.url, service.token, "two") as client:
+        assert client.status().name == "two"
+        assert [collection.name for collection in client.collections()] == ["one", "two"]
+
+
+def test_a_token_of_this_machine_stays_on_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.delenv("DIPTYCH_TOKEN", raising=False)
+    assert own_token()
+    with Client("http://127.0.0.1:1") as here, Client("http://example.org") as there:
+        assert "authorization" in here._connection._http.headers
+        assert "authorization" not in there._connection._http.headers
+
+
+def test_a_service_that_is_not_there_is_one_clear_error() -> None:
+    with Client("http://127.0.0.1:1", "token") as client, pytest.raises(ServiceError, match="diptych serve"):
+        client.status()
+
+
+def test_client_and_document_agree(service: Any) -> None:
+    """Every call of the client is in the document, and every operation of the document is in the client."""
+    document = httpx.get(f"{service.url}/v1/openapi.json").json()
+    described = {
+        (method.upper(), path)
+        for path, operations in document["paths"].items()
+        for method in operations
+        if method in ("get", "post", "patch", "put", "delete", "head")
+    }
+    called = set(_calls_of_the_client())
+    assert called <= described
+    assert described - called == set(DELIBERATELY_ABSENT)
+
+
+class _Recorder(BaseHTTPRequestHandler):
+    """A service that refuses everything and remembers what was asked."""
+
+    recorded: ClassVar[list[tuple[str, str]]] = []
+
+    def refuse(self) -> None:
+        self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        self.recorded.append((self.command, unquote(self.path.partition("?")[0])))
+        self.send_response(418)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    do_GET = do_POST = do_PATCH = do_DELETE = refuse
+
+    def log_message(self, format: str, *values: Any) -> None:
+        """Say nothing."""
+
+
+def _calls_of_the_client() -> list[tuple[str, str]]:
+    """Call every method with a placeholder for each argument, and return what was asked of the service."""
+    _Recorder.recorded.clear()
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Recorder) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        with Client(f"http://127.0.0.1:{server.server_port}", "token", "{collection}") as client:
+            for name, method in inspect.getmembers(Client, inspect.isfunction):
+                if not name.startswith("_") and name not in ("close", "wait"):
+                    for arguments in _arguments(name, method):
+                        before = len(_Recorder.recorded)
+                        with pytest.raises(ServiceError):
+                            list(method(client, **arguments))
+                        assert len(_Recorder.recorded) == before + 1, f"{name} sent nothing"
+        server.shutdown()
+    return _Recorder.recorded
+
+
+def _arguments(name: str, method: Any) -> Iterator[dict[str, Any]]:
+    required = {
+        parameter.name
+        for parameter in list(inspect.signature(method).parameters.values())[1:]
+        if parameter.default is inspect.Parameter.empty and parameter.kind is not inspect.Parameter.VAR_KEYWORD
+    }
+    answer = type("Answer", (), {"id": "x", "rank": 1, "caption_id": None})
+    search = type("Search", (), {"search_id": "s"})
+    values: dict[str, Any] = {
+        "asked": "words",
+        "picture": Path(__file__),
+        "prefix": "a",
+        "item_id": "{item_id}",
+        "upload_id": "{upload_id}",
+        "job_id": "{job_id}",
+        "name": "{name}",
+        "kind": "index",
+        "search": search,
+        "answer": answer,
+        "left": search,
+        "right": search,
+        "choice": "left",
+    }
+    given = {parameter: values[parameter] for parameter in required}
+    yield given
+    if name == "search":
+        yield {**given, "asked": Path(__file__)}
+
+
+def test_importing_the_service_brings_no_web_package() -> None:
+    listing = "import sys, diptych.service; print(*{name.partition('.')[0] for name in sys.modules})"
+    loaded = subprocess.run([sys.executable, "-c", listing], capture_output=True, text=True, check=True).stdout.split()
+    assert {"fastapi", "starlette", "uvicorn", "pydantic", "httpx"}.isdisjoint(loaded)
+
+
+def test_the_client_needs_no_server_package() -> None:
+    listing = "import sys; from diptych.service import Client; print(*{name.partition('.')[0] for name in sys.modules})"
+    loaded = subprocess.run([sys.executable, "-c", listing], capture_output=True, text=True, check=True).stdout.split()
+    assert {"fastapi", "starlette", "uvicorn"}.isdisjoint(loaded)
