@@ -118,7 +118,7 @@ export class ItemDialog {
 
   why(item, answer) {
     const asked = this.app.list?.asked;
-    return asked && answer ? whyPanel(this.app.collection.name, { ...asked, item: item.id, caption_id: answer.caption_id ?? undefined }) : null;
+    return asked && answer ? whyPanel(this.app.collection.name, { ...asked, retriever: answer.retriever ?? asked.retriever, item: item.id, caption_id: answer.caption_id ?? undefined }) : null;
   }
 
   // The next picture is ready before it is wanted.

@@ -2,7 +2,7 @@
 
 import { address, ask, isAbort } from "./api.js";
 import { h } from "./dom.js";
-import { duration, number, pValue, time } from "./format.js";
+import { count, duration, number, pValue, time } from "./format.js";
 
 const LIVE = new Set(["waiting", "running"]);
 const PAUSE = 700;
@@ -11,7 +11,7 @@ const STATES = { waiting: "waiting", running: "running", done: "done", failed: "
 export const KINDS = {
   index: { title: "Index the folder", what: "Reads what is new or changed in the collection's folder, and forgets what is gone." },
   train: { title: "Train on the captions", what: "Learns from this collection's own captions or labels, measures whether that helps, and takes over only if it does." },
-  reencode: { title: "Re-encode", what: "Makes the points of pictures and captions anew with the active retriever." },
+  reencode: { title: "Re-encode", what: "Finishes a change of retriever that was begun: every picture and caption gets its new point." },
   map: { title: "Make a map", what: "Lays pictures and captions out in two dimensions, near where they are alike." },
   retriever: { title: "Add a retriever", what: "Makes points with another retriever, beside those of the active one." },
 };
@@ -60,19 +60,19 @@ export function progress(job) {
   return h("div", { class: "job-progress" }, bar, h("p", { class: "faint" }, words || "starting"));
 }
 
-const score = (value) => (typeof value === "number" ? value.toFixed(3) : "?");
-
-function trained(result) {
-  const [before, after] = [result.old ?? result.before ?? result.present, result.new ?? result.after ?? result.candidate];
-  const verdict = result.activated
-    ? "The new retriever is better and is now in use."
-    : "The new retriever is not clearly better, so the present one stays.";
-  const numbers = typeof before === "number" && typeof after === "number" ? ` ${result.measure ?? "MAP"} went from ${score(before)} to ${score(after)}` : "";
-  const certainty = numbers && typeof result.p_value === "number" ? ` (${pValue(result.p_value)}).` : numbers && ".";
-  return `${verdict}${numbers}${certainty}`;
+function trained({ activated, retriever, comparison }) {
+  const verdict = activated ? `The new retriever, ${retriever}, is in use now.` : "The present retriever stays, because the new one is not better.";
+  const { old: before, new: after, n_held_out: pictures, p_value: p } = comparison;
+  const tested = `On ${count(pictures, "picture")} kept apart for the test, the new one has a mean average precision of ${after.toFixed(3)}`;
+  if (typeof before !== "number") return `${verdict} ${tested}.`;
+  const luck = typeof p !== "number" ? "" : `, a difference that is ${p < 0.05 ? "more than luck" : "no more than luck may bring"} (${pValue(p)})`;
+  return `${verdict} ${tested}, the one before ${before.toFixed(3)}${luck}.`;
 }
 
-const WORDS = { added: "added", updated: "updated", unchanged: "unchanged", removed: "removed", skipped: "skipped", encoded: "encoded", points: "points" };
+const WORDS = {
+  added: "added", updated: "updated", renamed: "renamed", unchanged: "unchanged", removed: "removed", skipped: "skipped",
+  pictures: "pictures", captions: "captions", items_in_map: "items on the map",
+};
 
 export function outcome(job) {
   if (job.state === "failed") return job.error ?? "It failed without saying why.";
@@ -80,9 +80,8 @@ export function outcome(job) {
   if (job.state === "cancelled") return "Cancelled; what was done is kept.";
   if (!job.result) return job.message ?? "";
   if (job.kind === "train") return trained(job.result);
-  const parts = Object.entries(job.result).filter(([, value]) => typeof value === "number" || typeof value === "string");
-  const numbers = parts.filter(([name, value]) => typeof value === "number" && (value || name === "added") && WORDS[name]);
-  return numbers.map(([name, value]) => `${number(value)} ${WORDS[name]}`).join(", ") || job.message || "";
+  const counted = Object.entries(job.result).filter(([name, value]) => WORDS[name] && value);
+  return counted.map(([name, value]) => `${number(value)} ${WORDS[name]}`).join(", ") || "Nothing had to be done.";
 }
 
 export function jobLine(job) {

@@ -6,6 +6,8 @@ import { percent } from "../parts/format.js";
 import { addressOf, itemPath, readPlace } from "../parts/place.js";
 import { scoreBar } from "../parts/score-bar.js";
 
+const AGAIN_AFTER = 800;
+
 export const describe = (answer) => answer.caption ?? answer.captions?.[0] ?? answer.labels?.join(", ") ?? "";
 
 export const titleOf = (answer) => describe(answer) || answer.name || answer.id;
@@ -15,7 +17,11 @@ export function thumbnail(collection, answer, properties = {}) {
   const image = h("img", {
     src: thumbnailOf(collection, answer), alt: "", width: answer.width ?? 256, height: answer.height ?? 256, loading: "lazy", decoding: "async", ...properties,
   });
-  image.addEventListener("error", () => image.replaceWith(h("span", { class: "no-picture" }, icon("picture"), "no picture")), { once: true });
+  // A busy service may refuse one of many pictures; it is asked once more before the picture is given up.
+  image.addEventListener("error", () => {
+    image.addEventListener("error", () => image.replaceWith(h("span", { class: "no-picture" }, icon("picture"), "no picture")), { once: true });
+    setTimeout(() => { image.src = image.src; }, AGAIN_AFTER);
+  }, { once: true });
   return image;
 }
 

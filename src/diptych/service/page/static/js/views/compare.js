@@ -29,7 +29,7 @@ class CompareView {
     this.tally = h("section", { class: "card", "aria-labelledby": "tally-title", hidden: true });
     root.append(h("div", { class: "compare" },
       h("div", { class: "page-head" }, h("h1", {}, "Compare"), h("p", {}, "The same query, answered by two retrievers. Vote for the better answers; the tally says when the difference is more than luck.")),
-      this.form, this.adding, this.voting, this.columns, this.tally));
+      this.form, this.voting, this.columns, this.tally, this.adding));
     this.ready = this.loadRetrievers();
     this.showTally();
   }
@@ -122,7 +122,7 @@ class CompareView {
   draw(pages, names) {
     const ids = pages.map((page) => new Set(page.answers.map(({ id }) => id)));
     const shared = (answer) => ids.every((set) => set.has(answer.id));
-    const answers = pages.flatMap((page, side) => page.answers.map((answer) => ({ ...answer, side, position: answer.rank })));
+    const answers = pages.flatMap((page, side) => page.answers.map((answer) => ({ ...answer, side, retriever: names[side], position: answer.rank })));
     this.titles = names.map((name, side) => h("h2", {}, this.blind.checked ? ["Left", "Right"][side] : name));
     this.columns.replaceChildren(...pages.map((page, side) => h("section", { class: "compare-column", "aria-label": ["Left", "Right"][side] },
       h("div", { class: "compare-head" }, this.titles[side], h("p", { class: "faint" }, page.no_good_match ? "no good match" : count(page.answers.filter(({ good }) => good).length, "likely result"))),

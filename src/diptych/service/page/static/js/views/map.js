@@ -63,8 +63,7 @@ class MapView {
   }
 
   draw(map) {
-    const missing = map.items_total - map.items_in_map;
-    this.remark.textContent = `${count(map.items_in_map, "item")} of ${map.retriever?.name ?? map.retriever}, made ${date(map.made)}.${missing > 0 ? ` ${count(missing, "item")} not in it.` : ""}`;
+    this.remark.textContent = `${count(map.items_in_map, "item")} in the space of ${map.retriever}, made ${date(map.made)}. ${map.note}`;
     this.viewport = new Viewport();
     this.canvas = h("canvas", { class: "map-canvas", tabindex: 0, role: "img", "aria-label": "Map of pictures and texts. Arrow keys move, plus and minus zoom, Enter opens the point in the middle.", "aria-describedby": "map-near-title" });
     this.card = h("div", { class: "map-card", hidden: true });
