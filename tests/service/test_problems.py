@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -36,6 +37,9 @@ Start = Callable[..., Any]
         (HTTPException(405, headers={"Allow": "GET"}), 405, "method-not-allowed"),
         (DiptychError("who knows"), 500, "unexpected-error"),
         (RuntimeError("who knows"), 500, "unexpected-error"),
+        (OSError(errno.ENOSPC, "No space left on device", "/home/me/x"), 507, "no-room"),
+        (PermissionError(errno.EROFS, "Read-only file system", "/home/me/x"), 403, "not-writable"),
+        (FileNotFoundError(errno.ENOENT, "who knows", "/home/me/x"), 500, "unexpected-error"),
     ],
 )
 def test_every_error_has_its_problem(error: Exception, status: int, kind: str) -> None:

@@ -171,6 +171,11 @@ def test_strangers_need_a_token(own_scene_collection: Path, host: str) -> None:
     assert "secrets.token_urlsafe" in result.stderr
 
 
+def test_a_service_behind_a_proxy_needs_a_token_too(own_scene_collection: Path) -> None:
+    for option in ("--proxy=127.0.0.1", "--allow-host=pictures.example"):
+        assert "--token-file" in run(own_scene_collection, option).stderr
+
+
 def test_a_token_that_could_be_guessed_is_refused(own_scene_collection: Path, tmp_path: Path) -> None:
     (tmp_path / "token").write_text("hunter2\n")
     result = run(own_scene_collection, "--token-file", tmp_path / "token")

@@ -39,10 +39,11 @@ def serve(
         Path | None, typer.Option(help="A file with the token, at least 16 characters; or set DIPTYCH_TOKEN.")
     ] = None,
     allow_host: Annotated[
-        list[str] | None, typer.Option(help="A further name under which the service may be addressed.")
+        list[str] | None, typer.Option(help="A further name of the service, for others, so it needs a token.")
     ] = None,
     proxy: Annotated[
-        list[str] | None, typer.Option(help="The address of a proxy whose word is taken for who the client is.")
+        list[str] | None,
+        typer.Option(help="The address of a proxy that forwards others, and is believed who they are."),
     ] = None,
     rate_limit: Annotated[
         float | None,
@@ -71,7 +72,7 @@ def serve(
     from diptych.service.settings import Settings
 
     token = given_token(token_file)
-    is_public = refuse_strangers(host, token)
+    is_public = refuse_strangers(host, token, is_forwarded=bool(allow_host or proxy))
     collections = served_collections(folders or [], name or [], index=index, quiet=quiet)
     rate = rate_limit if rate_limit is not None else (50.0 if is_public else 1000.0)
     settings = Settings(

@@ -13,9 +13,12 @@ _TRIED_PORTS = 100
 _BACKLOG = 1024
 
 
-def refuse_strangers(host: str, token: str | None) -> bool:
-    """Say whether others than this machine could reach a service on ``host``; without a token they may not."""
-    if _is_this_machine(host):
+def refuse_strangers(host: str, token: str | None, *, is_forwarded: bool) -> bool:
+    """Say whether others than this machine could reach a service; without a token they may not.
+
+    They can where it listens beyond this machine, and where something on this machine forwards to it.
+    """
+    if _is_this_machine(host) and not is_forwarded:
         return False
     if token is None:
         raise InvalidInputError(no_token_message(host))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
 from http import HTTPStatus
@@ -20,6 +21,9 @@ MEDIA_TYPE = "application/problem+json"
 _log = logging.getLogger("diptych.service")
 _MOST_ERRORS = 20
 _BUSY_SECONDS = "2"
+
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
+_NOT_WRITABLE = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 _PLAIN_KINDS = {
     400: ("malformed-request", "The request cannot be read; check its body and its content type."),
@@ -58,6 +62,10 @@ def problem_of(error: Exception) -> Problem:
         return _collection_problem(error)
     if isinstance(error, (InvalidInputError, UnknownNameError)):
         return Problem(422, "invalid-input", _sentence(error))
+    if isinstance(error, OSError) and error.errno in _NO_ROOM:
+        return Problem(507, "no-room", "There is no room left where the service writes; ask its owner to make some.")
+    if isinstance(error, OSError) and error.errno in _NOT_WRITABLE:
+        return Problem(403, "not-writable", "The service may not write there; ask its owner to let it.")
     if isinstance(error, MissingPackageError):
         return Problem(501, "missing-package", _sentence(error))
     return Problem(
