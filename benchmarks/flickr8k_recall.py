@@ -1,11 +1,11 @@
 """Recall on Flickr8k with linear methods on packaged encoders, against the bars and against published results.
 
-    python benchmarks/flickr8k_recall.py [--rich]
+    python benchmarks/flickr8k_recall.py [--rich] [--resnet]
 
 Every candidate is learned from the 6,000 training photos; the one with the best mean of R@1 and R@10 over both
 directions on the 1,000 development photos is asked once on the 1,000 test photos with all their captions. ``--rich``
 joins four views of the larger network, two of the smaller one, and mean word vectors to the sentence encoder; encoding
-them takes about six times as long.
+them takes about six times as long. ``--resnet`` joins ResNet-50, whose weights have to be at hand, to either.
 
 Beside ours: CCA on mean word vectors of Klein et al., "Associating neural word embeddings with deep image
 representations using Fisher vectors", CVPR 2015, as quoted by others; their best, on Fisher vectors, is quoted from
@@ -21,7 +21,7 @@ import time
 import numpy as np
 
 from diptych.data import load_dataset
-from diptych.encoders import Concatenated, EfficientNetLite, Encoder, MeanWordVectors, SentenceEncoder
+from diptych.encoders import Concatenated, EfficientNetLite, Encoder, MeanWordVectors, ResNet50, SentenceEncoder
 from diptych.metrics import RecallAtK
 from diptych.models import CCA, ContrastiveProjection, CrossModalModel, Preprocessed
 from diptych.protocols import TwoWayEvaluation, evaluate_model
@@ -35,17 +35,19 @@ PUBLISHED = {
 }
 
 
-def encoders(rich: bool) -> tuple[Encoder, Encoder]:
+def encoders(rich: bool, resnet: bool) -> tuple[Encoder, Encoder]:
     """Return the image and the text encoder."""
-    if not rich:
-        return EfficientNetLite(), SentenceEncoder()
-    views = [
-        EfficientNetLite(network=net, crop=crop, mirror=True)
-        for net, crop in (("lite2", "whole"), ("lite2", "centre"), ("lite0", "whole"))
-    ]
-    return Concatenated(encoders=tuple(views)), Concatenated(
-        encoders=(SentenceEncoder(), MeanWordVectors()), weights=(1.0, 0.5)
-    )
+    views: list[Encoder] = [EfficientNetLite()]
+    texts: Encoder = SentenceEncoder()
+    if rich:
+        views = [
+            EfficientNetLite(network=net, crop=crop, mirror=True)
+            for net, crop in (("lite2", "whole"), ("lite2", "centre"), ("lite0", "whole"))
+        ]
+        texts = Concatenated(encoders=(SentenceEncoder(), MeanWordVectors()), weights=(1.0, 0.5))
+    if resnet:
+        views.append(ResNet50(mirror=True))
+    return views[0] if len(views) == 1 else Concatenated(encoders=tuple(views)), texts
 
 
 def candidates() -> list[CrossModalModel]:
@@ -74,9 +76,10 @@ def main() -> int:
     """Choose on the development photos, ask the test photos once, compare with the bars."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rich", action="store_true", help="more views, a second network, word vectors")
-    rich = parser.parse_args().rich
+    parser.add_argument("--resnet", action="store_true", help="ResNet-50 beside the other networks")
+    options = parser.parse_args()
     flickr = load_dataset("flickr8k")
-    image_encoder, text_encoder = encoders(rich)
+    image_encoder, text_encoder = encoders(options.rich, options.resnet)
     retriever = Retriever(image_encoder=image_encoder, text_encoder=text_encoder)
     retriever.image_encoder_, retriever.text_encoder_ = image_encoder, text_encoder
     train, dev, test = (retriever.featured(part) for part in (flickr.train, flickr.dev, flickr.test))
@@ -85,7 +88,7 @@ def main() -> int:
     best: tuple[float, CrossModalModel, str] | None = None
     for candidate in candidates():
         started = time.perf_counter()
-        model = Preprocessed(model=candidate, images="none" if rich else "l2").fit(images, texts)
+        model = Preprocessed(model=candidate, images="none" if options.rich else "l2").fit(images, texts)
         seconds = time.perf_counter() - started
         reached = recalls(evaluate_model(model, dev, MEASURES))
         name = " ".join(repr(candidate).split())
