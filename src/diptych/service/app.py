@@ -82,6 +82,7 @@ def create_app(settings: Settings) -> FastAPI:
         lifespan=_lifespan,
     )
     app.state.context = ServiceContext(settings)
+    app.state.routers = ROUTERS
     add_problem_answers(app)
     for router in ROUTERS:
         app.include_router(router)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI
 from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
 
@@ -61,7 +61,7 @@ def api_document(app: FastAPI) -> dict[str, Any]:
 
 
 def _document(app: FastAPI) -> dict[str, Any]:
-    routes = list(_described_routes(app.routes))
+    routes = list(_described_routes(app.state.routers))
     document = get_openapi(
         title=app.title,
         version=app.version,
@@ -84,8 +84,9 @@ def _document(app: FastAPI) -> dict[str, Any]:
     return document
 
 
-def _described_routes(routes: Iterable[Any]) -> Iterator[APIRoute]:
-    yield from (route for route in routes if isinstance(route, APIRoute) and route.include_in_schema)
+def _described_routes(routers: Iterable[APIRouter]) -> Iterator[APIRoute]:
+    for router in routers:
+        yield from (route for route in router.routes if isinstance(route, APIRoute) and route.include_in_schema)
 
 
 def _complete(operation: dict[str, Any], route: APIRoute) -> None:

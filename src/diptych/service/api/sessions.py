@@ -13,7 +13,7 @@ from diptych.service.security.credentials import refuse_other_sites, unauthorise
 router = APIRouter(prefix="/v1", tags=["session"])
 
 
-@router.get("/session", summary="Whether the page may write", operation_id="get_session")
+@router.get("/session", summary="Whether the page may write", operation_id="getSession")
 async def get_session(request: Request, response: Response, context: Context) -> SessionDocument:
     """Return what the page needs to know; on this machine, begin a session.
 
@@ -30,7 +30,7 @@ async def get_session(request: Request, response: Response, context: Context) ->
     return _document(context, session, has_token=has_token)
 
 
-@router.post("/session", summary="Sign in with the token", operation_id="sign_in")
+@router.post("/session", summary="Sign in with the token", operation_id="signIn")
 async def sign_in(given: SignIn, request: Request, response: Response, context: Context) -> SessionDocument:
     """Begin a session of the page, as a cookie that scripts cannot read."""
     refuse_other_sites(request)
@@ -42,7 +42,7 @@ async def sign_in(given: SignIn, request: Request, response: Response, context: 
     return _document(context, session, has_token=True)
 
 
-@router.delete("/session", summary="Sign out", operation_id="sign_out", status_code=204)
+@router.delete("/session", summary="Sign out", operation_id="signOut", status_code=204)
 async def sign_out(request: Request, response: Response, context: Context) -> None:
     """Let the browser forget the session."""
     refuse_other_sites(request)
