@@ -24,7 +24,7 @@ def catalogue_of(*metadata: dict[str, Any], labels: tuple[str, ...] = ()) -> Cat
 
 
 def facets_of(catalogue: Catalogue, limit: int = 10) -> dict[str, Facet]:
-    return {facet.field: facet for facet in catalogue.facets.among(None, limit)}
+    return {facet.field: facet for facet in catalogue.facets(None, limit)}
 
 
 @settings(deadline=None, max_examples=150)
@@ -38,7 +38,7 @@ def test_the_filter_of_a_value_finds_as_many_items_as_it_counts(
     catalogue = Catalogue(
         Item(str(n), None, None, labels=tuple(labels), metadata=data) for n, (data, labels) in enumerate(items)
     )
-    for facet in catalogue.facets.among(None, limit):
+    for facet in catalogue.facets(None, limit):
         assert len(facet.values) <= limit
         counts = [value.count for value in facet.values]
         assert counts == sorted(counts, reverse=True)
@@ -46,7 +46,7 @@ def test_the_filter_of_a_value_finds_as_many_items_as_it_counts(
             wanted = Filter.parse(value.filter)
             assert str(wanted) == value.filter
             assert len(catalogue.matching(wanted)) == value.count
-            narrowed = catalogue.facets.among(catalogue.matching(wanted), limit)
+            narrowed = catalogue.facets(wanted, limit)
             again = {each.filter: each.count for one in narrowed for each in one.values}
             assert again.get(value.filter, value.count) == value.count
 
@@ -56,9 +56,9 @@ def test_many_numbers_are_a_range_and_few_are_values() -> None:
     facets = facets_of(catalogue)
     assert (facets["year"].kind, facets["year"].minimum, facets["year"].maximum) == ("range", 2000, 2019)
     assert [(value.value, value.count) for value in facets["stars"].values] == [(0, 7), (1, 7), (2, 6)]
-    (_, year) = catalogue.facets.among(catalogue.matching(Filter.parse("year>=2005 and stars=1")), 10)
+    (_, year) = catalogue.facets(Filter.parse("year>=2005 and stars=1"), 10)
     assert (year.minimum, year.maximum) == (2007, 2019)
-    assert catalogue.facets.among(set(), 10) == []
+    assert catalogue.facets(Filter.parse("year=1"), 10) == []
 
 
 def test_names_and_descriptions_are_no_facets_but_nested_and_several_values_are() -> None:

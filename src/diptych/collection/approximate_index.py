@@ -68,16 +68,28 @@ class ApproximateIndex:
 
         ``allowed`` marks the positions that may be returned; the fewer they are, the more lists are looked into.
         """
+        found: tuple[FloatArray, IntArray]
+        if allowed is None:
+            found = self.engine.search(queries, k)
+            return found
         faiss = search_package("faiss")
-        probes, selector = self.probes, None
-        if allowed is not None:
-            share = max(1e-9, np.count_nonzero(allowed) / len(allowed))
-            probes = min(self.engine.nlist, int(np.ceil(probes / share)))
-            bits = np.packbits(allowed, bitorder="little")
-            selector = faiss.IDSelectorBitmap(len(allowed), faiss.swig_ptr(bits))
-        parameters = faiss.SearchParametersIVF(nprobe=probes, sel=selector)
-        found: tuple[FloatArray, IntArray] = self.engine.search(queries, k, params=parameters)
+        share = max(1e-9, np.count_nonzero(allowed) / len(allowed))
+        probes = min(self.engine.nlist, int(np.ceil(self.probes / share)))
+        bits = np.packbits(allowed, bitorder="little")
+        # The engine keeps bare addresses: bits and selector must outlive the search.
+        selector = faiss.IDSelectorBitmap(len(allowed), faiss.swig_ptr(bits))
+        found = self.engine.search(queries, k, params=faiss.SearchParametersIVF(nprobe=probes, sel=selector))
         return found
+
+    @property
+    def probes(self) -> int:
+        """How many lists a search looks into."""
+        return int(self.engine.nprobe)
+
+    @probes.setter
+    def probes(self, number: int) -> None:
+        # Kept by the engine: handing it over with every search costs a tenth of the search.
+        self.engine.nprobe = number
 
     def _tune(self, queries: FloatArray, vectors: AnyArray, measure: int, lists: int) -> None:
         faiss = search_package("faiss")

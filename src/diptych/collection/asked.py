@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -27,6 +28,7 @@ class Asked:
     """
 
     terms: tuple[AskedTerm, ...]
+    gallery: Gallery
     target: Side
     retriever: PointSource
 
@@ -35,9 +37,10 @@ class Asked:
         """The weights of the terms."""
         return np.array([term.weight for term in self.terms])
 
-    def vector(self, gallery: Gallery) -> AnyArray | None:
-        """Return the one query vector an index can answer, or None when scores must be combined instead."""
-        scoring = gallery.scoring
+    @cached_property
+    def vector(self) -> AnyArray | None:
+        """The one query vector an index can answer, or None when scores must be combined instead."""
+        scoring = self.gallery.scoring
         if len(self.terms) == 1 and self.terms[0].weight > 0:
             term = self.terms[0]
             same = scoring.direction == term.direction or scoring.index_metric is not None
@@ -46,31 +49,32 @@ class Asked:
             return None
         return scoring.combined(np.vstack([scoring.asked(term.point) for term in self.terms]), self.weights)
 
-    def scores(self, gallery: Gallery, kept: AnyArray) -> FloatArray:
+    def scores(self, kept: AnyArray) -> FloatArray:
         """Return the combined scores of kept rows."""
-        vector = self.vector(gallery)
-        if vector is not None:
-            return np.asarray(gallery.scoring.scores(vector, kept)[0])
+        if self.vector is not None:
+            return np.asarray(self.gallery.scoring.scores(self.vector, kept)[0])
         weights = self.weights
-        each = np.stack([self._term_scores(term, gallery, kept) for term in self.terms])
+        each = np.stack([self._term_scores(term, kept) for term in self.terms])
         return np.asarray(weights @ each / np.abs(weights).sum())
 
-    def probabilities(self, gallery: Gallery, kept: AnyArray) -> FloatArray:
-        """Return the probability of relevance of kept rows."""
+    def judged(self, kept: AnyArray) -> tuple[FloatArray, FloatArray]:
+        """Return the scores of kept rows, and their probabilities of relevance."""
         if not len(kept):
-            return np.zeros(0)
+            return np.zeros(0), np.zeros(0)
+        scores = self.scores(kept)
         wanted = [term for term in self.terms if term.weight > 0]
-        if wanted and gallery.scoring.is_cosine:
-            scores = self.scores(gallery, kept)
-            each = np.stack([self._chance(term, scores) for term in wanted])
-            return np.average(each, axis=0, weights=[term.weight for term in wanted])
-        return self._agreement(gallery, kept)
+        if not wanted or not self.gallery.scoring.is_cosine:
+            return scores, self._agreement(kept)
+        if len(wanted) == 1:
+            return scores, self._chance(wanted[0], scores)
+        each = np.stack([self._chance(term, scores) for term in wanted])
+        return scores, np.average(each, axis=0, weights=[term.weight for term in wanted])
 
-    def _agreement(self, gallery: Gallery, kept: AnyArray) -> FloatArray:
+    def _agreement(self, kept: AnyArray) -> FloatArray:
         """Return the weighted geometric mean of what each term says."""
         logarithms = np.zeros(len(kept))
         for term in self.terms:
-            chance = self._chance(term, self._term_scores(term, gallery, kept))
+            chance = self._chance(term, self._term_scores(term, kept))
             chance = np.clip(chance if term.weight > 0 else 1 - chance, 1e-12, 1)
             logarithms += abs(term.weight) * np.log(chance)
         return np.asarray(np.exp(logarithms / np.abs(self.weights).sum()))
@@ -79,9 +83,8 @@ class Asked:
         direction: SearchDirection = _DIRECTIONS[term.side, self.target]
         return np.asarray(self.retriever.probability(scores, direction))
 
-    @staticmethod
-    def _term_scores(term: AskedTerm, gallery: Gallery, kept: AnyArray) -> FloatArray:
-        scoring = Scoring(gallery.scoring.space, term.direction)
+    def _term_scores(self, term: AskedTerm, kept: AnyArray) -> FloatArray:
+        scoring = Scoring(self.gallery.scoring.space, term.direction)
         return np.asarray(scoring.scores(scoring.asked(term.point), kept)[0])
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property, partial
 from typing import Any
 
+from diptych.collection.facet import Facet
 from diptych.collection.facets import Facets
 from diptych.collection.field_names import filter_name
 from diptych.collection.filter import Filter
@@ -27,6 +28,7 @@ class Catalogue:
         self.items: dict[str, Item] = {item.id: item for item in items}
         self._matching: dict[Filter, frozenset[str]] = {}
         self._known_fields: dict[str, bool] = {}
+        self._counted: dict[tuple[Filter | None, int], list[Facet]] = {}
 
     def __len__(self) -> int:
         return len(self.items)
@@ -89,9 +91,17 @@ class Catalogue:
         """The captions by their words, in the order of :attr:`caption_list`."""
         return FullText([text for _, text in self.captions.values()])
 
+    def facets(self, wanted: Filter | None, limit: int) -> list[Facet]:
+        """Return the facets of the items that meet a filter, or of all."""
+        if (wanted, limit) not in self._counted:
+            if len(self._counted) >= _REMEMBERED_FILTERS:
+                self._counted.clear()
+            ids = None if wanted is None else self.matching(wanted)
+            self._counted[wanted, limit] = self._facets.among(ids, limit)
+        return list(self._counted[wanted, limit])
+
     @cached_property
-    def facets(self) -> Facets:
-        """Labels and metadata by field."""
+    def _facets(self) -> Facets:
         return Facets(self.items.values())
 
     @cached_property

@@ -207,8 +207,7 @@ class Collection:
         """
         if limit < 1:
             raise InvalidInputError(f"limit must be at least 1, got {limit}")
-        catalogue = self._state.catalogue()
-        return catalogue.facets.among(None if filter is None else catalogue.matching(_filter(filter)), limit)
+        return self._state.catalogue().facets(None if filter is None else _filter(filter), limit)
 
     def suggestions(self, prefix: str, limit: int = 8) -> list[Suggestion]:
         """Return ways to go on with a query: labels, words of captions and frequent phrases, most frequent first.

@@ -13,6 +13,8 @@ from diptych.collection.field_names import filter_name
 from diptych.collection.item import Item
 
 _MOST_FIELDS = 50
+# No metadatum has this name.
+_LABEL = ""
 
 
 class Facets:
@@ -20,19 +22,21 @@ class Facets:
 
     def __init__(self, items: Iterable[Item]) -> None:
         self._places: dict[str, int] = {}
-        columns: dict[str, FacetColumn] = {}
+        owners: dict[str, list[int]] = {_LABEL: []}
+        values: dict[str, list[Any]] = {_LABEL: []}
         for place, item in enumerate(items):
             self._places[item.id] = place
             for label in item.labels:
-                columns.setdefault("label", FacetColumn("label")).put(place, label)
+                owners[_LABEL].append(place)
+                values[_LABEL].append(label)
             for name, value in _values(item.metadata):
-                field = filter_name(name)
-                if field not in columns:
-                    columns[field] = FacetColumn(field)
-                columns[field].put(place, value)
-        labels = columns.pop("label", None)
-        widest = sorted(columns.values(), key=lambda column: (-len(column), column.field))[:_MOST_FIELDS]
-        self._columns = widest if labels is None else [labels, *widest]
+                if name not in owners:
+                    owners[name], values[name] = [], []
+                owners[name].append(place)
+                values[name].append(value)
+        widest = sorted(owners.keys() - {_LABEL}, key=lambda name: (-len(owners[name]), name))[:_MOST_FIELDS]
+        self._columns = [FacetColumn("label", owners[_LABEL], values[_LABEL])]
+        self._columns += [FacetColumn(filter_name(name), owners[name], values[name]) for name in widest]
 
     def among(self, ids: Collection[str] | None, limit: int) -> list[Facet]:
         """Return the facets of the items with these ids, or of all; labels first, then the fields most items have."""
@@ -44,12 +48,15 @@ class Facets:
         return [facet for facet in facets if facet is not None]
 
 
-def _values(metadata: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+def _values(metadata: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """Yield each value with the dotted name of its place; one of several counts by itself."""
     for name, value in metadata.items():
-        if isinstance(value, Mapping):
-            yield from _values(value, f"{prefix}{name}.")
+        if type(value) in _SCALARS:
+            yield name, value
+        elif isinstance(value, Mapping):
+            yield from ((f"{name}.{inner}", one) for inner, one in _values(value))
         elif isinstance(value, (list, tuple)):
-            yield from ((f"{prefix}{name}", one) for one in value)
-        else:
-            yield f"{prefix}{name}", value
+            yield from ((name, one) for one in value if type(one) in _SCALARS)
+
+
+_SCALARS = frozenset({str, int, float, bool})

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
 
 from diptych.arrays import AnyArray, FloatArray, row_blocks, unit_rows
-from diptych.space import Direction, Space
+from diptych.space import Direction, IndexForm, Space
 
 _LINEAR = ("cosine", "pearson", "covariance", "dot")
 _COSINES = ("cosine", "pearson")
@@ -26,7 +27,7 @@ class Scoring:
     space: Space
     direction: Direction
 
-    @property
+    @cached_property
     def is_linear(self) -> bool:
         """Whether scores are inner products of prepared vectors."""
         return self.space.name in _LINEAR and self.space.split is None
@@ -43,6 +44,10 @@ class Scoring:
             return "inner_product"
         return "l2" if self.space.name == "euclidean" and self.space.split is None else None
 
+    @cached_property
+    def _form(self) -> IndexForm | None:
+        return self.space.indexable(self.direction) if self.is_linear else None
+
     @property
     def is_engine_score(self) -> bool:
         """Whether the inner product of an index is the score itself."""
@@ -52,14 +57,14 @@ class Scoring:
         """Return gallery points as they are kept."""
         if points.dtype == np.uint8:
             return points
-        form = self.space.indexable(self.direction) if self.is_linear else None
-        kept = points if form is None else form.gallery(points)
+        kept = points if self._form is None else self._form.gallery(points)
         return np.ascontiguousarray(kept, dtype=np.float32)
 
     def asked(self, points: AnyArray) -> AnyArray:
         """Return query points as they are compared with kept ones."""
-        form = self.space.indexable(self.direction) if self.is_linear else None
-        return points if form is None else np.ascontiguousarray(form.queries(points), dtype=np.float32)
+        if self._form is None:
+            return points
+        return np.ascontiguousarray(self._form.queries(points), dtype=np.float32)
 
     def combined(self, asked: AnyArray, weights: FloatArray) -> FloatArray:
         """Return one query vector for several weighted terms of a linear space: along Σ wᵢ·uᵢ, all of unit length."""
@@ -68,7 +73,9 @@ class Scoring:
     def scores(self, asked: AnyArray, kept: AnyArray) -> FloatArray:
         """Return the (queries, kept rows) matrix of scores; the caller blocks the queries."""
         if self.is_linear:
-            return np.asarray(asked @ kept.T / self._divisor(kept))
+            products = asked @ kept.T
+            # Dividing by one would read and write every score once more.
+            return np.asarray(products / kept.shape[-1] if self.space.name == "covariance" else products)
         if self.index_metric == "l2":
             return self._distances(asked, kept)
         if self.space.name == "hamming" and kept.shape[1] % 8 == 0 and kept.flags.c_contiguous:

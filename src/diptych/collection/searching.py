@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
 
 import numpy as np
 
-from diptych.arrays import AnyArray, BoolArray, IntArray
+from diptych.arrays import BoolArray, FloatArray, IntArray
 from diptych.collection.answer import Answer
 from diptych.collection.answers import Answers
 from diptych.collection.asked import Asked
@@ -32,6 +31,7 @@ Target = Literal["images", "texts"]
 # How deep two rankings are joined; the same for every page, so that pages fit together.
 _CANDIDATES = 1000
 _FIELDS_NAMED = 20
+_BY_POINTS = ("points",)
 
 
 @dataclass(frozen=True)
@@ -59,20 +59,23 @@ class Searching:
         started = time.perf_counter()
         side: Side = "image" if target == "images" else "text"
         gallery = self.galleries[side]
-        asked = Asked(tuple(self._asked(term) for term in query.terms), side, self.retriever)
+        asked = Asked(tuple(self._asked(term) for term in query.terms), gallery, side, self.retriever)
         allowed = self._allowed(gallery, side, query, wanted)
         considered = len(gallery) if allowed is None else int(np.count_nonzero(allowed & gallery.live))
         rows, matched = self._ranked(asked, gallery, side, query.words, offset + k, allowed, hybrid, exact)
         cutoff = self.retriever.cutoff if min_probability is None else min_probability
-        top_probability = asked.probabilities(gallery, gallery.vectors[rows[:k]]).max(initial=0.0)
-        page = self._answers(asked, gallery, side, rows[offset : offset + k], offset, matched)
+        shown = rows[offset : offset + k]
+        scores, chances = asked.judged(gallery.vectors[shown])
+        # The best answers of all say whether there is a match, whichever page is asked for.
+        top = chances if offset == 0 else asked.judged(gallery.vectors[rows[:k]])[1]
+        page = self._answers(gallery, side, shown, scores, chances, offset, matched)
         if min_probability is not None:
             page = tuple(answer for answer in page if answer.probability >= min_probability)
         return Answers(
             page,
-            no_good_match=bool(top_probability < cutoff),
+            no_good_match=bool(top.max(initial=0.0) < cutoff),
             considered=considered,
-            exact=exact or gallery.index is None or asked.vector(gallery) is None,
+            exact=exact or gallery.index is None or asked.vector is None,
             seconds=time.perf_counter() - started,
             notes=() if wanted is None else self._notes(wanted),
         )
@@ -106,12 +109,11 @@ class Searching:
         if not len(gallery):
             return np.zeros(0, dtype=np.int64)
         k = min(k, len(gallery))
-        vector = asked.vector(gallery)
-        if vector is not None:
-            rows = gallery.search(vector, k, allowed=allowed, exact=exact)[0][0]
+        if asked.vector is not None:
+            rows = gallery.search(asked.vector, k, allowed=allowed, exact=exact)[0][0]
             return np.asarray(rows[rows >= 0])
         usable = np.flatnonzero(gallery.live if allowed is None else gallery.live & allowed)
-        scores = asked.scores(gallery, gallery.vectors[usable])
+        scores = asked.scores(gallery.vectors[usable])
         return np.asarray(usable[top_rows(scores, gallery.order[usable], k)])
 
     def _by_words(self, words: str, gallery: Gallery, side: Side, k: int, allowed: BoolArray | None) -> IntArray:
@@ -183,31 +185,29 @@ class Searching:
 
     def _answers(
         self,
-        asked: Asked,
         gallery: Gallery,
         side: Side,
         rows: IntArray,
+        scores: FloatArray,
+        chances: FloatArray,
         offset: int,
         matched: dict[int, tuple[str, ...]],
     ) -> tuple[Answer, ...]:
-        if not len(rows):
-            return ()
-        kept: AnyArray = gallery.vectors[rows]
-        scores, chances = asked.scores(gallery, kept), asked.probabilities(gallery, kept)
         answers = []
-        for place, row in enumerate(rows.tolist()):
+        judged = zip(rows.tolist(), scores.tolist(), chances.tolist(), strict=True)
+        for rank, (row, score, chance) in enumerate(judged, start=offset + 1):
             key = gallery.keys[row]
             item, caption = self.catalogue.captions[key] if side == "text" else (self.catalogue.items[key], None)
             answers.append(
                 Answer(
-                    rank=offset + place + 1,
+                    rank=rank,
                     id=item.id,
-                    path=None if item.path is None else Path(self.root.file(item.path)),
-                    score=float(scores[place]),
-                    probability=float(chances[place]),
+                    path=None if item.path is None else self.root.file(item.path),
+                    score=score,
+                    probability=chance,
                     caption=caption,
                     caption_id=None if caption is None else key,
-                    matched_by=matched.get(row, ("points",)),
+                    matched_by=matched.get(row, _BY_POINTS),
                     labels=item.labels,
                     metadata=item.metadata,
                 )
