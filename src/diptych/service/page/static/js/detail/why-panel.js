@@ -2,22 +2,31 @@
 
 import { address, ask } from "../parts/api.js";
 import { h, hidden } from "../parts/dom.js";
-import { percent } from "../parts/format.js";
+import { count, percent } from "../parts/format.js";
 
 const MOST = 10;
 
-const signed = (value) => `${value < 0 ? "−" : "+"}${Math.abs(value).toFixed(2)}`;
+const LEAST = 0.005;
+
+function signed(value) {
+  const amount = Math.abs(value).toFixed(2);
+  return amount === "0.00" ? amount : `${value < 0 ? "−" : "+"}${amount}`;
+}
+
 const largest = (values) => Math.max(1e-9, ...values.map((value) => Math.abs(value ?? 0)));
 const share = (value, most) => ({ width: `${((100 * Math.abs(value ?? 0)) / most).toFixed(1)}%` });
 
 // The two vectors of probabilities share an axis, so that what they agree on forms a symmetrical shape.
 function mirrored({ bars }) {
   const most = largest(bars.flatMap(({ query, answer }) => [query, answer]));
+  const told = bars.filter(({ query, answer }) => Math.max(query ?? 0, answer ?? 0) >= LEAST).slice(0, MOST);
+  const rest = bars.length - told.length;
   const side = (value, name) => h("span", { class: `mirror-side ${name}` }, h("span", { class: "mirror-fill", style: share(value, most) }), h("span", { class: "mirror-number" }, percent(value ?? 0)));
   return h("div", { class: "mirror" },
     h("div", { class: "mirror-row mirror-head", "aria-hidden": "true" }, h("span", {}, "query"), h("span", {}), h("span", {}, "answer")),
-    h("ul", {}, bars.slice(0, MOST).map(({ name, query, answer }) => h("li", { class: "mirror-row" },
-      side(query, "query"), h("span", { class: "mirror-name" }, name, hidden(": query and answer ")), side(answer, "answer")))));
+    h("ul", {}, told.map(({ name, query, answer }) => h("li", { class: "mirror-row" },
+      side(query, "query"), h("span", { class: "mirror-name" }, name, hidden(": query and answer ")), side(answer, "answer")))),
+    rest > 0 && h("p", { class: "faint" }, `${count(rest, "further class", "further classes")} with less on both sides`));
 }
 
 function signedBars({ bars }, describe = () => null) {

@@ -1,0 +1,194 @@
+"""A real service with painted scenes, and a real browser that visits it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import uvicorn
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+from diptych import Retriever
+from diptych.collection import Collection, Record
+from diptych.data import Pairs
+from diptych.data.datasets.scenes import write_folder
+from diptych.encoders import ColourEdgeHistograms, TfidfTopics
+from diptych.models import CCA, SM
+from diptych.service.app import create_app
+from diptych.service.limits import Limits
+from diptych.service.operations.server import server_settings
+from diptych.service.settings import Settings
+
+N_SCENES = 80
+TOKEN = "a-token-that-only-the-tests-know"
+# Two cores may be shared by several test processes; what is waited for comes much sooner on a quiet machine.
+PATIENCE = 20_000
+expect.set_options(timeout=PATIENCE)
+
+
+@dataclass
+class Site:
+    """A service in a thread of its own."""
+
+    url: str
+    pictures: Path
+    server: uvicorn.Server = field(repr=False)
+    thread: threading.Thread = field(repr=False)
+
+    def stop(self) -> None:
+        self.server.should_exit = True
+        self.thread.join(timeout=30)
+
+
+@pytest.fixture(scope="session")
+def scenes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of scenes of several shapes, with a collection that has two retrievers."""
+    from PIL import Image
+
+    folder = write_folder(tmp_path_factory.mktemp("browser") / "scenes", N_SCENES, size=64)
+    entries = json.loads((folder / "captions.json").read_text())["pictures"]
+    (folder / "captions.json").unlink()
+    for number, entry in enumerate(entries):
+        with Image.open(folder / entry["file"]) as picture:
+            shape = ((64, 64), (64, 48), (48, 64))[number % 3]
+            picture.crop((0, 64 - shape[1], shape[0], 64)).save(folder / entry["file"])
+    records = [_record(folder, entry) for entry in entries]
+    pairs = Pairs(
+        [record.path for record in records],
+        [caption for record in records for caption in record.captions or ()],
+        labels=[entry["label"] for entry in entries],
+        owners=[row for row, record in enumerate(records) for _ in record.captions or ()],
+    )
+    first, second = (
+        _learned(pairs, name, model) for name, model in (("scenes", CCA(n_components=16)), ("topics", SM()))
+    )
+    with Collection.create(folder / ".diptych", first, root=folder) as collection:
+        assert collection.add(records).added == N_SCENES
+        collection.add_retriever(second, name="topics")
+    return folder
+
+
+def _record(folder: Path, entry: dict[str, Any]) -> Record:
+    first = entry["objects"][0]
+    metadata = {"colour": first["colour"], "year": 1950 + int(entry["file"][6:12])}
+    return Record(folder / entry["file"], captions=entry["captions"], labels=[entry["label"]], metadata=metadata)
+
+
+def _learned(pairs: Pairs, name: str, model: Any) -> Retriever:
+    parts = {"image_encoder": ColourEdgeHistograms(size=32), "text_encoder": TfidfTopics(n_components=40)}
+    return Retriever(model=model, name=name, cache=False, **parts).fit(pairs, baseline=None)
+
+
+@pytest.fixture(scope="session")
+def serve() -> Iterator[Callable[..., Site]]:
+    """Start services: ``serve(folder, log_clicks=False)``."""
+    started: list[Site] = []
+
+    def start(pictures: Path, **overrides: Any) -> Site:
+        limits = Limits(requests_per_second=0.0)
+        chosen = {"collections": {"scenes": pictures / ".diptych"}, "token": TOKEN, "limits": limits, **overrides}
+        site = _started(Settings(**chosen), pictures)
+        started.append(site)
+        return site
+
+    yield start
+    for site in started:
+        site.stop()
+
+
+def _started(settings: Settings, pictures: Path) -> Site:
+    listening = socket.create_server(("127.0.0.1", 0))
+    server = uvicorn.Server(server_settings(create_app(settings), settings))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
+    thread.start()
+    deadline = time.monotonic() + 60
+    while not server.started:
+        assert thread.is_alive(), "the service did not start"
+        assert time.monotonic() < deadline, "the service did not start within a minute"
+        time.sleep(0.01)
+    return Site(f"http://127.0.0.1:{listening.getsockname()[1]}", pictures, server, thread)
+
+
+@pytest.fixture(scope="session")
+def site(scenes: Path, serve: Callable[..., Site]) -> Site:
+    """The service that most tests visit, warm."""
+    started = serve(scenes)
+    item = httpx.get(f"{started.url}/v1/collections/scenes/items?limit=1", timeout=60).json()["items"][0]["id"]
+    httpx.get(f"{started.url}/v1/collections/scenes/items/{item}/thumbnail", timeout=60).raise_for_status()
+    return started
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@dataclass
+class Visit:
+    """A page in a browser window of its own, and everything that went wrong in it."""
+
+    page: Page
+    wrong: list[str] = field(default_factory=list)
+    expected: tuple[str, ...] = ()
+
+    def open_first(self) -> None:
+        """Open the detail view of the first answer."""
+        self.page.locator(".tile .tile-link").first.click()
+        self.page.locator(".detail-side").wait_for()
+
+    def note(self, text: str) -> None:
+        self.wrong.append(text)
+
+
+@pytest.fixture
+def visit(browser: Browser, site: Site) -> Iterator[Callable[..., Visit]]:
+    """Open a page: ``visit("/map", width=360, dark=True)``; errors and requests to elsewhere fail the test.
+
+    ``expected`` are parts of messages that a test brings about on purpose.
+    """
+    visits: list[Visit] = []
+
+    def open_page(
+        path: str = "/", *, at: Site = site, width: int = 1280, height: int = 800, dark: bool = False, **options: Any
+    ) -> Visit:
+        expected = options.pop("expected", ())
+        context = browser.new_context(
+            base_url=at.url,
+            viewport={"width": width, "height": height},
+            color_scheme="dark" if dark else "light",
+            reduced_motion="reduce",
+            **options,
+        )
+        context.set_default_timeout(PATIENCE)
+        new = Visit(context.new_page(), expected=expected)
+        visits.append(new)
+        _watch(new, at.url)
+        new.page.goto(path)
+        return new
+
+    yield open_page
+    for one in visits:
+        one.page.context.close()
+        unexpected = [text for text in one.wrong if not any(part in text for part in one.expected)]
+        assert not unexpected
+
+
+def _watch(visit: Visit, home: str) -> None:
+    page = visit.page
+    # A violation of the content security policy is a console error as well.
+    page.on("console", lambda message: message.type in ("error", "warning") and visit.note(message.text))
+    page.on("pageerror", lambda error: visit.note(f"uncaught: {error}"))
+    page.on("request", lambda request: request.url.startswith((home, "blob:")) or visit.note(f"outside: {request.url}"))
+    page.on("response", lambda answer: answer.status >= 400 and visit.note(f"{answer.status} {answer.url}"))

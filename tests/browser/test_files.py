@@ -1,0 +1,63 @@
+"""The files of the page, as a program sees them."""
+
+from __future__ import annotations
+
+import re
+
+import httpx
+import pytest
+
+from diptych.service.page.page import VIEWS, static_files
+
+
+def test_every_view_is_the_same_document(site) -> None:  # type: ignore[no-untyped-def]
+    pages = {httpx.get(site.url + view.replace("{item:path}", "some-item")).content for view in VIEWS}
+    assert pages == {static_files()["index.html"].content}
+
+
+def test_files_carry_a_tag_and_a_type_and_come_packed(site) -> None:  # type: ignore[no-untyped-def]
+    first = httpx.get(f"{site.url}/static/js/main.js")
+    assert first.headers["content-type"] == "text/javascript; charset=utf-8"
+    assert first.headers["content-encoding"] == "gzip"
+    again = httpx.get(f"{site.url}/static/js/main.js", headers={"If-None-Match": first.headers["etag"]})
+    assert (again.status_code, again.content) == (304, b"")
+    plain = httpx.get(f"{site.url}/static/js/main.js", headers={"Accept-Encoding": "identity"})
+    assert plain.content == first.content == static_files()["js/main.js"].content
+
+
+@pytest.mark.parametrize(
+    "name", ["../page.py", "%2e%2e/page.py", "..%2fpage.py", "/etc/passwd", "js", "", "js/none.js"]
+)
+def test_nothing_else_can_be_asked_for(site, name: str) -> None:  # type: ignore[no-untyped-def]
+    answer = httpx.get(f"{site.url}/static/{name}")
+    assert answer.status_code == 404
+    assert answer.headers["content-type"] == "application/problem+json"
+
+
+def test_the_policy_forbids_what_the_page_does_not_need(site) -> None:  # type: ignore[no-untyped-def]
+    policy = httpx.get(site.url).headers["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    assert "*" not in policy
+    markup = static_files()["index.html"].content.decode()
+    assert not re.search(r"\sstyle=|\son\w+=|<script>|<style|https?://", markup)
+
+
+def test_the_page_is_small() -> None:
+    assert sum(len(file.packed) for file in static_files().values()) < 80_000
+
+
+def test_every_module_that_is_imported_exists() -> None:
+    files = static_files()
+    for name, file in files.items():
+        if not name.endswith(".js"):
+            continue
+        folder = name.rpartition("/")[0]
+        for imported in re.findall(r'(?:from |import\()"([^"]+)"', file.content.decode()):
+            parts: list[str] = folder.split("/")
+            for step in imported.split("/"):
+                if step == "..":
+                    parts.pop()
+                elif step != ".":
+                    parts.append(step)
+            assert "/".join(parts) in files, f"{name} imports {imported}"

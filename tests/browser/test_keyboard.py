@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from playwright.sync_api import expect
+
+
+def test_a_journey_without_a_mouse(visit: Callable) -> None:
+    page = visit().page
+    page.locator(".tile").first.wait_for()
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog", name="Keys")).to_be_visible()
+    page.keyboard.press("Escape")
+    page.keyboard.press("/")
+    box = page.get_by_role("combobox", name="Search")
+    expect(box).to_be_focused()
+    page.keyboard.type("a rocket")
+    expect(page).to_have_url(re.compile(r"q=a\+rocket$"))
+    page.keyboard.press("Enter")
+    expect(page.locator(".tile .score").first).to_be_visible()
+    for _ in range(60):
+        if page.evaluate("document.activeElement.matches('.tile-link')"):
+            break
+        page.keyboard.press("Tab")
+    expect(page.locator(".tile-link").first).to_be_focused()
+    page.keyboard.press("ArrowRight")
+    expect(page.locator(".tile-link").nth(1)).to_be_focused()
+    page.keyboard.press("ArrowDown")
+    below = page.evaluate("document.activeElement.getBoundingClientRect().left")
+    assert abs(below - page.locator(".tile-link").nth(1).bounding_box()["x"]) < 2
+    page.keyboard.press("Home")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("dialog").locator(".facts")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.locator(".tile-link").first).to_be_focused()
+    page.keyboard.press("m")
+    expect(page.locator(".chip.like")).to_have_count(1)
+
+
+def test_the_focus_is_always_seen(visit: Callable) -> None:
+    page = visit("/?q=a+rocket", height=600).page
+    page.locator(".tile .score").first.wait_for()
+    for _ in range(25):
+        page.keyboard.press("Tab")
+        seen = page.evaluate(
+            """() => {
+              const focused = document.activeElement;
+              const parts = [focused, ...focused.querySelectorAll('*'), focused.parentElement, focused.nextElementSibling].filter(Boolean);
+              const drawn = (e) => { const s = getComputedStyle(e); return (s.outlineStyle !== 'none' && parseFloat(s.outlineWidth) >= 2) || s.boxShadow.includes('3px'); };
+              return parts.some(drawn) || focused.closest('.ask-box') !== null && drawn(focused.closest('.ask-box'));
+            }"""
+        )
+        assert seen, page.evaluate("document.activeElement.outerHTML.slice(0, 200)")

@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect
+
+
+@pytest.fixture
+def own_site(scenes: Path, serve: Callable, tmp_path: Path):  # type: ignore[no-untyped-def]
+    """A service whose collection and log belong to one test."""
+    copy = shutil.copytree(scenes, tmp_path / "scenes")
+    shutil.rmtree(copy / ".diptych" / "service", ignore_errors=True)
+    return serve(copy)
+
+
+def test_the_log_tells_what_was_asked_and_forgets(visit: Callable, own_site) -> None:  # type: ignore[no-untyped-def]
+    page = visit("/log", at=own_site).page
+    expect(page.get_by_role("heading", name="Nothing asked yet")).to_be_visible()
+    page.get_by_role("link", name="Search something").click()
+    box = page.get_by_role("combobox", name="Search")
+    box.fill("a hou")
+    with page.expect_response(lambda answer: '"log":true' in (answer.request.post_data or "")):
+        box.fill("a house")
+        expect(page).to_have_url(re.compile(r"a\+house$"))
+        box.press("Enter")
+    page.locator(".tile .tile-link").first.click()
+    page.keyboard.press("Escape")
+    page.get_by_role("link", name="Log").click()
+    rows = page.get_by_role("row", name=re.compile("a house"))
+    expect(rows.first).to_be_visible()
+    # What was only half typed is not remembered.
+    assert page.get_by_role("link", name="a hou", exact=True).count() == 0
+    expect(page.locator(".columns svg").first).to_be_visible()
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Triads as CSV").click()
+    assert "a house" in Path(download.value.path()).read_text()
+    rows.first.get_by_role("link").click()
+    expect(page).to_have_url(re.compile(r"/\?q=a\+house"))
+    page.go_back()
+    page.get_by_role("button", name="Forget everything").click()
+    page.get_by_role("button", name="Forget", exact=True).click()
+    expect(page.get_by_role("heading", name="Nothing asked yet")).to_be_visible()
+
+
+def test_an_index_job_reads_a_new_picture_in(visit: Callable, own_site, scenes: Path) -> None:  # type: ignore[no-untyped-def]
+    from PIL import Image
+
+    Image.new("RGB", (40, 30), "red").save(own_site.pictures / "new.png")
+    page = visit("/jobs", at=own_site).page
+    expect(page.get_by_text("No job has run yet.")).to_be_visible()
+    page.get_by_role("button", name="Start: Index the folder").click()
+    done = page.locator(".job.done", has_text="Index the folder")
+    expect(done).to_contain_text("1 added", timeout=60_000)

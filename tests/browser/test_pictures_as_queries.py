@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+# A file that a person drags or pastes, made inside the page from the bytes of a stored picture.
+HAND_OVER = """async ([kind, address]) => {
+  const bytes = await (await fetch(address)).blob();
+  const data = new DataTransfer();
+  data.items.add(new File([bytes], "mine.png", { type: "image/png" }));
+  const target = document.querySelector("main");
+  if (kind === "paste") target.dispatchEvent(new ClipboardEvent("paste", { clipboardData: data, bubbles: true }));
+  else for (const name of ["dragover", "drop"]) {
+    target.dispatchEvent(new DragEvent(name, { dataTransfer: data, bubbles: true, cancelable: true }));
+  }
+}"""
+
+
+def first_original(page: Page) -> tuple[str, str]:
+    item = page.locator(".tile").first.get_attribute("data-id")
+    assert item is not None
+    return item, f"/v1/collections/scenes/items/{item}/original"
+
+
+def expect_found(page: Page, item: str) -> None:
+    """A picture that is in the collection is its own best answer."""
+    expect(page.locator(".chip.like")).to_have_count(1)
+    expect(page.locator(".summary")).to_have_text(re.compile("searched in"))
+    expect(page.locator(".tile").first).to_have_attribute("data-id", item)
+    expect(page).to_have_url(re.compile("like=upload"))
+
+
+def test_a_chosen_file_is_searched_alone_and_with_words(visit: Callable, scenes: Path) -> None:
+    page = visit().page
+    item = page.locator(".tile").nth(4).get_attribute("data-id")
+    assert item is not None
+    name = page.evaluate("async (id) => (await (await fetch(`/v1/collections/scenes/items/${id}`)).json()).name", item)
+    page.locator("input[type=file]").set_input_files(scenes / name)
+    expect_found(page, item)
+    page.reload()
+    expect_found(page, item)
+    with page.expect_request(lambda request: request.method == "POST" and "snow" in (request.post_data or "")) as asked:
+        page.get_by_role("combobox", name="Search").fill("2:a house - snow")
+    terms = asked.value.post_data_json["terms"]
+    assert [(term.get("text"), term["weight"]) for term in terms] == [("a house", 2), ("snow", -1), (None, 1)]
+    page.get_by_role("button", name=re.compile("Remove your picture")).click()
+    expect(page.locator(".chip")).to_have_count(0)
+    expect(page).not_to_have_url(re.compile("like="))
+
+
+@pytest.mark.parametrize("kind", ["drop", "paste"])
+def test_a_picture_can_be_dropped_or_pasted(visit: Callable, kind: str) -> None:
+    page = visit().page
+    item, address = first_original(page)
+    page.evaluate(HAND_OVER, [kind, address])
+    expect_found(page, item)
+    expect(page.locator(".drop-veil")).to_be_hidden()
+
+
+def test_what_is_no_picture_is_refused_in_words(visit: Callable, tmp_path: Path) -> None:
+    broken = tmp_path / "broken.png"
+    broken.write_bytes(b"no picture at all")
+    page = visit(expected=("status of 4", "/v1/uploads")).page
+    page.locator("input[type=file]").set_input_files(broken)
+    expect(page.get_by_role("alert")).to_be_visible()
+    expect(page.locator(".chip")).to_have_count(0)
+
+
+def test_more_and_less_like_this_become_chips_that_turn(visit: Callable) -> None:
+    page = visit("/?q=a+house").page
+    first, second = page.locator(".tile").nth(0), page.locator(".tile").nth(1)
+    liked, unliked = first.get_attribute("data-id"), second.get_attribute("data-id")
+    first.hover()
+    first.get_by_role("button", name="More like this").click()
+    expect(page).to_have_url(re.compile(f"like=item%3A{liked}"))
+    other = page.locator(f'.tile[data-id="{unliked}"]').first
+    other.hover()
+    other.get_by_role("button", name="Less like this").click()
+    expect(page.locator(".chip")).to_have_count(2)
+    expect(page.locator(".chip.unlike")).to_have_count(1)
+    expect(page).to_have_url(re.compile(f"unlike=item%3A{unliked}"))
+    page.locator(".chip.unlike .chip-turn").click()
+    expect(page.locator(".chip.like")).to_have_count(2)
+    page.go_back()
+    expect(page.locator(".chip.unlike")).to_have_count(1)
+    page.get_by_role("button", name="Clear the search").click()
+    expect(page).to_have_url(re.compile("/$"))

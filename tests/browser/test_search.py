@@ -1,0 +1,207 @@
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from playwright.sync_api import Page, expect
+
+TILE = ".tiles .tile"
+
+
+def search(page: Page, words: str) -> None:
+    page.get_by_role("combobox", name="Search").fill(words)
+    expect(page.locator(".summary")).to_have_text(re.compile("searched in"))
+
+
+def test_typing_brings_pictures_with_probabilities(visit: Callable) -> None:
+    page = visit().page
+    expect(page.locator(TILE).first).to_be_visible()
+    search(page, "a red car")
+    first = page.locator(TILE).first
+    expect(first.locator(".score-number")).to_have_text(re.compile(r"^(<1|\d+)%$"))
+    expect(first.locator(".tile-link")).to_have_attribute("aria-label", re.compile(r"% likely$"))
+    expect(page).to_have_url(re.compile(r"\?q=a\+red\+car$"))
+    expect(page.locator("#live")).to_have_text(re.compile("likely results|No good match"))
+    marks = page.evaluate("performance.getEntriesByType('mark').map((mark) => mark.name)")
+    assert {"diptych:asked", "diptych:shown"} <= set(marks)
+
+
+def test_a_shared_address_and_the_back_button_bring_the_search_back(visit: Callable) -> None:
+    page = visit("/?q=a+house&in=texts").page
+    box = page.get_by_role("combobox", name="Search")
+    expect(box).to_have_value("a house")
+    expect(page.get_by_role("radio", name="Texts")).to_be_checked()
+    expect(page.locator(".as-texts .tile").first).to_be_visible()
+    page.get_by_role("radio", name="Pictures").check()
+    expect(page).to_have_url(re.compile(r"\?q=a\+house$"))
+    page.go_back()
+    expect(page.get_by_role("radio", name="Texts")).to_be_checked()
+    page.go_forward()
+    expect(page.get_by_role("radio", name="Pictures")).to_be_checked()
+
+
+def test_typing_makes_one_entry_of_the_history(visit: Callable) -> None:
+    page = visit().page
+    before = page.evaluate("history.length")
+    for words in ("a", "a h", "a house"):
+        page.get_by_role("combobox", name="Search").fill(words)
+        expect(page).to_have_url(re.compile(rf"\?q={words.replace(' ', chr(92) + '+')}$"))
+    assert page.evaluate("history.length") == before + 1
+
+
+def test_stale_answers_are_given_up(visit: Callable) -> None:
+    """The answer to an older query comes last and must not replace that to the newer one."""
+    page = visit().page
+    held = []
+
+    def hold_back_the_first(route):  # type: ignore[no-untyped-def]
+        if "slow words" in (route.request.post_data or ""):
+            held.append(route)
+        else:
+            route.continue_()
+
+    page.route("**/search", hold_back_the_first)
+    box = page.get_by_role("combobox", name="Search")
+    box.fill("slow words")
+    expect(page).to_have_url(re.compile("slow"))
+    search(page, "a fish")
+    names = page.locator(f"{TILE} .tile-title").all_text_contents()
+    for route in held:
+        route.abort()
+    expect(box).to_have_value("a fish")
+    assert page.locator(f"{TILE} .tile-title").all_text_contents() == names
+
+
+def test_suggestions_follow_the_combobox_pattern(visit: Callable) -> None:
+    page = visit().page
+    box = page.get_by_role("combobox", name="Search")
+    box.press_sequentially("hou")
+    options = page.get_by_role("option")
+    expect(options.first).to_be_visible()
+    expect(box).to_have_attribute("aria-expanded", "true")
+    box.press("ArrowDown")
+    expect(box).to_have_attribute("aria-activedescendant", "suggestion-0")
+    expect(options.first).to_have_attribute("aria-selected", "true")
+    text = options.first.locator("span").inner_text()
+    box.press("Enter")
+    expect(box).to_have_value(text)
+    expect(box).to_have_attribute("aria-expanded", "false")
+    box.fill("car - hou")
+    expect(options.first).to_be_visible()
+    options.first.click()
+    expect(box).to_have_value(re.compile("^car - hou"))
+    box.press_sequentially("x")
+    box.press("Escape")
+    expect(page.locator("#suggestions")).to_be_hidden()
+
+
+def test_the_line_parts_likely_from_unlikely(visit: Callable) -> None:
+    page = visit("/?q=a+fish").page
+    page.locator(TILE).first.wait_for()
+    while page.locator(".line").count() == 0 and page.locator(".more").is_visible():
+        shown = page.locator(TILE).count()
+        page.locator(".more").click()
+        page.wait_for_function(f"() => document.querySelectorAll('{TILE}').length > {shown}")
+    expect(page.locator(".line")).to_contain_text("Below this line a match is unlikely")
+    parts = page.evaluate(
+        "[...document.querySelector('.tiles').children].map((e) => e.className.includes('line') ? '|' : "
+        "e.classList.contains('unlikely') ? 'u' : 'l').join('')"
+    )
+    assert re.fullmatch(r"l+\|u+", parts)
+    above = page.locator(".tile:not(.unlikely)").last.bounding_box()
+    line = page.locator(".line").bounding_box()
+    below = page.locator(".tile.unlikely").first.bounding_box()
+    assert above["y"] + above["height"] <= line["y"] < line["y"] + line["height"] <= below["y"] + 1
+
+
+def test_no_good_match_says_what_to_do(visit: Callable) -> None:
+    page = visit("/?q=two+fish+deep+under+water&f=label%3Dkite").page
+    notice = page.locator(".above .notice")
+    expect(notice.get_by_role("heading")).to_have_text("No good match")
+    expect(page.locator(f"{TILE}.unlikely").first).to_be_visible()
+    notice.get_by_role("button", name="Also match words in captions").click()
+    expect(page.get_by_role("switch", name="Also match words in captions")).to_be_checked()
+    expect(page).to_have_url(re.compile("words=1"))
+
+
+def test_scrolling_reaches_every_item_once_and_in_order(visit: Callable) -> None:
+    page = visit().page
+    page.locator(TILE).first.wait_for()
+    total = int(page.locator(".summary").inner_text().split()[0])
+    page.wait_for_function(
+        f"""() => {{
+          window.scrollTo(0, document.body.scrollHeight);
+          return document.querySelectorAll('{TILE}').length === {total};
+        }}"""
+    )
+    expect(page.locator(".end")).to_have_text(f"That is all: {total} results.")
+    expect(page.locator(".more")).to_be_hidden()
+    ids = page.eval_on_selector_all(TILE, "tiles => tiles.map(tile => tile.dataset.id)")
+    assert len(set(ids)) == total
+
+
+def test_more_by_keyboard_moves_the_focus_to_what_came(visit: Callable) -> None:
+    page = visit(height=500).page
+    page.locator(TILE).first.wait_for()
+    before = page.locator(TILE).count()
+    page.locator(".more").focus()
+    page.keyboard.press("Enter")
+    page.wait_for_function(f"() => document.querySelectorAll('{TILE}').length > {before}")
+    focused = page.evaluate("document.activeElement.closest('.tile') !== null")
+    assert focused
+
+
+def test_tiles_do_not_overlap_nor_move_when_pictures_arrive(visit: Callable) -> None:
+    page = visit("/?q=a+ball").page
+    page.locator(TILE).first.wait_for()
+    measure = f"[...document.querySelectorAll('{TILE}')].map((t) => {{ const b = t.getBoundingClientRect(); return [b.x, b.y + scrollY, b.width, b.height]; }})"
+    before = page.evaluate(measure)
+    page.evaluate("[...document.images].forEach((image) => { image.loading = 'eager'; })")
+    page.wait_for_function("() => [...document.images].every((image) => image.complete)")
+    count = len(before)
+    boxes = page.evaluate(measure)[:count]
+    assert boxes == before
+    for place, (x, y, width, height) in enumerate(boxes):
+        for left, top, wide, high in boxes[place + 1 :]:
+            assert x + width <= left + 0.5 or left + wide <= x + 0.5 or y + height <= top + 0.5 or top + high <= y + 0.5
+
+
+def test_facets_narrow_the_search_and_keep_alternatives(visit: Callable) -> None:
+    page = visit("/?q=a+ball").page
+    labels = page.locator(".facets fieldset", has_text="label").first
+    first, second = labels.locator("label").nth(0), labels.locator("label").nth(1)
+    name, amount = first.locator(".facet-name").inner_text(), int(first.locator(".facet-count").inner_text())
+    first.click()
+    expect(page.locator(".active-filters li")).to_have_count(1)
+    expect(page.locator(".summary")).to_have_text(re.compile(rf"^{amount} pictures? searched"))
+    expect(first.get_by_role("checkbox")).to_be_checked()
+    more = int(second.locator(".facet-count").inner_text())
+    second.click()
+    expect(page.locator(".summary")).to_have_text(re.compile(rf"^{amount + more} pictures searched"))
+    page.get_by_role("button", name=re.compile(f"Remove the filter label.{name}")).click()
+    expect(page.locator(".summary")).to_have_text(re.compile(rf"^{more} pictures? searched"))
+
+
+def test_ranges_and_own_filters(visit: Callable) -> None:
+    page = visit().page
+    page.get_by_label("from").fill("1990")
+    page.keyboard.press("Enter")
+    expect(page.locator(".active-filters")).to_contain_text("year>=1990")
+    page.get_by_label("Your own filter").fill("colour=red or colour=blue")
+    page.keyboard.press("Enter")
+    expect(page.locator(".active-filters li")).to_have_count(2)
+    left = int(page.locator(".summary").inner_text().split()[0])
+    assert 0 < left < 80
+    page.get_by_label("Your own filter").fill("colour=nothing")
+    page.keyboard.press("Enter")
+    expect(page.locator(".above .notice h2")).to_have_text("Nothing left")
+    page.locator(".above .notice button").click()
+    expect(page.locator(".active-filters li")).to_have_count(0)
+
+
+def test_help_explains_the_language(visit: Callable) -> None:
+    page = visit().page
+    page.get_by_role("button", name="How to ask").click()
+    expect(page.locator("#query-help")).to_contain_text("unlike the second")
+    page.keyboard.press("Escape")
+    expect(page.locator("#query-help")).to_be_hidden()
