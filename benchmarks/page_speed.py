@@ -4,7 +4,7 @@
 
 A real browser types queries into the page of a real ``diptych serve``. The page marks when it asks, which is when the
 keyboard has paused, and when the first thumbnail of the answer is painted; measured is the time between. Bar: 200 ms in
-the median. The command exits with 1 when it is missed. Chromium is taken from ``CHROMIUM`` or from where Debian puts it.
+the median. The command exits with 1 when it is missed. Chromium is that of ``CHROMIUM``, or where Debian puts it.
 """
 
 from __future__ import annotations
