@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.optimize import minimize
-from sklearn.exceptions import ConvergenceWarning
 
 from diptych.arrays import BoolArray, FloatArray
+from diptych.models.pairwise.lbfgs import minimise
 from diptych.models.pairwise.losses import RowLoss
 from diptych.models.pairwise.pair_term import PairTerm
 from diptych.models.pairwise.principal_axes import PrincipalAxes
@@ -55,17 +53,9 @@ def fit_bilinear(
     origin = np.zeros(shape[0] * shape[1] + 1)
     slope = objective(origin)[1]
     # Where the ridge outweighs the data this one step is the solution, which L-BFGS could not tell from zero.
-    start = -slope
-    options = {"maxiter": max_iter, "gtol": tol * float(np.abs(slope).max()), "ftol": 0.0, "maxcor": 20}
-    solution = minimize(objective, start, jac=True, method="L-BFGS-B", options=options)
-    if solution.nit >= max_iter:
-        warnings.warn(
-            f"the fit to pairs stopped after {max_iter} iterations before it converged; raise max_iter or lower C",
-            ConvergenceWarning,
-            stacklevel=2,
-        )
-    weights = scale * solution.x[:-1].reshape(shape)
-    return image_axes.basis @ weights @ text_axes.basis.T, offset + bias_scale * float(solution.x[-1])
+    solution = minimise(objective, -slope, slope=slope, tol=tol, max_iter=max_iter, hint="lower C")
+    weights = scale * solution[:-1].reshape(shape)
+    return image_axes.basis @ weights @ text_axes.basis.T, offset + bias_scale * float(solution[-1])
 
 
 def evaluate_terms(
@@ -83,7 +73,12 @@ def evaluate_terms(
         sides = (text_points, image_points) if term.swapped else (image_points, text_points)
         sums = term.pairs.reduce(*sides, _shifted(term.loss, bias, totals))
         by_image, by_text = (sums.by_right, sums.by_left) if term.swapped else (sums.by_left, sums.by_right)
-        gradient += images.T @ by_image if narrow_texts else by_text.T @ texts
+        # Casting the narrow sums keeps a float32 side from being copied to float64.
+        gradient += (
+            images.T @ by_image.astype(images.dtype, copy=False)
+            if narrow_texts
+            else by_text.T.astype(texts.dtype, copy=False) @ texts
+        )
         value += sums.value
         bias_gradient += sum(totals)
     return value, gradient, bias_gradient

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import ClassVar
 
 import numpy as np
-from scipy.optimize import minimize
-from sklearn.exceptions import ConvergenceWarning
 
 from diptych.arrays import FloatArray
 from diptych.models.correlation.cca import CCA
@@ -15,6 +12,7 @@ from diptych.models.correlation.projection import LinearProjectionModel
 from diptych.models.labels import Targets
 from diptych.models.linear import centre, check_varies, column_means
 from diptych.models.pairwise.all_pairs import AllPairs
+from diptych.models.pairwise.lbfgs import minimise
 from diptych.models.pairwise.losses import RowLoss, distance_loss, first_matches, own_matches
 from diptych.models.pairwise.principal_axes import PrincipalAxes
 from diptych.models.pairwise.sampled_pairs import SampledPairs
@@ -28,9 +26,9 @@ class CMML(LinearProjectionModel):
         ℓ_β(u) = log(1 + exp(βu))/β,    zᵢⱼ = +1 if i = j, else −1.
 
     The objective is not convex; it starts at CCA, scaled so that given pairs are at a mean squared distance of one
-    half. The paper's text was not at hand: the loss is that of the authors' method for one kind of data (pairwise
-    constrained component analysis, CVPR 2012) with one projection for each side; the threshold 1, β, the ridge and the
-    start are ours.
+    half. The loss is that of pairwise constrained component analysis, by the same authors for one kind of data, with
+    one projection for each side. That CMML uses just this loss, the threshold 1, β, the ridge and the start are
+    assumptions of ours, not taken from the paper.
 
     Parameters
     ----------
@@ -159,17 +157,15 @@ class CMML(LinearProjectionModel):
             return value, np.concatenate(slopes)
 
         start = np.concatenate([part.ravel() for part in starts])
-        tolerance = self.tol * float(np.abs(objective(start)[1]).max())
-        options = {"maxiter": self.max_iter, "gtol": tolerance, "ftol": 0.0, "maxcor": 20}
-        solution = minimize(objective, start, jac=True, method="L-BFGS-B", options=options)
-        if solution.nit >= self.max_iter:
-            warnings.warn(
-                f"metric learning stopped after {self.max_iter} iterations before it converged; raise max_iter or "
-                "regularization",
-                ConvergenceWarning,
-                stacklevel=2,
-            )
-        image_map, text_map = maps(solution.x)
+        solution = minimise(
+            objective,
+            start,
+            slope=objective(start)[1],
+            tol=self.tol,
+            max_iter=self.max_iter,
+            hint="raise regularization",
+        )
+        image_map, text_map = maps(solution)
         return sides[0].basis @ image_map, sides[1].basis @ text_map
 
     def _pairs(self, n_rows: int) -> tuple[AllPairs | SampledPairs, RowLoss]:
@@ -203,7 +199,11 @@ def evaluate_distances(
     row_totals, column_totals = sums.by_left[:, -2, None], sums.by_right[:, -1, None]
     image_pull = row_totals * image_points - sums.by_left[:, :-2]
     text_pull = column_totals * text_points + sums.by_right[:, :-2] / 2
-    return sums.value, 2 * (images.T @ image_pull), 2 * (texts.T @ text_pull)
+    return (
+        sums.value,
+        2 * (images.T @ image_pull.astype(images.dtype, copy=False)),
+        2 * (texts.T @ text_pull.astype(texts.dtype, copy=False)),
+    )
 
 
 def _root_mean_square(rows: FloatArray) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from diptych.arrays import BoolArray, FloatArray, IntArray
 from diptych.errors import InvalidInputError
@@ -62,6 +63,7 @@ class LabelSets:
         return partners, counts
 
     def _sums(self, rows: FloatArray) -> FloatArray:
-        sums = np.zeros((len(self.shares), rows.shape[1]))
-        np.add.at(sums, self.set_of, rows)
-        return sums
+        members = csr_array(
+            (np.ones(len(rows)), (self.set_of, np.arange(len(rows)))), shape=(len(self.shares), len(rows))
+        )
+        return np.asarray(members @ rows)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
-from scipy.optimize import minimize
 
 from diptych.arrays import FloatArray
 from diptych.models.base import CrossModalModel
 from diptych.models.labels import Targets
 from diptych.models.linear import centre, check_varies, column_means
 from diptych.models.pairwise.all_pairs import AllPairs
+from diptych.models.pairwise.lbfgs import minimise
 from diptych.models.pairwise.losses import RowLoss, classification_loss, first_matches, own_matches
 from diptych.models.pairwise.pair_loss_prior import loss_curvature, start_intercept
 from diptych.models.pairwise.sampled_pairs import SampledPairs
@@ -149,9 +149,8 @@ def fit_concatenation(
         return value / pairs.count, np.append(gradient, bias_scale * bias_gradient) / pairs.count
 
     slope = objective(np.zeros(len(scale) + 1))[1]
-    options = {"maxiter": max_iter, "gtol": tol * float(np.abs(slope).max()), "ftol": 0.0}
-    solution = minimize(objective, -slope, jac=True, method="L-BFGS-B", options=options)
-    return scale * solution.x[:-1], intercept + bias_scale * float(solution.x[-1])
+    solution = minimise(objective, -slope, slope=slope, tol=tol, max_iter=max_iter, hint="lower C")
+    return scale * solution[:-1], intercept + bias_scale * float(solution[-1])
 
 
 def evaluate_concatenation(
@@ -169,5 +168,6 @@ def evaluate_concatenation(
     left = np.stack([image_scores, np.ones_like(image_scores)], axis=1)
     right = np.stack([np.ones_like(text_scores), text_scores], axis=1)
     sums = pairs.reduce(left, right, loss)
-    row_totals, column_totals = sums.by_left[:, 0], sums.by_right[:, 1]
-    return sums.value, np.concatenate([images.T @ row_totals, texts.T @ column_totals]), float(row_totals.sum())
+    row_totals, column_totals = sums.by_left[:, 0].astype(images.dtype), sums.by_right[:, 1].astype(texts.dtype)
+    gradient = np.concatenate([images.T @ row_totals, texts.T @ column_totals])
+    return sums.value, gradient, float(row_totals.sum(dtype=np.float64))

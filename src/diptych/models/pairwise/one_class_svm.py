@@ -6,7 +6,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from diptych.arrays import FloatArray
+from diptych.arrays import FloatArray, IntArray
 from diptych.errors import InvalidInputError
 from diptych.models.labels import Targets
 from diptych.models.linear import centre, check_varies, column_means, project
@@ -130,7 +130,7 @@ class OneClassSVM(BilinearModel):
         if self.gamma is not None:
             check_number("gamma", self.gamma, low=0, open_low=True)
 
-    def _sample(self, n_rows: int) -> slice | FloatArray:
+    def _sample(self, n_rows: int) -> slice | IntArray:
         if n_rows <= self.max_rows:
             return slice(None)
         return np.sort(np.random.default_rng(self.seed).choice(n_rows, size=self.max_rows, replace=False))

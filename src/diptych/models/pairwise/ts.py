@@ -39,8 +39,8 @@ class TS(CrossModalModel):
 
     References
     ----------
-    Sablayrolles et al., "How should we evaluate supervised hashing?", ICASSP 2017. Liu et al., on an extendable
-    protocol for cross-modal retrieval, section III-D.
+    Sablayrolles et al., "How should we evaluate supervised hashing?", ICASSP 2017. Liu et al., "A new evaluation
+    protocol and benchmarking results for extendable cross-media retrieval", section III-D.
 
     Examples
     --------
