@@ -12,7 +12,7 @@ from diptych.data import cache_folder
 
 def test_scenes_are_indexed_and_searched_and_kept(run: Run, nothing_indexed: Path) -> None:
     """The main job on a machine that has nothing: good answers without any data or network."""
-    result = run("demo", "--data", "scenes")
+    result = run("demo", "--data", "scenes", "--no-page")
     assert result.exit_code == 0
     assert "Generated scenes: 512 pictures" in result.stdout
     for words, needed in (("a house in the snow", "house|cottage|snow|winter"), ("a red car", "car|automobile|red")):
@@ -26,7 +26,7 @@ def test_scenes_are_indexed_and_searched_and_kept(run: Run, nothing_indexed: Pat
     own.mkdir()
     (own / "collection.json").write_text("{}")
     remember(own)
-    again = run("demo", "--data", "scenes")
+    again = run("demo", "--data", "scenes", "--no-page")
     assert "learning" not in again.stderr
     # A person's own collection stays the one that commands mean, so the examples name theirs.
     assert last_collection() == own

@@ -17,14 +17,18 @@ def demo(
     everything: Annotated[
         bool, typer.Option("--all", help="All photographs instead of the 1,000 of the test part.")
     ] = False,
+    page: Annotated[bool, typer.Option(help="Serve the web page at the end.")] = True,
+    terminal: Annotated[bool, typer.Option("--terminal", help="Search in the terminal instead of the page.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")] = False,
 ) -> None:
-    """Index a demonstration collection, show three searches, and let you search."""
+    """Index a demonstration collection, show three searches, and open a page to search it."""
     from diptych.cli.collection_place import last_collection, remember
     from diptych.cli.demo_choice import choose_demo
+    from diptych.cli.demo_page import serve_page
     from diptych.cli.search_prompt import SearchPrompt
     from diptych.cli.search_session import SearchSession
     from diptych.cli.search_settings import SearchSettings
+    from diptych.cli.serve_packages import check_packages
     from diptych.cli.stages import Stages
     from diptych.cli.terminal import results
 
@@ -42,7 +46,7 @@ def demo(
         for query in shown.examples:
             console.print(f"\n$ diptych search '{query}' -k 3{option}\n", style="bold", soft_wrap=True)
             session.ask(query)
-        if sys.stdin.isatty() and console.is_terminal:
+        if terminal and sys.stdin.isatty() and console.is_terminal:
             console.print("\nYour turn; :help explains, :quit ends.", style="bold")
             session = SearchSession(collection, SearchSettings(), quiet=quiet)
             SearchPrompt(session).run()
@@ -51,5 +55,10 @@ def demo(
         f"diptych search 'your words'{option}",
         f"diptych search photo.jpg{option}",
         "diptych index FOLDER",
+        "diptych serve FOLDER",
     ):
         console.print(f"  {command}", soft_wrap=True)
+    if page and not terminal:
+        check_packages()
+        is_watched = sys.stdin.isatty() and console.is_terminal
+        serve_page(shown.name, shown.folder.absolute(), open_page=is_watched, quiet=quiet)

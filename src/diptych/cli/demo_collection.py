@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,11 +20,12 @@ from diptych.retriever import Retriever
 
 @dataclass(frozen=True)
 class DemoCollection:
-    """Pictures with captions, the retriever that suits them, and what to search for."""
+    """Pictures with captions in a folder, the retriever that suits them, and what to search for."""
 
     name: str
     title: str
     examples: tuple[str, ...]
+    root: Path
     make_records: Callable[[Stages], Sequence[Record]]
     make_retriever: Callable[[Sequence[Record], Stages], Retriever]
 
@@ -35,12 +38,22 @@ class DemoCollection:
     def open(self, stages: Stages) -> Iterator[Collection]:
         """Make the collection, or bring it up to date, and open it."""
         records = self.make_records(stages)
-        if is_collection(self.folder):
-            collection = Collection.open(self.folder)
-        else:
-            retriever = self.make_retriever(records, stages)
-            check_folder(self.folder)
-            collection = Collection.create(self.folder, retriever)
-        with collection:
+        with self._kept() or self._made(records, stages) as collection:
             add_pictures(collection, records, stages)
             yield collection
+
+    def _kept(self) -> Collection | None:
+        if not is_collection(self.folder):
+            return None
+        collection = Collection.open(self.folder)
+        if collection.root == Path(os.path.abspath(self.root)):
+            return collection
+        # The pictures have moved since, or an older version had another idea of where they are.
+        collection.close()
+        shutil.rmtree(self.folder)
+        return None
+
+    def _made(self, records: Sequence[Record], stages: Stages) -> Collection:
+        retriever = self.make_retriever(records, stages)
+        check_folder(self.folder)
+        return Collection.create(self.folder, retriever, root=self.root)

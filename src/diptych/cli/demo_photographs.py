@@ -32,6 +32,7 @@ def photographs(data: DemoData, *, everything: bool) -> DemoCollection:
         title={DemoData.FLICKR8K: "Flickr8k", DemoData.PASCAL: "Pascal Sentence"}[data]
         + (", the photographs of the test part" if has_parts else ""),
         examples=_EXAMPLES[data],
+        root=dataset_of(data).folder(),
         make_records=lambda _: list(_records(data, only_test=has_parts)),
         make_retriever=lambda _, stages: _retriever(stages),
     )

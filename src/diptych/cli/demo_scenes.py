@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from diptych.cli.demo_collection import DemoCollection
@@ -18,7 +19,7 @@ from diptych.models import CCA
 from diptych.retriever import Retriever
 
 _N_SCENES = 512
-_SIZE = 96
+_SIZE = 256
 
 
 def scenes() -> DemoCollection:
@@ -27,19 +28,40 @@ def scenes() -> DemoCollection:
         name="scenes",
         title="Generated scenes",
         examples=("a house in the snow", "a red car", "car - red"),
+        root=_folder(),
         make_records=_records,
         make_retriever=_retriever,
     )
 
 
+def _folder() -> Path:
+    return cache_folder() / "demo" / "scenes-pictures"
+
+
 def _records(stages: Stages) -> list[Record]:
-    folder = cache_folder() / "demo" / "scenes-pictures"
-    listing = folder / CAPTIONS_FILE
-    if not listing.is_file():
+    folder = _folder()
+    content = _painted(folder)
+    if content is None:
         with stages.count("paint", f"painting {_N_SCENES:,} scenes") as advance, writing(folder):
             write_folder(folder, _N_SCENES, size=_SIZE, progress=advance)
-    entries: list[Mapping[str, Any]] = json.loads(listing.read_text(encoding="utf-8"))["pictures"]
-    return [Record(folder / entry["file"], entry["captions"], [entry["label"]]) for entry in entries]
+        content = _painted(folder) or {"pictures": []}
+    entries: list[Mapping[str, Any]] = content["pictures"]
+    return [Record(folder / entry["file"], entry["captions"], [entry["label"]], _facts(entry)) for entry in entries]
+
+
+def _painted(folder: Path) -> Mapping[str, Any] | None:
+    """Return what the listing of a whole folder of scenes says, None where it has to be painted."""
+    try:
+        content = json.loads((folder / CAPTIONS_FILE).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return content if isinstance(content, dict) and content.get("size") == _SIZE else None
+
+
+def _facts(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what can be filtered by."""
+    things = entry["objects"]
+    return {"background": entry["background"], "colour": things[0]["colour"], "things": len(things)}
 
 
 def _retriever(records: Sequence[Record], stages: Stages) -> Retriever:
