@@ -267,7 +267,10 @@ def test_no_more_is_read_than_any_model_needs(weights: Weights, tmp_path: Path) 
     huge = tarfile.TarInfo("package/ResNet50/group1-shard1of1.bin")
     huge.size = 1 << 31
     (tmp_path / "huge.tgz").write_bytes(gzip.compress(huge.tobuf()))
-    for source in ("package", "huge.tgz"):
+    again = json.loads(files["model.json"])
+    again["weightsManifest"][0]["paths"] = ["group1-shard1of1.bin"] * (1 << 15)
+    pack({"model.json": json.dumps(again).encode(), "group1-shard1of1.bin": bytes(1 << 16)}, tmp_path / "repeated.tgz")
+    for source in ("package", "huge.tgz", "repeated.tgz"):
         with pytest.raises(ModelFileError, match="more than 1073741824 bytes"):
             read_tfjs_weights(tmp_path / source, "ResNet50", "")
 

@@ -16,6 +16,7 @@ from diptych.arrays import AnyArray, FloatArray
 from diptych.encoders.encoder import Encoder, Modality
 from diptych.encoders.image.encoded_batch import EncodedBatch
 from diptych.encoders.image.pictures import Picture, read_picture
+from diptych.encoders.network.network import available_processors
 from diptych.errors import InvalidInputError
 
 
@@ -136,14 +137,8 @@ class ImageEncoder(Encoder):
     @property
     def threads(self) -> int:
         """The number of threads that ``n_threads`` means on this machine."""
-        return self.n_threads if self.n_threads is not None else _usable_cores()
+        return self.n_threads if self.n_threads is not None else available_processors()
 
     def __getstate__(self) -> dict[str, Any]:
         # Runtime sessions can be neither copied nor sent to another process; they are made again when needed.
         return {name: value for name, value in vars(self).items() if not name.startswith("_")}
-
-
-def _usable_cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

@@ -20,6 +20,7 @@ from diptych.errors import ModelFileError
 
 _MANIFEST = "model.json"
 _MOST_BYTES = 1 << 30
+_UNREADABLE = (OSError, EOFError, zlib.error, tarfile.TarError, ValueError, LookupError, TypeError, RecursionError)
 
 
 def read_tfjs_weights(source: Path, folder: str, sha256: str) -> dict[str, FloatArray]:
@@ -33,9 +34,21 @@ def read_tfjs_weights(source: Path, folder: str, sha256: str) -> dict[str, Float
     try:
         files = _packed_files(source, folder) if source.is_file() else _unpacked_files(source / folder)
         manifest = json.loads(files[_MANIFEST])["weightsManifest"]
-        content = b"".join(files[name] for group in manifest for name in group["paths"])
+        parts = [files[name] for name in _names(manifest)]
+        # A manifest may name one file many times.
+        _check_size(source, sum(map(len, parts)))
+        content = b"".join(parts)
         entries = [entry for group in manifest for entry in group["weights"]]
-    except (OSError, EOFError, zlib.error, tarfile.TarError, ValueError, KeyError, TypeError) as error:
+    except (
+        OSError,
+        EOFError,
+        zlib.error,
+        tarfile.TarError,
+        ValueError,
+        LookupError,
+        TypeError,
+        RecursionError,
+    ) as error:
         raise ModelFileError(f"{source} is not a whole TensorFlow.js model ({error!r}); get it again") from error
     found = hashlib.sha256(files[_MANIFEST] + content).hexdigest()
     if found != sha256:
@@ -69,7 +82,7 @@ def _whole(stream: IO[bytes] | None, size: int) -> bytes:
 def _unpacked_files(folder: Path) -> Mapping[str, bytes]:
     files = {_MANIFEST: _read(folder / _MANIFEST, 0)}
     total = len(files[_MANIFEST])
-    for name in _names(json.loads(files[_MANIFEST])):
+    for name in _names(json.loads(files[_MANIFEST])["weightsManifest"]):
         if leads_outside(name):
             raise ModelFileError(f"{folder / _MANIFEST} names {name!r}, which is outside the folder; do not use it")
         files[name] = _read(folder / name, total)
@@ -77,8 +90,8 @@ def _unpacked_files(folder: Path) -> Mapping[str, bytes]:
     return files
 
 
-def _names(model: Any) -> Iterator[str]:
-    return (name for group in model["weightsManifest"] for name in group["paths"])
+def _names(manifest: Any) -> Iterator[str]:
+    return (name for group in manifest for name in group["paths"])
 
 
 def _read(file: Path, before: int) -> bytes:
