@@ -11,6 +11,7 @@ from fastapi.routing import APIRoute
 
 from diptych.service.problem_answers import errors_schema
 from diptych.service.problem_response import problem_response
+from diptych.service.schemas.new_item import NewItem
 from diptych.service.security.credentials import CSRF_HEADER
 from diptych.service.security.guards import may_click, may_read, may_write
 
@@ -31,6 +32,7 @@ _TAGS = {
     "explanations": "Why an answer is there.",
     "maps": "A collection in the plane.",
     "clicks": "What people used, kept on this machine.",
+    "query log": "What was asked, how often, and what found nothing.",
     "votes": "Which retriever people prefer.",
     "session": "Signing in to the page.",
     "operations": "Whether the service lives and how it does.",
@@ -79,7 +81,10 @@ def _document(app: FastAPI) -> dict[str, Any]:
     components = document.setdefault("components", {})
     for name in ("HTTPValidationError", "ValidationError"):
         components.get("schemas", {}).pop(name, None)
-    components.setdefault("schemas", {})["Problem"] = errors_schema()
+    schemas = components.setdefault("schemas", {})
+    schemas["Problem"] = errors_schema()
+    # The framework does not see it, because it comes in two kinds of content.
+    schemas["NewItem"] = NewItem.model_json_schema()
     components["securitySchemes"] = _security_schemes(app)
     return document
 

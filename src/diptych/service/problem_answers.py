@@ -15,6 +15,7 @@ from starlette.responses import Response
 
 from diptych.collection.collection_error import CollectionError
 from diptych.errors import DiptychError, InvalidInputError, MissingPackageError, UnknownNameError
+from diptych.service.allowed_methods import allowed_methods
 from diptych.service.problem import Problem
 
 MEDIA_TYPE = "application/problem+json"
@@ -81,6 +82,8 @@ def add_problem_answers(app: FastAPI) -> None:
 
 async def _answer(request: Request, error: Exception) -> Response:
     problem = problem_of(error)
+    if problem.status == HTTPStatus.METHOD_NOT_ALLOWED:
+        problem.headers["Allow"] = allowed_methods(request) or problem.headers.get("allow", "")
     if problem.status == HTTPStatus.INTERNAL_SERVER_ERROR:
         _log.error("a request failed", exc_info=error)
     return ProblemResponse(problem)

@@ -11,6 +11,7 @@ from diptych.collection import Item, Record
 from diptych.service.api.asking import run_search
 from diptych.service.api.file_answer import file_answer, is_known
 from diptych.service.api.item_documents import find_item, item_document
+from diptych.service.api.item_ids import ITEM_ID
 from diptych.service.api.open_original import open_original
 from diptych.service.api.sent_item import REQUEST_BODY, Sent
 from diptych.service.context import Context, Hosted
@@ -29,8 +30,7 @@ from diptych.service.uploads.sent_picture import SentPicture
 router = APIRouter(prefix="/v1", tags=["items"], dependencies=[Reading])
 
 _ITEMS = "/collections/{collection}/items"
-# An id may hold slashes, so the addresses that go on after it come before the one that does not.
-_ITEM = _ITEMS + "/{item_id:path}"
+_ITEM = f"{_ITEMS}/{ITEM_ID}"
 _FOR_EVER = "private, max-age=31536000, immutable"
 _ASK_AGAIN = "private, no-cache"
 _TYPES = {

@@ -5,10 +5,11 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
-from fastapi import APIRouter, File, Path, Response, UploadFile, status
+from fastapi import APIRouter, Form, Path, Response, status
 
 from diptych.service.context import Context
 from diptych.service.schemas.upload_document import UploadDocument
+from diptych.service.schemas.upload_form import UploadForm
 from diptych.service.security.guards import Clicking, Reading
 
 router = APIRouter(prefix="/v1", tags=["uploads"], dependencies=[Reading])
@@ -20,10 +21,10 @@ _PREVIEW: dict[int | str, dict[str, Any]] = {
 
 @router.post("/uploads", operation_id="upload", status_code=status.HTTP_201_CREATED, dependencies=[Clicking])
 def upload(
-    context: Context, picture: Annotated[UploadFile, File(description="The picture.")], response: Response
+    context: Context, form: Annotated[UploadForm, Form(media_type="multipart/form-data")], response: Response
 ) -> UploadDocument:
     """Send a picture to search with; it is kept for a while and then forgotten."""
-    kept = context.uploads.keep(picture.file)
+    kept = context.uploads.keep(form.picture.file)
     context.metrics.count_upload()
     response.headers["Location"] = f"/v1/uploads/{kept.id}"
     expires = datetime.fromtimestamp(int(kept.expires), UTC).isoformat()

@@ -1,0 +1,97 @@
+"""The service against its own description: every operation with valid, borderline and wrong input."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+Start = Callable[..., Any]
+
+# Queries and filters are languages, and pictures are files, so much of what the schema allows is still refused.
+EXCLUDED = "positive_data_acceptance"
+
+
+def test_no_answer_contradicts_the_document(running_service: Start, tmp_path: Path) -> None:
+    # Jobs that were started hold the write lock, and a client must not wait longer than the tester does.
+    service = running_service(limits={"write_wait_seconds": 0.5})
+    items = httpx.get(f"{service.url}/v1/collections/scenes/items?limit=3").json()["items"]
+    config = tmp_path / "schemathesis.toml"
+    config.write_text(
+        f'[parameters]\n"path.collection" = "scenes"\n"path.item_id" = {[item["id"] for item in items]!r}\n'
+    )
+    run = subprocess.run(
+        [
+            *(sys.executable, "-m", "schemathesis.cli", "--config-file", str(config)),
+            *("run", f"{service.url}/v1/openapi.json", "--header", f"Authorization: Bearer {service.token}"),
+            *("--phases", "examples,coverage,fuzzing", "--max-examples", "4", "--max-time", "75", "--seed", "1"),
+            *("--exclude-checks", EXCLUDED, "--request-timeout", "30", "--continue-on-failure", "--no-color"),
+            *("--generation-database", "none", "--report-dir", str(tmp_path / "reports")),
+        ],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+    )
+    assert run.returncode == 0, run.stdout[-6000:]
+    selected, tested = re.search(r"Selected: (\d+)/", run.stdout), re.search(r"Tested: (\d+)", run.stdout)
+    assert selected is not None
+    assert tested is not None
+    assert int(tested[1]) == int(selected[1]) >= 40
+    assert httpx.get(f"{service.url}/health").json() == {"status": "ok"}
+
+
+@pytest.fixture
+def document(running_service: Start) -> dict[str, Any]:
+    found: dict[str, Any] = httpx.get(f"{running_service().url}/v1/openapi.json").json()
+    return found
+
+
+def operations(document: dict[str, Any]) -> list[tuple[str, str, dict[str, Any]]]:
+    return [(verb, path, operation) for path, each in document["paths"].items() for verb, operation in each.items()]
+
+
+def test_the_document_is_complete(document: dict[str, Any]) -> None:
+    assert document["openapi"].startswith("3.1")
+    names = [operation["operationId"] for _, _, operation in operations(document)]
+    assert len(names) == len(set(names)) >= 40
+    known_tags = {tag["name"] for tag in document["tags"]}
+    for verb, path, operation in operations(document):
+        where = f"{verb} {path}"
+        assert operation["summary"], where
+        assert operation["description"], where
+        assert set(operation["tags"]) <= known_tags, where
+        assert any(status.startswith("2") for status in operation["responses"]), where
+        for parameter in operation.get("parameters", []):
+            assert parameter.get("description"), f"{where}: {parameter['name']} is not described"
+        for status, answer in operation["responses"].items():
+            if status.startswith(("4", "5")) and (path, status) != ("/ready", "503"):
+                assert list(answer["content"]) == ["application/problem+json"], f"{where} {status}"
+
+
+def test_writing_is_marked_as_guarded(document: dict[str, Any]) -> None:
+    guarded = [{"token": []}, {"page": [], "csrf": []}]
+    reads = {"search", "searchWithPicture", "explainAnswer", "signIn", "signOut"}
+    for verb, path, operation in operations(document):
+        if verb not in ("get", "head") and operation["operationId"] not in reads:
+            assert operation["security"] == guarded, f"{verb} {path}"
+    assert set(document["components"]["securitySchemes"]) == {"token", "page", "csrf"}
+
+
+def test_every_member_of_every_document_is_described(document: dict[str, Any]) -> None:
+    for name, schema in document["components"]["schemas"].items():
+        assert schema.get("description"), name
+
+
+def test_the_methods_of_an_address_are_listed(running_service: Start) -> None:
+    url = running_service().url
+    refused = httpx.put(f"{url}/v1/collections/scenes/items/any/id")
+    assert refused.status_code == 405
+    assert refused.headers["allow"] == "DELETE, GET, PATCH"
+    refused = httpx.patch(f"{url}/v1/collections/scenes/items/any/original")
+    assert refused.headers["allow"] == "GET, HEAD"
