@@ -98,11 +98,20 @@ def serve() -> Iterator[Callable[..., Site]]:
         chosen = {"collections": {"scenes": pictures / ".diptych"}, "token": TOKEN, "limits": limits, **overrides}
         site = _started(Settings(**chosen), pictures)
         started.append(site)
+        _warm(site)
         return site
 
     yield start
     for site in started:
         site.stop()
+
+
+def _warm(site: Site) -> None:
+    """Ask for one small picture, so that the service knows where they are."""
+    with httpx.Client(base_url=f"{site.url}/v1/collections/scenes", timeout=60) as client:
+        client.headers["Authorization"] = f"Bearer {TOKEN}"
+        for item in client.get("/items?limit=1").json()["items"]:
+            client.get(f"/items/{item['id']}/thumbnail").raise_for_status()
 
 
 def _started(settings: Settings, pictures: Path) -> Site:
@@ -120,11 +129,16 @@ def _started(settings: Settings, pictures: Path) -> Site:
 
 @pytest.fixture(scope="session")
 def site(scenes: Path, serve: Callable[..., Site]) -> Site:
-    """The service that most tests visit, warm."""
-    started = serve(scenes)
-    item = httpx.get(f"{started.url}/v1/collections/scenes/items?limit=1", timeout=60).json()["items"][0]["id"]
-    httpx.get(f"{started.url}/v1/collections/scenes/items/{item}/thumbnail", timeout=60).raise_for_status()
-    return started
+    """The service that most tests visit."""
+    return serve(scenes)
+
+
+@pytest.fixture
+def own_site(scenes: Path, serve: Callable[..., Site], tmp_path: Path) -> Site:
+    """A service whose collection and log belong to one test."""
+    copy = shutil.copytree(scenes, tmp_path / "scenes")
+    shutil.rmtree(copy / ".diptych" / "service", ignore_errors=True)
+    return serve(copy)
 
 
 @pytest.fixture(scope="session")

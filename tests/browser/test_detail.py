@@ -76,8 +76,8 @@ def test_editing_saves_cancels_and_says_what_is_wrong(visit: Callable, site) -> 
     page.get_by_role("button", name="Edit", exact=True).click()
     page.get_by_label("Labels, separated by commas").fill("boat, mine")
     page.get_by_role("button", name="Add a field").click()
-    page.get_by_label("Field").last.fill("stars")
-    page.get_by_label("Value").last.fill("4")
+    page.get_by_label("Field", exact=True).last.fill("stars")
+    page.get_by_label("Value", exact=True).last.fill("4")
     page.get_by_role("button", name="Save").click()
     expect(page.get_by_role("list", name="Labels")).to_contain_text("mine")
     after = httpx.get(address).json()
@@ -86,17 +86,17 @@ def test_editing_saves_cancels_and_says_what_is_wrong(visit: Callable, site) -> 
     assert after["captions"] == before["captions"]
     page.get_by_role("button", name="Edit", exact=True).click()
     page.get_by_role("button", name="Add a field").click()
-    page.get_by_label("Field").last.fill("not a name")
+    page.get_by_label("Field", exact=True).last.fill("not a name")
     page.get_by_role("button", name="Save").click()
     expect(page.locator("form.editing .field-error")).not_to_be_empty()
 
 
-def test_deleting_asks_first(visit: Callable, site) -> None:  # type: ignore[no-untyped-def]
-    visited = visit("/?q=an+umbrella")
+def test_deleting_asks_first(visit: Callable, own_site) -> None:  # type: ignore[no-untyped-def]
+    visited = visit("/?q=an+umbrella", at=own_site)
     page = visited.page
     visited.open_first()
     item = page.url.partition("/item/")[2].partition("?")[0]
-    address = f"{site.url}/v1/collections/scenes/items/{item}"
+    address = f"{own_site.url}/v1/collections/scenes/items/{item}"
     page.get_by_role("button", name="Delete").click()
     page.get_by_role("button", name="Cancel").click()
     assert httpx.get(address).status_code == 200

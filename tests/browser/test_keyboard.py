@@ -5,6 +5,17 @@ from collections.abc import Callable
 
 from playwright.sync_api import expect
 
+# The ring may be drawn by the focused element, a part of it, or the box around it.
+FOCUS_IS_DRAWN = """() => {
+  const focused = document.activeElement;
+  const near = [focused.parentElement, focused.nextElementSibling, focused.closest('.ask-box')];
+  return [focused, ...focused.querySelectorAll('*'), ...near].filter(Boolean).some((element) => {
+    const style = getComputedStyle(element);
+    const outlined = style.outlineStyle !== 'none' && parseFloat(style.outlineWidth) >= 2;
+    return outlined || style.boxShadow.includes('3px');
+  });
+}"""
+
 
 def test_a_journey_without_a_mouse(visit: Callable) -> None:
     page = visit().page
@@ -45,12 +56,5 @@ def test_the_focus_is_always_seen(visit: Callable) -> None:
     page.locator(".tile .score").first.wait_for()
     for _ in range(25):
         page.keyboard.press("Tab")
-        seen = page.evaluate(
-            """() => {
-              const focused = document.activeElement;
-              const parts = [focused, ...focused.querySelectorAll('*'), focused.parentElement, focused.nextElementSibling].filter(Boolean);
-              const drawn = (e) => { const s = getComputedStyle(e); return (s.outlineStyle !== 'none' && parseFloat(s.outlineWidth) >= 2) || s.boxShadow.includes('3px'); };
-              return parts.some(drawn) || focused.closest('.ask-box') !== null && drawn(focused.closest('.ask-box'));
-            }"""
-        )
+        seen = page.evaluate(FOCUS_IS_DRAWN)
         assert seen, page.evaluate("document.activeElement.outerHTML.slice(0, 200)")

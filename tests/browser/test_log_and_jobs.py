@@ -1,20 +1,10 @@
 from __future__ import annotations
 
 import re
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
 from playwright.sync_api import expect
-
-
-@pytest.fixture
-def own_site(scenes: Path, serve: Callable, tmp_path: Path):  # type: ignore[no-untyped-def]
-    """A service whose collection and log belong to one test."""
-    copy = shutil.copytree(scenes, tmp_path / "scenes")
-    shutil.rmtree(copy / ".diptych" / "service", ignore_errors=True)
-    return serve(copy)
 
 
 def test_the_log_tells_what_was_asked_and_forgets(visit: Callable, own_site) -> None:  # type: ignore[no-untyped-def]
@@ -46,7 +36,7 @@ def test_the_log_tells_what_was_asked_and_forgets(visit: Callable, own_site) -> 
     expect(page.get_by_role("heading", name="Nothing asked yet")).to_be_visible()
 
 
-def test_an_index_job_reads_a_new_picture_in(visit: Callable, own_site, scenes: Path) -> None:  # type: ignore[no-untyped-def]
+def test_an_index_job_reads_a_new_picture_in(visit: Callable, own_site) -> None:  # type: ignore[no-untyped-def]
     from PIL import Image
 
     Image.new("RGB", (40, 30), "red").save(own_site.pictures / "new.png")

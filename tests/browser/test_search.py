@@ -6,6 +6,10 @@ from collections.abc import Callable
 from playwright.sync_api import Page, expect
 
 TILE = ".tiles .tile"
+BOXES = """[...document.querySelectorAll('.tiles .tile')].map((tile) => {
+  const box = tile.getBoundingClientRect();
+  return [box.x, box.y + scrollY, box.width, box.height];
+})"""
 
 
 def search(page: Page, words: str) -> None:
@@ -154,12 +158,11 @@ def test_more_by_keyboard_moves_the_focus_to_what_came(visit: Callable) -> None:
 def test_tiles_do_not_overlap_nor_move_when_pictures_arrive(visit: Callable) -> None:
     page = visit("/?q=a+ball").page
     page.locator(TILE).first.wait_for()
-    measure = f"[...document.querySelectorAll('{TILE}')].map((t) => {{ const b = t.getBoundingClientRect(); return [b.x, b.y + scrollY, b.width, b.height]; }})"
-    before = page.evaluate(measure)
+    before = page.evaluate(BOXES)
     page.evaluate("[...document.images].forEach((image) => { image.loading = 'eager'; })")
     page.wait_for_function("() => [...document.images].every((image) => image.complete)")
     count = len(before)
-    boxes = page.evaluate(measure)[:count]
+    boxes = page.evaluate(BOXES)[:count]
     assert boxes == before
     for place, (x, y, width, height) in enumerate(boxes):
         for left, top, wide, high in boxes[place + 1 :]:

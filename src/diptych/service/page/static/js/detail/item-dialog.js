@@ -31,8 +31,8 @@ export class ItemDialog {
     if (place.item === null) return this.hide();
     this.captionId = history.state?.why ?? null;
     const key = `${place.item}|${this.captionId}`;
-    if (this.element.open && key === this.key) return;
-    this.key = key;
+    if (this.element.open && key === this.shown) return;
+    this.shown = key;
     this.id = place.item;
     if (!this.element.open) this.element.showModal();
     this.load();
@@ -43,7 +43,7 @@ export class ItemDialog {
     const answer = this.answer();
     this.element.close();
     this.element.replaceChildren();
-    this.key = null;
+    this.shown = null;
     // The focus goes back to the tile of the item that was looked at last, wherever the dialog was opened.
     if (answer) this.app.list.focus(answer);
   }

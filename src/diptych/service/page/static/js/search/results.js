@@ -74,6 +74,7 @@ export class Results {
   }
 
   async load(byHand = false) {
+    this.byHand ||= byHand;
     if (this.loading || this.next === null || !this.following) return;
     const following = this.following;
     this.loading = true;
@@ -83,10 +84,12 @@ export class Results {
     try {
       const page = await following(this.next);
       if (following !== this.following) return;
+      const leaving = page.next_offset === null && document.activeElement === this.more;
       this.add(page);
       announce(`${count(this.answers.length, "result")} shown`);
-      // The button may have gone with the last page; the focus goes to what it brought.
-      if (byHand) this.links()[before]?.focus();
+      // The button goes with the last page; whoever was on it is taken to what it brought.
+      if (this.byHand || leaving) this.links()[before]?.focus();
+      this.byHand = false;
     } catch (error) {
       if (!isAbort(error) && following === this.following) this.foot.append(failure(error, () => this.load(true)));
     } finally {

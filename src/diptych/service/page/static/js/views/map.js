@@ -65,7 +65,7 @@ class MapView {
   draw(map) {
     this.remark.textContent = `${count(map.items_in_map, "item")} in the space of ${map.retriever}, made ${date(map.made)}. ${map.note}`;
     this.viewport = new Viewport();
-    this.canvas = h("canvas", { class: "map-canvas", tabindex: 0, role: "img", "aria-label": "Map of pictures and texts. Arrow keys move, plus and minus zoom, Enter opens the point in the middle.", "aria-describedby": "map-near-title" });
+    this.canvas = h("canvas", { class: "map-canvas", tabindex: 0, role: "application", "aria-roledescription": "map", "aria-label": "Pictures and texts. Arrow keys move, plus and minus zoom, Enter opens the point in the middle.", "aria-describedby": "map-near-title" });
     this.card = h("div", { class: "map-card", hidden: true });
     this.near = h("ul", { class: "map-near" });
     this.stage = h("div", { class: "map-stage" }, this.canvas, this.card, this.legend(), this.tools());
