@@ -32,6 +32,7 @@ def search(
     format: Annotated[
         AnswerFormat, typer.Option("--format", help="auto: a table on a terminal, paths or captions in a pipe.")
     ] = AnswerFormat.AUTO,
+    why: Annotated[bool, typer.Option("--why", help="Say why the first answers are there.")] = False,
     thumbnails: Annotated[
         Thumbnails, typer.Option(help="Draw small pictures; auto: where the terminal can.")
     ] = Thumbnails.AUTO,
@@ -63,7 +64,7 @@ def search(
         thumbnails=thumbnails,
     )
     with open_collection(collection, quiet=quiet) as opened:
-        session = SearchSession(opened, settings, quiet=quiet)
+        session = SearchSession(opened, settings, quiet=quiet, why=why)
         if query:
             session.ask(joined_words(query))
             return

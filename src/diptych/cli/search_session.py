@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 class SearchSession:
     """Asks a collection, prints what it answers, and remembers both, so that the next search can build on them."""
 
-    def __init__(self, collection: Collection, settings: SearchSettings, *, quiet: bool = False) -> None:
+    def __init__(
+        self, collection: Collection, settings: SearchSettings, *, quiet: bool = False, why: bool = False
+    ) -> None:
         self.collection = collection
         self.settings = settings
         self.query: Query | None = None
@@ -32,6 +34,7 @@ class SearchSession:
         self._offset = settings.offset
         self._notes = notes()
         self._quiet = quiet
+        self._why = why
 
     def ask(self, query: str | Query) -> Answers:
         """Search and print."""
@@ -97,7 +100,16 @@ class SearchSession:
         self.shown |= {answer.rank: answer for answer in answers}
         AnswersReport(str(query), answers, settings, self.collection.__getitem__, self.collection.thumbnail).print()
         self._remark(answers, settings)
+        if self._why and answers:
+            self._explain(query, answers)
         return answers
+
+    def _explain(self, query: Query, answers: Answers) -> None:
+        """Say why; beside the answers, so that a pipe still gets nothing but these."""
+        from diptych.cli.why_report import why_lines
+
+        for line in why_lines(self.collection, query, answers[:]):
+            self._notes.print(line, soft_wrap=True, markup=False, highlight=False)
 
     def _probable(self, answers: Answers, settings: SearchSettings) -> Answers:
         """Leave out what is not probable enough; captions that hold the words speak for themselves.
