@@ -32,6 +32,8 @@ class History(RuleBasedStateMachine):
         # Further retrievers: turns by name.
         self.further: dict[str, int] = {}
         self.collection = Collection.create(self.photos / ".diptych", ToyRetriever(), load_retriever=ToyRetriever.load)
+        # Another process, as far as the collection can tell.
+        self.reader = Collection.open(self.photos / ".diptych", load_retriever=ToyRetriever.load)
         self.model: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {}
 
     @rule(
@@ -125,7 +127,8 @@ class History(RuleBasedStateMachine):
         retriever = ToyRetriever(self.turn if with_name is None else self.further[with_name])
         names = [name for name, (_, _, labels) in self.model.items() if label is None or label in labels]
         wanted = None if label is None else f"label:{label}"
-        answers = self.collection.search(Query.text(words), k=k, filter=wanted, retriever=with_name)
+        asked = data.draw(st.sampled_from([self.collection, self.reader]))
+        answers = asked.search(Query.text(words), k=k, filter=wanted, retriever=with_name)
         assert answers.considered == len(names)
         if not names:
             assert len(answers) == 0
@@ -168,6 +171,11 @@ class History(RuleBasedStateMachine):
     def items_are_those_of_the_model(self) -> None:
         found = {str(item.path): (item.captions, item.labels) for item in self.collection}
         assert found == {name: (captions, labels) for name, (_, captions, labels) in self.model.items()}
+
+    @rule()
+    def look_from_elsewhere(self) -> None:
+        fresh = Collection.open(self.photos / ".diptych", load_retriever=ToyRetriever.load)
+        assert list(self.reader) == list(fresh) == list(self.collection)
 
     def teardown(self) -> None:
         if hasattr(self, "folder"):

@@ -39,6 +39,30 @@ def test_a_reader_sees_the_changes_of_another(collection: Collection, photos: Pa
     assert photos.exists()
 
 
+def test_a_reader_reads_what_has_changed_and_no_more(
+    collection: Collection, photos: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    collection.add([photos, *(Record(captions=[f"text {number}"], id=str(number)) for number in range(50))])
+    reader = open_again(collection)
+    assert len(reader) == 53
+    kept = reader["7"]
+    asked: list[list[str] | None] = []
+    read = reader._state.store.read_items
+    monkeypatch.setattr(reader._state.store, "read_items", lambda ids=None: asked.append(ids) or read(ids))
+    collection.update("5", captions=["other"])
+    collection.remove(["6", "a.png"])
+    collection.add([Record(captions=["new"], id="new")])
+    assert list(reader) == list(open_again(collection))
+    assert asked == [["5", "new"]]
+    assert reader["7"] is kept
+    # Removed and added again it is the last one; then all are read.
+    collection.remove("8")
+    collection.add([Record(captions=["text 8"], id="8")])
+    assert [item.id for item in reader][-1] == "8"
+    assert list(reader) == list(open_again(collection))
+    assert asked[1:] == [None]
+
+
 def test_an_old_commit_is_not_taken_for_a_new_one(collection: Collection) -> None:
     """Once the folder of versions has settled a look costs no read, and a commit after that is still seen."""
     collection.add([Record(captions=["one"], id="1")])

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -223,3 +224,25 @@ def test_hybrid_pages_fit_together(collection: Collection) -> None:
         for a in collection.search("boat", k=100, offset=offset, **asked)
     ]
     assert pages == whole
+
+
+class KnowsFewWords(ToyRetriever):
+    """A retriever that finds nothing in words of more than five letters."""
+
+    def text_features(self, texts: Sequence[str]) -> np.ndarray:
+        known = np.array([[len(text) <= 5] for text in texts])
+        return super().text_features(texts) * known
+
+
+def test_words_that_mean_nothing_match_nothing(photos: Path) -> None:
+    made = Collection.create(photos / ".diptych", KnowsFewWords(), load_retriever=ToyRetriever.load)
+    made.add([photos, *(Record(captions=[f"t{number}"]) for number in range(5))])
+    for target in ("images", "texts"):
+        answers = made.search("xqzvbnmkl", k=3, target=target)
+        assert answers.no_good_match
+        assert [answer.probability for answer in answers] == [0, 0, 0]
+    assert made.search("t1", k=1, target="texts")[0].probability > 0.5
+    both = made.search(Query.text("t1") + Query.text("xqzvbnmkl"), k=1, target="texts")
+    alone = made.search("t1", k=1, target="texts")
+    assert both[0].id == alone[0].id
+    assert both[0].probability == pytest.approx(alone[0].probability / 2)

@@ -314,3 +314,15 @@ def test_a_writer_may_wait_for_another(collection: Collection) -> None:
     waiting.join(20)
     holder.join(20)
     assert added == [1]
+
+
+def test_a_retriever_saved_again_replaces_its_older_form(collection: Collection) -> None:
+    reader = open_again(collection)
+    stale = reader._state.layout.retriever
+    collection.set_retriever(ToyRetriever())
+    collection.add_retriever(ToyRetriever(1))
+    collection.add_retriever(ToyRetriever(1))
+    assert len(list((collection.folder / "retrievers").iterdir())) == 2
+    # A reader that looked just before finds the new form.
+    assert reader._state.load(stale).fingerprint == "toy-cosine-0"
+    check(reader, None, ToyRetriever())

@@ -182,6 +182,18 @@ def test_many_updates_are_joined(collection: Collection) -> None:
     assert collection.search("text 44", k=1, target="texts")[0].score == pytest.approx(1, abs=1e-5)
 
 
+def test_many_removals_are_dropped_from_the_table(collection: Collection) -> None:
+    collection.add([Record(captions=[f"text {number}"], id=str(number)) for number in range(2500)])
+    collection.remove([str(number) for number in range(900)])
+    stats = collection._state.store._items().stats()
+    assert stats["fragment_stats"]["lengths"]["max"] == 2048
+    collection.remove([str(number) for number in range(900, 1300)])
+    stats = collection._state.store._items().stats()
+    assert stats["fragment_stats"]["lengths"]["mean"] * stats["fragment_stats"]["num_fragments"] == 1200
+    assert collection.search("text 2000", k=1, target="texts")[0].id == "2000"
+    assert len(Collection.open(collection.folder, load_retriever=ToyRetriever.load)) == 1200
+
+
 def test_memory_for_near_duplicates_does_not_grow_with_their_links(monkeypatch: pytest.MonkeyPatch) -> None:
     n = 2000
     monkeypatch.setattr("diptych.collection.duplicates._BLOCK", 128)

@@ -85,7 +85,10 @@ def _opened(place: Place, request: IndexRequest, stages: Stages) -> Collection:
     if request.retriever is not None:
         with stages.run("retriever", "preparing the retriever"):
             retriever = load_retriever(request.retriever)
-        if retriever.fingerprint != collection.status().fingerprint:
+        if retriever.fingerprint == collection.status().fingerprint:
+            # The same points; what may have changed is the calibration.
+            collection.set_retriever(retriever)
+        else:
             with stages.count("reencode", f"changing to the retriever {retriever.name}") as advance:
                 collection.set_retriever(retriever, progress=lambda step: advance(step.done, step.total))
     elif collection.status().stale:
@@ -102,7 +105,8 @@ def add_pictures(collection: Collection, records: Sequence[Record], stages: Stag
             return collection.add(records, progress=lambda step: advance(step.done, step.total))
     except KeyboardInterrupt:
         remember(collection.folder)
-        stages.note(f"stopped; {len(collection):,} pictures are indexed and searchable, the same command goes on")
+        kept = "1 picture is" if len(collection) == 1 else f"{len(collection):,} pictures are"
+        stages.note(f"stopped; {kept} indexed and searchable, the same command goes on")
         raise typer.Exit(_INTERRUPTED) from None
 
 

@@ -70,7 +70,8 @@ def search(
             return
         prompt = SearchPrompt(session)
         if sys.stdin.isatty():
-            session.say(f"{opened.status().pictures:,} pictures; :help explains, :quit ends")
+            count = opened.status().pictures
+            session.say(f"{count:,} {'picture' if count == 1 else 'pictures'}; :help explains, :quit ends")
         prompt.run()
     if prompt.n_mistakes and not sys.stdin.isatty():
         raise typer.Exit(2)

@@ -135,6 +135,8 @@ class SearchSession:
 
     def _remark(self, answers: Answers, settings: SearchSettings) -> None:
         limit = f"{100 * self._cutoff(settings):.0f} %"
+        for note in answers.notes:
+            self.say(note)
         if answers.considered == 0:
             self.say(self._why_nothing(settings))
         elif answers.no_good_match and settings.min_probability is None:

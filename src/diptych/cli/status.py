@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from diptych.cli.shown_path import printable
 from diptych.cli.terminal import print_json, results, table
 
 if TYPE_CHECKING:
@@ -41,8 +42,8 @@ def status(
 
 def _facts(state: Status) -> dict[str, str]:
     facts = {
-        "collection": state.folder,
-        "pictures from": state.root,
+        "collection": printable(state.folder),
+        "pictures from": printable(state.root),
         "pictures": f"{state.pictures:,}",
         "captions": f"{state.captions:,}",
         "retriever": f"{state.retriever} ({state.fingerprint[:12]})",
@@ -52,14 +53,17 @@ def _facts(state: Status) -> dict[str, str]:
         facts["texts alone"] = f"{state.items - state.pictures:,}"
     if state.stale:
         facts["unfinished"] = (
-            f"the change to retriever {state.pending}: {state.pending_done:,} of {state.pictures:,} pictures; "
-            f"diptych index {state.root} finishes it"
+            f"the change to retriever {state.pending}: {state.pending_done:,} of "
+            f"{state.pictures:,} {'picture' if state.pictures == 1 else 'pictures'}; "
+            f"diptych index {printable(state.root)} finishes it"
         )
     if state.unsearchable:
-        facts["not searchable"] = f"{state.unsearchable:,} pictures, which could not be read"
+        many = "picture" if state.unsearchable == 1 else "pictures"
+        facts["not searchable"] = f"{state.unsearchable:,} {many}, which could not be read"
     if state.failures:
-        first = next(iter(state.failures.items()))
-        facts["last skipped"] = f"{len(state.failures):,} files, first {first[0]}: {first[1]}"
+        path, reason = next(iter(state.failures.items()))
+        many = "1 file" if len(state.failures) == 1 else f"{len(state.failures):,} files, first"
+        facts["last skipped"] = f"{many} {printable(path)}: {printable(reason)}"
     return facts
 
 

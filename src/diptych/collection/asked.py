@@ -24,7 +24,8 @@ class Asked:
 
     The cosine of a combined query reads like that of a single one, so its probability is what the calibrations of the
     wanted terms' directions say of it, averaged by weight. Elsewhere, and when nothing is wanted, it is the weighted
-    geometric mean of what each term says: pᵢ for a wanted term, 1 − pᵢ for an unwanted one.
+    geometric mean of what each term says: pᵢ for a wanted term, 1 − pᵢ for an unwanted one. Words in which the encoder
+    finds nothing have a probability of 0 with everything.
     """
 
     terms: tuple[AskedTerm, ...]
@@ -80,6 +81,8 @@ class Asked:
         return np.asarray(np.exp(logarithms / np.abs(self.weights).sum()))
 
     def _chance(self, term: AskedTerm, scores: FloatArray) -> FloatArray:
+        if term.is_blank:
+            return np.zeros(len(scores))
         direction: SearchDirection = _DIRECTIONS[term.side, self.target]
         return np.asarray(self.retriever.probability(scores, direction))
 

@@ -11,11 +11,16 @@ from diptych.space import Direction
 
 @dataclass(frozen=True)
 class AskedTerm:
-    """A term of a query as a point: one row, its weight, and the side it comes from."""
+    """A term of a query as a point: one row, its weight, and the side it comes from.
+
+    ``is_blank`` marks words in which the encoder finds nothing: their point is where all unknown words lie, and no
+    score is evidence of a match with them.
+    """
 
     point: AnyArray
     weight: float
     side: Side
+    is_blank: bool = False
 
     @property
     def direction(self) -> Direction:

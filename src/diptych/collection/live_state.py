@@ -26,6 +26,7 @@ from diptych.collection.root import Root
 from diptych.collection.searching import Searching
 from diptych.collection.store import Store
 from diptych.collection.write_lock import write_lock
+from diptych.errors import DiptychError
 
 LoadRetriever = Callable[[Path], PointSource]
 
@@ -34,6 +35,7 @@ APPROXIMATE_FROM = 100_000
 
 _OTHER: dict[Side, Side] = {"image": "text", "text": "image"}
 _FEWEST_INDEXED = 1000
+_MANY_CHANGES = 1000
 _SETTLED_NS = 2 * 10**9
 
 
@@ -78,7 +80,14 @@ class LiveState:
 
     def load(self, names: RetrieverNames) -> PointSource:
         """Read a saved retriever, which must still make the points it was saved for."""
-        loaded = self._load_retriever(self.layout.saved_retriever(names))
+        try:
+            loaded = self._load_retriever(self.layout.saved_retriever(names))
+        except (DiptychError, OSError):
+            # Another process may have saved it again, with another calibration, and deleted the older form.
+            current = Layout.read(self.layout.folder).with_fingerprint(names.fingerprint)
+            if current is None or current.saved == names.saved:
+                raise
+            loaded = self._load_retriever(self.layout.saved_retriever(current))
         check_same_points(loaded, names)
         return loaded
 
@@ -97,8 +106,8 @@ class LiveState:
             if not self._is_current():
                 version = self.store.version()
                 if version != self._version:
-                    self._unseen.clear()
-                    self._catalogue, self._version = Catalogue(self.store.read_items()), version
+                    self._read_changes()
+                    self._version = version
             self._take_in()
             return self._catalogue
 
@@ -184,6 +193,31 @@ class LiveState:
             if state is not None and side in state.galleries:
                 state.galleries[side] = state.galleries[side].with_index(index, keys, hashes)
         IndexCache(self.layout.index).write(side, names.fingerprint, index, keys, hashes)
+
+    def _read_changes(self) -> None:
+        """Learn what another process has written: the items that changed where they are few, else all of them."""
+        self._unseen.clear()
+        known = self._catalogue.items
+        stamps = self.store.item_stamps() if known else {}
+        changed = [
+            item_id
+            for item_id, stamp in stamps.items()
+            if (item := known.get(item_id)) is None or stamp != (item.added_ns, item.updated_ns)
+        ]
+        newest = next(reversed(known.values())).added_ns if known else 0
+        # An item that was removed and added again has another place in the order.
+        keeps_order = all(
+            stamps[item_id][0] == known[item_id].added_ns if item_id in known else stamps[item_id][0] > newest
+            for item_id in changed
+        )
+        if not known or not keeps_order or len(changed) > _MANY_CHANGES:
+            self._catalogue = Catalogue(self.store.read_items())
+            return
+        read = {item.id: item for item in self.store.read_items(changed)}
+        gone = [item_id for item_id in known if item_id not in stamps]
+        # What has gone since the stamps were read is gone here too.
+        gone += [item_id for item_id in changed if item_id not in read]
+        self._unseen.update({**read, **dict.fromkeys(gone)})
 
     def _take_in(self) -> None:
         if not self._unseen:

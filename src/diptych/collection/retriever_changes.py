@@ -176,6 +176,7 @@ class RetrieverChanges:
         names = replace(opening.names_of(retriever), name=known.name)
         opening.save_retriever(retriever, layout, names)
         self._write(layout.saved_again(names), retriever)
+        opening.delete_saved(self._state.layout)
         return names
 
     def _write(self, layout: Layout, retriever: PointSource | None) -> None:

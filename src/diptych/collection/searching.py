@@ -130,7 +130,8 @@ class Searching:
 
     def _asked(self, term: Term) -> AskedTerm:
         if term.kind == "text":
-            return AskedTerm(self.retriever.encode_texts([term.value]), term.weight, "text")
+            features = self.retriever.text_features([term.value])
+            return AskedTerm(self.retriever.texts_to_points(features), term.weight, "text", not np.any(features))
         if term.kind == "picture":
             return AskedTerm(self.retriever.encode_images([term.value]), term.weight, "image")
         return self._asked_item(term)

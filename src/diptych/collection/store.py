@@ -19,6 +19,7 @@ _KEYS_AT_ONCE = 1000
 _MANY_KEYS = 4000
 _READ_ATTEMPTS = 3
 _MANY_FRAGMENTS = 40
+_MANY_DELETED = 1000
 
 
 class Store:
@@ -49,12 +50,23 @@ class Store:
         """Return the folder that gets a new file with every commit to the items."""
         return self._folder / "items.lance" / "_versions"
 
-    def read_items(self) -> list[Item]:
-        """Return every item with its captions, in the order of addition."""
+    def item_stamps(self) -> dict[str, tuple[int, int]]:
+        """Return when each item was added and last changed, which is much less to read than the items."""
+        rows = self._items().search().select(["id", "added_ns", "updated_ns"]).to_arrow()
+        stamps = zip(rows["added_ns"].to_pylist(), rows["updated_ns"].to_pylist(), strict=True)
+        return dict(zip(rows["id"].to_pylist(), stamps, strict=True))
+
+    def read_items(self, ids: Sequence[str] | None = None) -> list[Item]:
+        """Return every item, or some, with their captions, in the order of addition."""
+        if ids is not None and not len(ids):
+            return []
         for _ in range(_READ_ATTEMPTS):
             # Items first: captions are written before the items that name them, so they are there.
-            rows = self._items().to_arrow()
-            captions = self._captions().to_arrow()
+            if ids is None:
+                rows, captions = self._items().to_arrow(), self._captions().to_arrow()
+            else:
+                rows = self._items().search().where(_membership("id", ids)).to_arrow()
+                captions = self._captions().search().where(_membership("item_id", ids)).to_arrow()
             texts = dict(zip(captions["id"].to_pylist(), captions["text"].to_pylist(), strict=True))
             try:
                 return sorted(schemas.items_of(rows, texts), key=lambda item: item.added_ns)
@@ -189,7 +201,7 @@ class Store:
         self._database.drop_table(name, ignore_missing=True)
 
     def compact(self, *, everything: bool = False) -> None:
-        """Join the small files that many commits leave behind, and forget versions older than an hour.
+        """Join the small files that many commits leave behind, drop deleted rows, forget versions older than an hour.
 
         ``everything`` does so whether or not there are many, and keeps versions for a minute only, which is enough for
         a reader in the middle of a read.
@@ -201,7 +213,7 @@ class Store:
             if everything:
                 # The caller is the only writer, so files that belong to no version are left from a killed one.
                 table.optimize(cleanup_older_than=timedelta(minutes=1), delete_unverified=True)
-            elif table.stats()["fragment_stats"]["num_small_fragments"] >= _MANY_FRAGMENTS:
+            elif _is_worn(table.stats()):
                 table.optimize(cleanup_older_than=timedelta(hours=1))
 
     def _items(self) -> Any:
@@ -248,6 +260,14 @@ class Store:
     def _delete(table: Any, column: str, values: Sequence[str]) -> None:
         for start in range(0, len(values), _KEYS_AT_ONCE):
             table.delete(_membership(column, values[start : start + _KEYS_AT_ONCE]))
+
+
+def _is_worn(stats: dict[str, Any]) -> bool:
+    """Say whether a table has many small files, or many rows that were deleted and are still read over."""
+    fragments = stats["fragment_stats"]
+    written = fragments["num_fragments"] * fragments["lengths"]["mean"]
+    deleted = written - stats["num_rows"]
+    return bool(fragments["num_small_fragments"] >= _MANY_FRAGMENTS or deleted >= max(_MANY_DELETED, written / 2))
 
 
 def _membership(column: str, values: Iterable[str]) -> str:

@@ -61,8 +61,13 @@ class Suggestions:
         start = bisect_left(self._keys, beginning)
         stop = bisect_left(self._keys, beginning + "\U0010ffff")
         counts = self._counts[start:stop]
-        some = np.arange(len(counts)) if len(counts) <= limit else np.argpartition(-counts, limit)[:limit]
-        return [start + int(place) for place in sorted(some, key=lambda place: (-counts[place], place))]
+        if len(counts) > limit:
+            least = np.partition(counts, -limit)[-limit]
+            more, equal = np.flatnonzero(counts > least), np.flatnonzero(counts == least)
+            some = np.concatenate([more, equal[: limit - len(more)]])
+        else:
+            some = np.arange(len(counts))
+        return [start + int(place) for place in some[np.lexsort((some, -counts[some]))]]
 
 
 def _endings(prefix: str) -> Iterator[tuple[str, str]]:
