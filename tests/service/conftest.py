@@ -182,6 +182,16 @@ def running_service(own_scene_collection: Path) -> Iterator[Callable[..., Runnin
         service.stop()
 
 
+@pytest.fixture(scope="module")
+def scene_service(scene_collection: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService]:
+    """One server for all tests of a module that leave its copy of the scenes as they found it."""
+    folder = Path(shutil.copytree(scene_collection, tmp_path_factory.mktemp("served") / "scenes", symlinks=True))
+    limits = Limits(requests_per_second=0.0)
+    service = _started(Settings({"scenes": folder / ".diptych"}, token=TOKEN, limits=limits), {"scenes": folder})
+    yield service
+    service.stop()
+
+
 def _collection_in(folder: Path) -> Path:
     inside = Path(folder) / ".diptych"
     return inside if inside.is_dir() else Path(folder)

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import Any
 
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from diptych.service.problem import Problem
+from diptych.service.problem_answers import MEDIA_TYPE
+from diptych.service.security.security_headers import SECURITY_HEADERS
 
 _HEADER_SECONDS = 10.0
 _MOST_CONNECTIONS = 768
@@ -43,6 +48,24 @@ class BoundedProtocol(H11Protocol):
             self._stop_expecting()
         elif self._header_timer is None and self.conn.trailing_data[0]:
             self._expect_headers()
+
+    def send_400_response(self, msg: str) -> None:
+        """Answer what is no HTTP with a problem document, as everything else."""
+        problem = Problem(400, "malformed-request", "This is no HTTP request that this service understands.")
+        body = json.dumps(problem.document()).encode()
+        headers = [
+            (b"content-type", MEDIA_TYPE.encode()),
+            (b"content-length", str(len(body)).encode()),
+            (b"connection", b"close"),
+            *((name.lower().encode(), value.encode()) for name, value in SECURITY_HEADERS.items()),
+        ]
+        for event in (
+            h11.Response(status_code=400, headers=headers, reason=b"Bad Request"),
+            h11.Data(data=body),
+            h11.EndOfMessage(),
+        ):
+            self.transport.write(self.conn.send(event) or b"")
+        self.transport.close()
 
     def _expect_headers(self) -> None:
         self._header_timer = self.loop.call_later(_HEADER_SECONDS, self._give_up)
