@@ -42,8 +42,11 @@ class LogisticCrossProduct(CrossProductModel):
         Share of the products a_k·b_l that may have a weight, drawn at random (section 9.3 of the paper).
     reweight : bool
         Count each sampled pair (n − 1)/ratio times, as if all pairs were there. The paper does not.
-    center, fit_intercept : bool
-        Subtract the training means first; fit c, which changes no ranking but takes the prior off W.
+    center : bool
+        Subtract the training means first.
+    fit_intercept : bool
+        Fit c, which changes no ranking but spares W from carrying how rare given pairs are. Without it W serves both,
+        and retrieval suffers.
     instances : {"pairs", "rows"}
         What m in λ = 1/(mC) counts: the pairs trained on, or the rows. The paper's n leaves it open.
     max_iter, tol : int, float
