@@ -169,17 +169,41 @@ def running_service(own_scene_collection: Path) -> Iterator[Callable[..., Runnin
     started: list[RunningService] = []
 
     def start(**overrides: Any) -> RunningService:
-        folders = overrides.pop("collections", None) or {"scenes": own_scene_collection}
-        limits = Limits(**{"requests_per_second": 0.0, **overrides.pop("limits", {})})
-        collections = {name: _collection_in(folder) for name, folder in folders.items()}
-        settings = Settings(**{"collections": collections, "token": TOKEN, "limits": limits, **overrides})
-        service = _started(settings, {name: Path(folder) for name, folder in folders.items()})
-        started.append(service)
-        return service
+        started.append(_service({"scenes": own_scene_collection}, overrides))
+        return started[-1]
 
     yield start
     for service in started:
         service.stop()
+
+
+@pytest.fixture(scope="module")
+def shared_service(
+    scene_collection: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Callable[..., RunningService]]:
+    """Do the same for tests that change nothing another one would see: equal settings get the same server."""
+    started: dict[str, RunningService] = {}
+
+    def start(**overrides: Any) -> RunningService:
+        key = repr(sorted(overrides.items()))
+        if key not in started:
+            folder = Path(
+                shutil.copytree(scene_collection, tmp_path_factory.mktemp("shared") / "scenes", symlinks=True)
+            )
+            started[key] = _service({"scenes": folder}, dict(overrides))
+        return started[key]
+
+    yield start
+    for service in started.values():
+        service.stop()
+
+
+def _service(usual: dict[str, Path], overrides: dict[str, Any]) -> RunningService:
+    folders = overrides.pop("collections", None) or usual
+    limits = Limits(**{"requests_per_second": 0.0, **overrides.pop("limits", {})})
+    collections = {name: _collection_in(folder) for name, folder in folders.items()}
+    settings = Settings(**{"collections": collections, "token": TOKEN, "limits": limits, **overrides})
+    return _started(settings, {name: Path(folder) for name, folder in folders.items()})
 
 
 @pytest.fixture(scope="module")

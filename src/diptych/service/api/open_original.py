@@ -26,7 +26,6 @@ def open_original(collection: Collection, item: Item) -> BinaryIO:
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
     except OSError:
         raise _gone(item) from None
-    file = open(handle, "rb")  # noqa: SIM115 - whoever sends it closes it
     try:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
             raise _gone(item)
@@ -34,9 +33,9 @@ def open_original(collection: Collection, item: Item) -> BinaryIO:
             detail = f"The file of item {item.id!r} lies outside the folder of the collection and is not handed out."
             raise Problem(403, "outside-the-collection", detail)
     except Problem:
-        file.close()
+        os.close(handle)
         raise
-    return file
+    return os.fdopen(handle, "rb")
 
 
 def _gone(item: Item) -> Problem:

@@ -1,0 +1,329 @@
+from __future__ import annotations
+
+import io
+import json
+import os
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from PIL import Image
+
+from diptych.collection import Collection, Record
+from diptych.collection.write_lock import write_lock
+
+Start = Callable[..., Any]
+ITEMS = "/v1/collections/scenes/items"
+
+
+@pytest.fixture
+def service(running_service: Start) -> Any:
+    return running_service()
+
+
+@pytest.fixture
+def client(service: Any) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=service.url, headers=service.headers, timeout=60) as opened:
+        yield opened
+
+
+@pytest.fixture
+def reader(scene_service: Any) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=scene_service.url, timeout=30) as opened:
+        yield opened
+
+
+def picture(mode: str = "RGB", size: tuple[int, int] = (40, 30), kind: str = "PNG", **options: Any) -> bytes:
+    content = io.BytesIO()
+    Image.linear_gradient("L").resize(size).convert(mode).save(content, kind, **options)
+    return content.getvalue()
+
+
+def problem(answer: httpx.Response) -> tuple[int, str]:
+    assert answer.headers["content-type"] == "application/problem+json"
+    return answer.status_code, answer.json()["type"].removeprefix("/problems/")
+
+
+def first_item(client: httpx.Client) -> dict[str, Any]:
+    item: dict[str, Any] = client.get(ITEMS, params={"limit": 1}).json()["items"][0]
+    return item
+
+
+def test_items_are_listed_in_pages(reader: httpx.Client) -> None:
+    seen: list[str] = []
+    offset: int | None = 0
+    while offset is not None:
+        page = reader.get(ITEMS, params={"limit": 25, "offset": offset}).json()
+        assert page["total"] == 60
+        seen += [item["id"] for item in page["items"]]
+        offset = page["next_offset"]
+    assert len(set(seen)) == 60
+    item = reader.get(f"{ITEMS}/{seen[5]}").json()
+    assert item["path"] == item["name"]
+    assert item["picture"]
+    assert problem(reader.get(f"{ITEMS}/nobody")) == (404, "no-such-item")
+    # A path, which a collection knows as well, is no name of an item.
+    assert problem(reader.get(f"{ITEMS}/{item['path']}")) == (404, "no-such-item")
+    assert problem(reader.get(ITEMS, params={"filter": "year >"})) == (422, "invalid-input")
+
+
+def test_a_picture_is_added_once_under_its_content(client: httpx.Client, service: Any) -> None:
+    content = picture()
+    answer = client.post(
+        ITEMS,
+        files={"picture": ("../../evil name.exe", content)},
+        data={"item": json.dumps({"captions": ["a grey slope"], "labels": ["grey"], "metadata": {"year": 2010}})},
+    )
+    assert answer.status_code == 201, answer.text
+    item = answer.json()
+    assert client.get(answer.headers["location"]).json() == item
+    assert (item["width"], item["height"], item["captions"]) == (40, 30, ["a grey slope"])
+    stored = service.folders["scenes"] / item["path"]
+    assert stored.parent == service.folders["scenes"] / "uploads"
+    assert stored.read_bytes() == content
+    assert stored.suffix == ".png"
+    again = client.post(ITEMS, files={"picture": ("x", content)})
+    assert again.json()["id"] == item["id"]
+    assert [path.name for path in stored.parent.iterdir()] == [stored.name]
+    found = client.post("/v1/collections/scenes/search/picture", files={"picture": ("x", content)}).json()
+    assert found["answers"][0]["id"] == item["id"]
+
+
+def test_texts_are_added_changed_and_removed(client: httpx.Client) -> None:
+    added = client.post(ITEMS, json={"captions": ["a whale in the garden"], "id": "whale-1"})
+    assert added.status_code == 201, added.text
+    assert problem(client.post(ITEMS, json={"captions": ["another"], "id": "whale-1"})) == (409, "id-taken")
+    changed = client.patch(f"{ITEMS}/whale-1", json={"captions": ["a whale"], "metadata": {"size": 3}})
+    assert (changed.json()["captions"], changed.json()["metadata"]) == (["a whale"], {"size": 3})
+    assert problem(client.patch(f"{ITEMS}/whale-1", json={"captions": []})) == (422, "invalid-input")
+    assert problem(client.patch(f"{ITEMS}/nobody", json={"captions": ["a"]})) == (404, "no-such-item")
+    assert problem(client.get(f"{ITEMS}/whale-1/thumbnail")) == (404, "no-picture")
+    assert problem(client.get(f"{ITEMS}/whale-1/original")) == (404, "no-picture")
+    removed = client.delete(f"{ITEMS}/whale-1")
+    assert (removed.status_code, removed.content) == (204, b"")
+    assert problem(client.delete(f"{ITEMS}/whale-1")) == (404, "no-such-item")
+
+
+def test_removing_leaves_the_file(client: httpx.Client, service: Any) -> None:
+    item = first_item(client)
+    assert client.delete(f"{ITEMS}/{item['id']}").status_code == 204
+    assert (service.folders["scenes"] / item["path"]).is_file()
+
+
+def test_an_id_may_hold_anything(running_service: Start, own_scene_collection: Path) -> None:
+    names = ["a/b", "ü ?&#%", "x/original/y", "..", "a'b\""]
+    with Collection.open(own_scene_collection / ".diptych") as collection:
+        collection.add([Record(captions=[f"text {name}"], id=name) for name in names])
+    from diptych.service import Client
+
+    service = running_service()
+    with Client(service.url, service.token) as client:
+        for name in set(names) - {".."}:
+            assert client.item(name).captions == [f"text {name}"]
+        assert client.search([{"item": ".."}], target="texts", limit=1).answers
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (b"", (415, "not-a-picture")),
+        (b"<svg xmlns='http://www.w3.org/2000/svg'/>", (415, "not-a-picture")),
+        (b"%PDF-1.7", (415, "not-a-picture")),
+        (picture()[:100], (422, "unreadable-picture")),
+        (picture(size=(400, 300)), (413, "picture-too-large")),
+        (os.urandom(70_000), (413, "picture-too-large")),
+    ],
+)
+def test_what_is_no_picture_is_refused(running_service: Start, content: bytes, expected: tuple[int, str]) -> None:
+    service = running_service(limits={"upload_pixels": 100_000, "upload_bytes": 60_000})
+    with httpx.Client(base_url=service.url, headers=service.headers) as client:
+        for address in (ITEMS, "/v1/uploads", "/v1/collections/scenes/search/picture"):
+            assert problem(client.post(address, files={"picture": ("p.png", content)})) == expected
+        assert client.get("/v1/collections/scenes").json()["items"] == 60
+        assert not (service.folders["scenes"] / "uploads").exists()
+
+
+@pytest.mark.parametrize(
+    ("form", "expected"),
+    [
+        ({"data": {"item": "{"}, "files": {"picture": ("p", picture())}}, (422, "invalid-request")),
+        ({"data": {"item": '{"captions": "a"}'}, "files": {"picture": ("p", picture())}}, (422, "invalid-request")),
+        ({"data": {"item": '{"id": "../x"}'}, "files": {"picture": ("p", picture())}}, (422, "invalid-request")),
+        ({"data": {"other": "x"}, "files": {"picture": ("p", picture())}}, (422, "invalid-request")),
+        ({"files": {"item": ("i", b'{"captions": ["from a file"], "nonsense": 1}')}}, (422, "invalid-request")),
+        ({"json": {"labels": ["no caption"]}}, (422, "invalid-input")),
+        ({"json": {"captions": ["x"], "metadata": {"a": "\x00"}, "more": 1}}, (422, "invalid-request")),
+        ({"content": b"<item/>", "headers": {"Content-Type": "application/xml"}}, (415, "unsupported-media-type")),
+        ({"content": b"--x", "headers": {"Content-Type": "multipart/form-data"}}, (400, "malformed-form")),
+    ],
+)
+def test_broken_forms_are_refused(client: httpx.Client, form: dict[str, Any], expected: tuple[int, str]) -> None:
+    assert problem(client.post(ITEMS, **form)) == expected
+
+
+def test_every_kind_of_picture_is_taken(client: httpx.Client) -> None:
+    turned = Image.Exif()
+    turned[0x0112] = 6
+    kinds = {
+        "cmyk": picture("CMYK", kind="JPEG"),
+        "grey": picture("L", kind="WEBP"),
+        "turned": picture(kind="JPEG", exif=turned),
+        "animated": picture("P", kind="GIF", save_all=True, append_images=[Image.new("P", (40, 30))]),
+    }
+    for name, content in kinds.items():
+        answer = client.post("/v1/uploads", files={"picture": ("x", content)})
+        assert answer.status_code == 201, (name, answer.text)
+        size = (30, 40) if name == "turned" else (40, 30)
+        assert (answer.json()["width"], answer.json()["height"]) == size
+        preview = client.get(answer.headers["location"])
+        assert preview.headers["content-type"] == "image/jpeg"
+        with Image.open(io.BytesIO(preview.content)) as shown:
+            assert (shown.size, shown.mode, shown.format) == (size, "RGB", "JPEG")
+
+
+def test_uploads_are_forgotten(running_service: Start) -> None:
+    service = running_service(limits={"kept_uploads": 3, "upload_seconds": 1.0})
+    with httpx.Client(base_url=service.url, headers=service.headers) as client:
+        names = [client.post("/v1/uploads", files={"picture": ("x", picture())}).json()["id"] for _ in range(4)]
+        assert len({len(name) for name in names}) == 1
+        assert problem(client.get(f"/v1/uploads/{names[0]}")) == (404, "no-such-upload")
+        assert client.get(f"/v1/uploads/{names[3]}").status_code == 200
+        threading.Event().wait(1.2)
+        assert problem(client.get(f"/v1/uploads/{names[3]}")) == (404, "no-such-upload")
+        for name in ("..", "x", "0" * 32, "%2e%2e%2fetc"):
+            assert client.get(f"/v1/uploads/{name}").status_code == 404
+
+
+def test_thumbnails_are_kept_by_browsers(reader: httpx.Client) -> None:
+    item = first_item(reader)
+    address = f"{ITEMS}/{item['id']}/thumbnail"
+    answer = reader.get(address, params={"v": item["content_hash"]})
+    assert "immutable" in answer.headers["cache-control"]
+    assert answer.headers["etag"] == f'"{item["content_hash"]}"'
+    for other in ({}, {"v": "old"}):
+        assert "no-cache" in reader.get(address, params=other).headers["cache-control"]
+    unchanged = reader.get(address, headers={"If-None-Match": f'"other", {answer.headers["etag"]}'})
+    assert (unchanged.status_code, unchanged.content) == (304, b"")
+
+
+def test_originals_come_whole_and_in_parts(reader: httpx.Client, scene_service: Any) -> None:
+    item = first_item(reader)
+    address = f"{ITEMS}/{item['id']}/original"
+    content = (scene_service.folders["scenes"] / item["path"]).read_bytes()
+    size = len(content)
+    whole = reader.get(address)
+    assert whole.content == content
+    assert whole.headers["content-type"] == "image/png"
+    assert whole.headers["x-content-type-options"] == "nosniff"
+    assert whole.headers["accept-ranges"] == "bytes"
+    etag = whole.headers["etag"]
+    for asked, part, span in (
+        ("bytes=0-9", content[:10], f"0-9/{size}"),
+        ("bytes=100-", content[100:], f"100-{size - 1}/{size}"),
+        ("bytes=-7", content[-7:], f"{size - 7}-{size - 1}/{size}"),
+        (f"bytes=5-{10 * size}", content[5:], f"5-{size - 1}/{size}"),
+        (f"bytes=-{10 * size}", content, f"0-{size - 1}/{size}"),
+    ):
+        answer = reader.get(address, headers={"Range": asked, "If-Range": etag})
+        assert (answer.status_code, answer.headers["content-range"]) == (206, f"bytes {span}")
+        assert answer.content == part
+        assert int(answer.headers["content-length"]) == len(part)
+    for outside in (f"bytes={size}-", "bytes=9-3", "bytes=-0"):
+        refused = reader.get(address, headers={"Range": outside})
+        assert problem(refused) == (416, "no-such-range")
+        assert refused.headers["content-range"] == f"bytes */{size}"
+    # Several ranges, no ranges at all, and ranges of another version get the whole file.
+    for asked, version in (("bytes=0-1,5-6", etag), ("lines=1-2", etag), ("bytes=x", etag), ("bytes=0-1", '"old"')):
+        answer = reader.get(address, headers={"Range": asked, "If-Range": version})
+        assert (answer.status_code, answer.content) == (200, content)
+    head = reader.head(address)
+    assert (head.status_code, head.headers["content-length"], head.content) == (200, str(size), b"")
+    assert reader.get(address, headers={"If-None-Match": etag}).status_code == 304
+
+
+def test_no_file_outside_the_root_is_handed_out(client: httpx.Client, service: Any, tmp_path: Path) -> None:
+    secret = tmp_path / "secret.png"
+    secret.write_bytes(picture())
+    root = service.folders["scenes"]
+    items = client.get(ITEMS, params={"limit": 4}).json()["items"]
+    paths = [root / item["path"] for item in items]
+    # A file that was a picture becomes a link to one outside, a folder, a pipe, and the service's own log.
+    for path in paths:
+        path.unlink()
+    paths[0].symlink_to(secret)
+    paths[1].mkdir()
+    os.mkfifo(paths[2])
+    paths[3].symlink_to(root / ".diptych" / "collection.json")
+    kinds = [problem(client.get(f"{ITEMS}/{item['id']}/original")) for item in items]
+    outside, gone = (403, "outside-the-collection"), (404, "original-gone")
+    assert kinds == [outside, gone, gone, outside]
+    paths[0].unlink()
+    assert problem(client.get(f"{ITEMS}/{items[0]['id']}/original")) == gone
+    # A link inside the root is the collection's own business.
+    other = root / client.get(ITEMS, params={"limit": 1, "offset": 10}).json()["items"][0]["path"]
+    paths[0].symlink_to(other)
+    assert client.get(f"{ITEMS}/{items[0]['id']}/original").content == other.read_bytes()
+
+
+def test_a_folder_that_becomes_a_link_leads_nowhere(running_service: Start, own_scene_collection: Path) -> None:
+    inside = own_scene_collection / "more"
+    inside.mkdir()
+    (inside / "one.png").write_bytes(picture())
+    with Collection.open(own_scene_collection / ".diptych") as collection:
+        collection.add(inside)
+        name = collection["more/one.png"].id
+    outside = own_scene_collection.parent / "outside"
+    inside.rename(outside)
+    inside.symlink_to(outside)
+    service = running_service()
+    assert problem(httpx.get(f"{service.url}{ITEMS}/{name}/original")) == (403, "outside-the-collection")
+
+
+def test_a_write_waits_for_its_turn_and_then_says_so(running_service: Start) -> None:
+    service = running_service(limits={"write_wait_seconds": 0.3})
+    lock = service.folders["scenes"] / ".diptych" / "write.lock"
+    with httpx.Client(base_url=service.url, headers=service.headers, timeout=30) as client:
+        with write_lock(lock):
+            busy = client.post(ITEMS, json={"captions": ["a whale"]})
+            assert problem(busy) == (503, "busy")
+            assert int(busy.headers["retry-after"]) > 0
+            assert client.get("/v1/collections/scenes/search", params={"q": "a boat"}).status_code == 200
+        assert client.post(ITEMS, json={"captions": ["a whale"]}).status_code == 201
+
+
+def test_many_threads_write_and_read_at_once(client: httpx.Client) -> None:
+    failures: list[str] = []
+
+    def write(number: int) -> None:
+        answer = client.post(ITEMS, json={"captions": [f"whale number {number}"], "id": f"whale-{number}"})
+        if answer.status_code != 201:
+            failures.append(answer.text)
+
+    def read() -> None:
+        answer = client.get("/v1/collections/scenes/search", params={"q": "a whale", "target": "texts"})
+        if answer.status_code != 200:
+            failures.append(answer.text)
+
+    threads = [threading.Thread(target=write, args=(number,)) for number in range(8)]
+    threads += [threading.Thread(target=read) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    assert client.get(ITEMS, params={"limit": 1}).json()["total"] == 68
+
+
+def test_writes_need_the_token(service: Any) -> None:
+    with httpx.Client(base_url=service.url) as stranger:
+        item = first_item(stranger)["id"]
+        for answer in (
+            stranger.post(ITEMS, json={"captions": ["a"]}),
+            stranger.patch(f"{ITEMS}/{item}", json={}),
+            stranger.delete(f"{ITEMS}/{item}"),
+            stranger.post("/v1/uploads", files={"picture": ("x", picture())}),
+        ):
+            assert problem(answer) == (401, "token-needed")
