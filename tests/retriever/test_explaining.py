@@ -1,0 +1,349 @@
+from __future__ import annotations
+
+import json
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from diptych import Retriever, Space
+from diptych.data import load_dataset
+from diptych.encoders import ColourEdgeHistograms, LdaTopics, SentenceEncoder, Tfidf, TfidfTopics
+from diptych.errors import InvalidInputError
+from diptych.models import (
+    CCA,
+    CFA,
+    KCCA,
+    SCM,
+    SM,
+    ConSE,
+    ContrastiveProjection,
+    CrossModalModel,
+    LinearRegression,
+    MarginalSCM,
+    MarginalSM,
+    Preprocessed,
+    Random,
+    SharedSpace,
+)
+from diptych.retriever import Explanation, Subject, View, explain, explanation_kind
+from diptych.retriever.explaining.coordinate_contributions import coordinate_contributions
+from diptych.retriever.explaining.linear_parts import linear_parts
+from diptych.space import DIRECTIONS, SPACE_NAMES, Direction
+
+PAIRS = load_dataset("scenes", n_train=80, n_test=10, size=32).train
+QUERY = "a red car in front of a house"
+PICTURE = PAIRS.images[3]
+CAPTION = "a blue boat on the water"
+
+SEMANTIC: list[CrossModalModel] = [
+    SM(C=0.3),
+    SM(C=0.3, metric="cosine"),
+    SM(C=0.3, metric="l1"),
+    SM(C=0.3, metric="kl"),
+    SM(C=0.3, metric="euclidean"),
+    SCM(correlation=CCA(n_components=8), C=0.3),
+    SCM(correlation=KCCA(n_components=5), C=0.3),
+    MarginalSM(C=0.3),
+    MarginalSCM(correlation=CCA(n_components=8), C=0.3),
+    Preprocessed(model=MarginalSM(C=0.3), images="hellinger"),
+]
+LINEAR: list[CrossModalModel] = [
+    CCA(n_components=8),
+    CCA(n_components=8, metric="pearson"),
+    CCA(n_components=8, metric="dot"),
+    CCA(n_components=8, metric="covariance"),
+    CFA(n_components=8),
+    ContrastiveProjection(n_components=8, epochs=2),
+    LinearRegression(),
+    LinearRegression(target="texts"),
+    Preprocessed(model=CCA(n_components=8), images="hellinger"),
+    Preprocessed(model=CCA(n_components=8), images="l2", texts="l1", standardize=True),
+    Preprocessed(model=CCA(n_components=8), images="none", image_components=20, text_components=15),
+]
+OTHERS: list[CrossModalModel] = [KCCA(n_components=5), CCA(n_components=8, metric="euclidean")]
+TEXT_ENCODERS = {
+    "topics": TfidfTopics(n_components=30),
+    "words": Tfidf(),
+    "few topics": TfidfTopics(n_components=12),
+    "proportions": LdaTopics(n_topics=6, max_iter=3),
+}
+SIDES = [(QUERY, PICTURE), (PICTURE, CAPTION), (PICTURE, PAIRS.images[5]), (QUERY, CAPTION)]
+
+
+@cache
+def encoded(text_encoder: str) -> tuple[Any, Any, Any]:
+    """Return encoders and the features of all pairs, made once."""
+    encoders = (
+        ColourEdgeHistograms(size=32, levels=(1, 2)).fit(PAIRS.images),
+        TEXT_ENCODERS[text_encoder].fit(PAIRS.texts),
+    )
+    features = encoders[0].transform(PAIRS.images), encoders[1].transform(list(PAIRS.texts))
+    return (*encoders, PAIRS.with_features(images=features[0], texts=features[1]).aligned())
+
+
+def fitted(model: CrossModalModel, text_encoder: str = "topics") -> Retriever:
+    """Fit without the comparison and calibration that explanations do not look at."""
+    retriever = Retriever(cache=False)
+    retriever.image_encoder_, retriever.text_encoder_, rows = encoded(text_encoder)
+    # Models are fitted once for all tests that share them.
+    retriever.model_ = model if hasattr(model, "n_pairs_") else model.fit(*rows)
+    return retriever
+
+
+def score(retriever: Retriever, query: Any, answer: Any) -> float:
+    def point(what: Any) -> Any:
+        return retriever.encode_texts([what]) if isinstance(what, str) else retriever.encode_images([what])
+
+    direction: Direction = "text_query" if isinstance(query, str) else "image_query"
+    return float(retriever.space.compare(point(query), point(answer), direction)[0, 0])
+
+
+def combined_score(retriever: Retriever, terms: list[Any], weights: list[float]) -> float:
+    """Return what a search says: the unit vector along the weighted unit vectors, or the weighted mean of scores."""
+    if retriever.space.name not in ("cosine", "pearson", "covariance", "dot"):
+        each = [weight * score(retriever, term, PICTURE) for term, weight in zip(terms, weights, strict=True)]
+        return sum(each) / sum(map(abs, weights))
+    form = retriever.space.indexable()
+    assert form is not None
+    asked = [form.queries(Subject.of(retriever, term).point)[0].astype(np.float64) for term in terms]
+    whole = np.sum([w * u / np.linalg.norm(u) for w, u in zip(weights, asked, strict=True)], axis=0)
+    product = whole / np.linalg.norm(whole) @ form.gallery(Subject.of(retriever, PICTURE).point)[0]
+    return float(product / (len(whole) if retriever.space.name == "covariance" else 1))
+
+
+def view_of(explanation: Explanation, kind: str) -> View:
+    return next(view for view in explanation.views if view.kind == kind)
+
+
+def total(view: View) -> float:
+    assert view.remainder is not None
+    return sum(bar.contribution for bar in view.bars) + view.remainder
+
+
+@given(
+    st.sampled_from([name for name in SPACE_NAMES if name != "hamming"]),
+    st.sampled_from(DIRECTIONS),
+    st.integers(0, 10_000),
+)
+def test_coordinates_sum_to_the_score_in_every_space(name: str, direction: Direction, seed: int) -> None:
+    query, answer = np.random.default_rng(seed).dirichlet(np.ones(7), size=2)[:, None, :]
+    added = coordinate_contributions(Space(name), query, answer, direction)
+    assert added.sum() == pytest.approx(Space(name).compare(query, answer, direction)[0, 0], abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    "space", [Space("cosine", split=2), Space("pearson"), Space("covariance"), Space("dot")], ids=str
+)
+@pytest.mark.parametrize("direction", DIRECTIONS)
+def test_parts_of_points_sum_to_the_score(space: Space, direction: Direction) -> None:
+    rng = np.random.default_rng(0)
+    query, answer = rng.normal(size=(3, 6)), rng.normal(size=(4, 6))
+    pairs = linear_parts(space, direction, query) @ linear_parts(space, direction, answer).T
+    whole = space.compare(query.sum(axis=0)[None], answer.sum(axis=0)[None], direction)
+    assert pairs.sum() == pytest.approx(whole[0, 0])
+
+
+def test_a_constant_point_correlates_with_nothing() -> None:
+    constant, other = np.full((1, 5), 0.3), np.arange(5.0)[None]
+    assert not coordinate_contributions(Space("pearson"), constant, other, "text_query").any()
+
+
+@pytest.mark.parametrize("model", SEMANTIC, ids=str)
+@pytest.mark.parametrize(("query", "answer"), SIDES, ids=["text-image", "image-text", "image-image", "text-text"])
+def test_semantic_models_show_both_class_vectors(model: CrossModalModel, query: Any, answer: Any) -> None:
+    retriever = fitted(model)
+    explanation = explain(retriever, query, answer)
+    view = explanation.views[0]
+    assert explanation.kind == explanation_kind(model) == "classes"
+    assert total(view) == pytest.approx(score(retriever, query, answer), abs=1e-5)
+    point = Subject.of(retriever, query).point[0]
+    names = [str(name) for name in getattr(model, "model_", model).classes_]
+    for bar in view.bars:
+        assert bar.query == pytest.approx(point[names.index(bar.name)])
+
+
+def test_the_class_that_both_show_is_named() -> None:
+    retriever = fitted(SEMANTIC[0])
+    text = retriever.encode_texts(list(PAIRS.texts))
+    images = retriever.encode_images(PAIRS.images)
+    row = int(np.argmax(images.max(axis=1)))
+    best = int(images[row].argmax())
+    words = PAIRS.texts[int(text[:, best].argmax())]
+    summary = explain(retriever, words, PAIRS.images[row]).summary
+    assert summary.startswith(f"Both the query and the picture look most like {retriever.model_.classes_[best]} (")
+
+
+def test_names_of_classes_may_be_given() -> None:
+    retriever = fitted(SEMANTIC[0])
+    names = [f"kind {row}" for row in range(len(retriever.model_.classes_))]
+    assert explain(retriever, QUERY, PICTURE, class_names=names).bars[0].name.startswith("kind ")
+    with pytest.raises(InvalidInputError, match="one name for each"):
+        explain(retriever, QUERY, PICTURE, class_names=["one"])
+
+
+@pytest.mark.parametrize("model", LINEAR, ids=str)
+@pytest.mark.parametrize(("query", "answer"), SIDES, ids=["text-image", "image-text", "image-image", "text-text"])
+def test_pairs_of_features_sum_to_the_score(model: CrossModalModel, query: Any, answer: Any) -> None:
+    retriever = fitted(model)
+    view = view_of(explain(retriever, query, answer), "pairs")
+    assert total(view) == pytest.approx(score(retriever, query, answer), abs=1e-4)
+
+
+@pytest.mark.parametrize("encoder", TEXT_ENCODERS)
+def test_pairs_are_named_by_what_texts_are_made_of(encoder: str) -> None:
+    retriever = fitted(CCA(n_components=5), text_encoder=encoder)
+    view = view_of(explain(retriever, "a red car", PICTURE), "pairs")
+    assert total(view) == pytest.approx(score(retriever, "a red car", PICTURE), abs=1e-4)
+    known = {"red", "car", "the average text"}
+    assert all(bar.name.split(" × ")[0] in known or bar.name.startswith("topic ") for bar in view.bars)
+
+
+@pytest.mark.parametrize("model", [*LINEAR, *OTHERS], ids=str)
+def test_a_word_counts_what_the_score_loses_without_it(model: CrossModalModel) -> None:
+    retriever = fitted(model)
+    explanation = explain(retriever, "a red car, shining", PICTURE)
+    assert explanation.kind == explanation_kind(model) == "words"
+    assert [bar.name for bar in explanation.bars] == ["a", "red", "car", "shining"]
+    without = {"a": "red car, shining", "red": "a car, shining", "car": "a red , shining", "shining": "a red car,"}
+    whole = score(retriever, "a red car, shining", PICTURE)
+    for bar in explanation.bars:
+        loss = whole - score(retriever, without[bar.name], PICTURE)
+        assert bar.contribution == pytest.approx(loss, abs=1e-5)
+
+
+def test_an_only_word_brings_the_whole_score_and_no_word_none() -> None:
+    retriever = fitted(LINEAR[0])
+    (bar,) = explain(retriever, "car", PICTURE).bars
+    assert bar.contribution == pytest.approx(score(retriever, "car", PICTURE))
+    assert [view.kind for view in explain(retriever, "!?", PICTURE).views] in ([], ["pairs"])
+
+
+def test_long_texts_are_looked_at_in_part_and_say_so() -> None:
+    words = " ".join(f"the word{number}" for number in range(40))
+    explanation = explain(fitted(LINEAR[0]), words, PICTURE)
+    assert [bar.name for bar in explanation.bars] == [f"word{number}" for number in range(20)]
+    assert "60 words" in explanation.note
+
+
+def conse(metric: str = "cosine", n_labels: int = 4) -> Retriever:
+    rng = np.random.default_rng(0)
+    retriever = fitted(LINEAR[0])
+    vectors = rng.normal(size=(retriever.image_encoder_.n_features, 30))
+    vectors[2] = 0
+    retriever.model_ = ConSE(label_vectors=vectors, n_labels=n_labels, metric=metric).fit(
+        np.ones((2, len(vectors))), np.ones((2, retriever.text_features(["x"]).shape[1]))
+    )
+    return retriever
+
+
+@pytest.mark.parametrize("metric", ["cosine", "pearson", "dot", "covariance"])
+@pytest.mark.parametrize(("query", "answer"), SIDES[:3], ids=["text-image", "image-text", "image-image"])
+def test_labels_of_conse_sum_to_the_score(metric: str, query: Any, answer: Any) -> None:
+    retriever = conse(metric)
+    explanation = explain(retriever, query, answer)
+    assert explanation.kind == explanation_kind(retriever) == "labels"
+    assert total(explanation.views[0]) == pytest.approx(score(retriever, query, answer), abs=1e-5)
+
+
+def test_labels_of_conse_carry_probability_and_nearness() -> None:
+    retriever = conse()
+    features = retriever.image_features([PICTURE])[0]
+    text = retriever.encode_texts([QUERY])
+    for bar in explain(retriever, QUERY, PICTURE).bars:
+        row = int(bar.name.removeprefix("class "))
+        assert bar.answer == pytest.approx(features[row])
+        near = Space("cosine").compare(retriever.model_.label_vectors_[[row]], text)[0, 0]
+        assert bar.query == pytest.approx(near, abs=1e-5)
+
+
+def test_labels_of_conse_are_left_out_where_scores_are_no_products() -> None:
+    retriever = conse("euclidean")
+    view = explain(retriever, QUERY, PICTURE).views[0]
+    assert view.kind == "labels"
+    assert not view.additive
+
+
+@pytest.mark.parametrize("model", [*LINEAR[:5], SEMANTIC[2], SEMANTIC[7], OTHERS[1]], ids=str)
+def test_terms_of_a_combined_query_sum_to_its_score(model: CrossModalModel) -> None:
+    retriever, weights = fitted(model), [2.0, 0.5, -1.0]
+    terms = [QUERY, PAIRS.images[7], "snow and a house"]
+    explanation = explain(retriever, terms, PICTURE, weights=weights)
+    searched = combined_score(retriever, terms, weights)
+    assert explanation.score == pytest.approx(searched, abs=1e-4)
+    assert sum(term.contribution for term in explanation.terms) == pytest.approx(searched, abs=1e-4)
+    for view in explanation.views:
+        if view.additive and len({bar.term for bar in view.bars}) == 3:
+            assert total(view) == pytest.approx(searched, abs=1e-4)
+    assert explanation.summary.startswith("Of the score ")
+
+
+def test_a_single_unwanted_term_counts_against() -> None:
+    retriever = fitted(LINEAR[0])
+    wanted = explain(retriever, QUERY, PICTURE)
+    unwanted = explain(retriever, [QUERY], PICTURE, weights=[-2])
+    assert unwanted.score == pytest.approx(-wanted.score)
+    assert [bar.contribution for bar in unwanted.bars] == pytest.approx([-bar.contribution for bar in wanted.bars])
+
+
+def test_random_points_have_no_reason() -> None:
+    retriever = fitted(Random())
+    explanation = explain(retriever, QUERY, PICTURE)
+    assert (explanation.kind, explanation.bars, explanation_kind(Random())) == ("none", (), "none")
+    assert "no names" in explanation.summary
+
+
+def test_a_point_alone_is_explained_by_words() -> None:
+    retriever = fitted(LINEAR[0])
+    subject = Subject.of_image_point(retriever.encode_images([PICTURE]))
+    assert [view.kind for view in explain(retriever, QUERY, subject).views] == ["words"]
+    assert explain(retriever, QUERY, subject).bars == explain(retriever, QUERY, PICTURE).bars
+
+
+def test_explanations_are_plain_values() -> None:
+    for retriever in (fitted(SEMANTIC[0]), fitted(LINEAR[0]), conse()):
+        document = explain(retriever, QUERY, PICTURE).document()
+        assert json.loads(json.dumps(document)) == document
+
+
+def test_networks_with_a_classifier_tell_what_they_see() -> None:
+    retriever = Retriever.default()
+    retriever.cache = False
+    explanation = explain(retriever, QUERY, PICTURE)
+    seen = view_of(explanation, "labels")
+    assert all(0 <= (bar.answer or 0) <= 1 for bar in seen.bars)
+    near = retriever.space.compare(retriever.encode_texts([seen.bars[0].name]), retriever.encode_texts([QUERY]))
+    assert seen.bars[0].query == pytest.approx(float(near[0, 0]), abs=1e-4)
+    assert explain(retriever, PICTURE, PAIRS.images[5]).kind == "labels"
+
+
+def test_features_that_share_a_space_are_explained_by_words() -> None:
+    retriever = Retriever(cache=False)
+    retriever.text_encoder_ = SentenceEncoder()
+    retriever.model_ = SharedSpace().fit(np.ones((1, 384)), np.ones((1, 384)))
+    explanation = explain(retriever, "a dog", "a dog on the beach")
+    assert [view.title for view in explanation.views] == ["Words of the query", "Words of the text"]
+
+
+@pytest.mark.parametrize(
+    ("query", "weights", "message"),
+    [
+        ([], None, "empty"),
+        (["a", "b"], [1.0], "one weight"),
+        (["a"], [0.0], "other than 0"),
+        (["a"], [np.nan], "other"),
+    ],
+)
+def test_a_query_that_asks_nothing_is_refused(query: Any, weights: Any, message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        explain(fitted(CCA(n_components=4)), query, PICTURE, weights=weights)
+
+
+def test_other_sources_of_points_cannot_be_explained() -> None:
+    source: Any = object()
+    with pytest.raises(InvalidInputError, match="cannot be explained"):
+        explain(source, QUERY, PICTURE)
+    assert explanation_kind(source) == "none"
