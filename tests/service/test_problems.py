@@ -91,9 +91,9 @@ def test_a_defect_is_logged_and_told_to_nobody(caplog: pytest.LogCaptureFixture)
     ],
 )
 def test_a_client_s_mistake_is_a_problem_document(
-    running_service: Start, method: str, path: str, body: bytes | None, status: int | None, kind: str | None
+    shared_service: Start, method: str, path: str, body: bytes | None, status: int | None, kind: str | None
 ) -> None:
-    service = running_service()
+    service = shared_service()
     answer = httpx.request(method, service.url + path, content=body, headers={"Content-Type": "application/json"})
     document = answer.json()
     assert answer.headers["content-type"] == "application/problem+json"

@@ -21,9 +21,9 @@ NEW_TEXT = {"captions": ["a red kite over the dunes"]}
 
 
 @pytest.fixture
-def page(running_service: Start) -> Iterator[tuple[Any, httpx.Client]]:
+def page(shared_service: Start) -> Iterator[tuple[Any, httpx.Client]]:
     """A service, and a browser's page that has begun its session."""
-    service = running_service()
+    service = shared_service()
     with httpx.Client(base_url=service.url) as client:
         document = client.get("/v1/session").json()
         own = {"Sec-Fetch-Site": "same-origin", "Origin": service.url}
@@ -38,8 +38,8 @@ def kind(answer: httpx.Response) -> str:
     return str(document["type"]).removeprefix("/problems/")
 
 
-def test_on_this_machine_everyone_reads_and_nobody_writes(running_service: Start) -> None:
-    service = running_service()
+def test_on_this_machine_everyone_reads_and_nobody_writes(shared_service: Start) -> None:
+    service = shared_service()
     assert httpx.get(service.url + ITEMS).status_code == 200
     answer = httpx.post(service.url + ITEMS, json=NEW_TEXT)
     assert (answer.status_code, kind(answer)) == (401, "token-needed")
@@ -48,8 +48,8 @@ def test_on_this_machine_everyone_reads_and_nobody_writes(running_service: Start
 
 
 @pytest.mark.parametrize("header", ["Bearer wrong", "Bearer", "Basic YTpi", "Bearer é", "", "Bearer a-token-that"])
-def test_a_wrong_token_is_refused_even_for_reading(running_service: Start, header: str) -> None:
-    service = running_service()
+def test_a_wrong_token_is_refused_even_for_reading(shared_service: Start, header: str) -> None:
+    service = shared_service()
     answer = httpx.get(service.url + ITEMS, headers={"Authorization": header.encode("latin-1")})
     assert (answer.status_code, kind(answer)) == (401, "token-needed")
 
@@ -59,8 +59,8 @@ def test_the_page_writes_with_its_session_and_csrf(page: tuple[Any, httpx.Client
     assert client.post(ITEMS, json=NEW_TEXT).status_code == 201
 
 
-def test_the_session_cookie_is_out_of_reach_of_scripts_and_other_sites(running_service: Start) -> None:
-    cookie = httpx.get(f"{running_service().url}/v1/session").headers["set-cookie"].lower()
+def test_the_session_cookie_is_out_of_reach_of_scripts_and_other_sites(shared_service: Start) -> None:
+    cookie = httpx.get(f"{shared_service().url}/v1/session").headers["set-cookie"].lower()
     assert "httponly" in cookie
     assert "samesite=strict" in cookie
     assert "path=/" in cookie
@@ -97,31 +97,31 @@ def test_another_session_s_csrf_is_refused(page: tuple[Any, httpx.Client]) -> No
     assert client.post(ITEMS, json=NEW_TEXT, headers={"X-Diptych-CSRF": other}).status_code == 403
 
 
-def test_other_sites_may_not_even_search(running_service: Start) -> None:
-    service = running_service()
+def test_other_sites_may_not_even_search(shared_service: Start) -> None:
+    service = shared_service()
     answer = httpx.post(
         f"{service.url}/v1/collections/scenes/search", json={"query": "x"}, headers={"Sec-Fetch-Site": "cross-site"}
     )
     assert kind(answer) == "cross-site"
 
 
-def test_a_read_only_service_refuses_the_token_too(running_service: Start) -> None:
-    service = running_service(read_only=True)
+def test_a_read_only_service_refuses_the_token_too(shared_service: Start) -> None:
+    service = shared_service(read_only=True)
     answer = httpx.post(service.url + ITEMS, json=NEW_TEXT, headers=service.headers)
     assert (answer.status_code, kind(answer)) == (403, "read-only")
     assert httpx.get(f"{service.url}/v1/session").json()["read_only"] is True
 
 
 @pytest.mark.parametrize("path", [ITEMS, "/v1/openapi.json", "/metrics", "/v1/nothing", "/v1", "/v1/uploads/x"])
-def test_beyond_this_machine_reading_needs_the_token(running_service: Start, path: str) -> None:
-    service = running_service(public=True)
+def test_beyond_this_machine_reading_needs_the_token(shared_service: Start, path: str) -> None:
+    service = shared_service(public=True)
     answer = httpx.get(service.url + path)
     assert (answer.status_code, kind(answer)) == (401, "token-needed")
     assert httpx.get(service.url + path, headers=service.headers).status_code in (200, 404)
 
 
-def test_signing_in_and_out(running_service: Start) -> None:
-    service = running_service(public=True)
+def test_signing_in_and_out(shared_service: Start) -> None:
+    service = shared_service(public=True)
     with httpx.Client(base_url=service.url) as client:
         document = client.get("/v1/session").json()
         assert (document["signed_in"], document["needs_token"], document["csrf"]) == (False, True, None)
@@ -137,8 +137,8 @@ def test_signing_in_and_out(running_service: Start) -> None:
         assert client.get(ITEMS).status_code == 401
 
 
-def test_health_needs_no_token_anywhere(running_service: Start) -> None:
-    assert httpx.get(f"{running_service(public=True).url}/health").status_code == 200
+def test_health_needs_no_token_anywhere(shared_service: Start) -> None:
+    assert httpx.get(f"{shared_service(public=True).url}/health").status_code == 200
 
 
 @pytest.mark.parametrize(
@@ -160,16 +160,16 @@ def test_health_needs_no_token_anywhere(running_service: Start) -> None:
         ("localhost:8765:1", 400),
     ],
 )
-def test_only_own_names_are_answered(running_service: Start, host: str, status: int) -> None:
-    service = running_service(allowed_hosts=("Pictures.example",))
+def test_only_own_names_are_answered(shared_service: Start, host: str, status: int) -> None:
+    service = shared_service(allowed_hosts=("Pictures.example",))
     for path in ("/health", ITEMS):
         answer = httpx.get(service.url + path, headers={"Host": host})
         assert answer.status_code == status
         assert answer.headers["content-security-policy"] == CONTENT_SECURITY_POLICY
 
 
-def test_beyond_this_machine_addresses_in_numbers_are_names_too(running_service: Start) -> None:
-    service = running_service(public=True)
+def test_beyond_this_machine_addresses_in_numbers_are_names_too(shared_service: Start) -> None:
+    service = shared_service(public=True)
     assert httpx.get(f"{service.url}/health", headers={"Host": "192.168.1.5:80"}).status_code == 200
     assert httpx.get(f"{service.url}/health", headers={"Host": "evil.example"}).status_code == 421
 
@@ -185,8 +185,8 @@ def test_beyond_this_machine_addresses_in_numbers_are_names_too(running_service:
         ("GET", "/v1/session"),
     ],
 )
-def test_security_headers_are_on_every_answer(running_service: Start, method: str, path: str) -> None:
-    headers = httpx.request(method, running_service().url + path).headers
+def test_security_headers_are_on_every_answer(shared_service: Start, method: str, path: str) -> None:
+    headers = httpx.request(method, shared_service().url + path).headers
     assert headers["content-security-policy"] == CONTENT_SECURITY_POLICY
     assert headers["x-content-type-options"] == "nosniff"
     assert headers["referrer-policy"] == "no-referrer"
@@ -197,8 +197,8 @@ def test_security_headers_are_on_every_answer(running_service: Start, method: st
     assert "server" not in headers
 
 
-def test_too_many_requests_are_told_when_to_come_back(running_service: Start) -> None:
-    service = running_service(limits={"requests_per_second": 1.0, "burst": 3})
+def test_too_many_requests_are_told_when_to_come_back(shared_service: Start) -> None:
+    service = shared_service(limits={"requests_per_second": 1.0, "burst": 3})
     with httpx.Client(base_url=service.url) as client:
         answers = [client.get("/v1/session") for _ in range(5)]
         assert [answer.status_code for answer in answers] == [200, 200, 200, 429, 429]
@@ -208,8 +208,8 @@ def test_too_many_requests_are_told_when_to_come_back(running_service: Start) ->
 
 
 @pytest.mark.parametrize("is_announced", [True, False])
-def test_a_body_beyond_the_limit_is_refused_while_it_arrives(running_service: Start, is_announced: bool) -> None:
-    service = running_service(limits={"body_bytes": 1000})
+def test_a_body_beyond_the_limit_is_refused_while_it_arrives(shared_service: Start, is_announced: bool) -> None:
+    service = shared_service(limits={"body_bytes": 1000})
     body = b'{"captions": ["' + b"a" * 5000 + b'"]}'
     content: Any = body if is_announced else iter([body[:600], body[600:]])
     headers = {**service.headers, "Content-Type": "application/json"}
@@ -218,8 +218,8 @@ def test_a_body_beyond_the_limit_is_refused_while_it_arrives(running_service: St
     assert httpx.get(service.url + ITEMS).json()["total"] == 60
 
 
-def test_a_slow_body_is_given_up(running_service: Start) -> None:
-    service = running_service(limits={"body_seconds": 0.5})
+def test_a_slow_body_is_given_up(shared_service: Start) -> None:
+    service = shared_service(limits={"body_seconds": 0.5})
     with socket.create_connection(("127.0.0.1", service.port)) as connection:
         connection.settimeout(5)
         connection.sendall(
@@ -232,8 +232,8 @@ def test_a_slow_body_is_given_up(running_service: Start) -> None:
         assert 0.3 < time.monotonic() - started < 3
 
 
-def test_a_search_that_lasts_longer_than_a_body_may_take_is_no_slow_body(running_service: Start) -> None:
-    service = running_service(limits={"body_seconds": 0.2})
+def test_a_search_that_lasts_longer_than_a_body_may_take_is_no_slow_body(shared_service: Start) -> None:
+    service = shared_service(limits={"body_seconds": 0.2})
     with httpx.Client(base_url=service.url) as client:
         client.get("/health")
         time.sleep(0.4)
