@@ -85,10 +85,31 @@ def test_editing_saves_cancels_and_says_what_is_wrong(visit: Callable, site) -> 
     assert after["metadata"] == {**before["metadata"], "stars": 4}
     assert after["captions"] == before["captions"]
     page.get_by_role("button", name="Edit", exact=True).click()
-    page.get_by_role("button", name="Add a field").click()
-    page.get_by_label("Field", exact=True).last.fill("not a name")
+    page.get_by_label("Labels, separated by commas").fill("long" * 2_000)
     page.get_by_role("button", name="Save").click()
     expect(page.locator("form.editing .field-error")).not_to_be_empty()
+
+
+def test_editing_leaves_alone_what_was_not_touched(visit: Callable, own_site) -> None:  # type: ignore[no-untyped-def]
+    """Values that a text field cannot tell apart keep their kind, and labels with commas stay whole."""
+    visited = visit("/?q=a+boat", at=own_site)
+    page = visited.page
+    item = page.locator(".tile").first.get_attribute("data-id")
+    address = f"{own_site.url}/v1/collections/scenes/items/{item}"
+    kept = {"labels": ["salt, pepper", "boat"], "metadata": {"code": "007", "parts": [1, {"a": 2}], "stars": 4}}
+    token = {"Authorization": "Bearer a-token-that-only-the-tests-know"}
+    assert httpx.patch(address, json=kept, headers=token).status_code == 200
+    visited.open_first()
+    page.get_by_role("button", name="Edit", exact=True).click()
+    page.get_by_label("Captions, one on each line").fill("one\ntwo")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("list", name="Captions").get_by_role("listitem")).to_have_text(["one", "two"])
+    after = httpx.get(address).json()
+    assert {name: after[name] for name in kept} == kept
+    page.get_by_role("button", name="Edit", exact=True).click()
+    page.get_by_role("button", name="Remove this field").last.click()
+    page.get_by_role("button", name="Save").click()
+    expect(page.locator(".metadata dt")).to_have_text(["code", "parts"])
 
 
 def test_deleting_asks_first(visit: Callable, own_site) -> None:  # type: ignore[no-untyped-def]

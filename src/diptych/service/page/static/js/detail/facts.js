@@ -2,16 +2,15 @@
 
 import { address, ask, session } from "../parts/api.js";
 import { h, icon, iconButton } from "../parts/dom.js";
-import { number } from "../parts/format.js";
 
-const shown = (value) => (typeof value === "number" ? number(value) : String(value));
+const written = (value) => (typeof value === "object" ? JSON.stringify(value) : String(value));
 
 function reading(item, onEdit) {
   const metadata = Object.entries(item.metadata ?? {});
   return h("section", { class: "facts", "aria-label": "About this item" },
     item.captions.length > 0 && h("ul", { class: "captions", "aria-label": "Captions" }, item.captions.map((caption) => h("li", {}, caption))),
     item.labels.length > 0 && h("ul", { class: "labels", "aria-label": "Labels" }, item.labels.map((label) => h("li", {}, label))),
-    metadata.length > 0 && h("dl", { class: "metadata" }, metadata.map(([key, value]) => h("div", {}, h("dt", {}, key), h("dd", {}, shown(value))))),
+    metadata.length > 0 && h("dl", { class: "metadata" }, metadata.map(([key, value]) => h("div", {}, h("dt", {}, key), h("dd", {}, written(value))))),
     !item.captions.length && !item.labels.length && !metadata.length && h("p", { class: "faint" }, "No captions, labels or metadata yet."),
     !session.read_only && h("button", { type: "button", class: "quiet with-word", "data-keep": "edit", onclick: onEdit }, icon("edit"), "Edit"));
 }
@@ -28,10 +27,16 @@ const lines = (text, separator) => text.split(separator).map((part) => part.trim
 function metadataRow(key, value) {
   const row = h("div", { class: "metadata-row" },
     h("input", { "aria-label": "Field", name: "key", value: key, placeholder: "field" }),
-    h("input", { "aria-label": "Value", name: "value", value: String(value), placeholder: "value" }),
+    h("input", { "aria-label": "Value", name: "value", value: written(value), placeholder: "value" }),
     iconButton("close", "Remove this field", { onclick: () => row.remove() }));
+  const [name, field] = row.querySelectorAll("input");
+  // What was not touched keeps its kind: a list stays a list, the text "007" a text.
+  row.read = () => [name.value.trim(), field.value === written(value) ? value : typed(field.value)];
   return row;
 }
+
+// What was not touched is not sent, so that a label with a comma in it survives.
+const changed = (parts, text, separator) => (parts.join(separator) === text ? undefined : lines(text, separator.trim() || separator));
 
 function editing(collection, item, { onDone, onCancel }) {
   const captions = h("textarea", { id: "edit-captions", rows: 4, value: item.captions.join("\n") });
@@ -40,10 +45,9 @@ function editing(collection, item, { onDone, onCancel }) {
   const error = h("p", { class: "field-error", role: "alert" });
   async function save(event) {
     event.preventDefault();
-    const pairs = [...rows.children].map((row) => [...row.querySelectorAll("input")].map((input) => input.value));
     const change = {
-      captions: lines(captions.value, "\n"), labels: lines(labels.value, ","),
-      metadata: Object.fromEntries(pairs.filter(([key]) => key.trim()).map(([key, value]) => [key.trim(), typed(value)])),
+      captions: changed(item.captions, captions.value, "\n"), labels: changed(item.labels, labels.value, ", "),
+      metadata: Object.fromEntries([...rows.children].map((row) => row.read()).filter(([key]) => key)),
     };
     error.textContent = "";
     try {
