@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import subprocess
 import sys
 import threading
@@ -235,6 +236,15 @@ def _arguments(name: str, method: Any) -> Iterator[dict[str, Any]]:
     yield given
     if name == "search":
         yield {**given, "asked": Path(__file__)}
+
+
+def test_the_guide_calls_methods_that_exist() -> None:
+    guide = (Path(__file__).parents[2] / "docs" / "rest-api.md").read_text(encoding="utf-8")
+    called = set(re.findall(r"\bclient\.(\w+)\(", guide))
+    assert len(called) > 10
+    assert {name for name in called if not hasattr(Client, name)} == set()
+    for block in re.findall(r"^```py\n(.*?)^```$", guide, re.MULTILINE | re.DOTALL):
+        compile(block, "docs/rest-api.md", "exec")
 
 
 def test_importing_the_service_brings_no_web_package() -> None:

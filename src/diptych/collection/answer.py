@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from diptych.collection.item import Item
 
 
 @dataclass(frozen=True)
@@ -15,6 +17,7 @@ class Answer:
     ``score`` is the similarity in the space of the retriever, larger is better; ``probability`` the calibrated
     probability that the answer is relevant. ``caption`` is the text that was found when texts are searched, None when
     pictures are. ``matched_by`` says what brought the answer up: "points" of the space, "words" of its captions.
+    ``item`` is the whole item as it was when it was found.
     """
 
     rank: int
@@ -27,3 +30,4 @@ class Answer:
     matched_by: tuple[str, ...] = ("points",)
     labels: tuple[str, ...] = ()
     metadata: Mapping[str, Any] | None = None
+    item: Item | None = field(default=None, repr=False, compare=False)

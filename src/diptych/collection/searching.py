@@ -211,6 +211,7 @@ class Searching:
                     matched_by=matched.get(row, _BY_POINTS),
                     labels=item.labels,
                     metadata=item.metadata,
+                    item=item,
                 )
             )
         return tuple(answers)

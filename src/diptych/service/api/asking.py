@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Sequence
-from pathlib import PurePath
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from diptych.collection import Answer, Answers, Collection, CollectionError, Item, Query, Term, parse_query
+from diptych.collection import Answer, Answers, Item, Query, Term, parse_query
 from diptych.service.api.chosen_retriever import chosen_retriever
 from diptych.service.context import ServiceContext
 from diptych.service.hosted_collection import HostedCollection
@@ -85,7 +85,7 @@ def run_search(
         no_good_match=answers.no_good_match,
         cutoff=cutoff,
         upload=next((term.upload for term in terms if term.upload is not None), None),
-        answers=_documents(hosted.collection, answers, cutoff),
+        answers=[_document(answer, answer.item, cutoff) for answer in answers if answer.item is not None],
         next_offset=end if more else None,
     )
 
@@ -131,18 +131,6 @@ def _remembered(
     )
 
 
-def _documents(collection: Collection, answers: Answers, cutoff: float) -> list[AnswerDocument]:
-    found = []
-    for answer in answers:
-        try:
-            item = collection[answer.id]
-        except CollectionError:
-            # Removed since it was found.
-            continue
-        found.append(_document(answer, item, cutoff))
-    return found
-
-
 def _document(answer: Answer, item: Item, cutoff: float) -> AnswerDocument:
     # Nothing here comes from outside, so it need not be checked again.
     return AnswerDocument.model_construct(
@@ -160,7 +148,7 @@ def _document(answer: Answer, item: Item, cutoff: float) -> AnswerDocument:
         labels=list(item.labels),
         captions=list(item.captions[:_SHOWN_CAPTIONS]),
         metadata=dict(item.metadata),
-        name=None if item.path is None else PurePath(item.path).name,
+        name=None if item.path is None else os.path.basename(item.path),
         content_hash=item.content_hash,
     )
 
