@@ -173,7 +173,7 @@ def main() -> int:
         print(f"{seed:<24}{shown}", flush=True)
     values = np.array(draws)[:, :2]
     means, deviations = values.mean(axis=0), values.std(axis=0, ddof=1)
-    print(f"{'mean':<24}{means[0]:>12.3f}{means[1]:>12.3f}")
+    print(f"{'mean':<24}{means[0]:>12.4f}{means[1]:>12.4f}")
     print(f"{'standard deviation':<24}{deviations[0]:>12.3f}{deviations[1]:>12.3f}")
     print(f"{'DSCMR (recalled)':<24}{RECALLED[0]:>12.3f}{RECALLED[1]:>12.3f}")
     met = bool((means >= BAR).all())
