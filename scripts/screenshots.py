@@ -175,7 +175,7 @@ def wait_for_pictures(page: Page) -> None:
     page.wait_for_load_state("networkidle")
     page.wait_for_function(
         """() => !document.querySelector('.blurred') && [...document.images].every(
-             (image) => image.complete || image.getBoundingClientRect().top > innerHeight)"""
+             (image) => image.naturalWidth > 0 || image.getBoundingClientRect().top > innerHeight)"""
     )
 
 
@@ -183,11 +183,10 @@ def shrink(file: Path) -> None:
     """Write a picture with as many colours as the largest file allows."""
     with Image.open(file) as picture:
         plain = picture.convert("RGB")
+    plain.save(file, optimize=True)
     colours = COLOURS
-    while True:
+    while file.stat().st_size > LARGEST_FILE and colours >= 16:
         plain.quantize(colours, dither=Image.Dither.NONE).save(file, optimize=True)
-        if file.stat().st_size <= LARGEST_FILE or colours <= 16:
-            return
         colours //= 2
 
 

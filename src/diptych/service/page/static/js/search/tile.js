@@ -20,6 +20,8 @@ export function thumbnail(collection, answer, properties = {}) {
   // A busy service may refuse one of many pictures; it is asked once more before the picture is given up.
   image.addEventListener("error", () => {
     image.addEventListener("error", () => image.replaceWith(h("span", { class: "no-picture" }, icon("picture"), "no picture")), { once: true });
+    image.classList.add("waiting");
+    image.addEventListener("load", () => image.classList.remove("waiting"), { once: true });
     setTimeout(() => { image.src = image.src; }, AGAIN_AFTER);
   }, { once: true });
   return image;
