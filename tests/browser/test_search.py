@@ -79,9 +79,9 @@ def test_stale_answers_are_given_up(visit: Callable) -> None:
 def test_suggestions_follow_the_combobox_pattern(visit: Callable) -> None:
     page = visit().page
     box = page.get_by_role("combobox", name="Search")
-    box.press_sequentially("hou")
+    box.fill("hou")
     options = page.get_by_role("option")
-    expect(options.first).to_be_visible()
+    expect(options.first).to_contain_text("hou")
     expect(box).to_have_attribute("aria-expanded", "true")
     box.press("ArrowDown")
     expect(box).to_have_attribute("aria-activedescendant", "suggestion-0")
@@ -91,7 +91,7 @@ def test_suggestions_follow_the_combobox_pattern(visit: Callable) -> None:
     expect(box).to_have_value(text)
     expect(box).to_have_attribute("aria-expanded", "false")
     box.fill("car - hou")
-    expect(options.first).to_be_visible()
+    expect(options.first).to_contain_text("hou")
     options.first.click()
     expect(box).to_have_value(re.compile("^car - hou"))
     box.press_sequentially("x")
@@ -193,8 +193,8 @@ def test_ranges_and_own_filters(visit: Callable) -> None:
     page.get_by_label("Your own filter").fill("colour=red or colour=blue")
     page.keyboard.press("Enter")
     expect(page.locator(".active-filters li")).to_have_count(2)
-    left = int(page.locator(".summary").inner_text().split()[0])
-    assert 0 < left < 80
+    expect(page.locator(".summary")).to_have_text(re.compile("left by the filters$"))
+    assert 0 < int(page.locator(".summary").inner_text().split()[0]) < 80
     page.get_by_label("Your own filter").fill("colour=nothing")
     page.keyboard.press("Enter")
     expect(page.locator(".above .notice h2")).to_have_text("Nothing left")
