@@ -66,8 +66,9 @@ def test_single_row_equals_batch_row(model, problem):
 def test_learning_beats_chance_on_unseen_pairs(model, problem):
     fitted = problem.fit(model, slice(0, 60))
     score = fitted.score(problem.images[60:], problem.texts[60:], problem.labels[60:])
-    # Chance is about 0.38 for three classes of ten; only the baseline may stay there.
-    assert (score > 0.6) == bool(getattr(fitted, "model_", fitted).needs)
+    # Chance is about 0.38 for three classes of ten; only the baselines may stay there.
+    learns = bool(getattr(fitted, "model_", fitted).needs) and type(fitted).__name__ != "LogisticConcatenation"
+    assert (score > 0.6) == learns
 
 
 def test_fitting_is_repeatable(model, problem):
@@ -91,6 +92,7 @@ def test_blocks_of_any_size_give_the_same_points(model, problem, monkeypatch):
         ("diptych.models.linear._BLOCK_ROWS", 7),
         ("diptych.models.semantic.logistic._BLOCK_ROWS", 11),
         ("diptych.models.correlation.kcca._BLOCK_ROWS", 13),
+        ("diptych.models.pairwise.sampled_pairs._BLOCK_NUMBERS", 100),
         ("diptych.models.correlation.kernel_features._BLOCK_BYTES", 8 * 90 * 5),
         ("diptych.models.correlation.kernels._TILE_ROWS", 3),
         ("diptych.models.correlation.kernels._TILE_COLUMNS", 4),
@@ -112,7 +114,7 @@ def test_numpy_numbers_are_numbers(problem):
 @pytest.mark.parametrize("scale", [1e-12, 1e12])
 def test_the_scale_of_float32_features_does_not_matter(model, problem, scale):
     plain = clone(model).fit(problem.images.astype(np.float32), problem.texts, problem.labels)
-    if type(getattr(plain, "model_", plain)).__name__ in ("Random", "SM", "MarginalSM"):
+    if type(getattr(plain, "model_", plain)).__name__ in ("Random", "SM", "MarginalSM", "TS", "LogisticConcatenation"):
         return
     images = (problem.images * scale).astype(np.float32)
     moved = clone(model).fit(images, problem.texts, problem.labels)
