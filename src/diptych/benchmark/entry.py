@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from diptych.benchmark.published import Published, published_map
+from diptych.benchmark.published import Published, PublishedTraining, published_map, published_training
 from diptych.models import CrossModalModel
 
 
@@ -24,13 +24,32 @@ class Reference:
         """Return the printed numbers."""
         return published_map(self.paper, self.table, self.dataset, self.method)
 
+    def look_up_training(self) -> PublishedTraining | None:
+        """Return the printed training time and parameters, where the table has them."""
+        return published_training(self.paper, self.table, self.dataset, self.method)
+
 
 @dataclass(frozen=True)
 class Entry:
-    """A method, the settings to choose from, and the printed result to stand beside it."""
+    """A method, the settings to choose from, and the printed result to stand beside it.
+
+    ``group`` is the heading it stands under, such as a paper's "Ground truth".
+    """
 
     name: str
     model: CrossModalModel
     grid: Sequence[Mapping[str, Sequence[Any]]] = field(default_factory=lambda: [{}])
     reference: Reference | None = None
     distances: bool = False
+    group: str = ""
+
+    def coarser(self, most: int) -> Entry:
+        """Return the entry with at most ``most`` values of each parameter, evenly taken and with both ends."""
+        grid = [{name: _thinned(values, most) for name, values in part.items()} for part in self.grid]
+        return replace(self, grid=grid)
+
+
+def _thinned(values: Sequence[Any], most: int) -> list[Any]:
+    if len(values) <= most:
+        return list(values)
+    return [values[round(step * (len(values) - 1) / (most - 1))] for step in range(most)]

@@ -25,6 +25,14 @@ class Published:
         return (self.image_query + self.text_query) / 2
 
 
+@dataclass(frozen=True)
+class PublishedTraining:
+    """A method's printed training time, on the authors' machine, and the parameters they chose."""
+
+    seconds: float
+    parameters: str
+
+
 def published_map(paper: str, table: str, dataset: str, method: str, regime: str | None = None) -> Published:
     """Return the MAP that ``paper`` prints for ``method`` in ``table``.
 
@@ -45,6 +53,20 @@ def published_map(paper: str, table: str, dataset: str, method: str, regime: str
     if not {"image_query", "text_query"} <= found.keys():
         raise InvalidInputError(f"paper {paper}, {table} prints no MAP of {method} on {dataset}")
     return Published(paper, table, found["image_query"], found["text_query"])
+
+
+def published_training(paper: str, table: str, dataset: str, method: str) -> PublishedTraining | None:
+    """Return the training time and parameters that ``paper`` prints for ``method``, or None where it prints none.
+
+    >>> from diptych.benchmark import published_training
+    >>> published_training("001", "Table 1", "Wikipedia", "CCA")
+    PublishedTraining(seconds=0.04, parameters='k = 5')
+    """
+    wanted = (paper, table, dataset.lower(), method, "training_time_s")
+    for row in _rows():
+        if (row["paper"], row["table"], row["dataset"].lower(), row["method"], row["metric"]) == wanted:
+            return PublishedTraining(float(row["value"]), row["notes"].removeprefix("params: "))
+    return None
 
 
 @cache

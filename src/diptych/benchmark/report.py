@@ -6,14 +6,17 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from diptych import __version__
-from diptych.benchmark.published import Published
+from diptych.benchmark.published import Published, PublishedTraining
+from diptych.benchmark.sensitivity import SensitivityCurve
+from diptych.space import Direction
 
 
 @dataclass(frozen=True)
 class Row:
     """One method: test MAP in both directions, spread, printed value, and what was chosen on training data.
 
-    ``parameters`` are the chosen ones; ``model`` is the whole model as an expression that makes it again.
+    ``parameters`` are the chosen ones; ``model`` is the whole model as an expression that makes it again. ``precision``
+    is, for each direction, the interpolated precision at recall 0, 0.1, … 1.
     """
 
     name: str
@@ -28,6 +31,9 @@ class Row:
     validation_deviation: float
     fit_seconds: float
     tune_seconds: float
+    precision: dict[Direction, tuple[float, ...]]
+    training: PublishedTraining | None = None
+    group: str = ""
 
     @property
     def average(self) -> float:
@@ -53,13 +59,15 @@ class DistanceRow:
 
 @dataclass(frozen=True)
 class TaskReport:
-    """All rows of one benchmark, with its chance level."""
+    """All rows of one benchmark, with its chance level; ``notes`` say what a reader must know of the data."""
 
     task: str
     title: str
     chance: float
     rows: tuple[Row, ...]
     distances: tuple[DistanceRow, ...]
+    sensitivities: tuple[SensitivityCurve, ...] = ()
+    notes: tuple[str, ...] = ()
 
     def row(self, name: str) -> Row:
         """Return the row called ``name``."""

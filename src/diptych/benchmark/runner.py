@@ -12,11 +12,13 @@ import numpy as np
 from diptych.benchmark.entry import Entry
 from diptych.benchmark.published import published_map
 from diptych.benchmark.report import DistanceRow, Row, TaskReport
+from diptych.benchmark.sensitivity import SensitivityCurve
 from diptych.benchmark.task import Task
 from diptych.data import Pairs
 from diptych.errors import UnknownNameError
-from diptych.metrics import AP, bootstrap_interval
+from diptych.metrics import AP, InterpolatedPrecisionRecall, bootstrap_interval
 from diptych.protocols import Tuning, evaluate_model, tune
+from diptych.space import DIRECTIONS
 
 Progress = Callable[[int, int], None]
 Stage = Callable[[str], AbstractContextManager[Progress]]
@@ -35,12 +37,13 @@ def run_task(
     folder: str | PathLike[str] | None = None,
     stage: Stage | None = None,
 ) -> TaskReport:
-    """Run every entry of ``task`` and, for those that ask for it, every distance measure.
+    """Run every entry of ``task`` and, for those that ask for it, every distance measure and sensitivity curve.
 
     Parameters are chosen by the task's hold-out protocol on the training pairs; the test pairs are scored once per
-    entry, with the chosen setting. Distances are compared on the hold-outs, never on the test pairs. ``methods`` names
-    the entries wanted. In ``folder`` every fit is noted, so that a run that was stopped goes on. ``stage(title)`` is
-    entered around each long step and gives a function (done, total) to call.
+    entry, with the chosen setting. Distances are compared on the hold-outs, never on the test pairs; a sensitivity
+    curve shows test scores after everything is chosen. ``methods`` names the entries wanted. In ``folder`` every fit is
+    noted, so that a run that was stopped goes on. ``stage(title)`` is entered around each long step and gives a
+    function (done, total) to call.
     """
     entries = _chosen(task, methods)
     stage = _silent if stage is None else stage
@@ -48,6 +51,7 @@ def run_task(
         splits = task.load()
     rows: list[Row] = []
     compared: list[DistanceRow] = []
+    curves: list[SensitivityCurve] = []
     chance = 0.0
     for entry in entries:
         with stage(f"tuning {entry.name}") as progress:
@@ -65,7 +69,10 @@ def run_task(
         if distances and entry.distances:
             with stage(f"comparing distances of {entry.name}") as progress:
                 compared += _distances(task, entry, tuning, splits.train, n_jobs, progress)
-    return TaskReport(task.name, task.title, chance, tuple(rows), tuple(compared))
+        for sensitivity in (wanted for wanted in task.sensitivities if wanted.entry == entry.name):
+            with stage(f"varying {sensitivity.label}"):
+                curves.append(sensitivity.measure(tuning.model, splits, n_jobs))
+    return TaskReport(task.name, task.title, chance, tuple(rows), tuple(compared), tuple(curves), task.notes)
 
 
 @contextmanager
@@ -89,7 +96,8 @@ def _slug(name: str) -> str:
 
 
 def _row(entry: Entry, tuning: Tuning, test: Pairs) -> tuple[Row, float]:
-    result = evaluate_model(tuning.model, test, [AP()])
+    curve = InterpolatedPrecisionRecall()
+    result = evaluate_model(tuning.model, test, [AP(), curve])
     both = [result.image_query.values[AP()], result.text_query.values[AP()]]
     interval = bootstrap_interval(np.concatenate(both))
     row = Row(
@@ -105,6 +113,9 @@ def _row(entry: Entry, tuning: Tuning, test: Pairs) -> tuple[Row, float]:
         validation_deviation=tuning.best.deviation,
         fit_seconds=tuning.fit_seconds,
         tune_seconds=sum(trial.seconds for trial in tuning.trials),
+        precision={way: tuple(result[way].curves[curve].y.tolist()) for way in DIRECTIONS},
+        training=None if entry.reference is None else entry.reference.look_up_training(),
+        group=entry.group,
     )
     return row, result.chance(AP())
 

@@ -1,0 +1,99 @@
+"""TVGraz: 2,058 pairs of web pictures and page texts in ten categories, when a user supplies the features."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from scipy.io import loadmat
+from scipy.io.matlab import MatReadError
+
+from diptych.arrays import FloatArray, as_matrix
+from diptych.data import Dataset, DatasetSplits, Pairs
+from diptych.data.text_files import read_lines, read_table
+from diptych.errors import InvalidInputError
+
+CATEGORY_COUNTS: dict[str, tuple[int, int]] = {
+    "brain": (109, 47),
+    "butterfly": (195, 51),
+    "cactus": (137, 37),
+    "deer": (223, 51),
+    "dice": (169, 50),
+    "dolphin": (163, 59),
+    "elephant": (120, 54),
+    "frog": (215, 67),
+    "harp": (131, 42),
+    "pram": (96, 42),
+}
+"""(training, test) pairs of each category, Table II of Costa Pereira et al., 2014."""
+
+_FEATURES = "raw_features.mat"
+_LISTS = ("trainset_txt_img_cat.list", "testset_txt_img_cat.list")
+_CATEGORIES = "categories.list"
+
+
+def load_tvgraz() -> DatasetSplits:
+    """Load the split of 1,558 training and 500 test pairs, in the layout of Wikipedia by the same laboratory.
+
+    ``raw_features.mat`` holds one row per pair of pictures (``I_tr``, ``I_te``) and texts (``T_tr``, ``T_te``); the
+    list files hold text, picture and category number of each row; ``categories.list`` names the categories. Rows and
+    the published counts of every category must agree.
+    """
+    folder = TVGRAZ.folder()
+    arrays = _read_arrays(folder / _FEATURES)
+    names = [line.strip().lower() for line in read_lines(folder / _CATEGORIES)]
+    if sorted(names) != sorted(CATEGORY_COUNTS):
+        raise InvalidInputError(f"{folder / _CATEGORIES} must list {', '.join(CATEGORY_COUNTS)}, one per line")
+    train, test = (_read_part(folder, part, arrays, names) for part in range(2))
+    return DatasetSplits(train=train, test=test)
+
+
+def _read_arrays(path: Path) -> dict[str, FloatArray]:
+    try:
+        arrays = loadmat(path)
+    except (ValueError, TypeError, OSError, NotImplementedError, EOFError, MatReadError) as error:
+        raise InvalidInputError(f"{path} cannot be read as a MATLAB 5 file; get a fresh copy ({error})") from error
+    for name in ("I_tr", "I_te", "T_tr", "T_te"):
+        if name not in arrays:
+            raise InvalidInputError(f"{path} has no array {name}; name the features I_tr, I_te, T_tr and T_te")
+    return {name: array for name, array in arrays.items() if not name.startswith("__")}
+
+
+def _read_part(folder: Path, part: int, arrays: dict[str, FloatArray], names: list[str]) -> Pairs:
+    path = folder / _LISTS[part]
+    rows = read_table(path, columns=3)
+    known = {str(number): name for number, name in enumerate(names, start=1)}
+    for number, row in enumerate(rows, start=1):
+        if row[2] not in known:
+            raise InvalidInputError(f"{path}: row {number} has category {row[2]!r}, expected 1..{len(names)}")
+    labels = [known[row[2]] for row in rows]
+    for name, counts in CATEGORY_COUNTS.items():
+        if labels.count(name) != counts[part]:
+            raise InvalidInputError(
+                f"{path}: {labels.count(name)} pairs of category {name}, the published split has {counts[part]}; "
+                "get a fresh copy"
+            )
+    suffix = ("_tr", "_te")[part]
+    images, texts = (
+        as_matrix(arrays[side + suffix], name=f"{folder / _FEATURES}: {side + suffix}") for side in ("I", "T")
+    )
+    if {len(images), len(texts)} != {len(rows)}:
+        raise InvalidInputError(
+            f"{folder / _FEATURES}: I{suffix} and T{suffix} must have the {len(rows)} rows of {path.name}"
+        )
+    ids, text_ids = [row[1] for row in rows], [row[0] for row in rows]
+    return Pairs(images, texts, labels=labels, ids=ids, text_ids=text_ids, class_names=names)
+
+
+TVGRAZ = Dataset(
+    name="tvgraz",
+    summary="Pictures of ten Caltech-256 categories with the text of their web pages; features only",
+    homepage="http://www.svcl.ucsd.edu/projects/crossmodal/",
+    citation='I. Khan, A. Saffari and H. Bischof, "TVGraz: multi-modal learning of object categories by combining '
+    'textual and visual features", AAPR 2009; J. Costa Pereira et al., "On the role of correlation and abstraction in '
+    'cross-modal multimedia retrieval", TPAMI 2014',
+    licence="research use; pictures and pages belong to their authors, and Diptych does not redistribute them",
+    splits="1,558 training and 500 test pairs, Table II of Costa Pereira et al., 2014",
+    files=(_FEATURES, *_LISTS, _CATEGORIES),
+    loader=load_tvgraz,
+    steps="Ask the authors for the features, and write them in the layout of Wikipedia's files.",
+)
