@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 import uvicorn
 from playwright.sync_api import Browser, Page, expect, sync_playwright
@@ -98,20 +97,11 @@ def serve() -> Iterator[Callable[..., Site]]:
         chosen = {"collections": {"scenes": pictures / ".diptych"}, "token": TOKEN, "limits": limits, **overrides}
         site = _started(Settings(**chosen), pictures)
         started.append(site)
-        _warm(site)
         return site
 
     yield start
     for site in started:
         site.stop()
-
-
-def _warm(site: Site) -> None:
-    """Ask for one small picture, so that the service knows where they are."""
-    with httpx.Client(base_url=f"{site.url}/v1/collections/scenes", timeout=60) as client:
-        client.headers["Authorization"] = f"Bearer {TOKEN}"
-        for item in client.get("/items?limit=1").json()["items"]:
-            client.get(f"/items/{item['id']}/thumbnail").raise_for_status()
 
 
 def _started(settings: Settings, pictures: Path) -> Site:

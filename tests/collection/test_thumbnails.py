@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 
 from PIL import Image
 
@@ -24,6 +26,23 @@ def test_thumbnails_are_found_wherever_their_rows_move(tmp_path: Path) -> None:
     writer.add_thumbnails({"new": b"new"})
     assert thumbnails.get(["a-1", "c-7"]) == {"a-1": b"a1", "c-7": b"c7"}
     assert thumbnails.get(["a-2", "a-15", "b-3", "new"]) == {"a-15": b"a15", "b-3": b"b3", "new": b"new"}
+
+
+def test_the_first_to_ask_all_get_an_answer(tmp_path: Path) -> None:
+    """Many threads find at once that nothing is known yet; one looks, and all must profit."""
+    writer = Store(tmp_path)
+    writer.prepare()
+    writer.add_thumbnails({str(number): str(number).encode() for number in range(40)})
+    with ThreadPoolExecutor(16) as threads:
+        for _ in range(10):
+            thumbnails = Thumbnails(Store(tmp_path))
+            start = Barrier(16)
+
+            def ask(number: int, thumbnails: Thumbnails = thumbnails, start: Barrier = start) -> dict[str, bytes]:
+                start.wait()
+                return thumbnails.get([str(number)])
+
+            assert list(threads.map(ask, range(16))) == [{str(number): str(number).encode()} for number in range(16)]
 
 
 def test_thumbnails_of_many_items(photos: Path, collection: Collection) -> None:

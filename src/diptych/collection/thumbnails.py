@@ -42,23 +42,25 @@ class Thumbnails:
         return found | read
 
     def _read(self, keys: list[str]) -> dict[str, bytes]:
-        read = self._read_at_known_places(keys)
-        lacking = [key for key in keys if key not in read]
-        if lacking and self._look():
-            read |= self._read_at_known_places(lacking)
+        places = self._places
+        read = self._read_at(places, keys)
+        while lacking := [key for key in keys if key not in read]:
+            newer = self._places_since(places)
+            if newer is places:
+                break
+            places = newer
+            read |= self._read_at(places, lacking)
         return read
 
-    def _read_at_known_places(self, keys: list[str]) -> dict[str, bytes]:
-        places = self._places
+    def _read_at(self, places: dict[str, int], keys: list[str]) -> dict[str, bytes]:
         rows = self._store.thumbnails_at([places[key] for key in keys if key in places])
         wanted = set(keys)
         return {key: picture for key, picture in rows if key in wanted}
 
-    def _look(self) -> bool:
-        """Learn the places anew; say whether the table has changed since the last look."""
+    def _places_since(self, places: dict[str, int]) -> dict[str, int]:
+        """Return the places as they are now; the same object where nobody can know more."""
         with self._lock:
             version = self._store.thumbnails_version()
-            if version == self._version:
-                return False
-            self._places, self._version = self._store.thumbnail_places(), version
-            return True
+            if self._places is places and version != self._version:
+                self._places, self._version = self._store.thumbnail_places(), version
+            return self._places
