@@ -112,16 +112,18 @@ def subspace_entries(scalings: Scalings, n_components: Sequence[int]) -> tuple[E
     Their values of α and of the ridges belong to other features, so that both are chosen like everything else.
     """
     components: dict[str, Sequence[Any]] = {"n_components": n_components}
-    ridges: dict[str, Sequence[Any]] = {"regularization": [1e-3, 1e-2, 0.1, 1.0]}
-    multiview: Choices = components | ridges | {"alpha": [1.0, 5.0, 25.0]}
-    sparsities: dict[str, Sequence[Any]] = {"sparsity": [1e-3, 1e-2, 0.1, 1.0]}
+    ridges: dict[str, Sequence[Any]] = {"regularization": [1e-3, 1e-2, 0.1, 1.0, 10.0]}
+    alignments: dict[str, Sequence[Any]] = {"alpha": [1.0, 5.0, 25.0, 125.0]}
+    # Its graphs of neighbours make each fit slow.
+    few: Choices = {"n_components": [n_components[-1]], "regularization": [0.01, 0.1, 1.0], **alignments}
+    sparsities: dict[str, Sequence[Any]] = {"sparsity": [1e-2, 0.1, 1.0, 10.0, 100.0]}
     grids: tuple[tuple[str, CrossModalModel, Sequence[Choices]], ...] = (
         ("PLS", PLS(), [components | {"text_points": ["least_squares", "projection"]}]),
         ("BLM", BLM(), [components | {"alpha": [1.0, 10.0, 500.0]}, components | {"variant": ["factors"]}]),
-        ("GMLDA", GMLDA(), [multiview]),
-        ("GMMFA", GMMFA(), [multiview]),
+        ("GMLDA", GMLDA(), [components | ridges | alignments]),
+        ("GMMFA", GMMFA(), [few]),
         ("CCA-3V", CCA3V(), [components | ridges | {"weight_power": [0.0, 4.0]}]),
-        ("LCFS", LCFS(), [sparsities | {"low_rank": [1e-4, 1e-3, 1e-2]}]),
+        ("LCFS", LCFS(), [sparsities | {"low_rank": [1e-5, 1e-4, 1e-3, 1e-2]}]),
         ("ml-CCA", MLCCA(), [components | ridges]),
         ("cluster-CCA", ClusterCCA(), [components | ridges]),
         ("LGCFL, unofficial", LGCFL(), [sparsities | {"group_size": [1, 4, 8]}]),

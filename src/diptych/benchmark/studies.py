@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from diptych.benchmark.pairwise import PAIRWISE
 from diptych.benchmark.study import Study
+from diptych.benchmark.tasks import find_task, task_names
 from diptych.errors import UnknownNameError
 
 _STUDIES = {
@@ -12,7 +13,7 @@ _STUDIES = {
 
 
 def study_names() -> tuple[str, ...]:
-    """Return the names of all studies.
+    """Return the names of the studies of several tasks.
 
     >>> from diptych.benchmark import study_names
     >>> study_names()
@@ -22,12 +23,17 @@ def study_names() -> tuple[str, ...]:
 
 
 def find_study(name: str) -> Study:
-    """Return the study called ``name``; a typo gets a suggestion.
+    """Return the study called ``name``, or the task of that name as a study of its own; a typo gets a suggestion.
 
     >>> from diptych.benchmark import find_study
     >>> [task.name for task in find_study("pairwise").tasks]
     ['pairwise-wikipedia', 'pairwise-pascal', 'pairwise-tvgraz']
+    >>> [task.name for task in find_study("scenes").tasks]
+    ['scenes']
     """
-    if name not in _STUDIES:
-        raise UnknownNameError("study", name, _STUDIES)
-    return _STUDIES[name]
+    if name in _STUDIES:
+        return _STUDIES[name]
+    if name not in task_names():
+        raise UnknownNameError("benchmark", name, (*task_names(), *_STUDIES))
+    task = find_task(name)
+    return Study(name, task.title, (task,))

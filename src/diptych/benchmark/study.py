@@ -62,6 +62,7 @@ def run_study(
     study: Study,
     *,
     methods: Collection[str] | None = None,
+    distances: bool = True,
     n_jobs: int = 1,
     folder: str | PathLike[str] | None = None,
     stage: Stage | None = None,
@@ -75,7 +76,9 @@ def run_study(
     lacking: list[MissingDataError | MissingPackageError] = []
     for task in study.tasks:
         try:
-            reports.append(run_task(task, methods=methods, n_jobs=n_jobs, folder=folder, stage=stage))
+            reports.append(
+                run_task(task, methods=methods, distances=distances, n_jobs=n_jobs, folder=folder, stage=stage)
+            )
         except (MissingDataError, MissingPackageError) as error:
             lacking.append(error)
             missing.append(MissingTask(task.name, task.title, str(error)))

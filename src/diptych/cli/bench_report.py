@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 from rich.console import Console
+from rich.table import Table
 
-from diptych.benchmark import Row, TaskReport
+from diptych.benchmark import Row, SensitivityCurve, StudyReport, TaskReport
 from diptych.cli.terminal import table
+from diptych.space import DIRECTIONS
 
 _PAPERS = {"001": "Menon et al. 2015", "004": "Costa Pereira et al. 2014"}
 
 
+def print_study(report: StudyReport, console: Console) -> None:
+    """Print what every task found, one after another, and which tasks could not run here."""
+    for number, task in enumerate(report.reports):
+        if number:
+            console.print()
+        print_bench(task, console)
+    for missing in report.missing:
+        console.print(f"\n{missing.title}\n", style="bold")
+        console.print(f"not on this machine: {missing.reason}")
+
+
 def print_bench(report: TaskReport, console: Console) -> None:
-    """Print the table of methods, what was chosen for each and, if compared, the distance measures."""
+    """Print the table of methods, what was chosen for each and, if measured, distances and sensitivity curves."""
     console.print(f"{report.title}\n", style="bold")
     _print_methods(report, console)
     console.print("\nChosen on hold-outs of the training part\n", style="bold")
@@ -19,6 +32,9 @@ def print_bench(report: TaskReport, console: Console) -> None:
     if report.distances:
         console.print("\nDistance measures, average MAP on hold-outs of the training part\n", style="bold")
         _print_distances(report, console)
+    for curve in report.sensitivities:
+        console.print(f"\n{curve.entry}, test MAP by {curve.label} (mean ± deviation of draws)\n", style="bold")
+        _print_sensitivity(curve, console)
 
 
 def _print_methods(report: TaskReport, console: Console) -> None:
@@ -31,8 +47,7 @@ def _print_methods(report: TaskReport, console: Console) -> None:
             listing.add_column("\npaper", justify="right", no_wrap=True)
     if sources:
         listing.add_column("differ-\nence", justify="right", no_wrap=True)
-    for row in report.rows:
-        listing.add_row(row.name, *_numbers(row, beside=bool(sources)))
+    _add_rows(listing, [(row.group, [row.name, *_numbers(row, beside=bool(sources))]) for row in report.rows])
     console.print(listing)
     console.print(f"\nMAP (all relevant items, full ranking, ties by expectation); chance {report.chance:.4f}.")
     if sources:
@@ -40,6 +55,19 @@ def _print_methods(report: TaskReport, console: Console) -> None:
         console.print(f"paper: as printed in {named}.")
         if not all(row.same_features for row in report.rows):
             console.print("* measured there on other features.")
+    for note in report.notes:
+        console.print(note)
+
+
+def _add_rows(listing: Table, rows: list[tuple[str, list[str]]]) -> None:
+    """Add rows under the headings of their groups."""
+    current = ""
+    for group, cells in rows:
+        if group != current:
+            listing.add_section()
+            listing.add_row(group)
+            current = group
+        listing.add_row(f"  {cells[0]}" if group else cells[0], *cells[1:])
 
 
 def _numbers(row: Row, *, beside: bool) -> list[str]:
@@ -55,16 +83,39 @@ def _numbers(row: Row, *, beside: bool) -> list[str]:
 
 
 def _print_choices(report: TaskReport, console: Console) -> None:
+    # A table in the layout of a paper shows what the paper shows: the parameters, and the seconds of a fit.
+    as_printed = any(row.group for row in report.rows)
     listing = table()
     listing.add_column("method", no_wrap=True, style="bold")
-    for heading in ("held-out MAP", "test, 95 % interval", "fit, s"):
+    for heading in ("held-out MAP", "test, 95 % interval", "fit, s", *(["paper, s"] if as_printed else [])):
         listing.add_column(heading, justify="right", no_wrap=True)
-    listing.add_column("model", overflow="fold")
-    for row in report.rows:
-        held_out = f"{row.validation:.4f} ± {row.validation_deviation:.4f}"
-        interval = f"{row.interval[0]:.4f}–{row.interval[1]:.4f}"
-        listing.add_row(row.name, held_out, interval, f"{row.fit_seconds:.2f}", row.model)
+    for heading in ("chosen", "paper") if as_printed else ("model",):
+        listing.add_column(heading, overflow="fold")
+    rows = [(row.group, [*_outcome(row), *(_beside_paper(row) if as_printed else [row.model])]) for row in report.rows]
+    _add_rows(listing, rows)
     console.print(listing)
+    if as_printed:
+        console.print("\npaper, s: training time on the authors' machine; paper: the parameters they chose.")
+
+
+def _outcome(row: Row) -> list[str]:
+    return [
+        row.name,
+        f"{row.validation:.4f} ± {row.validation_deviation:.4f}",
+        f"{row.interval[0]:.4f}–{row.interval[1]:.4f}",
+        f"{row.fit_seconds:.2f}",
+    ]
+
+
+def _beside_paper(row: Row) -> list[str]:
+    chosen = ", ".join(f"{name.removeprefix('model__')}={_short(value)}" for name, value in row.parameters.items())
+    if row.training is None:
+        return ["–", chosen, "–"]
+    return [f"{row.training.seconds:.2f}", chosen, row.training.parameters]
+
+
+def _short(value: object) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _print_distances(report: TaskReport, console: Console) -> None:
@@ -85,3 +136,14 @@ def _print_distances(report: TaskReport, console: Console) -> None:
         console.print(
             "paper*: Costa Pereira et al. 2014, Table IV, on a validation part and on other features; its CM uses KCCA."
         )
+
+
+def _print_sensitivity(curve: SensitivityCurve, console: Console) -> None:
+    listing = table()
+    listing.add_column("value", justify="right", no_wrap=True, style="bold")
+    for way in DIRECTIONS:
+        listing.add_column(way.replace("_", " "), justify="right", no_wrap=True)
+    for number, value in enumerate(curve.values):
+        cells = (f"{curve.means[way][number]:.4f} ± {curve.deviations[way][number]:.4f}" for way in DIRECTIONS)
+        listing.add_row(f"{value:g}", *cells)
+    console.print(listing)

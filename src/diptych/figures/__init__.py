@@ -1,4 +1,4 @@
-"""Results as figures: precision–recall, cumulative match, confusion and categories.
+"""Results as figures: precision–recall, cumulative match, confusion, categories and sensitivity.
 
 Every function takes measured results and returns a matplotlib ``Figure``; :func:`save_figure` writes it so that equal
 figures are equal files. matplotlib is an extra: ``pip install 'diptych[plots]'``.
@@ -7,7 +7,19 @@ figures are equal files. matplotlib is an extra: ``pip install 'diptych[plots]'`
 from diptych.figures.category_bars import category_bars
 from diptych.figures.cmc import cmc
 from diptych.figures.confusion import confusion
+from diptych.figures.method_precision_recall import MOST_METHODS, method_precision_recall
 from diptych.figures.precision_recall import precision_recall
+from diptych.figures.sensitivity import sensitivity
 from diptych.figures.style import require_matplotlib, save_figure
 
-__all__ = ["category_bars", "cmc", "confusion", "precision_recall", "require_matplotlib", "save_figure"]
+__all__ = [
+    "MOST_METHODS",
+    "category_bars",
+    "cmc",
+    "confusion",
+    "method_precision_recall",
+    "precision_recall",
+    "require_matplotlib",
+    "save_figure",
+    "sensitivity",
+]
