@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import sys
+import threading
 from typing import Any
 
 import pytest
@@ -74,6 +76,39 @@ def test_conditions_that_the_item_meets(text: str) -> None:
 def test_what_is_no_filter_is_refused(text: str) -> None:
     with pytest.raises(InvalidInputError, match="filter"):
         Filter.parse(text)
+
+
+def test_deep_nesting_is_refused_and_a_long_filter_is_not() -> None:
+    for text in ("(" * 900, "(" * 660 + "a:b" + ")" * 660, "not " * 490 + "a:b", "not (" * 60 + "a:b" + ")" * 60):
+        with pytest.raises(InvalidInputError, match="nested"):
+            Filter.parse(text)
+    assert Catalogue([ITEM]).matching(Filter.parse("not (" * 24 + "label:dog" + ")" * 24)) == {"1"}
+    assert Catalogue([ITEM]).matching(Filter.parse(" or ".join(["label:cat"] * 900 + ["label:dog"]))) == {"1"}
+
+
+def test_threads_that_filter_differently_do_not_disturb_each_other() -> None:
+    catalogue = Catalogue([ITEM])
+    problems = []
+
+    def ask(number: int) -> None:
+        try:
+            for turn in range(3000):
+                assert catalogue.matching(Filter("=", field="year", value=f"{number}.{turn}")) == set()
+                assert not catalogue.has_field(f"{number}.{turn}")
+        except Exception as problem:
+            problems.append(problem)
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        threads = [threading.Thread(target=ask, args=(number,)) for number in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert problems == []
 
 
 def test_a_filter_is_a_value() -> None:

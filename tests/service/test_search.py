@@ -174,3 +174,19 @@ def test_suggestions_go_on_with_what_was_typed(client: httpx.Client) -> None:
     found = client.get("/v1/collections/scenes/suggestions", params={"prefix": "a red b", "limit": 4}).json()
     assert 0 < len(found["suggestions"]) <= 4
     assert all(one["text"].startswith("a red b") for one in found["suggestions"])
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("(" * 900, "invalid-input"),
+        ("not " * 490 + "label:car", "invalid-input"),
+        (" or ".join(["label:car"] * 33), "filter-too-long"),
+    ],
+)
+def test_a_filter_that_costs_too_much_is_refused(client: httpx.Client, text: str, kind: str) -> None:
+    for address, query in (("items", {}), ("facets", {}), ("search", {"q": "car"})):
+        answer = client.get(f"/v1/collections/scenes/{address}", params={"filter": text, **query})
+        assert (answer.status_code, answer.json()["type"]) == (422, f"/problems/{kind}")
+    allowed = " or ".join(["label:car"] * 32)
+    assert client.get("/v1/collections/scenes/items", params={"filter": allowed}).status_code == 200

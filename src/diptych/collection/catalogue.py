@@ -16,6 +16,8 @@ from diptych.collection.full_text import FullText
 from diptych.collection.item import Item
 
 _REMEMBERED_FILTERS = 64
+# The ids in all remembered filters together, some tens of megabytes.
+_REMEMBERED_IDS = 1_000_000
 
 
 class Catalogue:
@@ -93,12 +95,15 @@ class Catalogue:
 
     def facets(self, wanted: Filter | None, limit: int) -> list[Facet]:
         """Return the facets of the items that meet a filter, or of all."""
-        if (wanted, limit) not in self._counted:
+        # Other threads may make room at any moment, so what was found is held and not looked up again.
+        counted = self._counted.get((wanted, limit))
+        if counted is None:
+            ids = None if wanted is None else self.matching(wanted)
+            counted = self._facets.among(ids, limit)
             if len(self._counted) >= _REMEMBERED_FILTERS:
                 self._counted.clear()
-            ids = None if wanted is None else self.matching(wanted)
-            self._counted[wanted, limit] = self._facets.among(ids, limit)
-        return list(self._counted[wanted, limit])
+            self._counted[wanted, limit] = counted
+        return list(counted)
 
     @cached_property
     def _facets(self) -> Facets:
@@ -112,22 +117,24 @@ class Catalogue:
 
     def has_field(self, field: str) -> bool:
         """Say whether some item has a value for a filter's field."""
-        if field not in self._known_fields:
+        known = self._known_fields.get(field)
+        if known is None:
+            known = any(value_of(item, field) is not None for item in self.items.values())
             if len(self._known_fields) >= _REMEMBERED_FILTERS:
                 self._known_fields.clear()
-            values = (value_of(item, field) for item in self.items.values())
-            self._known_fields[field] = any(value is not None for value in values)
-        return self._known_fields[field]
+            self._known_fields[field] = known
+        return known
 
     def matching(self, wanted: Filter) -> frozenset[str]:
         """Return the ids of the items that meet a filter."""
-        if wanted not in self._matching:
-            if len(self._matching) >= _REMEMBERED_FILTERS:
+        matching = self._matching.get(wanted)
+        if matching is None:
+            matching = frozenset(item.id for item in self.items.values() if wanted.matches(partial(value_of, item)))
+            remembered = len(matching) + sum(len(ids) for ids in list(self._matching.values()))
+            if len(self._matching) >= _REMEMBERED_FILTERS or remembered > _REMEMBERED_IDS:
                 self._matching.clear()
-            self._matching[wanted] = frozenset(
-                item.id for item in self.items.values() if wanted.matches(partial(value_of, item))
-            )
-        return self._matching[wanted]
+            self._matching[wanted] = matching
+        return matching
 
 
 def _captions_of(items: Iterable[Item]) -> dict[str, tuple[Item, str]]:

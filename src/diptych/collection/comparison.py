@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from fnmatch import fnmatchcase
+from fnmatch import translate
+from functools import lru_cache
 from typing import Any
 
 COMPARISONS = ("!=", ">=", "<=", ":", "=", ">", "<")
@@ -31,9 +32,15 @@ def compare(stored: Any, operator: str, given: str, *, whole: bool) -> bool:
 def _matches(stored: str, given: str, whole: bool) -> bool:
     stored, given = stored.casefold(), given.casefold()
     if "*" in given or "?" in given:
-        # Square brackets are ordinary characters of file names here.
-        return fnmatchcase(stored, given.replace("[", "[[]"))
+        return _pattern(given).match(stored) is not None
     return stored == given if whole else given in stored
+
+
+# Not fnmatchcase, which remembers tens of thousands of patterns, of any length.
+@lru_cache(maxsize=64)
+def _pattern(given: str) -> re.Pattern[str]:
+    # Square brackets are ordinary characters of file names here.
+    return re.compile(translate(given.replace("[", "[[]")))
 
 
 def _ordered(stored: Any, operator: str, given: str) -> bool:

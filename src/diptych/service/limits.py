@@ -21,6 +21,7 @@ class Limits:
     deepest_answer: int = 10_000
     query_characters: int = 2_000
     query_terms: int = 16
+    filter_conditions: int = 32
     kept_uploads: int = 1_000
     upload_seconds: float = 3_600.0
     write_wait_seconds: float = 10.0
