@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,7 @@ import httpx
 import pytest
 
 from diptych import Retriever
-from diptych.collection import Collection
+from diptych.collection import Collection, CollectionError
 from diptych.models import CCA
 
 Start = Callable[..., Any]
@@ -26,7 +27,7 @@ def client(running_service: Start, own_scene_collection: Path) -> Iterator[httpx
         images = present.image_features([collection.path_of(item) for item in items])
         texts = present.text_features([item.captions[0] for item in items])
         other = Retriever.load(next((own_scene_collection / ".diptych" / "retrievers").iterdir()))
-        other.set_params(name="small", cache=False)
+        other.set_params(cache=False)
         other.model_ = CCA(n_components=3).fit(images, texts)
         collection.add_retriever(other, name="small")
     service = running_service()
@@ -64,6 +65,58 @@ def test_another_retriever_takes_over_and_the_old_one_can_go(client: httpx.Clien
     assert [one["name"] for one in client.get(RETRIEVERS).json()["retrievers"]] == ["small"]
     gone = client.get(SEARCH, params={"q": "a red boat", "retriever": "scenes"})
     assert (gone.status_code, gone.json()["type"]) == (404, "/problems/no-such-retriever")
+
+
+def test_a_retriever_that_is_removed_under_a_search_is_said_to_be_gone(
+    client: httpx.Client, own_scene_collection: Path
+) -> None:
+    """Another process takes the name away first, then the files: what a reader finds in between is not believed."""
+    folder = own_scene_collection / ".diptych"
+    with Collection.open(folder) as reader, Collection.open(folder) as writer:
+        state = reader._state
+        read = state.store.read_vectors
+
+        def read_too_late(*asked: Any) -> Any:
+            state.store.read_vectors = read
+            writer.remove_retriever("small")
+            return read(*asked)
+
+        state.store.read_vectors = read_too_late
+        with pytest.raises(CollectionError, match="there is no retriever 'small'"):
+            reader.search("a red boat", retriever="small")
+        assert len(reader.search("a red boat")) == 10
+    gone = client.get(SEARCH, params={"q": "a red boat", "retriever": "small"})
+    assert (gone.status_code, gone.json()["type"]) == (404, "/problems/no-such-retriever")
+
+
+def test_searches_and_changes_of_retrievers_at_once(client: httpx.Client) -> None:
+    """Every answer names the retriever that made it, whatever becomes of the retrievers meanwhile."""
+    listed = {one["name"]: one["fingerprint"] for one in client.get(RETRIEVERS).json()["retrievers"]}
+    orders = {
+        name: [found["id"] for found in client.get(SEARCH, params={"q": "a boat", "retriever": name}).json()["answers"]]
+        for name in listed
+    }
+    assert orders["scenes"] != orders["small"]
+    is_over = threading.Event()
+    answers = []
+
+    def search() -> None:
+        while not is_over.is_set():
+            answers.append(client.get(SEARCH, params={"q": "a boat", "log": False}))
+
+    threads = [threading.Thread(target=search) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for name in ("small", "scenes") * 5:
+        assert client.post(f"{RETRIEVERS}/{name}/activate").status_code == 200
+    is_over.set()
+    for thread in threads:
+        thread.join()
+    for answer in answers:
+        found = answer.json()
+        assert answer.status_code == 200
+        assert found["retriever"]["fingerprint"] == listed[found["retriever"]["name"]]
+        assert [one["id"] for one in found["answers"]] == orders[found["retriever"]["name"]]
 
 
 def test_a_new_item_is_found_with_both(client: httpx.Client) -> None:

@@ -16,7 +16,8 @@ class Answers(Sequence[Answer]):
     ``no_good_match`` is true when no answer of the collection reaches the probability that counts as a match.
     ``considered`` counts the items or captions that the filter left, ``exact`` says whether all of them were compared,
     ``seconds`` is the whole time, encoding the query included. ``notes`` are remarks for the person who asked, such as
-    that no item has a field of the filter.
+    that no item has a field of the filter. ``retriever`` is the stored name of the retriever that answered, with its
+    ``fingerprint`` and ``cutoff``.
     """
 
     found: tuple[Answer, ...]
@@ -25,6 +26,9 @@ class Answers(Sequence[Answer]):
     exact: bool
     seconds: float
     notes: tuple[str, ...] = ()
+    retriever: str = ""
+    fingerprint: str = ""
+    cutoff: float = 0.0
 
     def __len__(self) -> int:
         return len(self.found)

@@ -358,8 +358,8 @@ class Collection:
         """Return the stored retrievers, the active one first."""
         return self._retrievers.stored()
 
-    def retriever_named(self, name: str) -> PointSource:
-        """Return a stored retriever by its name in the collection."""
+    def retriever_named(self, name: str | None) -> PointSource:
+        """Return a stored retriever by its name in the collection; None is the active one."""
         return self._state.retriever(name)
 
     def add_retriever(

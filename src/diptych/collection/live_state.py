@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 
@@ -28,6 +29,7 @@ from diptych.collection.store import Store
 from diptych.collection.write_lock import write_lock
 from diptych.errors import DiptychError
 
+Found = TypeVar("Found")
 LoadRetriever = Callable[[Path], PointSource]
 
 # Below this many points comparing all of them is fast enough, and exact.
@@ -75,8 +77,7 @@ class LiveState:
     def retriever(self, name: str | None = None) -> PointSource:
         """Return a stored retriever, by default the one in force."""
         with self._lock:
-            self.check_layout()
-            return self._state_of(self.layout.named(name)).source
+            return self.settled(lambda: self._state_of(self.layout.named(name)).source)
 
     def load(self, names: RetrieverNames) -> PointSource:
         """Read a saved retriever, which must still make the points it was saved for."""
@@ -99,6 +100,23 @@ class LiveState:
             if stamp != self._layout_stamp:
                 self._take_over(Layout.read(self.layout.folder), None)
                 self._layout_stamp = stamp
+
+    def settled(self, look: Callable[[], Found]) -> Found:
+        """Return what a look finds under the retrievers of one moment; it is repeated when they change meanwhile.
+
+        Another process that removes a retriever takes away its name first and then its files, which somebody may be
+        reading: what is then found missing, or not found at all, says nothing.
+        """
+        while True:
+            self.check_layout()
+            try:
+                found = look()
+            except Exception:
+                if self._stamp_of_layout() == self._layout_stamp:
+                    raise
+                continue
+            if self._stamp_of_layout() == self._layout_stamp:
+                return found
 
     def catalogue(self) -> Catalogue:
         """Return the items as they are now."""
@@ -129,8 +147,7 @@ class LiveState:
     def searching(self, name: str | None = None) -> Searching:
         """Return the present state of a retriever, by default the one in force, ready to be asked."""
         with self._lock:
-            self.check_layout()
-            return self._searching_with(self.layout.named(name))
+            return self.settled(lambda: self._searching_with(self.layout.named(name)))
 
     def build_index(self, side: Side, name: str | None = None, *, wait: bool = True) -> None:
         """Index a side anew, at once or beside the searches, which go on exactly meanwhile."""
@@ -154,7 +171,7 @@ class LiveState:
         catalogue = self.catalogue()
         state = self._state_of(names)
         state.bring_to(catalogue, partial(self._with_kept_index, names))
-        return Searching(self.root, state.source, catalogue, dict(state.galleries))
+        return Searching(self.root, names, state.source, catalogue, dict(state.galleries))
 
     def _take_over(self, layout: Layout, retriever: PointSource | None) -> None:
         """Use a layout; the galleries of retrievers that it lacks are let go."""

@@ -41,7 +41,9 @@ class RetrieverChanges:
 
     def stored(self) -> list[StoredRetriever]:
         """Return the retrievers, the active one first."""
-        self._state.check_layout()
+        return self._state.settled(self._stored)
+
+    def _stored(self) -> list[StoredRetriever]:
         layout = self._state.layout
         maintenance = Maintenance(self._state.store, layout, self._state.catalogue())
         return [

@@ -21,6 +21,7 @@ from diptych.collection.filter import Filter
 from diptych.collection.fusion import fuse
 from diptych.collection.gallery import Gallery
 from diptych.collection.query import Query
+from diptych.collection.retriever_names import RetrieverNames
 from diptych.collection.root import Root
 from diptych.collection.term import Term
 from diptych.collection.top_rows import top_rows
@@ -39,6 +40,7 @@ class Searching:
     """Answers queries on a state of a collection that does not change under it."""
 
     root: Root
+    names: RetrieverNames
     retriever: PointSource
     catalogue: Catalogue
     galleries: dict[Side, Gallery]
@@ -78,6 +80,9 @@ class Searching:
             exact=exact or gallery.index is None or asked.vector is None,
             seconds=time.perf_counter() - started,
             notes=() if wanted is None else self._notes(wanted),
+            retriever=self.names.name,
+            fingerprint=self.names.fingerprint,
+            cutoff=self.retriever.cutoff,
         )
 
     def _ranked(

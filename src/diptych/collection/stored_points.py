@@ -18,7 +18,10 @@ def stored_points(
     state: LiveState, side: Side, ids: Sequence[str] | None, retriever: str | None
 ) -> tuple[list[str], AnyArray]:
     """Return ids and points, as the retriever made them, in the order asked or of addition."""
-    state.check_layout()
+    return state.settled(lambda: _read(state, side, ids, retriever))
+
+
+def _read(state: LiveState, side: Side, ids: Sequence[str] | None, retriever: str | None) -> tuple[list[str], AnyArray]:
     names, catalogue = state.layout.named(retriever), state.catalogue()
     contents = _contents(catalogue, side, ids)
     rows = {

@@ -109,6 +109,11 @@ def _collection_problem(error: CollectionError) -> Problem:
     text = str(error)
     if "there is no item" in text or text.startswith("not in "):
         return Problem(404, "no-such-item", "There is no such item in the collection; take the id of an answer.")
+    if "there is no retriever" in text:
+        detail = "There is no such retriever in the collection; its address /retrievers lists those there are."
+        return Problem(404, "no-such-retriever", detail)
+    if "is the active one" in text:
+        return Problem(409, "retriever-active", "This is the active retriever; activate another one first.")
     if "is being written" in text:
         return Problem(
             503,

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Sequence
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from diptych.collection import Answer, Answers, Item, Query, Term, parse_query
-from diptych.service.api.chosen_retriever import chosen_retriever
+from diptych.service.api.asked_filter import asked_filter
 from diptych.service.context import ServiceContext
 from diptych.service.hosted_collection import HostedCollection
 from diptych.service.problem import Problem
@@ -20,9 +18,6 @@ from diptych.service.schemas.search_response import SearchResponse
 from diptych.service.schemas.term_request import TermRequest
 
 _SHOWN_CAPTIONS = 5
-# A fingerprint is a digest of whole matrices, and every answer names it.
-_fingerprints: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
-_fingerprints_lock = threading.Lock()
 
 
 def asked_terms(context: ServiceContext, query: str | None, terms: Sequence[TermRequest] | None) -> list[TermRequest]:
@@ -55,12 +50,11 @@ def run_search(
 ) -> SearchResponse:
     """Search, remember the search where that is wanted, and return what the client gets."""
     _check_paging(context, options)
-    retriever = chosen_retriever(hosted.collection, options.retriever)
     answers = hosted.collection.search(
         query_of(context, terms),
         options.limit,
         target=options.target,
-        filter=options.filter,
+        filter=asked_filter(context, options.filter),
         hybrid=options.hybrid,
         exact=options.exact,
         min_probability=options.min_probability,
@@ -68,8 +62,8 @@ def run_search(
         retriever=options.retriever,
     )
     context.metrics.count_search(hosted.name, no_good_match=answers.no_good_match)
-    summary = RetrieverSummary(name=options.retriever or retriever.name, fingerprint=fingerprint_of(retriever))
-    cutoff = retriever.cutoff
+    summary = RetrieverSummary(name=answers.retriever, fingerprint=answers.fingerprint)
+    cutoff = answers.cutoff
     end = options.offset + options.limit
     more = len(answers) > 0 and end < answers.considered and end <= context.settings.limits.deepest_answer
     return SearchResponse(
@@ -88,15 +82,6 @@ def run_search(
         answers=[_document(answer, answer.item, cutoff) for answer in answers if answer.item is not None],
         next_offset=end if more else None,
     )
-
-
-def fingerprint_of(retriever: Any) -> str:
-    """Return the fingerprint of a retriever, worked out once."""
-    with _fingerprints_lock:
-        known = _fingerprints.get(retriever)
-        if known is None:
-            known = _fingerprints[retriever] = retriever.fingerprint
-        return known
 
 
 def _check_paging(context: ServiceContext, options: SearchOptions) -> None:

@@ -12,7 +12,6 @@ from diptych.collection import Collection, Item
 from diptych.errors import InvalidInputError
 from diptych.retriever import Retriever, Subject, explain
 from diptych.service.api.asking import asked_terms
-from diptych.service.api.chosen_retriever import chosen_retriever
 from diptych.service.api.item_documents import find_item
 from diptych.service.context import Context, Hosted, ServiceContext
 from diptych.service.problem import Problem
@@ -28,7 +27,7 @@ router = APIRouter(prefix="/v1", tags=["explanations"], dependencies=[Reading])
 def explain_answer(context: Context, hosted: Hosted, request: ExplanationRequest) -> ExplanationDocument:
     """Tell why an item answers a query: by classes, labels, words or pairs of features, as the model has it."""
     collection = hosted.collection
-    retriever = chosen_retriever(collection, request.retriever)
+    retriever = collection.retriever_named(request.retriever)
     if not isinstance(retriever, Retriever):
         raise Problem(422, "not-explainable", "The retriever of this collection cannot tell why; choose another one.")
     terms = asked_terms(context, request.query, request.terms)

@@ -7,8 +7,6 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 
 from diptych.collection import Item
-from diptych.service.api.asking import fingerprint_of
-from diptych.service.api.chosen_retriever import chosen_retriever
 from diptych.service.context import Hosted
 from diptych.service.maps import read_map
 from diptych.service.problem import Problem
@@ -25,8 +23,8 @@ RetrieverName = Annotated[
 @router.get("/collections/{collection}/map", operation_id="getMap")
 def get_map(hosted: Hosted, retriever: RetrieverName = None) -> MapDocument:
     """Return the map of a collection, as the last job of kind ``map`` has drawn it."""
-    source = chosen_retriever(hosted.collection, retriever)
-    kept = read_map(hosted.collection, fingerprint_of(source))
+    source = hosted.collection.retriever_named(retriever)
+    kept = read_map(hosted.collection, source.fingerprint)
     if kept is None:
         raise Problem(404, "no-map", 'There is no map yet; start a job of kind "map" to make one.')
     items = hosted.collection.items()

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Response, status
 
-from diptych.collection import Collection
+from diptych.collection import Collection, CollectionError
 from diptych.retriever.explaining import explanation_kind
 from diptych.service.api.collections import collection_document
 from diptych.service.api.jobs import start_job
@@ -94,4 +94,8 @@ def _check_known(collection: Collection, name: str) -> None:
 
 
 def _explains(collection: Collection, name: str) -> Explains:
-    return explanation_kind(getattr(collection.retriever_named(name), "model_", None))
+    try:
+        return explanation_kind(getattr(collection.retriever_named(name), "model_", None))
+    except CollectionError:
+        # Removed since it was listed, or its encoders are not on this machine.
+        return "none"
