@@ -239,9 +239,24 @@ def test_originals_come_whole_and_in_parts(reader: httpx.Client, scene_service: 
     for asked, version in (("bytes=0-1,5-6", etag), ("lines=1-2", etag), ("bytes=x", etag), ("bytes=0-1", '"old"')):
         answer = reader.get(address, headers={"Range": asked, "If-Range": version})
         assert (answer.status_code, answer.content) == (200, content)
-    head = reader.head(address)
-    assert (head.status_code, head.headers["content-length"], head.content) == (200, str(size), b"")
+    # Ranges are for GET alone.
+    for headers in ({}, {"Range": "bytes=0-1"}):
+        head = reader.head(address, headers=headers)
+        assert (head.status_code, head.headers["content-length"], head.content) == (200, str(size), b"")
     assert reader.get(address, headers={"If-None-Match": etag}).status_code == 304
+
+
+def test_a_file_that_has_changed_is_another_version(client: httpx.Client, service: Any) -> None:
+    item = first_item(client)
+    address = f"{ITEMS}/{item['id']}/original"
+    etag = client.get(address).headers["etag"]
+    file = service.folders["scenes"] / item["path"]
+    file.write_bytes(file.read_bytes() + b"more")
+    changed = client.get(address, headers={"If-None-Match": etag, "Range": "bytes=0-1", "If-Range": etag})
+    assert (changed.status_code, changed.content) == (200, file.read_bytes())
+    assert changed.headers["etag"] != etag
+    again = client.get(address, headers={"If-None-Match": changed.headers["etag"]})
+    assert again.status_code == 304
 
 
 def test_no_file_outside_the_root_is_handed_out(client: httpx.Client, service: Any, tmp_path: Path) -> None:

@@ -28,9 +28,7 @@ def file_answer(request: Request, file: BinaryIO, media_type: str, headers: dict
         return Response(status_code=304, headers=headers)
     size = os.fstat(file.fileno()).st_size
     headers = {**headers, "Accept-Ranges": "bytes"}
-    asked = (
-        None if request.headers.get("if-range", etag) != etag else _RANGE.fullmatch(request.headers.get("range", ""))
-    )
+    asked = _asked_range(request, etag)
     if asked is None:
         first, last, status = 0, size - 1, 200
     else:
@@ -52,6 +50,13 @@ def is_known(request: Request, etag: str) -> bool:
     """Say whether the client has this version already."""
     known = [tag.strip().removeprefix("W/") for tag in request.headers.get("if-none-match", "").split(",")]
     return etag in known or "*" in known
+
+
+def _asked_range(request: Request, etag: str) -> re.Match[str] | None:
+    # Ranges are defined for GET alone.
+    if request.method != "GET" or request.headers.get("if-range", etag) != etag:
+        return None
+    return _RANGE.fullmatch(request.headers.get("range", ""))
 
 
 def _bounds(asked: re.Match[str], size: int) -> tuple[int, int]:

@@ -8,11 +8,12 @@ from urllib.parse import quote
 from fastapi import APIRouter, Path, Query, Request, Response, status
 
 from diptych.collection import Item, Record
+from diptych.service.api.asked_filter import asked_filter
 from diptych.service.api.asking import run_search
 from diptych.service.api.file_answer import file_answer, is_known
 from diptych.service.api.item_documents import find_item, item_document
 from diptych.service.api.item_ids import ITEM_ID
-from diptych.service.api.open_original import open_original
+from diptych.service.api.open_original import open_original, original_tag
 from diptych.service.api.sent_item import REQUEST_BODY, Sent
 from diptych.service.context import Context, Hosted
 from diptych.service.problem import Problem
@@ -63,15 +64,16 @@ _ORIGINAL: dict[int | str, dict[str, Any]] = {
 ItemId = Annotated[str, Path(description="Id of the item.", max_length=400)]
 
 
-@router.get(_ITEMS, operation_id="listItems")
+@router.get(_ITEMS, operation_id="listItems", dependencies=[Searching])
 def list_items(
+    context: Context,
     hosted: Hosted,
     filter: Annotated[str | None, Query(max_length=2000, description="Which items, as in a search.")] = None,
     limit: Annotated[int, Query(ge=1, le=200, description="How many.")] = 30,
     offset: Annotated[int, Query(ge=0, le=2**53, description="How many to leave out before them.")] = 0,
 ) -> ItemList:
     """List items in the order of their addition."""
-    items = hosted.collection.items(filter)
+    items = hosted.collection.items(asked_filter(context, filter))
     end = offset + limit
     return ItemList(
         items=[item_document(item) for item in items[offset:end]],
@@ -138,7 +140,7 @@ def get_original(request: Request, hosted: Hosted, item_id: ItemId) -> Response:
     suffix = name[name.rfind(".") :].lower()
     media_type = _TYPES.get(suffix, "application/octet-stream")
     headers = {
-        "ETag": f'"{item.content_hash}"',
+        "ETag": original_tag(item, file),
         "Cache-Control": _ASK_AGAIN,
         "X-Content-Type-Options": "nosniff",
         "Content-Disposition": f"inline; filename*=UTF-8''{quote(name, safe='')}",

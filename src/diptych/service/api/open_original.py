@@ -38,6 +38,14 @@ def open_original(collection: Collection, item: Item) -> BinaryIO:
     return os.fdopen(handle, "rb")
 
 
+def original_tag(item: Item, file: BinaryIO) -> str:
+    """Return the ETag of an opened picture: its content as stored, or another one where the file has changed since."""
+    status = os.fstat(file.fileno())
+    if (status.st_size, status.st_mtime_ns) == (item.size, item.mtime_ns):
+        return f'"{item.content_hash}"'
+    return f'"{status.st_ino:x}-{status.st_size:x}-{status.st_mtime_ns:x}"'
+
+
 def _gone(item: Item) -> Problem:
     detail = (
         f"The file of item {item.id!r} is gone or cannot be read; a job of kind index brings the collection up to date."
