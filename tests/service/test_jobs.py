@@ -2,10 +2,12 @@ from __future__ import annotations
 
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -181,6 +183,30 @@ def test_only_one_runner_works_on_a_collection(own_scene_collection: Path, tmp_p
     finally:
         for runner in runners:
             runner.stop()
+
+
+def test_jobs_go_on_after_their_file_could_not_be_written(
+    own_scene_collection: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("diptych.service.jobs.job_store._BUSY_SECONDS", 0.1)
+    monkeypatch.setattr("diptych.service.jobs.job_runner._RETRY_SECONDS", 0.1)
+    runner = JobRunner(own_scene_collection / ".diptych", tmp_path)
+    job = runner.store.add("reencode", {})
+    with closing(sqlite3.connect(tmp_path / "jobs.sqlite", isolation_level=None)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        runner.start()
+        deadline = time.monotonic() + 20
+        while "jobs cannot be run now" not in caplog.text:
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        other.execute("COMMIT")
+    try:
+        deadline = time.monotonic() + 60
+        while runner.store.count("done") == 0:
+            assert time.monotonic() < deadline, runner.store.find(job.id)
+            time.sleep(0.02)
+    finally:
+        runner.stop()
 
 
 def test_what_ran_in_a_killed_service_is_interrupted(own_scene_collection: Path, tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import sqlite3
 import threading
 from pathlib import Path
 
@@ -13,6 +15,7 @@ from diptych.service.jobs.job_store import JobStore
 
 _POLL_SECONDS = 0.5
 _RETRY_SECONDS = 5.0
+_log = logging.getLogger("diptych.service")
 
 
 class JobRunner:
@@ -55,6 +58,10 @@ class JobRunner:
             except CollectionError:
                 # Another process runs the jobs of this collection.
                 self._is_stopping.wait(_RETRY_SECONDS)
+            except (sqlite3.Error, OSError):
+                # A full disk, or someone who keeps the file of the jobs locked: neither is for ever.
+                _log.exception("jobs cannot be run now; trying again in %g s", _RETRY_SECONDS)
+                self._is_stopping.wait(_RETRY_SECONDS)
 
     def _work(self) -> None:
         while not self._is_stopping.is_set():
@@ -67,6 +74,15 @@ class JobRunner:
 
     def _do(self, job: Job) -> None:
         process = JobProcess(self._collection, job)
+        try:
+            self._follow(process, job)
+        finally:
+            # One that can no longer be followed must not go on beside the next.
+            process.stop()
+            while not process.wait(_POLL_SECONDS):
+                pass
+
+    def _follow(self, process: JobProcess, job: Job) -> None:
         last = None
         while not process.wait(_POLL_SECONDS / 2):
             if process.progress != last:
@@ -75,10 +91,11 @@ class JobRunner:
             if self._is_stopping.is_set() or self.store.is_to_cancel(job.id):
                 process.stop()
         self.store.progress(job.id, *process.progress)
-        if process.was_stopped:
+        if process.result is not None:
+            # Whoever wanted to stop it came too late.
+            self.store.finish(job.id, "done", result=process.result)
+        elif process.was_stopped:
             is_wanted = self.store.is_to_cancel(job.id)
             self.store.finish(job.id, "cancelled" if is_wanted else "interrupted")
-        elif process.result is not None:
-            self.store.finish(job.id, "done", result=process.result)
         else:
             self.store.finish(job.id, "failed", error=process.error)
