@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from diptych import figures
 from diptych.benchmark import Row, TaskReport
 from diptych.cli.files import writing
+from diptych.figures.method_precision_recall import MOST_METHODS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -58,4 +59,4 @@ def _figures(report: TaskReport) -> dict[str, Figure]:
 def _compared(rows: Sequence[Row]) -> list[Row]:
     """Return the rows to draw: those of the paper's figure, or the first ones where a run has none of them."""
     named = [row for row in rows if row.name in _COMPARED]
-    return named or [row for row in rows if row.name != _CHANCE][: figures.MOST_METHODS]
+    return named or [row for row in rows if row.name != _CHANCE][:MOST_METHODS]

@@ -7,13 +7,12 @@ figures are equal files. matplotlib is an extra: ``pip install 'diptych[plots]'`
 from diptych.figures.category_bars import category_bars
 from diptych.figures.cmc import cmc
 from diptych.figures.confusion import confusion
-from diptych.figures.method_precision_recall import MOST_METHODS, method_precision_recall
+from diptych.figures.method_precision_recall import method_precision_recall
 from diptych.figures.precision_recall import precision_recall
 from diptych.figures.sensitivity import sensitivity
 from diptych.figures.style import require_matplotlib, save_figure
 
 __all__ = [
-    "MOST_METHODS",
     "category_bars",
     "cmc",
     "confusion",

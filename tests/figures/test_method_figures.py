@@ -1,0 +1,48 @@
+"""Figures that compare methods and values of a parameter."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from diptych.errors import InvalidInputError
+from diptych.figures import method_precision_recall, save_figure, sensitivity
+from diptych.figures.method_precision_recall import MOST_METHODS
+from diptych.figures.style import COLOURS
+
+CURVE = {"image_query": [0.6, 0.4, 0.2], "text_query": [0.5, 0.3, 0.1]}
+
+
+def test_each_method_is_a_line_of_its_own_look_in_both_panels():
+    methods = {f"method {number}": CURVE for number in range(MOST_METHODS)}
+    figure = method_precision_recall(methods, {way: [0.1] * 3 for way in CURVE}, title="All")
+    for axes, way in zip(figure.axes, CURVE, strict=True):
+        lines = axes.get_lines()
+        assert [line.get_label() for line in lines] == [*methods, "chance"]
+        assert len({(line.get_color(), line.get_marker()) for line in lines}) == len(lines)
+        assert np.allclose(lines[0].get_ydata(), CURVE[way])
+        assert np.allclose(lines[0].get_xdata(), [0, 0.5, 1])
+    assert figure.axes[0].get_ylim() == figure.axes[1].get_ylim()
+
+
+@pytest.mark.parametrize("count", [0, MOST_METHODS + 1])
+def test_methods_that_cannot_be_told_apart_are_refused(count):
+    with pytest.raises(InvalidInputError, match=f"one to {MOST_METHODS} methods"):
+        method_precision_recall({str(number): CURVE for number in range(count)})
+
+
+@pytest.mark.parametrize(("values", "scale"), [((1, 5, 10), "log"), ((0.01, 0.5, 1.0), "linear")])
+def test_a_sensitivity_curve_shows_mean_and_deviation(values, scale):
+    figure = sensitivity(values, CURVE, {way: [0.01, 0.02, 0.03] for way in CURVE}, label="S")
+    axes = figure.axes[0]
+    assert axes.get_xscale() == scale
+    for line, band, way in zip(axes.get_lines(), axes.collections, CURVE, strict=True):
+        assert np.allclose(line.get_ydata(), CURVE[way])
+        assert line.get_color() == COLOURS[way]
+        assert band.get_paths()[0].get_extents().y1 == pytest.approx(CURVE[way][0] + 0.01)
+
+
+def test_equal_figures_are_equal_files(tmp_path):
+    for name in ("one.png", "two.png"):
+        save_figure(method_precision_recall({"CCA": CURVE}), tmp_path / name)
+    assert (tmp_path / "one.png").read_bytes() == (tmp_path / "two.png").read_bytes()
