@@ -6,7 +6,8 @@ from diptych.benchmark.report import DistanceRow, Row, TaskReport
 from diptych.benchmark.runner import run_task
 from diptych.benchmark.sensitivity import Sensitivity, SensitivityCurve
 from diptych.benchmark.studies import find_study, study_names
-from diptych.benchmark.study import MissingTask, Study, StudyReport, run_study
+from diptych.benchmark.study import Study, run_study
+from diptych.benchmark.study_report import MissingTask, StudyReport
 from diptych.benchmark.task import Task
 from diptych.benchmark.tasks import find_task, task_names
 

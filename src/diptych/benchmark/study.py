@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from os import PathLike
-from typing import Any
 
 from diptych.benchmark.report import TaskReport
 from diptych.benchmark.runner import Stage, run_task
+from diptych.benchmark.study_report import MissingTask, StudyReport
 from diptych.benchmark.task import Task
 from diptych.errors import MissingDataError, MissingPackageError
 
@@ -24,38 +24,6 @@ class Study:
     def coarser(self) -> Study:
         """Return the study with a first look at every task."""
         return Study(self.name, self.title, tuple(task.coarser() for task in self.tasks))
-
-
-@dataclass(frozen=True)
-class MissingTask:
-    """A task that could not run here, and what it lacks."""
-
-    task: str
-    title: str
-    reason: str
-
-
-@dataclass(frozen=True)
-class StudyReport:
-    """What each task found, and which tasks lack their data."""
-
-    study: str
-    title: str
-    reports: tuple[TaskReport, ...]
-    missing: tuple[MissingTask, ...]
-
-    def report(self, task: str) -> TaskReport:
-        """Return the report of the task called ``task``."""
-        return next(report for report in self.reports if report.task == task)
-
-    def as_json(self) -> dict[str, Any]:
-        """Return everything as plain values."""
-        return {
-            "study": self.study,
-            "title": self.title,
-            "reports": [report.as_json() for report in self.reports],
-            "missing": [asdict(task) for task in self.missing],
-        }
 
 
 def run_study(
