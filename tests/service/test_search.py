@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -190,3 +191,18 @@ def test_a_filter_that_costs_too_much_is_refused(client: httpx.Client, text: str
         assert (answer.status_code, answer.json()["type"]) == (422, f"/problems/{kind}")
     allowed = " or ".join(["label:car"] * 32)
     assert client.get("/v1/collections/scenes/items", params={"filter": allowed}).status_code == 200
+
+
+def test_the_thumbnails_of_a_page_of_answers_are_read_together(running_service: Any) -> None:
+    service = running_service()
+    thumbnails = service.folders["scenes"] / ".diptych" / "store" / "thumbnails.lance"
+    with httpx.Client(base_url=service.url, timeout=30) as client:
+        asked = {"query": "a red boat", "limit": 12, "log": False}
+        answers = client.post(SEARCH, json=asked, headers={"Sec-Fetch-Site": "same-origin"}).json()["answers"]
+        # Answered on the same connection, and so after the thumbnails were read.
+        client.get("/health")
+        shutil.move(thumbnails, thumbnails.with_name("elsewhere"))
+        for answer in answers:
+            small = client.get(f"/v1/collections/scenes/items/{answer['id']}/thumbnail")
+            assert small.status_code == 200
+            assert small.content.startswith(b"\xff\xd8")

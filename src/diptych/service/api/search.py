@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Form, Query
+from fastapi import APIRouter, BackgroundTasks, Form, Query, Request
 
 from diptych.service.api.asking import asked_terms, run_search
+from diptych.service.api.expected_thumbnails import expect_thumbnails
 from diptych.service.context import Context, Hosted
 from diptych.service.schemas.picture_search import PictureSearch
 from diptych.service.schemas.search_parameters import SearchParameters
@@ -19,9 +20,13 @@ router = APIRouter(prefix="/v1", tags=["search"], dependencies=[Reading])
 
 
 @router.post("/collections/{collection}/search", operation_id="search", dependencies=[Searching])
-def search(context: Context, hosted: Hosted, request: SearchRequest) -> SearchResponse:
+def search(
+    context: Context, hosted: Hosted, request: SearchRequest, raw: Request, background: BackgroundTasks
+) -> SearchResponse:
     """Find pictures or texts with words, stored items, uploaded pictures, or a weighted sum of them."""
-    return run_search(context, hosted, asked_terms(context, request.query, request.terms), request)
+    found = run_search(context, hosted, asked_terms(context, request.query, request.terms), request)
+    expect_thumbnails(raw, background, hosted, found)
+    return found
 
 
 @router.get("/collections/{collection}/search", operation_id="searchByAddress", dependencies=[Searching])

@@ -18,6 +18,8 @@ VIEWS = ("/", "/compare", "/map", "/log", "/jobs", "/item/{item:path}")
 
 # Names of files do not change with their content, so a browser has to ask each time; the tag makes that cheap.
 _CACHING = "no-cache"
+# Browsers look for the icon at every change of the address, so at every query; an old one does no harm for a day.
+_ICON_CACHING = "max-age=86400"
 
 
 @lru_cache(maxsize=1)
@@ -39,7 +41,8 @@ def _answer(name: str, request: Request) -> Response:
     file = static_files().get(name)
     if file is None:
         raise Problem(404, "no-such-file", f"The page has no file {name!r}; its files are named in /.")
-    headers = {"ETag": file.etag, "Cache-Control": _CACHING, "Vary": "Accept-Encoding"}
+    caching = _ICON_CACHING if name == "icon.svg" else _CACHING
+    headers = {"ETag": file.etag, "Cache-Control": caching, "Vary": "Accept-Encoding"}
     if file.matches(request.headers.get("if-none-match")):
         return Response(status_code=304, headers=headers)
     if "gzip" in request.headers.get("accept-encoding", ""):

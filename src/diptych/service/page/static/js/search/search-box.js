@@ -67,8 +67,9 @@ export class SearchBox {
     clearTimeout(this.timer);
     this.timer = setTimeout(() => {
       this.timer = null;
-      this.suggestions.look();
+      // Answers are what a person waits for; they are asked for first.
       this.onWords(this.input.value, { typing: true });
+      this.suggestions.look();
     }, PAUSE);
   }
 

@@ -27,6 +27,13 @@ export function thumbnail(collection, answer, properties = {}) {
   return image;
 }
 
+// Asks for the pictures on the first screen, so that they travel while the tiles are still being made.
+export async function sendForPictures(collection, answers) {
+  for (const answer of answers) if (answer.picture) new Image().src = thumbnailOf(collection, answer);
+  // A picture is asked for once the script pauses.
+  await null;
+}
+
 function actions(answer, onLike) {
   if (!onLike) return null;
   return h("div", { class: "tile-actions" },

@@ -9,11 +9,13 @@ import { isAsking, joinFilters, readState, requestOf, whatIsAsked, writeState } 
 import { Facets } from "../search/facets.js";
 import { Results } from "../search/results.js";
 import { SearchBox } from "../search/search-box.js";
-import { titleOf } from "../search/tile.js";
+import { sendForPictures, titleOf } from "../search/tile.js";
 
 const PAGE = 30;
+const FIRST = 6;
 const LONGEST_PAGE = 200;
 const SETTLED_AFTER = 1200;
+const PATIENCE = 400;
 
 class SearchView {
   constructor(root, app) {
@@ -95,8 +97,13 @@ class SearchView {
     const state = this.state;
     performance.mark("diptych:asked");
     this.results.element.setAttribute("aria-busy", "true");
+    // On a slow connection, what was said of the answers before is no longer true.
+    const waiting = setTimeout(() => { this.summary.textContent = "Searching …"; }, PATIENCE);
+    signal.addEventListener("abort", () => clearTimeout(waiting));
     try {
       const page = await (isAsking(state) ? this.search(state, 0, signal) : this.browse(state, 0, signal));
+      await sendForPictures(this.collection.name, page.answers.slice(0, FIRST));
+      if (signal.aborted) return;
       this.present(page, state, signal);
     } catch (error) {
       if (isAbort(error)) return;
@@ -105,6 +112,7 @@ class SearchView {
       this.above.replaceChildren(failure(error, () => this.run()));
       announce(error.message);
     }
+    clearTimeout(waiting);
     this.results.element.removeAttribute("aria-busy");
   }
 
@@ -147,13 +155,13 @@ class SearchView {
       : `${count(page.considered, this.state.target === "texts" ? "text" : "picture")} searched in ${duration(page.seconds)}`;
     this.summary.textContent = text;
     const good = page.answers.filter((answer) => answer.good).length;
-    announce(page.browsing ? text : page.no_good_match ? "No good match" : `${good}${page.next_offset !== null && good === page.answers.length ? " or more" : ""} likely results. ${text}`);
+    announce(page.browsing ? text : page.no_good_match ? "No good match" : `${good}${page.next_offset !== null && good === page.answers.length ? " or more" : ""} above the cut-off. ${text}`);
   }
 
   remarks(page, state) {
     if (page.browsing && !page.total) return [state.filters.length ? this.nothingLeft() : this.nothingHere()];
     if (page.browsing) return [];
-    if (!page.answers.length) return [state.filters.length ? this.nothingLeft() : notice("Nothing found", state.target === "texts" ? "This collection has no texts to search; add captions to its items." : "This collection has no pictures to search.")];
+    if (!page.answers.length) return [state.filters.length ? this.nothingLeft() : this.nothingFound(state)];
     if (page.no_good_match) return [this.noGoodMatch(state)];
     return [];
   }
@@ -165,6 +173,12 @@ class SearchView {
       h("button", { type: "button", onclick: () => this.change({ target: state.target === "texts" ? "images" : "texts" }) }, state.target === "texts" ? "Search pictures" : "Search texts"),
     ];
     return notice("No good match", "Nothing here is likely to be what you mean. The nearest are below; other or fewer words may find more.", ...actions.filter(Boolean));
+  }
+
+  nothingFound(state) {
+    const [missing, other] = state.target === "texts" ? ["no texts to search; add captions to its items", "images"] : ["no pictures to search", "texts"];
+    return notice("Nothing found", `This collection has ${missing}.`,
+      h("button", { type: "button", class: "primary", onclick: () => this.change({ target: other }) }, other === "texts" ? "Search texts" : "Search pictures"));
   }
 
   nothingLeft() {
