@@ -58,3 +58,20 @@ def test_the_mouse_drags_and_the_legend_hides(visit: Callable, mapped) -> None: 
     page.mouse.up()
     expect(page.locator(".map-near a").first).not_to_have_attribute("href", first or "")
     expect(page.get_by_role("dialog")).to_be_hidden()
+
+
+def test_the_whole_map_fills_the_screen(visit: Callable) -> None:
+    page = visit().page
+    shares = page.evaluate(
+        """async () => {
+            const { Viewport } = await import("/static/js/map/viewport.js");
+            const points = [{ x: 0, y: 0.4 }, { x: 1, y: 0.6 }];
+            const view = new Viewport(points);
+            view.resize(1000, 500);
+            return points.map((point) => view.toScreen(point));
+        }"""
+    )
+    (left, top), (right, bottom) = shares
+    assert (left + right) / 2 == pytest.approx(500)
+    assert (top + bottom) / 2 == pytest.approx(250)
+    assert right - left == pytest.approx(900)

@@ -4,6 +4,7 @@ const SIZES = { image: 4.5, text: 3.6 };
 const CLOSE = 14;
 const MOST_NAMES = 24;
 const LEAST_MEMBERS = 3;
+const NAME_HEIGHT = 18;
 
 function middle(values) {
   const sorted = [...values].sort((one, other) => one - other);
@@ -93,8 +94,13 @@ export class Scatter {
     context.textAlign = "center";
     context.lineWidth = 4;
     context.lineJoin = "round";
+    const taken = [];
     for (const name of this.names) {
       const [left, top] = this.viewport.toScreen(name);
+      // Where names would cover one another the larger class has the place; zooming in makes room for the other.
+      const half = context.measureText(name.name).width / 2 + 4;
+      if (taken.some((other) => Math.abs(other.left - left) < other.half + half && Math.abs(other.top - top) < NAME_HEIGHT)) continue;
+      taken.push({ left, top, half });
       context.strokeStyle = this.colours.paper;
       context.strokeText(name.name, left, top);
       context.fillStyle = this.colours.ink;

@@ -2,14 +2,25 @@
 
 const [LEAST, MOST] = [0.8, 60];
 
+const LEAST_EXTENT = 0.05;
+
+function extent(values) {
+  const low = values.reduce((one, other) => Math.min(one, other), 1);
+  const high = values.reduce((one, other) => Math.max(one, other), 0);
+  return low > high ? { middle: 0.5, size: 1 } : { middle: (low + high) / 2, size: Math.max(LEAST_EXTENT, high - low) };
+}
+
 export class Viewport {
-  constructor() {
+  // At first every point is seen, as large as the screen lets them be.
+  constructor(points = []) {
+    this.across = extent(points.map(({ x }) => x));
+    this.down = extent(points.map(({ y }) => y));
     this.reset();
     this.width = this.height = 1;
   }
 
   reset() {
-    Object.assign(this, { zoom: 1, x: 0.5, y: 0.5 });
+    Object.assign(this, { zoom: 1, x: this.across.middle, y: this.down.middle });
   }
 
   resize(width, height) {
@@ -17,7 +28,7 @@ export class Viewport {
   }
 
   get scale() {
-    return Math.min(this.width, this.height) * 0.92 * this.zoom;
+    return Math.min(this.width / this.across.size, this.height / this.down.size) * 0.9 * this.zoom;
   }
 
   toScreen({ x, y }) {

@@ -64,7 +64,7 @@ class MapView {
 
   draw(map) {
     this.remark.textContent = `${count(map.items_in_map, "item")} in the space of ${map.retriever}, made ${date(map.made)}. ${map.note}`;
-    this.viewport = new Viewport();
+    this.viewport = new Viewport(map.points);
     this.canvas = h("canvas", { class: "map-canvas", tabindex: 0, role: "application", "aria-roledescription": "map", "aria-label": "Pictures and texts. Arrow keys move, plus and minus zoom, Enter opens the point in the middle.", "aria-describedby": "map-near-title" });
     this.card = h("div", { class: "map-card", hidden: true });
     this.near = h("ul", { class: "map-near" });
