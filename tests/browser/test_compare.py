@@ -34,3 +34,17 @@ def test_a_blind_comparison_hides_the_names_until_the_vote(visit: Callable) -> N
     expect(page.locator(".compare-column h2").first).to_have_text(re.compile("^(scenes|topics)$"))
     names = page.locator(".compare-column h2").all_text_contents()
     assert sorted(names) == ["scenes", "topics"]
+
+
+def test_what_is_typed_while_the_retrievers_are_still_loading_is_asked(visit: Callable) -> None:
+    page = visit().page
+    held: list = []
+    page.route("**/retrievers", lambda route: held.append(route))
+    page.get_by_role("link", name="Compare").click()
+    page.get_by_role("searchbox", name="Query").fill("a red car")
+    page.get_by_role("searchbox", name="Query").press("Enter")
+    while not held:
+        page.wait_for_timeout(20)
+    held[0].continue_()
+    expect(page.locator(".compare-column h2")).to_have_text(["scenes", "topics"])
+    expect(page.get_by_role("searchbox", name="Query")).to_have_value("a red car")

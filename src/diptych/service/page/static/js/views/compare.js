@@ -2,7 +2,7 @@
 
 import { address, ask, isAbort, session } from "../parts/api.js";
 import { h } from "../parts/dom.js";
-import { count, pValue } from "../parts/format.js";
+import { percent, pValue } from "../parts/format.js";
 import { cancelJob, KINDS, outcome, progress, watchJob } from "../parts/jobs.js";
 import { announce, failure, notice, tell } from "../parts/messages.js";
 import { go, openItem } from "../parts/place.js";
@@ -76,11 +76,13 @@ class CompareView {
   }
 
   async update({ params }) {
-    await this.ready;
     const key = params.toString();
-    if (key === this.key || !this.names) return;
+    if (key === this.key) return;
     this.key = key;
+    // At once, not when the retrievers are known: by then somebody may be typing.
     this.words.value = params.get("q") ?? "";
+    await this.ready;
+    if (key !== this.key || !this.names) return;
     for (const [place, side] of ["left", "right"].entries()) {
       if (this.names.includes(params.get(side))) this.pickers[place].value = params.get(side);
     }
@@ -89,9 +91,10 @@ class CompareView {
     else this.columns.replaceChildren();
   }
 
-  ask(event) {
+  async ask(event) {
     event?.preventDefault();
-    if (!this.words.value.trim()) return;
+    await this.ready;
+    if (!this.words.value.trim() || !this.names) return;
     const params = new URLSearchParams(this.app.collections.length > 1 ? { c: this.collection.name } : {});
     params.set("q", this.words.value.trim());
     ["left", "right"].forEach((side, place) => params.set(side, this.pickers[place].value));
@@ -125,7 +128,7 @@ class CompareView {
     const answers = pages.flatMap((page, side) => page.answers.map((answer) => ({ ...answer, side, retriever: names[side], position: answer.rank })));
     this.titles = names.map((name, side) => h("h2", {}, this.blind.checked ? ["Left", "Right"][side] : name));
     this.columns.replaceChildren(...pages.map((page, side) => h("section", { class: "compare-column", "aria-label": ["Left", "Right"][side] },
-      h("div", { class: "compare-head" }, this.titles[side], h("p", { class: "faint" }, page.no_good_match ? "no good match" : count(page.answers.filter(({ good }) => good).length, "likely result"))),
+      h("div", { class: "compare-head" }, this.titles[side], h("p", { class: "faint" }, page.no_good_match ? "no good match" : `${page.answers.filter(({ good }) => good).length} above the cut-off of ${percent(page.cutoff)}`)),
       h("ol", { class: "compare-tiles" }, answers.filter((answer) => answer.side === side).map((answer) =>
         tile(this.collection.name, answer, { onOpen: (chosen) => this.open(chosen), marks: shared(answer) ? ["in both"] : [] }))))));
     this.app.list = {
