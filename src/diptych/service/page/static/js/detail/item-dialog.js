@@ -101,7 +101,7 @@ export class ItemDialog {
 
   score(answer) {
     if (answer?.probability === undefined) return null;
-    const text = answer.good ? "likely what was meant" : "unlikely to be what was meant";
+    const text = answer.good ? "above the cut-off" : "below the cut-off, an unlikely match";
     return h("p", { class: `detail-score ${answer.good ? "" : "unlikely"}` }, scoreBar(answer.probability), hidden(percent(answer.probability)), h("span", {}, `Rank ${answer.position}, ${text}`));
   }
 

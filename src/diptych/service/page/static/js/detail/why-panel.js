@@ -13,6 +13,8 @@ function signed(value) {
   return amount === "0.00" ? amount : `${value < 0 ? "−" : "+"}${amount}`;
 }
 
+// Sentences of the service write "23 %", where a line may break; the page writes "23%" throughout.
+const tidy = (sentence) => sentence.replace(/(\d) %/g, "$1%");
 const largest = (values) => Math.max(1e-9, ...values.map((value) => Math.abs(value ?? 0)));
 const share = (value, most) => ({ width: `${((100 * Math.abs(value ?? 0)) / most).toFixed(1)}%` });
 
@@ -46,7 +48,9 @@ function labels(view) {
 
 function words(view) {
   const most = largest(view.bars.map(({ contribution }) => contribution));
-  const strongest = { ...view, bars: [...view.bars].sort((one, other) => Math.abs(other.contribution) - Math.abs(one.contribution)) };
+  // Words that change nothing stand in the line of words; as bars they would be noise.
+  const telling = view.bars.filter(({ contribution }) => Math.abs(contribution) >= LEAST);
+  const strongest = { ...view, bars: telling.sort((one, other) => Math.abs(other.contribution) - Math.abs(one.contribution)) };
   return h("div", {},
     h("p", { class: "tinted" }, view.bars.flatMap(({ name, contribution }) => [
       h("span", { class: contribution < 0 ? "against" : "for", style: { "--strength": (Math.abs(contribution) / most).toFixed(2) } }, name), " "])),
@@ -56,7 +60,7 @@ function words(view) {
 const DRAWINGS = { classes: mirrored, labels, words, pairs: (view) => signedBars(view) };
 
 function drawView(view, first) {
-  return h("section", { class: "why-view" }, h("h4", {}, view.title), !first && h("p", {}, view.sentence),
+  return h("section", { class: "why-view" }, h("h4", {}, view.title), !first && h("p", {}, tidy(view.sentence)),
     (DRAWINGS[view.kind] ?? DRAWINGS.pairs)(view), view.note && h("p", { class: "faint" }, view.note));
 }
 
@@ -71,7 +75,7 @@ export function whyPanel(collection, request) {
   ask(address(collection, "explanations"), { method: "POST", json: request }).then(
     (explanation) => {
       const views = explanation.views.filter(({ bars }) => bars.length);
-      body.replaceChildren(...[h("p", { class: "why-summary" }, explanation.summary), terms(explanation), ...views.map((view, place) => drawView(view, place === 0))].filter(Boolean));
+      body.replaceChildren(...[h("p", { class: "why-summary" }, tidy(explanation.summary)), terms(explanation), ...views.map((view, place) => drawView(view, place === 0))].filter(Boolean));
     },
     (error) => body.replaceChildren(h("p", { class: "faint" }, error.message)),
   ).finally(() => body.removeAttribute("aria-busy"));

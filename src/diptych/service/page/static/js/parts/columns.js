@@ -4,7 +4,7 @@ import { h, svg } from "./dom.js";
 
 const [WIDTH, HEIGHT, GAP] = [600, 96, 0.25];
 
-export function columns(bars, { title, first, last }) {
+export function columns(bars, { title, first, last, legend = "" }) {
   const most = Math.max(1e-9, ...bars.map(({ value }) => value));
   const step = WIDTH / bars.length;
   const rect = (place, value, name) => svg("rect", {
@@ -14,6 +14,6 @@ export function columns(bars, { title, first, last }) {
   const groups = bars.map(({ label, value, inner }, place) => svg("g", {}, svg("title", {}, label), rect(place, value, "column"), inner ? rect(place, inner, "column-inner") : null));
   return h("figure", { class: "columns" },
     svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT + 1}`, preserveAspectRatio: "none", role: "img", "aria-label": title }, groups),
-    h("figcaption", {}, h("span", {}, first), h("span", {}, last)),
+    h("figcaption", {}, h("span", {}, first), h("span", {}, legend), h("span", {}, last)),
     h("ul", { class: "hidden" }, bars.filter(({ value }) => value).map(({ label }) => h("li", {}, label))));
 }

@@ -81,7 +81,8 @@ export function outcome(job) {
   if (!job.result) return job.message ?? "";
   if (job.kind === "train") return trained(job.result);
   const counted = Object.entries(job.result).filter(([name, value]) => WORDS[name] && value);
-  return counted.map(([name, value]) => `${number(value)} ${WORDS[name]}`).join(", ") || "Nothing had to be done.";
+  const told = counted.map(([name, value]) => `${number(value)} ${WORDS[name]}`).join(", ") || "Nothing had to be done.";
+  return job.kind === "retriever" ? `${job.parameters.name}: ${told}` : told;
 }
 
 export function jobLine(job) {

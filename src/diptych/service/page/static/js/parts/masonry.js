@@ -2,6 +2,8 @@
 // The document keeps the order of the ranking; only the places on the screen are chosen here.
 
 const SHAPES = { narrowest: 0.6, widest: 2.2, unknown: 1 };
+// A tile goes to the first column that is about as short as the shortest, so that ranks run from left to right.
+const SLACK = 0.4;
 
 export class Masonry {
   constructor(host) {
@@ -44,7 +46,7 @@ export class Masonry {
     const shape = Math.min(SHAPES.widest, Math.max(SHAPES.narrowest, Number(tile.dataset.shape) || SHAPES.unknown));
     const height = Math.round(this.column / shape) + this.foot;
     const lowest = Math.min(...this.heights);
-    const column = this.heights.findIndex((value) => value < lowest + 1);
+    const column = this.heights.findIndex((value) => value <= lowest + SLACK * this.column);
     this.put(tile, column * (this.column + this.gap), this.heights[column], this.column, height);
     this.heights[column] += height + this.gap;
   }

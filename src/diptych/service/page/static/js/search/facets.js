@@ -30,7 +30,7 @@ export class Facets {
   }
 
   own() {
-    const field = h("input", { id: "own-filter", type: "text", placeholder: "year>=2010 and not label:dog", autocomplete: "off", spellcheck: "false" });
+    const field = h("input", { id: "own-filter", type: "text", placeholder: "label:dog or year>=2010", autocomplete: "off", spellcheck: "false" });
     const add = (event) => {
       event.preventDefault();
       if (field.value.trim()) this.onFilters([...this.filters, field.value.trim()]);

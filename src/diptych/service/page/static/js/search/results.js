@@ -37,6 +37,7 @@ export class Results {
     this.list.replaceChildren();
     this.list.removeAttribute("style");
     this.list.classList.toggle("as-texts", target === "texts");
+    this.list.classList.toggle("unscored", Boolean(page.browsing));
     this.masonry = target === "texts" ? null : new Masonry(this.list);
     this.add(page);
   }

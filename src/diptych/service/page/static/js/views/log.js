@@ -65,7 +65,7 @@ class LogView {
     const bars = days.map(({ day, searches: asked, clicks: clicked }) => ({ label: `${date(day)}: ${count(asked, "search", "searches")}, ${count(clicked, "click")}`, value: asked, inner: Math.min(asked, clicked) }));
     return h("section", { class: "card", "aria-labelledby": "volume-title" }, h("h2", { id: "volume-title" }, `Last ${DAYS} days`),
       h("div", { class: "figures" }, this.figure(number(searches), searches === 1 ? "search" : "searches"), this.figure(number(clicks), clicks === 1 ? "click" : "clicks"), this.figure((clicks / searches).toFixed(1), "clicks for each search")),
-      columns(bars, { title: `Searches on each of the last ${DAYS} days`, first: date(days[0]?.day), last: date(days.at(-1)?.day) }));
+      columns(bars, { title: `Searches on each of the last ${DAYS} days`, first: date(days[0]?.day), last: date(days.at(-1)?.day), legend: "light: searches, dark: clicks" }));
   }
 
   figure(value, name) {
