@@ -14,6 +14,9 @@ from PIL import Image
 
 from diptych.collection import Collection, Record
 from diptych.collection.write_lock import write_lock
+from diptych.service.limits import Limits
+from diptych.service.problem import Problem
+from diptych.service.uploads import UploadStore
 
 Start = Callable[..., Any]
 ITEMS = "/v1/collections/scenes/items"
@@ -195,6 +198,18 @@ def test_uploads_are_forgotten(running_service: Start) -> None:
         assert problem(client.get(f"/v1/uploads/{names[3]}")) == (404, "no-such-upload")
         for name in ("..", "x", "0" * 32, "%2e%2e%2fetc"):
             assert client.get(f"/v1/uploads/{name}").status_code == 404
+
+
+def test_uploads_take_only_so_much_room(tmp_path: Path) -> None:
+    content = picture(size=(200, 150), kind="BMP")
+    uploads = UploadStore(tmp_path, Limits(kept_upload_bytes=4 * len(content)))
+    kept = [uploads.keep(io.BytesIO(content)) for _ in range(6)]
+    sizes = [file.stat().st_size for file in tmp_path.rglob("*") if file.is_file()]
+    assert 3 * len(content) < sum(sizes) <= 4 * len(content) + len(content) // 10
+    assert uploads.read_preview(kept[-1].id)[1].startswith(b"\xff\xd8")
+    for gone in (kept[0].id, "0" * 32, "../" + kept[-1].id):
+        with pytest.raises(Problem, match="no uploaded picture"):
+            uploads.read_preview(gone)
 
 
 def test_thumbnails_are_kept_by_browsers(reader: httpx.Client) -> None:

@@ -23,6 +23,7 @@ class Limits:
     query_terms: int = 16
     filter_conditions: int = 32
     kept_uploads: int = 1_000
+    kept_upload_bytes: int = 2**30
     upload_seconds: float = 3_600.0
     write_wait_seconds: float = 10.0
     requests_per_second: float = 50.0

@@ -36,6 +36,6 @@ def get_upload(
     context: Context, upload_id: Annotated[str, Path(description="Id of the upload.", max_length=400)]
 ) -> Response:
     """Return a small JPEG of a picture that was sent."""
-    kept = context.uploads.find(upload_id)
+    kept, preview = context.uploads.read_preview(upload_id)
     headers = {"Cache-Control": "private, max-age=3600", "ETag": f'"{kept.id}"'}
-    return Response(kept.preview.read_bytes(), media_type="image/jpeg", headers=headers)
+    return Response(preview, media_type="image/jpeg", headers=headers)

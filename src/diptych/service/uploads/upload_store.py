@@ -11,7 +11,8 @@ import shutil
 import stat
 import tempfile
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -28,7 +29,8 @@ class UploadStore:
     """Keeps pictures that were sent in a folder that all processes of a service share.
 
     Names are 128 random bits, so that only who sent a picture can ask for it. Pictures go after
-    ``limits.upload_seconds``, and the oldest ones when there are more than ``limits.kept_uploads``.
+    ``limits.upload_seconds``, and the oldest ones when there are more than ``limits.kept_uploads`` or they take more
+    than ``limits.kept_upload_bytes`` together.
 
     >>> import io, tempfile
     >>> import numpy as np
@@ -61,7 +63,8 @@ class UploadStore:
     def keep(self, file: BinaryIO) -> Upload:
         """Keep a picture, or raise why it is none."""
         picture = SentPicture.read(file, self._limits)
-        self._make_room()
+        self._make_room(file.seek(0, os.SEEK_END))
+        file.seek(0)
         name = secrets.token_hex(16)
         draft = self._folder / f".{name}"
         draft.mkdir(mode=0o700)
@@ -83,25 +86,43 @@ class UploadStore:
             expires = folder.stat().st_mtime + self._limits.upload_seconds
             width, height = json.loads((folder / "size.json").read_text())
         except FileNotFoundError:
-            expires = width = height = 0
+            raise _gone(upload_id) from None
         if expires < time.time():
-            raise Problem(404, "no-such-upload", f"There is no uploaded picture {upload_id!r} any more; send it again.")
+            raise _gone(upload_id)
         return Upload(upload_id, folder / "picture", folder / "preview.jpg", width, height, expires)
 
-    def _make_room(self) -> None:
-        kept = []
-        for entry in os.scandir(self._folder):
-            try:
-                kept.append((entry.stat().st_mtime, entry.path))
-            except FileNotFoundError:
-                # Another process made room as well.
-                continue
-        kept.sort()
-        too_many = len(kept) + 1 - self._limits.kept_uploads
+    def read_preview(self, upload_id: str) -> tuple[Upload, bytes]:
+        """Return a picture that is still kept, with its small JPEG."""
+        found = self.find(upload_id)
+        try:
+            return found, found.preview.read_bytes()
+        except FileNotFoundError:
+            # It went this moment.
+            raise _gone(upload_id) from None
+
+    def _make_room(self, size: int) -> None:
+        """Remove what is too old, and the oldest, until one more of this size has room."""
+        kept = sorted(self._kept(), reverse=True)
         oldest = time.time() - self._limits.upload_seconds
-        for place, (made, path) in enumerate(kept):
-            if place < too_many or made < oldest:
+        for place, (made, path, taken) in enumerate(kept, start=2):
+            size += taken
+            if place > self._limits.kept_uploads or size > self._limits.kept_upload_bytes or made < oldest:
                 shutil.rmtree(path, ignore_errors=True)
+
+    def _kept(self) -> Iterator[tuple[float, str, int]]:
+        """Yield when each picture came, where it lies, and its size."""
+        for entry in os.scandir(self._folder):
+            # Another process may make room as well.
+            with suppress(FileNotFoundError):
+                yield entry.stat().st_mtime, entry.path, _size_in(entry.path)
+
+
+def _gone(upload_id: str) -> Problem:
+    return Problem(404, "no-such-upload", f"There is no uploaded picture {upload_id!r} any more; send it again.")
+
+
+def _size_in(folder: str) -> int:
+    return sum(file.stat().st_size for file in os.scandir(folder))
 
 
 def _make_private(folder: Path) -> None:
