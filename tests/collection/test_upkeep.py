@@ -14,6 +14,7 @@ from safetensors import safe_open
 from diptych.collection import Collection, CollectionError, Item, Record
 from diptych.collection.catalogue import Catalogue
 from diptych.collection.duplicates import near_groups
+from diptych.collection.tables import points_table
 from diptych.errors import InvalidInputError, UnknownNameError
 from kill_trials import ToyRetriever
 
@@ -103,6 +104,18 @@ def test_status_tells_what_is_there(filled: Collection, photos: Path) -> None:
     assert status.failures == {str(photos / "bad.png"): "it is bad"}
     assert status.store_bytes > 0
     assert status.retriever == "toy 0"
+    assert status.updated == max(item.updated for item in filled)
+    assert filled.status() == status
+
+
+def test_status_notices_points_that_come_and_go(filled: Collection) -> None:
+    assert filled.status().unsearchable == 0
+    other = Collection.open(filled.folder, load_retriever=ToyRetriever.load)
+    table = points_table(other._state.layout.retriever, "image")
+    other._state.store.delete_vectors(table, [str(filled.items()[1].content_hash)])
+    assert filled.status().unsearchable == 1
+    other.repair()
+    assert filled.status().unsearchable == 0
 
 
 def test_many_small_commits_are_joined(collection: Collection) -> None:

@@ -152,6 +152,7 @@ def test_a_map_is_served_and_says_when_it_is_old(running_service: Callable[..., 
     with Collection.open(service.folders["scenes"] / ".diptych") as collection:
         make_map(collection, most=60)
         assert has_map(collection, collection.retriever.fingerprint)
+        assert httpx.get(f"{service.url}/v1/collections/scenes").json()["map"] == "ready"
         document = httpx.get(address).json()
         assert (document["items_in_map"], document["items_total"], document["stale"]) == (30, 60, False)
         assert "sample of 30 of 60" in document["note"]

@@ -70,6 +70,16 @@ class Catalogue:
         return {item.path: item for item in self.items.values() if item.path is not None}
 
     @cached_property
+    def n_pictures(self) -> int:
+        """How many items have a picture."""
+        return sum(item.path is not None for item in self.items.values())
+
+    @cached_property
+    def newest_ns(self) -> int:
+        """When an item was last added or changed, 0 without items."""
+        return max((item.updated_ns for item in self.items.values()), default=0)
+
+    @cached_property
     def by_content(self) -> Mapping[str, list[Item]]:
         """Items by the hash of their file."""
         groups: dict[str, list[Item]] = {}

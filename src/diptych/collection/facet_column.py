@@ -32,32 +32,33 @@ class FacetColumn:
 
     def __init__(self, field: str, owners: Sequence[int], values: Sequence[Any]) -> None:
         self.field = field
-        # True equals 1, but is another value; so each is looked up together with its type.
-        kinds = [type(value) for value in values]
-        raw: dict[tuple[type, Any], int] = {}
-        held = np.array([raw.setdefault(key, len(raw)) for key in zip(kinds, values, strict=True)], dtype=np.int64)
-        self._texts: list[str] = []
+        distinct, held = _numbered(values)
         self._values: list[Value] = []
-        code_of = np.array(self._merged([value for _, value in raw]), dtype=np.int64)
+        code_of = np.array(self._merged(distinct), dtype=np.int64)
         codes, items = code_of[held], np.asarray(owners, dtype=np.int64)
-        pairs = np.unique(items[codes >= 0] * (len(self._values) + 1) + codes[codes >= 0])
-        self._items, self._codes = np.divmod(pairs, len(self._values) + 1)
+        items, codes = items[codes >= 0], codes[codes >= 0]
+        if (np.diff(items) <= 0).any():
+            # An item with several values counts once for each of them.
+            pairs = np.unique(items * (len(self._values) + 1) + codes)
+            items, codes = np.divmod(pairs, len(self._values) + 1)
+        self._items, self._codes = items, codes
 
     def _merged(self, distinct: Sequence[Any]) -> list[int]:
         """Return the code of each distinct value, −1 for one that is left out."""
-        places: dict[str, int] = {}
+        kinds = {type(value) for value in distinct}
+        # Of one kind, values are equal when their texts are, and making those takes most of the time.
+        is_one_kind = kinds <= {str} or kinds <= {int, float}
+        places: dict[Value, int] = {}
         codes = []
         for value in distinct:
             plain = _plain(value)
             if plain is None:
                 codes.append(-1)
                 continue
-            text = _text(plain)
-            if text not in places:
-                places[text] = len(self._values)
-                self._texts.append(text)
+            code = places.setdefault(plain if is_one_kind else _text(plain), len(self._values))
+            if code == len(self._values):
                 self._values.append(plain)
-            codes.append(places[text])
+            codes.append(code)
         return codes
 
     def __len__(self) -> int:
@@ -82,12 +83,12 @@ class FacetColumn:
         if len(codes) > limit:
             codes = codes[counts[codes] >= np.partition(counts[codes], -limit)[-limit]]
         # Ties would otherwise depend on which item came first.
-        best = heapq.nsmallest(limit, codes.tolist(), key=lambda code: (-counts[code], self._texts[code]))
+        best = heapq.nsmallest(limit, codes.tolist(), key=lambda code: (-counts[code], _text(self._values[code])))
         return tuple(
             FacetValue(
                 self._values[code],
                 int(counts[code]),
-                str(Filter("=", field=self.field, value=self._texts[code])),
+                str(Filter("=", field=self.field, value=_text(self._values[code]))),
             )
             for code in best
         )
@@ -103,6 +104,16 @@ class FacetColumn:
     @cached_property
     def _numbers(self) -> FloatArray:
         return np.array(self._values, dtype=np.float64)
+
+
+def _numbered(values: Sequence[Any]) -> tuple[list[Any], IntArray]:
+    """Return the distinct values, and the number among them of each value."""
+    kinds = [type(value) for value in values]
+    # True equals 1, but is another value; so where there are several types each is looked up together with its own.
+    keys: Sequence[Any] = values if len(set(kinds)) <= 1 else list(zip(kinds, values, strict=True))
+    numbers = {key: number for number, key in enumerate(dict.fromkeys(keys))}
+    distinct = list(numbers) if keys is values else [value for _, value in numbers]
+    return distinct, np.fromiter(map(numbers.__getitem__, keys), dtype=np.int64, count=len(keys))
 
 
 def _plain(value: Any) -> Value | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
@@ -13,8 +14,7 @@ from diptych.collection.field_names import filter_name
 from diptych.collection.item import Item
 
 _MOST_FIELDS = 50
-# No metadatum has this name.
-_LABEL = ""
+Entries = tuple[list[int], list[Any]]
 
 
 class Facets:
@@ -22,21 +22,27 @@ class Facets:
 
     def __init__(self, items: Iterable[Item]) -> None:
         self._places: dict[str, int] = {}
-        owners: dict[str, list[int]] = {_LABEL: []}
-        values: dict[str, list[Any]] = {_LABEL: []}
+        # Owners and values side by side: pairs of them would be a million objects for the garbage collector to visit.
+        labels: Entries = ([], [])
+        fields: defaultdict[str, Entries] = defaultdict(lambda: ([], []))
         for place, item in enumerate(items):
             self._places[item.id] = place
             for label in item.labels:
-                owners[_LABEL].append(place)
-                values[_LABEL].append(label)
-            for name, value in _values(item.metadata):
-                if name not in owners:
-                    owners[name], values[name] = [], []
-                owners[name].append(place)
-                values[name].append(value)
-        widest = sorted(owners.keys() - {_LABEL}, key=lambda name: (-len(owners[name]), name))[:_MOST_FIELDS]
-        self._columns = [FacetColumn("label", owners[_LABEL], values[_LABEL])]
-        self._columns += [FacetColumn(filter_name(name), owners[name], values[name]) for name in widest]
+                labels[0].append(place)
+                labels[1].append(label)
+            for name, value in item.metadata.items():
+                # Most values are plain, and there are very many of them.
+                if type(value) in _SCALARS:
+                    owners, values = fields[name]
+                    owners.append(place)
+                    values.append(value)
+                    continue
+                for inner, one in _inner_values(name, value):
+                    fields[inner][0].append(place)
+                    fields[inner][1].append(one)
+        widest = sorted(fields, key=lambda name: (-len(fields[name][0]), name))[:_MOST_FIELDS]
+        self._columns = [FacetColumn("label", *labels)]
+        self._columns += [FacetColumn(filter_name(name), *fields[name]) for name in widest]
 
     def among(self, ids: Collection[str] | None, limit: int) -> list[Facet]:
         """Return the facets of the items with these ids, or of all; labels first, then the fields most items have."""
@@ -48,15 +54,15 @@ class Facets:
         return [facet for facet in facets if facet is not None]
 
 
-def _values(metadata: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+def _inner_values(name: str, value: Any) -> Iterator[tuple[str, Any]]:
     """Yield each value with the dotted name of its place; one of several counts by itself."""
-    for name, value in metadata.items():
-        if type(value) in _SCALARS:
-            yield name, value
-        elif isinstance(value, Mapping):
-            yield from ((f"{name}.{inner}", one) for inner, one in _values(value))
-        elif isinstance(value, (list, tuple)):
-            yield from ((name, one) for one in value if type(one) in _SCALARS)
+    if type(value) in _SCALARS:
+        yield name, value
+    elif isinstance(value, Mapping):
+        for inner, one in value.items():
+            yield from _inner_values(f"{name}.{inner}", one)
+    elif isinstance(value, (list, tuple)):
+        yield from ((name, one) for one in value if type(one) in _SCALARS)
 
 
 _SCALARS = frozenset({str, int, float, bool})

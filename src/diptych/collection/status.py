@@ -12,7 +12,8 @@ class Status:
 
     ``stale`` is true while a new retriever is pending: searches still use the old one, and ``reencode`` finishes the
     change. ``unsearchable`` counts pictures without points, which could not be read when they were encoded.
-    ``failures`` are the paths that the last addition skipped, with reasons.
+    ``updated`` is when an item was last added or changed, ISO 8601 in UTC, None without items. ``failures`` are the
+    paths that the last addition skipped, with reasons.
     """
 
     folder: str
@@ -28,4 +29,5 @@ class Status:
     unsearchable: int
     store_bytes: int
     index_bytes: int
+    updated: str | None = None
     failures: Mapping[str, str] = field(default_factory=dict)

@@ -152,6 +152,11 @@ class Store:
         table = self._existing(name)
         return [] if table is None else self._keys(table)
 
+    def vectors_version(self, name: str) -> int:
+        """Return a number that changes whenever a table of vectors does, 0 when there is none."""
+        table = self._existing(name)
+        return 0 if table is None else int(table.version)
+
     def present_keys(self, name: str, keys: Sequence[str]) -> list[str]:
         """Return those of ``keys`` that a table of vectors holds."""
         table = self._existing(name)

@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from weakref import ReferenceType, ref
 
 import numpy as np
 
 from diptych.arrays import AnyArray
 from diptych.collection import exporting, opening
+from diptych.collection.catalogue import Catalogue
 from diptych.collection.check_report import CheckReport
 from diptych.collection.duplicate_group import DuplicateGroup
 from diptych.collection.duplicates import exact_groups, near_groups
 from diptych.collection.index_cache import IndexCache
+from diptych.collection.item import iso_time
 from diptych.collection.live_state import LiveState
 from diptych.collection.maintenance import Maintenance
 from diptych.collection.retriever_changes import RetrieverChanges
@@ -27,27 +30,30 @@ class Upkeep:
 
     def __init__(self, state: LiveState) -> None:
         self._state = state
+        # The last answer of unsearchable, and what it was about.
+        self._counted: tuple[ReferenceType[Catalogue], str, int] | None = None
+        self._unsearchable = 0
 
     def status(self) -> Status:
         """Return counts, sizes, and whether a change of retriever is unfinished."""
         self._state.check_layout()
         catalogue, layout, store = self._state.catalogue(), self._state.layout, self._state.store
-        there = set(store.vector_keys(points_table(layout.retriever, "image")))
         pending = layout.pending
         return Status(
             folder=str(layout.folder),
             root=str(self._state.root.folder),
             items=len(catalogue),
-            pictures=sum(item.path is not None for item in catalogue.items.values()),
+            pictures=catalogue.n_pictures,
             captions=len(catalogue.captions),
             retriever=layout.retriever.name,
             fingerprint=layout.retriever.fingerprint,
             stale=pending is not None,
             pending=None if pending is None else pending.name,
             pending_done=0 if pending is None else len(set(store.vector_keys(points_table(pending, "image")))),
-            unsearchable=len(set(catalogue.by_content) - there),
+            unsearchable=self._count_unsearchable(catalogue, points_table(layout.retriever, "image")),
             store_bytes=_bytes_in(layout.store),
             index_bytes=_bytes_in(layout.index),
+            updated=iso_time(catalogue.newest_ns) if len(catalogue) else None,
             failures=self._last_failures(),
         )
 
@@ -94,6 +100,14 @@ class Upkeep:
             for side, gallery in self._state.searching().galleries.items()
         }
         exporting.write_points(target, kind, points)
+
+    def _count_unsearchable(self, catalogue: Catalogue, table: str) -> int:
+        """Count the pictures without points; reading all keys takes long, so it is done once for each state."""
+        about = (ref(catalogue), table, self._state.store.vectors_version(table))
+        if about != self._counted:
+            there = set(self._state.store.vector_keys(table))
+            self._unsearchable, self._counted = len(set(catalogue.by_content) - there), about
+        return self._unsearchable
 
     def _last_failures(self) -> dict[str, str]:
         try:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from diptych.collection.item import iso_time
 from diptych.service.context import Context, Hosted, ServiceContext
 from diptych.service.hosted_collection import HostedCollection
 from diptych.service.maps.map_file import has_map
@@ -32,7 +31,6 @@ def collection_document(context: ServiceContext, hosted: HostedCollection) -> Co
     """Return a collection as clients see it; where it lies on the disk is not their business."""
     collection = hosted.collection
     status = collection.status()
-    newest = max((item.updated_ns for item in collection), default=None)
     return CollectionDocument(
         name=hosted.name,
         items=status.items,
@@ -49,5 +47,5 @@ def collection_document(context: ServiceContext, hosted: HostedCollection) -> Co
         read_only=context.settings.read_only,
         hybrid_available=status.captions > 0,
         map="ready" if has_map(collection, status.fingerprint) else "none",
-        updated=None if newest is None else iso_time(newest),
+        updated=status.updated,
     )
