@@ -44,14 +44,14 @@ def method_precision_recall(
     ...     {"CCA": {"image_query": falling, "text_query": falling}},
     ...     {"image_query": level, "text_query": level},
     ... )
-    >>> [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
+    >>> [text.get_text() for text in figure.legends[0].get_texts()]
     ['CCA', 'chance']
     """
     if not 0 < len(precision) <= MOST_METHODS:
         raise InvalidInputError(f"draw one to {MOST_METHODS} methods, got {len(precision)}; more cannot be told apart")
     highest = max(max(curve[way]) for curve in precision.values() for way in DIRECTIONS)
     with house_style():
-        figure = new_figure(10.4, 4.6)
+        figure = new_figure(12.0, 4.6)
         panels = figure.subplots(1, len(DIRECTIONS), sharey=True)
         for axes, way in zip(panels, DIRECTIONS, strict=True):
             for (name, curve), (colour, marker) in zip(precision.items(), _LINES, strict=False):
@@ -61,7 +61,8 @@ def method_precision_recall(
             axes.set(xlim=(-0.01, 1.01), ylim=(0, min(1.02, 1.08 * highest)), xlabel="recall", title=NAMES[way])
             light_grid(axes)
         panels[0].set_ylabel("interpolated precision")
-        panels[0].legend(loc="upper right")
+        # Beside the panels: methods as good as these leave no corner free.
+        figure.legend(*panels[0].get_legend_handles_labels(), loc="outside right center")
         figure.suptitle(title, x=0.01, ha="left", weight="bold")
     return figure
 
