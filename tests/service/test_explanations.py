@@ -70,6 +70,17 @@ def test_an_uploaded_picture_is_explained(service: Any) -> None:
     assert document["kind"] == "pairs"
 
 
+def test_each_picture_of_a_query_goes_by_its_own_name(service: Any) -> None:
+    picture = io.BytesIO()
+    Image.new("RGB", (40, 40), (200, 30, 30)).save(picture, "PNG")
+    files = {"picture": ("red.png", picture.getvalue(), "image/png")}
+    found = httpx.post(f"{service.url}/v1/collections/scenes/search/picture", files=files, timeout=30).json()
+    first, second = found["answers"][:2]
+    terms = [{"upload": found["upload"]}, {"item": first["id"]}, {"item": second["id"], "weight": -0.3}]
+    document = explained(service, terms=terms, item=first["id"])
+    assert [term["name"] for term in document["terms"]] == ["your picture", first["name"], second["name"]]
+
+
 def test_a_picture_whose_file_is_gone_is_explained_by_its_point(service: Any) -> None:
     answer = search(service, query="a red car")["answers"][0]
     (service.folders["scenes"] / answer["name"]).unlink()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 from fastapi import APIRouter
@@ -50,18 +52,20 @@ def _asked(
     if term.text is not None:
         return Subject.of_text(retriever, term.text)
     if term.upload is not None:
-        return Subject.of_picture(retriever, context.uploads.find(term.upload).file)
+        return replace(Subject.of_picture(retriever, context.uploads.find(term.upload).file), name="your picture")
     item = find_item(collection, term.item or "")
-    picture = _picture(collection, retriever, item, name)
+    # Several pictures may be asked with, so that each goes by its own name.
+    picture = _picture(collection, retriever, item, name, item.id if item.path is None else Path(item.path).name)
     return Subject.of_text(retriever, _caption(item, None)) if picture is None else picture
 
 
-def _picture(collection: Collection, retriever: Retriever, item: Item, name: str | None) -> Subject | None:
+def _picture(
+    collection: Collection, retriever: Retriever, item: Item, name: str | None, shown: str = "the picture"
+) -> Subject | None:
     """Return an item's picture by its stored point, with its features where they are at hand."""
     _, points = collection.points("image", [item.id], name)
     if not len(points):
         return None
-    shown = "the picture"
     features = _features(collection, retriever, item)
     if features is None or not _makes(retriever, features, points):
         return Subject.of_image_point(points, shown)
