@@ -7,6 +7,7 @@ import os
 import tempfile
 from collections.abc import Iterable
 from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 
 from diptych.data.folders import cache_folder
@@ -34,7 +35,12 @@ def digest_of_files(files: Iterable[Path]) -> str:
 def _remembered_digest(file: Path) -> str:
     state = file.stat()
     # A copy may keep size and time of the file it replaces; the time of the last change to the entry cannot be set.
-    facts = (state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns)
+    return _digest_in_state(file, (state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns))
+
+
+# Every search asks, and even a look at the note would be a fourth of its time.
+@lru_cache(maxsize=256)
+def _digest_in_state(file: Path, facts: tuple[int, ...]) -> str:
     key = hashlib.sha256("\0".join(map(str, (file.resolve(), *facts))).encode()).hexdigest()
     note = cache_folder() / "networks" / "digests" / key
     with suppress(OSError):
