@@ -2,20 +2,18 @@ from __future__ import annotations
 
 import csv
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner, Result
 
+from diptych.cli import app
 from diptych.service.clicks import ClickLog
 from diptych.service.clicks.opening import click_log_path
 
 
-def diptych(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "diptych", "clicks", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, env={**os.environ, "COLUMNS": "200"})
+def diptych(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(app, ["clicks", *map(str, arguments)], prog_name="diptych", env={"COLUMNS": "200"})
 
 
 @pytest.fixture
@@ -58,7 +56,7 @@ def test_status_export_and_forget(logged: Path, tmp_path: Path) -> None:
     }
 
     refused = diptych("forget", "-c", logged)
-    assert refused.returncode != 0
+    assert refused.exit_code != 0
     assert "--yes" in refused.stderr
     assert diptych("forget", "--older-than", "3650", "--yes", "-c", logged).stdout.startswith("1 searches forgotten, 2")
     assert diptych("forget", "--yes", "-c", logged).stdout.startswith("2 searches forgotten, 0 left")
@@ -66,9 +64,9 @@ def test_status_export_and_forget(logged: Path, tmp_path: Path) -> None:
 
 def test_mistakes_say_what_to_do(own_scene_collection: Path, tmp_path: Path) -> None:
     none = diptych("status", "-c", own_scene_collection)
-    assert none.returncode != 0
+    assert none.exit_code != 0
     assert "diptych serve" in none.stderr
     assert not click_log_path(own_scene_collection / ".diptych").exists()
     wrong = diptych("export", tmp_path / "clicks.xlsx", "-c", own_scene_collection)
-    assert wrong.returncode != 0
+    assert wrong.exit_code != 0
     assert "parquet" in wrong.stderr

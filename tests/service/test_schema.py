@@ -30,7 +30,7 @@ def test_no_answer_contradicts_the_document(running_service: Start, tmp_path: Pa
         [
             *(sys.executable, "-m", "schemathesis.cli", "--config-file", str(config)),
             *("run", f"{service.url}/v1/openapi.json", "--header", f"Authorization: Bearer {service.token}"),
-            *("--phases", "examples,coverage,fuzzing", "--max-examples", "4", "--max-time", "75", "--seed", "1"),
+            *("--phases", "examples,coverage,fuzzing", "--max-examples", "2", "--max-time", "45", "--seed", "1"),
             *("--exclude-checks", EXCLUDED, "--request-timeout", "30", "--continue-on-failure", "--no-color"),
             *("--generation-database", "none", "--report-dir", str(tmp_path / "reports")),
         ],
@@ -46,9 +46,9 @@ def test_no_answer_contradicts_the_document(running_service: Start, tmp_path: Pa
     assert httpx.get(f"{service.url}/health").json() == {"status": "ok"}
 
 
-@pytest.fixture
-def document(running_service: Start) -> dict[str, Any]:
-    found: dict[str, Any] = httpx.get(f"{running_service().url}/v1/openapi.json").json()
+@pytest.fixture(scope="module")
+def document(shared_service: Start) -> dict[str, Any]:
+    found: dict[str, Any] = httpx.get(f"{shared_service().url}/v1/openapi.json").json()
     return found
 
 
@@ -88,8 +88,8 @@ def test_every_member_of_every_document_is_described(document: dict[str, Any]) -
         assert schema.get("description"), name
 
 
-def test_the_methods_of_an_address_are_listed(running_service: Start) -> None:
-    url = running_service().url
+def test_the_methods_of_an_address_are_listed(shared_service: Start) -> None:
+    url = shared_service().url
     refused = httpx.put(f"{url}/v1/collections/scenes/items/any/id")
     assert refused.status_code == 405
     assert refused.headers["allow"] == "DELETE, GET, PATCH"

@@ -121,6 +121,7 @@ def test_no_acknowledged_write_is_lost_when_a_service_is_ended(
 
 def test_workers_share_reading_and_survive_one_another(service_process: Serve, own_scene_collection: Path) -> None:
     service = service_process("--workers", "2", "--quiet")
+    assert_numbers_add_up(service.url)
     before = workers_of(service.process.pid)
     assert len(before) == 3
     with Writers(service.url, 2) as writers:
@@ -139,15 +140,15 @@ def test_workers_share_reading_and_survive_one_another(service_process: Serve, o
         assert set(writers.acknowledged) <= {item.id for item in collection}
 
 
-def test_numbers_of_workers_add_up(service_process: Serve) -> None:
-    service = service_process("--workers", "2", "--quiet")
+def assert_numbers_add_up(url: str) -> None:
+    """Whichever process is asked, the counts are those of all."""
     for _ in range(12):
         # A connection each, so that both readers get some.
-        assert httpx.get(f"{service.url}/v1/collections/scenes/search", params={"q": "a car"}).status_code == 200
-    answer = httpx.post(service.url + ITEMS, json={"captions": ["a kite"]}, headers=HEADERS)
+        assert httpx.get(f"{url}/v1/collections/scenes/search", params={"q": "a car"}).status_code == 200
+    answer = httpx.post(url + ITEMS, json={"captions": ["a kite"]}, headers=HEADERS)
     assert answer.status_code == 201
     assert len(answer.headers.get_list("date")) == 1
-    numbers = [httpx.get(f"{service.url}/metrics").text for _ in range(4)]
+    numbers = [httpx.get(f"{url}/metrics").text for _ in range(4)]
     search = 'diptych_requests_total{method="GET",route="/v1/collections/{collection}/search",status="200"} 12.0'
     write = 'diptych_requests_total{method="POST",route="/v1/collections/{collection}/items",status="201"} 1.0'
     for text in numbers:
