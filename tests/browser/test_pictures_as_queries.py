@@ -79,7 +79,10 @@ def test_more_and_less_like_this_become_chips_that_turn(visit: Callable) -> None
     expect(page).to_have_url(re.compile(f"like=item%3A{liked}"))
     other = page.locator(f'.tile[data-id="{unliked}"]').first
     other.hover()
-    other.get_by_role("button", name="Less like this").click()
+    with page.expect_request(lambda request: request.url.endswith("/search") and unliked in request.post_data) as asked:
+        other.get_by_role("button", name="Less like this").click()
+    # What is unlike counts for less than the words, which it must not undo.
+    assert [term["weight"] for term in asked.value.post_data_json["terms"]] == [1, 1, -0.3]
     expect(page.locator(".chip")).to_have_count(2)
     expect(page.locator(".chip.unlike")).to_have_count(1)
     expect(page).to_have_url(re.compile(f"unlike=item%3A{unliked}"))

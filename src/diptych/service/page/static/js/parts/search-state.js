@@ -4,6 +4,10 @@ import { readTerms } from "./query-language.js";
 
 const FIELD = /^([^\s()"':=!<>]+)\s*(!=|>=|<=|:|=|>|<)\s*(?:"(?:[^"\\]|\\.)*"|[^\s()"]+)$/;
 
+// "Less like this" turns the answers away from a picture. With the weight of the words it would undo them: a picture of
+// a dog has most in common with the words "a dog". Relevance feedback after Rocchio weighs it less for the same reason.
+const LESS = -0.3;
+
 function readChips(params) {
   const chips = [];
   for (const [name, value] of params) {
@@ -58,7 +62,7 @@ export const isAsking = (state) => Boolean(state.words.trim() || state.chips.len
 
 export function whatIsAsked(state) {
   if (!state.chips.length) return { query: state.words.trim() };
-  return { terms: [...readTerms(state.words), ...state.chips.map(({ kind, id, weight }) => ({ [kind]: id, weight }))] };
+  return { terms: [...readTerms(state.words), ...state.chips.map(({ kind, id, weight }) => ({ [kind]: id, weight: weight > 0 ? 1 : LESS }))] };
 }
 
 export function requestOf(state, more = {}) {
