@@ -14,7 +14,7 @@ from diptych.service.settings import Settings
 
 CSRF_HEADER = "X-Diptych-CSRF"
 _OWN_SITES = ("same-origin", "none")
-_TO_WRITE = "To write, send the header 'Authorization: Bearer TOKEN', or use the page."
+_TO_WRITE = "To write, or to read the log, send the header 'Authorization: Bearer TOKEN', or use the page."
 _WRONG_TOKEN = "This is not the token of this service."
 
 
