@@ -13,7 +13,10 @@ _WARM_UP_WORDS = "a picture"
 
 
 class Readiness:
-    """Searches each collection once in the background, so that the first visitor does not wait for weights to load."""
+    """Asks each collection once in the background for all that a page shows, so that the first visitor does not wait.
+
+    Weights are loaded then, and labels, metadata and captions are counted for facets and suggestions.
+    """
 
     def __init__(self, hosted: Sequence[HostedCollection]) -> None:
         self._hosted = hosted
@@ -40,6 +43,8 @@ class Readiness:
         try:
             for target in ("images", "texts"):
                 hosted.collection.search(_WARM_UP_WORDS, 1, target=target)
+            hosted.collection.facets()
+            hosted.collection.suggestions("")
         except Exception:
             # Whatever it is, the service goes on for the other collections; clients see no paths of this machine.
             _log.exception("collection %s cannot be searched", hosted.name)
