@@ -71,3 +71,22 @@ def test_judgements_change_the_probabilities_alone(scenes: tuple[Path, list[str]
         np.testing.assert_array_equal(fitted.intercepts_[1:], kept.intercepts_[1:])
         np.testing.assert_array_equal(fitted.slopes_[1:], kept.slopes_[1:])
         assert fitted.cutoff_ == 0.37
+
+
+def test_what_is_asked_is_not_kept_on_disk(scenes: tuple[Path, list[str], Retriever], tmp_path: Path) -> None:
+    """Features of pictures and captions are worth keeping; queries are private, and there is no end of them."""
+    folder, captions, retriever = scenes
+    kept = copy.copy(retriever)
+    kept.cache = tmp_path / "cache"
+    with Collection.create(tmp_path / "c", kept, root=folder) as collection:
+        collection.add([Record("000.png", [captions[0]])])
+        before = {path: path.read_bytes() for path in (tmp_path / "cache").rglob("*") if path.is_file()}
+        assert before
+        first = collection.search("something that nobody should know", k=3)
+        again = collection.search("something that nobody should know", k=3)
+        assert [answer.score for answer in first] == [answer.score for answer in again]
+        after = {path: path.read_bytes() for path in (tmp_path / "cache").rglob("*") if path.is_file()}
+        assert after == before
+        assert collection.search("a red car", k=1)[0].score == pytest.approx(
+            float(retriever.similarity([folder / "000.png"], ["a red car"])[0, 0])
+        )

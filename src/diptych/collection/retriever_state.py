@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
 from diptych.arrays import AnyArray
+from diptych.collection.asked_words import AskedWords
 from diptych.collection.catalogue import Catalogue, image_points, text_points
 from diptych.collection.contract import PointSource, Side
 from diptych.collection.gallery import Gallery
@@ -32,6 +33,7 @@ class RetrieverState:
         self._store = store
         self._load = load
         self._source: PointSource | None = None
+        self._words: AskedWords | None = None
         self._catalogue: Catalogue | None = None
 
     @property
@@ -41,10 +43,18 @@ class RetrieverState:
             self._source = self._load(self.names)
         return self._source
 
+    @property
+    def words(self) -> AskedWords:
+        """The points of words that are asked for."""
+        if self._words is None:
+            self._words = AskedWords(self.source)
+        return self._words
+
     def use(self, names: RetrieverNames, source: PointSource | None) -> None:
         """Take over another saved form of the retriever, which makes the same points."""
         if source is not None or names.saved != self.names.saved:
             self._source = source
+            self._words = None
         self.names = names
 
     def bring_to(self, catalogue: Catalogue, finish: Callable[[Side, Gallery], Gallery]) -> None:

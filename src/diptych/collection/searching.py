@@ -13,6 +13,7 @@ from diptych.collection.answer import Answer
 from diptych.collection.answers import Answers
 from diptych.collection.asked import Asked
 from diptych.collection.asked_term import AskedTerm
+from diptych.collection.asked_words import AskedWords
 from diptych.collection.catalogue import Catalogue
 from diptych.collection.collection_error import CollectionError
 from diptych.collection.contract import PointSource, Side
@@ -42,6 +43,7 @@ class Searching:
     root: Root
     names: RetrieverNames
     retriever: PointSource
+    words: AskedWords
     catalogue: Catalogue
     galleries: dict[Side, Gallery]
 
@@ -135,8 +137,8 @@ class Searching:
 
     def _asked(self, term: Term) -> AskedTerm:
         if term.kind == "text":
-            features = self.retriever.text_features([term.value])
-            return AskedTerm(self.retriever.texts_to_points(features), term.weight, "text", not np.any(features))
+            known = self.words.point(term.value)
+            return AskedTerm(known.point, term.weight, "text", known.is_unknown)
         if term.kind == "picture":
             return AskedTerm(self.retriever.encode_images([term.value]), term.weight, "image")
         return self._asked_item(term)

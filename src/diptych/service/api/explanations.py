@@ -11,6 +11,7 @@ from fastapi import APIRouter
 
 from diptych.arrays import AnyArray, FloatArray
 from diptych.collection import Collection, Item
+from diptych.collection.asked_words import untraced
 from diptych.errors import InvalidInputError
 from diptych.retriever import Retriever, Subject, explain
 from diptych.service.api.asking import asked_terms
@@ -42,7 +43,7 @@ def explain_answer(context: Context, hosted: Hosted, request: ExplanationRequest
     if answer is None:
         raise Problem(422, "no-picture", f"The item {item.id!r} has no picture that was searched; ask for its texts.")
     subjects = [_asked(context, collection, retriever, term, request.retriever) for term in terms]
-    explanation = explain(retriever, subjects, answer, weights=[term.weight for term in terms])
+    explanation = explain(untraced(retriever), subjects, answer, weights=[term.weight for term in terms])
     return ExplanationDocument.model_validate(explanation.document())
 
 
@@ -50,7 +51,7 @@ def _asked(
     context: ServiceContext, collection: Collection, retriever: Retriever, term: TermRequest, name: str | None
 ) -> Subject:
     if term.text is not None:
-        return Subject.of_text(retriever, term.text)
+        return Subject.of_text(untraced(retriever), term.text)
     if term.upload is not None:
         return replace(Subject.of_picture(retriever, context.uploads.find(term.upload).file), name="your picture")
     item = find_item(collection, term.item or "")
