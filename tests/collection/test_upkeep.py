@@ -14,6 +14,7 @@ from safetensors import safe_open
 from diptych.collection import Collection, CollectionError, Item, Record
 from diptych.collection.catalogue import Catalogue
 from diptych.collection.duplicates import near_groups
+from diptych.collection.store import Store
 from diptych.collection.tables import points_table
 from diptych.errors import InvalidInputError, UnknownNameError
 from kill_trials import ToyRetriever
@@ -221,3 +222,20 @@ def test_memory_for_near_duplicates_does_not_grow_with_their_links(monkeypatch: 
     assert [group.ids[0] for group in groups] == ["0", str(n // 2)]
     # A million links, which would take twenty bytes each.
     assert peak < 8e6
+
+
+def test_a_table_is_dropped_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A writer killed while the files of a table go must not leave a table that names files which are gone."""
+    store = Store(tmp_path)
+    store.prepare()
+    store.add_vectors("points", ["a", "b"], np.ones((2, 3), dtype=np.float32))
+    with monkeypatch.context() as killed:
+        killed.setattr("diptych.collection.store.shutil.rmtree", lambda *_, **__: None)
+        store.drop("points")
+    again = Store(tmp_path)
+    assert again.vector_tables() == []
+    assert again.vector_keys("points") == []
+    again.add_vectors("points", ["c"], np.zeros((1, 3), dtype=np.float32))
+    assert Store(tmp_path).vector_keys("points") == ["c"]
+    again.drop("points")
+    assert not list(tmp_path.glob("*.dropped"))

@@ -44,7 +44,7 @@ def export(
         raise UnknownNameError("export format", name, [known.value for known in ClickTableFormat])
     with open_click_log(collection) as log:
         if is_stdout:
-            log.export(sys.stdout.buffer, what, ClickTableFormat(name))
+            log.export(sys.stdout.buffer, what.value, ClickTableFormat(name).value)
             return
         check_writable_file(file)
         with writing(file):

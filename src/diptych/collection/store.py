@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
@@ -14,6 +15,7 @@ from diptych.collection.collection_error import CollectionError
 from diptych.collection.item import Item
 from diptych.collection.packages import search_package
 
+_DROPPED = ".dropped"
 _KEYS_AT_ONCE = 1000
 # Beyond this many, reading the whole table is faster than asking for rows.
 _MANY_KEYS = 4000
@@ -201,9 +203,16 @@ class Store:
         return sorted(path.stem for path in self._folder.glob("*.lance") if path.stem not in fixed)
 
     def drop(self, name: str) -> None:
-        """Remove a whole table of vectors."""
+        """Remove a whole table of vectors.
+
+        It first gets a name that is no table's, in one step: a writer killed while its files go leaves no half of one.
+        """
         self._tables.pop(name, None)
-        self._database.drop_table(name, ignore_missing=True)
+        table = self._folder / f"{name}.lance"
+        if table.exists():
+            table.rename(self._folder / f"{uuid.uuid4().hex}{_DROPPED}")
+        for left in self._folder.glob(f"*{_DROPPED}"):
+            shutil.rmtree(left, ignore_errors=True)
 
     def compact(self, *, everything: bool = False) -> None:
         """Join the small files that many commits leave behind, drop deleted rows, forget versions older than an hour.
