@@ -11,7 +11,7 @@ from diptych.arrays import FloatArray, IntArray, row_blocks
 from diptych.models.base import Need
 from diptych.models.correlation.cca import canonical_directions
 from diptych.models.correlation.projection import LinearProjectionModel
-from diptych.models.discriminant.class_means import weighted_moment
+from diptych.models.discriminant.class_means import weighted_moment, weighted_sums
 from diptych.models.labels import Targets
 from diptych.models.linear import centre, check_varies, column_means
 from diptych.models.parameters import check_choice, check_components, check_number
@@ -24,9 +24,10 @@ class MLCCA(LinearProjectionModel):
 
         C_ab = AᵀFB / N,    C_aa = Aᵀdiag(F1)A / N,    C_bb = Bᵀdiag(Fᵀ1)B / N,    F_ij = f(y_i, y_j)
 
-    f is the cosine of the label vectors, or exp(−‖y_i − y_j‖ / σ). F depends only on the distinct sets of labels, so
-    that with S assigning rows to them AᵀFB = (AᵀS) F_L (SᵀB): exact, although the n × n matrix F is never formed. Rows
-    without labels teach nothing and are left out.
+    f is the cosine of the label vectors, or exp(−‖y_i − y_j‖ / σ). The n × n matrix F is never formed, and yet this is
+    exact: for the cosine AᵀFB = (AᵀZ)(ZᵀB) with unit label vectors Z, and otherwise F depends only on the distinct sets
+    of labels, so that with S assigning rows to them AᵀFB = (AᵀS) F_L (SᵀB). Rows without labels teach nothing and are
+    left out.
 
     Parameters
     ----------
@@ -95,10 +96,8 @@ class MLCCA(LinearProjectionModel):
         if len(rows) < len(images):
             images, texts, labels = images[rows], texts[rows], labels[rows]
         self.image_mean_, self.text_mean_ = column_means(images), column_means(texts)
-        sets, own_set, counts = np.unique(labels, axis=0, return_inverse=True, return_counts=True)
-        cross, totals = self._alike(images, texts, sets, own_set.ravel(), counts)
-        weights = totals[own_set.ravel()]
-        weights = weights / weights.sum()
+        cross, totals = (self._cosines if self.label_similarity == "cosine" else self._decays)(images, texts, labels)
+        weights = totals / totals.sum()
         image, text = (
             weighted_moment(side, mean, weights)
             for side, mean in ((images, self.image_mean_), (texts, self.text_mean_))
@@ -107,7 +106,7 @@ class MLCCA(LinearProjectionModel):
         left, self.correlations_, right = canonical_directions(
             image,
             text,
-            cross / float(totals @ counts),
+            cross / float(totals.sum()),
             self._ridge(image),
             self._ridge(text),
             n_components=self.n_components,
@@ -117,25 +116,27 @@ class MLCCA(LinearProjectionModel):
             right = right / np.linalg.norm(right, axis=0)
         self.image_projection_, self.text_projection_ = left, right
 
-    def _alike(
-        self, images: FloatArray, texts: FloatArray, sets: FloatArray, own_set: IntArray, counts: IntArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return AᵀFB, and for each distinct set of labels what its rows of F add up to."""
+    def _cosines(self, images: FloatArray, texts: FloatArray, labels: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return AᵀFB and the rows' sums of F, which is an inner product of unit label vectors."""
+        unit = labels / np.sqrt(labels.sum(axis=1, keepdims=True))
+        image_sums = weighted_sums(images, self.image_mean_, unit)
+        text_sums = weighted_sums(texts, self.text_mean_, unit)
+        return image_sums.T @ text_sums, unit @ unit.sum(axis=0)
+
+    def _decays(self, images: FloatArray, texts: FloatArray, labels: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return AᵀFB and the rows' sums of F, block by block of distinct sets of labels."""
+        sets, own_set, counts = np.unique(labels, axis=0, return_inverse=True, return_counts=True)
+        own_set = own_set.ravel()
         image_sums = _set_sums(images, self.image_mean_, own_set, len(sets))
         text_sums = _set_sums(texts, self.text_mean_, own_set, len(sets))
         cross, totals = np.zeros((images.shape[1], texts.shape[1])), np.zeros(len(sets))
+        sizes = sets.sum(axis=1)
         for block in row_blocks(len(sets), _BLOCK_SETS):
-            alike = self._alike_sets(sets[block], sets)
+            distances = sizes[block, None] + sizes - 2 * sets[block] @ sets.T
+            alike = np.exp(-np.sqrt(np.maximum(distances, 0)) / self.sigma)
             totals[block] = alike @ counts
             cross += image_sums[block].T @ (alike @ text_sums)
-        return cross, totals
-
-    def _alike_sets(self, some: FloatArray, all_sets: FloatArray) -> FloatArray:
-        shared = some @ all_sets.T
-        sizes, all_sizes = some.sum(axis=1)[:, None], all_sets.sum(axis=1)[None, :]
-        if self.label_similarity == "cosine":
-            return np.asarray(shared / np.sqrt(sizes * all_sizes))
-        return np.asarray(np.exp(-np.sqrt(np.maximum(sizes + all_sizes - 2 * shared, 0)) / self.sigma))
+        return cross, totals[own_set]
 
     def _ridge(self, moment: FloatArray) -> float:
         return self.regularization * float(np.trace(moment)) / len(moment)
