@@ -27,11 +27,11 @@ from diptych.benchmark import (
 )
 from diptych.benchmark.principal_components import with_principal_components
 from diptych.benchmark.published import _rows
-from diptych.benchmark.tvgraz import CATEGORY_COUNTS, TVGRAZ
 from diptych.cli import app
 from diptych.cli.bench_plots import draw_bench
 from diptych.cli.bench_report import print_study
 from diptych.data import Dataset, DatasetSplits, Pairs
+from diptych.data.datasets.tvgraz import CATEGORY_COUNTS, TVGRAZ
 from diptych.errors import InvalidInputError, MissingDataError, UnknownNameError
 from diptych.metrics import AP
 from diptych.models import CCA, LogisticCrossProduct, MarginalSM, Preprocessed, Random

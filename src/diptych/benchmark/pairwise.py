@@ -9,7 +9,6 @@ from diptych.benchmark.entries import Scalings, menon_references, method_entries
 from diptych.benchmark.entry import Entry, Reference
 from diptych.benchmark.sensitivity import Sensitivity
 from diptych.benchmark.task import Task
-from diptych.benchmark.tvgraz import TVGRAZ
 from diptych.encoders import EfficientNetLite, SentenceEncoder
 from diptych.models import KCCA
 
@@ -84,15 +83,14 @@ PASCAL = Task(
     ),
 )
 
-TVGRAZ_TASK = Task(
+TVGRAZ = Task(
     name="pairwise-tvgraz",
     title="TVGraz (Menon et al. 2015, Table 3), 1,558 training and 500 test pairs",
     dataset="tvgraz",
-    source=TVGRAZ,
     entries=_entries(menon_references("Table 3", "TVGraz", same_features=True)),
     components=_WIDTHS,
     notes=("Features: as supplied, reduced to 128 and 10 principal components where they are wider.",),
 )
 
-PAIRWISE = (WIKIPEDIA, PASCAL, TVGRAZ_TASK)
+PAIRWISE = (WIKIPEDIA, PASCAL, TVGRAZ)
 """One task for each table."""

@@ -8,7 +8,9 @@ from scipy.io import loadmat
 from scipy.io.matlab import MatReadError
 
 from diptych.arrays import FloatArray, as_matrix
-from diptych.data import Dataset, DatasetSplits, Pairs
+from diptych.data.dataset import Dataset
+from diptych.data.dataset_splits import DatasetSplits
+from diptych.data.pairs import Pairs
 from diptych.data.text_files import read_lines, read_table
 from diptych.errors import InvalidInputError
 
