@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from pathlib import Path
 from types import NoneType
 from typing import Any
@@ -229,7 +230,9 @@ def test_pairs_without_labels(run: Run, tmp_path: Path) -> None:
 
     needs = run("evaluate", "-d", "flickr8k", "-m", "scm")
     assert needs.exit_code == 2
-    assert "error: scm learns from labels, but flickr8k has none; methods without: cca, cfa" in needs.stderr
+    assert re.search(
+        r"error: scm learns from labels, but flickr8k has none; methods without: .*\bcca, cfa", needs.stderr
+    )
     assert "encoding" not in needs.stderr
     wants = run("evaluate", "-d", "flickr8k", "-m", "cca", "--relevant", "label")
     assert wants.exit_code == 2

@@ -96,12 +96,12 @@ def test_an_interrupted_index_keeps_what_is_done_and_goes_on(scenery: World, not
     """Ctrl-C in the middle: no traceback, a hint, and the next run does the rest."""
     world = scenery.copied(nothing_indexed / "pictures")
     # Many more that differ only after the end of the picture, so that there is a middle.
-    for number in range(640):
+    for number in range(1940):
         content = (world.pictures / f"scene-{number % 60:06d}.png").read_bytes()
         (world.pictures / f"copy-{number}.png").write_bytes(content + str(number).encode())
     terminal = Terminal(nothing_indexed, "index", "pictures", "--retriever", world.retriever)
-    terminal.wait_for("indexing 700 pictures")
-    terminal.wait_for("64/700")
+    terminal.wait_for("indexing 2,000 pictures")
+    terminal.wait_for("64/2000")
     os.killpg(terminal.program.pid, signal.SIGINT)
     terminal.wait_for("the same command goes on")
     assert terminal.close() == 130
@@ -111,6 +111,6 @@ def test_an_interrupted_index_keeps_what_is_done_and_goes_on(scenery: World, not
     )
     assert done.returncode == 0, done.stderr
     counts = dict(re.findall(r"([\d,]+) (added|unchanged)", done.stdout)[::-1])
-    assert "700 pictures are searchable" in done.stdout
+    assert "2,000 pictures are searchable" in done.stdout
     assert "unchanged" in done.stdout
     assert len(counts) == 2

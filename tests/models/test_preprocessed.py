@@ -91,8 +91,10 @@ def test_unknown_scalings_name_the_choices(problem):
 
 def test_methods_are_found_whatever_the_spelling():
     assert find_model("marginal-sm") is find_model("MarginalSM") is find_model("marginal_sm") is MarginalSM
-    assert set(model_classes()) == {
+    assert set(model_classes()) >= {
+        "bipartite-cross-product",
         "cca",
+        "cca-3v",
         "cfa",
         "conse",
         "contrastive-projection",
@@ -100,6 +102,7 @@ def test_methods_are_found_whatever_the_spelling():
         "linear-regression",
         "marginal-scm",
         "marginal-sm",
+        "ml-cca",
         "random",
         "scm",
         "sm",

@@ -20,7 +20,7 @@ EXCLUDED = "positive_data_acceptance"
 
 def test_no_answer_contradicts_the_document(running_service: Start, tmp_path: Path) -> None:
     # Jobs that were started hold the write lock, and a client must not wait longer than the tester does.
-    service = running_service(limits={"write_wait_seconds": 0.5})
+    service = running_service(limits={"write_wait_seconds": 20.0})
     items = httpx.get(f"{service.url}/v1/collections/scenes/items?limit=3").json()["items"]
     config = tmp_path / "schemathesis.toml"
     config.write_text(
@@ -31,7 +31,7 @@ def test_no_answer_contradicts_the_document(running_service: Start, tmp_path: Pa
             *(sys.executable, "-m", "schemathesis.cli", "--config-file", str(config)),
             *("run", f"{service.url}/v1/openapi.json", "--header", f"Authorization: Bearer {service.token}"),
             *("--phases", "examples,coverage,fuzzing", "--max-examples", "2", "--max-time", "45", "--seed", "1"),
-            *("--exclude-checks", EXCLUDED, "--request-timeout", "30", "--continue-on-failure", "--no-color"),
+            *("--exclude-checks", EXCLUDED, "--request-timeout", "60", "--continue-on-failure", "--no-color"),
             *("--generation-database", "none", "--report-dir", str(tmp_path / "reports")),
         ],
         capture_output=True,

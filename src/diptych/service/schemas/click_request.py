@@ -5,10 +5,10 @@ from __future__ import annotations
 from pydantic import ConfigDict, Field
 
 from diptych.service.clicks.kinds import ClickKind
-from diptych.service.schemas.document import Document
+from diptych.service.schemas.sent_document import SentDocument
 
 
-class ClickRequest(Document):
+class ClickRequest(SentDocument):
     """What a person did with one answer of a search."""
 
     model_config = ConfigDict(

@@ -6,12 +6,12 @@ from typing import Self
 
 from pydantic import ConfigDict, Field, model_validator
 
-from diptych.service.schemas.document import Document
 from diptych.service.schemas.search_options import Target
+from diptych.service.schemas.sent_document import SentDocument
 from diptych.service.schemas.term_request import TermRequest
 
 
-class ExplanationRequest(Document):
+class ExplanationRequest(SentDocument):
     """The search as it was sent, and one of its answers."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"query": "a dog on the beach", "item": "5f2b"}]})

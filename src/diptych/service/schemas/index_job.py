@@ -6,11 +6,11 @@ from typing import Literal
 
 from pydantic import Field
 
-from diptych.service.schemas.document import Document
 from diptych.service.schemas.index_parameters import IndexParameters
+from diptych.service.schemas.sent_document import SentDocument
 
 
-class IndexJob(Document):
+class IndexJob(SentDocument):
     """Bring a collection up to date with the pictures in its folder."""
 
     kind: Literal["index"]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from diptych.service.schemas.document import Document
+from diptych.service.schemas.sent_document import SentDocument
 
 
-class IndexParameters(Document):
+class IndexParameters(SentDocument):
     """How to bring a collection up to date."""
 
     remove_missing: bool = True

@@ -6,13 +6,13 @@ from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field, StringConstraints
 
-from diptych.service.schemas.document import Document
+from diptych.service.schemas.sent_document import SentDocument
 
 Text = Annotated[str, StringConstraints(min_length=1, max_length=10_000, pattern=r"\S")]
 Label = Annotated[str, StringConstraints(min_length=1, max_length=400, pattern=r"\S")]
 
 
-class ItemChange(Document):
+class ItemChange(SentDocument):
     """Captions, labels and metadata of an item; what is absent or null stays, what is empty is erased."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"captions": ["a red boat"], "labels": ["boat"]}]})

@@ -6,11 +6,11 @@ from typing import Literal
 
 from pydantic import Field
 
-from diptych.service.schemas.document import Document
 from diptych.service.schemas.map_parameters import MapParameters
+from diptych.service.schemas.sent_document import SentDocument
 
 
-class MapJob(Document):
+class MapJob(SentDocument):
     """Draw the map of the collection."""
 
     kind: Literal["map"]

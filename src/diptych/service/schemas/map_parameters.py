@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from diptych.service.schemas.document import Document
+from diptych.service.schemas.sent_document import SentDocument
 
 
-class MapParameters(Document):
+class MapParameters(SentDocument):
     """How to draw a map of a collection."""
 
     retriever: str | None = Field(default=None, min_length=1, max_length=200)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from diptych.service.schemas.document import Document
+from diptych.service.schemas.sent_document import SentDocument
 
 
-class NoParameters(Document):
+class NoParameters(SentDocument):
     """There is nothing to choose."""

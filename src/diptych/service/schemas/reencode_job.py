@@ -6,11 +6,11 @@ from typing import Literal
 
 from pydantic import Field
 
-from diptych.service.schemas.document import Document
 from diptych.service.schemas.no_parameters import NoParameters
+from diptych.service.schemas.sent_document import SentDocument
 
 
-class ReencodeJob(Document):
+class ReencodeJob(SentDocument):
     """Finish a change of retriever that was begun."""
 
     kind: Literal["reencode"]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Literal
 
-from diptych.service.schemas.document import Document
+from diptych.service.schemas.sent_document import SentDocument
 
 
-class RetrieverRequest(Document):
+class RetrieverRequest(SentDocument):
     """Which retriever is to be added."""
 
     name: Literal["default", "conse"]

@@ -14,12 +14,13 @@ class SearchRequest(SearchOptions):
     """What to look for, as text of the query language or as terms: exactly one of the two."""
 
     model_config = ConfigDict(
+        strict=True,
         json_schema_extra={
             "examples": [
                 {"query": "a dog on the beach - snow", "limit": 10},
                 {"terms": [{"text": "a dog", "weight": 2}, {"item": "5f2b"}], "target": "texts"},
             ]
-        }
+        },
     )
 
     query: str | None = Field(default=None, min_length=1, max_length=2000)

@@ -6,13 +6,13 @@ from typing import Annotated, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
-from diptych.service.schemas.document import Document
+from diptych.service.schemas.sent_document import SentDocument
 
 _Words = Annotated[str, StringConstraints(min_length=1, max_length=2000)]
 _Name = Annotated[str, StringConstraints(min_length=1, max_length=400)]
 
 
-class TermRequest(Document):
+class TermRequest(SentDocument):
     """Words, a stored item or an uploaded picture, with a weight; exactly one of the three is given."""
 
     text: _Words | None = None

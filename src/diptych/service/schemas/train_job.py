@@ -6,11 +6,11 @@ from typing import Literal
 
 from pydantic import Field
 
-from diptych.service.schemas.document import Document
+from diptych.service.schemas.sent_document import SentDocument
 from diptych.service.schemas.train_parameters import TrainParameters
 
 
-class TrainJob(Document):
+class TrainJob(SentDocument):
     """Learn a retriever from the collection, and use it where it is better than the present one."""
 
     kind: Literal["train"]

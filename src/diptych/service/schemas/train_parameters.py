@@ -6,10 +6,10 @@ from typing import Any
 
 from pydantic import Field
 
-from diptych.service.schemas.document import Document
+from diptych.service.schemas.sent_document import SentDocument
 
 
-class TrainParameters(Document):
+class TrainParameters(SentDocument):
     """How to learn a retriever from the collection's captions."""
 
     method: str | None = Field(default=None, min_length=1, max_length=100)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pydantic import ConfigDict, Field
 
 from diptych.service.clicks.kinds import VoteChoice
-from diptych.service.schemas.document import Document
+from diptych.service.schemas.sent_document import SentDocument
 
 
-class VoteRequest(Document):
+class VoteRequest(SentDocument):
     """Which of two searches a person prefers: one query, asked with two retrievers."""
 
     model_config = ConfigDict(
