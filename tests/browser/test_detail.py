@@ -61,7 +61,7 @@ def test_why_tints_words_and_mirrors_classes(visit: Callable) -> None:
     assert max(max(pair) for pair in widths) > 20
 
 
-def test_editing_saves_cancels_and_says_what_is_wrong(visit: Callable, site) -> None:  # type: ignore[no-untyped-def]
+def test_editing_saves_cancels_and_says_what_is_wrong(visit: Callable, site) -> None:
     visited = visit("/?q=a+boat", expected=("422",))
     page = visited.page
     visited.open_first()
@@ -90,7 +90,7 @@ def test_editing_saves_cancels_and_says_what_is_wrong(visit: Callable, site) -> 
     expect(page.locator("form.editing .field-error")).not_to_be_empty()
 
 
-def test_editing_leaves_alone_what_was_not_touched(visit: Callable, own_site) -> None:  # type: ignore[no-untyped-def]
+def test_editing_leaves_alone_what_was_not_touched(visit: Callable, own_site) -> None:
     """Values that a text field cannot tell apart keep their kind, and labels with commas stay whole."""
     visited = visit("/?q=a+boat", at=own_site)
     page = visited.page
@@ -112,7 +112,7 @@ def test_editing_leaves_alone_what_was_not_touched(visit: Callable, own_site) ->
     expect(page.locator(".metadata dt")).to_have_text(["code", "parts"])
 
 
-def test_deleting_asks_first(visit: Callable, own_site) -> None:  # type: ignore[no-untyped-def]
+def test_deleting_asks_first(visit: Callable, own_site) -> None:
     visited = visit("/?q=an+umbrella", at=own_site)
     page = visited.page
     visited.open_first()
@@ -128,7 +128,7 @@ def test_deleting_asks_first(visit: Callable, own_site) -> None:  # type: ignore
     assert httpx.get(address).status_code == 404
 
 
-def test_opening_an_answer_is_logged_with_its_place(visit: Callable, site) -> None:  # type: ignore[no-untyped-def]
+def test_opening_an_answer_is_logged_with_its_place(visit: Callable, site) -> None:
     page = visit("/?q=a+kite+in+the+sky").page
     with page.expect_response(lambda answer: answer.url.endswith("/clicks")) as answered:
         page.locator(".tile .tile-link").nth(2).click()

@@ -10,12 +10,12 @@ import pytest
 from diptych.service.page.page import VIEWS, static_files
 
 
-def test_every_view_is_the_same_document(site) -> None:  # type: ignore[no-untyped-def]
+def test_every_view_is_the_same_document(site) -> None:
     pages = {httpx.get(site.url + view.replace("{item:path}", "some-item")).content for view in VIEWS}
     assert pages == {static_files()["index.html"].content}
 
 
-def test_files_carry_a_tag_and_a_type_and_come_packed(site) -> None:  # type: ignore[no-untyped-def]
+def test_files_carry_a_tag_and_a_type_and_come_packed(site) -> None:
     first = httpx.get(f"{site.url}/static/js/main.js")
     assert first.headers["content-type"] == "text/javascript; charset=utf-8"
     assert first.headers["content-encoding"] == "gzip"
@@ -28,13 +28,13 @@ def test_files_carry_a_tag_and_a_type_and_come_packed(site) -> None:  # type: ig
 @pytest.mark.parametrize(
     "name", ["../page.py", "%2e%2e/page.py", "..%2fpage.py", "/etc/passwd", "js", "", "js/none.js"]
 )
-def test_nothing_else_can_be_asked_for(site, name: str) -> None:  # type: ignore[no-untyped-def]
+def test_nothing_else_can_be_asked_for(site, name: str) -> None:
     answer = httpx.get(f"{site.url}/static/{name}")
     assert answer.status_code == 404
     assert answer.headers["content-type"] == "application/problem+json"
 
 
-def test_the_policy_forbids_what_the_page_does_not_need(site) -> None:  # type: ignore[no-untyped-def]
+def test_the_policy_forbids_what_the_page_does_not_need(site) -> None:
     policy = httpx.get(site.url).headers["content-security-policy"]
     assert "default-src 'none'" in policy
     assert "unsafe" not in policy

@@ -7,7 +7,7 @@ from pathlib import Path
 from playwright.sync_api import expect
 
 
-def test_the_log_tells_what_was_asked_and_forgets(visit: Callable, own_site) -> None:  # type: ignore[no-untyped-def]
+def test_the_log_tells_what_was_asked_and_forgets(visit: Callable, own_site) -> None:
     page = visit("/log", at=own_site).page
     expect(page.get_by_role("heading", name="Nothing asked yet")).to_be_visible()
     page.get_by_role("link", name="Search something").click()
@@ -36,7 +36,7 @@ def test_the_log_tells_what_was_asked_and_forgets(visit: Callable, own_site) -> 
     expect(page.get_by_role("heading", name="Nothing asked yet")).to_be_visible()
 
 
-def test_an_index_job_reads_a_new_picture_in(visit: Callable, own_site) -> None:  # type: ignore[no-untyped-def]
+def test_an_index_job_reads_a_new_picture_in(visit: Callable, own_site) -> None:
     from PIL import Image
 
     Image.new("RGB", (40, 30), "red").save(own_site.pictures / "new.png")

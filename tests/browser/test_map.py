@@ -11,14 +11,14 @@ from diptych.service.maps import make_map
 
 
 @pytest.fixture(scope="module")
-def mapped(scenes, serve):  # type: ignore[no-untyped-def]
+def mapped(scenes, serve):
     """A service whose collection has a map; the work of the job is tested with the service."""
     with Collection.open(scenes / ".diptych") as collection:
         make_map(collection)
     return serve(scenes)
 
 
-def test_points_are_pointed_at_zoomed_and_opened(visit: Callable, mapped) -> None:  # type: ignore[no-untyped-def]
+def test_points_are_pointed_at_zoomed_and_opened(visit: Callable, mapped) -> None:
     page = visit("/map", at=mapped).page
     canvas = page.locator("canvas")
     entries = page.locator(".map-near a")
@@ -43,7 +43,7 @@ def test_points_are_pointed_at_zoomed_and_opened(visit: Callable, mapped) -> Non
     expect(canvas).to_be_visible()
 
 
-def test_the_mouse_drags_and_the_legend_hides(visit: Callable, mapped) -> None:  # type: ignore[no-untyped-def]
+def test_the_mouse_drags_and_the_legend_hides(visit: Callable, mapped) -> None:
     page = visit("/map", at=mapped).page
     expect(page.locator(".map-near a").first).to_be_visible()
     page.get_by_role("checkbox", name="Texts").uncheck()

@@ -58,7 +58,7 @@ def test_stale_answers_are_given_up(visit: Callable) -> None:
     page = visit().page
     held = []
 
-    def hold_back_the_first(route):  # type: ignore[no-untyped-def]
+    def hold_back_the_first(route):
         if "slow words" in (route.request.post_data or ""):
             held.append(route)
         else:

@@ -11,7 +11,7 @@ from diptych.retriever import Retriever
 
 
 @pytest.fixture(scope="module")
-def empty(scenes: Path, serve: Callable, tmp_path_factory: pytest.TempPathFactory):  # type: ignore[no-untyped-def]
+def empty(scenes: Path, serve: Callable, tmp_path_factory: pytest.TempPathFactory):
     folder = tmp_path_factory.mktemp("empty")
     with Collection.open(scenes / ".diptych") as full:
         retriever = full.retriever_named("scenes")
@@ -20,18 +20,18 @@ def empty(scenes: Path, serve: Callable, tmp_path_factory: pytest.TempPathFactor
     return serve(folder, log_clicks=False)
 
 
-def test_an_empty_collection_offers_to_index(visit: Callable, empty) -> None:  # type: ignore[no-untyped-def]
+def test_an_empty_collection_offers_to_index(visit: Callable, empty) -> None:
     page = visit(at=empty).page
     expect(page.get_by_role("heading", name="This collection is empty")).to_be_visible()
     expect(page.get_by_role("button", name="Index the folder")).to_be_visible()
 
 
-def test_a_log_that_is_off_says_so(visit: Callable, empty) -> None:  # type: ignore[no-untyped-def]
+def test_a_log_that_is_off_says_so(visit: Callable, empty) -> None:
     page = visit("/log", at=empty, expected=("404",)).page
     expect(page.get_by_role("heading", name="The log is off")).to_be_visible()
 
 
-def test_a_map_that_is_not_there_can_be_made(visit: Callable, empty) -> None:  # type: ignore[no-untyped-def]
+def test_a_map_that_is_not_there_can_be_made(visit: Callable, empty) -> None:
     page = visit("/map", at=empty, expected=("404",)).page
     expect(page.get_by_role("button", name="Make a map")).to_be_visible()
 
@@ -77,7 +77,7 @@ def test_errors_say_what_to_do_and_can_be_tried_again(visit: Callable, status: i
     expect(page.locator(".tile .score").first).to_be_visible()
 
 
-def test_names_from_the_collection_are_never_markup(visit: Callable, site) -> None:  # type: ignore[no-untyped-def]
+def test_names_from_the_collection_are_never_markup(visit: Callable, site) -> None:
     page = visit("/?q=%3Cimg+src%3Dx+onerror%3Dalert(1)%3E").page
     expect(page.locator(".tile").first).to_be_visible()
     assert page.locator("img[src=x]").count() == 0
