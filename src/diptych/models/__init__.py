@@ -4,6 +4,7 @@ from diptych.models.base import CrossModalModel, load_model
 from diptych.models.catalogue import find_model, method_name, model_classes
 from diptych.models.correlation import BLM, CCA, CFA, KCCA, PLS, LinearRegression
 from diptych.models.discriminant import CCA3V, GMLDA, GMMFA, LCFS, LGCFL, MLCCA, ClusterCCA
+from diptych.models.hashing import CVH
 from diptych.models.pairwise import (
     CMML,
     TS,
@@ -26,6 +27,7 @@ __all__ = [
     "CCA3V",
     "CFA",
     "CMML",
+    "CVH",
     "GMLDA",
     "GMMFA",
     "KCCA",

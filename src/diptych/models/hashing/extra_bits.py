@@ -1,0 +1,29 @@
+"""Bits beyond the directions that a closed form has."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from diptych.arrays import FloatArray
+
+_NOISE = 1e-7
+
+
+def mixed_directions(
+    left: FloatArray, right: FloatArray, weights: FloatArray, n_bits: int, seed: int
+) -> tuple[FloatArray, FloatArray]:
+    """Return ``n_bits`` pairs of directions: the given ones, then random mixtures of them.
+
+    A mixture draws one normal number per given pair, times its weight, and uses the same ones on both sides: a random
+    hyperplane of the weighted common space, so that bits on both sides go on agreeing. Every mixture is drawn by its
+    own number, so that longer codes begin with the shorter ones. Pairs whose weight is at rounding level are noise, and
+    mixtures take their place.
+    """
+    real = weights > _NOISE * weights.max(initial=0.0)
+    left, right, weights = left[:, real], right[:, real], weights[real]
+    missing = n_bits - left.shape[1]
+    if missing <= 0:
+        return left[:, :n_bits], right[:, :n_bits]
+    draws = [np.random.default_rng([seed, number]).normal(size=left.shape[1]) for number in range(missing)]
+    mixture = weights[:, None] * np.stack(draws, axis=1)
+    return np.hstack([left, left @ mixture]), np.hstack([right, right @ mixture])

@@ -1,0 +1,70 @@
+"""What all hashing methods share: a number of bits, real outputs before the sign, packed codes after it."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from diptych.arrays import FloatArray, as_matrix
+from diptych.codes import pack_signs
+from diptych.models.base import CrossModalModel
+from diptych.models.parameters import check_count
+from diptych.space import Space
+
+
+class HashingModel(CrossModalModel):
+    """Two towers into binary codes of ``n_bits``, compared by Hamming distance.
+
+    A subclass writes ``_fit``, ``_decide_images`` and ``_decide_texts``: real outputs, one column per bit, whose sign
+    is the bit. Whatever centres or shifts them comes from the training rows, so that an item alone gets the code it has
+    in a batch. An item of a gallery that has both sides can be given one code that uses both, its unified code:
+    `encode_pairs`. Where a method does not define that, it is the sign of the mean of the two outputs.
+    """
+
+    n_bits: int
+
+    @property
+    def space(self) -> Space:
+        """Hamming distance of packed codes."""
+        return Space("hamming")
+
+    def decision_images(self, images: ArrayLike) -> FloatArray:
+        """Return the real outputs of ``images``, one column per bit; a bit is 1 where its output is at least zero."""
+        self._check_fitted()
+        return self._decide_images(as_matrix(images, name="images", width=self.n_image_features_))
+
+    def decision_texts(self, texts: ArrayLike) -> FloatArray:
+        """Return the real outputs of ``texts``, one column per bit; a bit is 1 where its output is at least zero."""
+        self._check_fitted()
+        return self._decide_texts(as_matrix(texts, name="texts", width=self.n_text_features_))
+
+    def decision_pairs(self, images: ArrayLike, texts: ArrayLike) -> FloatArray:
+        """Return the real outputs of aligned pairs, from both sides together."""
+        self._check_fitted()
+        image_rows = as_matrix(images, name="images", width=self.n_image_features_)
+        text_rows = as_matrix(texts, name="texts", width=self.n_text_features_)
+        self._check_rows(image_rows, text_rows)
+        return self._decide_pairs(image_rows, text_rows)
+
+    def encode_pairs(self, images: ArrayLike, texts: ArrayLike) -> NDArray[np.uint8]:
+        """Return one unified code per aligned pair, for galleries whose items have both sides."""
+        return pack_signs(self.decision_pairs(images, texts))
+
+    def _learn(self, images: FloatArray, texts: FloatArray, labels: ArrayLike | None) -> None:
+        check_count("n_bits", self.n_bits)
+        super()._learn(images, texts, labels)
+
+    def _encode_images(self, images: FloatArray) -> NDArray[np.uint8]:
+        return pack_signs(self._decide_images(images))
+
+    def _encode_texts(self, texts: FloatArray) -> NDArray[np.uint8]:
+        return pack_signs(self._decide_texts(texts))
+
+    def _decide_images(self, images: FloatArray) -> FloatArray:
+        raise NotImplementedError
+
+    def _decide_texts(self, texts: FloatArray) -> FloatArray:
+        raise NotImplementedError
+
+    def _decide_pairs(self, images: FloatArray, texts: FloatArray) -> FloatArray:
+        return np.asarray((self._decide_images(images) + self._decide_texts(texts)) / 2)
