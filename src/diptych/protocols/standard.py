@@ -1,4 +1,4 @@
-"""The standard protocol: every item of one side is a query, the whole other side is the gallery."""
+"""Scores of a fitted model: every item of one side is a query, the other side is the gallery."""
 
 from __future__ import annotations
 
@@ -6,15 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-import numpy as np
-
+from diptych.arrays import AnyArray
 from diptych.data import Pairs
 from diptych.errors import InvalidInputError
 from diptych.metrics import AP, Curve, Evaluation, Measure, SameLabel, SharedLabel, evaluate
 from diptych.models import CrossModalModel
+from diptych.protocols.retrieval import Retrieval
 from diptych.space import DIRECTIONS, Direction
 
 Relevant = Literal["auto", "label", "instance"]
+Gallery = Literal["view", "unified"]
 
 
 @dataclass(frozen=True)
@@ -63,18 +64,57 @@ def evaluate_model(
     >>> round(evaluate_model(model, pairs.select(range(40, 60))).average(AP()), 2)
     1.0
     """
-    if not pairs.has_image_features or not pairs.has_text_features:
-        raise InvalidInputError("the pairs hold raw items: encode them first (diptych.encoders.encode_splits)")
-    points = {"image_query": model.encode_images(pairs.images), "text_query": model.encode_texts(pairs.texts)}
-    truth = _truth(pairs, relevant)
+    return evaluate_retrieval(model, Retrieval(pairs, pairs), measures, relevant=relevant, ties=ties, memory=memory)
+
+
+def evaluate_retrieval(
+    model: CrossModalModel,
+    retrieval: Retrieval,
+    measures: Sequence[Measure | Curve] = (AP(),),
+    *,
+    gallery: Gallery = "view",
+    relevant: Relevant = "auto",
+    ties: Literal["expected", "random", "optimistic", "pessimistic"] = "expected",
+    memory: int = 1 << 28,
+) -> TwoWayEvaluation:
+    """Evaluate a fitted model in both directions, queries against a gallery of their own.
+
+    ``gallery="view"`` searches the other side alone: pictures ask for texts and texts for pictures. With ``"unified"``
+    an item of the gallery is known by both sides, and its code uses both (``encode_pairs`` of hashing methods), which
+    is the other convention of papers on hashing. ``relevant="instance"`` counts what belongs to the picture with the
+    same id; otherwise as in `evaluate_model`.
+
+    >>> import numpy as np
+    >>> from diptych.data import Pairs
+    >>> from diptych.metrics import AP
+    >>> from diptych.models import CCA
+    >>> from diptych.protocols import Retrieval, evaluate_retrieval
+    >>> rng = np.random.default_rng(0)
+    >>> labels = np.arange(60) % 3
+    >>> texts = 5 * np.eye(3)[labels] + rng.normal(size=(60, 3))
+    >>> pairs = Pairs(texts @ rng.normal(size=(3, 6)), texts, labels=labels)
+    >>> model = CCA().fit(*pairs.select(range(40)).aligned())
+    >>> result = evaluate_retrieval(model, Retrieval(pairs.select(range(40, 60)), pairs.select(range(40))))
+    >>> bool(result.average(AP()) > 0.9)
+    True
+    """
+    asked, searched = retrieval.queries, retrieval.gallery
+    for pairs in (asked, searched):
+        if not pairs.has_image_features or not pairs.has_text_features:
+            raise InvalidInputError("the pairs hold raw items: encode them first (diptych.encoders.encode_splits)")
+    query_points = _points(model, asked)
+    found_points = _gallery_points(model, searched, gallery, query_points if searched is asked else None)
+    query_truth, found_truth = _truth(asked, relevant), _truth(searched, relevant)
+    if gallery == "unified":
+        found_truth["image_query"] = found_truth["text_query"]
     results: dict[Direction, Evaluation] = {}
     for direction, other in zip(DIRECTIONS, reversed(DIRECTIONS), strict=True):
-        kind = SameLabel if truth[direction].ndim == 1 else SharedLabel
+        kind = SameLabel if query_truth[direction].ndim == 1 else SharedLabel
         results[direction] = evaluate(
-            points[direction],
-            points[other],
+            query_points[direction],
+            found_points[other],
             model.space,
-            kind(truth[direction], truth[other]),
+            kind(query_truth[direction], found_truth[other]),
             measures,
             direction=direction,
             ties=ties,
@@ -83,12 +123,33 @@ def evaluate_model(
     return TwoWayEvaluation(results["image_query"], results["text_query"])
 
 
-def _truth(pairs: Pairs, relevant: Relevant) -> dict[Direction, np.ndarray]:
+def _points(model: CrossModalModel, pairs: Pairs) -> dict[Direction, AnyArray]:
+    return {"image_query": model.encode_images(pairs.images), "text_query": model.encode_texts(pairs.texts)}
+
+
+def _gallery_points(
+    model: CrossModalModel, pairs: Pairs, gallery: Gallery, known: dict[Direction, AnyArray] | None
+) -> dict[Direction, AnyArray]:
+    if gallery == "view":
+        return _points(model, pairs) if known is None else known
+    if gallery != "unified":
+        raise InvalidInputError(f"gallery must be one of {', '.join(get_args(Gallery))}, got {gallery!r}")
+    encode_pairs = getattr(model, "encode_pairs", None)
+    if encode_pairs is None:
+        raise InvalidInputError(
+            f"{type(model).__name__} has no code for both sides of a pair; use gallery='view', or a hashing method"
+        )
+    images, texts, _ = pairs.aligned()
+    points = encode_pairs(images, texts)
+    return {"image_query": points, "text_query": points}
+
+
+def _truth(pairs: Pairs, relevant: Relevant) -> dict[Direction, AnyArray]:
     """Return for each side what must agree for two items to be relevant to each other."""
     if relevant not in get_args(Relevant):
         raise InvalidInputError(f"relevant must be one of {', '.join(get_args(Relevant))}, got {relevant!r}")
     if relevant == "label" and pairs.labels is None:
         raise InvalidInputError("these pairs have no labels: evaluate with relevant='instance'")
     if relevant == "instance" or pairs.labels is None or pairs.text_labels is None:
-        return {"image_query": np.arange(pairs.n_images), "text_query": pairs.owners}
+        return {"image_query": pairs.ids, "text_query": pairs.ids[pairs.owners]}
     return {"image_query": pairs.labels, "text_query": pairs.text_labels}
