@@ -23,6 +23,7 @@ from diptych.metrics.evaluation import Evaluation
 from diptych.metrics.evaluator import evaluate, evaluate_scores
 from diptych.metrics.first_hit import CMC, RecallAtK
 from diptych.metrics.first_rank import MeanRank, MedianRank
+from diptych.metrics.hamming_lookup import HammingLookup
 from diptych.metrics.interpolated_precision_recall import InterpolatedPrecisionRecall
 from diptych.metrics.measure import Measure
 from diptych.metrics.ndcg import NDCG
@@ -46,6 +47,7 @@ __all__ = [
     "CurvePoints",
     "Evaluation",
     "GradedRelevance",
+    "HammingLookup",
     "InterpolatedPrecisionRecall",
     "Judgement",
     "MeanRank",

@@ -47,15 +47,9 @@ class HammingRanking:
 
     def rank(self, rows: slice) -> RankedGroups:
         """Return the tie groups of consecutive queries."""
-        queries = range(rows.start, rows.stop)
-        judgements = [self._relevance.judge(query) for query in queries]
+        everything, relevant = self.histograms(rows)
+        judgements = [self._relevance.judge(query) for query in range(rows.start, rows.stop)]
         n_levels = len(self._relevance.grades)
-        everything = np.empty((len(queries), self.bits + 1), dtype=np.int64)
-        relevant = np.empty((len(queries), self.bits + 1, n_levels), dtype=np.int64)
-        for row, judgement in enumerate(judgements):
-            self._measure(self._queries[queries[row]])
-            everything[row] = self._count(judgement.candidates)
-            relevant[row] = self._count_relevant(judgement, n_levels)
         query, distance = np.nonzero(relevant.any(axis=2))
         before = np.cumsum(everything, axis=1) - everything
         return RankedGroups(
@@ -68,6 +62,19 @@ class HammingRanking:
             grades=self._relevance.grades,
             rows=np.arange(rows.start, rows.stop),
         )
+
+    def histograms(self, rows: slice) -> tuple[IntArray, IntArray]:
+        """Return, for each query and distance, the number of items and that of the relevant ones by grade."""
+        queries = range(rows.start, rows.stop)
+        n_levels = len(self._relevance.grades)
+        everything = np.empty((len(queries), self.bits + 1), dtype=np.int64)
+        relevant = np.empty((len(queries), self.bits + 1, n_levels), dtype=np.int64)
+        for row, query in enumerate(queries):
+            judgement = self._relevance.judge(query)
+            self._measure(self._queries[query])
+            everything[row] = self._count(judgement.candidates)
+            relevant[row] = self._count_relevant(judgement, n_levels)
+        return everything, relevant
 
     def _measure(self, code: NDArray[Any]) -> None:
         """Fill the distances of the whole gallery to one code."""
