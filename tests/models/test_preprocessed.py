@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from diptych.errors import InvalidInputError, UnknownNameError
-from diptych.models import CCA, SM, CrossModalModel, MarginalSM, Preprocessed, Random, find_model, model_classes
+from diptych.models import CCA, CVH, SM, CrossModalModel, MarginalSM, Preprocessed, Random, find_model, model_classes
 from diptych.models.preprocessed import scale_rows
 
 
@@ -31,6 +31,23 @@ def test_scaling_inside_equals_scaling_outside(problem):
     outside = SM().fit(images, texts, problem.labels)
     np.testing.assert_array_equal(inside.similarity(problem.images, problem.texts), outside.similarity(images, texts))
     assert inside.space == outside.space
+
+
+def test_outputs_before_the_sign_come_through_the_scaling(problem):
+    inside = Preprocessed(model=CVH(n_bits=6), images="l2", texts="hellinger", standardize=True)
+    inside.fit(problem.images, problem.texts)
+    nested = Preprocessed(model=inside, images="none").fit(problem.images, problem.texts)
+    for model in (inside, nested):
+        for decide, encode, rows in (
+            (model.decision_images, model.encode_images, (problem.images,)),
+            (model.decision_texts, model.encode_texts, (problem.texts,)),
+            (model.decision_pairs, model.encode_pairs, (problem.images, problem.texts)),
+        ):
+            outputs = decide(*rows)
+            assert outputs.shape[1] == 6
+            np.testing.assert_array_equal(np.packbits(outputs >= 0, axis=1), encode(*rows))
+    with pytest.raises(InvalidInputError, match="CCA makes no codes"):
+        Preprocessed(model=CCA()).fit(problem.images, problem.texts).decision_images(problem.images)
 
 
 class Seen(CrossModalModel):

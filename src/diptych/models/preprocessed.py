@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import ClassVar, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import eigh
 from sklearn.base import clone
 
-from diptych.arrays import AnyArray, FloatArray, unit_rows
+from diptych.arrays import AnyArray, FloatArray, as_matrix, unit_rows
+from diptych.errors import InvalidInputError
 from diptych.models.base import CrossModalModel, Need
+from diptych.models.hashing.hashing_model import HashingModel
 from diptych.models.linear import centre, column_deviations, column_means, moments, project
 from diptych.models.parameters import check_choice, check_components
 from diptych.space import Space
@@ -78,6 +80,42 @@ class Preprocessed(CrossModalModel):
         """The space of the inner model."""
         return self.model_.space if hasattr(self, "model_") else self.model.space
 
+    def decision_images(self, images: ArrayLike) -> FloatArray:
+        """Return the real outputs of a hashing model behind the scaling, one column per bit."""
+        self._check_fitted()
+        rows = as_matrix(images, name="images", width=self.n_image_features_)
+        return self._hashing.decision_images(self._scale_images(rows))
+
+    def decision_texts(self, texts: ArrayLike) -> FloatArray:
+        """Return the real outputs of a hashing model behind the scaling, one column per bit."""
+        self._check_fitted()
+        rows = as_matrix(texts, name="texts", width=self.n_text_features_)
+        return self._hashing.decision_texts(self._scale_texts(rows))
+
+    def decision_pairs(self, images: ArrayLike, texts: ArrayLike) -> FloatArray:
+        """Return the real outputs of aligned pairs of a hashing model behind the scaling."""
+        return self._hashing.decision_pairs(*self._scale_pairs(images, texts))
+
+    def encode_pairs(self, images: ArrayLike, texts: ArrayLike) -> NDArray[np.uint8]:
+        """Return the unified codes of aligned pairs of a hashing model behind the scaling."""
+        return self._hashing.encode_pairs(*self._scale_pairs(images, texts))
+
+    @property
+    def _hashing(self) -> HashingModel | Preprocessed:
+        self._check_fitted()
+        if isinstance(self.model_, (HashingModel, Preprocessed)):
+            return self.model_
+        raise InvalidInputError(
+            f"{type(self.model_).__name__} makes no codes, so it has no outputs before the sign; use a hashing method"
+        )
+
+    def _scale_pairs(self, images: ArrayLike, texts: ArrayLike) -> tuple[FloatArray, FloatArray]:
+        self._check_fitted()
+        image_rows = as_matrix(images, name="images", width=self.n_image_features_)
+        text_rows = as_matrix(texts, name="texts", width=self.n_text_features_)
+        self._check_rows(image_rows, text_rows)
+        return self._scale_images(image_rows), self._scale_texts(text_rows)
+
     def _learn(self, images: FloatArray, texts: FloatArray, labels: ArrayLike | None) -> None:
         check_choice("images", self.images, ROW_SCALINGS)
         check_choice("texts", self.texts, ROW_SCALINGS)
@@ -88,10 +126,16 @@ class Preprocessed(CrossModalModel):
         self.model_ = clone(self.model).fit(images, texts, labels)
 
     def _encode_images(self, images: FloatArray) -> AnyArray:
-        return self.model_.encode_images(_scale_columns(scale_rows(images, self.images), self.image_columns_))
+        return self.model_.encode_images(self._scale_images(images))
 
     def _encode_texts(self, texts: FloatArray) -> AnyArray:
-        return self.model_.encode_texts(_scale_columns(scale_rows(texts, self.texts), self.text_columns_))
+        return self.model_.encode_texts(self._scale_texts(texts))
+
+    def _scale_images(self, images: FloatArray) -> FloatArray:
+        return _scale_columns(scale_rows(images, self.images), self.image_columns_)
+
+    def _scale_texts(self, texts: FloatArray) -> FloatArray:
+        return _scale_columns(scale_rows(texts, self.texts), self.text_columns_)
 
 
 def scale_rows(rows: FloatArray, scaling: RowScaling) -> FloatArray:
