@@ -4,7 +4,7 @@ from diptych.models.base import CrossModalModel, load_model
 from diptych.models.catalogue import find_model, method_name, model_classes
 from diptych.models.correlation import BLM, CCA, CFA, KCCA, PLS, LinearRegression
 from diptych.models.discriminant import CCA3V, GMLDA, GMMFA, LCFS, LGCFL, MLCCA, ClusterCCA
-from diptych.models.hashing import CVH
+from diptych.models.hashing import CMFH, CVH, DCH, DLFH, LCMFH, SCMOrth, SCMSeq, SePHkm
 from diptych.models.pairwise import (
     CMML,
     TS,
@@ -26,12 +26,16 @@ __all__ = [
     "CCA",
     "CCA3V",
     "CFA",
+    "CMFH",
     "CMML",
     "CVH",
+    "DCH",
+    "DLFH",
     "GMLDA",
     "GMMFA",
     "KCCA",
     "LCFS",
+    "LCMFH",
     "LGCFL",
     "MLCCA",
     "PLS",
@@ -53,6 +57,9 @@ __all__ = [
     "PairwiseSM",
     "Preprocessed",
     "Random",
+    "SCMOrth",
+    "SCMSeq",
+    "SePHkm",
     "SharedSpace",
     "find_model",
     "load_model",

@@ -1,5 +1,12 @@
 """Binary codes that pictures and texts share."""
 
+from diptych.models.hashing.cmfh import CMFH
 from diptych.models.hashing.cvh import CVH
+from diptych.models.hashing.dch import DCH
+from diptych.models.hashing.dlfh import DLFH
+from diptych.models.hashing.lcmfh import LCMFH
+from diptych.models.hashing.scm_orth import SCMOrth
+from diptych.models.hashing.scm_seq import SCMSeq
+from diptych.models.hashing.seph_km import SePHkm
 
-__all__ = ["CVH"]
+__all__ = ["CMFH", "CVH", "DCH", "DLFH", "LCMFH", "SCMOrth", "SCMSeq", "SePHkm"]
