@@ -9,8 +9,8 @@ from scipy.linalg import eigh
 
 from diptych.arrays import FloatArray
 from diptych.models.base import Need
+from diptych.models.class_means import weighted_sums
 from diptych.models.correlation.projection import LinearProjectionModel
-from diptych.models.discriminant.class_means import weighted_sums
 from diptych.models.labels import Targets
 from diptych.models.linear import check_varies, fix_signs, moments, whitener
 from diptych.models.parameters import check_components, check_number

@@ -8,9 +8,9 @@ import numpy as np
 
 from diptych.arrays import FloatArray
 from diptych.models.base import Need
+from diptych.models.class_means import weighted_moment, weighted_sums
 from diptych.models.correlation.cca import canonical_directions
 from diptych.models.correlation.projection import LinearProjectionModel
-from diptych.models.discriminant.class_means import weighted_moment, weighted_sums
 from diptych.models.labels import Targets
 from diptych.models.linear import check_varies
 from diptych.models.parameters import check_components, check_number

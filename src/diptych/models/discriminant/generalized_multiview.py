@@ -8,8 +8,8 @@ import numpy as np
 from scipy.linalg import eigh
 
 from diptych.arrays import FloatArray
+from diptych.models.class_means import ClassMeans
 from diptych.models.correlation.projection import LinearProjectionModel
-from diptych.models.discriminant.class_means import ClassMeans
 from diptych.models.discriminant.principal_view import PrincipalView
 from diptych.models.labels import Targets
 from diptych.models.linear import check_varies, fix_signs, moments

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from diptych.arrays import FloatArray
 from diptych.models.base import Need
-from diptych.models.discriminant.class_means import ClassMeans
+from diptych.models.class_means import ClassMeans
 from diptych.models.discriminant.generalized_multiview import Alignment, GeneralizedMultiviewModel
 from diptych.models.discriminant.principal_view import PrincipalView
 from diptych.models.labels import Targets

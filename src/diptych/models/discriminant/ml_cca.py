@@ -9,9 +9,9 @@ from scipy.sparse import csr_array
 
 from diptych.arrays import FloatArray, IntArray, row_blocks
 from diptych.models.base import Need
+from diptych.models.class_means import weighted_moment, weighted_sums
 from diptych.models.correlation.cca import canonical_directions
 from diptych.models.correlation.projection import LinearProjectionModel
-from diptych.models.discriminant.class_means import weighted_moment, weighted_sums
 from diptych.models.labels import Targets
 from diptych.models.linear import centre, check_varies, column_means
 from diptych.models.parameters import check_choice, check_components, check_number

@@ -27,3 +27,17 @@ def mixed_directions(
     draws = [np.random.default_rng([seed, number]).normal(size=left.shape[1]) for number in range(missing)]
     mixture = weights[:, None] * np.stack(draws, axis=1)
     return np.hstack([left, left @ mixture]), np.hstack([right, right @ mixture])
+
+
+def random_complement(basis: FloatArray, n_columns: int, seed: int) -> FloatArray:
+    """Return random unit columns outside the span of the orthonormal ``basis``, orthogonal to each other too.
+
+    Where the space has no room left, the remaining columns are random ones inside it.
+    """
+    rng = np.random.default_rng([seed, len(basis)])
+    room = len(basis) - basis.shape[1]
+    outside = rng.normal(size=(len(basis), min(n_columns, room)))
+    outside -= basis @ (basis.T @ outside)
+    columns = np.linalg.qr(outside)[0]
+    inside = rng.normal(size=(len(basis), n_columns - columns.shape[1]))
+    return np.hstack([columns, inside / np.linalg.norm(inside, axis=0)])

@@ -1,0 +1,121 @@
+"""Label-consistent matrix factorisation hashing."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from diptych.arrays import FloatArray, unit_rows
+from diptych.models.base import Need
+from diptych.models.class_means import weighted_sums
+from diptych.models.hashing.collective_factorisation import CollectiveFactorisation, Stopping
+from diptych.models.hashing.linear_hashing import LinearHashingModel
+from diptych.models.hashing.scaled_views import ScaledViews
+from diptych.models.labels import Targets
+
+
+class LCMFH(LinearHashingModel):
+    """Label-consistent matrix factorisation hashing: pairs with the same labels share one latent vector.
+
+        min  λ‖X − LZU₁‖² + (1−λ)‖Y − LZU₂‖² + μ(‖LZ − XP₁‖² + ‖LZ − YP₂‖²) + γ(‖U₁‖² + ‖U₂‖² + ‖P₁‖² + ‖P₂‖² + ‖LZ‖²)
+
+    `CMFH` whose latent V is LZ: one row of Z per class, L the labels with rows of unit length. After the moments XᵀX,
+    YᵀY, LᵀX, LᵀY and LᵀL every round is independent of the number of pairs, which makes it the cheapest strong
+    supervised method on large data. Both views are centred and scaled to rows of mean square length one.
+
+    The authors give the database codes from its true labels and shift queries by the mean of the test set. Neither is
+    available when searching: here both sides are projected, with the means of the training rows.
+
+    Parameters
+    ----------
+    n_bits : int
+        Length of the codes.
+    balance : float
+        λ: the weight of the pictures' reconstruction; the texts have 1 − λ.
+    mu : float
+        How much the latent vectors must be predictable from each side.
+    regularization : float
+        γ.
+    max_iter, tol : int, float
+        Stop after so many rounds, or when the objective falls by less than this share.
+    seed : int
+        Of the first Z.
+
+    Attributes
+    ----------
+    objectives_ : array
+        The objective after each round.
+    class_codes_ : array
+        Z: the latent vector of each class.
+
+    References
+    ----------
+    Wang, Gao, Wang and He, "Label consistent matrix factorization hashing for large-scale cross-modal similarity
+    search", TPAMI 2019.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from diptych.models import LCMFH
+    >>> rng = np.random.default_rng(0)
+    >>> labels = rng.integers(4, size=300)
+    >>> images, texts = rng.normal(size=(4, 20))[labels], rng.normal(size=(4, 15))[labels]
+    >>> images, texts = images + 0.1 * rng.normal(size=images.shape), texts + 0.1 * rng.normal(size=texts.shape)
+    >>> model = LCMFH(n_bits=16).fit(images, texts, labels)
+    >>> bool(model.score(images, texts, labels) > 0.95)
+    True
+    """
+
+    needs: ClassVar[frozenset[Need]] = frozenset({"pairs", "labels"})
+    when_to_use: ClassVar[str] = "Codes from labels on very large data: rounds are free once moments are summed."
+
+    objectives_: FloatArray
+    class_codes_: FloatArray
+
+    def __init__(
+        self,
+        *,
+        n_bits: int = 16,
+        balance: float = 0.5,
+        mu: float = 10.0,
+        regularization: float = 0.001,
+        max_iter: int = 20,
+        tol: float = 1e-6,
+        seed: int = 0,
+    ) -> None:
+        self.n_bits = n_bits
+        self.balance = balance
+        self.mu = mu
+        self.regularization = regularization
+        self.max_iter = max_iter
+        self.tol = tol
+        self.seed = seed
+
+    def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
+        assert targets is not None
+        stopping = Stopping(self.max_iter, self.tol)
+        views = ScaledViews.of(images, texts)
+        steps = CollectiveFactorisation(views, self.balance, self.mu, self.regularization)
+        self.image_mean_, self.text_mean_ = views.sums.image_mean, views.sums.text_mean
+        labels = unit_rows(targets.indicator)
+        gram, label_products = labels.T @ labels / len(labels), self._label_products(images, texts, labels, views)
+        inverse = np.linalg.pinv(gram, hermitian=True)
+        codes = np.random.default_rng(self.seed).normal(size=(len(gram), self.n_bits))
+        objectives: list[float] = []
+        square, products = codes.T @ gram @ codes, label_products @ codes
+        while not stopping.reached(objectives):
+            bases, predictors = steps.bases(square, products), steps.predictors(products)
+            codes = inverse @ label_products.T @ steps.pull(bases, predictors, self.mu)
+            square, products = codes.T @ gram @ codes, label_products @ codes
+            objectives.append(steps.objective(square, products, bases, predictors))
+        self.objectives_, self.class_codes_ = np.array(objectives), codes
+        self.image_projection_, self.text_projection_ = views.unscaled(steps.predictors(products))
+
+    def _label_products(
+        self, images: FloatArray, texts: FloatArray, labels: FloatArray, views: ScaledViews
+    ) -> FloatArray:
+        """Return [X, Y]ᵀL of the mean row."""
+        image = weighted_sums(images, self.image_mean_, labels).T / views.image_scale
+        text = weighted_sums(texts, self.text_mean_, labels).T / views.text_scale
+        return np.vstack([image, text]) / len(labels)
