@@ -2,24 +2,51 @@
 
 from diptych.protocols.class_fold import ClassFold
 from diptych.protocols.class_hold_out import ClassHoldOut
+from diptych.protocols.class_list import class_list
+from diptych.protocols.class_query_hold_out import ClassQueryHoldOut
 from diptych.protocols.extendable import Extendable
+from diptych.protocols.fold import Fold
 from diptych.protocols.hold_out import HoldOut
+from diptych.protocols.hold_outs import HoldOuts
+from diptych.protocols.noise import with_noise
+from diptych.protocols.query_groups import QueryGroups
+from diptych.protocols.query_hold_out import QueryHoldOut
+from diptych.protocols.random_draws import RandomDraws
 from diptych.protocols.retrieval import Retrieval
-from diptych.protocols.standard import Relevant, TwoWayEvaluation, evaluate_model, evaluate_retrieval
+from diptych.protocols.retrieval_protocol import RetrievalProtocol
+from diptych.protocols.seen_classes import SeenClasses
+from diptych.protocols.standard import Gallery, Relevant, TwoWayEvaluation, evaluate_model, evaluate_retrieval
+from diptych.protocols.standard_split import StandardSplit
+from diptych.protocols.training import Training
 from diptych.protocols.trial import Trial
 from diptych.protocols.tuning import Tuning, tune
+from diptych.protocols.unseen_classes import UnseenClasses
 
 __all__ = [
     "ClassFold",
     "ClassHoldOut",
+    "ClassQueryHoldOut",
     "Extendable",
+    "Fold",
+    "Gallery",
     "HoldOut",
+    "HoldOuts",
+    "QueryGroups",
+    "QueryHoldOut",
+    "RandomDraws",
     "Relevant",
     "Retrieval",
+    "RetrievalProtocol",
+    "SeenClasses",
+    "StandardSplit",
+    "Training",
     "Trial",
     "Tuning",
     "TwoWayEvaluation",
+    "UnseenClasses",
+    "class_list",
     "evaluate_model",
     "evaluate_retrieval",
     "tune",
+    "with_noise",
 ]

@@ -20,7 +20,8 @@ from diptych.metrics import AP, Measure
 from diptych.models import CrossModalModel
 from diptych.protocols.hold_out import HoldOut
 from diptych.protocols.hold_outs import HoldOuts
-from diptych.protocols.standard import evaluate_model
+from diptych.protocols.retrieval import Retrieval
+from diptych.protocols.standard import evaluate_retrieval
 from diptych.protocols.trial import Trial
 from diptych.protocols.tuning_journal import TuningJournal
 
@@ -59,7 +60,8 @@ def tune(
     ----------
     protocol :
         `HoldOut()` by default, the protocol of Menon et al. (2015); ``HoldOut(repeats=1, share=0.2)`` is that of Costa
-        Pereira et al. (2014); `ClassHoldOut` asks for classes that were not learned.
+        Pereira et al. (2014); `ClassHoldOut` asks for classes that were not learned; `QueryHoldOut` and
+        `ClassQueryHoldOut` do what the protocols of Liu et al. do in the end.
     rescaled :
         Names of whole-number parameters, such as the number of kernel components, that grow with the number of training
         pairs: the final fit multiplies them by the ratio of its pairs to those of a hold-out's fit, as Costa Pereira
@@ -86,7 +88,7 @@ def tune(
         raise InvalidInputError("the grid holds no setting to try")
     measure = AP() if measure is None else measure
     protocol = HoldOut() if protocol is None else protocol
-    splits = list(protocol.splits(pairs))
+    splits: list[tuple[Pairs, Pairs | Retrieval]] = [*protocol.splits(pairs)]
     journal = None if folder is None else TuningJournal(folder, pairs, model, protocol, measure)
     trials = _trials(model, settings, splits, measure, journal, n_jobs, progress)
     best = max(trials, key=lambda trial: trial.mean)
@@ -100,7 +102,7 @@ def tune(
 def _trials(
     model: CrossModalModel,
     settings: Sequence[Mapping[str, Any]],
-    splits: Sequence[tuple[Pairs, Pairs]],
+    splits: Sequence[tuple[Pairs, Pairs | Retrieval]],
     measure: Measure,
     journal: TuningJournal | None,
     n_jobs: int,
@@ -151,8 +153,9 @@ def _with(model: CrossModalModel, parameters: Mapping[str, Any]) -> CrossModalMo
 
 
 def _run(
-    model: CrossModalModel, parameters: Mapping[str, Any], train: Pairs, held_out: Pairs, measure: Measure
+    model: CrossModalModel, parameters: Mapping[str, Any], train: Pairs, held_out: Pairs | Retrieval, measure: Measure
 ) -> tuple[float, float]:
     start = time.perf_counter()
     fitted = _with(model, parameters).fit(*train.aligned())
-    return evaluate_model(fitted, held_out, [measure]).average(measure), time.perf_counter() - start
+    retrieval = Retrieval(held_out, held_out) if isinstance(held_out, Pairs) else held_out
+    return evaluate_retrieval(fitted, retrieval, [measure]).average(measure), time.perf_counter() - start
