@@ -1,5 +1,16 @@
 """Binary codes: packed, compared, searched and described."""
 
+from diptych.codes.code_statistics import CodeStatistics, code_statistics
+from diptych.codes.distances import asymmetric_scores, hamming_distances
+from diptych.codes.nearest import nearest_codes
 from diptych.codes.packing import pack_signs, unpack_signs
 
-__all__ = ["pack_signs", "unpack_signs"]
+__all__ = [
+    "CodeStatistics",
+    "asymmetric_scores",
+    "code_statistics",
+    "hamming_distances",
+    "nearest_codes",
+    "pack_signs",
+    "unpack_signs",
+]

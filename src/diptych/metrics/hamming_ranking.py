@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from diptych.arrays import AnyArray, IntArray
-from diptych.errors import InvalidInputError
+from diptych.arrays import AnyArray, IntArray, row_blocks
+from diptych.codes.distances import CHUNK, fill_distances
+from diptych.codes.small_counts import count_small
+from diptych.codes.words import as_codes, as_words, distance_type
 from diptych.metrics.ranked_groups import RankedGroups
 from diptych.metrics.relevance import Judgement, Relevance
 from diptych.metrics.sorted_ranking import level_counts, ranked_items
-
-_CHUNK = 1 << 16
-_BYTE_MAX = 255
 
 
 class HammingRanking:
@@ -33,17 +32,13 @@ class HammingRanking:
     """
 
     def __init__(self, queries: AnyArray, gallery: AnyArray, relevance: Relevance) -> None:
-        for name, codes in (("queries", queries), ("gallery", gallery)):
-            if codes.dtype != np.uint8:
-                raise InvalidInputError(f"{name} must be packed uint8 codes (np.packbits), got {codes.dtype}")
-        if queries.shape[1] != gallery.shape[1]:
-            raise InvalidInputError(
-                f"codes of one space have one width, got {queries.shape[1]} and {gallery.shape[1]} bytes"
-            )
+        queries = as_codes(queries, name="queries")
+        gallery = as_codes(gallery, name="gallery", width=queries.shape[1])
         self.bits = 8 * gallery.shape[1]
-        self._queries, self._gallery = _as_words(queries), _as_words(gallery)
+        self._queries, self._gallery = as_words(queries), as_words(gallery)
         self._relevance = relevance
-        self._distances = np.empty(len(gallery), dtype=np.uint8 if self.bits <= _BYTE_MAX else np.uint16)
+        self._distances = np.empty(len(gallery), dtype=distance_type(gallery.shape[1]))
+        self._scratch = np.empty(min(CHUNK, len(gallery)), dtype=self._gallery.dtype)
 
     def rank(self, rows: slice) -> RankedGroups:
         """Return the tie groups of consecutive queries."""
@@ -78,12 +73,9 @@ class HammingRanking:
 
     def _measure(self, code: NDArray[Any]) -> None:
         """Fill the distances of the whole gallery to one code."""
-        for start in range(0, len(self._gallery), _CHUNK):
-            chunk = slice(start, start + _CHUNK)
-            distances = self._distances[chunk]
-            np.bitwise_count(self._gallery[chunk, 0] ^ code[0], out=distances, casting="unsafe")
-            for word in range(1, len(code)):
-                np.add(distances, np.bitwise_count(self._gallery[chunk, word] ^ code[word]), out=distances)
+        for rows in row_blocks(len(self._gallery), CHUNK):
+            part = self._gallery[rows]
+            fill_distances(code, part, self._distances[rows], self._scratch[: len(part)])
 
     def _count(self, items: IntArray | None) -> IntArray:
         distances = self._distances if items is None else self._distances[items]
@@ -94,31 +86,3 @@ class HammingRanking:
             return self._count(judgement.items)[:, None]
         keys = self._distances[judgement.items].astype(np.int64) * n_levels + judgement.levels
         return np.bincount(keys, minlength=(self.bits + 1) * n_levels).reshape(-1, n_levels)
-
-
-def count_small(values: NDArray[Any], n_values: int) -> IntArray:
-    """Return the histogram of ``values`` in 0 … ``n_values`` − 1.
-
-    Bytes are counted in pairs: one count per 16-bit word halves the work, and its two bytes are folded afterwards.
-    """
-    if values.dtype != np.uint8 or len(values) < _CHUNK or not values.flags.c_contiguous:
-        return np.bincount(values, minlength=n_values)
-    even = len(values) // 2 * 2
-    pairs = np.zeros(1 << 16, dtype=np.int64)
-    words = values[:even].view(np.uint16)
-    for start in range(0, len(words), _CHUNK):
-        counts = np.bincount(words[start : start + _CHUNK])
-        pairs[: len(counts)] += counts
-    table = pairs.reshape(256, 256)
-    folded = table.sum(axis=0) + table.sum(axis=1) + np.bincount(values[even:], minlength=256)
-    return cast(IntArray, folded[:n_values])
-
-
-def _as_words(codes: AnyArray) -> NDArray[Any]:
-    """View rows of bytes as rows of the widest integers, padded with zero bits where their width asks for it."""
-    width = codes.shape[1]
-    word = next((size for size in (1, 2, 4) if width <= size), 8)
-    padded = -(-width // word) * word
-    if padded != width:
-        codes = np.pad(codes, ((0, 0), (0, padded - width)))
-    return np.ascontiguousarray(codes).view(f"u{word}")
