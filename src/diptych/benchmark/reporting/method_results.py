@@ -1,0 +1,164 @@
+"""What one method reached on one task, over its folds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from diptych.arrays import FloatArray
+from diptych.benchmark.results import Record
+from diptych.space import DIRECTIONS, Direction
+
+AVERAGE_PRECISION = "AP()"
+
+
+@dataclass(frozen=True, eq=False)
+class MethodResults:
+    """The records of one method on one task, one for each fold, in the order of folds.
+
+    Wherever ``way`` may be left out, the value is the mean of both directions. Means and deviations are over folds, and
+    deviations of a single fold are None.
+    """
+
+    records: tuple[Record, ...]
+
+    @property
+    def name(self) -> str:
+        """The short name, as on the command line."""
+        return self.records[0].method
+
+    @property
+    def title(self) -> str:
+        """The name that a reader sees."""
+        return self.records[0].method_title
+
+    @property
+    def group(self) -> str:
+        """The family of the method."""
+        return self.records[0].group
+
+    @property
+    def n_bits(self) -> int | None:
+        """The length of its codes, for a hashing method."""
+        return self.records[0].n_bits
+
+    @property
+    def family(self) -> str:
+        """The short name without the number of bits, which codes of several lengths share."""
+        return self.name.removesuffix(f"-{self.n_bits}")
+
+    @property
+    def family_title(self) -> str:
+        """The title without the number of bits."""
+        return self.title.partition(f", {self.n_bits} bit")[0]
+
+    @cached_property
+    def folds(self) -> tuple[int, ...]:
+        """The numbers of the folds it was run on."""
+        return tuple(record.fold for record in self.records)
+
+    def per_fold(self, measure: str = AVERAGE_PRECISION, way: Direction | None = None) -> FloatArray:
+        """Return a measure for each fold."""
+        return self._over_folds(lambda record: record.measures[measure], way)
+
+    def chance_per_fold(self, measure: str = AVERAGE_PRECISION, way: Direction | None = None) -> FloatArray:
+        """Return what a ranking that prefers nothing would have, for each fold."""
+        return self._over_folds(lambda record: record.chance[measure], way)
+
+    def mean(self, measure: str = AVERAGE_PRECISION, way: Direction | None = None) -> float:
+        """Return the mean over folds."""
+        return float(self.per_fold(measure, way).mean())
+
+    def deviation(self, measure: str = AVERAGE_PRECISION, way: Direction | None = None) -> float | None:
+        """Return the standard deviation over folds."""
+        return float(self.per_fold(measure, way).std(ddof=1)) if len(self.records) > 1 else None
+
+    def chance(self, measure: str = AVERAGE_PRECISION, way: Direction | None = None) -> float:
+        """Return the mean chance level."""
+        return float(self.chance_per_fold(measure, way).mean())
+
+    def above_chance(self, measure: str = AVERAGE_PRECISION, way: Direction | None = None) -> float:
+        """Return the mean minus the chance level."""
+        return self.mean(measure, way) - self.chance(measure, way)
+
+    def seconds(self, stage: str) -> float:
+        """Return the mean time of a stage: tune, fit, encode or evaluate."""
+        return float(np.mean([record.seconds.get(stage) or 0.0 for record in self.records]))
+
+    @property
+    def peak_memory(self) -> float | None:
+        """The largest peak of memory in bytes, where it was measured."""
+        measured = [record.peak_memory_bytes for record in self.records if record.peak_memory_bytes]
+        return float(max(measured)) if measured else None
+
+    def curve(self, name: str, way: Direction) -> tuple[FloatArray, FloatArray] | None:
+        """Return a curve, averaged over folds at the points that all folds have; None where none was kept."""
+        curves = [record.curves.get(name, {}).get(way) for record in self.records]
+        if not all(curves):
+            return None
+        points = [dict(zip(curve["x"], curve["y"], strict=True)) for curve in curves if curve]
+        shared = sorted(set.intersection(*(set(known) for known in points)))
+        heights = [float(np.mean([known[x] for known in points])) for x in shared]
+        return np.array(shared, dtype=np.float64), np.array(heights)
+
+    def per_query(self, measure: str, fold: int, way: Direction) -> FloatArray | None:
+        """Return the value of every query of a fold, NaN where one has no relevant item; None where none was kept."""
+        record = next(record for record in self.records if record.fold == fold)
+        values = (record.per_query or {}).get(measure, {}).get(way)
+        return None if values is None else np.array(values, dtype=np.float64)
+
+    def keeps(self, measure: str) -> bool:
+        """Tell whether every fold keeps this measure for every query."""
+        return all(self.per_query(measure, fold, way) is not None for fold in self.folds for way in DIRECTIONS)
+
+    def category_means(self, way: Direction, measure: str = AVERAGE_PRECISION) -> dict[str, float]:
+        """Return the mean over the queries of each class, all folds together."""
+        collected: dict[str, list[float]] = {}
+        for record in self.records:
+            values, classes = self.per_query(measure, record.fold, way), query_classes(record, way)
+            if values is None or classes is None:
+                continue
+            for name, value in zip(classes, values.tolist(), strict=True):
+                if not np.isnan(value):
+                    collected.setdefault(name, []).append(value)
+        return {name: float(np.mean(values)) for name, values in sorted(collected.items())}
+
+    def confusion(self, way: Direction) -> tuple[tuple[str, ...], FloatArray] | None:
+        """Return class names and the counts of all folds together, rows are true classes; None where none was kept."""
+        kept = [(record, record.confusion[way]) for record in self.records if record.confusion]
+        if not kept:
+            return None
+        names = tuple(sorted({name for record, matrix in kept for name in _class_names(record, matrix)}))
+        total = np.zeros((len(names), len(names)))
+        for record, matrix in kept:
+            positions = [names.index(name) for name in _class_names(record, matrix)]
+            total[np.ix_(positions, positions)] += np.asarray(_counts(matrix), dtype=np.float64)
+        asked = np.flatnonzero(total.sum(axis=0) + total.sum(axis=1) > 0)
+        return tuple(names[position] for position in asked), total[np.ix_(asked, asked)]
+
+    def _over_folds(
+        self, values_of: Callable[[Record], Mapping[Direction, float]], way: Direction | None
+    ) -> FloatArray:
+        ways = DIRECTIONS if way is None else (way,)
+        return np.array([np.mean([values_of(record)[one] for one in ways]) for record in self.records])
+
+
+def query_classes(record: Record, way: Direction) -> list[str] | None:
+    """Return the name of the class of every query; None where queries have none, or several."""
+    numbers = (record.query_classes or {}).get(way)
+    if not numbers or not all(isinstance(number, int) for number in numbers):
+        return None
+    return [str(record.classes[number]) for number in numbers]
+
+
+def _class_names(record: Record, matrix: Any) -> list[str]:
+    names = matrix.get("classes", record.classes) if isinstance(matrix, Mapping) else record.classes
+    return [str(name) for name in names]
+
+
+def _counts(matrix: Any) -> Any:
+    return matrix["counts"] if isinstance(matrix, Mapping) else matrix
