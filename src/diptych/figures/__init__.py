@@ -1,9 +1,10 @@
-"""Results as figures: precision–recall, cumulative match, confusion, categories and sensitivity.
+"""Results as figures: precision–recall, cumulative match, confusion, categories, sensitivity and length of codes.
 
 Every function takes measured results and returns a matplotlib ``Figure``; :func:`save_figure` writes it so that equal
 figures are equal files. matplotlib is an extra: ``pip install 'diptych[plots]'``.
 """
 
+from diptych.figures.bit_budget import bit_budget
 from diptych.figures.category_bars import category_bars
 from diptych.figures.cmc import cmc
 from diptych.figures.confusion import confusion
@@ -13,6 +14,7 @@ from diptych.figures.sensitivity import sensitivity
 from diptych.figures.style import require_matplotlib, save_figure
 
 __all__ = [
+    "bit_budget",
     "category_bars",
     "cmc",
     "confusion",
