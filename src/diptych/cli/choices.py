@@ -45,6 +45,13 @@ class Target(StrEnum):
     TEXTS = "texts"
 
 
+class RerankBy(StrEnum):
+    """What the nearest binary codes are scored again by."""
+
+    CODES = "codes"
+    FEATURES = "features"
+
+
 class AnswerFormat(StrEnum):
     """How answers are printed."""
 

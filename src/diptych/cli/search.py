@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from diptych.cli.choices import AnswerFormat, Target, Thumbnails
+from diptych.cli.choices import AnswerFormat, RerankBy, Target, Thumbnails
 
 
 def search(
@@ -27,6 +27,12 @@ def search(
     min_probability: Annotated[
         float | None, typer.Option(min=0, max=1, help="Leave out every answer below; replaces the cut-off.")
     ] = None,
+    rerank: Annotated[
+        int | None, typer.Option(min=1, help="Score so many of the nearest binary codes again, by real numbers.")
+    ] = None,
+    rerank_by: Annotated[
+        RerankBy, typer.Option("--rerank-by", help="Score these by their codes, or by their stored features.")
+    ] = RerankBy.CODES,
     show_all: Annotated[bool, typer.Option("--all", help="Show the nearest even if there is no good match.")] = False,
     offset: Annotated[int, typer.Option(min=0, help="Leave out that many answers, for the next page.")] = 0,
     format: Annotated[
@@ -60,6 +66,8 @@ def search(
         hybrid=hybrid,
         exact=exact,
         min_probability=0.0 if show_all else min_probability,
+        rerank=rerank,
+        rerank_by=rerank_by,
         format=format,
         thumbnails=thumbnails,
     )

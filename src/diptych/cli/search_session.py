@@ -94,6 +94,8 @@ class SearchSession:
             hybrid=settings.hybrid or None,
             exact=settings.exact or None,
             offset=settings.offset,
+            rerank=settings.rerank,
+            rerank_by=settings.rerank_by.value,
         )
         answers = self._probable(found, settings)
         self._offset = settings.offset

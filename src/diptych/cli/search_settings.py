@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from diptych.cli.choices import AnswerFormat, Target, Thumbnails
+from diptych.cli.choices import AnswerFormat, RerankBy, Target, Thumbnails
 from diptych.collection import Filter
 
 
@@ -13,7 +13,8 @@ class SearchSettings:
     """How to search, and how to show what was found.
 
     ``min_probability`` None shows the best answers if the first of them passes the cut-off of the collection's
-    retriever, and nothing otherwise; a number is asked of every single answer, and 0 shows everything.
+    retriever, and nothing otherwise; a number is asked of every single answer, and 0 shows everything. ``rerank`` is
+    how many of the nearest binary codes are scored again.
     """
 
     k: int = 10
@@ -23,5 +24,7 @@ class SearchSettings:
     hybrid: bool = False
     exact: bool = False
     min_probability: float | None = None
+    rerank: int | None = None
+    rerank_by: RerankBy = RerankBy.CODES
     format: AnswerFormat = AnswerFormat.AUTO
     thumbnails: Thumbnails = Thumbnails.AUTO

@@ -49,6 +49,9 @@ def _facts(state: Status) -> dict[str, str]:
         "retriever": f"{state.retriever} ({state.fingerprint[:12]})",
         "on disk": f"{_size(state.store_bytes)}, index {_size(state.index_bytes)}",
     }
+    if state.point_bytes:
+        form = f"codes of {8 * state.point_bytes:,} bits" if state.is_codes else f"{state.point_bytes // 4:,} numbers"
+        facts["points"] = f"{form}, {_size(state.point_bytes)} each, {_size(state.memory_bytes)} in memory"
     if state.items > state.pictures:
         facts["texts alone"] = f"{state.items - state.pictures:,}"
     if state.stale:

@@ -5,6 +5,7 @@ from diptych.collection.add_report import AddReport
 from diptych.collection.answer import Answer
 from diptych.collection.answers import Answers
 from diptych.collection.check_report import CheckReport
+from diptych.collection.code_source import CodeSource
 from diptych.collection.collection import Collection
 from diptych.collection.collection_error import CollectionError
 from diptych.collection.contract import PointSource
@@ -28,6 +29,7 @@ __all__ = [
     "Answer",
     "Answers",
     "CheckReport",
+    "CodeSource",
     "Collection",
     "CollectionError",
     "DuplicateGroup",

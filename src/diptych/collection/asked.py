@@ -44,7 +44,7 @@ class Asked:
         scoring = self.gallery.scoring
         if len(self.terms) == 1 and self.terms[0].weight > 0:
             term = self.terms[0]
-            same = scoring.direction == term.direction or scoring.index_metric is not None
+            same = scoring.direction == term.direction or scoring.is_symmetric
             return scoring.asked(term.point) if same else None
         if not scoring.is_linear:
             return None

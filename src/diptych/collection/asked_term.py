@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from diptych.arrays import AnyArray
+from diptych.arrays import AnyArray, FloatArray
 from diptych.collection.contract import Side
 from diptych.space import Direction
 
@@ -14,13 +14,15 @@ class AskedTerm:
     """A term of a query as a point: one row, its weight, and the side it comes from.
 
     ``is_blank`` marks words in which the encoder finds nothing: their point is where all unknown words lie, and no
-    score is evidence of a match with them.
+    score is evidence of a match with them. ``outputs`` are the real numbers that a code is the signs of, where they are
+    asked for and known.
     """
 
     point: AnyArray
     weight: float
     side: Side
     is_blank: bool = False
+    outputs: FloatArray | None = None
 
     @property
     def direction(self) -> Direction:

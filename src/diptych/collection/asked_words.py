@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from diptych.arrays import AnyArray
+from diptych.arrays import AnyArray, FloatArray
 from diptych.collection.contract import PointSource
 
 PointSourceT = TypeVar("PointSourceT", bound=PointSource)
@@ -18,10 +18,11 @@ _REMEMBERED = 1024
 
 
 class WordPoint(NamedTuple):
-    """The point of some words, and whether the retriever knows none of them."""
+    """The point of some words, whether the retriever knows none of them, and the features the point was made from."""
 
     point: AnyArray
     is_unknown: bool
+    features: FloatArray
 
 
 class AskedWords:
@@ -44,7 +45,7 @@ class AskedWords:
                 self._known.move_to_end(words)
                 return known
         features = self._retriever.text_features([words])
-        made = WordPoint(self._retriever.texts_to_points(features), not np.any(features))
+        made = WordPoint(self._retriever.texts_to_points(features), not np.any(features), features)
         with self._lock:
             self._known[words] = made
             while len(self._known) > _REMEMBERED:

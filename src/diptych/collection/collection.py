@@ -29,6 +29,7 @@ from diptych.collection.own_retriever import own_copy
 from diptych.collection.query import Query
 from diptych.collection.record import Record
 from diptych.collection.reencode_report import ReencodeReport
+from diptych.collection.reranking import RerankBy
 from diptych.collection.retriever_changes import RetrieverChanges
 from diptych.collection.searching import Searching, Target
 from diptych.collection.status import Status
@@ -277,6 +278,8 @@ class Collection:
         min_probability: float | None = None,
         offset: int = 0,
         retriever: str | None = None,
+        rerank: int | None = None,
+        rerank_by: RerankBy = "codes",
     ) -> Answers:
         """Find pictures or captions.
 
@@ -300,6 +303,12 @@ class Collection:
             below the cut-off of the retriever.
         retriever:
             The name of a stored retriever (see :meth:`retrievers`), by default the active one.
+        rerank:
+            With a hashing method: how many of the nearest codes to score again by the real numbers that the query's
+            bits are the signs of. Answers keep the score and the probability of their codes, only their order is finer.
+        rerank_by:
+            What the candidates are scored by: their ``"codes"``, or the real outputs made from their stored
+            ``"features"``, which are read for it and say more.
         """
         side = _side(target)
         if k < 1 or offset < 0:
@@ -314,6 +323,7 @@ class Collection:
             hybrid=_hybrid_share(hybrid),
             exact=use_all,
             min_probability=min_probability,
+            reranking=None if rerank is None else state.reranking(rerank, rerank_by),
         )
 
     def nearest(

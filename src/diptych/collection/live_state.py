@@ -171,7 +171,8 @@ class LiveState:
         catalogue = self.catalogue()
         state = self._state_of(names)
         state.bring_to(catalogue, partial(self._with_kept_index, names))
-        return Searching(self.root, names, state.source, state.words, catalogue, dict(state.galleries))
+        galleries = dict(state.galleries)
+        return Searching(self.root, names, state.source, state.words, catalogue, galleries, state.features)
 
     def _take_over(self, layout: Layout, retriever: PointSource | None) -> None:
         """Use a layout; the galleries of retrievers that it lacks are let go."""

@@ -14,7 +14,7 @@ from diptych.collection.item import Item
 from diptych.collection.retriever_names import RetrieverNames
 from diptych.collection.scoring import Scoring
 from diptych.collection.store import Store
-from diptych.collection.tables import points_table
+from diptych.collection.tables import features_table, points_table
 from diptych.space import Direction
 
 _QUERY_SIDE: dict[Side, Direction] = {"image": "text_query", "text": "image_query"}
@@ -77,9 +77,16 @@ class RetrieverState:
             self.galleries[side] = gallery.changed(wanted(old), wanted(new), partial(self._points, side))
         self._catalogue = after
 
+    def features(self, side: Side, keys: Sequence[str]) -> Mapping[str, AnyArray]:
+        """Return the stored features of some contents, as far as there are any."""
+        return self._rows(features_table(self.names, side), keys)
+
     def _points(self, side: Side, keys: Sequence[str]) -> Mapping[str, AnyArray]:
+        return self._rows(points_table(self.names, side), keys)
+
+    def _rows(self, table: str, keys: Sequence[str]) -> Mapping[str, AnyArray]:
         return {
             key: row
-            for found, rows in self._store.read_vectors(points_table(self.names, side), keys)
+            for found, rows in self._store.read_vectors(table, keys)
             for key, row in zip(found, rows, strict=True)
         }

@@ -89,6 +89,12 @@ def vectors_table(keys: Sequence[str], vectors: AnyArray) -> Any:
     return pa.table({"key": pa.array(list(keys), pa.string()), "vector": column})
 
 
+def vector_form(schema: Any) -> tuple[int, np.dtype[Any]]:
+    """Return the width and the kind of numbers of a table of vectors."""
+    column = schema.field("vector").type
+    return int(column.list_size), np.dtype(column.value_type.to_pandas_dtype())
+
+
 def vectors_of(batch: Any) -> tuple[list[str], AnyArray]:
     """Return the keys and the matrix of rows of (key, vector)."""
     column = batch["vector"]

@@ -44,6 +44,16 @@ class Scoring:
             return "inner_product"
         return "l2" if self.space.name == "euclidean" and self.space.split is None else None
 
+    @property
+    def is_codes(self) -> bool:
+        """Whether points are packed binary codes, compared by Hamming distance."""
+        return self.space.name == "hamming" and self.space.split is None
+
+    @property
+    def is_symmetric(self) -> bool:
+        """Whether a score is the same from whichever side is asked, so that one gallery serves both."""
+        return self.index_metric is not None or self.is_codes
+
     @cached_property
     def _form(self) -> IndexForm | None:
         return self.space.indexable(self.direction) if self.is_linear else None

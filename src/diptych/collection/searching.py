@@ -21,7 +21,9 @@ from diptych.collection.field_names import OWN_FIELDS
 from diptych.collection.filter import Filter
 from diptych.collection.fusion import fuse
 from diptych.collection.gallery import Gallery
+from diptych.collection.point_ranking import PointRanking
 from diptych.collection.query import Query
+from diptych.collection.reranking import FetchFeatures, RerankBy, Reranking
 from diptych.collection.retriever_names import RetrieverNames
 from diptych.collection.root import Root
 from diptych.collection.term import Term
@@ -46,6 +48,7 @@ class Searching:
     words: AskedWords
     catalogue: Catalogue
     galleries: dict[Side, Gallery]
+    features: FetchFeatures
 
     def search(
         self,
@@ -58,15 +61,17 @@ class Searching:
         hybrid: float | None,
         exact: bool,
         min_probability: float | None,
+        reranking: Reranking | None = None,
     ) -> Answers:
         """Return the answers from place ``offset`` on, at most ``k``."""
         started = time.perf_counter()
         side: Side = "image" if target == "images" else "text"
         gallery = self.galleries[side]
-        asked = Asked(tuple(self._asked(term) for term in query.terms), gallery, side, self.retriever)
+        asked = Asked(tuple(self._asked(term, reranking) for term in query.terms), gallery, side, self.retriever)
         allowed = self._allowed(gallery, side, query, wanted)
         considered = len(gallery) if allowed is None else int(np.count_nonzero(allowed & gallery.live))
-        rows, matched = self._ranked(asked, gallery, side, query.words, offset + k, allowed, hybrid, exact)
+        ranking = PointRanking(asked, allowed, exact, reranking)
+        rows, matched = self._ranked(ranking, query.words, offset + k, hybrid)
         cutoff = self.retriever.cutoff if min_probability is None else min_probability
         shown = rows[offset : offset + k]
         scores, chances = asked.judged(gallery.vectors[shown])
@@ -87,43 +92,28 @@ class Searching:
             cutoff=self.retriever.cutoff,
         )
 
+    def reranking(self, depth: int, by: RerankBy) -> Reranking:
+        """Return what scores the nearest codes again."""
+        return Reranking.of(depth, by, self.retriever, self.features)
+
     def _ranked(
-        self,
-        asked: Asked,
-        gallery: Gallery,
-        side: Side,
-        words: str,
-        k: int,
-        allowed: BoolArray | None,
-        hybrid: float | None,
-        exact: bool,
+        self, ranking: PointRanking, words: str, k: int, hybrid: float | None
     ) -> tuple[IntArray, dict[int, tuple[str, ...]]]:
         if hybrid is None:
-            return self._by_points(asked, gallery, k, allowed, exact), {}
+            return ranking.nearest(k), {}
         if not words:
             raise InvalidInputError("a hybrid search compares words with captions, but the query has none; add words")
-        nearest = self._by_points(asked, gallery, max(_CANDIDATES, k), allowed, exact).tolist()
+        nearest = ranking.nearest(max(_CANDIDATES, k)).tolist()
         by_points, further = nearest[:_CANDIDATES], nearest[_CANDIDATES:]
-        by_words = self._by_words(words, gallery, side, _CANDIDATES, allowed).tolist()
+        by_words = self._by_words(words, ranking).tolist()
         fused = fuse(by_points, by_words, hybrid)
         both = (set(by_points), "points"), (set(by_words), "words")
         matched = {row: tuple(name for members, name in both if row in members) for row in fused}
         rows = fused + [row for row in further if row not in matched]
         return np.array(rows[:k], dtype=np.int64), matched
 
-    @staticmethod
-    def _by_points(asked: Asked, gallery: Gallery, k: int, allowed: BoolArray | None, exact: bool) -> IntArray:
-        if not len(gallery):
-            return np.zeros(0, dtype=np.int64)
-        k = min(k, len(gallery))
-        if asked.vector is not None:
-            rows = gallery.search(asked.vector, k, allowed=allowed, exact=exact)[0][0]
-            return np.asarray(rows[rows >= 0])
-        usable = np.flatnonzero(gallery.live if allowed is None else gallery.live & allowed)
-        scores = asked.scores(gallery.vectors[usable])
-        return np.asarray(usable[top_rows(scores, gallery.order[usable], k)])
-
-    def _by_words(self, words: str, gallery: Gallery, side: Side, k: int, allowed: BoolArray | None) -> IntArray:
+    def _by_words(self, words: str, ranking: PointRanking) -> IntArray:
+        gallery, side, allowed = ranking.gallery, ranking.asked.target, ranking.allowed
         gains = self.catalogue.full_text.scores(words)
         scores = np.full(len(gallery.keys), -np.inf)
         for place in np.flatnonzero(gains > 0):
@@ -133,27 +123,33 @@ class Searching:
             if row is not None and (allowed is None or allowed[row]):
                 # A picture is as good as its best caption.
                 scores[row] = max(scores[row], gains[place])
-        return top_rows(scores, gallery.order, k)
+        return top_rows(scores, gallery.order, _CANDIDATES)
 
-    def _asked(self, term: Term) -> AskedTerm:
+    def _asked(self, term: Term, reranking: Reranking | None) -> AskedTerm:
         if term.kind == "text":
             known = self.words.point(term.value)
-            return AskedTerm(known.point, term.weight, "text", known.is_unknown)
-        if term.kind == "picture":
+            outputs = None if reranking is None else reranking.outputs("text", known.features)
+            return AskedTerm(known.point, term.weight, "text", known.is_unknown, outputs)
+        if term.kind == "item":
+            return self._asked_item(term, reranking)
+        if reranking is None:
             return AskedTerm(self.retriever.encode_images([term.value]), term.weight, "image")
-        return self._asked_item(term)
+        features = reranking.source.image_features([term.value])
+        outputs = reranking.outputs("image", features)
+        return AskedTerm(self.retriever.images_to_points(features), term.weight, "image", outputs=outputs)
 
-    def _asked_item(self, term: Term) -> AskedTerm:
+    def _asked_item(self, term: Term, reranking: Reranking | None) -> AskedTerm:
         item = self.catalogue.items.get(term.value)
         if item is None:
             raise CollectionError(f"there is no item {term.value!r} in the collection; take the id of an answer")
-        point = self.galleries["image"].vector(item.id)
-        if point is not None:
-            return AskedTerm(point, term.weight, "image")
-        point = self.galleries["text"].vector(item.caption_ids[0]) if item.caption_ids else None
-        if point is None:
-            raise CollectionError(f"item {item.id} has neither a readable picture nor a caption to search with")
-        return AskedTerm(point, term.weight, "text")
+        by_side: dict[Side, str | None] = {"image": item.id, "text": next(iter(item.caption_ids), None)}
+        for side, key in by_side.items():
+            row = None if key is None else self.galleries[side].row_of.get(key)
+            if row is not None:
+                gallery = self.galleries[side]
+                outputs = None if reranking is None else reranking.stored_outputs(side, gallery.hashes[row])
+                return AskedTerm(gallery.vectors[row : row + 1], term.weight, side, outputs=outputs)
+        raise CollectionError(f"item {item.id} has neither a readable picture nor a caption to search with")
 
     def _allowed(self, gallery: Gallery, side: Side, query: Query, wanted: Filter | None) -> BoolArray | None:
         itself = {term.value for term in query.terms if term.kind == "item" and self._is_own_side(term.value, side)}

@@ -14,6 +14,10 @@ class Status:
     change. ``unsearchable`` counts pictures without points, which could not be read when they were encoded.
     ``updated`` is when an item was last added or changed, ISO 8601 in UTC, None without items. ``failures`` are the
     paths that the last addition skipped, with reasons.
+
+    ``point_bytes`` is what one point takes, on disk and in memory (8 for a code of 64 bits, 4 for each number of a
+    vector), 0 before there are any; ``is_codes`` says that points are binary codes; ``memory_bytes`` is what the points
+    of all pictures and captions take when they are searched.
     """
 
     folder: str
@@ -31,3 +35,6 @@ class Status:
     index_bytes: int
     updated: str | None = None
     failures: Mapping[str, str] = field(default_factory=dict)
+    point_bytes: int = 0
+    is_codes: bool = False
+    memory_bytes: int = 0

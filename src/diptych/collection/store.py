@@ -9,6 +9,8 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from diptych.arrays import AnyArray
 from diptych.collection import schemas
 from diptych.collection.collection_error import CollectionError
@@ -158,6 +160,11 @@ class Store:
         """Return a number that changes whenever a table of vectors does, 0 when there is none."""
         table = self._existing(name)
         return 0 if table is None else int(table.version)
+
+    def vector_form(self, name: str) -> tuple[int, np.dtype[Any]] | None:
+        """Return the width and the kind of numbers of a table of vectors, None when there is none."""
+        table = self._existing(name)
+        return None if table is None else schemas.vector_form(table.schema)
 
     def present_keys(self, name: str, keys: Sequence[str]) -> list[str]:
         """Return those of ``keys`` that a table of vectors holds."""

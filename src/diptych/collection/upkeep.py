@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import Any
 from weakref import ReferenceType, ref
 
 import numpy as np
@@ -13,6 +14,7 @@ from diptych.arrays import AnyArray
 from diptych.collection import exporting, opening
 from diptych.collection.catalogue import Catalogue
 from diptych.collection.check_report import CheckReport
+from diptych.collection.contract import SIDES
 from diptych.collection.duplicate_group import DuplicateGroup
 from diptych.collection.duplicates import exact_groups, near_groups
 from diptych.collection.index_cache import IndexCache
@@ -39,6 +41,7 @@ class Upkeep:
         self._state.check_layout()
         catalogue, layout, store = self._state.catalogue(), self._state.layout, self._state.store
         pending = layout.pending
+        width, kind = self._form_of_points() or (0, np.dtype(np.float32))
         return Status(
             folder=str(layout.folder),
             root=str(self._state.root.folder),
@@ -55,6 +58,9 @@ class Upkeep:
             index_bytes=_bytes_in(layout.index),
             updated=iso_time(catalogue.newest_ns) if len(catalogue) else None,
             failures=self._last_failures(),
+            point_bytes=width * kind.itemsize,
+            is_codes=kind == np.uint8,
+            memory_bytes=width * kind.itemsize * (catalogue.n_pictures + len(catalogue.captions)),
         )
 
     def check(self) -> CheckReport:
@@ -108,6 +114,10 @@ class Upkeep:
             there = set(self._state.store.vector_keys(table))
             self._unsearchable, self._counted = len(set(catalogue.by_content) - there), about
         return self._unsearchable
+
+    def _form_of_points(self) -> tuple[int, np.dtype[Any]] | None:
+        tables = [points_table(self._state.layout.retriever, side) for side in SIDES]
+        return next((form for name in tables if (form := self._state.store.vector_form(name)) is not None), None)
 
     def _last_failures(self) -> dict[str, str]:
         try:

@@ -22,8 +22,9 @@ from diptych.encoders.feature_cache import Progress
 from diptych.encoders.image.encoded_batch import EncodedBatch
 from diptych.errors import InvalidInputError, MissingPackageError, ModelFileError
 from diptych.metrics import AP, Measure
-from diptych.models import CrossModalModel
+from diptych.models import CrossModalModel, Preprocessed
 from diptych.models.files import known_classes, model_digest, read_model, write_model
+from diptych.models.hashing.hashing_model import HashingModel
 from diptych.protocols import TwoWayEvaluation, evaluate_model
 from diptych.retriever.calibration import Calibration, SearchDirection
 from diptych.retriever.choice import choose_model
@@ -147,6 +148,14 @@ class Retriever(BaseEstimator):
         """Return the points of text features."""
         return self._having("model_").model_.encode_texts(features)
 
+    def images_to_outputs(self, features: ArrayLike) -> FloatArray:
+        """Return the real numbers of a hashing method that the bits of image features are the signs of."""
+        return self._codes_model.decision_images(features)
+
+    def texts_to_outputs(self, features: ArrayLike) -> FloatArray:
+        """Return the real numbers of a hashing method that the bits of text features are the signs of."""
+        return self._codes_model.decision_texts(features)
+
     def encode_images(self, items: Sequence[Any]) -> AnyArray:
         """Return the points of pictures: paths, arrays, Pillow images, or rows of features."""
         return self.images_to_points(items if is_features(items) else self.image_features(items))
@@ -263,6 +272,15 @@ class Retriever(BaseEstimator):
         if not hasattr(self, part):
             raise NotFittedError("this retriever is not fitted: call fit(pairs), or use Retriever.default()")
         return self
+
+    @property
+    def _codes_model(self) -> HashingModel | Preprocessed:
+        model = self._having("model_").model_
+        if isinstance(model, (HashingModel, Preprocessed)):
+            return model
+        raise InvalidInputError(
+            f"{type(model).__name__} has no outputs before a sign; fit a hashing method (diptych methods lists them)"
+        )
 
     @property
     def _store(self) -> FeatureCache | None:
