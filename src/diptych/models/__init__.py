@@ -4,7 +4,8 @@ from diptych.models.base import CrossModalModel, load_model
 from diptych.models.catalogue import find_model, method_name, model_classes
 from diptych.models.correlation import BLM, CCA, CFA, KCCA, PLS, LinearRegression
 from diptych.models.discriminant import CCA3V, GMLDA, GMMFA, LCFS, LGCFL, MLCCA, ClusterCCA
-from diptych.models.hashing import CMFH, CVH, DCH, DLFH, LCMFH, SCRATCH, SCMOrth, SCMSeq, SePHkm
+from diptych.models.hashing import CMFH, CVH, DCH, DLFH, LCMFH, MMNN, SCRATCH, SCMOrth, SCMSeq, SePHkm
+from diptych.models.neural import DeepSM, DeepTS
 from diptych.models.pairwise import (
     CMML,
     TS,
@@ -38,6 +39,7 @@ __all__ = [
     "LCMFH",
     "LGCFL",
     "MLCCA",
+    "MMNN",
     "PLS",
     "SCM",
     "SCRATCH",
@@ -48,6 +50,8 @@ __all__ = [
     "ConSE",
     "ContrastiveProjection",
     "CrossModalModel",
+    "DeepSM",
+    "DeepTS",
     "FeaturePair",
     "LinearRegression",
     "LogisticConcatenation",

@@ -5,9 +5,10 @@ from diptych.models.hashing.cvh import CVH
 from diptych.models.hashing.dch import DCH
 from diptych.models.hashing.dlfh import DLFH
 from diptych.models.hashing.lcmfh import LCMFH
+from diptych.models.hashing.mmnn import MMNN
 from diptych.models.hashing.scm_orth import SCMOrth
 from diptych.models.hashing.scm_seq import SCMSeq
 from diptych.models.hashing.scratch import SCRATCH
 from diptych.models.hashing.seph_km import SePHkm
 
-__all__ = ["CMFH", "CVH", "DCH", "DLFH", "LCMFH", "SCRATCH", "SCMOrth", "SCMSeq", "SePHkm"]
+__all__ = ["CMFH", "CVH", "DCH", "DLFH", "LCMFH", "MMNN", "SCRATCH", "SCMOrth", "SCMSeq", "SePHkm"]
