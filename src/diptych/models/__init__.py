@@ -4,7 +4,7 @@ from diptych.models.base import CrossModalModel, load_model
 from diptych.models.catalogue import find_model, method_name, model_classes
 from diptych.models.correlation import BLM, CCA, CFA, KCCA, PLS, LinearRegression
 from diptych.models.discriminant import CCA3V, GMLDA, GMMFA, LCFS, LGCFL, MLCCA, ClusterCCA
-from diptych.models.hashing import CMFH, CVH, DCH, DLFH, LCMFH, MMNN, SCRATCH, SCMOrth, SCMSeq, SePHkm
+from diptych.models.hashing import CMFH, CVH, DCH, DCMH, DLFH, IMH, LCMFH, MMNN, SCRATCH, SCMOrth, SCMSeq, SePHkm
 from diptych.models.neural import DeepSM, DeepTS
 from diptych.models.pairwise import (
     CMML,
@@ -31,9 +31,11 @@ __all__ = [
     "CMML",
     "CVH",
     "DCH",
+    "DCMH",
     "DLFH",
     "GMLDA",
     "GMMFA",
+    "IMH",
     "KCCA",
     "LCFS",
     "LCMFH",

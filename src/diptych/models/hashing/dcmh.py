@@ -1,0 +1,172 @@
+"""Deep cross-modal hashing on features."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from diptych.arrays import FloatArray
+from diptych.models.base import Need
+from diptych.models.hashing.hashing_model import HashingModel
+from diptych.models.labels import Targets
+from diptych.models.neural.descent import Descent
+from diptych.models.neural.hash_objective import HashObjective
+from diptych.models.neural.layers import Layers, check_sizes, for_raw_rows, run_layers
+from diptych.models.neural.standard_view import StandardView
+from diptych.models.neural.torch_package import Device, choose_device, torch_package
+from diptych.models.neural.tower import Tower
+from diptych.models.parameters import check_count, check_number
+
+
+class DCMH(HashingModel):
+    """Deep cross-modal hashing: networks whose outputs make shared labels likely and lie near one code per pair.
+
+    With F and G the outputs for pictures and texts, one row each, S_ij = 1 where i and j share a label and
+    Θ = FGᵀ/2,
+
+        min  Σ_ij (log(1 + exp Θ_ij) − S_ij Θ_ij) + γ (‖B − F‖² + ‖B − G‖²) + η (‖1ᵀF‖² + ‖1ᵀG‖²),   B = sgn(F + G).
+
+    The first term is the likelihood of the labels, the second keeps the outputs near the codes, the third balances the
+    bits. Each epoch trains the network of the pictures with G and B fixed, then that of the texts with F and B fixed,
+    then takes B anew. A batch needs its rows of Θ and S only, so that n × n numbers never exist. Here the networks work
+    on features; those of a pretrained network for pictures stand for the convolutional layers that the paper trains.
+
+    Training needs PyTorch (``pip install 'diptych[deep]'``), encoding does not.
+
+    Parameters
+    ----------
+    n_bits : int
+        Length of the codes.
+    image_hidden, text_hidden : tuple of int
+        Widths of the hidden layers of either network.
+    gamma, eta : float
+        γ and η above; both 1 in the paper.
+    learning_rate, weight_decay : float
+        Of Adam, in place of the paper's plain descent; the rate falls evenly to zero.
+    epochs, batch_size : int
+        Passes over the pairs, and pairs in a step.
+    n_compared : int
+        Pairs that a batch is compared with in a step. Where there are more, so many are drawn in each step and stand
+        for all; this is ours and makes an epoch linear in the number of pairs.
+    device : {"auto", "cpu", "cuda"}
+        Where to train. On the processor the same seed gives the same networks.
+    seed : int
+        Of the start, the batches and the draws.
+
+    Attributes
+    ----------
+    losses_ : array of shape (epochs, 2)
+        Mean loss of the batches of each epoch, divided by n times the batch, for pictures and texts.
+
+    References
+    ----------
+    Jiang and Li, "Deep cross-modal hashing", CVPR 2017.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from diptych.models import DCMH
+    >>> rng = np.random.default_rng(0)
+    >>> labels = np.repeat(["bird", "boat"], 50)
+    >>> images = rng.normal(size=(100, 6)) + 2 * (labels == "boat")[:, None]
+    >>> texts = rng.normal(size=(100, 4)) - 2 * (labels == "boat")[:, None]
+    >>> model = DCMH(n_bits=8).fit(images, texts, labels)
+    >>> model.encode_pairs(images[:3], texts[:3]).shape
+    (3, 1)
+    >>> bool(model.score(images, texts, labels) > 0.9)
+    True
+    """
+
+    needs: ClassVar[frozenset[Need]] = frozenset({"labels", "pairs"})
+    when_to_use: ClassVar[str] = "Codes from thousands of labelled pairs, several labels an item too; needs PyTorch."
+
+    image_mean_: FloatArray
+    text_mean_: FloatArray
+    image_layers_: Layers
+    text_layers_: Layers
+    losses_: FloatArray
+
+    def __init__(
+        self,
+        *,
+        n_bits: int = 16,
+        image_hidden: tuple[int, ...] = (256,),
+        text_hidden: tuple[int, ...] = (256,),
+        gamma: float = 1.0,
+        eta: float = 1.0,
+        learning_rate: float = 1e-3,
+        weight_decay: float = 5e-4,
+        epochs: int = 50,
+        batch_size: int = 128,
+        n_compared: int = 4096,
+        device: Device = "auto",
+        seed: int = 0,
+    ) -> None:
+        self.n_bits = n_bits
+        self.image_hidden = image_hidden
+        self.text_hidden = text_hidden
+        self.gamma = gamma
+        self.eta = eta
+        self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.n_compared = n_compared
+        self.device = device
+        self.seed = seed
+
+    def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
+        assert targets is not None, "the base class has checked that labels were given"
+        hidden = self._check()
+        views = StandardView.of(images, name="images"), StandardView.of(texts, name="texts")
+        rng = np.random.default_rng(self.seed)
+        device = choose_device(self.device)
+        towers = [
+            Tower((view.rows.shape[1], *sizes, self.n_bits), dropout=0.0, rng=rng, device=device)
+            for view, sizes in zip(views, hidden, strict=True)
+        ]
+        self._train(views, towers, targets, rng)
+        self.image_mean_, self.text_mean_ = views[0].mean, views[1].mean
+        self.image_layers_, self.text_layers_ = (
+            for_raw_rows(tower.layers(), view.deviation) for tower, view in zip(towers, views, strict=True)
+        )
+
+    def _train(
+        self, views: tuple[StandardView, StandardView], towers: list[Tower], targets: Targets, rng: np.random.Generator
+    ) -> None:
+        known = targets.labelled
+        objective = HashObjective(
+            towers[0].tensor(targets.indicator[known].astype(np.float32)), self.gamma, self.eta, self.n_compared
+        )
+        # The first outputs are noise, as in the paper: from equal ones the bits could never tell themselves apart.
+        outputs = [tower.tensor(rng.normal(size=(len(known), self.n_bits)).astype(np.float32)) for tower in towers]
+        descents = [Descent(tower.parameters, self.weight_decay) for tower in towers]
+        losses = np.zeros((self.epochs, 2))
+        for epoch in range(self.epochs):
+            rate = self.learning_rate * (1 - epoch / self.epochs)
+            codes = torch_package().where(outputs[0] + outputs[1] >= 0, 1.0, -1.0)
+            for side, (view, tower, descent) in enumerate(zip(views, towers, descents, strict=True)):
+                own, other = outputs[side], outputs[1 - side]
+                for rows in np.array_split(rng.permutation(len(known)), -(-len(known) // self.batch_size)):
+                    live = tower.outputs(view.standardized(known[rows]))
+                    own[rows] = live.detach()
+                    compared = objective.compared(rng)
+                    loss = objective.side(live, rows, own=own, other=other, codes=codes, compared=compared)
+                    descent.step(loss, rate)
+                    losses[epoch, side] += loss.item() * len(rows) / len(known)
+        self.losses_ = losses
+
+    def _decide_images(self, images: FloatArray) -> FloatArray:
+        return run_layers(images, self.image_mean_, self.image_layers_, "relu")
+
+    def _decide_texts(self, texts: FloatArray) -> FloatArray:
+        return run_layers(texts, self.text_mean_, self.text_layers_, "relu")
+
+    def _check(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        for name in ("epochs", "batch_size", "n_compared"):
+            check_count(name, getattr(self, name))
+        for name in ("gamma", "eta", "weight_decay"):
+            check_number(name, getattr(self, name), low=0)
+        check_number("learning_rate", self.learning_rate, low=0, open_low=True)
+        return check_sizes("image_hidden", self.image_hidden), check_sizes("text_hidden", self.text_hidden)
