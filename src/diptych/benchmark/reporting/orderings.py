@@ -16,7 +16,7 @@ from diptych.benchmark.reporting.observation import Observation, untested, writt
 from diptych.benchmark.reporting.task_results import TaskResults
 
 CLAIM = "CMC and MAP order the methods differently"
-RANK_ONE = "CMC(rank=1)"
+RANK_ONE = "CMC@1"
 
 
 @dataclass(frozen=True)

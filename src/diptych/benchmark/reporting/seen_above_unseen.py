@@ -78,8 +78,9 @@ def seen_above_unseen(experiment: Experiment) -> Observation:
         "confirmed" if all(losing) and p_value <= LEVEL else "not confirmed",
         p_value,
         f"{sum(losing)} of {len(drops)} methods lose in MAP and in MAP minus chance, {sum(clear)} of them "
-        f"significantly ({kind}, Holm). For all at once p is {written_p(p_value)} {kind}; over {len(experiment.folds)} folds it is "
-        f"{written_p(folds)}. The median loss above chance is {_median(drops):.3f}.",
+        f"significantly ({kind}, Holm). For all at once p is {written_p(p_value)} {kind}; over "
+        f"{len(experiment.folds)} folds it is {written_p(folds)}. The median loss above chance is "
+        f"{_median(drops):.3f}.",
         ("method", "seen", "unseen", "loss", "loss above chance", "folds lower", "p, folds", f"p, {kind[5:]}, Holm"),
         tuple(
             (
