@@ -1,0 +1,157 @@
+"""Inter-media hashing."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from diptych.arrays import BoolArray, FloatArray
+from diptych.models.hashing.balanced_thresholds import balanced_thresholds
+from diptych.models.hashing.extra_bits import mixed_directions
+from diptych.models.hashing.linear_hashing import LinearHashingModel
+from diptych.models.hashing.media_agreement import MediaAgreement
+from diptych.models.hashing.neighbour_graph import neighbour_graph
+from diptych.models.hashing.pair_sample import sample_pairs
+from diptych.models.labels import Targets
+from diptych.models.linear import Moments, centre, check_varies, moments, project, whitener
+from diptych.models.parameters import check_count, check_number
+
+_LEAST_WEIGHT = 1e-3
+
+
+class IMH(LinearHashingModel):
+    """Inter-media hashing: codes that neighbours of either side share and that both sides can be regressed to.
+
+        min over F, W  Σ_t ‖X_t W_t − F‖² + β‖W_t‖² + λ tr(Fᵀ Lap_t F)   with FᵀF = I
+
+    Lap_t is the Laplacian of the graph of nearest neighbours of side t. Paired items share their row of F: the limit of
+    the paper's penalty for different rows. F are the top eigenvectors of Σ_t X_t(X_tᵀX_t + βI)⁻¹X_tᵀ − λ Σ_t Lap_t,
+    found by Lanczos iterations that only ever multiply, and the codes cut X_t W_t at its median over the training rows;
+    an item alone therefore gets the code it has in a batch, which a median of the batch would not give it.
+
+    No more eigenvectors than the narrower side has features can be regressed from both sides, and the sides need not
+    agree on those. Where the training outputs f and g of the sides agree too little, a = ⟨f, g⟩ / max(‖f‖², ‖g‖²), the
+    bit would be noise on one side; a random hyperplane of the other bits' space takes its place, which is ours.
+
+    Parameters
+    ----------
+    n_bits : int
+        Length of the codes.
+    regularization : float
+        β relative to the mean variance of a feature.
+    smoothness : float
+        λ; the graphs are not normalised, so that it acts on about ``n_neighbours`` differences per pair.
+    n_neighbours : int
+        Neighbours of an item in the graph of its side.
+    least_agreement : float
+        The agreement a, from −1 to 1, below which an eigenvector is replaced; −1 keeps all, as the paper does.
+    max_pairs : int or None
+        Learn from so many pairs drawn at random when there are more: the graphs cost the square of their number.
+    seed : int
+        Of the drawn pairs, the start of the iterations and the replaced bits.
+
+    Attributes
+    ----------
+    values_ : array
+        Eigenvalues of the bits that are eigenvectors, falling: 2 is for codes that both sides predict exactly and all
+        neighbours share.
+
+    References
+    ----------
+    Song, Yang, Yang, Huang and Shen, "Inter-media hashing for large-scale retrieval from heterogeneous data sources",
+    SIGMOD 2013.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from diptych.models import IMH
+    >>> rng = np.random.default_rng(0)
+    >>> meaning = rng.normal(size=(300, 6))
+    >>> images, texts = meaning @ rng.normal(size=(6, 12)), meaning @ rng.normal(size=(6, 9))
+    >>> model = IMH(n_bits=16, regularization=1e-6).fit(images, texts)
+    >>> model.encode_texts(texts[:2]).shape
+    (2, 2)
+    >>> bool(model.score(images, texts) > 0.8)
+    True
+    """
+
+    when_to_use: ClassVar[str] = "Codes from pairs without labels when near items of one side should stay near."
+
+    values_: FloatArray
+    image_threshold_: FloatArray
+    text_threshold_: FloatArray
+
+    def __init__(
+        self,
+        *,
+        n_bits: int = 16,
+        regularization: float = 0.1,
+        smoothness: float = 1.0,
+        n_neighbours: int = 10,
+        least_agreement: float = 0.1,
+        max_pairs: int | None = 10_000,
+        seed: int = 0,
+    ) -> None:
+        self.n_bits = n_bits
+        self.regularization = regularization
+        self.smoothness = smoothness
+        self.n_neighbours = n_neighbours
+        self.least_agreement = least_agreement
+        self.max_pairs = max_pairs
+        self.seed = seed
+
+    def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
+        check_number("regularization", self.regularization, low=0)
+        check_number("smoothness", self.smoothness, low=0)
+        check_number("least_agreement", self.least_agreement, low=-1, high=1)
+        check_count("n_neighbours", self.n_neighbours)
+        images, texts = sample_pairs(images, texts, self.max_pairs, self.seed)
+        check_varies(images, name="images")
+        check_varies(texts, name="texts")
+        sums = moments(images, texts)
+        self.image_mean_, self.text_mean_ = sums.image_mean, sums.text_mean
+        image_whitener, text_whitener = self._whitener(sums, sums.image), self._whitener(sums, sums.text)
+        agreement = MediaAgreement(
+            (project(images, sums.image_mean, image_whitener), project(texts, sums.text_mean, text_whitener)),
+            self._graph(images, sums.image_mean) + self._graph(texts, sums.text_mean),
+            self.smoothness,
+        )
+        values, shared = agreement.top(self.n_bits, self.seed)
+        real, weights = _agreeing(agreement, shared, self.least_agreement)
+        self.values_ = values[real]
+        # Rows of F of unit mean square, so that outputs do not shrink with the number of pairs.
+        shared = shared[:, real] * np.sqrt(len(images))
+        image_side, text_side = agreement.sides
+        self.image_projection_, self.text_projection_ = mixed_directions(
+            image_whitener @ (image_side.T @ shared),
+            text_whitener @ (text_side.T @ shared),
+            weights[real],
+            self.n_bits,
+            self.seed,
+        )
+        self.image_threshold_ = balanced_thresholds(super()._decide_images(images))
+        self.text_threshold_ = balanced_thresholds(super()._decide_texts(texts))
+
+    def _whitener(self, sums: Moments, moment: FloatArray) -> FloatArray:
+        return whitener(moment, self.regularization * float(np.trace(moment)) / len(moment), sums.precision)
+
+    def _graph(self, rows: FloatArray, mean: FloatArray) -> csr_array:
+        return neighbour_graph(centre(rows, mean), self.n_neighbours)
+
+    def _decide_images(self, images: FloatArray) -> FloatArray:
+        return super()._decide_images(images) - self.image_threshold_.astype(images.dtype, copy=False)
+
+    def _decide_texts(self, texts: FloatArray) -> FloatArray:
+        return super()._decide_texts(texts) - self.text_threshold_.astype(texts.dtype, copy=False)
+
+
+def _agreeing(agreement: MediaAgreement, shared: FloatArray, least: float) -> tuple[BoolArray, FloatArray]:
+    """Return which eigenvectors the sides explain in the same way, at least the best, and weights for mixing them."""
+    first, second = agreement.explained(shared)
+    longer = np.maximum((first**2).sum(axis=0), (second**2).sum(axis=0))
+    ratios = (first * second).sum(axis=0) / np.maximum(longer, np.finfo(np.float64).tiny)
+    real = ratios >= min(least, float(ratios.max()))
+    # Eigenvectors that are kept must not count as rounding where they are mixed.
+    return real, np.maximum(ratios, _LEAST_WEIGHT)
