@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -44,7 +44,7 @@ class Extendable:
     set()
     """
 
-    folds: int = 5
+    folds: int = field(default=5, repr=False)
     seed: int = 0
 
     def __post_init__(self) -> None:

@@ -32,7 +32,7 @@ class RandomDraws:
     (8, 4)
     """
 
-    draws: int = 10
+    draws: int = field(default=10, repr=False)
     test_size: float | int | None = None
     seed: int = 0
     stratify: bool = False

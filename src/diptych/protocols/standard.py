@@ -3,38 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal, get_args
 
-from diptych.arrays import AnyArray
 from diptych.data import Pairs
-from diptych.errors import InvalidInputError
-from diptych.metrics import AP, Curve, Evaluation, Measure, SameLabel, SharedLabel, evaluate
+from diptych.metrics import AP, Curve, Measure, Ties
 from diptych.models import CrossModalModel
+from diptych.protocols.encoded_retrieval import EncodedRetrieval, Gallery, Relevant
 from diptych.protocols.retrieval import Retrieval
-from diptych.space import DIRECTIONS, Direction
-
-Relevant = Literal["auto", "label", "instance"]
-Gallery = Literal["view", "unified"]
-
-
-@dataclass(frozen=True)
-class TwoWayEvaluation:
-    """The same measures for image queries (searching texts) and text queries (searching images)."""
-
-    image_query: Evaluation
-    text_query: Evaluation
-
-    def __getitem__(self, direction: Direction) -> Evaluation:
-        return self.image_query if direction == "image_query" else self.text_query
-
-    def average(self, measure: Measure) -> float:
-        """Return the mean of the two directions, which is what tables print as "average"."""
-        return (self.image_query.mean[measure] + self.text_query.mean[measure]) / 2
-
-    def chance(self, measure: Measure) -> float:
-        """Return the exact chance level of the average."""
-        return (self.image_query.chance[measure] + self.text_query.chance[measure]) / 2
+from diptych.protocols.two_way_evaluation import TwoWayEvaluation
 
 
 def evaluate_model(
@@ -43,7 +18,7 @@ def evaluate_model(
     measures: Sequence[Measure | Curve] = (AP(),),
     *,
     relevant: Relevant = "auto",
-    ties: Literal["expected", "random", "optimistic", "pessimistic"] = "expected",
+    ties: Ties = "expected",
     memory: int = 1 << 28,
 ) -> TwoWayEvaluation:
     """Evaluate a fitted model in both directions on pairs it has not seen.
@@ -74,7 +49,7 @@ def evaluate_retrieval(
     *,
     gallery: Gallery = "view",
     relevant: Relevant = "auto",
-    ties: Literal["expected", "random", "optimistic", "pessimistic"] = "expected",
+    ties: Ties = "expected",
     memory: int = 1 << 28,
 ) -> TwoWayEvaluation:
     """Evaluate a fitted model in both directions, queries against a gallery of their own.
@@ -98,58 +73,5 @@ def evaluate_retrieval(
     >>> bool(result.average(AP()) > 0.9)
     True
     """
-    asked, searched = retrieval.queries, retrieval.gallery
-    for pairs in (asked, searched):
-        if not pairs.has_image_features or not pairs.has_text_features:
-            raise InvalidInputError("the pairs hold raw items: encode them first (diptych.encoders.encode_splits)")
-    query_points = _points(model, asked)
-    found_points = _gallery_points(model, searched, gallery, query_points if searched is asked else None)
-    query_truth, found_truth = _truth(asked, relevant), _truth(searched, relevant)
-    if gallery == "unified":
-        found_truth["image_query"] = found_truth["text_query"]
-    results: dict[Direction, Evaluation] = {}
-    for direction, other in zip(DIRECTIONS, reversed(DIRECTIONS), strict=True):
-        kind = SameLabel if query_truth[direction].ndim == 1 else SharedLabel
-        results[direction] = evaluate(
-            query_points[direction],
-            found_points[other],
-            model.space,
-            kind(query_truth[direction], found_truth[other]),
-            measures,
-            direction=direction,
-            ties=ties,
-            memory=memory,
-        )
-    return TwoWayEvaluation(results["image_query"], results["text_query"])
-
-
-def _points(model: CrossModalModel, pairs: Pairs) -> dict[Direction, AnyArray]:
-    return {"image_query": model.encode_images(pairs.images), "text_query": model.encode_texts(pairs.texts)}
-
-
-def _gallery_points(
-    model: CrossModalModel, pairs: Pairs, gallery: Gallery, known: dict[Direction, AnyArray] | None
-) -> dict[Direction, AnyArray]:
-    if gallery == "view":
-        return _points(model, pairs) if known is None else known
-    if gallery != "unified":
-        raise InvalidInputError(f"gallery must be one of {', '.join(get_args(Gallery))}, got {gallery!r}")
-    encode_pairs = getattr(model, "encode_pairs", None)
-    if encode_pairs is None:
-        raise InvalidInputError(
-            f"{type(model).__name__} has no code for both sides of a pair; use gallery='view', or a hashing method"
-        )
-    images, texts, _ = pairs.aligned()
-    points = encode_pairs(images, texts)
-    return {"image_query": points, "text_query": points}
-
-
-def _truth(pairs: Pairs, relevant: Relevant) -> dict[Direction, AnyArray]:
-    """Return for each side what must agree for two items to be relevant to each other."""
-    if relevant not in get_args(Relevant):
-        raise InvalidInputError(f"relevant must be one of {', '.join(get_args(Relevant))}, got {relevant!r}")
-    if relevant == "label" and pairs.labels is None:
-        raise InvalidInputError("these pairs have no labels: evaluate with relevant='instance'")
-    if relevant == "instance" or pairs.labels is None or pairs.text_labels is None:
-        return {"image_query": pairs.ids, "text_query": pairs.ids[pairs.owners]}
-    return {"image_query": pairs.labels, "text_query": pairs.text_labels}
+    encoded = EncodedRetrieval.of(model, retrieval, gallery=gallery, relevant=relevant)
+    return encoded.evaluate(measures, ties=ties, memory=memory)
