@@ -9,6 +9,7 @@ from typing import Any
 from diptych.arrays import AnyArray
 from diptych.cli.categories import Category, by_category, label_names
 from diptych.cli.chance import AllTied
+from diptych.cli.code_facts import CodeFacts, code_facts
 from diptych.cli.dataset_loading import choose_encoders, encode, load
 from diptych.cli.measures import BY_INSTANCE, BY_LABEL
 from diptych.cli.model_building import build_grid
@@ -116,6 +117,7 @@ class Experiment:
             intervals={way: bootstrap_interval(evaluation[way].values[AP()], seed=self.seed) for way in DIRECTIONS},
             categories=by_category(evaluation, chance, test),
             confusion=_confusion(model, test) if curves else None,
+            codes=code_facts(model, test, relevant),
             tuning=tuning,
             seconds=stages.seconds,
         )
@@ -139,6 +141,7 @@ class Outcome:
     intervals: Mapping[Direction, BootstrapInterval]
     categories: tuple[Category, ...]
     confusion: Mapping[Direction, ConfusionMatrix] | None
+    codes: CodeFacts | None
     tuning: Tuning | None
     seconds: Mapping[str, float]
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from rich.console import Console
 
+from diptych.cli.code_facts import print_codes
 from diptych.cli.experiment import Outcome
 from diptych.cli.measures import in_words, is_rank
 from diptych.cli.model_building import readable_parameters
@@ -19,10 +20,13 @@ _RELEVANT = {"label": "what shares a label with the query", "instance": "what be
 
 
 def print_report(outcome: Outcome, console: Console) -> None:
-    """Print what was done, what came out, and the categories if there are any."""
+    """Print what was done, what came out, and codes and categories if there are any."""
     _print_header(outcome, console)
     console.print()
     _print_measures(outcome, console)
+    if outcome.codes is not None:
+        console.print()
+        print_codes(outcome.codes, console)
     if outcome.categories:
         console.print()
         _print_categories(outcome, console)

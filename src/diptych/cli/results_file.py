@@ -44,6 +44,7 @@ def as_json(outcome: Outcome, *, per_query: bool = False) -> str:
         "categories": _categories(outcome),
         "curves": _curves(outcome, CURVES if per_query else (InterpolatedPrecisionRecall(),)),
         "confusion": _confusion(outcome),
+        "codes": None if outcome.codes is None else outcome.codes.as_json(),
         "tuning": _tuning(outcome),
         "seconds": dict(outcome.seconds),
         "versions": _versions(),

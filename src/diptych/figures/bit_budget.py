@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", ">")
 _LABEL_GAP = 0.052
+_DODGE = 0.14
 
 
 class Line(NamedTuple):
@@ -104,9 +105,11 @@ def _draw_panel(
     looks: Mapping[str, Mapping[str, Any]],
 ) -> None:
     places = np.log2(bits)
-    for name, line in drawn.items():
+    # Side by side, so that whiskers do not cover each other.
+    shifts = np.linspace(-_DODGE, _DODGE, len(drawn)) if len(drawn) > 1 else np.zeros(1)
+    for shift, (name, line) in zip(shifts, drawn.items(), strict=True):
         axes.errorbar(
-            places, line.means, yerr=line.deviations, markersize=5, linewidth=1.6, elinewidth=0.7, **looks[name]
+            places + shift, line.means, yerr=line.deviations, markersize=5, linewidth=1.6, elinewidth=0.7, **looks[name]
         )
     axes.axhline(chance, color=CHANCE, linestyle=(0, (1, 2)), linewidth=1.5)
     tops = [mean + spread for line in drawn.values() for mean, spread in zip(line.means, line.deviations, strict=True)]

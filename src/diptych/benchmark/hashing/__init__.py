@@ -2,6 +2,7 @@
 
 from diptych.benchmark.hashing.bit_budget import BITS, hashing_methods, run_bit_budget
 from diptych.benchmark.hashing.bit_budget_report import BitBudgetReport, spread
+from diptych.benchmark.hashing.code_lookup import codes_of, look_up
 from diptych.benchmark.hashing.code_result import CodeResult
 from diptych.benchmark.hashing.code_storage import CodeStorage, measure_storage
 from diptych.benchmark.hashing.hashing_task import SETTING_TITLES, HashingTask
@@ -14,9 +15,11 @@ __all__ = [
     "CodeResult",
     "CodeStorage",
     "HashingTask",
+    "codes_of",
     "find_hashing_task",
     "hashing_methods",
     "hashing_task_names",
+    "look_up",
     "measure_storage",
     "run_bit_budget",
     "spread",

@@ -14,11 +14,12 @@ ByDirection = dict[Direction, float]
 class CodeResult:
     """Measures in both directions, what a lookup finds, and how good the codes of the gallery are as codes.
 
-    ``measures`` and ``chance`` are keyed by the label of the measure, such as ``MAP``; the gallery has codes of the other side
-    alone. ``unified_map`` is MAP where every item of the gallery has one code of both sides. ``precision_radius_2``
-    counts queries that find nothing as zero, and ``unanswered_radius_2`` is their share. ``lookup_recall`` and
-    ``lookup_precision`` have a point for each radius, all queries thrown together. ``statistics`` are those of the
-    gallery's picture and text codes. ``encoded_per_second`` counts queries of both sides.
+    ``measures`` and ``chance`` are keyed by the label of the measure, such as ``MAP``; the gallery has codes of the
+    other side alone. ``unified_map`` is MAP where every item of the gallery has one code of both sides.
+    ``precision_radius_2`` counts queries that find nothing as zero, and ``unanswered_radius_2`` is their share.
+    ``lookup_recall`` and ``lookup_precision`` have a point for each radius, all queries thrown together.
+    ``statistics`` are those of the gallery's picture and text codes. ``encoded_per_second`` counts queries of both
+    sides.
     """
 
     method: str

@@ -5,17 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 from dataclasses import asdict
-from typing import Any
 
-import numpy as np
-
-from diptych.arrays import AnyArray
+from diptych.benchmark.hashing.code_lookup import codes_of, look_up
 from diptych.benchmark.hashing.code_result import CodeResult
 from diptych.benchmark.hashing.hashing_task import HashingTask
 from diptych.codes import code_statistics
-from diptych.data import DatasetSplits, Pairs
-from diptych.metrics import AP, CMC, HammingLookup, Measure, SameLabel, SharedLabel
-from diptych.models import CrossModalModel, Preprocessed, method_name
+from diptych.data import DatasetSplits
+from diptych.metrics import AP, CMC, Measure
+from diptych.models import Preprocessed, method_name
 from diptych.models.hashing.hashing_model import HashingModel
 from diptych.protocols import Retrieval, evaluate_retrieval
 from diptych.space import DIRECTIONS, Direction
@@ -40,11 +37,10 @@ def measure_fold(
 def _result(
     model: Preprocessed, n_bits: int, fold: int, setting: str, retrieval: Retrieval, fit_seconds: float
 ) -> CodeResult:
-    gallery = retrieval.gallery
     start = time.perf_counter()
-    codes = _codes(model, retrieval.queries)
+    codes = codes_of(model, retrieval.queries)
     encode_seconds = time.perf_counter() - start
-    found = codes if gallery is retrieval.queries else _codes(model, gallery)
+    found = codes if retrieval.gallery is retrieval.queries else codes_of(model, retrieval.gallery)
     evaluation = evaluate_retrieval(model, retrieval, MEASURES)
     lookups = look_up(codes, found, retrieval, n_bits)
     return CodeResult(
@@ -60,46 +56,13 @@ def _result(
         lookup_recall={way: _listed(lookup.micro_curve().x) for way, lookup in lookups.items()},
         lookup_precision={way: _listed(lookup.micro_curve().y) for way, lookup in lookups.items()},
         statistics={
-            "images": plain_statistics(found["image_query"], n_bits),
-            "texts": plain_statistics(found["text_query"], n_bits),
+            "images": asdict(code_statistics(found["image_query"], n_bits)),
+            "texts": asdict(code_statistics(found["text_query"], n_bits)),
         },
         fit_seconds=fit_seconds,
         encoded_per_second=(retrieval.queries.n_images + retrieval.queries.n_texts) / encode_seconds,
         model=" ".join(repr(model).split()),
     )
-
-
-def look_up(
-    queries: dict[Direction, AnyArray], gallery: dict[Direction, AnyArray], retrieval: Retrieval, n_bits: int
-) -> dict[Direction, HammingLookup]:
-    """Return what lies within each radius of the queries of both directions."""
-    asked, carried = truth(retrieval.queries), truth(retrieval.gallery)
-    lookups: dict[Direction, HammingLookup] = {}
-    for way, other in zip(DIRECTIONS, reversed(DIRECTIONS), strict=True):
-        kind = SameLabel if asked[way].ndim == 1 else SharedLabel
-        lookups[way] = HammingLookup.from_codes(
-            queries[way], gallery[other], kind(asked[way], carried[other]), n_bits=n_bits
-        )
-    return lookups
-
-
-def truth(pairs: Pairs) -> dict[Direction, AnyArray]:
-    """Return for each side what must agree for two items to be relevant: labels, or else the picture."""
-    if pairs.labels is None or pairs.text_labels is None:
-        return {"image_query": pairs.ids, "text_query": pairs.ids[pairs.owners]}
-    return {"image_query": pairs.labels, "text_query": pairs.text_labels}
-
-
-def plain_statistics(codes: AnyArray, n_bits: int) -> dict[str, Any]:
-    """Return the statistics of codes as plain values; arrays, which have a value per bit, become lists."""
-    return {
-        name: value.tolist() if isinstance(value, np.ndarray) else value
-        for name, value in asdict(code_statistics(codes, n_bits)).items()
-    }
-
-
-def _codes(model: CrossModalModel, pairs: Pairs) -> dict[Direction, AnyArray]:
-    return {"image_query": model.encode_images(pairs.images), "text_query": model.encode_texts(pairs.texts)}
 
 
 def _unified_map(model: Preprocessed, retrieval: Retrieval) -> dict[Direction, float]:
