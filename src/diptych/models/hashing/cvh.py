@@ -63,7 +63,7 @@ class CVH(LinearHashingModel):
 
     correlations_: FloatArray
 
-    def __init__(self, *, n_bits: int = 16, regularization: float = 0.1, seed: int = 0) -> None:
+    def __init__(self, *, n_bits: int = 16, regularization: float = 1.0, seed: int = 0) -> None:
         self.n_bits = n_bits
         self.regularization = regularization
         self.seed = seed

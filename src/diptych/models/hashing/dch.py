@@ -127,6 +127,8 @@ class DCH(LinearHashingModel):
     def _project(
         self, images: FloatArray, texts: FloatArray, codes: FloatArray, views: ScaledViews, solvers: list[object]
     ) -> None:
+        # Centred, so that a bit that is the same in all rows is predicted by nothing and not by rounding.
+        codes = codes - codes.mean(axis=0)
         image_sums = weighted_sums(images, self.image_mean_, codes).T / views.image_scale / len(codes)
         text_sums = weighted_sums(texts, self.text_mean_, codes).T / views.text_scale / len(codes)
         self.image_projection_ = cho_solve(solvers[0], image_sums) / views.image_scale

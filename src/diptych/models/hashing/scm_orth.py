@@ -79,7 +79,7 @@ class SCMOrth(LinearHashingModel):
     singular_values_: FloatArray
 
     def __init__(
-        self, *, n_bits: int = 16, regularization: float = 0.01, fill: Fill = "mixtures", seed: int = 0
+        self, *, n_bits: int = 16, regularization: float = 1.0, fill: Fill = "mixtures", seed: int = 0
     ) -> None:
         self.n_bits = n_bits
         self.regularization = regularization

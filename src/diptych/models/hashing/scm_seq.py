@@ -16,7 +16,7 @@ from diptych.models.labels import Targets
 from diptych.models.linear import centre
 from diptych.models.parameters import check_choice
 
-OnIncrease = Literal["continue", "cca"]
+OnIncrease = Literal["cca", "continue"]
 
 _BLOCK_ROWS = 4096
 
@@ -37,9 +37,10 @@ class SCMSeq(LinearHashingModel):
         Length of the codes.
     regularization : float
         Ridge relative to the mean variance of a feature.
-    on_increase : {"continue", "cca"}
-        What happens when a bit's singular value exceeds that of the bit before. The authors' program stops there and
-        gives all remaining bits canonical directions, the weakest first; going on is usually better.
+    on_increase : {"cca", "continue"}
+        What happens when a bit's singular value exceeds that of the bit before, which few classes and few bits make
+        likely. The authors' program stops there and gives all remaining bits canonical directions, the weakest first;
+        ``"continue"`` goes on with the residual.
     seed : int
         Of the mixtures that stand in where ``"cca"`` asks for more canonical directions than there are.
 
@@ -75,7 +76,7 @@ class SCMSeq(LinearHashingModel):
     n_learned_: int
 
     def __init__(
-        self, *, n_bits: int = 16, regularization: float = 0.01, on_increase: OnIncrease = "continue", seed: int = 0
+        self, *, n_bits: int = 16, regularization: float = 1.0, on_increase: OnIncrease = "cca", seed: int = 0
     ) -> None:
         self.n_bits = n_bits
         self.regularization = regularization
