@@ -1,14 +1,17 @@
 """Binary codes: packed, compared, searched and described."""
 
+from diptych.codes.code_index import CodeIndex
 from diptych.codes.code_statistics import CodeStatistics, code_statistics
 from diptych.codes.distances import asymmetric_scores, hamming_distances
-from diptych.codes.nearest import nearest_codes
+from diptych.codes.nearest import codes_within, nearest_codes
 from diptych.codes.packing import pack_signs, unpack_signs
 
 __all__ = [
+    "CodeIndex",
     "CodeStatistics",
     "asymmetric_scores",
     "code_statistics",
+    "codes_within",
     "hamming_distances",
     "nearest_codes",
     "pack_signs",

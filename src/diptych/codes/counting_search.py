@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from diptych.arrays import row_blocks
 from diptych.codes.distances import CHUNK, fill_distances
 from diptych.codes.small_counts import smallest
 from diptych.codes.words import as_words, distance_type
@@ -50,3 +51,20 @@ def _nearest_of_one(
             nearest, positions = values[kept], np.concatenate([positions, entering + start])[kept]
         start, step = start + len(part), len(scratch)
     return nearest, positions
+
+
+def within_by_counting(
+    queries: NDArray[np.uint8], gallery: NDArray[np.uint8], radius: int
+) -> list[tuple[NDArray[np.int32], NDArray[np.int64]]]:
+    """Return distances and positions of all rows within ``radius`` of each query, in order of position."""
+    query_words, gallery_words = as_words(queries), as_words(gallery)
+    scratch = np.empty(min(CHUNK, len(gallery)), dtype=gallery_words.dtype)
+    distances = np.empty(len(gallery), dtype=distance_type(gallery.shape[1]))
+    found = []
+    for words in query_words:
+        for rows in row_blocks(len(gallery), CHUNK):
+            part = gallery_words[rows]
+            fill_distances(words, part, distances[rows], scratch[: len(part)])
+        places = np.flatnonzero(distances <= radius)
+        found.append((distances[places].astype(np.int32), places))
+    return found

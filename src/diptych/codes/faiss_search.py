@@ -2,17 +2,46 @@
 
 from __future__ import annotations
 
-import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from diptych.arrays import row_blocks
+from diptych.errors import MissingPackageError
+
+# From about this k on, counting (one list per distance) is faster than a heap.
+_LARGE_HEAP = 200
+_COUNTER_BYTES = 1 << 26
+
 
 def has_faiss() -> bool:
     """Whether faiss is installed; it is not imported."""
-    return "faiss" in sys.modules or find_spec("faiss") is not None
+    return find_spec("faiss") is not None
+
+
+def faiss_package() -> Any:
+    """Return the module, or say how to install it."""
+    try:
+        import faiss
+    except ImportError:
+        raise MissingPackageError("approximate search", "'diptych[search]'") from None
+    return faiss
+
+
+@contextmanager
+def faiss_threads(number: int) -> Iterator[None]:
+    """Let calls of faiss from this thread use ``number`` threads; every calling thread has a number of its own."""
+    faiss = faiss_package()
+    before = faiss.omp_get_max_threads()
+    faiss.omp_set_num_threads(number)
+    try:
+        yield
+    finally:
+        faiss.omp_set_num_threads(before)
 
 
 def nearest_by_faiss(
@@ -20,17 +49,16 @@ def nearest_by_faiss(
 ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
     """Return distances and positions of the ``k`` nearest rows, on the calling thread, ties by position.
 
-    The heap of faiss orders by distance and position, and its kernels read plain arrays, so nothing is copied into an
-    index. Douze et al., "The Faiss library", 2024.
+    Both the heap and the counters of faiss order by distance and position, and its kernels read plain arrays, so
+    nothing is copied into an index. Douze et al., "The Faiss library", 2024.
     """
-    import faiss
-
+    faiss = faiss_package()
     k = min(k, len(gallery))
-    threads = faiss.omp_get_max_threads()
-    # The number is kept by each calling thread for itself, so this does not slow down other users of faiss.
-    faiss.omp_set_num_threads(1)
-    try:
-        found: tuple[Any, Any] = faiss.knn_hamming(queries, gallery, k)
-    finally:
-        faiss.omp_set_num_threads(threads)
-    return found
+    with faiss_threads(1):
+        if k < _LARGE_HEAP:
+            found: tuple[Any, Any] = faiss.knn_hamming(queries, gallery, k)
+            return found
+        # A query's counters hold up to k positions for each distance.
+        batch = _COUNTER_BYTES // (8 * k * (8 * gallery.shape[1] + 1))
+        parts = [faiss.knn_hamming(queries[rows], gallery, k, variant="mc") for rows in row_blocks(len(queries), batch)]
+    return np.concatenate([distances for distances, _ in parts]), np.concatenate([places for _, places in parts])

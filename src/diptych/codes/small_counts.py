@@ -43,7 +43,7 @@ def smallest(values: NDArray[Any], k: int) -> IntArray:
     """
     if k >= len(values):
         return np.argsort(values, kind="stable")
-    up_to = np.cumsum(count_small(values, 1))
+    up_to = np.cumsum(count_small(values, int(values.max()) + 1))
     last = int(np.searchsorted(up_to, k))
     inside = np.flatnonzero(values <= last)
     # The answer's own order is by value then position, and what is beyond k are the last equal ones.

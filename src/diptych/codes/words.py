@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from diptych.arrays import AnyArray
+from diptych.arrays import AnyArray, BoolArray
 from diptych.errors import InvalidInputError
 
 
@@ -29,6 +29,16 @@ def as_codes(codes: AnyArray, *, name: str = "codes", width: int | None = None) 
     if width is not None and codes.shape[1] != width:
         raise InvalidInputError(f"codes of one space have one width, got {codes.shape[1]} bytes in {name}, not {width}")
     return np.ascontiguousarray(codes)
+
+
+def as_marks(allowed: BoolArray, n_items: int) -> BoolArray:
+    """Return ``allowed`` as one truth value per code, or explain what is wrong with it."""
+    marks = np.asarray(allowed)
+    if marks.dtype != bool or marks.shape != (n_items,):
+        raise InvalidInputError(
+            f"allowed must hold one truth value per code, {n_items} in all, got {marks.dtype} of shape {marks.shape}"
+        )
+    return marks
 
 
 def as_words(codes: AnyArray) -> NDArray[Any]:
