@@ -11,6 +11,8 @@ from diptych.benchmark.reporting.observation import Observation
 from diptych.benchmark.reporting.observations import check_observations
 from diptych.benchmark.reporting.orderings import orderings
 from diptych.benchmark.reporting.published_beside import PublishedValue, published_beside
+from diptych.benchmark.reporting.report import Report, build_report
+from diptych.benchmark.reporting.sample import Sample, SampleSheet, Shown
 from diptych.benchmark.reporting.seen_above_unseen import seen_above_unseen
 from diptych.benchmark.reporting.sign_flips import larger_than_zero
 from diptych.benchmark.reporting.table import Table
@@ -23,11 +25,16 @@ __all__ = [
     "MethodResults",
     "Observation",
     "PublishedValue",
+    "Report",
+    "Sample",
+    "SampleSheet",
+    "Shown",
     "Table",
     "TaskResults",
     "as_csv",
     "as_latex",
     "as_markdown",
+    "build_report",
     "check_observations",
     "compare_all",
     "find_experiments",

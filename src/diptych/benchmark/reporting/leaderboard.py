@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from diptych.benchmark.reporting.method_results import AVERAGE_PRECISION, MethodResults
+from diptych.benchmark.reporting.observation import signed
 from diptych.benchmark.reporting.orderings import RANK_ONE
 from diptych.benchmark.reporting.published_beside import SHORT, PublishedValue, published_beside
 from diptych.benchmark.reporting.table import Table
@@ -32,7 +33,7 @@ def leaderboard(task: TaskResults) -> Table:
         row = [str(place), method.title]
         for way in DIRECTIONS:
             row += [with_spread(method, way), *([_printed(found, way)] if way in beside else [])]
-        row += [with_spread(method), f"{method.above_chance():+.4f}", task.letters.get(method.name, NOTHING)]
+        row += [with_spread(method), signed(method.above_chance()), task.letters.get(method.name, NOTHING)]
         row += [f"{method.mean(RANK_ONE):.4f}"] if rank_one else []
         rows.append((*row, f"{method.seconds('fit'):.2f}"))
     return Table(task.title, tuple(headings), tuple(rows), 2, _notes(task, list(printed.values())))

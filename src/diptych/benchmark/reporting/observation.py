@@ -30,6 +30,27 @@ def untested(claim: str, where: str, why: str) -> Observation:
     return Observation(claim, where, "not testable", None, why)
 
 
+def p_equals(p_value: float) -> str:
+    """Return a p-value as part of a sentence.
+
+    >>> from diptych.benchmark.reporting.observation import p_equals
+    >>> p_equals(0.03125), p_equals(0.00002)
+    ('p = 0.031', 'p < 0.001')
+    """
+    written = written_p(p_value)
+    return f"p {written}" if written.startswith("<") else f"p = {written}"
+
+
+def signed(value: float, digits: int = 4) -> str:
+    """Return a difference with its sign, a real minus.
+
+    >>> from diptych.benchmark.reporting.observation import signed
+    >>> signed(-0.25), signed(2.6, 1)
+    ('−0.2500', '+2.6')
+    """
+    return f"{value:+.{digits}f}".replace("-", "−")
+
+
 def written_p(p_value: float | None) -> str:
     """Return a p-value as text, with a bound where it is small.
 

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from diptych.benchmark.reporting.comparison import LEVEL
 from diptych.benchmark.reporting.experiment import Experiment
 from diptych.benchmark.reporting.holm import holm
-from diptych.benchmark.reporting.method_results import AVERAGE_PRECISION, MethodResults
-from diptych.benchmark.reporting.observation import Observation, untested, written_p
-from diptych.benchmark.reporting.query_shares import mean_by_query
-from diptych.benchmark.reporting.sign_flips import larger_than_zero
+from diptych.benchmark.reporting.method_results import MethodResults
+from diptych.benchmark.reporting.observation import Observation, p_equals, signed, untested, written_p
+from diptych.benchmark.reporting.sign_flips import each_larger_than_zero, larger_than_zero
 
 CLAIM = "Every method is better on seen classes than on unseen ones"
 
@@ -34,8 +33,14 @@ class Drop:
     over_queries: float | None
 
 
-def drop(seen: MethodResults, unseen: MethodResults) -> Drop:
-    """Measure and test what a method loses; both results must have the same folds."""
+def drops_of(experiment: Experiment) -> list[Drop]:
+    """Measure and test what every method of an experiment loses, in the order of its pairs."""
+    by_query = experiment.by_query
+    tested = [None] * len(experiment.pairs) if by_query is None else each_larger_than_zero(by_query[0] - by_query[1])
+    return [_drop(*pair, p_value) for pair, p_value in zip(experiment.pairs, tested, strict=True)]
+
+
+def _drop(seen: MethodResults, unseen: MethodResults, over_queries: float | None) -> Drop:
     losses = seen.per_fold() - unseen.per_fold()
     above = losses - (seen.chance_per_fold() - unseen.chance_per_fold())
     return Drop(
@@ -47,7 +52,7 @@ def drop(seen: MethodResults, unseen: MethodResults) -> Drop:
         lower_folds=int((above > 0).sum()),
         over_folds=larger_than_zero(losses),
         over_folds_above_chance=larger_than_zero(above),
-        over_queries=_over_queries(seen, unseen),
+        over_queries=None if over_queries is None else float(over_queries),
     )
 
 
@@ -60,7 +65,7 @@ def seen_above_unseen(experiment: Experiment) -> Observation:
     best.
     """
     where = experiment.title
-    drops = [drop(*pair) for pair in experiment.pairs]
+    drops = drops_of(experiment)
     if not drops:
         return untested(CLAIM, where, "No method was run on all folds of both settings.")
     by_query = [lost.over_queries for lost in drops]
@@ -78,8 +83,8 @@ def seen_above_unseen(experiment: Experiment) -> Observation:
         "confirmed" if all(losing) and p_value <= LEVEL else "not confirmed",
         p_value,
         f"{sum(losing)} of {len(drops)} methods lose in MAP and in MAP minus chance, {sum(clear)} of them "
-        f"significantly ({kind}, Holm). For all at once p is {written_p(p_value)} {kind}; over "
-        f"{len(experiment.folds)} folds it is {written_p(folds)}. The median loss above chance is "
+        f"significantly ({kind}, Holm). For all at once {p_equals(p_value)} {kind}, and "
+        f"{p_equals(folds)} over {len(experiment.folds)} folds. The median loss above chance is "
         f"{_median(drops):.3f}.",
         ("method", "seen", "unseen", "loss", "loss above chance", "folds lower", "p, folds", f"p, {kind[5:]}, Holm"),
         tuple(
@@ -87,8 +92,8 @@ def seen_above_unseen(experiment: Experiment) -> Observation:
                 lost.method,
                 f"{lost.seen:.4f}",
                 f"{lost.unseen:.4f}",
-                f"{lost.loss:+.4f}",
-                f"{lost.loss_above_chance:+.4f}",
+                signed(lost.loss),
+                signed(lost.loss_above_chance),
                 f"{lost.lower_folds} of {len(experiment.folds)}",
                 written_p(lost.over_folds_above_chance),
                 written_p(float(p)),
@@ -96,12 +101,6 @@ def seen_above_unseen(experiment: Experiment) -> Observation:
             for lost, p in zip(drops, corrected, strict=True)
         ),
     )
-
-
-def _over_queries(seen: MethodResults, unseen: MethodResults) -> float | None:
-    learned, new = mean_by_query(seen, AVERAGE_PRECISION), mean_by_query(unseen, AVERAGE_PRECISION)
-    shared = sorted(learned.keys() & new.keys())
-    return larger_than_zero([learned[query] - new[query] for query in shared]) if shared else None
 
 
 def _median(drops: list[Drop]) -> float:

@@ -31,7 +31,9 @@ def sign_blocks(n_units: int, trials: int, seed: int) -> Iterator[FloatArray]:
         return
     generator = np.random.default_rng(seed)
     for block in row_blocks(trials, max(1, _BLOCK_ENTRIES // n_units)):
-        yield 1.0 - 2.0 * generator.integers(0, 2, size=(block.stop - block.start, n_units), dtype=np.int8)
+        shape = (block.stop - block.start, n_units)
+        bits = np.unpackbits(np.frombuffer(generator.bytes(-(-shape[0] * shape[1] // 8)), dtype=np.uint8))
+        yield 1.0 - 2.0 * bits[: shape[0] * shape[1]].reshape(shape)
 
 
 def p_value_of(extreme: int, looked_at: int, n_units: int) -> float:
@@ -51,11 +53,18 @@ def larger_than_zero(differences: ArrayLike, *, trials: int = TRIALS, seed: int 
     0.03125
     """
     values = np.asarray(differences, dtype=np.float64)
-    if values.ndim != 1 or not len(values) or not np.isfinite(values).all():
-        raise InvalidInputError("differences must be a list of at least one finite number")
-    observed, margin = values.sum(), TOLERANCE * float(np.abs(values).sum())
-    extreme = looked_at = 0
-    for signs in sign_blocks(len(values), trials, seed):
-        extreme += int((signs @ values >= observed - margin).sum())
+    if values.ndim != 1:
+        raise InvalidInputError(f"differences must be a list, got {values.ndim} dimensions")
+    return float(each_larger_than_zero(values[:, None], trials=trials, seed=seed)[0])
+
+
+def each_larger_than_zero(differences: FloatArray, *, trials: int = TRIALS, seed: int = 0) -> FloatArray:
+    """Return `larger_than_zero` of every column, all under the same flips."""
+    if not len(differences) or not np.isfinite(differences).all():
+        raise InvalidInputError("differences must be finite numbers, and at least one")
+    threshold = differences.sum(axis=0) - TOLERANCE * np.abs(differences).sum(axis=0)
+    extreme, looked_at = np.zeros(differences.shape[1], dtype=np.int64), 0
+    for signs in sign_blocks(len(differences), trials, seed):
+        extreme += (signs @ differences >= threshold).sum(axis=0)
         looked_at += len(signs)
-    return p_value_of(extreme, looked_at, len(values))
+    return np.array([p_value_of(int(count), looked_at, len(differences)) for count in extreme])
