@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from diptych.arrays import AnyArray, BoolArray, FloatArray, IntArray, row_blocks
+from diptych.codes import nearest_codes
 from diptych.collection.approximate_index import ApproximateIndex
 from diptych.collection.growing_matrix import GrowingMatrix
 from diptych.collection.scoring import Scoring
@@ -19,6 +20,8 @@ Fetch = Callable[[Sequence[str]], Mapping[str, AnyArray]]
 _SCORES_AT_ONCE = 1 << 24
 _FEW_ROWS = 20_000
 _WORN_SHARE = 0.2
+# Beyond this, sorting all scores is faster than keeping the best.
+_MANY_NEAREST = 2000
 
 
 @dataclass(frozen=True)
@@ -169,6 +172,10 @@ class Gallery:
             return rows, best
         everything = len(candidates) == len(self.keys)
         kept = self.vectors if everything else self.vectors[candidates]
+        if self.scoring.is_codes and self._is_in_order and k <= _MANY_NEAREST:
+            distances, places = nearest_codes(asked, kept, k)
+            rows[:, : places.shape[1]], best[:, : places.shape[1]] = candidates[places], -distances
+            return rows, best
         order = self.order if everything else self.order[candidates]
         for block in row_blocks(len(asked), _SCORES_AT_ONCE // len(candidates)):
             for number, scores in enumerate(self.scoring.scores(asked[block], kept), start=block.start):
@@ -206,6 +213,11 @@ class Gallery:
         rows, scores = np.take_along_axis(rows, best, axis=1), np.take_along_axis(scores, best, axis=1)
         missing = ((0, 0), (0, k - rows.shape[1]))
         return np.pad(rows, missing, constant_values=-1), np.pad(scores, missing, constant_values=-np.inf)
+
+    @cached_property
+    def _is_in_order(self) -> bool:
+        """Whether rows come in the order that decides about equal scores, as they do unless an item came back."""
+        return bool((self.order[1:] >= self.order[:-1]).all())
 
     @cached_property
     def _live_positions(self) -> BoolArray:

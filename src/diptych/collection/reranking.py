@@ -9,7 +9,7 @@ from typing import Literal, cast
 import numpy as np
 
 from diptych.arrays import AnyArray, FloatArray, IntArray, unit_rows
-from diptych.codes import unpack_signs
+from diptych.codes import asymmetric_scores, unpack_signs
 from diptych.collection.asked_term import AskedTerm
 from diptych.collection.code_source import CodeSource
 from diptych.collection.contract import PointSource, Side
@@ -34,8 +34,8 @@ class Reranking:
     - by ``features``: q·d/‖d‖ with its own outputs d, made from its stored features, which are read for this; what has
       none is scored by its bits.
 
-    Equal scores keep the order of the codes, and what lies deeper than ``depth`` stays where it is. Gordo and
-    Perronnin, "Asymmetric distances for binary embeddings", CVPR 2011.
+    Equal scores keep the order of the codes, and what lies deeper than ``depth`` stays where it is. Gordo et al.,
+    "Asymmetric distances for binary embeddings", TPAMI 2014.
     """
 
     depth: int
@@ -74,28 +74,30 @@ class Reranking:
             return rows
         codes = gallery.vectors[first]
         query = _combined(terms, 8 * codes.shape[1])
-        known: FloatArray = unpack_signs(codes, len(query)).astype(np.float64)
-        if self.by == "features":
-            known = unit_rows(known)
-            self._put_outputs(known, [gallery.hashes[row] for row in first], side)
-        return np.concatenate([first[np.argsort(-(known @ query), kind="stable")], deeper])
+        if self.by == "codes":
+            scores: FloatArray = asymmetric_scores(query, codes)[0]
+        else:
+            scores = self._outputs_or_bits(codes, [gallery.hashes[row] for row in first], side) @ query[0]
+        return np.concatenate([first[np.argsort(-scores, kind="stable")], deeper])
 
-    def _put_outputs(self, known: FloatArray, contents: Sequence[str], side: Side) -> None:
-        """Replace the bits of candidates by their outputs, where there are features."""
+    def _outputs_or_bits(self, codes: AnyArray, contents: Sequence[str], side: Side) -> FloatArray:
+        """Return the outputs of candidates, their bits where there are no features, all of unit length."""
+        known = unit_rows(unpack_signs(codes, 8 * codes.shape[1]))
         found = self.features(side, list(dict.fromkeys(contents)))
         rows = [row for row, content in enumerate(contents) if content in found]
         if rows:
             outputs = self.outputs(side, np.stack([found[contents[row]] for row in rows]))
             known[rows] = _widened(unit_rows(outputs), known.shape[1])
+        return known
 
 
 def _combined(terms: Sequence[AskedTerm], width: int) -> FloatArray:
-    """Return the sum of the terms' outputs, each of unit length, since the two sides have scales of their own."""
-    query = np.zeros(width)
+    """Return the sum of the outputs of all terms as one row; each has unit length, for the sides differ in scale."""
+    query = np.zeros((1, width))
     for term in terms:
         # An item whose features are gone still has its bits.
         outputs = unpack_signs(term.point, width) if term.outputs is None else term.outputs
-        query += term.weight * _widened(unit_rows(outputs.astype(np.float64)), width)[0]
+        query += term.weight * _widened(unit_rows(outputs.astype(np.float64)), width)
     return query
 
 

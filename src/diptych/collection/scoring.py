@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 
 from diptych.arrays import AnyArray, FloatArray, row_blocks, unit_rows
+from diptych.codes import hamming_distances
 from diptych.space import Direction, IndexForm, Space
 
 _LINEAR = ("cosine", "pearson", "covariance", "dot")
@@ -88,8 +89,8 @@ class Scoring:
             return np.asarray(products / kept.shape[-1] if self.space.name == "covariance" else products)
         if self.index_metric == "l2":
             return self._distances(asked, kept)
-        if self.space.name == "hamming" and kept.shape[1] % 8 == 0 and kept.flags.c_contiguous:
-            return self._differing_bits(asked, kept)
+        if self.is_codes:
+            return -hamming_distances(asked, kept).astype(np.float32)
         return self.space.compare(asked, kept, self.direction)
 
     def paired_scores(self, asked: AnyArray, kept: AnyArray) -> FloatArray:
@@ -100,13 +101,6 @@ class Scoring:
 
     def _divisor(self, kept: AnyArray) -> float:
         return float(kept.shape[-1]) if self.space.name == "covariance" else 1.0
-
-    @staticmethod
-    def _differing_bits(asked: AnyArray, kept: AnyArray) -> FloatArray:
-        # Eight bytes at a time: counting bits then costs as much as reading the codes.
-        words = kept.view(np.uint64)
-        questions = np.ascontiguousarray(asked).view(np.uint64)
-        return np.stack([-np.bitwise_count(words ^ question).sum(axis=1, dtype=np.float32) for question in questions])
 
     @staticmethod
     def _distances(asked: AnyArray, kept: AnyArray) -> FloatArray:

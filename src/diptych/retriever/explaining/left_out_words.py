@@ -53,7 +53,8 @@ class LeftOutWords(Explainer):
         scores = match.scores_instead(side, match.text_points(without))
         whole = match.score
         # Nothing is left without an only word: it brings the whole score.
-        losses = [whole - float(score) if rest else whole for rest, score in zip(without, scores, strict=True)]
+        alone = whole - match.score_of_nothing
+        losses = [whole - float(score) if rest else alone for rest, score in zip(without, scores, strict=True)]
         bars = [Contribution(word[0], None, None, loss) for word, loss in zip(chosen, losses, strict=True)]
         title = "Words of the query" if side is match.query else "Words of the text"
         return View(self.kind, title, _sentence(match, bars), tuple(bars), _note(whole, n_skipped))

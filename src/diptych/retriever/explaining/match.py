@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from diptych.arrays import AnyArray, FloatArray
+from diptych.retriever.explaining.inner_model import inner_model
 from diptych.retriever.explaining.subject import Subject
 from diptych.retriever.retriever import Retriever
 from diptych.space import Direction, Space
@@ -36,6 +37,14 @@ class Match:
     def score(self) -> float:
         """The score of the answer."""
         return float(self.space.compare(self.query.point, self.answer.point, self.direction)[0, 0])
+
+    @property
+    def score_of_nothing(self) -> float:
+        """The score that would say nothing about a match: none, or for codes as many bits as luck lets agree."""
+        if self.space.name != "hamming":
+            return 0.0
+        n_bits = getattr(inner_model(self.retriever.model_), "n_bits", 8 * self.query.point.shape[1])
+        return -float(n_bits) / 2
 
     @property
     def answer_noun(self) -> str:
