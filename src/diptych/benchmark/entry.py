@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from diptych.benchmark.published import Published, PublishedTraining, published_map, published_training
-from diptych.models import CrossModalModel
+from diptych.models import CrossModalModel, Preprocessed
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,26 @@ class Entry:
     reference: Reference | None = None
     distances: bool = False
     group: str = ""
+
+    @property
+    def key(self) -> str:
+        """The name as people type it and files are called: ``SCM-seq, 16 bits`` is ``scm-seq-16``."""
+        return re.sub(r"[^a-z0-9]+", "-", self.name.lower().removesuffix(" bits")).strip("-")
+
+    @property
+    def method(self) -> CrossModalModel:
+        """The model without the scaling in front of it."""
+        return self.model.model if isinstance(self.model, Preprocessed) else self.model
+
+    @property
+    def n_bits(self) -> int | None:
+        """The length of the codes, None for a method with real-valued points."""
+        return getattr(self.method, "n_bits", None)
+
+    @property
+    def n_settings(self) -> int:
+        """How many settings there are to choose from."""
+        return sum(math.prod(len(values) for values in part.values()) for part in self.grid)
 
     def coarser(self, most: int) -> Entry:
         """Return the entry with at most ``most`` values of each parameter, evenly taken and with both ends."""

@@ -1,0 +1,204 @@
+"""The methods of a task, each with few settings to choose from.
+
+Grids are small, because every setting is fitted on every hold-out of every fold. A method with a single setting is not
+tuned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from diptych.benchmark.entry import Entry
+from diptych.benchmark.running.features import Features
+from diptych.benchmark.running.plugin import Plugin, plugin_grid
+from diptych.models import (
+    BLM,
+    CCA,
+    CCA3V,
+    CFA,
+    CMML,
+    GMLDA,
+    GMMFA,
+    KCCA,
+    LCFS,
+    LGCFL,
+    MLCCA,
+    PLS,
+    SCM,
+    SM,
+    TS,
+    BipartiteCrossProduct,
+    ClusterCCA,
+    ConSE,
+    CrossModalModel,
+    LinearRegression,
+    LogisticConcatenation,
+    LogisticCrossProduct,
+    MarginalSCM,
+    MarginalSM,
+    OneClassSVM,
+    PairwiseSM,
+    Preprocessed,
+    Random,
+    method_name,
+    model_classes,
+)
+from diptych.models.hashing.hashing_model import HashingModel
+
+BITS = (8, 16, 32)
+"""The code lengths of Liu et al."""
+
+Grid = Mapping[str, Sequence[Any]]
+
+_GROUPS = {"neural": "deep", "random": "baseline"}
+# ConSE speaks of labels that pictures were classified into, which features do not have.
+_NOT_HERE = (ConSE,)
+_TITLES = {
+    "deep-sm": "deep-SM",
+    "deep-ts": "deep-TS",
+    "contrastive-projection": "contrastive projection",
+    "scm-orth": "SCM-orth",
+    "scm-seq": "SCM-seq",
+    "seph-km": "SePH-km",
+}
+# Fits of these take seconds, so that their published settings stand alone.
+_UNTUNED = frozenset({"seph-km", "mm-nn", "mmnn"})
+# The one parameter of a hashing method that is tuned, the first of these that it has.
+_STRENGTHS = ("regularization", "ridge", "projection_ridge", "strength", "mu")
+
+
+def all_methods(features: Features, n_components: Sequence[int], kernel_rank: int) -> tuple[Entry, ...]:
+    """Return every method of Diptych: real-valued ones, the neural ones, and hashing with 8, 16 and 32 bits.
+
+    ``n_components`` are the dimensions of a subspace to try, the first of them the number of training classes as in
+    Liu et al.; ``kernel_rank`` the number of landmarks of kernel methods.
+
+    >>> from diptych.benchmark.running import Features
+    >>> from diptych.benchmark.running.methods import all_methods
+    >>> methods = {entry.key: entry for entry in all_methods(Features("any"), (5, 9), 200)}
+    >>> methods["cvh-8"].n_bits, methods["cca"].group, methods["sm"].n_settings
+    (8, 'correlation', 4)
+    """
+    listed = [
+        *_scaled(features, _simple(n_components)),
+        *_kernels(n_components, kernel_rank),
+        *_scaled(features, _semantic(n_components)),
+        *_scaled(features, _discriminant(n_components)),
+    ]
+    known = {type(entry.method) for entry in listed}
+    others = [cls for cls in model_classes().values() if cls not in known and cls not in _NOT_HERE]
+    for cls in others:
+        listed += method_entries(features, cls, _hashing_grid(cls) if issubclass(cls, HashingModel) else [{}])
+    return tuple(listed)
+
+
+def pair_methods(features: Features, n_components: Sequence[int]) -> tuple[Entry, ...]:
+    """Return the methods that learn from many pairs without labels, in time linear in the pairs."""
+    wanted = (Random, LinearRegression, CFA, CCA, PLS, BLM)
+    listed = [entry for entry in _scaled(features, _simple(n_components)) if isinstance(entry.method, wanted)]
+    for cls in model_classes().values():
+        if issubclass(cls, HashingModel) and "labels" not in cls.needs:
+            listed += method_entries(features, cls, _hashing_grid(cls))
+    return tuple(listed)
+
+
+def plugin_methods(features: Features, plugins: Iterable[Plugin]) -> tuple[Entry, ...]:
+    """Return the methods of plugins, behind the same scaling as all others."""
+    classes = [cls for plugin in plugins for cls in plugin.classes()]
+    return tuple(entry for cls in classes for entry in method_entries(features, cls, plugin_grid(cls), group="plugin"))
+
+
+def method_entries(
+    features: Features, cls: type[CrossModalModel], grid: Sequence[Grid], group: str = ""
+) -> list[Entry]:
+    """Return the entry of one class, or three of them for the code lengths of a hashing method."""
+    title = _TITLES.get(method_name(cls), cls.__name__)
+    if not issubclass(cls, HashingModel):
+        return [_entry(features, title, cls(), grid, group)]
+    models = [(bits, cls().set_params(n_bits=bits)) for bits in BITS]
+    return [_entry(features, f"{title}, {bits} bits", model, grid, group) for bits, model in models]
+
+
+def _entry(features: Features, title: str, model: CrossModalModel, grid: Sequence[Grid], group: str = "") -> Entry:
+    images, texts = features.scaling
+    behind = [{f"model__{name}": values for name, values in part.items()} for part in grid]
+    scaled = Preprocessed(model=model, images=images, texts=texts)
+    return Entry(title, scaled, behind, group=group or _group(type(model)))
+
+
+def _group(cls: type[CrossModalModel]) -> str:
+    room = cls.__module__.removeprefix("diptych.models.").partition(".")[0]
+    return _GROUPS.get(room, room)
+
+
+def _scaled(features: Features, rows: Iterable[tuple[str, CrossModalModel, Grid]]) -> list[Entry]:
+    return [_entry(features, title, model, [grid]) for title, model, grid in rows]
+
+
+def _simple(n_components: Sequence[int]) -> list[tuple[str, CrossModalModel, Grid]]:
+    components: Grid = {"n_components": list(n_components)}
+    return [
+        ("random", Random(), {}),
+        ("linear regression", LinearRegression(), {"regularization": [1e-3, 0.1, 1.0]}),
+        ("CFA", CFA(), components),
+        ("CCA", CCA(weight_power=0.0), {**components, "regularization": [0.1, 1.0]}),
+        ("PLS", PLS(), components),
+        ("BLM", BLM(), {**components, "alpha": [1.0, 10.0]}),
+        ("CMML", CMML(metric="cosine"), {"regularization": [0.03, 0.1]}),
+        ("OC-SVM concatenation", OneClassSVM(features="concat"), {"nu": [0.0625, 0.5]}),
+        ("OC-SVM cross-product", OneClassSVM(), {"nu": [0.0625, 0.5]}),
+        ("logistic concatenation", LogisticConcatenation(ratio=1), {"C": [1e-3, 10.0]}),
+        ("logistic cross-product", LogisticCrossProduct(ratio=5), {"C": [0.1, 10.0]}),
+        ("bipartite cross-product", BipartiteCrossProduct(ratio=5), {"C": [0.1, 10.0]}),
+    ]
+
+
+def _kernels(n_components: Sequence[int], rank: int) -> list[Entry]:
+    kernels = KCCA(solver="nystrom", rank=rank)
+    subspace: Grid = {"correlation__n_components": [n_components[-1]], "correlation__kappa": [0.9], "C": [1.0, 100.0]}
+    return [
+        Entry("KCCA", kernels, [{"n_components": [n_components[-1]], "kappa": [0.5, 0.9]}], group="correlation"),
+        Entry("SCM on KCCA", SCM(correlation=kernels), [subspace], group="semantic"),
+    ]
+
+
+def _semantic(n_components: Sequence[int]) -> list[tuple[str, CrossModalModel, Grid]]:
+    cca = CCA(weight_power=0.0, regularization=0.1)
+    # TS chooses among the same values as SM, as it must to be compared with it.
+    strengths = [0.1, 1.0, 10.0, 100.0]
+    subspace: Grid = {"correlation__n_components": list(n_components), "C": [1.0, 10.0]}
+    return [
+        ("SM", SM(), {"C": strengths}),
+        ("SCM", SCM(correlation=cca), subspace),
+        ("pairwise SM", PairwiseSM(ratio=5), {"C": [0.1, 10.0]}),
+        ("marginal SM", MarginalSM(), {"C": strengths}),
+        ("marginal SCM", MarginalSCM(correlation=cca), subspace),
+        ("TS", TS(classifier=MarginalSM()), {"classifier__C": strengths}),
+    ]
+
+
+def _discriminant(n_components: Sequence[int]) -> list[tuple[str, CrossModalModel, Grid]]:
+    # There are no more discriminant directions than classes, which is the first number.
+    few: Grid = {"n_components": [n_components[0]]}
+    components: Grid = {"n_components": list(n_components)}
+    ridges: Grid = {"regularization": [0.1, 1.0]}
+    sparsities: Grid = {"sparsity": [0.1, 1.0, 10.0]}
+    return [
+        ("GMLDA", GMLDA(), {**few, **ridges, "alpha": [1.0, 25.0]}),
+        ("GMMFA", GMMFA(), {**few, "regularization": [0.1], "alpha": [1.0, 25.0]}),
+        ("CCA-3V", CCA3V(), {**components, **ridges}),
+        ("LCFS", LCFS(), sparsities),
+        ("ml-CCA", MLCCA(), {**components, **ridges}),
+        ("cluster-CCA", ClusterCCA(), {**components, **ridges}),
+        ("LGCFL, unofficial", LGCFL(), sparsities),
+    ]
+
+
+def _hashing_grid(cls: type[CrossModalModel]) -> list[Grid]:
+    defaults = cls().get_params()
+    for name in _STRENGTHS:
+        value = defaults.get(name)
+        if isinstance(value, float) and value > 0 and method_name(cls) not in _UNTUNED:
+            return [{name: [value, value / 10, value * 10]}]
+    return [{}]

@@ -1,0 +1,52 @@
+"""How much memory a piece of work takes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import TracebackType
+
+_STATUS = Path("/proc/self/status")
+_RESET = Path("/proc/self/clear_refs")
+_FORGET_PEAK = "5"
+
+
+class PeakMemory:
+    """By how many bytes the resident memory of this process rose above its level at the start, at most.
+
+    The kernel keeps the high-water mark, so that no moment is missed; it is set back at the start. What the work takes
+    from memory that the process held free already is not seen, and what other threads take is. Where the system does
+    not tell, as outside Linux, ``bytes`` is None.
+
+    >>> from diptych.benchmark.running.peak_memory import PeakMemory
+    >>> with PeakMemory() as memory:
+    ...     block = bytearray(50_000_000)
+    >>> memory.bytes is None or memory.bytes > 40_000_000
+    True
+    """
+
+    bytes: int | None = None
+
+    def __enter__(self) -> PeakMemory:
+        try:
+            _RESET.write_text(_FORGET_PEAK, encoding="ascii")
+            self._start = _resident("VmRSS")
+        except (OSError, LookupError):
+            self._start = None
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._start is not None:
+            self.bytes = max(0, _resident("VmHWM") - self._start)
+
+    _start: int | None
+
+
+def _resident(field: str) -> int:
+    """Return a size from the status of the process, which the kernel prints in units of 1,024 bytes."""
+    for line in _STATUS.read_text(encoding="ascii", errors="replace").splitlines():
+        name, _, value = line.partition(":")
+        if name == field:
+            return int(value.split()[0]) * 1024
+    raise LookupError(field)

@@ -1,0 +1,88 @@
+"""A task of the benchmark, declared."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from diptych.benchmark.entry import Entry
+from diptych.benchmark.results import FORMAT
+from diptych.benchmark.running.features import Features
+from diptych.data import Dataset, DatasetSplits, find_dataset
+from diptych.errors import UnknownNameError
+from diptych.metrics import AP, CMC, Measure
+from diptych.protocols import Fold, Relevant, RetrievalProtocol
+
+
+@dataclass(frozen=True)
+class RetrievalTask:
+    """Data set × features × protocol × measures × citation, and the methods that take part; never how they run.
+
+    The first measure is the main one: parameters are chosen by it. ``source`` is a data set that is not registered,
+    and ``data_digest`` tells its contents apart.
+
+    >>> from diptych.benchmark.running import find_retrieval_task
+    >>> task = find_retrieval_task("extendable-wikipedia-unseen")
+    >>> task.dataset, task.protocol.setting, task.protocol.n_folds, task.measures[0].label
+    ('wikipedia', 'unseen', 5, 'MAP')
+    """
+
+    name: str
+    title: str
+    dataset: str
+    features: Features
+    protocol: RetrievalProtocol
+    methods: tuple[Entry, ...]
+    measures: tuple[Measure, ...] = (AP(), CMC(1), CMC(5), CMC(10), CMC(20), CMC(50))
+    relevant: Relevant = "auto"
+    citation: str = ""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    source: Dataset | None = None
+    data_digest: str = ""
+
+    @property
+    def data(self) -> Dataset:
+        """The declaration of the data set."""
+        return find_dataset(self.dataset) if self.source is None else self.source
+
+    def load(self) -> DatasetSplits:
+        """Return the data set, encoded where encoders learn nothing."""
+        return self.features.of_splits(self.data.load(**self.options))
+
+    def fold(self, splits: DatasetSplits, number: int) -> Fold:
+        """Return one fold of what `load` returned, as features."""
+        return self.features.of_fold(self.protocol.fold(splits, number), splits)
+
+    def method(self, key: str) -> Entry:
+        """Return the method called ``key``."""
+        by_key = {entry.key: entry for entry in self.methods}
+        if key not in by_key:
+            raise UnknownNameError(f"method of {self.name}", key, by_key)
+        return by_key[key]
+
+    def fingerprint(self, entry: Entry) -> str:
+        """Return a digest of the declaration; results under another one answer another question.
+
+        The number of folds is not in it, because a fold does not depend on how many there are.
+        """
+        model = sorted((name, repr(value)) for name, value in entry.model.get_params(deep=True).items())
+        shape = (
+            FORMAT,
+            self.dataset,
+            self.data_digest,
+            sorted(self.options.items()),
+            self.features.declaration,
+            repr(self.protocol),
+            self.measures,
+            self.relevant,
+            type(entry.model).__name__,
+            model,
+            [sorted((name, list(values)) for name, values in part.items()) for part in entry.grid],
+        )
+        return hashlib.sha256(repr(shape).encode()).hexdigest()[:32]
+
+    def with_methods(self, methods: tuple[Entry, ...]) -> RetrievalTask:
+        """Return the task with these methods."""
+        return replace(self, methods=methods)

@@ -1,0 +1,227 @@
+"""Runs one method on one fold."""
+
+from __future__ import annotations
+
+import os
+import platform
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from functools import lru_cache
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from diptych import __version__
+from diptych.arrays import FloatArray
+from diptych.benchmark.entry import Entry
+from diptych.benchmark.results import Record
+from diptych.benchmark.running.catalogue import Catalogue
+from diptych.benchmark.running.choosing import Choice, choose
+from diptych.benchmark.running.failure import Failure
+from diptych.benchmark.running.peak_memory import PeakMemory
+from diptych.benchmark.running.retrieval_task import RetrievalTask
+from diptych.benchmark.running.unit import Unit
+from diptych.codes import code_statistics
+from diptych.data import DatasetSplits, Pairs
+from diptych.errors import MissingDataError, MissingPackageError
+from diptych.metrics import AP, CMCCurve, CurvePoints, InterpolatedPrecisionRecall, MeanRank, Measure
+from diptych.protocols import EncodedRetrieval, Fold, Retrieval, TwoWayEvaluation
+from diptych.protocols.class_list import class_list
+from diptych.space import DIRECTIONS, Direction
+
+_RANKS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
+_DIGITS = 6
+_CMC, _PRECISION_RECALL, _FIRST_RANK = CMCCurve(), InterpolatedPrecisionRecall(), MeanRank()
+
+# Threads of linear algebra and the peak of memory belong to the whole process.
+_ONE_AT_A_TIME = threading.Lock()
+
+
+def run_unit(catalogue: Catalogue, unit: Unit) -> Record | Failure:
+    """Choose, fit and ask one method on one fold; whatever goes wrong becomes a `Failure`.
+
+    Linear algebra runs on one thread, so that numbers do not depend on how many units run at once.
+    """
+    try:
+        with _ONE_AT_A_TIME, threadpool_limits(limits=1):
+            return measure_unit(catalogue, unit)
+    except (MissingPackageError, MissingDataError) as error:
+        return Failure.of(unit, error, missing=True)
+    except Exception as error:
+        return Failure.of(unit, error)
+
+
+def measure_unit(catalogue: Catalogue, unit: Unit) -> Record:
+    """Return the record of one unit; errors come through."""
+    task = catalogue.task(unit.task)
+    entry = task.method(unit.method)
+    fold = _fold(catalogue, unit.task, unit.fold)
+    started = datetime.now(UTC).isoformat(timespec="seconds")
+    with PeakMemory() as memory:
+        # All that a method may see goes in here, and nothing else.
+        choice = choose(entry, fold.training, task.measures[0])
+        begun = time.perf_counter()
+        encoded = EncodedRetrieval.of(choice.model, fold.retrieval, relevant=task.relevant)
+        encode_seconds = time.perf_counter() - begun
+        begun = time.perf_counter()
+        result = encoded.evaluate([*task.measures, _FIRST_RANK, _CMC, _PRECISION_RECALL])
+        evaluate_seconds = time.perf_counter() - begun
+    seconds = {
+        "tune": choice.tune_seconds,
+        "fit": choice.fit_seconds,
+        "encode": encode_seconds,
+        "evaluate": evaluate_seconds,
+    }
+    return Record(
+        task=task.name,
+        dataset=task.dataset,
+        setting=task.protocol.setting,
+        features=task.features.label,
+        method=entry.key,
+        method_title=entry.name,
+        fold=unit.fold,
+        group=entry.group,
+        n_bits=entry.n_bits,
+        seed=catalogue.seed,
+        train_classes=list(fold.train_classes),
+        test_classes=list(fold.test_classes),
+        n_train=fold.training.pairs.n_texts,
+        **_asked(task, fold.retrieval),
+        **_measured(task.measures, result),
+        confusion=_confusion(task, fold.retrieval, encoded),
+        **_chosen(choice),
+        seconds={name: round(spent, 4) for name, spent in seconds.items()},
+        peak_memory_bytes=memory.bytes,
+        code_statistics=_code_statistics(entry, encoded),
+        space=encoded.space.name,
+        versions=_versions(),
+        machine=f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
+        started=started,
+        fingerprint=task.fingerprint(entry),
+    )
+
+
+@lru_cache(maxsize=2)
+def _splits(catalogue: Catalogue, dataset: str, task: str) -> DatasetSplits:
+    return catalogue.task(task).load()
+
+
+@lru_cache(maxsize=2)
+def _fold(catalogue: Catalogue, name: str, number: int) -> Fold:
+    """Return a fold; units of one fold follow one another, so that the last ones are enough to keep."""
+    task = catalogue.task(name)
+    return task.fold(_splits(catalogue, task.dataset, name), number)
+
+
+def measure_key(measure: Measure) -> str:
+    """Return the name of a measure in records: ``AP()``, or its label such as ``CMC@1``."""
+    return "AP()" if measure == AP() else measure.label
+
+
+def _asked(task: RetrievalTask, retrieval: Retrieval) -> dict[str, Any]:
+    queries, gallery = retrieval.queries, retrieval.gallery
+    counts: dict[str, Any] = {
+        "n_queries": {"image_query": queries.n_images, "text_query": queries.n_texts},
+        "n_gallery": {"image_query": gallery.n_texts, "text_query": gallery.n_images},
+    }
+    if _has_classes(task, queries):
+        names = class_list(queries)
+        numbers = _class_numbers(queries, names)
+        counts["classes"] = list(names)
+        counts["query_classes"] = {"image_query": numbers, "text_query": [numbers[row] for row in queries.owners]}
+    return counts
+
+
+def _has_classes(task: RetrievalTask, pairs: Pairs) -> bool:
+    return task.relevant != "instance" and pairs.labels is not None
+
+
+def _class_numbers(pairs: Pairs, names: Sequence[str]) -> list[int]:
+    """Return the position of each image's class among ``names``; of several classes, the first."""
+    assert pairs.labels is not None
+    if pairs.is_multi_label:
+        own = [pairs.class_names[column] for column in pairs.labels.argmax(axis=1)]
+    elif pairs.labels.dtype.kind == "U" or not pairs.class_names:
+        own = [str(label) for label in pairs.labels.tolist()]
+    else:
+        own = [pairs.class_names[int(label)] for label in pairs.labels]
+    positions = {name: number for number, name in enumerate(names)}
+    return [positions[name] for name in own]
+
+
+def _measured(measures: Sequence[Measure], result: TwoWayEvaluation) -> dict[str, Any]:
+    per_query = [measure for measure in measures if measure == AP()]
+    return {
+        "measures": {measure_key(measure): _both(result, "mean", measure) for measure in measures},
+        "chance": {measure_key(measure): _both(result, "chance", measure) for measure in measures},
+        "curves": {
+            "cmc": {way: _points(_at_ranks(result[way][_CMC])) for way in DIRECTIONS},
+            "precision_recall": {way: _points(result[way][_PRECISION_RECALL]) for way in DIRECTIONS},
+        },
+        "per_query": {
+            **{measure_key(one): {way: _rounded(result[way].values[one]) for way in DIRECTIONS} for one in per_query},
+            "first_rank": {way: _rounded(result[way].values[_FIRST_RANK]) for way in DIRECTIONS},
+        },
+    }
+
+
+def _both(result: TwoWayEvaluation, what: str, measure: Measure) -> dict[Direction, float]:
+    return {way: float(getattr(result[way], what)[measure]) for way in DIRECTIONS}
+
+
+def _at_ranks(curve: CurvePoints) -> CurvePoints:
+    ranks = [rank for rank in _RANKS if rank <= len(curve.x)]
+    rows = np.array([rank - 1 for rank in ranks])
+    return CurvePoints(curve.x[rows], curve.y[rows], curve.x_label, curve.y_label)
+
+
+def _points(curve: CurvePoints) -> dict[str, list[float | None]]:
+    return {"x": _rounded(curve.x), "y": _rounded(curve.y)}
+
+
+def _rounded(values: FloatArray) -> list[float | None]:
+    return [None if np.isnan(value) else round(float(value), _DIGITS) for value in values]
+
+
+def _confusion(task: RetrievalTask, retrieval: Retrieval, encoded: EncodedRetrieval) -> dict[str, Any] | None:
+    pairs = retrieval.queries
+    if not _has_classes(task, pairs) or pairs.is_multi_label:
+        return None
+    named = pairs.labels is not None and pairs.labels.dtype.kind != "U" and bool(pairs.class_names)
+    found: dict[str, Any] = {}
+    for way in DIRECTIONS:
+        matrix = encoded.confusion(way)
+        names = [pairs.class_names[int(value)] if named else str(value) for value in matrix.classes]
+        found[way] = {"classes": names, "counts": matrix.counts.tolist()}
+    return found
+
+
+def _chosen(choice: Choice) -> dict[str, Any]:
+    parameters = {name.removeprefix("model__"): _plain(value) for name, value in choice.parameters.items()}
+    return {
+        "parameters": parameters,
+        "model": " ".join(repr(choice.model).split()),
+        "validation": {"mean": choice.mean, "deviation": choice.deviation, "trials": choice.trials},
+    }
+
+
+def _plain(value: Any) -> Any:
+    return value if isinstance(value, (bool, int, float, str, type(None))) else repr(value)
+
+
+def _code_statistics(entry: Entry, encoded: EncodedRetrieval) -> dict[str, Any] | None:
+    if entry.n_bits is None:
+        return None
+    sides = {"image": encoded.gallery["image_query"], "text": encoded.gallery["text_query"]}
+    return {side: asdict(code_statistics(codes, entry.n_bits)) for side, codes in sides.items()}
+
+
+@lru_cache(maxsize=1)
+def _versions() -> dict[str, str]:
+    packages = {name: version(name) for name in ("numpy", "scipy", "scikit-learn")}
+    return {"diptych": __version__, "python": platform.python_version(), **packages}

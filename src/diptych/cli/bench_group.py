@@ -1,0 +1,55 @@
+"""``diptych bench``: a task or study by its name, and the commands that run, compare and report many."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from diptych.cli.bench import bench
+from diptych.cli.bench_diff import bench_diff
+from diptych.cli.bench_pack import bench_pack
+from diptych.cli.bench_run import bench_run
+
+_NAMED = "task"
+_HELP = ("-h", "--help")
+_ELSEWHERE = {
+    "report": ("diptych.cli.bench_report_command", "bench_report"),
+    "hashing": ("diptych.cli.bench_hashing", "bench_hashing"),
+    "trec": ("diptych.cli.bench_trec", "bench_trec"),
+}
+
+
+class BenchGroup(TyperGroup):
+    """Takes what is not a command for the name of a task or study.
+
+    ``diptych bench`` and ``diptych bench wikipedia`` run one as if ``task`` had been typed.
+    """
+
+    def parse_args(self, context: Any, arguments: list[str]) -> list[str]:
+        """Put the name of the command first where it was left out."""
+        words = [word for word in arguments if not word.startswith("-")]
+        asks_for_help = not words and any(word in _HELP for word in arguments)
+        if not asks_for_help and (not arguments or arguments[0] not in self.commands):
+            arguments = [_NAMED, *arguments]
+        return super().parse_args(context, arguments)
+
+
+bench_app = typer.Typer(
+    cls=BenchGroup,
+    help="Run one benchmark by its name (`diptych bench wikipedia`), or methods on many tasks (`diptych bench run`).",
+)
+bench_app.command(_NAMED)(bench)
+bench_app.command("run")(bench_run)
+bench_app.command("diff")(bench_diff)
+bench_app.command("pack")(bench_pack)
+for _name, (_module, _function) in _ELSEWHERE.items():
+    if find_spec(_module) is not None:
+        _command = getattr(import_module(_module), _function)
+        if isinstance(_command, typer.Typer):
+            bench_app.add_typer(_command, name=_name)
+        else:
+            bench_app.command(_name)(_command)
