@@ -55,7 +55,7 @@ def bit_budget(
     ...     {"cvh": {"seen": {"image_query": line, "text_query": line}}},
     ...     {"seen": {"image_query": 0.1, "text_query": 0.1}},
     ... )
-    >>> [axes.get_title() for axes in figure.axes]
+    >>> [axes.get_title(loc="left") for axes in figure.axes]
     ['seen, image query', 'seen, text query']
     """
     if not lines or not bits:

@@ -13,9 +13,8 @@ _TASKS = (
         name="wikipedia",
         title="Wikipedia, half of 10 classes learned",
         dataset="wikipedia",
-        images="hellinger",
-        texts="hellinger",
-        notes=("Features: 128 SIFT words and 10 LDA topics as supplied, square roots of their shares.",),
+        texts="none",
+        notes=("Features: 128 SIFT words, rows of unit length, and 10 LDA topics as supplied.",),
     ),
     HashingTask(
         name="pascal",
