@@ -20,7 +20,8 @@ class Asked:
 
     One term is compared as the space says. Several are combined: in a linear space (cosine, Pearson, covariance, dot)
     the query is the unit vector along Σ wᵢ·uᵢ over the terms' unit vectors uᵢ, in other spaces the score is the
-    weighted mean Σ wᵢ·sᵢ / Σ|wᵢ| of the terms' scores sᵢ.
+    weighted mean Σ wᵢ·sᵢ / Σ|wᵢ| of the terms' scores sᵢ. For binary codes that mean of Hamming distances is, but for a
+    constant, one real query Σ wᵢ·bᵢ against the bits of each item, where bᵢ ∈ {−1, +1} are those of the terms.
 
     The cosine of a combined query reads like that of a single one, so its probability is what the calibrations of the
     wanted terms' directions say of it, averaged by weight. Elsewhere, and when nothing is wanted, it is the weighted

@@ -55,7 +55,7 @@ class Collection:
     while one writes, and see its changes at their next search.
 
     Up to 100,000 points a search compares all of them; beyond that it uses an index tuned to a recall of at least 0.95
-    among the ten nearest, unless ``exact=True``.
+    among the ten nearest, unless ``exact=True``. Binary codes of a hashing method are always compared whole.
 
     >>> import tempfile
     >>> from diptych import Retriever
