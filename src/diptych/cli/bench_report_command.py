@@ -17,7 +17,7 @@ def bench_report(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")] = False,
 ) -> None:
     """Make the report of a benchmark: leaderboards with significance groups, curves, and tested observations."""
-    from diptych.benchmark.reporting import build_report
+    from diptych.benchmark.reporting import Report, build_report, sample_sheets
     from diptych.benchmark.results import ResultFolder
     from diptych.cli.bench_observations import print_observations
     from diptych.cli.files import check_folder, write_text
@@ -28,6 +28,9 @@ def bench_report(
     check_folder(output)
     with stages.run("reading results", "reading results"):
         report = build_report(ResultFolder(results).records())
+    if samples:
+        with stages.run("asking samples", "asking samples"):
+            report = Report(report.tasks, sample_sheets(report.tasks))
     with stages.run("testing differences", "testing differences"):
         forms = {
             "report.html": report.as_html(),

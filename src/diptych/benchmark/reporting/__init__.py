@@ -13,6 +13,7 @@ from diptych.benchmark.reporting.orderings import orderings
 from diptych.benchmark.reporting.published_beside import PublishedValue, published_beside
 from diptych.benchmark.reporting.report import Report, build_report
 from diptych.benchmark.reporting.sample import Sample, SampleSheet, Shown
+from diptych.benchmark.reporting.sampling import sample_sheets
 from diptych.benchmark.reporting.seen_above_unseen import seen_above_unseen
 from diptych.benchmark.reporting.sign_flips import larger_than_zero
 from diptych.benchmark.reporting.table import Table
@@ -45,6 +46,7 @@ __all__ = [
     "leaderboard",
     "orderings",
     "published_beside",
+    "sample_sheets",
     "seen_above_unseen",
     "trivial_solution",
 ]

@@ -6,7 +6,7 @@ from base64 import b64encode
 from html import escape
 
 from diptych.benchmark.reporting.figures import WAYS, ChartGroup
-from diptych.benchmark.reporting.observation import Observation, p_equals
+from diptych.benchmark.reporting.observation import Observation
 from diptych.benchmark.reporting.sample import Sample, SampleSheet, Shown
 from diptych.benchmark.reporting.table import Table
 
@@ -42,10 +42,10 @@ def html_claim(claim: Observation) -> str:
     if claim.rows:
         table = html_table(Table(f"{claim.where}: details", claim.headings, claim.rows, 1))
         details = f"<details><summary>Details</summary>{table}</details>"
-    p_value = "" if claim.p_value is None else f", {p_equals(claim.p_value)}"
+    more = claim.outcome.removeprefix(claim.verdict)
     return (
         f'<article class="claim {claim.verdict.replace(" ", "-")}"><h4>{escape(claim.where)}</h4>'
-        f'<p><span class="verdict">{_SIGNS[claim.verdict]} {claim.verdict}</span>{escape(p_value)}</p>'
+        f'<p><span class="verdict">{_SIGNS[claim.verdict]} {claim.verdict}</span>{escape(more)}</p>'
         f"<p>{escape(claim.evidence)}</p>{details}</article>"
     )
 

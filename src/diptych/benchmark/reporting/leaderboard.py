@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from diptych.benchmark.reporting.method_results import AVERAGE_PRECISION, MethodResults
+from diptych.benchmark.reporting.method_results import AVERAGE_PRECISION, RANK_ONE, MethodResults
 from diptych.benchmark.reporting.observation import signed
-from diptych.benchmark.reporting.orderings import RANK_ONE
 from diptych.benchmark.reporting.published_beside import SHORT, PublishedValue, published_beside
 from diptych.benchmark.reporting.table import Table
 from diptych.benchmark.reporting.task_results import TaskResults
@@ -23,7 +22,7 @@ def leaderboard(task: TaskResults) -> Table:
     printed = {method.name: published_beside(task, method) for method in task.methods}
     beside = [way for way in DIRECTIONS if any(found and way in found.values for found in printed.values())]
     rank_one = task.shares(RANK_ONE)
-    headings = ["", "method"]
+    headings = ["place", "method"]
     for way in DIRECTIONS:
         headings += [_WAYS[way], *(["paper"] if way in beside else [])]
     headings += ["average", "above chance", "group", *(["rank 1"] if rank_one else []), "fit, s"]
@@ -36,7 +35,7 @@ def leaderboard(task: TaskResults) -> Table:
         row += [with_spread(method), signed(method.above_chance()), task.letters.get(method.name, NOTHING)]
         row += [f"{method.mean(RANK_ONE):.4f}"] if rank_one else []
         rows.append((*row, f"{method.seconds('fit'):.2f}"))
-    return Table(task.title, tuple(headings), tuple(rows), 2, _notes(task, list(printed.values())))
+    return Table(f"{task.title}: MAP", tuple(headings), tuple(rows), 2, _notes(task, list(printed.values())))
 
 
 def with_spread(method: MethodResults, way: Direction | None = None, measure: str = AVERAGE_PRECISION) -> str:

@@ -14,6 +14,9 @@ from diptych.benchmark.results import Record
 from diptych.space import DIRECTIONS, Direction
 
 AVERAGE_PRECISION = "AP()"
+RANK_ONE = "CMC@1"
+
+_ROUNDING = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,8 +111,10 @@ class MethodResults:
     def per_query(self, measure: str, fold: int, way: Direction) -> FloatArray | None:
         """Return the value of every query of a fold, NaN where one has no relevant item; None where none was kept."""
         record = next(record for record in self.records if record.fold == fold)
-        values = (record.per_query or {}).get(measure, {}).get(way)
-        return None if values is None else np.array(values, dtype=np.float64)
+        values = record.per_query.get(measure, {}).get(way)
+        if values is not None:
+            return np.array(values, dtype=np.float64)
+        return _first_is_right(record, way) if measure == RANK_ONE else None
 
     def keeps(self, measure: str) -> bool:
         """Tell whether every fold keeps this measure for every query."""
@@ -147,9 +152,23 @@ class MethodResults:
         return np.array([np.mean([values_of(record)[one] for one in ways]) for record in self.records])
 
 
+def _first_is_right(record: Record, way: Direction) -> FloatArray | None:
+    """Return for every query whether its first answer is right, from the ranks of the first right answers.
+
+    Where answers tie, these ranks are expectations and do not tell; the mean gives that away, and None is returned.
+    """
+    ranks = record.per_query.get("first_rank", {}).get(way)
+    if ranks is None or RANK_ONE not in record.measures:
+        return None
+    expected = np.array(ranks, dtype=np.float64)
+    first = np.where(np.isnan(expected), np.nan, expected <= 1)
+    mean = float(np.nanmean(first))
+    return first if abs(mean - record.measures[RANK_ONE][way]) < _ROUNDING else None
+
+
 def query_classes(record: Record, way: Direction) -> list[str] | None:
     """Return the name of the class of every query; None where queries have none, or several."""
-    numbers = (record.query_classes or {}).get(way)
+    numbers = record.query_classes.get(way)
     if not numbers or not all(isinstance(number, int) for number in numbers):
         return None
     return [str(record.classes[number]) for number in numbers]

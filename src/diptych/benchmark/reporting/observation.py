@@ -10,10 +10,10 @@ Verdict = Literal["confirmed", "not confirmed", "not testable"]
 
 @dataclass(frozen=True)
 class Observation:
-    """One claim on one experiment: the verdict, its p-value, one sentence of evidence, and a table with the details.
+    """One claim on one experiment: the verdict, its p-value, a sentence of evidence, and a table of details.
 
-    ``p_value`` belongs to the whole claim and is None where it could not be tested. ``headings`` and ``rows`` are the
-    table, as text.
+    ``p_value`` belongs to what ``tested`` names and is None where it could not be tested. ``headings`` and ``rows`` are
+    the table, as text.
     """
 
     claim: str
@@ -23,6 +23,12 @@ class Observation:
     evidence: str
     headings: tuple[str, ...] = ()
     rows: tuple[tuple[str, ...], ...] = ()
+    tested: str = "the claim"
+
+    @property
+    def outcome(self) -> str:
+        """The verdict with its p-value, and what that belongs to."""
+        return self.verdict if self.p_value is None else f"{self.verdict}, {p_equals(self.p_value)} for {self.tested}"
 
 
 def untested(claim: str, where: str, why: str) -> Observation:

@@ -11,12 +11,11 @@ from scipy.stats import kendalltau
 
 from diptych.benchmark.reporting.comparison import LEVEL
 from diptych.benchmark.reporting.holm import holm
-from diptych.benchmark.reporting.method_results import AVERAGE_PRECISION, MethodResults
+from diptych.benchmark.reporting.method_results import AVERAGE_PRECISION, RANK_ONE, MethodResults
 from diptych.benchmark.reporting.observation import Observation, untested, written_p
 from diptych.benchmark.reporting.task_results import TaskResults
 
 CLAIM = "CMC and MAP order the methods differently"
-RANK_ONE = "CMC@1"
 
 
 @dataclass(frozen=True)
@@ -56,8 +55,8 @@ def orderings(task: TaskResults, measure: str = RANK_ONE) -> Observation:
         task.title,
         "confirmed" if clear else "not confirmed",
         min(holding.values()),
-        f"Kendall’s τ between the orders is {tau:.2f}; {len(inverted)} of {len(pairs)} pairs of methods change their "
-        f"order, {len(clear)} of them significantly under both measures (Holm).",
+        f"Kendall’s τ between the orders of {len(methods)} methods is {tau:.2f}; {len(inverted)} of {len(pairs)} pairs "
+        f"change their order, {len(clear)} of them significantly under both measures (Holm).",
         ("better MAP", "better at rank 1", "MAP ahead by", "rank 1 ahead by", "p, Holm"),
         tuple(
             (
@@ -69,6 +68,7 @@ def orderings(task: TaskResults, measure: str = RANK_ONE) -> Observation:
             )
             for one in clear
         ),
+        tested="at least one inversion",
     )
 
 

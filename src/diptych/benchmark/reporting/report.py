@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
@@ -14,7 +14,7 @@ from diptych.benchmark.reporting.exports import as_csv, as_latex, as_markdown
 from diptych.benchmark.reporting.figures import seen_and_unseen, task_figures
 from diptych.benchmark.reporting.html_parts import html_claim, html_figure, html_samples, html_table
 from diptych.benchmark.reporting.leaderboard import leaderboard
-from diptych.benchmark.reporting.observation import Observation, p_equals, written_p
+from diptych.benchmark.reporting.observation import Observation, written_p
 from diptych.benchmark.reporting.observations import check_observations
 from diptych.benchmark.reporting.published_beside import CITATIONS, published_beside
 from diptych.benchmark.reporting.sample import SampleSheet
@@ -22,6 +22,7 @@ from diptych.benchmark.reporting.table import Table
 from diptych.benchmark.reporting.task_results import TaskResults, group_records
 from diptych.benchmark.results import Record
 from diptych.errors import InvalidInputError
+from diptych.space import Direction
 
 _READING = (
     "MAP is the mean over queries of average precision, with all relevant items in the denominator and ties by exact "
@@ -80,7 +81,7 @@ class Report:
         parts = [f"# {self.title}", self._summary, "## Observations"]
         for claim, group in groupby(self.observations, key=lambda one: one.claim):
             parts.append(f"### {claim}")
-            parts.append("\n".join(f"- **{one.where}: {_verdict(one)}.** {one.evidence}" for one in group))
+            parts.append("\n".join(f"- **{one.where}: {one.outcome}.** {one.evidence}" for one in group))
         for task, board in zip(self.tasks, self.leaderboards, strict=True):
             parts += [f"## {task.title}", _facts(task), as_markdown(board)]
         parts += ["## How to read this", *_READING, *(f"- {citation}." for citation in self._citations)]
@@ -159,18 +160,17 @@ def build_report(records: Iterable[Record], samples: Sequence[SampleSheet] = ())
 
 def _facts(task: TaskResults) -> str:
     record = task.methods[0].records[0]
-    asked = " and ".join(f"{record.n_queries.get(way, 0):,}" for way in ("image_query", "text_query"))
-    found = " and ".join(f"{record.n_gallery.get(way, 0):,}" for way in ("image_query", "text_query"))
     folds = f", {_counted(len(task.folds), 'fold')}" if len(task.folds) > 1 else ""
     where = "; first fold" if len(task.folds) > 1 else ""
     return (
         f"{task.name}: features {task.features}{folds}{where}: {record.n_train:,} training pairs, "
-        f"{asked} picture and text queries in {found} texts and pictures."
+        f"{_both(record.n_queries, 'pictures', 'texts')} asked, "
+        f"{_both(record.n_gallery, 'texts', 'pictures')} searched."
     )
 
 
-def _verdict(claim: Observation) -> str:
-    return claim.verdict if claim.p_value is None else f"{claim.verdict}, {p_equals(claim.p_value)}"
+def _both(counts: Mapping[Direction, int], of_image_query: str, of_text_query: str) -> str:
+    return f"{counts.get('image_query', 0):,} {of_image_query} and {counts.get('text_query', 0):,} {of_text_query}"
 
 
 def _counted(number: int, noun: str) -> str:

@@ -100,6 +100,7 @@ def seen_above_unseen(experiment: Experiment) -> Observation:
             )
             for lost, p in zip(drops, corrected, strict=True)
         ),
+        tested=f"all methods {kind}",
     )
 
 

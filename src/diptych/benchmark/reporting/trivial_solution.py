@@ -53,6 +53,7 @@ def trivial_solution(experiment: Experiment, name: str = "ts") -> Observation:
             (str(fold), f"{before:.1f}", f"{after:.1f}", signed(after - before, 1))
             for fold, before, after in zip(experiment.seen.folds, *ranks, strict=True)
         ),
+        tested="the loss of rank over folds",
     )
 
 

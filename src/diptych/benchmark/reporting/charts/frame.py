@@ -10,7 +10,7 @@ from diptych.benchmark.reporting.charts.scale import Scale, written
 
 # Narrow, so that letters stay legible when a telephone shows the whole chart.
 WIDTH, HEIGHT = 380.0, 280.0
-LEFT, RIGHT, TOP, BOTTOM = 46.0, 12.0, 24.0, 40.0
+LEFT, RIGHT, TOP, BOTTOM = 46.0, 18.0, 24.0, 40.0
 
 
 @dataclass(frozen=True)
