@@ -24,8 +24,7 @@ class CMFH(LinearHashingModel):
     in turn over U, V and P; each step is a ridge regression, and the objective never rises. V is a linear function of
     the two views, so that after one pass over the data every step works with their moments alone and its cost does not
     depend on the number of pairs. Both views are centred and scaled to rows of mean square length one, without which
-    λ would weigh units. The objective is that of the mean row, so that μ and γ mean the same at any number of pairs; γ
-    is a share of what one row weighs.
+    λ would weigh units. The objective is that of the mean row, so that γ means the same at any number of pairs.
 
     The unified code of a pair is the sign of its V.
 
@@ -38,7 +37,8 @@ class CMFH(LinearHashingModel):
     mu : float
         How much V must be predictable from each side.
     regularization : float
-        γ.
+        γ, against the mean row; the authors' μ = 100 and γ = 0.01 stand against sums over all rows, so that their γ
+        grows weaker with the data. These defaults are ours.
     max_iter, tol : int, float
         Stop after so many rounds, or when the objective falls by less than this share.
     legacy_scaling : bool
@@ -81,8 +81,8 @@ class CMFH(LinearHashingModel):
         *,
         n_bits: int = 16,
         balance: float = 0.5,
-        mu: float = 100.0,
-        regularization: float = 0.01,
+        mu: float = 10.0,
+        regularization: float = 0.001,
         max_iter: int = 100,
         tol: float = 1e-5,
         legacy_scaling: bool = False,

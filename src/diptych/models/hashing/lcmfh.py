@@ -36,7 +36,8 @@ class LCMFH(LinearHashingModel):
     mu : float
         How much the latent vectors must be predictable from each side.
     regularization : float
-        γ.
+        γ, against the mean row; the authors' 0.001 stands against sums over all rows, so that it grows weaker with
+        the data. This default and that of μ are ours.
     max_iter, tol : int, float
         Stop after so many rounds, or when the objective falls by less than this share.
     seed : int
@@ -78,7 +79,7 @@ class LCMFH(LinearHashingModel):
         *,
         n_bits: int = 16,
         balance: float = 0.5,
-        mu: float = 10.0,
+        mu: float = 1.0,
         regularization: float = 0.001,
         max_iter: int = 20,
         tol: float = 1e-6,
