@@ -4,7 +4,7 @@ from diptych.models.base import CrossModalModel, load_model
 from diptych.models.catalogue import find_model, method_name, model_classes
 from diptych.models.correlation import BLM, CCA, CFA, KCCA, PLS, LinearRegression
 from diptych.models.discriminant import CCA3V, GMLDA, GMMFA, LCFS, LGCFL, MLCCA, ClusterCCA
-from diptych.models.hashing import CMFH, CVH, DCH, DCMH, DLFH, IMH, LCMFH, MMNN, SCRATCH, SCMOrth, SCMSeq, SePHkm
+from diptych.models.hashing import CMFH, CVH, DCH, DCMH, DLFH, IMH, LCMFH, LSSH, MMNN, SCRATCH, SCMOrth, SCMSeq, SePHkm
 from diptych.models.neural import DeepSM, DeepTS
 from diptych.models.pairwise import (
     CMML,
@@ -40,6 +40,7 @@ __all__ = [
     "LCFS",
     "LCMFH",
     "LGCFL",
+    "LSSH",
     "MLCCA",
     "MMNN",
     "PLS",

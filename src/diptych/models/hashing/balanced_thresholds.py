@@ -25,4 +25,4 @@ def balanced_thresholds(outputs: FloatArray) -> FloatArray:
     chosen = np.where(wide, imbalance, np.inf).argmin(axis=0)
     columns = np.arange(ordered.shape[1])
     middles = ordered[chosen, columns] + gaps[chosen, columns] / 2
-    return np.where(wide.any(axis=0), middles, ordered[0] - 1)
+    return np.asarray(np.where(wide.any(axis=0), middles, ordered[0] - 1))
