@@ -34,7 +34,8 @@ class DLFH(HashingModel):
     n_bits : int
         Length of the codes.
     strength : float
-        λ; larger tells the likelihood to part and unite codes more sharply.
+        λ; with a larger one the likelihood is content with less agreement of codes. The default is that of public code;
+        at 16 bits, 4 does better on hold-outs of the training pairs of Wikipedia.
     n_columns : int or None
         Rows of the other side that a step looks at; None takes as many as there are bits, as published.
     max_iter : int

@@ -10,7 +10,9 @@ from scipy.special import xlogy
 from diptych.arrays import FloatArray, row_blocks
 from diptych.errors import InvalidInputError
 
-_BLOCK_BYTES = 1 << 23
+_BLOCK_BYTES = 1 << 21
+_MAX_SWEEPS = 50
+_SMALLEST_GAIN = 1e-12
 _MOMENTUM = 0.5
 _START = 1e-4
 
@@ -42,21 +44,35 @@ class HammingAffinity:
         attraction, repulsion = np.empty_like(codes), np.empty_like(codes)
         normaliser, mismatch = -float(counts.sum()), 0.0
         for rows, affinities in self._blocks():
-            nearness = squares[rows, None] + squares - 2 * codes[rows] @ codes.T
-            np.maximum(nearness, 0, out=nearness)
-            nearness[np.arange(len(nearness)), np.arange(rows.start, rows.stop)] = 0
-            nearness = 1 / (1 + nearness / 4)
-            weighted = nearness * counts
-            normaliser += float(counts[rows] @ weighted.sum(axis=1))
+            nearness = codes[rows] @ codes.T
+            nearness *= -0.5
+            nearness += squares[rows, None] / 4 + 1
+            nearness += squares / 4
+            np.maximum(nearness, 1, out=nearness)
+            nearness[np.arange(len(nearness)), np.arange(rows.start, rows.stop)] = 1
+            np.reciprocal(nearness, out=nearness)
             mismatch -= float(counts[rows] @ (np.log(nearness) * affinities) @ counts)
-            repulsion[rows] = _pull(weighted * nearness, codes, rows)
-            attraction[rows] = _pull(weighted * affinities, codes, rows)
+            affinities *= nearness
+            affinities *= counts
+            attraction[rows] = _pull(affinities, codes, rows)
+            normaliser += float(counts[rows] @ (nearness @ counts))
+            nearness *= nearness
+            nearness *= counts
+            repulsion[rows] = _pull(nearness, codes, rows)
         value = self._negative_entropy + mismatch / self.total + float(np.log(normaliser))
         gap = np.abs(codes) - 1
         share = self.quantization / (counts.sum() * codes.shape[1])
         value += share * float(counts @ (gap**2).sum(axis=1))
         gradient = attraction / self.total - repulsion / normaliser + 2 * share * gap * np.sign(codes)
         return value, np.asarray(gradient)
+
+    def normaliser(self, codes: FloatArray) -> float:
+        """Return Σw over ordered pairs of different items."""
+        squares, total = (codes**2).sum(axis=1), 0.0
+        for rows in row_blocks(len(codes), _BLOCK_BYTES // (8 * len(codes))):
+            distances = squares[rows, None] / 4 + squares / 4 - codes[rows] @ codes.T / 2
+            total += float(self.counts[rows] @ (1 / (1 + np.maximum(distances, 0))) @ self.counts)
+        return total - float(self.counts.sum())
 
     def _blocks(self) -> Iterator[tuple[slice, FloatArray]]:
         for rows in row_blocks(len(self.labels), _BLOCK_BYTES // (8 * len(self.labels))):
@@ -79,6 +95,42 @@ def affine_codes(affinity: HammingAffinity, n_bits: int, *, step: float, max_ite
     """Return codes of −1 and +1, one row per row of ``affinity``, that descend from small random numbers."""
     start = _START * np.random.default_rng(seed).normal(size=(len(affinity.counts), n_bits))
     return np.where(descend(affinity, start, step=step, max_iter=max_iter) >= 0, 1.0, -1.0)
+
+
+def turn_bits(affinity: HammingAffinity, signs: FloatArray) -> FloatArray:
+    """Return ``signs`` after turning, row by row, the bit that lowers Ψ most, until no row has one."""
+    signs = signs.copy()
+    normaliser = affinity.normaliser(signs)
+    for _ in range(_MAX_SWEEPS):
+        settled = True
+        for row in range(len(signs)):
+            changes, normalisers = _changes(affinity, signs, row, normaliser)
+            bit = int(changes.argmin())
+            if changes[bit] < -_SMALLEST_GAIN:
+                signs[row, bit] *= -1
+                normaliser, settled = float(normalisers[bit]), False
+        if settled:
+            break
+    return signs
+
+
+def _changes(
+    affinity: HammingAffinity, signs: FloatArray, row: int, normaliser: float
+) -> tuple[FloatArray, FloatArray]:
+    """Return, for each bit of ``row``, how much turning it changes Ψ, and Σw afterwards."""
+    n_bits = signs.shape[1]
+    # Distances of codes are whole numbers, and one bit changes each of them by one: nearness comes from a table.
+    nearness = 1 / (1 + np.arange(n_bits + 1.0))
+    logarithms = np.log(nearness)
+    weights = affinity.counts[row] * affinity.counts
+    weights[row] = 0
+    affinities = affinity.labels @ affinity.labels[row] * weights
+    agreement = signs * signs[row]
+    distances = ((n_bits - agreement.sum(axis=1)) / 2).astype(np.intp)
+    moved = distances[:, None] + agreement.astype(np.intp)
+    normalisers = normaliser + 2 * (weights @ nearness[moved] - weights @ nearness[distances])
+    mismatch = 2 * (affinities @ logarithms[moved] - affinities @ logarithms[distances]) / affinity.total
+    return np.log(normalisers / normaliser) - mismatch, normalisers
 
 
 def descend(affinity: HammingAffinity, start: FloatArray, *, step: float, max_iter: int) -> FloatArray:

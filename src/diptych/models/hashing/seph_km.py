@@ -8,7 +8,7 @@ import numpy as np
 
 from diptych.arrays import FloatArray
 from diptych.models.base import Need
-from diptych.models.hashing.hamming_affinity import HammingAffinity, affine_codes
+from diptych.models.hashing.hamming_affinity import HammingAffinity, affine_codes, turn_bits
 from diptych.models.hashing.hashing_model import HashingModel
 from diptych.models.hashing.kernel_logistic import KernelBasis, fit_kernel_logistic
 from diptych.models.labels import Targets
@@ -45,10 +45,15 @@ class SePHkm(HashingModel):
         ``streamed`` learns a code for every pair, in O(n²q) time and little memory for each step. ``collapsed`` learns
         one for every distinct set of labels, which is where the other arrives if it is given time, since P sees nothing
         but labels. ``auto`` collapses where this at least halves the number of codes.
+    refine : bool
+        After the descent, turn single bits as long as this lowers the objective of the codes themselves. This is ours,
+        and meant for collapsed codes: relaxed codes can be rotated without much change of the objective, signs cannot,
+        so that the signs of a descent are little better than chance makes them. On hold-outs of the training pairs of
+        Wikipedia it adds 0.02 to 0.03 to MAP in both directions at 16 bits.
     max_pairs : int or None
         Train on at most so many pairs, drawn at random; None trains on all. The default is ours.
     step : float
-        Step of the descent in units of 1/n. The published program's 500 is 0.23 in these units for the 2,173 training
+        Step of the descent in units of 1/n. The 500 of public code is 0.23 in these units for the 2,173 training
         pairs of Wikipedia, and would diverge for small sets and hardly move for large ones.
     max_iter : int
         Steps of the descent.
@@ -103,6 +108,7 @@ class SePHkm(HashingModel):
         quantization: float = 0.01,
         regularization: float = 0.01,
         affinity: Affinity = "auto",
+        refine: bool = False,
         max_pairs: int | None = 10_000,
         step: float = 0.25,
         max_iter: int = 100,
@@ -114,6 +120,7 @@ class SePHkm(HashingModel):
         self.quantization = quantization
         self.regularization = regularization
         self.affinity = affinity
+        self.refine = refine
         self.max_pairs = max_pairs
         self.step = step
         self.max_iter = max_iter
@@ -141,6 +148,7 @@ class SePHkm(HashingModel):
 
     def _check_parameters(self) -> None:
         check_choice("affinity", self.affinity, AFFINITIES)
+        check_choice("refine", self.refine, (False, True))
         for name in ("n_centres", "max_iter", "logistic_max_iter"):
             check_count(name, getattr(self, name))
         if self.max_pairs is not None:
@@ -154,13 +162,10 @@ class SePHkm(HashingModel):
         kinds, kind_of, counts = np.unique(indicator, axis=0, return_inverse=True, return_counts=True)
         collapse = self.affinity == "collapsed" or (self.affinity == "auto" and 2 * len(kinds) <= len(indicator))
         labels, sizes = (kinds, counts.astype(np.float64)) if collapse else (indicator, np.ones(len(indicator)))
-        codes = affine_codes(
-            HammingAffinity(labels, sizes, quantization=self.quantization),
-            self.n_bits,
-            step=self.step,
-            max_iter=self.max_iter,
-            seed=self.seed,
-        )
+        affinities = HammingAffinity(labels, sizes, quantization=self.quantization)
+        codes = affine_codes(affinities, self.n_bits, step=self.step, max_iter=self.max_iter, seed=self.seed)
+        if self.refine:
+            codes = turn_bits(affinities, codes)
         return codes[kind_of] if collapse else codes
 
     def _hash_functions(self, rows: FloatArray, signs: FloatArray) -> tuple[KernelBasis, FloatArray]:
