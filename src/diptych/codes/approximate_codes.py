@@ -7,8 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from diptych.arrays import row_blocks
+from diptych.codes.central_codes import central_codes
 from diptych.codes.faiss_search import faiss_package, faiss_threads
 from diptych.codes.nearest import Found, nearest_codes
+from diptych.codes.parallel import in_parallel
 from diptych.errors import InvalidInputError
 
 _NEIGHBOURS = 10
@@ -16,7 +19,8 @@ _SAMPLE_QUERIES = 256
 _TRAINING_ROWS_PER_LIST = 40
 _TRAINING_ROUNDS = 5
 _MOST_LISTS = 1 << 12
-_ALONE = 8
+_ADDED_ROWS = 1 << 18
+_FEW_QUERIES = 8
 
 
 class ApproximateCodes:
@@ -27,9 +31,9 @@ class ApproximateCodes:
     ``target`` of the ten nearest are found. ``recall`` is what was then measured with *other* sample queries: the share
     of answers that are as near as the true tenth.
 
-    Among the sub-linear structures for codes, inverted lists kept the most recall per time: on a million clustered
-    64-bit codes multi-index hashing (Norouzi et al., "Fast search in Hamming space with multi-index hashing", CVPR
-    2012) took several times as long for the same recall. Needs faiss: ``pip install 'diptych[search]'``.
+    Among the sub-linear structures for codes of faiss, inverted lists took the least time for the same recall; hash
+    tables of parts of the code (Norouzi et al., "Fast search in Hamming space with multi-index hashing", CVPR 2012)
+    took several times as long on a million 64-bit codes. Needs faiss: ``pip install 'diptych[search]'``.
     """
 
     def __init__(self, engine: Any, recall: float) -> None:
@@ -64,45 +68,53 @@ class ApproximateCodes:
         if not len(codes):
             raise InvalidInputError("there are no codes to index; add some first")
         rng = np.random.default_rng(0)
-        with faiss_threads(threads):
-            index = cls(_filled_lists(codes, rng), 0.0)
+        index = cls(_filled_lists(codes, rng, threads), 0.0)
         own = queries is None or not len(queries)
         asked = codes if own else np.asarray(queries)
         asked = asked[rng.permutation(len(asked))[: 2 * _SAMPLE_QUERIES]]
         # A row finds itself at once, so the first answer of a row proves nothing.
         first = 1 if own and len(codes) > 1 else 0
-        index._tune(asked[::2], codes, first, target, threads)
-        index.recall = index._measured(asked[1::2] if len(asked) > 1 else asked, codes, first, threads)
+        exact = nearest_codes(asked, codes, _NEIGHBOURS + first, threads=threads)[0]
+        while index._measured(asked[::2], exact[::2], first, threads) < target and index.probes < index.engine.nlist:
+            index.engine.nprobe = min(index.engine.nlist, 2 * index.probes)
+        others = slice(1, None, 2) if len(asked) > 1 else slice(None)
+        index.recall = index._measured(asked[others], exact[others], first, threads)
         return index
 
     def search(self, queries: NDArray[np.uint8], k: int, *, threads: int = 1) -> Found:
         """Return distances and positions of the ``k`` nearest found; position −1 where there are fewer."""
-        # Threads that wait for each other cost more than a few queries.
-        with faiss_threads(threads if len(queries) >= _ALONE else 1):
-            distances, positions = self.engine.search(queries, k)
+        parts = list(row_blocks(len(queries), max(_FEW_QUERIES, -(-len(queries) // threads))))
+        found = in_parallel(lambda rows: self._search_alone(queries[rows], k), parts, threads)
+        distances = np.concatenate([near for near, _ in found])
+        positions = np.concatenate([places for _, places in found])
         order = np.lexsort((positions, distances), axis=1)
         return np.take_along_axis(distances, order, axis=1), np.take_along_axis(positions, order, axis=1)
 
-    def _tune(
-        self, queries: NDArray[np.uint8], codes: NDArray[np.uint8], first: int, target: float, threads: int
-    ) -> None:
-        while self._measured(queries, codes, first, threads) < target and self.probes < self.engine.nlist:
-            self.engine.nprobe = min(self.engine.nlist, 2 * self.probes)
+    def _search_alone(self, queries: NDArray[np.uint8], k: int) -> Found:
+        with faiss_threads(1):
+            found: Found = self.engine.search(queries, k)
+        return found
 
-    def _measured(self, queries: NDArray[np.uint8], codes: NDArray[np.uint8], first: int, threads: int) -> float:
-        truth, _ = nearest_codes(queries, codes, _NEIGHBOURS + first, threads=threads)
-        found, positions = self.search(queries, truth.shape[1], threads=threads)
-        hits = (positions >= 0) & (found <= truth[:, -1:])
+    def _measured(self, queries: NDArray[np.uint8], exact: NDArray[np.int32], first: int, threads: int) -> float:
+        """Return the share of answers, from ``first`` on, that are as near as the farthest of the exact ones."""
+        distances, positions = self.search(queries, exact.shape[1], threads=threads)
+        hits = (positions >= 0) & (distances <= exact[:, -1:])
         return float(hits[:, first:].mean())
 
 
-def _filled_lists(codes: NDArray[np.uint8], rng: np.random.Generator) -> Any:
+def _filled_lists(codes: NDArray[np.uint8], rng: np.random.Generator, threads: int) -> Any:
+    """Build the engine's lists with centres and assignments of our own: its own training waits for its threads."""
     faiss = faiss_package()
-    lists = max(1, min(int(len(codes) ** 0.5), len(codes) // _TRAINING_ROWS_PER_LIST, _MOST_LISTS))
+    number = max(1, min(int(len(codes) ** 0.5), len(codes) // _TRAINING_ROWS_PER_LIST, _MOST_LISTS))
+    sample = codes[np.sort(rng.permutation(len(codes))[: _TRAINING_ROWS_PER_LIST * number])]
     centres = faiss.IndexBinaryFlat(8 * codes.shape[1])
-    engine = faiss.IndexBinaryIVF(centres, 8 * codes.shape[1], lists)
-    engine.cp.niter = _TRAINING_ROUNDS
-    sample = rng.permutation(len(codes))[: _TRAINING_ROWS_PER_LIST * lists]
-    engine.train(codes[np.sort(sample)])
-    engine.add(codes)
+    centres.add(central_codes(sample, number, rounds=_TRAINING_ROUNDS, rng=rng, threads=threads))
+    engine = faiss.IndexBinaryIVF(centres, 8 * codes.shape[1], number)
+    engine.is_trained = True
+    chosen = faiss.vector_to_array(centres.xb).reshape(number, -1)
+    with faiss_threads(1):
+        for rows in row_blocks(len(codes), _ADDED_ROWS):
+            part = codes[rows]
+            lists = np.ascontiguousarray(nearest_codes(part, chosen, 1, threads=threads)[1][:, 0])
+            engine.add_core(len(part), faiss.swig_ptr(part), None, faiss.swig_ptr(lists))
     return engine

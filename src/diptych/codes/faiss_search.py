@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -16,11 +17,15 @@ from diptych.errors import MissingPackageError
 # From about this k on, counting (one list per distance) is faster than a heap.
 _LARGE_HEAP = 200
 _COUNTER_BYTES = 1 << 26
+# Loading the library takes longer than a smaller search.
+_SMALL_WORK = 1 << 22
 
 
-def has_faiss() -> bool:
-    """Whether faiss is installed; it is not imported."""
-    return find_spec("faiss") is not None
+def is_worthwhile(comparisons: int) -> bool:
+    """Whether so many comparisons should be left to faiss: it is loaded, or is installed and would take less time."""
+    if sys.modules.get("faiss") is not None:
+        return True
+    return comparisons >= _SMALL_WORK and find_spec("faiss") is not None
 
 
 def faiss_package() -> Any:

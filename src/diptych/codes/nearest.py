@@ -10,14 +10,15 @@ from numpy.typing import NDArray
 
 from diptych.arrays import AnyArray, BoolArray, IntArray, row_blocks
 from diptych.codes.counting_search import nearest_by_counting, within_by_counting
-from diptych.codes.faiss_search import has_faiss, nearest_by_faiss
+from diptych.codes.faiss_search import is_worthwhile, nearest_by_faiss
 from diptych.codes.parallel import in_parallel, thread_count
 from diptych.codes.words import as_codes, as_marks
 from diptych.errors import InvalidInputError
 
 Found = tuple[NDArray[np.int32], NDArray[np.int64]]
 
-_SMALL_WORK = 1 << 20
+# Waking threads takes longer than less than this.
+_SHARED_WORK = 1 << 18
 _GATHERED_ROWS = 1 << 18
 _QUERY_ROWS = 1 << 10
 
@@ -48,10 +49,9 @@ def nearest_codes(
     if not len(queries) or not n_places:
         shape = (len(queries), min(k, n_places))
         return np.empty(shape, dtype=np.int32), np.empty(shape, dtype=np.int64)
-    # Importing faiss and waking threads take longer than a small search.
-    small = len(queries) * n_places < _SMALL_WORK
-    kernel = nearest_by_faiss if not small and has_faiss() else nearest_by_counting
-    workers = 1 if small else thread_count(threads)
+    comparisons = len(queries) * n_places
+    kernel = nearest_by_faiss if is_worthwhile(comparisons) else nearest_by_counting
+    workers = thread_count(threads) if comparisons >= _SHARED_WORK else 1
 
     def search(task: tuple[slice, slice]) -> Found:
         asked, searched = task

@@ -1,0 +1,275 @@
+"""Exact Hamming search of 1,000,000 codes of 64 bits beside other libraries, approximate search, and memory.
+
+Run ``python benchmarks/hamming_speed.py`` (needs the ``search`` extra; usearch is compared too where it is installed).
+Everybody gets the same codes in memory and returns the ten nearest. The peers take turns, and each keeps its best time,
+so that other work on the machine falls on all of them. ``faiss`` is ``IndexBinaryFlat`` with a heap or counters and
+one thread or all, and the fastest library counts. ``NumPy`` is the plain vectorised search: ``bitwise_count`` of one
+exclusive or, then ``argpartition``. The command exits with 1 when a bar is missed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from diptych.codes import CodeIndex, nearest_codes, pack_signs
+from diptych.codes import nearest as nearest_module
+
+K = 10
+LIBRARY_BAR = 0.8
+NUMPY_BAR = 4.0
+MEMORY_BAR = 100e6
+MANY_CODES = 10_000_000
+LATENT = 32
+CLUSTERS = 1_000
+
+Search = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
+
+
+def clustered_codes(n_items: int, bits: int, seed: int) -> np.ndarray:
+    """Return the signs of random projections of points around 1,000 centres, as a hashing method would give them."""
+    fixed = np.random.default_rng(0)
+    centres = fixed.standard_normal((CLUSTERS, LATENT), dtype=np.float32)
+    projection = fixed.standard_normal((LATENT, bits), dtype=np.float32)
+    rng = np.random.default_rng(seed)
+    parts = []
+    for start in range(0, n_items, 100_000):
+        members = rng.integers(0, CLUSTERS, min(100_000, n_items - start))
+        points = centres[members] + 0.5 * rng.standard_normal((len(members), LATENT), dtype=np.float32)
+        parts.append(pack_signs(points @ projection))
+    return np.concatenate(parts)
+
+
+def plain_numpy(gallery: np.ndarray) -> Search:
+    """Return the search one writes first."""
+    words = gallery.view(np.uint64)
+
+    def search(queries: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        distances, positions = [], []
+        for query in queries.view(np.uint64):
+            far = (
+                np.bitwise_count(words ^ query).sum(axis=1)
+                if words.shape[1] > 1
+                else np.bitwise_count(words[:, 0] ^ query)
+            )
+            nearest = np.argpartition(far, K)[:K]
+            nearest = nearest[np.argsort(far[nearest], kind="stable")]
+            distances.append(far[nearest])
+            positions.append(nearest)
+        return np.array(distances), np.array(positions)
+
+    return search
+
+
+def our_search(gallery: np.ndarray, *, faiss: bool) -> Search:
+    """Return our exact search, with the kernels of faiss or with NumPy's."""
+
+    def search(queries: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        nearest_module.is_worthwhile = lambda comparisons: faiss
+        return nearest_codes(queries, gallery, K)
+
+    return search
+
+
+def libraries(gallery: np.ndarray) -> dict[str, Search]:
+    """Return the exact searches of the libraries that are installed."""
+    import faiss
+
+    found: dict[str, Search] = {}
+    index = faiss.IndexBinaryFlat(8 * gallery.shape[1])
+    index.add(gallery)
+
+    def by_faiss(heap: bool, threads: int) -> Search:
+        def search(queries: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            index.use_heap = heap
+            faiss.omp_set_num_threads(threads)
+            return index.search(queries, K)
+
+        return search
+
+    # On a busy machine its threads wait for each other, and one alone is faster.
+    for threads in sorted({1, faiss.omp_get_num_procs()}):
+        found[f"faiss heap, {threads} threads"] = by_faiss(True, threads)
+        found[f"faiss counters, {threads} threads"] = by_faiss(False, threads)
+    try:
+        from usearch.index import MetricKind
+        from usearch.index import search as usearch_search
+    except ImportError:
+        return found
+
+    def by_usearch(queries: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        matches = usearch_search(gallery, queries, K, MetricKind.Hamming, exact=True)
+        keys, distances = np.atleast_2d(matches.keys), np.atleast_2d(matches.distances)
+        return distances, keys
+
+    found["usearch, exact"] = by_usearch
+    return found
+
+
+def best_times(searches: dict[str, Search], queries: np.ndarray, rounds: int) -> dict[str, float]:
+    """Return the best seconds of each, taking turns; the slow ones get fewer turns."""
+    times = dict.fromkeys(searches, np.inf)
+    for turn in range(rounds):
+        for name, search in searches.items():
+            if turn > 2 and times[name] > 8 * min(times.values()) and turn % 8:
+                continue
+            start = time.perf_counter()
+            search(queries)
+            times[name] = min(times[name], time.perf_counter() - start)
+    return times
+
+
+def exact_search(gallery: np.ndarray, queries: np.ndarray, rounds: int) -> bool:
+    """Compare the exact searches on one batch of queries and return whether both bars are met."""
+    peers = libraries(gallery)
+    ours = {"ours": our_search(gallery, faiss=True), "ours, NumPy alone": our_search(gallery, faiss=False)}
+    searches = {**ours, **peers, "NumPy": plain_numpy(gallery)}
+    expected = searches["NumPy"](queries)[0]
+    for name, search in searches.items():
+        assert (np.asarray(search(queries)[0]) == expected).all(), f"{name} does not find the nearest"
+    times = best_times(searches, queries, rounds)
+    print(f"\nexact, {len(queries)} quer{'y' if len(queries) == 1 else 'ies'} at a time")
+    for name, seconds in times.items():
+        per_query = 1e3 * seconds / len(queries)
+        print(f"{name:<26}{per_query:>9.3f} ms per query  ours is {seconds / times['ours']:>6.2f}x as fast")
+    library = min(times[name] for name in peers) / times["ours"]
+    numpy_ratio = times["NumPy"] / times["ours"]
+    print(f"of the best library {library:.2f} (bar {LIBRARY_BAR:g}), of NumPy {numpy_ratio:.1f} (bar {NUMPY_BAR:g})")
+    return library >= LIBRARY_BAR and numpy_ratio >= NUMPY_BAR
+
+
+def approximate_search(kind: str, gallery: np.ndarray, queries: np.ndarray, rounds: int) -> None:
+    """Build inverted lists, check the recall they state with other queries, and time them."""
+    index = CodeIndex(8 * gallery.shape[1])
+    index.add(gallery)
+    asked, others = queries[: len(queries) // 2], queries[len(queries) // 2 :]
+    start = time.perf_counter()
+    stated = index.speed_up(asked)
+    built = time.perf_counter() - start
+    truth = nearest_codes(others, gallery, K)[0]
+    measured = float((index.search(others, K)[0] <= truth[:, -1:]).mean())
+    searches: dict[str, Search] = {
+        "lists": lambda rows: index.search(rows, K),
+        "exact": our_search(gallery, faiss=True),
+    }
+    for rows in (others[:1], others[:64]):
+        times = best_times(searches, rows, rounds)
+        print(
+            f"{kind:<10} {len(rows):>3} at a time: {1e3 * times['lists'] / len(rows):.3f} ms per query, "
+            f"{times['exact'] / times['lists']:.1f}x exact search"
+        )
+    print(
+        f"{kind:<10} built in {built:.1f} s, recall stated {stated:.4f}, measured with other queries {measured:.4f}, "
+        f"{index.memory / len(index):.0f} bytes per code"
+    )
+
+
+def compare_structures(kind: str, gallery: np.ndarray, queries: np.ndarray) -> None:
+    """Print processor time and recall of the sub-linear structures for codes that faiss has, on one thread."""
+    import faiss
+
+    bits = 8 * gallery.shape[1]
+    truth = nearest_codes(queries, gallery, K)[0]
+
+    def report(name: str, index: Any) -> None:
+        start = time.thread_time()
+        distances, positions = index.search(queries, K)
+        spent = 1e3 * (time.thread_time() - start) / len(queries)
+        recall = ((positions >= 0) & (distances <= truth[:, -1:])).mean()
+        print(f"{kind:<10} {name:<38}{spent:>8.3f} ms  recall {recall:.3f}")
+
+    faiss.omp_set_num_threads(1)
+    for hashes, length, flips in ((4, 16, (0, 1, 2)), (3, 20, (1, 2, 3))):
+        tables = faiss.IndexBinaryMultiHash(bits, hashes, length)
+        tables.add(gallery)
+        for flip in flips:
+            tables.nflip = flip
+            report(f"multi-index hashing {hashes} x {length}, {flip} flips", tables)
+    table = faiss.IndexBinaryHash(bits, 16)
+    table.add(gallery)
+    for flip in (2, 4):
+        table.nflip = flip
+        report(f"one hash table of 16 bits, {flip} flips", table)
+    lists = faiss.IndexBinaryIVF(faiss.IndexBinaryFlat(bits), bits, 1_000)
+    lists.cp.niter = 5
+    lists.train(gallery[:50_000])
+    lists.add(gallery)
+    for probes in (8, 32, 128, 256):
+        lists.nprobe = probes
+        report(f"1,000 inverted lists, {probes} looked into", lists)
+    faiss.omp_set_num_threads(faiss.omp_get_num_procs())
+
+
+def peak_bytes() -> int:
+    """Return the largest resident memory of this program so far."""
+    status = Path("/proc/self/status")
+    if status.exists():
+        # What getrusage says includes the process that started this one.
+        return 1024 * int(status.read_text(encoding="utf-8").partition("VmHWM:")[2].split()[0])
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+def measure_memory() -> None:
+    """Print the growth of resident memory from before the first of ten million codes to after a search of them."""
+    rng = np.random.default_rng(0)
+    portion = MANY_CODES // 100
+    # What libraries and threads occupy by themselves is there before.
+    nearest_codes(np.zeros((2, 8), np.uint8), np.zeros((1 << 20, 8), np.uint8), K)
+    before = peak_bytes()
+    index = CodeIndex(64, capacity=MANY_CODES)
+    for _ in range(100):
+        index.add(rng.integers(0, 256, (portion, 8), dtype=np.uint8))
+    index.search(index.codes[:2], K)
+    index.search(index.codes[:64], K)
+    print(peak_bytes() - before)
+
+
+def main() -> int:
+    """Measure, print the tables and return the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--codes", type=int, default=1_000_000)
+    parser.add_argument("--bits", type=int, default=64, help="a multiple of 64")
+    parser.add_argument("--rounds", type=int, default=30)
+    parser.add_argument("--structures", action="store_true", help="compare the sub-linear structures of faiss as well")
+    parser.add_argument("--memory", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.memory:
+        measure_memory()
+        return 0
+
+    rng = np.random.default_rng(1)
+    drawn = {
+        "random": [rng.integers(0, 256, (n, options.bits // 8), dtype=np.uint8) for n in (options.codes, 1_024)],
+        "clustered": [clustered_codes(options.codes, options.bits, 1), clustered_codes(1_024, options.bits, 2)],
+    }
+    print(f"{options.codes} codes of {options.bits} bits, the {K} nearest")
+    gallery, queries = drawn["random"]
+    met = {
+        "exact search, one query": exact_search(gallery, queries[:1], 4 * options.rounds),
+        "exact search, 64 queries": exact_search(gallery, queries[:64], options.rounds),
+    }
+    print("\napproximate")
+    for kind, (items, asked) in drawn.items():
+        approximate_search(kind, items, asked, options.rounds)
+        if options.structures:
+            compare_structures(kind, items, asked[:200])
+    grown = int(
+        subprocess.run([sys.executable, __file__, "--memory"], capture_output=True, check=True, text=True).stdout
+    )
+    met["memory"] = grown < MEMORY_BAR
+    print(f"\n{MANY_CODES} codes of 64 bits: {grown / 1e6:.1f} MB, added and searched (bar {MEMORY_BAR / 1e6:g} MB)")
+    missed = [name for name, is_met in met.items() if not is_met]
+    print(f"missed: {', '.join(missed)}" if missed else "all bars met")
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
