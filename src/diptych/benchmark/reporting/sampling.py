@@ -29,17 +29,19 @@ _BASELINE = "cca"
 _OTHER: Mapping[Direction, Direction] = {"image_query": "text_query", "text_query": "image_query"}
 
 
-def sample_sheets(tasks: Sequence[TaskResults], seed: int = 0) -> tuple[SampleSheet, ...]:
+def sample_sheets(
+    tasks: Sequence[TaskResults], declarations: Sequence[RetrievalTask] | None = None, seed: int = 0
+) -> tuple[SampleSheet, ...]:
     """Ask a few queries of one task of every data set again, and show what the best method and CCA answer.
 
     The task on unseen classes is preferred. Both methods are fitted once more with the parameters that the first fold
-    chose. Where the data is not on this machine, or has no pictures, the sheet says so and is empty.
+    chose. ``declarations`` are the tasks to look them up in, by default those of `retrieval_tasks`. Where the data is not on this machine, or has no pictures, the sheet says so and is empty.
 
     >>> from diptych.benchmark.reporting import sample_sheets
     >>> sample_sheets([])
     ()
     """
-    declared = {task.name: task for task in retrieval_tasks()}
+    declared = {task.name: task for task in (retrieval_tasks() if declarations is None else declarations)}
     chosen: dict[str, TaskResults] = {}
     for task in sorted(tasks, key=lambda task: task.setting != "unseen"):
         if task.name in declared:
