@@ -453,7 +453,7 @@ def test_the_command_writes_four_files(
 def test_samples_show_the_first_answers_of_two_methods() -> None:
     declared = replace(
         find_retrieval_task("extendable-scenes-unseen"),
-        options={"n_train": 60, "n_test": 30, "size": 16, "captions": "join"},
+        options={"n_train": 60, "n_test": 30, "size": 32, "captions": "join"},
     )
     made = [
         (make_record(method, "unseen", 0), chosen) for method, chosen in (("cfa", {}), ("cca", {"n_components": 4}))

@@ -35,7 +35,8 @@ def sample_sheets(
     """Ask a few queries of one task of every data set again, and show what the best method and CCA answer.
 
     The task on unseen classes is preferred. Both methods are fitted once more with the parameters that the first fold
-    chose. ``declarations`` are the tasks to look them up in, by default those of `retrieval_tasks`. Where the data is not on this machine, or has no pictures, the sheet says so and is empty.
+    chose. ``declarations`` are the tasks to look them up in, by default those of `retrieval_tasks`. Where the data is
+    not on this machine, or has no pictures, the sheet says so and is empty.
 
     >>> from diptych.benchmark.reporting import sample_sheets
     >>> sample_sheets([])
