@@ -206,6 +206,9 @@ def test_codes_are_described_behind_scaling_and_only_for_hashing() -> None:
     assert facts is not None
     assert (facts.images.n_bits, facts.images.n_items) == (6, 32)
     assert json.loads(json.dumps(facts.as_json()))["lookup"]["image_query"]["radius"] == 2
+    figure = figures.radius_precision_recall(facts.lookups)
+    curve = facts.lookups["image_query"].mean_curve()
+    np.testing.assert_allclose(figure.axes[0].lines[0].get_xydata()[-1], (1.0, curve.y[-1]))
     by_instance = code_facts(model, splits.test, "instance")
     assert by_instance is not None
     assert by_instance.lookups["image_query"].n_relevant.tolist() == [1] * 32

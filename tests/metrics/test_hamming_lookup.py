@@ -44,6 +44,17 @@ def test_the_whole_gallery_lies_within_the_largest_radius() -> None:
     assert micro.y[-1] == pytest.approx((asked[:, None] == carried).mean())
 
 
+def test_thrown_together_both_directions_of_the_same_pairs_are_one_curve() -> None:
+    rng = np.random.default_rng(5)
+    images, texts = (pack_signs(rng.normal(size=(20, 10))) for _ in range(2))
+    labels = rng.integers(0, 3, size=20)
+    relevance = SameLabel(labels, labels)
+    there = HammingLookup.from_codes(images, texts, relevance, n_bits=10)
+    back = HammingLookup.from_codes(texts, images, relevance, n_bits=10)
+    np.testing.assert_allclose(there.micro_curve().y, back.micro_curve().y)
+    assert not np.allclose(there.mean_curve().y, back.mean_curve().y)
+
+
 def test_a_query_that_finds_nothing_is_a_zero_or_left_out() -> None:
     gallery = pack_signs(np.array([[1.0, 1, 1, 1], [1, 1, 1, -1]]))
     queries = pack_signs(np.array([[1.0, 1, 1, 1], [-1, -1, -1, -1]]))

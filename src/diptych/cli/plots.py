@@ -20,6 +20,8 @@ def draw_plots(outcome: Outcome, folder: Path, file_format: str) -> list[Path]:
         "precision-recall": figures.precision_recall(evaluation, chance, title=title, interpolated=False),
         "cmc": figures.cmc(evaluation, chance, title=title),
     }
+    if outcome.codes is not None:
+        drawn["radius"] = figures.radius_precision_recall(outcome.codes.lookups, title=title)
     if outcome.categories:
         values, levels = (
             {

@@ -10,6 +10,7 @@ from diptych.figures.cmc import cmc
 from diptych.figures.confusion import confusion
 from diptych.figures.method_precision_recall import method_precision_recall
 from diptych.figures.precision_recall import precision_recall
+from diptych.figures.radius_precision_recall import radius_precision_recall
 from diptych.figures.sensitivity import sensitivity
 from diptych.figures.style import require_matplotlib, save_figure
 
@@ -20,6 +21,7 @@ __all__ = [
     "confusion",
     "method_precision_recall",
     "precision_recall",
+    "radius_precision_recall",
     "require_matplotlib",
     "save_figure",
     "sensitivity",

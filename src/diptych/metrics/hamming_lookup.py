@@ -95,7 +95,8 @@ class HammingLookup:
         """Return precision and recall of all queries' answers thrown together, a point for each radius.
 
         This is the precision–recall curve of the hashing literature: hits of all queries over answers of all queries.
-        A radius within which no query finds anything has precision 0.
+        A radius within which no query finds anything has precision 0. Where the pictures and the texts of the same
+        pairs ask for each other, both directions look at the same couples and have the same curve.
         """
         retrieved, found = self.retrieved[self._counted].sum(axis=0), self.found[self._counted].sum(axis=0)
         precision = found / np.maximum(retrieved, 1)
