@@ -44,13 +44,7 @@ class HammingAffinity:
         attraction, repulsion = np.empty_like(codes), np.empty_like(codes)
         normaliser, mismatch = -float(counts.sum()), 0.0
         for rows, affinities in self._blocks():
-            nearness = codes[rows] @ codes.T
-            nearness *= -0.5
-            nearness += squares[rows, None] / 4 + 1
-            nearness += squares / 4
-            np.maximum(nearness, 1, out=nearness)
-            nearness[np.arange(len(nearness)), np.arange(rows.start, rows.stop)] = 1
-            np.reciprocal(nearness, out=nearness)
+            nearness = _nearness(codes, squares, rows)
             mismatch -= float(counts[rows] @ (np.log(nearness) * affinities) @ counts)
             affinities *= nearness
             affinities *= counts
@@ -70,8 +64,7 @@ class HammingAffinity:
         """Return Σw over ordered pairs of different items."""
         squares, total = (codes**2).sum(axis=1), 0.0
         for rows in row_blocks(len(codes), _BLOCK_BYTES // (8 * len(codes))):
-            distances = squares[rows, None] / 4 + squares / 4 - codes[rows] @ codes.T / 2
-            total += float(self.counts[rows] @ (1 / (1 + np.maximum(distances, 0))) @ self.counts)
+            total += float(self.counts[rows] @ (_nearness(codes, squares, rows) @ self.counts))
         return total - float(self.counts.sum())
 
     def _blocks(self) -> Iterator[tuple[slice, FloatArray]]:
@@ -84,6 +77,17 @@ class HammingAffinity:
             shares = np.maximum(affinities, 0) / self.total
             total += float(self.counts[rows] @ xlogy(shares, shares) @ self.counts)
         return total
+
+
+def _nearness(codes: FloatArray, squares: FloatArray, rows: slice) -> FloatArray:
+    """Return w between the rows of a block and all rows, 1 for a row and itself; blocks are large, so in place."""
+    nearness = codes[rows] @ codes.T
+    nearness *= -0.5
+    nearness += squares[rows, None] / 4 + 1
+    nearness += squares / 4
+    np.maximum(nearness, 1, out=nearness)
+    nearness[np.arange(len(nearness)), np.arange(rows.start, rows.stop)] = 1
+    return np.reciprocal(nearness, out=nearness)
 
 
 def _pull(weights: FloatArray, codes: FloatArray, rows: slice) -> FloatArray:

@@ -54,7 +54,7 @@ class SePHkm(HashingModel):
         Train on at most so many pairs, drawn at random; None trains on all. The default is ours.
     step : float
         Step of the descent in units of 1/n. The 500 of public code is 0.23 in these units for the 2,173 training
-        pairs of Wikipedia, and would diverge for small sets and hardly move for large ones.
+        pairs of Wikipedia; as a fixed number it is too large for small sets and too small for large ones.
     max_iter : int
         Steps of the descent.
     logistic_max_iter : int
