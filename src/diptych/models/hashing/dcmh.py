@@ -41,7 +41,14 @@ class DCMH(HashingModel):
     image_hidden, text_hidden : tuple of int
         Widths of the hidden layers of either network.
     gamma, eta : float
-        γ and η above; both 1 in the paper.
+        γ and η above; both 1 in the paper. The sum of all outputs is judged by the batch's own, because one remembered
+        from earlier batches sets large steps swinging.
+    balanced : bool
+        Whether pairs that share a label and pairs that do not count half each in the likelihood, which is ours. The
+        paper counts all alike; with many classes hardly any pair is similar then, and training needs far longer to
+        find them.
+    dropout : float
+        Share of hidden units left out in each step.
     learning_rate, weight_decay : float
         Of Adam, in place of the paper's plain descent; the rate falls evenly to zero.
     epochs, batch_size : int
@@ -95,7 +102,9 @@ class DCMH(HashingModel):
         text_hidden: tuple[int, ...] = (256,),
         gamma: float = 1.0,
         eta: float = 1.0,
-        learning_rate: float = 1e-3,
+        balanced: bool = True,
+        dropout: float = 0.5,
+        learning_rate: float = 3e-3,
         weight_decay: float = 5e-4,
         epochs: int = 50,
         batch_size: int = 128,
@@ -108,6 +117,8 @@ class DCMH(HashingModel):
         self.text_hidden = text_hidden
         self.gamma = gamma
         self.eta = eta
+        self.balanced = balanced
+        self.dropout = dropout
         self.learning_rate = learning_rate
         self.weight_decay = weight_decay
         self.epochs = epochs
@@ -123,7 +134,7 @@ class DCMH(HashingModel):
         rng = np.random.default_rng(self.seed)
         device = choose_device(self.device)
         towers = [
-            Tower((view.rows.shape[1], *sizes, self.n_bits), dropout=0.0, rng=rng, device=device)
+            Tower((view.rows.shape[1], *sizes, self.n_bits), dropout=self.dropout, rng=rng, device=device)
             for view, sizes in zip(views, hidden, strict=True)
         ]
         self._train(views, towers, targets, rng)
@@ -137,7 +148,11 @@ class DCMH(HashingModel):
     ) -> None:
         known = targets.labelled
         objective = HashObjective(
-            towers[0].tensor(targets.indicator[known].astype(np.float32)), self.gamma, self.eta, self.n_compared
+            towers[0].tensor(targets.indicator[known].astype(np.float32)),
+            self.gamma,
+            self.eta,
+            self.n_compared,
+            self.balanced,
         )
         # The first outputs are noise, as in the paper: from equal ones the bits could never tell themselves apart.
         outputs = [tower.tensor(rng.normal(size=(len(known), self.n_bits)).astype(np.float32)) for tower in towers]
@@ -149,7 +164,7 @@ class DCMH(HashingModel):
             for side, (view, tower, descent) in enumerate(zip(views, towers, descents, strict=True)):
                 own, other = outputs[side], outputs[1 - side]
                 for rows in np.array_split(rng.permutation(len(known)), -(-len(known) // self.batch_size)):
-                    live = tower.outputs(view.standardized(known[rows]))
+                    live = tower.outputs(view.standardized(known[rows]), training=True)
                     own[rows] = live.detach()
                     compared = objective.compared(rng)
                     loss = objective.side(live, rows, own=own, other=other, codes=codes, compared=compared)
@@ -168,5 +183,6 @@ class DCMH(HashingModel):
             check_count(name, getattr(self, name))
         for name in ("gamma", "eta", "weight_decay"):
             check_number(name, getattr(self, name), low=0)
+        check_number("dropout", self.dropout, low=0, high=0.99)
         check_number("learning_rate", self.learning_rate, low=0, open_low=True)
         return check_sizes("image_hidden", self.image_hidden), check_sizes("text_hidden", self.text_hidden)

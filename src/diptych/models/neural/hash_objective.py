@@ -23,6 +23,7 @@ class HashObjective:
     gamma: float
     eta: float
     n_compared: int
+    balanced: bool
 
     def compared(self, rng: np.random.Generator) -> IntArray | slice:
         """Return all pairs, or a draw where there are more than ``n_compared``."""
@@ -40,7 +41,16 @@ class HashObjective:
         beside = other[compared]
         theta = live @ beside.T / 2
         shared = (self.indicator[rows] @ self.indicator[compared].T > 0).to(theta.dtype)
-        misfit = (torch_package().nn.functional.softplus(theta) - shared * theta).sum() * (len(own) / len(beside))
+        misfits = torch_package().nn.functional.softplus(theta) - shared * theta
+        if self.balanced:
+            misfits = misfits * _even_weights(shared)
+        misfit = misfits.sum() * (len(own) / len(beside))
         quantisation = ((codes[rows] - live) ** 2).sum()
-        balance = ((own.sum(dim=0) - own[rows].sum(dim=0) + live.sum(dim=0)) ** 2).sum()
+        balance = (live.sum(dim=0) ** 2).sum() * (len(own) / len(rows))
         return (misfit + self.gamma * quantisation + self.eta * balance) / (len(own) * len(rows))
+
+
+def _even_weights(shared: Any) -> Any:
+    """Return weights of mean one that give pairs with and without a shared label half of the sum each."""
+    share = shared.mean().clamp(1 / shared.numel(), 1 - 1 / shared.numel())
+    return shared / (2 * share) + (1 - shared) / (2 * (1 - share))

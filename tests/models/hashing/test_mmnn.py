@@ -1,0 +1,94 @@
+"""MM-NN: the gradient of its whole loss, balance of its bits, and what it learns."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+from diptych.codes import unpack_signs
+from diptych.errors import InvalidInputError
+from diptych.models import CVH, MMNN
+from diptych.models.neural.layers import initial_layers
+from diptych.models.neural.pair_batch import PairBatch
+
+
+def classes(n: int = 120, n_classes: int = 4, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Classes as opposite corners, which a hyperplane does not separate, beside much that is common and useless."""
+    rng, centres = np.random.default_rng(seed), np.random.default_rng(99)
+    labels = np.arange(n) % n_classes
+    corner = rng.choice([-1, 1], size=n)[:, None]
+    common = rng.normal(size=(n, 2))
+    images = corner * centres.normal(size=(n_classes, 8))[labels] * 2 + common @ centres.normal(size=(2, 8))
+    texts = centres.normal(size=(n_classes, 6))[labels] * 2 + common @ centres.normal(size=(2, 6))
+    return images + 0.3 * rng.normal(size=(n, 8)), texts + 0.3 * rng.normal(size=(n, 6)), labels
+
+
+@pytest.fixture(scope="module")
+def fitted() -> MMNN:
+    return MMNN(n_bits=12, hidden=(64,), learning_rate=1e-2).fit(*classes(240))
+
+
+def test_the_gradient_of_the_loss_is_that_of_finite_differences() -> None:
+    rng = np.random.default_rng(1)
+    model = MMNN(n_bits=3, within=0.4, margin=0.9, weight_decay=0.05)
+    networks = [[np.asarray(a, dtype=np.float64) for a in initial_layers((w, 4, 3), rng)] for w in (5, 4)]
+    sides = [rng.normal(size=(9, 5)), rng.normal(size=(9, 4))]
+    batch = PairBatch(np.arange(9), np.array([True, False, True]), np.array([True, True, False]))
+    gradients = model._loss_and_gradients(sides, networks, batch)[1]
+    for array, gradient in zip([*networks[0], *networks[1]], gradients, strict=True):
+        for place in np.ndindex(*array.shape):
+            kept, values = array[place], []
+            for moved in (kept + 1e-6, kept - 1e-6):
+                array[place] = moved
+                values.append(model._loss_and_gradients(sides, networks, batch)[0])
+            array[place] = kept
+            assert gradient[place] == pytest.approx((values[0] - values[1]) / 2e-6, abs=1e-6)
+
+
+def test_training_lowers_the_loss_and_finds_unseen_pairs(fitted: MMNN) -> None:
+    assert fitted.losses_[-1] < 0.5 * fitted.losses_[0]
+    unseen = classes(seed=1)
+    assert fitted.score(*unseen) > 0.75
+    assert fitted.score(*unseen) > CVH(n_bits=12).fit(*classes(240)).score(*unseen) + 0.2
+
+
+def test_entropies_are_those_of_the_training_codes(fitted: MMNN) -> None:
+    images, texts, _ = classes(240)
+    for codes, entropies in zip(
+        (fitted.encode_images(images), fitted.encode_texts(texts)), fitted.bit_entropies_, strict=True
+    ):
+        shares = (unpack_signs(codes, 12) > 0).mean(axis=0)
+        mixed = (shares > 0) & (shares < 1)
+        expected = -(
+            shares * np.log2(np.where(mixed, shares, 1)) + (1 - shares) * np.log2(np.where(mixed, 1 - shares, 1))
+        )
+        np.testing.assert_allclose(entropies, expected, atol=1e-12)
+    assert fitted.bit_entropies_.mean() > 0.6
+
+
+def test_outputs_are_those_of_tanh_units_and_pairs_average_them(fitted: MMNN) -> None:
+    images, texts, _ = classes(seed=2)
+    of_images, of_texts = fitted.decision_images(images), fitted.decision_texts(texts)
+    assert np.abs(of_images).max() <= 1
+    np.testing.assert_allclose(fitted.decision_pairs(images, texts), (of_images + of_texts) / 2)
+
+
+def test_a_collapse_to_one_code_is_reported() -> None:
+    images, texts, labels = classes(60)
+    with pytest.warns(ConvergenceWarning, match="same code"):
+        # So strong a decay leaves nothing but the intercepts.
+        MMNN(n_bits=4, weight_decay=1e3, epochs=60, learning_rate=0.03, validation=0.0).fit(images, texts, labels)
+
+
+def test_without_validation_all_epochs_are_trained() -> None:
+    assert len(MMNN(n_bits=4, hidden=(8,), epochs=7, validation=0.0).fit(*classes(40)).losses_) == 7
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [({"margin": 0}, "margin"), ({"within": -1}, "within"), ({"hidden": 5}, "hidden"), ({"n_bits": 0}, "n_bits")],
+)
+def test_wrong_parameters_are_named(parameters: dict[str, object], message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        MMNN(**parameters).fit(*classes(40))
