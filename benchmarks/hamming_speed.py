@@ -10,6 +10,7 @@ exclusive or, then ``argpartition``. The command exits with 1 when a bar is miss
 from __future__ import annotations
 
 import argparse
+import os
 import resource
 import subprocess
 import sys
@@ -22,6 +23,7 @@ import numpy as np
 
 from diptych.codes import CodeIndex, nearest_codes, pack_signs
 from diptych.codes import nearest as nearest_module
+from diptych.codes.parallel import thread_count
 
 K = 10
 LIBRARY_BAR = 0.8
@@ -69,12 +71,20 @@ def plain_numpy(gallery: np.ndarray) -> Search:
     return search
 
 
-def our_search(gallery: np.ndarray, *, faiss: bool) -> Search:
-    """Return our exact search, with the kernels of faiss or with NumPy's."""
+def our_search(gallery: np.ndarray, threads: int | None = None) -> Search:
+    """Return our exact search."""
+    return lambda queries: nearest_codes(queries, gallery, K, threads=threads)
+
+
+def our_numpy_search(gallery: np.ndarray) -> Search:
+    """Return our exact search as it is where faiss is not installed."""
 
     def search(queries: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        nearest_module.is_worthwhile = lambda comparisons: faiss
-        return nearest_codes(queries, gallery, K)
+        chosen, nearest_module.is_worthwhile = nearest_module.is_worthwhile, lambda comparisons: False
+        try:
+            return nearest_codes(queries, gallery, K)
+        finally:
+            nearest_module.is_worthwhile = chosen
 
     return search
 
@@ -96,9 +106,9 @@ def libraries(gallery: np.ndarray) -> dict[str, Search]:
         return search
 
     # On a busy machine its threads wait for each other, and one alone is faster.
-    for threads in sorted({1, faiss.omp_get_num_procs()}):
-        found[f"faiss heap, {threads} threads"] = by_faiss(True, threads)
-        found[f"faiss counters, {threads} threads"] = by_faiss(False, threads)
+    for threads in sorted({1, thread_count(None)}):
+        found[f"faiss heap, {threads} thread(s)"] = by_faiss(True, threads)
+        found[f"faiss counters, {threads} thread(s)"] = by_faiss(False, threads)
     try:
         from usearch.index import MetricKind
         from usearch.index import search as usearch_search
@@ -130,8 +140,8 @@ def best_times(searches: dict[str, Search], queries: np.ndarray, rounds: int) ->
 def exact_search(gallery: np.ndarray, queries: np.ndarray, rounds: int) -> bool:
     """Compare the exact searches on one batch of queries and return whether both bars are met."""
     peers = libraries(gallery)
-    ours = {"ours": our_search(gallery, faiss=True), "ours, NumPy alone": our_search(gallery, faiss=False)}
-    searches = {**ours, **peers, "NumPy": plain_numpy(gallery)}
+    ours = {"ours": our_search(gallery), "ours, one thread": our_search(gallery, 1)}
+    searches = {**ours, "ours without faiss": our_numpy_search(gallery), **peers, "NumPy": plain_numpy(gallery)}
     expected = searches["NumPy"](queries)[0]
     for name, search in searches.items():
         assert (np.asarray(search(queries)[0]) == expected).all(), f"{name} does not find the nearest"
@@ -158,7 +168,7 @@ def approximate_search(kind: str, gallery: np.ndarray, queries: np.ndarray, roun
     measured = float((index.search(others, K)[0] <= truth[:, -1:]).mean())
     searches: dict[str, Search] = {
         "lists": lambda rows: index.search(rows, K),
-        "exact": our_search(gallery, faiss=True),
+        "exact": our_search(gallery),
     }
     for rows in (others[:1], others[:64]):
         times = best_times(searches, rows, rounds)
@@ -205,7 +215,7 @@ def compare_structures(kind: str, gallery: np.ndarray, queries: np.ndarray) -> N
     for probes in (8, 32, 128, 256):
         lists.nprobe = probes
         report(f"1,000 inverted lists, {probes} looked into", lists)
-    faiss.omp_set_num_threads(faiss.omp_get_num_procs())
+    faiss.omp_set_num_threads(thread_count(None))
 
 
 def peak_bytes() -> int:
@@ -222,7 +232,7 @@ def measure_memory() -> None:
     rng = np.random.default_rng(0)
     portion = MANY_CODES // 100
     # What libraries and threads occupy by themselves is there before.
-    nearest_codes(np.zeros((2, 8), np.uint8), np.zeros((1 << 20, 8), np.uint8), K)
+    nearest_codes(np.zeros((8, 8), np.uint8), np.zeros((1 << 20, 8), np.uint8), K)
     before = peak_bytes()
     index = CodeIndex(64, capacity=MANY_CODES)
     for _ in range(100):
@@ -250,7 +260,8 @@ def main() -> int:
         "random": [rng.integers(0, 256, (n, options.bits // 8), dtype=np.uint8) for n in (options.codes, 1_024)],
         "clustered": [clustered_codes(options.codes, options.bits, 1), clustered_codes(1_024, options.bits, 2)],
     }
-    print(f"{options.codes} codes of {options.bits} bits, the {K} nearest")
+    load = f", load {os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else ""
+    print(f"{options.codes} codes of {options.bits} bits, the {K} nearest; {thread_count(None)} processors{load}")
     gallery, queries = drawn["random"]
     met = {
         "exact search, one query": exact_search(gallery, queries[:1], 4 * options.rounds),

@@ -19,6 +19,7 @@ Found = tuple[NDArray[np.int32], NDArray[np.int64]]
 
 # Waking threads takes longer than less than this.
 _SHARED_WORK = 1 << 18
+_PARTS_PER_THREAD = 4
 _GATHERED_ROWS = 1 << 18
 _QUERY_ROWS = 1 << 10
 
@@ -59,7 +60,8 @@ def nearest_codes(
         distances, rows = kernel(queries[asked], codes, k)
         return distances, rows + searched.start if places is None else places[rows + searched.start]
 
-    shares = -(-n_places // workers) if len(queries) < workers else n_places
+    # Few queries: more parts than threads, so that a thread that falls behind holds up a small one.
+    shares = -(-n_places // (_PARTS_PER_THREAD * workers)) if len(queries) < workers else n_places
     gallery_parts = list(row_blocks(n_places, shares if places is None else min(shares, _GATHERED_ROWS)))
     query_parts = list(row_blocks(len(queries), min(_QUERY_ROWS, -(-len(queries) // workers))))
     found = in_parallel(search, [(asked, part) for asked in query_parts for part in gallery_parts], workers)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import lru_cache
+from queue import Empty, SimpleQueue
 from typing import TypeVar
 
 from diptych.errors import InvalidInputError
@@ -24,10 +26,31 @@ def thread_count(threads: int | None) -> int:
 
 
 def in_parallel(work: Callable[[Task], Result], tasks: Sequence[Task], threads: int) -> list[Result]:
-    """Return ``work`` of every task, in order."""
-    if threads == 1 or len(tasks) == 1:
+    """Return ``work`` of every task, in order.
+
+    The calling thread works too and takes whatever is left, so that on a busy machine nothing waits for a helper that
+    has not been given a processor yet.
+    """
+    helpers = min(threads, len(tasks)) - 1
+    if helpers < 1:
         return [work(task) for task in tasks]
-    return list(_pool(threads).map(work, tasks))
+    results: dict[int, Result] = {}
+    left: SimpleQueue[int] = SimpleQueue()
+    for number in range(len(tasks)):
+        left.put(number)
+
+    def take_what_is_left() -> None:
+        with suppress(Empty):
+            while True:
+                number = left.get_nowait()
+                results[number] = work(tasks[number])
+
+    waiting = [_pool(threads).submit(take_what_is_left) for _ in range(helpers)]
+    take_what_is_left()
+    for helper in waiting:
+        if not helper.cancel():
+            helper.result()
+    return [results[number] for number in range(len(tasks))]
 
 
 @lru_cache(maxsize=8)
