@@ -41,8 +41,11 @@ def improve_codes(
         similar = labels[rows] @ other_labels.T > 0
         block = codes[rows]
         theta = rate * (block @ other.T)
+        unexplained = similar - expit(theta)
         for bit in range(codes.shape[1]):
-            slope = rate * ((similar - expit(theta)) @ other[:, bit]) + curvature * block[:, bit]
+            slope = rate * (unexplained @ other[:, bit]) + curvature * block[:, bit]
+            # Few rows turn once codes have settled, and only theirs is computed anew.
             turned = np.flatnonzero((slope >= 0) != (block[:, bit] > 0))
             block[turned, bit] *= -1
             theta[turned] += 2 * rate * np.outer(block[turned, bit], other[:, bit])
+            unexplained[turned] = similar[turned] - expit(theta[turned])
