@@ -41,7 +41,7 @@ class ClusterEngine:
             ) from None
         with client:
             futures = {client.submit(run_unit, catalogue, unit, pure=False): unit for unit in units}
-            for future in distributed.as_completed(list(futures)):
+            for future in distributed.as_completed(list(futures), loop=client.loop):
                 error = future.exception()
                 yield future.result() if error is None else Failure.of(futures[future], error)
                 future.release()

@@ -25,7 +25,7 @@ _NETWORKS = Features(
 _CAPTIONS = Features(
     "EfficientNet-Lite2 and MiniLM, 256 principal components", EfficientNetLite(), SentenceEncoder(), (256, 256)
 )
-_SCENES = Features("colour and edge histograms and TF-IDF topics", scaling=("hellinger", "l2"))
+_SCENES = Features("colour and edge histograms and TF-IDF topics, 32 and 16 principal components", components=(32, 16))
 
 
 def _extendable(
