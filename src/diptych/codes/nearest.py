@@ -19,7 +19,7 @@ Found = tuple[NDArray[np.int32], NDArray[np.int64]]
 
 # Waking threads takes longer than less than this.
 _SHARED_WORK = 1 << 18
-_PARTS_PER_THREAD = 4
+_PARTS_PER_THREAD = 2
 _GATHERED_ROWS = 1 << 18
 _QUERY_ROWS = 1 << 10
 
