@@ -6,9 +6,9 @@ Standard splits: codes are learned from the training part, and every test pictur
 pictures of the test part (view codes: an item of the gallery is known by its other side alone). Wikipedia: 2,173 and
 693 pairs with the features supplied; Pascal Sentence: 700 and 300 with EfficientNet-Lite2 and MiniLM; Flickr8k: 6,000
 photos, seed k learning from caption k of each, and 1,000 photos with 5 captions, where relevant is what belongs to the
-query's photo. Methods keep their defaults, except for the few parameters of GRIDS and, on Wikipedia, the scaling of the
-supplied features: these are chosen on three hold-outs of the training part, never on test pairs. MAP divides by all
-relevant items, over the full ranking, ties by expectation; the mean and standard deviation are those of five seeds.
+query's photo. Methods keep their defaults, except for the few parameters of GRIDS, which are chosen on three hold-outs
+of the training part, never on test pairs. MAP divides by all relevant items, over the full ranking, ties by
+expectation; the mean and standard deviation are those of five seeds.
 
 Bars: every method is above chance in both directions; every method that learns from labels is above CVH, with a
 randomisation test on the average precision of each query (mean of the seeds, both directions) giving p < 0.05.
@@ -25,7 +25,7 @@ from __future__ import annotations
 import argparse
 import sys
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -46,9 +46,6 @@ RECALLED = {"seph-km": "about 0.28 image query, 0.63 text query, training galler
 LENGTHS = (4, 8, 9, 12, 16, 32)
 N_WIKIPEDIA_CLASSES = 10
 RIDGES = {"model__regularization": [0.1, 1.0]}
-# Those that fit in an instant; the others keep the scaling of the task.
-SCALED = ("cvh", "scm-orth", "scm-seq", "cmfh", "lcmfh", "dch")
-SCALINGS = {"images": ["l2", "none", "hellinger"], "texts": ["none", "l2", "hellinger"]}
 GRIDS = {
     "cvh": RIDGES,
     "scm-orth": RIDGES,
@@ -67,25 +64,22 @@ class Score:
     queries: FloatArray
 
 
-def chosen(task: HashingTask, splits: DatasetSplits, name: str, jobs: int) -> tuple[HashingTask, HashingModel]:
-    """Return the task's scaling and the method's parameters that are best on hold-outs of the training part."""
+def chosen(task: HashingTask, splits: DatasetSplits, name: str, jobs: int) -> HashingModel:
+    """Return the method with the parameters that are best on hold-outs of the training part."""
     method = hashing_methods()[name]()
-    grid = GRIDS.get(name, {}) | (SCALINGS if task.name == "wikipedia" and name in SCALED else {})
-    if not grid:
-        return task, method
+    if name not in GRIDS:
+        return method
     train = splits.train if task.has_classes else task.fold(splits, 0)[0]
     tuning = tune(
         task.model(method, BITS, 0),
         train,
-        grid,
+        GRIDS[name],
         HoldOut(repeats=3),
         folder=cache_folder() / "tuning",
         n_jobs=jobs,
     )
-    best = tuning.best.parameters
-    scaling = {side: best[side] for side in SCALINGS if side in best}
-    parameters = {key.removeprefix("model__"): best[key] for key in GRIDS.get(name, {})}
-    return replace(task, **scaling), method.set_params(**parameters)
+    best = {key.removeprefix("model__"): value for key, value in tuning.best.parameters.items()}
+    return method.set_params(**best)
 
 
 def fitted(task: HashingTask, splits: DatasetSplits, method: HashingModel, n_bits: int, seed: int) -> HashingModel:
@@ -107,13 +101,13 @@ def scores(task: HashingTask, splits: DatasetSplits, methods: list[str], seeds: 
     """Return the score of every method over the seeds."""
     found: dict[str, Score] = {}
     for name in methods:
-        scaled, method = chosen(task, splits, name, jobs)
-        results = Parallel(n_jobs=jobs)(delayed(asked)(scaled, splits, method, seed) for seed in range(seeds))
+        method = chosen(task, splits, name, jobs)
+        results = Parallel(n_jobs=jobs)(delayed(asked)(task, splits, method, seed) for seed in range(seeds))
         maps = np.array([[result[way].mean[AP()] for way in DIRECTIONS] for result in results])
         chances = np.array([results[0][way].chance[AP()] for way in DIRECTIONS])
         per_seed = [np.concatenate([result[way].values[AP()] for way in DIRECTIONS]) for result in results]
         found[name] = Score(
-            f"{' '.join(repr(method).split())}, {scaled.images}/{scaled.texts}",
+            f"{' '.join(repr(method).split())}",
             maps,
             chances,
             np.mean(per_seed, axis=0),
