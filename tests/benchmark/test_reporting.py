@@ -30,6 +30,7 @@ from diptych.benchmark.reporting import (
 from diptych.benchmark.reporting.charts import Line, Point, line_chart, scatter_chart
 from diptych.benchmark.reporting.charts.scale import Scale
 from diptych.benchmark.reporting.query_shares import query_names, query_shares
+from diptych.benchmark.reporting.seen_above_unseen import drops_of
 from diptych.benchmark.results import Record, ResultFolder
 from diptych.benchmark.running import find_retrieval_task
 from diptych.cli.bench_report_command import bench_report
@@ -352,6 +353,30 @@ def test_chance_is_taken_off_before_settings_are_compared(records: list[Record])
         for one in records
     ]
     assert observed(raised)["Every Wikipedia"] == "not confirmed"
+    before, after = (find_experiments(group_records(found))[0] for found in (records, raised))
+    assert before.by_query is not None
+    assert after.by_query is not None
+    # Chance was 0.2 for pictures and 0.22 for texts, and every query here is asked both ways.
+    np.testing.assert_allclose(before.by_query[0] - after.by_query[0], 0.75 - 0.21)
+    np.testing.assert_array_equal(before.by_query[1], after.by_query[1])
+    for one, other in zip(drops_of(before), drops_of(after), strict=True):
+        assert one.loss == other.loss
+        assert one.loss_above_chance == pytest.approx(one.loss)
+        assert other.loss_above_chance == pytest.approx(one.loss - (0.75 - 0.21))
+
+
+def test_a_preference_of_one_measure_alone_is_no_inversion(records: list[Record]) -> None:
+    """Every method has the same values of AP in another order, so that only rank 1 prefers anything."""
+    generator = np.random.default_rng(0)
+    shuffled = []
+    for one in records:
+        values = {way: (generator.permutation(24) / 100).tolist() for way in DIRECTIONS}
+        tilted = {way: float(np.mean(values[way])) - 1e-6 * one.measures["CMC@1"][way] for way in DIRECTIONS}
+        measures = {**one.measures, "AP()": tilted}
+        shuffled.append(replace(one, measures=measures, per_query={**one.per_query, "AP()": values}))
+    claims = [one for one in check_observations(group_records(shuffled)) if one.claim.startswith("CMC")]
+    assert [one.verdict for one in claims] == ["not confirmed"] * 2
+    assert all("methods is −0." in one.evidence or "methods is −1." in one.evidence for one in claims)
 
 
 def test_orders_that_agree_are_not_said_to_differ(records: list[Record]) -> None:

@@ -41,7 +41,7 @@ def orderings(task: TaskResults, measure: str = RANK_ONE) -> Observation:
         return untested(CLAIM, task.title, f"It takes three methods whose records keep AP and {measure} per query.")
     maps = [method.mean() for method in methods]
     firsts = [method.mean(measure) for method in methods]
-    tau = float(kendalltau(maps, firsts).statistic)
+    written_tau = f"{kendalltau(maps, firsts).statistic:.2f}".replace("-", "−")
     pairs = list(combinations(range(len(methods)), 2))
     inverted = [(i, j) for i, j in pairs if (maps[i] - maps[j]) * (firsts[i] - firsts[j]) < 0]
     holding = dict(zip(pairs, _both_hold(task, methods, measure, pairs, set(inverted)), strict=True))
@@ -55,7 +55,7 @@ def orderings(task: TaskResults, measure: str = RANK_ONE) -> Observation:
         task.title,
         "confirmed" if clear else "not confirmed",
         min(holding.values()),
-        f"Kendall’s τ between the orders of {len(methods)} methods is {tau:.2f}; {len(inverted)} of {len(pairs)} pairs "
+        f"Kendall’s τ between the orders of {len(methods)} methods is {written_tau}; {len(inverted)} of {len(pairs)} pairs "
         f"change their order, {len(clear)} of them significantly under both measures (Holm).",
         ("better MAP", "better at rank 1", "MAP ahead by", "rank 1 ahead by", "p, Holm"),
         tuple(
