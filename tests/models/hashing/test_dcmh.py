@@ -53,6 +53,12 @@ def test_batches_add_up_and_draws_stand_for_all(several) -> None:
     parts = np.array_split(rng.permutation(30), 4)
     total = sum(objective.side(torch.tensor(own[rows]), rows, **tensors).item() * 30 * len(rows) for rows in parts)
     assert total == pytest.approx(dense_loss(own, other, codes, labels, 0.7, 0.0))
+    uneven = HashObjective(objective.indicator, 0.0, 1.0, 100, balanced=False)
+    own += 0.3
+    batches = [rng.permutation(30)[:6] for _ in range(500)]
+    estimates = [uneven.side(torch.tensor(own[rows]), rows, **tensors).item() * 30 * 30 for rows in batches]
+    expected = dense_loss(own, other, codes, labels, 0.0, 1.0)
+    assert np.mean(estimates) == pytest.approx(expected, abs=4 * np.std(estimates) / np.sqrt(500))
     rows = np.arange(5)
     whole = objective.side(torch.tensor(own[rows]), rows, **tensors).item()
     drawn = [

@@ -41,8 +41,8 @@ class DCMH(HashingModel):
     image_hidden, text_hidden : tuple of int
         Widths of the hidden layers of either network.
     gamma, eta : float
-        γ and η above; both 1 in the paper. The sum of all outputs is judged by the batch's own, because one remembered
-        from earlier batches sets large steps swinging.
+        γ and η above; both 1 in the paper. The sum of all outputs is estimated from the batch's own, because one
+        remembered from earlier batches sets large steps swinging.
     balanced : bool
         Whether pairs that share a label and pairs that do not count half each in the likelihood, which is ours. The
         paper counts all alike; with many classes hardly any pair is similar then, and training needs far longer to

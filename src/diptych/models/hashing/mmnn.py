@@ -110,7 +110,7 @@ class MMNN(HashingModel):
         *,
         n_bits: int = 16,
         hidden: tuple[int, ...] = (256,),
-        margin: float = 0.7,
+        margin: float = 1.0,
         within: float = 0.5,
         learning_rate: float = 1e-3,
         weight_decay: float = 1e-4,

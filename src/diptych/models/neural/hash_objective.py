@@ -46,7 +46,7 @@ class HashObjective:
             misfits = misfits * _even_weights(shared)
         misfit = misfits.sum() * (len(own) / len(beside))
         quantisation = ((codes[rows] - live) ** 2).sum()
-        balance = (live.sum(dim=0) ** 2).sum() * (len(own) / len(rows))
+        balance = _balance(live, len(own))
         return (misfit + self.gamma * quantisation + self.eta * balance) / (len(own) * len(rows))
 
 
@@ -54,3 +54,13 @@ def _even_weights(shared: Any) -> Any:
     """Return weights of mean one that give pairs with and without a shared label half of the sum each."""
     share = shared.mean().clamp(1 / shared.numel(), 1 - 1 / shared.numel())
     return shared / (2 * share) + (1 - shared) / (2 * (1 - share))
+
+
+def _balance(live: Any, n_pairs: int) -> Any:
+    """Return the batch's share of ‖1ᵀF‖² = Σ_ij f_i·f_j, estimated from its own outputs without bias.
+
+    The square of the batch's sum alone would count each f_i·f_i too often and draw all outputs to zero.
+    """
+    squares = (live**2).sum()
+    crossed = (live.sum(dim=0) ** 2).sum() - squares
+    return squares + crossed * (n_pairs - 1) / max(1, len(live) - 1)
