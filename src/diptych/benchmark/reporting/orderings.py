@@ -55,8 +55,8 @@ def orderings(task: TaskResults, measure: str = RANK_ONE) -> Observation:
         task.title,
         "confirmed" if clear else "not confirmed",
         min(holding.values()),
-        f"Kendall’s τ between the orders of {len(methods)} methods is {written_tau}; {len(inverted)} of {len(pairs)} pairs "
-        f"change their order, {len(clear)} of them significantly under both measures (Holm).",
+        f"Kendall’s τ between the orders of {len(methods)} methods is {written_tau}; {len(inverted)} of {len(pairs)} "
+        f"pairs change their order, {len(clear)} of them significantly under both measures (Holm).",
         ("better MAP", "better at rank 1", "MAP ahead by", "rank 1 ahead by", "p, Holm"),
         tuple(
             (
