@@ -44,7 +44,7 @@ class LSSH(HashingModel):
     n_image_components : int
         Principal components of the pictures, from which atoms are made.
     sparsity : float
-        ρ of a row relative to the smallest value that makes its code empty, between 0 and 1.
+        ρ of a row relative to the smallest value that makes its code empty, between 0 and 1; the default is ours.
     text_weight, coupling : float
         μ and γ.
     n_iter : int
@@ -60,7 +60,7 @@ class LSSH(HashingModel):
     References
     ----------
     Zhou, Ding and Guo, "Latent semantic sparse hashing for cross-modal similarity search", SIGIR 2014. Components and
-    weights are those of public code; starting a round's sparse codes from the last round's is ours.
+    other weights are those of public code; starting a round's sparse codes from the last round's is ours.
 
     Examples
     --------
@@ -91,7 +91,7 @@ class LSSH(HashingModel):
         n_bits: int = 16,
         n_atoms: int = 512,
         n_image_components: int = 64,
-        sparsity: float = 0.2,
+        sparsity: float = 0.4,
         text_weight: float = 0.5,
         coupling: float = 1.0,
         n_iter: int = 20,
