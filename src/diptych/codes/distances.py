@@ -8,14 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from diptych.arrays import AnyArray, FloatArray, as_matrix, row_blocks
-from diptych.codes.packing import unpack_signs
 from diptych.codes.parallel import in_parallel, thread_count
 from diptych.codes.words import as_codes, as_words, distance_type
 from diptych.errors import InvalidInputError
 
 CHUNK = 1 << 16
-_UNPACKED_ROWS = 1 << 14
-_FEW_QUERIES = 16
+_UNPACKED_ROWS = 1 << 13
 
 
 def hamming_distances(queries: AnyArray, gallery: AnyArray, *, threads: int | None = None) -> NDArray[Any]:
@@ -70,30 +68,12 @@ def asymmetric_scores(decisions: FloatArray, codes: AnyArray, *, threads: int | 
     if -(-n_bits // 8) != codes.shape[1]:
         raise InvalidInputError(f"decisions of {n_bits} bits do not belong to codes of {codes.shape[1]} bytes")
     scores = np.empty((len(decisions), len(codes)), dtype=np.float32)
-    tables = _byte_tables(decisions, codes.shape[1]) if len(decisions) <= _FEW_QUERIES else None
+    # With bits 0 and 1 in place of −1 and +1 the product is (score + Σ d) / 2, and two passes over the bits are saved.
+    doubled, sums = 2 * decisions, decisions.sum(axis=1, keepdims=True)
 
     def fill(rows: slice) -> None:
-        if tables is None:
-            np.matmul(decisions, unpack_signs(codes[rows], n_bits).T, out=scores[:, rows])
-        else:
-            _add_up(tables, codes[rows], scores[:, rows])
+        bits = np.unpackbits(codes[rows], axis=1, count=n_bits).astype(np.float32)
+        np.subtract(doubled @ bits.T, sums, out=scores[:, rows])
 
     in_parallel(fill, list(row_blocks(len(codes), _UNPACKED_ROWS)), thread_count(threads))
     return scores
-
-
-def _byte_tables(decisions: NDArray[np.float32], width: int) -> NDArray[np.float32]:
-    """Return what each of the 256 values of each byte adds to a query's score: (queries, bytes, 256)."""
-    padded = np.zeros((len(decisions), 8 * width), dtype=np.float32)
-    padded[:, : decisions.shape[1]] = decisions
-    every_byte = unpack_signs(np.arange(256, dtype=np.uint8)[:, None], 8)
-    return np.asarray(padded.reshape(len(decisions), width, 8) @ every_byte.T)
-
-
-def _add_up(tables: NDArray[np.float32], codes: NDArray[np.uint8], scores: NDArray[np.float32]) -> None:
-    """Score by looking up each byte: for few queries cheaper than unpacking the codes."""
-    columns = np.ascontiguousarray(codes.T)
-    for table, row in zip(tables, scores, strict=True):
-        np.take(table[0], columns[0], out=row, mode="clip")
-        for byte in range(1, len(columns)):
-            row += table[byte][columns[byte]]
