@@ -63,7 +63,7 @@ _TITLES = {
     "seph-km": "SePH-km",
 }
 # Fits of these take seconds, so that their published settings stand alone.
-_UNTUNED = frozenset({"cmfh", "dcmh", "imh", "lssh", "mm-nn", "mmnn", "seph-km"})
+_UNTUNED = frozenset({"dcmh", "imh", "lssh", "mm-nn", "mmnn", "seph-km"})
 # The one parameter of a hashing method that is tuned, the first of these that it has.
 _STRENGTHS = ("regularization", "ridge", "projection_ridge", "strength", "mu")
 
