@@ -1,0 +1,43 @@
+"""Rankings and judgements in the files that other tools of information retrieval read and write.
+
+A run file has a line ``query Q0 item rank score tag`` for every item of every ranking, a qrels file a line
+``query 0 item grade`` for every judged pair. What is written here is read by trec_eval, ``ranx`` and ``ir_measures``,
+and what they write is read and scored here:
+
+>>> from diptych.benchmark.exchange import Qrels, RankedList, find_measure, score_run
+>>> run = {"q1": RankedList.of("q1", {"a": 0.9, "b": 0.5, "c": 0.1})}
+>>> scores = score_run(run, Qrels({"q1": {"a": 1, "c": 1}}), [find_measure("AP"), find_measure("P@2")])
+>>> {measure.label: round(value, 4) for measure, value in scores.mean.items()}
+{'MAP': 0.8333, 'P@2': 0.5}
+"""
+
+from diptych.benchmark.exchange.exporting import ExportedFiles, export_retrieval, ranked_lists
+from diptych.benchmark.exchange.linear_ndcg import LinearNDCG
+from diptych.benchmark.exchange.measure_names import find_measure
+from diptych.benchmark.exchange.qrels import Qrels
+from diptych.benchmark.exchange.qrels_file import read_qrels, write_qrels
+from diptych.benchmark.exchange.ranked_list import RankedList
+from diptych.benchmark.exchange.reciprocal_rank import RR
+from diptych.benchmark.exchange.run_file import Scores, read_run, write_run
+from diptych.benchmark.exchange.run_scores import RunScores
+from diptych.benchmark.exchange.scoring import Missing, RunTies, score_run
+
+__all__ = [
+    "RR",
+    "ExportedFiles",
+    "LinearNDCG",
+    "Missing",
+    "Qrels",
+    "RankedList",
+    "RunScores",
+    "RunTies",
+    "Scores",
+    "export_retrieval",
+    "find_measure",
+    "ranked_lists",
+    "read_qrels",
+    "read_run",
+    "score_run",
+    "write_qrels",
+    "write_run",
+]
