@@ -1,7 +1,7 @@
 """Runs the examples of every page: ``python`` and ``pycon`` blocks, and ``$ diptych`` lines of ``console`` blocks.
 
 The blocks of a page run in order, in one namespace and one empty folder. ``<!-- needs-data -->`` on the line before a
-block keeps it for machines that have the data.
+block keeps it for machines that have the data; such blocks run by themselves, after one another.
 """
 
 from __future__ import annotations
@@ -18,6 +18,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
+
+from diptych.cli import app
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -27,6 +30,35 @@ BLOCK = re.compile(
 )
 
 
+class Terminal:
+    """Runs the commands of a page: the first is the real program, the others run here, where all is imported."""
+
+    def __init__(self) -> None:
+        self._has_started_one = False
+
+    def run(self, command: str) -> None:
+        words = shlex.split(command, comments=True)
+        # What a plugin adds would outlive its command.
+        is_program = not self._has_started_one or "--plugin" in words
+        self._has_started_one = True
+        status, output = run_program(words) if is_program else run_here(words)
+        assert status == 0, f"`{command}` failed:\n{output}"
+
+
+def run_program(words: list[str]) -> tuple[int, str]:
+    # The environment under test comes first, whether or not it has been activated.
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    run = subprocess.run(words, capture_output=True, text=True, env={**os.environ, "PATH": path})
+    return run.returncode, run.stdout + run.stderr
+
+
+def run_here(words: list[str]) -> tuple[int, str]:
+    run = CliRunner().invoke(app, words[1:], prog_name=words[0])
+    if run.exception is not None and not isinstance(run.exception, SystemExit):
+        raise run.exception
+    return run.exit_code, run.output
+
+
 @dataclass(frozen=True)
 class Block:
     language: str
@@ -34,7 +66,7 @@ class Block:
     line: int
     needs_data: bool
 
-    def run(self, page: Path, namespace: dict[str, Any]) -> None:
+    def run(self, page: Path, namespace: dict[str, Any], terminal: Terminal) -> None:
         if self.language == "python":
             # Leading newlines make a traceback point at the page's own line.
             exec(compile("\n" * self.line + self.code, str(page), "exec"), namespace)
@@ -42,7 +74,7 @@ class Block:
             check_session(self, page, namespace)
         else:
             for command in commands(self.code):
-                run_command(command)
+                terminal.run(command)
 
 
 def blocks(text: str) -> list[Block]:
@@ -57,14 +89,6 @@ def commands(code: str) -> Iterator[str]:
     for line in code.replace("\\\n", " ").splitlines():
         if line.startswith("$ diptych"):
             yield line.removeprefix("$ ")
-
-
-def run_command(command: str) -> None:
-    # The environment under test comes first, whether or not it has been activated.
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    words = shlex.split(command, comments=True)
-    run = subprocess.run(words, capture_output=True, text=True, env={**os.environ, "PATH": path})
-    assert run.returncode == 0, f"`{command}` failed:\n{run.stdout}{run.stderr}"
 
 
 def check_session(block: Block, page: Path, namespace: dict[str, Any]) -> None:
@@ -94,9 +118,10 @@ def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(("page", "with_data"), list(pages()))
 def test_examples_of_the_page_run(page: Path, with_data: bool) -> None:
     namespace: dict[str, Any] = {"__name__": "__main__"}
+    terminal = Terminal()
     for block in blocks(page.read_text(encoding="utf-8")):
-        if with_data or not block.needs_data:
-            block.run(page, namespace)
+        if block.needs_data == with_data:
+            block.run(page, namespace, terminal)
 
 
 def test_blocks_are_found_with_language_line_and_marker() -> None:
@@ -111,11 +136,13 @@ def test_only_diptych_commands_run_and_long_ones_are_joined() -> None:
 
 def test_a_wrong_example_fails() -> None:
     with pytest.raises(ZeroDivisionError):
-        Block("python", "1 / 0\n", 0, False).run(Path("page.md"), {})
+        Block("python", "1 / 0\n", 0, False).run(Path("page.md"), {}, Terminal())
     with pytest.raises(AssertionError, match="Expected"):
-        Block("pycon", ">>> 1 + 1\n3\n", 0, False).run(Path("page.md"), {})
-    with pytest.raises(AssertionError, match="failed"):
-        run_command("false")
+        Block("pycon", ">>> 1 + 1\n3\n", 0, False).run(Path("page.md"), {}, Terminal())
+    terminal = Terminal()
+    for command in ("false", "diptych methods no-such-method"):
+        with pytest.raises(AssertionError, match="failed"):
+            terminal.run(command)
 
 
 def test_no_page_waits_for_its_content() -> None:
