@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
@@ -16,9 +16,17 @@ class Problem:
     images: np.ndarray
     texts: np.ndarray
     labels: np.ndarray
+    _fitted: dict[str, CrossModalModel] = field(default_factory=dict, repr=False)
 
     def fit(self, model: CrossModalModel, rows: slice = slice(None)) -> CrossModalModel:
         return clone(model).fit(self.images[rows], self.texts[rows], self.labels[rows])
+
+    def fitted(self, model: CrossModalModel) -> CrossModalModel:
+        """Return such a model fitted on all rows: the same one in every test of the session, so leave it as it is."""
+        key = f"{type(model).__name__}{model.get_params()}"
+        if key not in self._fitted:
+            self._fitted[key] = self.fit(model)
+        return self._fitted[key]
 
 
 def make_problem(n: int = 90, image_width: int = 8, text_width: int = 5, seed: int = 0) -> Problem:
