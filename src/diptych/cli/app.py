@@ -11,7 +11,7 @@ import typer
 
 from diptych import __version__
 from diptych.cli.add import add
-from diptych.cli.bench import bench
+from diptych.cli.bench_group import bench_app
 from diptych.cli.clicks import clicks_app
 from diptych.cli.command_group import CommandGroup
 from diptych.cli.datasets_group import datasets_app
@@ -38,11 +38,12 @@ app = typer.Typer(
 )
 _COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
     "Your pictures": (index, search, serve, add, remove, status, duplicates, train, export, demo),
-    "Methods and data": (methods, encoders, evaluate, bench, scenes),
+    "Methods and data": (methods, encoders, evaluate, scenes),
 }
 for panel, commands in _COMMANDS.items():
     for command in commands:
         app.command(rich_help_panel=panel)(command)
+app.add_typer(bench_app, name="bench", rich_help_panel="Methods and data")
 app.add_typer(clicks_app, name="clicks", rich_help_panel="Your pictures")
 app.add_typer(datasets_app, name="datasets", rich_help_panel="Methods and data")
 
