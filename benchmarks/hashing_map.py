@@ -45,12 +45,12 @@ COMPARED = ("lssh", "cmfh", "seph-km")
 RECALLED = {"seph-km": "about 0.28 image query, 0.63 text query, training gallery, unified codes"}
 LENGTHS = (4, 8, 9, 12, 16, 32)
 N_WIKIPEDIA_CLASSES = 10
-RIDGES = {"model__regularization": [0.1, 1.0]}
+RIDGES = {"model__regularization": [0.1, 1.0, 3.0, 10.0, 30.0]}
 GRIDS = {
     "cvh": RIDGES,
     "scm-orth": RIDGES,
     "scm-seq": RIDGES,
-    "dlfh": {"model__hash_functions": ["ridge", "kernel"]},
+    "dlfh": {"model__hash_functions": ["ridge", "kernel"], "model__strength": [4.0, 8.0]},
 }
 
 

@@ -4,8 +4,8 @@
 
 Generated pairs of 500 and 1,000 features in float32 with up to three of 10 labels each: the size of NUS-WIDE with its
 ten commonest labels, on which papers on hashing report. Each fit is a process of its own and keeps the defaults of its
-method. Bars: every method stays within 8 GB, the data included, and CVH, SCM-orth, SCM-seq, LCMFH, DCH and SCRATCH take
-less than 2 minutes on 2 cores.
+method, except that networks go over the pairs once. Bars: every method stays within 8 GB, the data included, and CVH,
+SCM-orth, SCM-seq, LCMFH, DCH and SCRATCH take less than 2 minutes on 2 cores.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ MEMORY_BAR, SECONDS_BAR = 8.0, 120.0
 FAST = ("cvh", "scm-orth", "scm-seq", "lcmfh", "dch", "scratch")
 IMAGE_WIDTH, TEXT_WIDTH, N_LABELS = 500, 1000, 10
 N_ENCODED = 10_000
+# Networks go over the pairs many times; once is enough to see what they need, and the table says so.
+EPOCHS = {"mm-nn": 1, "dcmh": 1}
 
 
 def generated(n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -50,6 +52,8 @@ def fit_once(method: str, n: int, n_bits: int) -> None:
     images, texts, labels = generated(n)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     model = hashing_methods()[method](n_bits=n_bits)
+    if method in EPOCHS:
+        model.set_params(epochs=EPOCHS[method])
     start = time.perf_counter()
     with warnings.catch_warnings():
         # What a method says about its bits or its sample is not what is measured.
@@ -91,7 +95,8 @@ def main() -> int:
         met &= within
         pace = f"{1e6 * run['encode'] / min(N_ENCODED, options.pairs):.1f} µs"
         fit, peak, data = f"{run['fit']:.1f} s", f"{run['peak']:.1f} GB", f"{run['data']:.1f} GB"
-        print(f"{method:<12}{fit:>12}{peak:>10}{data:>12}{pace:>20}{'' if within else '  MISSED'}", flush=True)
+        note = ", one epoch" if method in EPOCHS else ""
+        print(f"{method:<12}{fit:>12}{peak:>10}{data:>12}{pace:>20}{note}{'' if within else '  MISSED'}", flush=True)
     print(f"bars ({MEMORY_BAR:g} GB; {SECONDS_BAR:g} s for {', '.join(FAST)}): {'met' if met else 'MISSED'}")
     return 0 if met else 1
 

@@ -57,15 +57,35 @@ _NOT_HERE = (ConSE,)
 _TITLES = {
     "deep-sm": "deep-SM",
     "deep-ts": "deep-TS",
+    "mm-nn": "MM-NN",
     "contrastive-projection": "contrastive projection",
     "scm-orth": "SCM-orth",
     "scm-seq": "SCM-seq",
     "seph-km": "SePH-km",
 }
-# Fits of these take seconds, so that their published settings stand alone.
-_UNTUNED = frozenset({"dcmh", "imh", "lssh", "mm-nn", "mmnn", "seph-km"})
-# The one parameter of a hashing method that is tuned, the first of these that it has.
-_STRENGTHS = ("regularization", "ridge", "projection_ridge", "strength", "mu")
+# What is tuned of methods that are found by themselves; a method without a line keeps its defaults.
+_RIDGES: Grid = {"regularization": [0.1, 1.0, 10.0]}
+_GRIDS: Mapping[str, Grid] = {
+    "cmfh": {"mu": [1.0, 10.0]},
+    "contrastive-projection": {"temperature": [0.05, 0.2]},
+    "cvh": _RIDGES,
+    "dch": {"projection_ridge": [0.001, 0.01, 0.1]},
+    "dcmh": {"eta": [0.1, 1.0]},
+    "deep-sm": {"dropout": [0.2, 0.5]},
+    "dlfh": {"strength": [4.0, 8.0], "regularization": [0.1, 1.0]},
+    "imh": {"regularization": [0.1, 1.0]},
+    "lcmfh": {"mu": [0.1, 1.0]},
+    "lssh": {"sparsity": [0.2, 0.4]},
+    "mm-nn": {"margin": [0.7, 1.0]},
+    "scm-orth": _RIDGES,
+    "scm-seq": _RIDGES,
+    "scratch": {"ridge": [0.5, 5.0]},
+    "seph-km": {"regularization": [0.001, 0.01]},
+}
+# SCM-orth as published, with noise in the bits beyond its rank, and with what we put there.
+_VARIANTS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
+    "scm-orth": {"SCM-orth": {"fill": "null"}, "SCM-orth mixed": {"fill": "mixtures"}}
+}
 
 
 def all_methods(features: Features, n_components: Sequence[int], kernel_rank: int) -> tuple[Entry, ...]:
@@ -89,7 +109,7 @@ def all_methods(features: Features, n_components: Sequence[int], kernel_rank: in
     known = {type(entry.method) for entry in listed}
     others = [cls for cls in model_classes().values() if cls not in known and cls not in _NOT_HERE]
     for cls in others:
-        listed += method_entries(features, cls, _hashing_grid(cls) if issubclass(cls, HashingModel) else [{}])
+        listed += method_entries(features, cls, [_GRIDS.get(method_name(cls), {})])
     return tuple(listed)
 
 
@@ -99,7 +119,7 @@ def pair_methods(features: Features, n_components: Sequence[int]) -> tuple[Entry
     listed = [entry for entry in _scaled(features, _simple(n_components)) if isinstance(entry.method, wanted)]
     for cls in model_classes().values():
         if issubclass(cls, HashingModel) and "labels" not in cls.needs:
-            listed += method_entries(features, cls, _hashing_grid(cls))
+            listed += method_entries(features, cls, [_GRIDS.get(method_name(cls), {})])
     return tuple(listed)
 
 
@@ -112,12 +132,16 @@ def plugin_methods(features: Features, plugins: Iterable[Plugin]) -> tuple[Entry
 def method_entries(
     features: Features, cls: type[CrossModalModel], grid: Sequence[Grid], group: str = ""
 ) -> list[Entry]:
-    """Return the entry of one class, or three of them for the code lengths of a hashing method."""
-    title = _TITLES.get(method_name(cls), cls.__name__)
+    """Return the entry of one class, or one for each code length and variant of a hashing method."""
+    name = method_name(cls)
+    title = _TITLES.get(name, cls.__name__)
     if not issubclass(cls, HashingModel):
         return [_entry(features, title, cls(), grid, group)]
-    models = [(bits, cls().set_params(n_bits=bits)) for bits in BITS]
-    return [_entry(features, f"{title}, {bits} bits", model, grid, group) for bits, model in models]
+    return [
+        _entry(features, f"{variant}, {bits} bits", cls().set_params(n_bits=bits, **parameters), grid, group)
+        for variant, parameters in _VARIANTS.get(name, {title: {}}).items()
+        for bits in BITS
+    ]
 
 
 def _entry(features: Features, title: str, model: CrossModalModel, grid: Sequence[Grid], group: str = "") -> Entry:
@@ -193,12 +217,3 @@ def _discriminant(n_components: Sequence[int]) -> list[tuple[str, CrossModalMode
         ("cluster-CCA", ClusterCCA(), {**components, **ridges}),
         ("LGCFL, unofficial", LGCFL(), sparsities),
     ]
-
-
-def _hashing_grid(cls: type[CrossModalModel]) -> list[Grid]:
-    defaults = cls().get_params()
-    for name in _STRENGTHS:
-        value = defaults.get(name)
-        if isinstance(value, float) and value > 0 and method_name(cls) not in _UNTUNED:
-            return [{name: [value, value / 10, value * 10]}]
-    return [{}]

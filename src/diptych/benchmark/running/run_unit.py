@@ -29,7 +29,7 @@ from diptych.benchmark.running.unit import Unit
 from diptych.codes import code_statistics
 from diptych.data import DatasetSplits, Pairs
 from diptych.errors import MissingDataError, MissingPackageError
-from diptych.metrics import AP, CMCCurve, CurvePoints, InterpolatedPrecisionRecall, MeanRank, Measure
+from diptych.metrics import AP, CMC, CMCCurve, CurvePoints, InterpolatedPrecisionRecall, MeanRank, Measure
 from diptych.protocols import EncodedRetrieval, Fold, Retrieval, TwoWayEvaluation
 from diptych.protocols.class_list import class_list
 from diptych.space import DIRECTIONS, Direction
@@ -157,7 +157,7 @@ def _class_numbers(pairs: Pairs, names: Sequence[str]) -> list[int]:
 
 
 def _measured(measures: Sequence[Measure], result: TwoWayEvaluation) -> dict[str, Any]:
-    per_query = [measure for measure in measures if measure == AP()]
+    per_query = [measure for measure in measures if measure in (AP(), CMC(1))]
     return {
         "measures": {measure_key(measure): _both(result, "mean", measure) for measure in measures},
         "chance": {measure_key(measure): _both(result, "chance", measure) for measure in measures},
