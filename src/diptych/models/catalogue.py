@@ -6,16 +6,20 @@ import re
 from functools import cache
 
 from diptych.errors import UnknownNameError
-from diptych.models.base import CrossModalModel
+from diptych.models.base import CrossModalModel, Inputs
 
 
 @cache
-def model_classes() -> dict[str, type[CrossModalModel]]:
-    """Return every public method, keyed by its command-line name such as ``marginal-scm``.
+def model_classes(inputs: Inputs = "features") -> dict[str, type[CrossModalModel]]:
+    """Return every public method that learns from ``inputs``, keyed by its command-line name such as ``marginal-scm``.
+
+    ``items`` gives those that learn from the pictures and texts themselves instead of their features.
 
     >>> from diptych.models import model_classes
     >>> model_classes()["scm"].__name__
     'SCM'
+    >>> list(model_classes("items"))
+    ['mnil']
     """
     # The package lists its public names once; this module is one of them, so it is read when asked, not when imported.
     from diptych import models
@@ -23,7 +27,8 @@ def model_classes() -> dict[str, type[CrossModalModel]]:
     public = [getattr(models, name) for name in models.__all__]
     methods = [value for value in public if isinstance(value, type) and issubclass(value, CrossModalModel)]
     others = (CrossModalModel, models.Preprocessed, models.SharedSpace)
-    return {method_name(cls): cls for cls in sorted(methods, key=method_name) if cls not in others}
+    chosen = [cls for cls in methods if cls not in others and cls.inputs == inputs]
+    return {method_name(cls): cls for cls in sorted(chosen, key=method_name)}
 
 
 def method_name(cls: type[CrossModalModel]) -> str:

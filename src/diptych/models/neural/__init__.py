@@ -2,5 +2,6 @@
 
 from diptych.models.neural.deep_sm import DeepSM
 from diptych.models.neural.deep_ts import DeepTS
+from diptych.models.neural.mnil import MNiL
 
-__all__ = ["DeepSM", "DeepTS"]
+__all__ = ["DeepSM", "DeepTS", "MNiL"]

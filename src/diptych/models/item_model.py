@@ -1,0 +1,62 @@
+"""Models that learn from pictures and words themselves."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.exceptions import NotFittedError
+
+from diptych.arrays import AnyArray
+from diptych.errors import InvalidInputError
+from diptych.models.base import CrossModalModel, Inputs
+
+
+class ItemModel(CrossModalModel):
+    """The contract of every model, with raw items in place of feature matrices.
+
+    ``fit``, ``encode_images`` and ``encode_texts`` take pictures (paths, or uint8 arrays) and strings. A subclass
+    writes ``fit``, ``_encode_pictures`` and ``_encode_strings``, which receive checked input.
+    """
+
+    inputs: ClassVar[Inputs] = "items"
+
+    @abstractmethod
+    def _encode_pictures(self, images: Any) -> AnyArray: ...
+
+    @abstractmethod
+    def _encode_strings(self, texts: Sequence[str]) -> AnyArray: ...
+
+    def encode_images(self, images: Any) -> AnyArray:
+        """Return the points of pictures, one row each."""
+        self._check_fitted()
+        return self._encode_pictures(images)
+
+    def encode_texts(self, texts: Any) -> AnyArray:
+        """Return the points of strings, one row each."""
+        self._check_fitted()
+        return self._encode_strings(checked_texts(texts))
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "n_pairs_"):
+            raise NotFittedError(f"this {type(self).__name__} is not fitted yet: call fit(images, texts) first")
+
+
+def checked_texts(texts: Any) -> Sequence[str]:
+    """Return ``texts`` as a sequence of strings, or raise.
+
+    >>> from diptych.models.item_model import checked_texts
+    >>> checked_texts(["a boat", 3])
+    Traceback (most recent call last):
+    diptych.errors.InvalidInputError: texts must be strings, but text 1 is a int
+    """
+    if isinstance(texts, (str, bytes)) or not isinstance(texts, (Sequence, np.ndarray)):
+        raise InvalidInputError(f"texts must be a sequence of strings, got {type(texts).__name__}; pass a list")
+    if len(texts) == 0:
+        raise InvalidInputError("there are no texts; pass at least one")
+    for row, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise InvalidInputError(f"texts must be strings, but text {row} is a {type(text).__name__}")
+    return [str(text) for text in texts]

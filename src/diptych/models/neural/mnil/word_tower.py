@@ -1,0 +1,78 @@
+"""The text side while it is trained."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from diptych.arrays import AnyArray
+from diptych.models.neural.torch_package import torch_package
+
+N_LAYERS = 2
+_START = 0.08
+_SMALLEST = 1e-12
+
+
+class WordTower:
+    """Word vectors, two layers of long short-term memory, and the mean over time, on PyTorch.
+
+    Weights start uniform in ±0.08 and forget gates open, as in the code the authors of the method released.
+    ``unit_steps`` scales what the memory gives for each word to unit length before the mean.
+
+    >>> import numpy as np
+    >>> from diptych.models.neural.mnil.word_tower import WordTower
+    >>> tower = WordTower(10, 4, 6, dropout=0.0, unit_steps=False, rng=np.random.default_rng(0), device="cpu")
+    >>> codes = tower.tensor(np.array([[2, 3, 0], [4, 0, 0]]))
+    >>> tuple(tower.features(codes, tower.tensor(np.array([2, 1]))).shape)
+    (2, 6)
+    """
+
+    def __init__(
+        self,
+        n_words: int,
+        word_size: int,
+        hidden_size: int,
+        *,
+        dropout: float,
+        unit_steps: bool,
+        rng: np.random.Generator,
+        device: str,
+    ) -> None:
+        self._torch = torch_package()
+        self._device = device
+        self._unit_steps = unit_steps
+        self.width = hidden_size
+        self._memory = self._torch.nn.LSTM(
+            word_size, hidden_size, N_LAYERS, batch_first=True, dropout=dropout, device=device
+        )
+        words = rng.uniform(-_START, _START, size=(n_words, word_size)).astype(np.float32)
+        self.parameters = {"words": self.tensor(words).requires_grad_(), **dict(self._memory.named_parameters())}
+        self.buffers: dict[str, Any] = {}
+        self._begin(rng)
+
+    def tensor(self, values: AnyArray) -> Any:
+        """Return ``values`` where the network is."""
+        return self._torch.from_numpy(values).to(self._device)
+
+    def features(self, codes: Any, lengths: Any, *, training: bool = False) -> Any:
+        """Return the mean over the words of each text; ``codes`` beyond a text's length do not count."""
+        self._memory.train(training)
+        steps, _ = self._memory(self._torch.nn.functional.embedding(codes, self.parameters["words"]))
+        if self._unit_steps:
+            steps = self._torch.nn.functional.normalize(steps, dim=2, eps=_SMALLEST)
+        counted = self._torch.arange(codes.shape[1], device=codes.device) < lengths[:, None]
+        return (steps * counted[:, :, None]).sum(dim=1) / lengths[:, None]
+
+    def arrays(self) -> dict[str, AnyArray]:
+        """Return word vectors and memory under PyTorch's names; gates come as input, forget, cell, output."""
+        return {name: parameter.detach().cpu().numpy().copy() for name, parameter in self.parameters.items()}
+
+    def _begin(self, rng: np.random.Generator) -> None:
+        for name, parameter in self._memory.named_parameters():
+            values = rng.uniform(-_START, _START, size=tuple(parameter.shape)).astype(np.float32)
+            if name.startswith("bias"):
+                values[:] = 0
+                # The two biases are added; one of them opens the forget gates.
+                values[self.width : 2 * self.width] = 1.0 if name.startswith("bias_ih") else 0.0
+            parameter.data.copy_(self.tensor(values))
