@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import shutil
 import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -38,10 +39,23 @@ class Killed(BaseException):
     """Stands for the end of a process."""
 
 
+@pytest.fixture(scope="module")
+def filled_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of three pictures whose collection also has 3,000 texts, more than are encoded at once."""
+    folder = tmp_path_factory.mktemp("filled")
+    for name in "abc":
+        (folder / f"{name}.png").write_text(f"picture {name}")
+    with Collection.create(folder / ".diptych", ToyRetriever(), load_retriever=ToyRetriever.load) as made:
+        made.add([folder, *(Record(captions=[f"text {number}"]) for number in range(3000))])
+    return folder
+
+
 @pytest.fixture
-def filled(collection: Collection, photos: Path) -> Collection:
-    collection.add([photos, *(Record(captions=[f"text {number}"]) for number in range(3000))])
-    return collection
+def filled(filled_folder: Path, photos: Path) -> Iterator[Collection]:
+    """A copy of it that a test may change."""
+    shutil.copytree(filled_folder, photos, dirs_exist_ok=True)
+    with Collection.open(photos / ".diptych", load_retriever=ToyRetriever.load) as opened:
+        yield opened
 
 
 def points_are_of(collection: Collection, turn: int, photos: Path) -> bool:
