@@ -10,9 +10,9 @@ _NOISE = 1e-7
 
 
 def mixed_directions(
-    left: FloatArray, right: FloatArray, weights: FloatArray, n_bits: int, seed: int
+    left: FloatArray, right: FloatArray, weights: FloatArray, n_bits: int, seed: int, kept: int | None = None
 ) -> tuple[FloatArray, FloatArray]:
-    """Return ``n_bits`` pairs of directions: the given ones, then random mixtures of them.
+    """Return ``n_bits`` pairs of directions: the given ones, or the first ``kept``, then random mixtures of all.
 
     A mixture draws one normal number per given pair, times its weight, and uses the same ones on both sides: a random
     hyperplane of the weighted common space, so that bits on both sides go on agreeing. Every mixture is drawn by its
@@ -21,12 +21,13 @@ def mixed_directions(
     """
     real = weights > _NOISE * weights.max(initial=0.0)
     left, right, weights = left[:, real], right[:, real], weights[real]
-    missing = n_bits - left.shape[1]
-    if missing <= 0:
-        return left[:, :n_bits], right[:, :n_bits]
+    own = slice(0, min(n_bits, left.shape[1] if kept is None else kept))
+    missing = n_bits - len(weights[own])
+    if missing == 0:
+        return left[:, own], right[:, own]
     draws = [np.random.default_rng([seed, number]).normal(size=left.shape[1]) for number in range(missing)]
     mixture = weights[:, None] * np.stack(draws, axis=1)
-    return np.hstack([left, left @ mixture]), np.hstack([right, right @ mixture])
+    return np.hstack([left[:, own], left @ mixture]), np.hstack([right[:, own], right @ mixture])
 
 
 def random_complement(basis: FloatArray, n_columns: int, seed: int) -> FloatArray:

@@ -15,7 +15,7 @@ from diptych.models.hashing.semantic_similarity import semantic_factors
 from diptych.models.hashing.whitened_pair import WhitenedPair, factored_svd
 from diptych.models.labels import Targets
 from diptych.models.linear import fix_signs
-from diptych.models.parameters import check_choice
+from diptych.models.parameters import check_choice, check_components
 
 Fill = Literal["null", "mixtures"]
 
@@ -30,7 +30,7 @@ class SCMOrth(LinearHashingModel):
 
     XᵀSY has at most as many directions as there are classes, and one less when every row has one label. Bits beyond
     that are noise in the published method: they make codes longer and search *worse*, which is why its printed results
-    fall with the number of bits. ``fill="null"`` repeats that, with a warning; the default does better.
+    fall with the number of bits. ``fill="null"`` is the published method, with a warning; the default does better.
 
     Parameters
     ----------
@@ -41,6 +41,9 @@ class SCMOrth(LinearHashingModel):
     fill : {"null", "mixtures"}
         What bits beyond the rank are: directions from the null space, as in the published method (drawn by the seed, so
         that they are the same everywhere), or random mixtures of the good ones, which is ours.
+    n_directions : int or None
+        Directions that have a bit of their own where ``fill`` is ``"mixtures"``; None gives one to each. Late
+        directions carry little, and a mixture of all of them is worth more than one of them alone. Ours too.
     seed : int
         Of these directions.
 
@@ -79,11 +82,18 @@ class SCMOrth(LinearHashingModel):
     singular_values_: FloatArray
 
     def __init__(
-        self, *, n_bits: int = 16, regularization: float = 1.0, fill: Fill = "mixtures", seed: int = 0
+        self,
+        *,
+        n_bits: int = 16,
+        regularization: float = 1.0,
+        fill: Fill = "mixtures",
+        n_directions: int | None = 4,
+        seed: int = 0,
     ) -> None:
         self.n_bits = n_bits
         self.regularization = regularization
         self.fill = fill
+        self.n_directions = n_directions
         self.seed = seed
 
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
@@ -93,24 +103,23 @@ class SCMOrth(LinearHashingModel):
         factors = semantic_factors(images, texts, pair.sums.image_mean, pair.sums.text_mean, targets.indicator)
         left, values, right = factored_svd(pair.image.T @ factors[0], pair.text.T @ factors[1])
         self.rank_ = max(1, int((values > _NOISE * values.max(initial=0.0)).sum()))
-        self.singular_values_ = values[: min(self.rank_, self.n_bits)]
+        self.singular_values_ = values[: self.rank_]
         left, right = self._filled(left[:, : self.rank_], right[:, : self.rank_])
         self.image_mean_, self.text_mean_ = pair.sums.image_mean, pair.sums.text_mean
         self.image_projection_, self.text_projection_ = fix_signs(pair.image @ left, pair.text @ right)
 
     def _filled(self, left: FloatArray, right: FloatArray) -> tuple[FloatArray, FloatArray]:
-        if self.n_bits <= self.rank_:
-            return left[:, : self.n_bits], right[:, : self.n_bits]
         if self.fill == "mixtures":
-            return mixed_directions(
-                left, right, self.singular_values_ / self.singular_values_[0], self.n_bits, self.seed
-            )
-        warnings.warn(
-            f"the labels give {self.rank_} directions, so that {self.n_bits - self.rank_} of {self.n_bits} bits are "
-            "noise; use fewer bits, fill='mixtures' or SCMSeq",
-            stacklevel=4,
-        )
+            kept = check_components(self.n_directions, self.rank_, name="n_directions")
+            return mixed_directions(left, right, self.singular_values_, self.n_bits, self.seed, kept)
         missing = self.n_bits - self.rank_
+        if missing <= 0:
+            return left[:, : self.n_bits], right[:, : self.n_bits]
+        warnings.warn(
+            f"the labels give {self.rank_} directions, so that {missing} of {self.n_bits} bits are noise; use fewer "
+            "bits, fill='mixtures' or SCMSeq",
+            stacklevel=5,
+        )
         return (
             np.hstack([left, random_complement(left, missing, self.seed)]),
             np.hstack([right, random_complement(right, missing, self.seed + 1)]),
