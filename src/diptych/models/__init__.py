@@ -18,7 +18,7 @@ from diptych.models.pairwise import (
 )
 from diptych.models.preprocessed import Preprocessed
 from diptych.models.random import Random
-from diptych.models.ranking import ContrastiveProjection
+from diptych.models.ranking import WARP, BiCMSRM, ContrastiveProjection, PLRanking
 from diptych.models.semantic import SCM, SM, ConSE, MarginalSCM, MarginalSM
 from diptych.models.shared_space import SharedSpace
 
@@ -48,6 +48,8 @@ __all__ = [
     "SCRATCH",
     "SM",
     "TS",
+    "WARP",
+    "BiCMSRM",
     "BipartiteCrossProduct",
     "ClusterCCA",
     "ConSE",
@@ -63,6 +65,7 @@ __all__ = [
     "MarginalSCM",
     "MarginalSM",
     "OneClassSVM",
+    "PLRanking",
     "PairwiseSM",
     "Preprocessed",
     "Random",

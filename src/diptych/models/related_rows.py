@@ -1,0 +1,104 @@
+"""Which training rows answer each other, when several do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from diptych.arrays import AnyArray, BoolArray, IntArray, row_blocks
+from diptych.errors import InvalidInputError
+
+_BLOCK_SETS = 512
+_MOST_IN_TABLE = 2048
+
+
+@dataclass(frozen=True, eq=False)
+class RelatedRows:
+    """Rows are related when they share a mark: a label, or the picture they show where there are no labels.
+
+    Rows are many and distinct sets of marks are few: row i has the marks that ``sets`` lists in row ``set_of[i]``, so
+    that nothing grows with the square of the rows. A row without a mark is related to nothing.
+
+    >>> import numpy as np
+    >>> from diptych.models.related_rows import RelatedRows
+    >>> related = RelatedRows.of_marks(np.array([[1, 0], [1, 1], [0, 1]]))
+    >>> related.matrix(np.array([0, 1]), np.array([0, 1, 2]))
+    array([[ True,  True, False],
+           [ True,  True,  True]])
+    >>> related.n_unrelated
+    array([1, 0, 1])
+    """
+
+    set_of: IntArray
+    sets: csr_array
+    n_unrelated: IntArray
+
+    @classmethod
+    def of_marks(cls, indicator: AnyArray) -> RelatedRows:
+        """Relate the rows of a 0/1 matrix that have a 1 in the same column."""
+        sets, set_of = np.unique(np.asarray(indicator) > 0, axis=0, return_inverse=True)
+        return cls._of(set_of.reshape(-1), csr_array(sets.astype(np.float32)))
+
+    @classmethod
+    def of_numbers(cls, numbers: IntArray) -> RelatedRows:
+        """Relate rows of equal numbers, which run from 0 without a gap."""
+        n_sets = int(numbers.max()) + 1
+        marks = np.arange(n_sets)
+        ones = np.ones(n_sets, dtype=np.float32)
+        return cls._of(np.asarray(numbers), csr_array((ones, (marks, marks)), shape=(n_sets, n_sets)))
+
+    @classmethod
+    def _of(cls, set_of: IntArray, sets: csr_array) -> RelatedRows:
+        n_sets = sets.shape[0]
+        counts = np.bincount(set_of, minlength=n_sets)
+        n_related = np.zeros(n_sets, dtype=np.intp)
+        for block in row_blocks(n_sets, _BLOCK_SETS):
+            n_related[block] = (sets[block] @ sets.T > 0).astype(np.intp) @ counts
+        related = cls(set_of, sets, (len(set_of) - n_related)[set_of])
+        if not related.n_unrelated[related.known].any():
+            raise InvalidInputError(
+                "every two rows answer each other: there is nothing to rank below the right answers"
+            )
+        return related
+
+    @property
+    def known(self) -> IntArray:
+        """The rows that have a mark."""
+        return np.flatnonzero(np.diff(self.sets.indptr)[self.set_of])
+
+    def matrix(self, rows: IntArray, others: IntArray) -> BoolArray:
+        """Return whether each of ``rows`` is related to each of ``others``."""
+        if self._table is not None:
+            return np.asarray(self._table[np.ix_(self.set_of[rows], self.set_of[others])])
+        shared = self.sets[self.set_of[rows]] @ self.sets[self.set_of[others]].T
+        return np.asarray(shared.toarray() > 0)
+
+    def partners(self, rows: IntArray, rng: np.random.Generator) -> IntArray:
+        """Return for each row one that is related to it, maybe itself.
+
+        One of the row's marks is drawn evenly and then one of the mark's rows, so that rare marks count as much as
+        frequent ones.
+        """
+        marks = _draw(self.sets.indices, self.sets.indptr, self.set_of[rows], rng)
+        return _draw(self._members.indices, self._members.indptr, marks, rng)
+
+    @cached_property
+    def _table(self) -> BoolArray | None:
+        """Which sets share a mark, where the sets are few enough to write that down."""
+        if self.sets.shape[0] > _MOST_IN_TABLE:
+            return None
+        return np.asarray((self.sets @ self.sets.T).toarray() > 0)
+
+    @cached_property
+    def _members(self) -> csr_array:
+        """The rows of each mark."""
+        return csr_array(self.sets[self.set_of].T)
+
+
+def _draw(values: IntArray, starts: IntArray, groups: IntArray, rng: np.random.Generator) -> IntArray:
+    """Return one of the values of each group, evenly."""
+    sizes = starts[groups + 1] - starts[groups]
+    return np.asarray(values[starts[groups] + (rng.random(len(groups)) * sizes).astype(np.intp)], dtype=np.intp)
