@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import re
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import IO, Literal
 from urllib.parse import quote
@@ -25,6 +26,7 @@ def open_text(path: Path, mode: Literal["rt", "wt"]) -> IO[str]:
         raise InvalidInputError(f"{path} cannot be {doing}: {error.strerror or error}; check the path") from error
 
 
+@lru_cache(maxsize=1 << 16)
 def as_word(name: str) -> str:
     """Return ``name`` without white space, which would end the field: written as in addresses, ``%20``.
 
