@@ -85,10 +85,10 @@ def test_a_method_inside_a_method(run: Run, tmp_path: Path, splits: DatasetSplit
     assert content["measures"][0]["average"] == pytest.approx(expected, abs=OPTIMISER)
 
 
-def test_results_and_progress_do_not_mix(program: Program) -> None:
+def test_results_and_progress_do_not_mix(program: Program, run: Run) -> None:
     loud = program("evaluate", *SMALL_SCENES, "--method", "cca")
-    quiet = program("evaluate", *SMALL_SCENES, "--method", "cca", "--quiet")
-    assert loud.returncode == quiet.returncode == 0
+    quiet = run("evaluate", *SMALL_SCENES, "--method", "cca", "--quiet")
+    assert loud.returncode == quiet.exit_code == 0
     assert loud.stdout == quiet.stdout
     assert quiet.stderr == ""
     assert "fitting cca" in loud.stderr

@@ -24,14 +24,14 @@ def counts(run: Run, world: World, *options: str | Path) -> dict[str, object]:
     return found
 
 
-def test_a_folder_becomes_searchable_with_one_command(program: Program, world: World) -> None:
+def test_a_folder_becomes_searchable_with_one_command(program: Program, run: Run, world: World) -> None:
     """The real program, with nothing but its arguments."""
     done = program("index", world.pictures, "--captions", world.captions, "--retriever", world.retriever)
     assert done.returncode == 0
     assert done.stdout == "60 pictures and 300 captions are searchable: 60 added.\n"
     assert "diptych train" in done.stderr
-    found = program("search", "a red car", "-k", "2", "--all")
-    assert found.returncode == 0
+    found = run("search", "a red car", "-k", "2", "--all")
+    assert found.exit_code == 0
     assert [Path(line).is_file() for line in found.stdout.splitlines()] == [True, True]
 
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from command_line import World
+from command_line import Run, World
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
 
@@ -98,7 +98,7 @@ def test_a_person_searches(terminal: Terminal) -> None:
     assert terminal.close() == 0
 
 
-def test_an_interrupted_index_keeps_what_is_done_and_goes_on(scenery: World, nothing_indexed: Path) -> None:
+def test_an_interrupted_index_keeps_what_is_done_and_goes_on(run: Run, scenery: World, nothing_indexed: Path) -> None:
     """Ctrl-C in the middle: no traceback, a hint, and the next run does the rest."""
     world = scenery.copied(nothing_indexed / "pictures")
     # Many more that differ only after the end of the picture, so that there is a middle.
@@ -112,10 +112,8 @@ def test_an_interrupted_index_keeps_what_is_done_and_goes_on(scenery: World, not
     terminal.wait_for("the same command goes on")
     assert terminal.close() == 130
     assert "Traceback" not in terminal.text
-    done = subprocess.run(
-        [sys.executable, "-m", "diptych", "index", "pictures"], capture_output=True, text=True, cwd=nothing_indexed
-    )
-    assert done.returncode == 0, done.stderr
+    done = run("index", "pictures")
+    assert done.exit_code == 0, done.stderr
     counts = dict(re.findall(r"([\d,]+) (added|unchanged)", done.stdout)[::-1])
     assert "700 pictures are searchable" in done.stdout
     assert "unchanged" in done.stdout
