@@ -5,7 +5,7 @@ from diptych.models.catalogue import find_model, method_name, model_classes
 from diptych.models.correlation import BLM, CCA, CFA, KCCA, PLS, LinearRegression
 from diptych.models.discriminant import CCA3V, GMLDA, GMMFA, LCFS, LGCFL, MLCCA, ClusterCCA
 from diptych.models.hashing import CMFH, CVH, DCH, DCMH, DLFH, IMH, LCMFH, LSSH, MMNN, SCRATCH, SCMOrth, SCMSeq, SePHkm
-from diptych.models.neural import DeepSM, DeepTS, MNiL
+from diptych.models.neural import LDSP, DeepSM, DeepTS, MNiL
 from diptych.models.pairwise import (
     CMML,
     TS,
@@ -39,6 +39,7 @@ __all__ = [
     "KCCA",
     "LCFS",
     "LCMFH",
+    "LDSP",
     "LGCFL",
     "LSSH",
     "MLCCA",

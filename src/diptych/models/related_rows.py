@@ -71,6 +71,8 @@ class RelatedRows:
 
     def matrix(self, rows: IntArray, others: IntArray) -> BoolArray:
         """Return whether each of ``rows`` is related to each of ``others``."""
+        if self._is_partition:
+            return np.asarray(self.set_of[rows][:, None] == self.set_of[others])
         if self._table is not None:
             return np.asarray(self._table[np.ix_(self.set_of[rows], self.set_of[others])])
         shared = self.sets[self.set_of[rows]] @ self.sets[self.set_of[others]].T
@@ -84,6 +86,11 @@ class RelatedRows:
         """
         marks = _draw(self.sets.indices, self.sets.indptr, self.set_of[rows], rng)
         return _draw(self._members.indices, self._members.indptr, marks, rng)
+
+    @cached_property
+    def _is_partition(self) -> bool:
+        """Whether every set has one mark that no other has, so that equal sets are all there is to ask."""
+        return bool((np.diff(self.sets.indptr) == 1).all()) and len(np.unique(self.sets.indices)) == self.sets.nnz
 
     @cached_property
     def _table(self) -> BoolArray | None:

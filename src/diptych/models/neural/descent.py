@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
+from diptych.arrays import AnyArray
 from diptych.models.neural.torch_package import torch_package
 
 _FIRST, _SECOND, _EPSILON = 0.9, 0.999, 1e-8
@@ -48,3 +51,18 @@ class Descent:
                 if parameter.ndim > 1:
                     parameter.mul_(1 - rate * self._weight_decay)
                 parameter.addcdiv_(mean, (square / second).sqrt_().add_(_EPSILON), value=-rate / first)
+
+    def state(self) -> dict[str, AnyArray]:
+        """Return a copy of the steps done and of what is remembered of their gradients, by name."""
+        named = {name: tensor.cpu().numpy().copy() for name, tensor in self._tensors().items()}
+        return {**named, "done": np.array([self._done])}
+
+    def restore(self, state: Mapping[str, AnyArray]) -> None:
+        """Go back to what `state` returned."""
+        for name, tensor in self._tensors().items():
+            tensor.copy_(self._torch.from_numpy(np.array(state[name])))
+        self._done = int(state["done"][0])
+
+    def _tensors(self) -> dict[str, Any]:
+        parts = {"mean": self._means, "square": self._squares}
+        return {f"{part}{number}": tensor for part, tensors in parts.items() for number, tensor in enumerate(tensors)}

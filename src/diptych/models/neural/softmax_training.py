@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 
 from diptych.arrays import FloatArray, IntArray
+from diptych.models.neural.checkpoint_file import CheckpointFile
 from diptych.models.neural.descent import Descent
 from diptych.models.neural.layers import Layers, for_raw_rows
 from diptych.models.neural.standard_view import StandardView
 from diptych.models.neural.torch_package import torch_package
 from diptych.models.neural.tower import Tower
+from diptych.models.neural.training_loop import Progress, TrainingLoop
 
 ClassLoss = Literal["cross_entropy", "squared"]
 
@@ -30,9 +33,11 @@ class SoftmaxTraining:
     patience: int
     batch_size: int
     device: str
+    checkpoint: CheckpointFile | None = None
+    progress: Progress | None = None
 
     def fit(
-        self, view: StandardView, wanted: FloatArray, train: IntArray, held_out: IntArray, rng: np.random.Generator
+        self, view: StandardView, wanted: FloatArray, train_rows: IntArray, held_out: IntArray, rng: np.random.Generator
     ) -> tuple[Layers, list[float]]:
         """Return (layers for centred rows, held-out loss after each epoch); ``wanted`` are rows of probabilities.
 
@@ -41,16 +46,19 @@ class SoftmaxTraining:
         sizes = view.rows.shape[1], *self.hidden, wanted.shape[1]
         tower = Tower(sizes, dropout=self.dropout, rng=rng, device=self.device)
         descent = Descent(tower.parameters, self.weight_decay)
-        losses: list[float] = []
-        best = tower.layers()
-        for _ in range(self.epochs):
-            of_training = self._pass(tower, descent, view, wanted, rng.permutation(train))
-            losses.append(self._held_out_loss(tower, view, wanted, held_out) if len(held_out) else of_training)
-            if not len(held_out) or losses[-1] <= min(losses):
-                best = tower.layers()
-            elif len(losses) - 1 - int(np.argmin(losses)) >= self.patience:
-                break
-        return for_raw_rows(best, view.deviation), losses
+
+        def train() -> float:
+            return self._pass(tower, descent, view, wanted, rng.permutation(train_rows))
+
+        def judge() -> tuple[float, float]:
+            return -self._held_out_loss(tower, view, wanted, held_out), math.nan
+
+        loop = TrainingLoop(self.epochs, self.patience, self.checkpoint, self.progress)
+        reports = loop.run(
+            [tower], descent, rng, train=train, judge=judge if len(held_out) else None, n_items=len(train_rows)
+        )
+        losses = [-report.judged if len(held_out) else report.loss for report in reports]
+        return for_raw_rows(tower.layers(), view.deviation), losses
 
     def _pass(self, tower: Tower, descent: Descent, view: StandardView, wanted: FloatArray, order: IntArray) -> float:
         total = 0.0

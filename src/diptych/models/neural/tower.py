@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from diptych.arrays import AnyArray
 from diptych.models.neural.layers import Layers, initial_layers
 from diptych.models.neural.torch_package import torch_package
+
+_EPSILON, _MOMENTUM = 1e-5, 0.1
 
 
 class Tower:
     """Dense layers with rectified units between them, on PyTorch.
+
+    With ``batch_norm`` hidden values are brought to the mean and variance that the network learns for them (Ioffe and
+    Szegedy, "Batch normalization", ICML 2015): by the statistics of the batch in training, by running ones otherwise.
 
     Start and dropout come from ``rng``, never from PyTorch's global generator, so that a fit is repeatable and leaves
     no trace.
@@ -24,12 +30,27 @@ class Tower:
     (2, 3)
     """
 
-    def __init__(self, sizes: Sequence[int], *, dropout: float, rng: np.random.Generator, device: str) -> None:
+    def __init__(
+        self,
+        sizes: Sequence[int],
+        *,
+        dropout: float,
+        rng: np.random.Generator,
+        device: str,
+        batch_norm: bool = False,
+    ) -> None:
         self._torch = torch_package()
         self._dropout = dropout
         self._device = device
         self._noise = self._torch.Generator(device).manual_seed(int(rng.integers(2**31)))
-        self.parameters = [self.tensor(layer).requires_grad_() for layer in initial_layers(sizes, rng)]
+        self._dense = [self.tensor(layer).requires_grad_() for layer in initial_layers(sizes, rng)]
+        hidden = sizes[1:-1] if batch_norm else ()
+        ones, zeros = ([make(size, dtype=np.float32) for size in hidden] for make in (np.ones, np.zeros))
+        self._scales = [self.tensor(values.copy()).requires_grad_() for values in ones]
+        self._shifts = [self.tensor(values.copy()).requires_grad_() for values in zeros]
+        self._variances = [self.tensor(values) for values in ones]
+        self._means = [self.tensor(values) for values in zeros]
+        self.parameters = [*self._dense, *self._scales, *self._shifts]
 
     def tensor(self, values: np.ndarray[Any, Any]) -> Any:
         """Return float32 ``values`` where the network is."""
@@ -37,8 +58,10 @@ class Tower:
 
     def outputs(self, rows: np.ndarray[Any, Any], *, training: bool = False) -> Any:
         """Return the last layer's values; with ``training``, hidden units are dropped at random."""
-        values = self.tensor(rows) @ self.parameters[0] + self.parameters[1]
-        for weights, intercepts in zip(self.parameters[2::2], self.parameters[3::2], strict=True):
+        values = self.tensor(rows) @ self._dense[0] + self._dense[1]
+        for number, (weights, intercepts) in enumerate(zip(self._dense[2::2], self._dense[3::2], strict=True)):
+            if self._scales:
+                values = self._normalized(values, number, training=training)
             values = values.relu()
             if training and self._dropout:
                 values = self._dropped(values)
@@ -46,9 +69,46 @@ class Tower:
         return values
 
     def layers(self) -> Layers:
-        """Return a copy of the layers as NumPy arrays."""
-        return [parameter.detach().cpu().numpy().copy() for parameter in self.parameters]
+        """Return the layers as NumPy arrays; normalisation by running statistics becomes part of the dense layers."""
+        layers = [_copied(tensor) for tensor in self._dense]
+        for number, scale in enumerate(self._scales):
+            factor = _copied(scale) / np.sqrt(_copied(self._variances[number]) + np.float32(_EPSILON))
+            weights, intercepts = layers[2 * number : 2 * number + 2]
+            layers[2 * number] = weights * factor
+            layers[2 * number + 1] = (intercepts - _copied(self._means[number])) * factor + _copied(
+                self._shifts[number]
+            )
+        return layers
+
+    def state(self) -> dict[str, AnyArray]:
+        """Return a copy of everything that training changes, by name."""
+        named = {name: _copied(tensor) for name, tensor in self._tensors().items()}
+        return {**named, "noise": self._noise.get_state().numpy().copy()}
+
+    def restore(self, state: Mapping[str, AnyArray]) -> None:
+        """Go back to what `state` returned."""
+        with self._torch.no_grad():
+            for name, tensor in self._tensors().items():
+                tensor.copy_(self._torch.from_numpy(np.array(state[name])))
+        self._noise.set_state(self._torch.from_numpy(np.array(state["noise"])))
+
+    def _tensors(self) -> dict[str, Any]:
+        parts = {"parameter": self.parameters, "mean": self._means, "variance": self._variances}
+        return {f"{part}{number}": tensor for part, tensors in parts.items() for number, tensor in enumerate(tensors)}
+
+    def _normalized(self, values: Any, number: int, *, training: bool) -> Any:
+        mean, variance = self._means[number], self._variances[number]
+        if training:
+            variance, mean = self._torch.var_mean(values, dim=0, correction=0)
+            with self._torch.no_grad():
+                self._means[number].lerp_(mean, _MOMENTUM)
+                self._variances[number].lerp_(variance, _MOMENTUM)
+        return (values - mean) / (variance + _EPSILON).sqrt() * self._scales[number] + self._shifts[number]
 
     def _dropped(self, values: Any) -> Any:
         drawn = self._torch.rand(values.shape, generator=self._noise, device=self._device)
         return values * (drawn >= self._dropout) / (1 - self._dropout)
+
+
+def _copied(tensor: Any) -> Any:
+    return tensor.detach().cpu().numpy().copy()

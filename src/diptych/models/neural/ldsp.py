@@ -1,0 +1,246 @@
+"""LDSP: two branches that keep the structure of texts."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from diptych.arrays import FloatArray, unit_rows
+from diptych.errors import InvalidInputError
+from diptych.models.base import CrossModalModel, Need
+from diptych.models.labels import Targets
+from diptych.models.neural.captioned_rows import CaptionedRows
+from diptych.models.neural.checkpoint_file import CheckpointFile, training_identity
+from diptych.models.neural.epoch_report import EpochReport
+from diptych.models.neural.layers import Layers, check_sizes, run_layers
+from diptych.models.neural.structure_loss import StructureLoss
+from diptych.models.neural.structure_training import StructureTraining
+from diptych.models.neural.torch_package import Device, choose_device
+from diptych.models.neural.training_loop import Progress, TrainingLoop
+from diptych.models.parameters import check_choice, check_count, check_number
+
+_MAY_CHANGE = ("epochs", "patience", "checkpoint")
+
+
+class LDSP(CrossModalModel):
+    """Deep structure-preserving embeddings: a network on each side, hinges both ways, texts of one picture together.
+
+    Each branch is a dense layer, batch normalisation, rectified units, dropout, a dense layer and scaling to unit
+    length. With d the Euclidean distance and every y⁺ a right answer, y⁻ a wrong one,
+
+        min  Σ [m + d(x, y⁺) − d(x, y⁻)]₊ + λ₁ Σ [m + d(x⁺, y) − d(x⁻, y)]₊
+             + λ₂ Σ [m + d(x, x⁺) − d(x, x⁻)]₊ + λ₃ Σ [m + d(y, y⁺) − d(y, y⁻)]₊,
+
+    where only the largest violations of each anchor in the batch count. Texts of the same picture are right answers to
+    it and to each other: equal rows of images are one picture, also where it comes twice into a batch. With labels, all
+    that share one are right answers.
+
+    Training is Adam's, on features of zero mean and unit variance, and stops when average precision on a held-out part
+    has not risen for ``patience`` epochs; the best epoch is kept. With ``checkpoint`` its state is written after each
+    epoch, and the same call goes on after a crash. It needs PyTorch (``pip install 'diptych[deep]'``), encoding does
+    not.
+
+    Sizes, margin and rates are those of the authors' later code where a parameter says so, else ours; those of the
+    paper could not be verified.
+
+    Parameters
+    ----------
+    n_components : int
+        Dimensions of the common space; 512 in the authors' code.
+    image_hidden, text_hidden : tuple of int
+        Widths of the hidden layers; (2048,) in the authors' code.
+    margin : float
+        m above; 0.05 in the authors' code.
+    n_violators : int
+        Wrong answers of an anchor that count; 10 in the authors' code.
+    text_query, image_structure, text_structure : float
+        λ₁, λ₂ and λ₃ above; 1.5, none and 0.05 in the authors' code. Pictures have a structure to keep with
+        labels only.
+    relevance : {"auto", "pairs", "labels"}
+        Whether right answers are those of the same picture or of the same label; ``auto`` goes by labels when they are
+        given.
+    texts_per_picture : int
+        Texts that a picture meets in a batch, where it has so many.
+    dropout : float
+        Share of hidden units left out in each step; 0.5 in the authors' code.
+    learning_rate, weight_decay : float
+        Of Adam; the authors' code has a rate of 1e-4 for its larger networks.
+    epochs, patience : int
+        Most passes over the texts, and how many may bring nothing before training stops.
+    batch_size : int
+        Texts that lead in a batch, each with its picture and further texts of it; 500 in the authors' code.
+    validation : float
+        Share of the pictures that is held out, with their texts; fewer than 5 are not worth it, more than 1000 neither.
+    checkpoint : str or None
+        Folder for the state of training. It is refused where it holds that of other data or parameters; ``epochs`` and
+        ``patience`` may change.
+    metric : str
+        Name of the `Space`.
+    device : {"auto", "cpu", "cuda"}
+        Where to train. On the processor the same seed gives the same networks, interrupted or not.
+    seed : int
+        Of the held-out rows, the start, the batches and dropout.
+
+    Attributes
+    ----------
+    history_ : array
+        One row for each epoch, with the columns ``history_columns_``; NaN where nothing was held out.
+
+    References
+    ----------
+    Wang, Li and Lazebnik, "Learning deep structure-preserving image-text embeddings", CVPR 2016.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from diptych.models import LDSP
+    >>> rng = np.random.default_rng(0)
+    >>> meaning = rng.normal(size=(100, 4))
+    >>> images = np.repeat(meaning @ rng.normal(size=(4, 10)), 2, axis=0)
+    >>> texts = np.repeat(meaning, 2, axis=0) @ rng.normal(size=(4, 6)) + 0.1 * rng.normal(size=(200, 6))
+    >>> model = LDSP(n_components=16, image_hidden=(64,), text_hidden=(64,), batch_size=50, epochs=5).fit(images, texts)
+    >>> model.history_columns_
+    ('epoch', 'loss', 'average_precision', 'recall@10')
+    >>> bool(model.history_[-1, 3] > model.history_[0, 3] / 2)
+    True
+    """
+
+    needs: ClassVar[frozenset[Need]] = frozenset({"pairs"})
+    when_to_use: ClassVar[str] = (
+        "Thousands of pictures with several texts each, and more than linear maps can tell; trains on PyTorch."
+    )
+
+    image_mean_: FloatArray
+    text_mean_: FloatArray
+    image_layers_: Layers
+    text_layers_: Layers
+    history_: FloatArray
+    history_columns_: tuple[str, ...]
+
+    _progress: Progress | None = None
+
+    def __init__(
+        self,
+        *,
+        n_components: int = 256,
+        image_hidden: tuple[int, ...] = (512,),
+        text_hidden: tuple[int, ...] = (512,),
+        margin: float = 0.05,
+        n_violators: int = 10,
+        text_query: float = 1.5,
+        image_structure: float = 0.0,
+        text_structure: float = 0.05,
+        relevance: Literal["auto", "pairs", "labels"] = "auto",
+        texts_per_picture: int = 2,
+        dropout: float = 0.5,
+        learning_rate: float = 1e-3,
+        weight_decay: float = 0.0,
+        epochs: int = 30,
+        patience: int = 5,
+        batch_size: int = 500,
+        validation: float = 0.1,
+        checkpoint: str | None = None,
+        metric: str = "cosine",
+        device: Device = "auto",
+        seed: int = 0,
+    ) -> None:
+        self.n_components = n_components
+        self.image_hidden = image_hidden
+        self.text_hidden = text_hidden
+        self.margin = margin
+        self.n_violators = n_violators
+        self.text_query = text_query
+        self.image_structure = image_structure
+        self.text_structure = text_structure
+        self.relevance = relevance
+        self.texts_per_picture = texts_per_picture
+        self.dropout = dropout
+        self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
+        self.epochs = epochs
+        self.patience = patience
+        self.batch_size = batch_size
+        self.validation = validation
+        self.checkpoint = checkpoint
+        self.metric = metric
+        self.device = device
+        self.seed = seed
+
+    def fit(
+        self,
+        images: ArrayLike,
+        texts: ArrayLike,
+        labels: ArrayLike | None = None,
+        *,
+        progress: Progress | None = None,
+    ) -> Self:
+        """Learn from aligned rows and return the model itself; a picture with several texts is repeated.
+
+        ``labels`` are one class per row, or a 0/1 indicator matrix with one column per class. ``progress`` is called
+        with an `EpochReport` after each epoch: loss, average precision and recall of the held-out part, and pairs per
+        second.
+        """
+        self._progress = progress
+        try:
+            return super().fit(images, texts, labels)
+        finally:
+            del self._progress
+
+    def _targets(self, labels: ArrayLike | None, n_rows: int) -> Targets | None:
+        check_choice("relevance", self.relevance, ("auto", "pairs", "labels"))
+        if self.relevance == "labels" and labels is None:
+            raise InvalidInputError("relevance is 'labels', but there are none: call fit(images, texts, labels)")
+        return None if labels is None or self.relevance == "pairs" else Targets.from_labels(labels, n_rows)
+
+    def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
+        hidden = self._check()
+        rng = np.random.default_rng(self.seed)
+        indicator = None if targets is None else targets.indicator
+        rows = CaptionedRows.of(images, texts, indicator, validation=self.validation, rng=rng)
+        loop = TrainingLoop(self.epochs, self.patience, self._checkpoint_file(images, texts, indicator), self._progress)
+        training = StructureTraining(
+            hidden=hidden,
+            n_components=self.n_components,
+            loss=StructureLoss(
+                self.margin, self.n_violators, self.text_query, self.image_structure, self.text_structure
+            ),
+            dropout=self.dropout,
+            learning_rate=self.learning_rate,
+            weight_decay=self.weight_decay,
+            batch_size=self.batch_size,
+            texts_per_picture=self.texts_per_picture,
+            space=self.space,
+            device=choose_device(self.device),
+        )
+        (self.image_layers_, self.text_layers_), reports = training.fit(rows, loop, rng)
+        self.image_mean_, self.text_mean_ = rows.images.mean, rows.texts.mean
+        self.history_ = EpochReport.table(reports)
+        self.history_columns_ = ("epoch", "loss", "average_precision", "recall@10")
+
+    def _checkpoint_file(
+        self, images: FloatArray, texts: FloatArray, indicator: FloatArray | None
+    ) -> CheckpointFile | None:
+        if self.checkpoint is None:
+            return None
+        parameters = {name: value for name, value in self.get_params(deep=False).items() if name not in _MAY_CHANGE}
+        identity = training_identity(parameters, images, texts, indicator)
+        return CheckpointFile.within(self.checkpoint, "ldsp", identity=identity)
+
+    def _encode_images(self, images: FloatArray) -> FloatArray:
+        return unit_rows(run_layers(images, self.image_mean_, self.image_layers_, "relu"))
+
+    def _encode_texts(self, texts: FloatArray) -> FloatArray:
+        return unit_rows(run_layers(texts, self.text_mean_, self.text_layers_, "relu"))
+
+    def _check(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        for name in ("n_components", "n_violators", "texts_per_picture", "epochs", "patience", "batch_size"):
+            check_count(name, getattr(self, name))
+        for name in ("text_query", "image_structure", "text_structure", "weight_decay"):
+            check_number(name, getattr(self, name), low=0)
+        check_number("dropout", self.dropout, low=0, high=0.99)
+        check_number("validation", self.validation, low=0, high=0.9)
+        for name in ("margin", "learning_rate"):
+            check_number(name, getattr(self, name), low=0, open_low=True)
+        return check_sizes("image_hidden", self.image_hidden), check_sizes("text_hidden", self.text_hidden)
