@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 from command_line import Run
+from typer.testing import CliRunner
 
+from diptych.cli import app
 from diptych.data import load_dataset
 
 N_PHOTOGRAPHS = 40
@@ -22,10 +24,13 @@ def test_captions_find_their_photographs_without_training(run: Run, nothing_inde
     for path in pairs.images:
         (folder / Path(path).name).symlink_to(path)
     assert run("index", folder).exit_code == 0
-    hits = 0
-    for row, path in enumerate(pairs.images):
-        caption = pairs.texts[pairs.owners.tolist().index(row)]
-        found = json.loads(run("search", f'"{caption}"', "--all", "--format", "json", "-k", "5").stdout)
-        hits += Path(path).name in [Path(answer["path"]).name for answer in found["answers"]]
+    captions = [pairs.texts[pairs.owners.tolist().index(row)] for row in range(N_PHOTOGRAPHS)]
+    asked = "".join(f'"{caption}"\n' for caption in captions)
+    found = CliRunner().invoke(app, ["search", "--all", "--format", "jsonl", "-k", "5"], input=asked)
+    assert found.exit_code == 0
+    answers = [json.loads(line) for line in found.stdout.splitlines()]
+    assert len(answers) == 5 * N_PHOTOGRAPHS
+    names = [Path(answer["path"]).name for answer in answers]
+    hits = sum(Path(path).name in names[5 * row : 5 * row + 5] for row, path in enumerate(pairs.images))
     # Chance finds 5 of 40.
     assert hits >= 0.7 * N_PHOTOGRAPHS
