@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +21,9 @@ PARTS = {"image_encoder": ColourEdgeHistograms(size=32), "text_encoder": TfidfTo
 
 @pytest.fixture(scope="module")
 def pairs() -> Pairs:
-    return load_dataset("scenes", n_train=200, n_test=20, size=32).train
+    lazy = load_dataset("scenes", n_train=200, n_test=20, size=32).train
+    # Drawn once, not again for every fit.
+    return replace(lazy, images=[np.asarray(image) for image in lazy.images])
 
 
 @pytest.fixture(scope="module")
