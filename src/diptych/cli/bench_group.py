@@ -20,6 +20,7 @@ _ELSEWHERE = {
     "report": ("diptych.cli.bench_report_command", "bench_report"),
     "hashing": ("diptych.cli.bench_hashing", "bench_hashing"),
     "trec": ("diptych.cli.bench_trec", "bench_trec"),
+    "costa-pereira": ("diptych.cli.bench_costa_pereira", "bench_costa_pereira"),
 }
 
 

@@ -1,0 +1,168 @@
+"""The experiments of Costa Pereira et al. (2014), on a small data set that both ideas suit."""
+
+from __future__ import annotations
+
+import io
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from diptych.benchmark import published_map
+from diptych.benchmark.costa_pereira import COSTA_PEREIRA, find_costa_pereira, run_costa_pereira
+from diptych.benchmark.costa_pereira_choosing import KernelChoice, kernel_choices, refitted, validation_split
+from diptych.benchmark.costa_pereira_report import CostaPereiraReport
+from diptych.benchmark.costa_pereira_spaces import CorrelatedPairs
+from diptych.benchmark.costa_pereira_task import CostaPereiraTask
+from diptych.cli.bench_costa_pereira_plots import draw_costa_pereira
+from diptych.cli.bench_costa_pereira_report import print_costa_pereira
+from diptych.data import Dataset, DatasetSplits, Pairs
+from diptych.errors import InvalidInputError, UnknownNameError
+from diptych.metrics import AP
+from diptych.models import KCCA, SCM
+from diptych.protocols import HoldOut, Retrieval, evaluate_retrieval, tune
+from diptych.space import DIRECTIONS
+
+PROTOCOL = HoldOut(repeats=1, share=0.2)
+
+
+def histograms(n: int, seed: int, n_classes: int = 3) -> Pairs:
+    """Words and topics that follow a class and, within it, a theme that only the pair shares."""
+    rng = np.random.default_rng(seed)
+    made = np.random.default_rng(99)
+    words, topics = made.dirichlet(np.full(20, 0.3), n_classes + 2), made.dirichlet(np.full(6, 0.3), n_classes + 2)
+    labels = rng.integers(0, n_classes, n)
+    mixture = np.column_stack([1.2 * np.eye(n_classes)[labels], rng.random((n, 2))]) + 0.1
+    return Pairs(
+        np.array([rng.dirichlet(30 * row @ words + 0.01) for row in mixture]),
+        np.array([rng.dirichlet(30 * row @ topics + 0.01) for row in mixture]),
+        labels=np.array(["art", "music", "sport"])[labels],
+        ids=[f"{seed}-{row}" for row in range(n)],
+    )
+
+
+@pytest.fixture(scope="module")
+def splits() -> DatasetSplits:
+    return DatasetSplits(train=histograms(100, 0), test=histograms(60, 1))
+
+
+def small_task(splits: DatasetSplits, **changes: object) -> CostaPereiraTask:
+    source = Dataset("small", "", "", "", "", "", loader=lambda: splits)
+    settings = {"components": (2, 4), "few_components": (2, 4), "source": source} | changes
+    return CostaPereiraTask("small", "Small, made here", "wikipedia", **settings)
+
+
+@pytest.fixture(scope="module")
+def report(splits: DatasetSplits) -> CostaPereiraReport:
+    tables = find_costa_pereira("wikipedia").tables
+    return run_costa_pereira(small_task(splits, tables=tables))
+
+
+def test_the_tables_of_the_paper_are_complete(report: CostaPereiraReport) -> None:
+    assert (report.n_train, report.n_validation, report.n_test) == (100, 20, 60)
+    distances = {method: [row.detail for row in report.distances if row.method == method] for method in ("CM", "SM")}
+    assert distances["CM"] == ["l1", "euclidean", "cosine", "pearson"]
+    assert distances["SM"] == ["l1", "euclidean", "kl", "cosine", "pearson"]
+    assert len(report.distances) == 14
+    assert [row.method for row in report.correlation] == ["CM-KCCA", "CM-CCA", "CM-CFA"]
+    assert [row.method for row in report.test] == ["SCM", "SM", "CM", "Random"]
+
+
+def test_printed_numbers_stand_beside_ours(report: CostaPereiraReport) -> None:
+    nearest = report.row("distances", "SCM", "pearson").published
+    assert (nearest.image_query, nearest.text_query) == (0.388, 0.285)
+    assert report.row("correlation", "CM-CFA").published == published_map("004", "Table VI", "Wikipedia", "CM-CFA")
+    assert report.row("test", "SCM").published.average == pytest.approx(0.320)
+    assert report.row("test", "Random").published.image_query == 0.119
+    for task in COSTA_PEREIRA:
+        assert (task.published("test", "SM", "test set") is None) == (task.name == "pascal")
+    assert find_costa_pereira("tvgraz").published("test", "CM", "test set").image_query == 0.507
+
+
+def test_random_is_the_exact_chance_level(report: CostaPereiraReport, splits: DatasetSplits) -> None:
+    model = KCCA(n_components=2).fit(*splits.train.aligned())
+    chance = evaluate_retrieval(model, Retrieval(splits.test, splits.test))
+    random = report.row("test", "Random")
+    assert random.image_query == pytest.approx(chance.image_query.chance[AP()], abs=1e-12)
+    assert random.text_query == pytest.approx(chance.text_query.chance[AP()], abs=1e-12)
+    assert min(row.average for row in report.test[:3]) > random.average + 0.1
+    assert report.gain("Random") == pytest.approx(100 * (report.row("test", "SCM").average / random.average - 1))
+
+
+def test_the_compared_distance_is_the_one_that_was_tuned(report: CostaPereiraReport) -> None:
+    assert report.row("distances", "CM", "pearson").average == report.row("correlation", "CM-KCCA").average
+    assert report.row("distances", "SM", "pearson").average == report.representations[0].average
+
+
+def test_first_components_are_those_of_a_smaller_fit(splits: DatasetSplits) -> None:
+    train, validation = validation_split(splits.train, PROTOCOL)
+    wide = CorrelatedPairs.learn(train, validation, n_components=5, kappa=0.5).first(2)
+    narrow = CorrelatedPairs.learn(train, validation, n_components=2, kappa=0.5)
+    np.testing.assert_allclose(np.abs(wide.asked.images), np.abs(narrow.asked.images), atol=1e-5)
+    ours = wide.semantic_correlation_matching(10.0).evaluate([AP()])
+    scm = SCM(correlation=KCCA(n_components=2, kappa=0.5), C=10.0).fit(*train.aligned())
+    direct = evaluate_retrieval(scm, Retrieval(validation, validation))
+    for way in DIRECTIONS:
+        assert ours[way][AP()] == pytest.approx(direct[way][AP()], abs=1e-3)
+
+
+def test_components_grow_with_the_training_pairs_as_tuning_lets_them(splits: DatasetSplits) -> None:
+    matching, semantic = kernel_choices(splits, PROTOCOL, [0.5], [2, 4])
+    grid = {"n_components": [2, 4]}
+    tuning = tune(KCCA(kappa=0.5, metric="pearson"), splits.train, grid, PROTOCOL, rescaled=["n_components"])
+    assert matching.n_components == tuning.best.parameters["n_components"]
+    assert matching.grown == tuning.model.n_components
+    assert matching.average == pytest.approx(tuning.best.mean, abs=1e-6)
+    tested = refitted({"CM": matching, "SCM": semantic}, splits)
+    expected = evaluate_retrieval(tuning.model, Retrieval(splits.test, splits.test)).average(AP())
+    assert tested["CM"].evaluate([AP()]).average(AP()) == pytest.approx(expected, abs=1e-6)
+    assert KernelChoice(0.5, 38, None, matching.encoded, 2173 / 1738).grown == 48
+    assert KernelChoice(0.5, 10, None, matching.encoded, 2173 / 1738).grown == 13
+
+
+def test_categories_and_confusion_belong_to_the_same_rankings(
+    report: CostaPereiraReport, splits: DatasetSplits
+) -> None:
+    sizes = {name: int((splits.test.labels == name).sum()) for name in ("art", "music", "sport")}
+    for method in ("SCM", "SM", "CM"):
+        detail, row = report.details[method], report.row("test", method)
+        for way in DIRECTIONS:
+            weighted = sum(sizes[name] * detail.categories[way][name] for name in sizes) / 60
+            assert weighted == pytest.approx(getattr(row, way), abs=1e-12)
+            counts = detail.confusion[way].counts.sum(axis=1)
+            assert counts.tolist() == list(sizes.values())
+            assert len(detail.precision[way]) == 11
+            assert (np.diff(detail.precision[way]) <= 1e-12).all()
+
+
+def test_figures_tables_and_numbers_come_out(report: CostaPereiraReport, tmp_path: Path) -> None:
+    one = replace(report, details={"SCM": report.details["SCM"]})
+    names = {path.name for path in draw_costa_pereira([one], tmp_path)}
+    kinds = ("precision-recall", "categories-scm", "confusion-scm")
+    assert names == {f"costa-pereira-small-{kind}.png" for kind in kinds}
+    document = json.loads(json.dumps(report.as_json()))
+    assert document["test"][0]["average"] == report.row("test", "SCM").average
+    assert set(document["figures"]) == {"SCM", "SM", "CM", "chance"}
+    console = Console(file=io.StringIO(), width=200)
+    print_costa_pereira(report, console)
+    text = console.file.getvalue()
+    assert "0.388" in text
+    assert f"{report.row('test', 'SM').image_query:.4f}" in text
+
+
+def test_two_runs_are_alike(report: CostaPereiraReport, splits: DatasetSplits) -> None:
+    again = run_costa_pereira(small_task(splits))
+    for table in ("distances", "correlation", "test"):
+        ours = [(row.image_query, row.text_query) for row in getattr(report, table)]
+        assert ours == [(row.image_query, row.text_query) for row in getattr(again, table)]
+
+
+def test_wrong_data_and_names_are_explained(splits: DatasetSplits) -> None:
+    with pytest.raises(UnknownNameError, match="did you mean 'wikipedia'"):
+        find_costa_pereira("wikipedai")
+    bare = Pairs(splits.train.images, splits.train.texts)
+    with pytest.raises(InvalidInputError, match="learn from one label per picture"):
+        run_costa_pereira(small_task(DatasetSplits(train=bare, test=bare)))
