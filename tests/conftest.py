@@ -12,6 +12,9 @@ from hypothesis import settings
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(variable, "1")
 
+# Programs that the tests start share what one of them has compiled.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 # A commit passes or fails, whatever the machine's load and luck; `--hypothesis-profile explore` looks further.
 settings.register_profile("repeatable", deadline=None, derandomize=True)
 settings.register_profile("explore", deadline=None, max_examples=2000)
