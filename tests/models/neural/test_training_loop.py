@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from diptych.errors import InvalidInputError, ModelFileError
-from diptych.models import LDSP
+from diptych.models import LDSP, DeepSM
 from diptych.models.neural.checkpoint_file import CheckpointFile, training_identity
 from diptych.models.neural.descent import Descent
 from diptych.models.neural.epoch_report import EpochReport
@@ -136,7 +136,7 @@ def test_the_identity_of_a_training_is_that_of_its_parameters_and_data() -> None
         training_identity({"seed": 0}, rows, rows),
     }
     assert len(identities) == 5
-    assert training_identity({"seed": 0}, rows.copy(), None) in identities
+    assert training_identity({"seed": 0, "epochs": 7, "checkpoint": "there"}, rows.copy(), None) in identities
 
 
 SETTINGS = {
@@ -186,6 +186,29 @@ def test_an_interrupted_training_resumes_to_the_same_bits(tmp_path: Path) -> Non
         LDSP(epochs=6, checkpoint=folder, **SETTINGS).fit(images, texts + 1)
     with pytest.raises(InvalidInputError, match="another training"):
         LDSP(epochs=6, checkpoint=folder, seed=1, **SETTINGS).fit(images, texts)
+
+
+def test_both_networks_of_deep_semantic_matching_resume_to_the_same_bits(tmp_path: Path) -> None:
+    images, texts = captions(30)
+    labels = np.arange(60) // 20
+    settings = {"image_hidden": (8,), "text_hidden": (8,), "epochs": 3, "device": "cpu"}
+    whole = DeepSM(**settings).fit(images, texts, labels)
+    epochs: list[int] = []
+
+    def interrupt(report: EpochReport) -> None:
+        epochs.append(report.epoch)
+        if len(epochs) in (2, 4):
+            raise KeyboardInterrupt
+
+    model = DeepSM(checkpoint=str(tmp_path / "run"), **settings)
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            model.fit(images, texts, labels, progress=interrupt)
+    model.fit(images, texts, labels, progress=interrupt)
+    assert epochs == [1, 2, 3, 1, 2, 3]
+    np.testing.assert_array_equal(model.encode_images(images), whole.encode_images(images))
+    np.testing.assert_array_equal(model.encode_texts(texts), whole.encode_texts(texts))
+    np.testing.assert_array_equal(model.text_losses_, whole.text_losses_)
 
 
 CHILD = """

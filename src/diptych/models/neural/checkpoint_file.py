@@ -19,6 +19,7 @@ from diptych.arrays import AnyArray, row_blocks
 from diptych.errors import InvalidInputError, ModelFileError
 
 _BLOCK_ROWS = 4096
+_MAY_CHANGE = ("epochs", "patience", "checkpoint")
 _FORMAT = "diptych-checkpoint-1"
 
 
@@ -82,13 +83,16 @@ class CheckpointFile:
 def training_identity(parameters: Mapping[str, object], *data: AnyArray | None) -> str:
     """Return a digest of parameters and data, equal for two trainings only if these are.
 
+    How long to train and where to keep the state are left out: they may change from one call to the next.
+
     >>> import numpy as np
     >>> from diptych.models.neural.checkpoint_file import training_identity
     >>> rows = np.ones((3, 2))
     >>> training_identity({"seed": 0}, rows) == training_identity({"seed": 1}, rows)
     False
     """
-    digest = hashlib.sha256(json.dumps({name: repr(value) for name, value in parameters.items()}).encode())
+    deciding = {name: repr(value) for name, value in parameters.items() if name not in _MAY_CHANGE}
+    digest = hashlib.sha256(json.dumps(deciding).encode())
     for rows in data:
         if rows is None:
             digest.update(b"none")

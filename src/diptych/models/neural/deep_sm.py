@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import softmax
 
 from diptych.arrays import AnyArray, FloatArray
 from diptych.models.base import CrossModalModel, Need
 from diptych.models.labels import Targets
+from diptych.models.neural.checkpoint_file import CheckpointFile, training_identity
 from diptych.models.neural.held_out import held_out_rows
 from diptych.models.neural.layers import Layers, check_sizes, run_layers
 from diptych.models.neural.softmax_training import ClassLoss, SoftmaxTraining
 from diptych.models.neural.standard_view import StandardView
 from diptych.models.neural.torch_package import Device, choose_device
+from diptych.models.neural.training_loop import Progress
 from diptych.models.parameters import check_choice, check_count, check_number
 
 
@@ -52,10 +55,13 @@ class DeepSM(CrossModalModel):
     temperature : float
         Divides the outputs before the softmax when encoding. Above 1 it softens sure answers, which leaves more to
         compare when the classes searched are not those learned; ours, not the paper's.
+    checkpoint : str or None
+        Folder for the state of training after each epoch: the same call goes on after a crash. It is refused where it
+        holds that of other data or parameters; ``epochs`` and ``patience`` may change.
     metric : str
         Name of the `Space`.
     device : {"auto", "cpu", "cuda"}
-        Where to train. On the processor the same seed gives the same network.
+        Where to train. On the processor the same seed gives the same network, interrupted or not.
     seed : int
         Of the held-out rows, the start, the batches and dropout.
 
@@ -99,6 +105,8 @@ class DeepSM(CrossModalModel):
     image_losses_: FloatArray
     text_losses_: FloatArray
 
+    _progress: Progress | None = None
+
     def __init__(
         self,
         *,
@@ -113,6 +121,7 @@ class DeepSM(CrossModalModel):
         batch_size: int = 128,
         validation: float = 0.1,
         temperature: float = 1.0,
+        checkpoint: str | None = None,
         metric: str = "pearson",
         device: Device = "auto",
         seed: int = 0,
@@ -128,9 +137,29 @@ class DeepSM(CrossModalModel):
         self.batch_size = batch_size
         self.validation = validation
         self.temperature = temperature
+        self.checkpoint = checkpoint
         self.metric = metric
         self.device = device
         self.seed = seed
+
+    def fit(
+        self,
+        images: ArrayLike,
+        texts: ArrayLike,
+        labels: ArrayLike | None = None,
+        *,
+        progress: Progress | None = None,
+    ) -> Self:
+        """Learn from aligned rows and return the model itself.
+
+        ``labels`` are one class per row, or a 0/1 indicator matrix with one column per class. ``progress`` is called
+        with an `EpochReport` after each epoch, first of the pictures' network, then of the texts'.
+        """
+        self._progress = progress
+        try:
+            return super().fit(images, texts, labels)
+        finally:
+            del self._progress
 
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
         assert targets is not None, "the base class has checked that labels were given"
@@ -140,15 +169,24 @@ class DeepSM(CrossModalModel):
         known = targets.labelled
         train, held_out = held_out_rows(targets.indicator[known], self.validation, rng)
         device = choose_device(self.device)
+        checkpoints = self._checkpoint_files(images, texts, targets)
         for side, view in views.items():
-            training = self._training(side, device)
+            training = self._training(side, device, checkpoints[side])
             layers, losses = training.fit(view, targets.distribution, known[train], known[held_out], rng)
             setattr(self, f"{side}_mean_", view.mean)
             setattr(self, f"{side}_layers_", layers)
             setattr(self, f"{side}_losses_", np.array(losses))
         self.classes_ = targets.classes
 
-    def _training(self, side: str, device: str) -> SoftmaxTraining:
+    def _checkpoint_files(
+        self, images: FloatArray, texts: FloatArray, targets: Targets
+    ) -> dict[str, CheckpointFile | None]:
+        if self.checkpoint is None:
+            return {"image": None, "text": None}
+        identity = training_identity(self.get_params(deep=False), images, texts, targets.indicator)
+        return {side: CheckpointFile.within(self.checkpoint, side, identity=identity) for side in ("image", "text")}
+
+    def _training(self, side: str, device: str, checkpoint: CheckpointFile | None) -> SoftmaxTraining:
         return SoftmaxTraining(
             hidden=check_sizes(f"{side}_hidden", getattr(self, f"{side}_hidden")),
             loss=self.loss,
@@ -159,6 +197,8 @@ class DeepSM(CrossModalModel):
             patience=self.patience,
             batch_size=self.batch_size,
             device=device,
+            checkpoint=checkpoint,
+            progress=self._progress,
         )
 
     def _encode_images(self, images: FloatArray) -> FloatArray:

@@ -21,8 +21,6 @@ from diptych.models.neural.torch_package import Device, choose_device
 from diptych.models.neural.training_loop import Progress, TrainingLoop
 from diptych.models.parameters import check_choice, check_count, check_number
 
-_MAY_CHANGE = ("epochs", "patience", "checkpoint")
-
 
 class LDSP(CrossModalModel):
     """Deep structure-preserving embeddings: a network on each side, hinges both ways, texts of one picture together.
@@ -224,8 +222,7 @@ class LDSP(CrossModalModel):
     ) -> CheckpointFile | None:
         if self.checkpoint is None:
             return None
-        parameters = {name: value for name, value in self.get_params(deep=False).items() if name not in _MAY_CHANGE}
-        identity = training_identity(parameters, images, texts, indicator)
+        identity = training_identity(self.get_params(deep=False), images, texts, indicator)
         return CheckpointFile.within(self.checkpoint, "ldsp", identity=identity)
 
     def _encode_images(self, images: FloatArray) -> FloatArray:
