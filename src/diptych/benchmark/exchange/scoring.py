@@ -34,8 +34,8 @@ def score_run(
     counts as if irrelevant items followed. ``ties="trec"`` orders items of equal score as trec_eval does, in single
     precision (`RankedList.in_order`); the other policies are those of :func:`diptych.metrics.evaluate`, in double.
     ``missing`` says what happens to judged queries that the run does not rank: they score the worst, as with trec_eval
-    ``-c`` and in ir_measures, or are left out. ``empty`` says the same of queries without a relevant item: trec_eval
-    counts them as zero, Diptych leaves them out unless told.
+    ``-c`` and in ir_measures, or are left out. ``empty`` says the same of queries without a relevant item, which are
+    left out unless told.
 
     >>> from diptych.benchmark.exchange import Qrels, RankedList, score_run
     >>> from diptych.metrics import AP
