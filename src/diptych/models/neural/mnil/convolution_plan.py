@@ -63,11 +63,15 @@ class ConvolutionPlan:
         return cls(stem, pooled=False, blocks=tuple(found), centre=(127.5, 127.5, 127.5), scale=64.0)
 
     @classmethod
-    def resnet50(cls) -> ConvolutionPlan:
-        """Return ResNet-50 as first published: the first convolution of a stage makes the step of two."""
+    def resnet50(cls, width: int = 64) -> ConvolutionPlan:
+        """Return ResNet-50 as first published: the first convolution of a stage makes the step of two.
+
+        Its stem is 64 channels wide; another ``width`` makes all of it narrower or wider.
+        """
         found: list[Block] = []
-        width_in = 64
-        for stage, (n_blocks, narrow) in enumerate(((3, 64), (4, 128), (6, 256), (3, 512)), start=2):
+        width_in = width
+        for stage, n_blocks in enumerate((3, 4, 6, 3), start=2):
+            narrow = width * 2 ** (stage - 2)
             for letter in "abcdef"[:n_blocks]:
                 name, wide = f"{stage}{letter}_branch", 4 * narrow
                 stride = 2 if letter == "a" and stage > 2 else 1
@@ -79,7 +83,7 @@ class ConvolutionPlan:
                 shortcut = Convolution(f"{name}1", width_in, wide, 1, stride) if letter == "a" else None
                 found.append(Block(body, shortcut))
                 width_in = wide
-        stem = Convolution("conv1", 3, 64, 7, 2)
+        stem = Convolution("conv1", 3, width, 7, 2)
         return cls(stem, pooled=True, blocks=tuple(found), centre=(123.68, 116.779, 103.939), scale=1.0)
 
     @property

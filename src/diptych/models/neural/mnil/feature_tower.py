@@ -25,7 +25,7 @@ class FeatureTower:
         self.parameters: dict[str, Any] = {}
         self.buffers = {
             "mean": self.tensor(mean.astype("float32")),
-            "scale": self._torch.tensor(float(scale), device=device),
+            "scale": self._torch.tensor([float(scale)], device=device),
         }
 
     def tensor(self, values: AnyArray) -> Any:
@@ -39,4 +39,4 @@ class FeatureTower:
 
     def arrays(self) -> dict[str, AnyArray]:
         """Return the mean, and the scale as an array of one number."""
-        return {name: buffer.cpu().reshape(-1).numpy().copy() for name, buffer in self.buffers.items()}
+        return {name: buffer.cpu().numpy().copy() for name, buffer in self.buffers.items()}

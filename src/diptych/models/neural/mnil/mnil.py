@@ -155,9 +155,9 @@ class MNiL(ItemModel):
     >>> rng = np.random.default_rng(0)
     >>> colours = rng.integers(2, size=40)
     >>> pictures = (rng.integers(60, size=(40, 16, 16, 3)) + 180 * colours[:, None, None, None]).astype(np.uint8)
-    >>> texts = [("a dark thing", "something bright")[colour] for colour in colours]
-    >>> model = MNiL(image_side=16, image_widths=(8,), word_size=8, hidden_size=8, n_components=4, epochs=8)
-    >>> model = model.fit(pictures, texts, colours)
+    >>> texts = [f"{('a dark', 'something bright')[colour]} {number}" for number, colour in enumerate(colours)]
+    >>> model = MNiL(image_side=16, image_widths=(8,), word_size=8, hidden_size=8, n_components=4)
+    >>> model = model.set_params(batch_size=16, learning_rate=2e-3, device="cpu").fit(pictures, texts)
     >>> model.encode_texts(["a bright thing"]).shape
     (1, 4)
     >>> bool(model.score(pictures, texts, colours) > 0.9)
@@ -337,12 +337,13 @@ class MNiL(ItemModel):
     def _network(self, side: str) -> Any:
         from diptych.encoders.network.network import Network
 
-        kept: dict[str, Any] = vars(self).setdefault("_networks", {})
-        if side not in kept:
+        if not hasattr(self, "_networks"):
+            self._networks: dict[str, Any] = {}
+        if side not in self._networks:
             with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
                 self._write_network(side, Path(folder))
-                kept[side] = Network(Path(folder) / "network.onnx")
-        return kept[side]
+                self._networks[side] = Network(Path(folder) / "network.onnx")
+        return self._networks[side]
 
     def _write_network(self, side: str, folder: Path) -> None:
         from diptych.models.neural.mnil.onnx_towers import write_image_tower, write_text_tower
@@ -376,7 +377,7 @@ class MNiL(ItemModel):
         self.words_ = np.array(vocabulary.words)
         self.history_, self.history_columns_ = EpochRecord.table(records), EpochRecord.names()
         self.n_pairs_ = n_pairs
-        self._networks: dict[str, Any] = {}
+        self._networks = {}
         if max(record.draws for record in records) < _DEGENERATE:
             warnings.warn(
                 "the first negative drawn violated the margin throughout, so ranks were never estimated; lower margin, "
@@ -389,7 +390,7 @@ class MNiL(ItemModel):
         if self.image_tower == "features":
             rows = np.ascontiguousarray(as_matrix(images, name="images"), dtype=np.float32)
             self._check_rows(rows, np.empty(len(strings)))
-            _, first, picture_of = np.unique(rows, axis=0, return_index=True, return_inverse=True)
+            first, picture_of = distinct_pictures(rows)
             pictures: AnyArray = rows[first]
         else:
             found = check_pictures(images)
@@ -401,7 +402,7 @@ class MNiL(ItemModel):
         vocabulary = Vocabulary.learned(strings, self.min_texts)
         codes, lengths = vocabulary.codes(strings, self.max_words)
         indicator = self._indicator(labels, len(strings))
-        return TrainingPairs(pictures, picture_of.reshape(-1), codes, lengths, indicator), vocabulary
+        return TrainingPairs(pictures, picture_of, codes, lengths, indicator), vocabulary
 
     def _indicator(self, labels: ArrayLike | None, n_rows: int) -> FloatArray | None:
         if self.relevance == "instance" or (labels is None and self.relevance == "auto"):

@@ -10,14 +10,13 @@ from diptych.arrays import AnyArray
 from diptych.models.neural.torch_package import torch_package
 
 N_LAYERS = 2
-_START = 0.08
 _SMALLEST = 1e-12
 
 
 class WordTower:
     """Word vectors, two layers of long short-term memory, and the mean over time, on PyTorch.
 
-    Weights start uniform in ±0.08 and forget gates open, as in the code the authors of the method released.
+    Word vectors start as standard normal numbers, weights uniform in ±1/√width, and forget gates open.
     ``unit_steps`` scales what the memory gives for each word to unit length before the mean.
 
     >>> import numpy as np
@@ -43,10 +42,10 @@ class WordTower:
         self._device = device
         self._unit_steps = unit_steps
         self.width = hidden_size
-        self._memory = self._torch.nn.LSTM(
-            word_size, hidden_size, N_LAYERS, batch_first=True, dropout=dropout, device=device
-        )
-        words = rng.uniform(-_START, _START, size=(n_words, word_size)).astype(np.float32)
+        # Made without numbers at first, because PyTorch would draw them from its global generator.
+        memory = self._torch.nn.LSTM(word_size, hidden_size, N_LAYERS, batch_first=True, dropout=dropout, device="meta")
+        self._memory = memory.to_empty(device=device)
+        words = rng.standard_normal((n_words, word_size), dtype=np.float32)
         self.parameters = {"words": self.tensor(words).requires_grad_(), **dict(self._memory.named_parameters())}
         self.buffers: dict[str, Any] = {}
         self._begin(rng)
@@ -70,7 +69,8 @@ class WordTower:
 
     def _begin(self, rng: np.random.Generator) -> None:
         for name, parameter in self._memory.named_parameters():
-            values = rng.uniform(-_START, _START, size=tuple(parameter.shape)).astype(np.float32)
+            bound = 1 / np.sqrt(self.width)
+            values = rng.uniform(-bound, bound, size=tuple(parameter.shape)).astype(np.float32)
             if name.startswith("bias"):
                 values[:] = 0
                 # The two biases are added; one of them opens the forget gates.
