@@ -55,10 +55,12 @@ _GROUPS = {"neural": "deep", "random": "baseline"}
 # ConSE speaks of labels that pictures were classified into, which features do not have.
 _NOT_HERE = (ConSE,)
 _TITLES = {
+    "bi-cmsrm": "Bi-CMSRM",
+    "contrastive-projection": "contrastive projection",
     "deep-sm": "deep-SM",
     "deep-ts": "deep-TS",
     "mm-nn": "MM-NN",
-    "contrastive-projection": "contrastive projection",
+    "pl-ranking": "PL-ranking-style",
     "scm-orth": "SCM-orth",
     "scm-seq": "SCM-seq",
     "seph-km": "SePH-km",
