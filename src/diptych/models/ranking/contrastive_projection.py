@@ -12,6 +12,7 @@ from diptych.models.correlation import CCA
 from diptych.models.correlation.projection import LinearProjectionModel
 from diptych.models.labels import Targets
 from diptych.models.parameters import check_count, check_number
+from diptych.models.pictures import picture_numbers
 from diptych.models.ranking.adam import Adam
 
 
@@ -152,10 +153,8 @@ def _spread(rows: FloatArray, mean: FloatArray) -> float:
 
 def _same_rows(images: FloatArray) -> list[IntArray]:
     """Return, for each different picture, the rows that show it: its texts must not count as wrong answers."""
-    groups: dict[bytes, list[int]] = {}
-    for number, row in enumerate(images):
-        groups.setdefault(row.tobytes(), []).append(number)
-    return [np.array(rows) for rows in groups.values()]
+    numbers = picture_numbers(images)
+    return list(np.split(np.argsort(numbers, kind="stable"), np.cumsum(np.bincount(numbers))[:-1]))
 
 
 def _batches(pictures: list[IntArray], size: int, rng: np.random.Generator) -> Iterator[IntArray]:
