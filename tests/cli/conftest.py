@@ -4,10 +4,13 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
 from command_line import Program, Run, World
+from typer.main import get_command
 from typer.testing import CliRunner, Result
 
 from diptych.cli import app
@@ -18,6 +21,14 @@ N_PICTURES = 60
 @pytest.fixture(autouse=True)
 def no_given_width(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("COLUMNS", raising=False)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def built_once() -> Iterator[None]:
+    """Typer's runner puts all commands together again for every call, which takes longer than most of them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("typer.testing._get_command", cache(get_command), raising=False)
+        yield
 
 
 @pytest.fixture
