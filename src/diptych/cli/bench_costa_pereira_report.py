@@ -25,8 +25,8 @@ def print_costa_pereira(report: CostaPereiraReport, console: Console) -> None:
     _print_rows(report.correlation, console, detail="chosen")
     console.print(f"\nTest part (Tables VIII and IX), MAP of {report.n_test} pairs\n", style="bold")
     _print_rows(report.test, console, detail="chosen")
-    gains = ", ".join(f"{row.method} {report.gain(row.method):.1f} %" for row in report.test if row.method != "SCM")
-    console.print(f"\nSCM's average exceeds that of {gains}.")
+    gains = ", ".join(f"{row.method} {report.gain(row.method):+.1f} %" for row in report.test if row.method != "SCM")
+    console.print(f"\nSCM's average beside that of the others: {gains}.")
     console.print("MAP: all relevant items, full ranking, ties by expectation.")
     if any(row.published for row in report.test):
         console.print("paper: as printed by Costa Pereira et al. 2014, whose features are larger.")
