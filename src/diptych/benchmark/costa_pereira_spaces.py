@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from diptych.arrays import FloatArray
+from diptych.arrays import AnyArray, FloatArray
 from diptych.data import Pairs
 from diptych.models import KCCA, SM, CrossModalModel
 from diptych.protocols import EncodedRetrieval, Retrieval
-from diptych.space import Space
+from diptych.space import Direction, Space
 
 # NCc, the normalised correlation of centred points, which the paper settles on for all three spaces.
 METRIC = "pearson"
@@ -40,9 +40,15 @@ class CorrelatedPairs:
     def correlation_matching(self) -> EncodedRetrieval:
         """Return the asked pairs in the subspace itself: CM."""
         asked = self.asked
-        points = {"image_query": np.asarray(asked.images), "text_query": np.asarray(asked.texts)}
-        truth = {"image_query": np.asarray(asked.labels), "text_query": np.asarray(asked.text_labels)}
-        return EncodedRetrieval(Space(METRIC), {**points}, {**points}, {**truth}, {**truth})
+        points: dict[Direction, AnyArray] = {
+            "image_query": np.asarray(asked.images),
+            "text_query": np.asarray(asked.texts),
+        }
+        truth: dict[Direction, AnyArray] = {
+            "image_query": np.asarray(asked.labels),
+            "text_query": np.asarray(asked.text_labels),
+        }
+        return EncodedRetrieval(Space(METRIC), points, points, truth, truth)
 
     def semantic_correlation_matching(self, C: float) -> EncodedRetrieval:
         """Return the asked pairs as class probabilities learned from points of the subspace: SCM."""
