@@ -94,7 +94,7 @@ def test_a_caption_file_can_teach_as_well(run: Run, world: World) -> None:
 @pytest.mark.parametrize(
     ("words", "hint"),
     [
-        (["--method", "cac"], "or 'cca'?"),
+        (["--method", "cac"], "or 'cca'"),
         (["--param", "n_components=4"], "name it with --method"),
         (["--method", "cca", "--param", "components=4"], "unknown parameter"),
         (["--captions", "nowhere.csv"], "nowhere.csv does not exist"),
