@@ -81,7 +81,7 @@ def test_a_stopped_training_goes_on_as_if_it_had_not(tmp_path):
         if record.epoch == 2:
             raise KeyboardInterrupt
 
-    model = tiny(validation=0.2, checkpoints=str(tmp_path / "kept"))
+    model = tiny(validation=0.2, checkpoint=str(tmp_path / "kept"))
     with pytest.raises(KeyboardInterrupt):
         model.fit(*data, progress=stop)
     seen = []
@@ -98,14 +98,14 @@ def test_a_stopped_training_goes_on_as_if_it_had_not(tmp_path):
 
 def test_a_checkpoint_of_another_training_is_refused(tmp_path):
     images, texts = features_and_texts()
-    tiny(epochs=1, checkpoints=str(tmp_path)).fit(images, texts)
+    tiny(epochs=1, checkpoint=str(tmp_path)).fit(images, texts)
     with pytest.raises(InvalidInputError, match="another training"):
-        tiny(epochs=2, checkpoints=str(tmp_path)).fit(images, texts)
+        tiny(epochs=2, checkpoint=str(tmp_path)).fit(images, texts)
     with pytest.raises(InvalidInputError, match="another training"):
-        tiny(epochs=1, checkpoints=str(tmp_path)).fit(images[::-1], texts)
+        tiny(epochs=1, checkpoint=str(tmp_path)).fit(images[::-1], texts)
     (tmp_path / "checkpoint-1.safetensors").write_bytes(b"damaged")
     with pytest.raises(ModelFileError, match="train from the start"):
-        tiny(epochs=1, checkpoints=str(tmp_path)).fit(images, texts)
+        tiny(epochs=1, checkpoint=str(tmp_path)).fit(images, texts)
 
 
 def test_two_processes_train_what_one_does(tmp_path):

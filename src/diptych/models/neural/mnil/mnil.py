@@ -115,10 +115,12 @@ class MNiL(ItemModel):
         Whether ranks are estimated among n − 1 pairs or among those that are not relevant.
     scale_weights : bool
         Divide rank weights by the largest possible, so that the learning rate does not depend on n.
-    relevance : {"auto", "instance", "labels"}
+    relevance : {"auto", "pairs", "labels"}
         ``auto`` takes labels where there are some.
-    optimizer, learning_rate, map_factor, momentum, weight_decay : str, float, float, float, float
-        ``sgd`` is the paper's, ``adam`` asks for less tuning; the maps learn ``map_factor`` times as fast.
+    optimizer, learning_rate, momentum, weight_decay : str, float, float, float
+        ``sgd`` is the paper's, ``adam`` asks for less tuning.
+    map_factor, image_factor : float
+        How many times as fast the maps and the picture network learn; well below 1 to fine-tune a trained network.
     schedule : {"cosine", "constant"}
         Whether the learning rate rises over the first twentieth and then falls to zero.
     epochs, batch_size, texts_per_picture, accumulate : int
@@ -128,7 +130,7 @@ class MNiL(ItemModel):
         training stops.
     mixed_precision, compile : bool
         On a graphics card: bfloat16 for the picture network, and PyTorch's compiler.
-    checkpoints : str or None
+    checkpoint : str or None
         A folder in which every epoch is kept; a training that was stopped goes on from there when it is fitted again.
     device : {"auto", "cpu", "cuda"}
         Where to train. On the processor the same seed gives the same networks.
@@ -206,10 +208,11 @@ class MNiL(ItemModel):
         max_trials: int = 100,
         rank_base: RankBase = "pairs",
         scale_weights: bool = True,
-        relevance: Literal["auto", "instance", "labels"] = "auto",
+        relevance: Literal["auto", "pairs", "labels"] = "auto",
         optimizer: OptimiserName = "adam",
         learning_rate: float = 5e-4,
         map_factor: float = 10.0,
+        image_factor: float = 1.0,
         momentum: float = 0.9,
         weight_decay: float = 5e-5,
         schedule: Schedule = "cosine",
@@ -221,7 +224,7 @@ class MNiL(ItemModel):
         patience: int | None = None,
         mixed_precision: bool = True,
         compile: bool = False,
-        checkpoints: str | None = None,
+        checkpoint: str | None = None,
         device: Device = "auto",
         seed: int = 0,
     ) -> None:
@@ -253,6 +256,7 @@ class MNiL(ItemModel):
         self.optimizer = optimizer
         self.learning_rate = learning_rate
         self.map_factor = map_factor
+        self.image_factor = image_factor
         self.momentum = momentum
         self.weight_decay = weight_decay
         self.schedule = schedule
@@ -264,7 +268,7 @@ class MNiL(ItemModel):
         self.patience = patience
         self.mixed_precision = mixed_precision
         self.compile = compile
-        self.checkpoints = checkpoints
+        self.checkpoint = checkpoint
         self.device = device
         self.seed = seed
 
@@ -288,7 +292,7 @@ class MNiL(ItemModel):
         towers = self._start(pairs, vocabulary, workers.own_device(choose_device(self.device)))
         train, held_out = self._parted(pairs)
         training = Training(self._settings(), self._objective(len(train)), towers, train, held_out, self.space, workers)
-        folder = None if self.checkpoints is None else Path(self.checkpoints)
+        folder = None if self.checkpoint is None else Path(self.checkpoint)
         records = training.run(folder, self._identity(pairs, vocabulary), progress)
         self._learned(towers, vocabulary, len(pairs), records)
         return self
@@ -405,7 +409,7 @@ class MNiL(ItemModel):
         return TrainingPairs(pictures, picture_of, codes, lengths, indicator), vocabulary
 
     def _indicator(self, labels: ArrayLike | None, n_rows: int) -> FloatArray | None:
-        if self.relevance == "instance" or (labels is None and self.relevance == "auto"):
+        if self.relevance == "pairs" or (labels is None and self.relevance == "auto"):
             return None
         if labels is None:
             raise InvalidInputError("relevance is 'labels': call fit(images, texts, labels)")
@@ -479,6 +483,7 @@ class MNiL(ItemModel):
             optimiser=self.optimizer,
             learning_rate=self.learning_rate,
             map_factor=self.map_factor,
+            image_factor=self.image_factor,
             momentum=self.momentum,
             weight_decay=self.weight_decay,
             schedule=self.schedule,
@@ -495,7 +500,7 @@ class MNiL(ItemModel):
 
     def _identity(self, pairs: TrainingPairs, vocabulary: Vocabulary) -> str:
         """Return a digest of the parameters and the data; of the pictures a few stand for all."""
-        passing = ("checkpoints", "device", "compile", "image_weights")
+        passing = ("checkpoint", "device", "compile", "image_weights")
         shaping = {name: value for name, value in self.get_params(deep=False).items() if name not in passing}
         digest = hashlib.sha256(repr((sorted(shaping.items()), vocabulary.words, pairs.pictures.shape)).encode())
         probes: IntArray = np.linspace(0, len(pairs.pictures) - 1, _PROBES).astype(np.int64)
@@ -509,7 +514,7 @@ class MNiL(ItemModel):
         check_choice("direction", self.direction, TRAINED)
         check_choice("positive", self.positive, POSITIVES)
         check_choice("rank_base", self.rank_base, RANK_BASES)
-        check_choice("relevance", self.relevance, ("auto", "instance", "labels"))
+        check_choice("relevance", self.relevance, ("auto", "pairs", "labels"))
         check_choice("optimizer", self.optimizer, OPTIMISERS)
         check_choice("schedule", self.schedule, SCHEDULES)
         for name in (
@@ -528,7 +533,7 @@ class MNiL(ItemModel):
             check_count("each of image_widths", width)
         for name in ("margin", "within_margin", "image_term", "text_term", "weight_decay"):
             check_number(name, getattr(self, name), low=0)
-        for name in ("learning_rate", "map_factor"):
+        for name in ("learning_rate", "map_factor", "image_factor"):
             check_number(name, getattr(self, name), low=0, open_low=True)
         check_number("momentum", self.momentum, low=0, high=1)
         check_number("dropout", self.dropout, low=0, high=0.99)

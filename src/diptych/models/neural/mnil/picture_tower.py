@@ -126,13 +126,10 @@ def _double(tensor: Any) -> AnyArray:
 
 def _random_weights(plan: ConvolutionPlan, rng: np.random.Generator) -> dict[str, AnyArray]:
     found: dict[str, AnyArray] = {}
-    last = {block.body[-1].name for block in plan.blocks}
     for convolution in plan.convolutions():
         shape = convolution.width_out, convolution.width_in, convolution.size, convolution.size
         deviation = np.sqrt(2 / (convolution.width_in * convolution.size**2))
         found[f"{convolution.name}.kernel"] = rng.normal(scale=deviation, size=shape).astype(np.float32)
-        # A block that begins as nothing but its shortcut learns sooner.
-        gain = 0.0 if convolution.name in last else 1.0
-        found[f"{convolution.name}.gain"] = np.full(convolution.width_out, gain, dtype=np.float32)
+        found[f"{convolution.name}.gain"] = np.ones(convolution.width_out, dtype=np.float32)
         found[f"{convolution.name}.shift"] = np.zeros(convolution.width_out, dtype=np.float32)
     return found

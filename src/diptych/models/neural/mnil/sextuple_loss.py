@@ -28,8 +28,8 @@ def rank_cost(ranks: Any) -> Any:
 
     >>> import torch
     >>> from diptych.models.neural.mnil.sextuple_loss import rank_cost
-    >>> rank_cost(torch.tensor([0, 1, 2, 4])).tolist()
-    [0.0, 1.0, 1.5, 2.0833332538604736]
+    >>> rank_cost(torch.tensor([1, 2, 4])).tolist()
+    [1.0, 1.5, 2.0833332538604736]
     """
     return ((ranks.double() + 1).digamma() + np.euler_gamma).clamp(min=0).float()
 

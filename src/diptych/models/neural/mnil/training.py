@@ -39,6 +39,7 @@ class TrainingSettings:
     optimiser: OptimiserName
     learning_rate: float
     map_factor: float
+    image_factor: float
     momentum: float
     weight_decay: float
     schedule: Schedule
@@ -107,12 +108,12 @@ class Training:
         return self._records
 
     def _groups(self) -> dict[str, list[Any]]:
-        groups: dict[str, list[Any]] = {"networks": [], "maps": []}
+        groups: dict[str, list[Any]] = {"image": [], "text": [], "maps": []}
         for name, tensor in self._towers.parameters().items():
             if name.startswith("image.") and not self._settings.train_image:
                 tensor.requires_grad_(False)
                 continue
-            groups["maps" if "_map." in name else "networks"].append(tensor)
+            groups["maps" if "_map." in name else name.partition(".")[0]].append(tensor)
         return groups
 
     def _epoch(self, epoch: int) -> EpochRecord:
@@ -177,8 +178,8 @@ class Training:
             if tensor.grad is None:
                 tensor.grad = self._torch.zeros_like(tensor)
         self._workers.add([tensor.grad for tensor in self._optimiser.tensors])
-        rate = self._rate()
-        self._optimiser.step({"networks": rate, "maps": rate * self._settings.map_factor})
+        rate, settings = self._rate(), self._settings
+        self._optimiser.step({"image": rate * settings.image_factor, "text": rate, "maps": rate * settings.map_factor})
         self._towers.retract()
 
     def _rate(self) -> float:
