@@ -148,8 +148,9 @@ def main() -> int:
         if options.device == "cuda":
             torch.cuda.empty_cache()
             torch.cuda.reset_peak_memory_stats()
-        # A small set is over before the device is warm.
-        speeds[n_pairs] = trained_speed(towers, pairs, options, epochs=2 if n_pairs >= 10_000 else 3)
+        # A small set is over before the device is warm, a large one takes long enough in one pass.
+        epochs = 3 if n_pairs < 5000 else 2 if n_pairs < 50_000 else 1
+        speeds[n_pairs] = trained_speed(towers, pairs, options, epochs)
         peaks[n_pairs] = torch.cuda.max_memory_allocated() if options.device == "cuda" else 0
         print(
             f"training on {n_pairs:>7,} pairs: {speeds[n_pairs]:,.0f} pairs/s, {speeds[n_pairs] / plain:.1%} of plain; "

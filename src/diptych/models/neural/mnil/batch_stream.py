@@ -74,7 +74,7 @@ class BatchStream:
         corners = rng.integers(self._margin + 1, size=(len(order), 2))
         mirrored = rng.random(len(order)) < (0.5 if self._flip else 0.0)
         return Batch(
-            pictures=self._sent(np.ascontiguousarray(pairs.pictures[order.pictures])),
+            pictures=self._sent(np.take(pairs.pictures, order.pictures, axis=0)),
             codes=self._sent(pairs.codes[rows]),
             lengths=self._sent(lengths),
             groups=self._sent(np.asarray(order.pictures, dtype=np.int64)),
