@@ -22,8 +22,9 @@ from diptych.models.neural.mnil.convolution_plan import ConvolutionPlan
 from diptych.models.neural.mnil.picture_tower import PictureTower
 from diptych.models.neural.mnil.ranking_objective import RankingObjective
 from diptych.models.neural.mnil.towers import Towers
-from diptych.models.neural.mnil.training import Training, TrainingSettings
+from diptych.models.neural.mnil.training import Training
 from diptych.models.neural.mnil.training_pairs import TrainingPairs
+from diptych.models.neural.mnil.training_settings import TrainingSettings
 from diptych.models.neural.mnil.word_tower import WordTower
 from diptych.models.neural.mnil.workers import Workers
 from diptych.space import Space

@@ -38,6 +38,9 @@ class Checkpoint:
         folder.mkdir(parents=True, exist_ok=True)
         name = _ARRAYS.format(self.epoch)
         save_file({key: np.ascontiguousarray(values) for key, values in self.arrays.items()}, folder / name)
+        # On the disk before the state names it, so that a power cut leaves a whole checkpoint, this or the one before.
+        with (folder / name).open("rb") as stream:
+            os.fsync(stream.fileno())
         state = {
             "identity": self.identity,
             "epoch": self.epoch,
@@ -46,10 +49,10 @@ class Checkpoint:
             "arrays": name,
         }
         draft = folder / f"{_STATE}.part"
-        with draft.open("w", encoding="utf-8") as stream:
-            json.dump(state, stream, indent=1)
-            stream.flush()
-            os.fsync(stream.fileno())
+        with draft.open("w", encoding="utf-8") as text:
+            json.dump(state, text, indent=1)
+            text.flush()
+            os.fsync(text.fileno())
         draft.replace(folder / _STATE)
         for older in folder.glob(_ARRAYS.format("*")):
             if older.name != name:

@@ -35,8 +35,9 @@ from diptych.models.neural.mnil.ranking_objective import (
 from diptych.models.neural.mnil.resnet_weights import packaged_resnet, read_weights
 from diptych.models.neural.mnil.sextuple_loss import TRAINED, Trained
 from diptych.models.neural.mnil.towers import Towers
-from diptych.models.neural.mnil.training import SCHEDULES, Progress, Schedule, Training, TrainingSettings
+from diptych.models.neural.mnil.training import Progress, Training
 from diptych.models.neural.mnil.training_pairs import TrainingPairs
+from diptych.models.neural.mnil.training_settings import SCHEDULES, Schedule, TrainingSettings
 from diptych.models.neural.mnil.vocabulary import Vocabulary
 from diptych.models.neural.mnil.word_tower import WordTower
 from diptych.models.neural.mnil.workers import Workers

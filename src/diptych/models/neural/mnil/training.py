@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -17,41 +16,18 @@ from diptych.models.neural.mnil.batch import Batch
 from diptych.models.neural.mnil.batch_stream import BatchStream
 from diptych.models.neural.mnil.checkpoint import Checkpoint
 from diptych.models.neural.mnil.epoch_record import EpochRecord
-from diptych.models.neural.mnil.optimiser import Optimiser, OptimiserName
+from diptych.models.neural.mnil.optimiser import Optimiser
 from diptych.models.neural.mnil.ranking_objective import RankingObjective
 from diptych.models.neural.mnil.towers import Towers
 from diptych.models.neural.mnil.training_pairs import TrainingPairs
+from diptych.models.neural.mnil.training_settings import TrainingSettings
 from diptych.models.neural.mnil.workers import Workers
 from diptych.models.neural.torch_package import torch_package
 from diptych.space import Space
 
-Schedule = Literal["cosine", "constant"]
-SCHEDULES: tuple[Schedule, ...] = ("cosine", "constant")
 Progress = Callable[[EpochRecord], None]
 
 _WARM_UP = 0.05
-
-
-@dataclass(frozen=True)
-class TrainingSettings:
-    """How long, how fast and in what portions."""
-
-    optimiser: OptimiserName
-    learning_rate: float
-    map_factor: float
-    image_factor: float
-    momentum: float
-    weight_decay: float
-    schedule: Schedule
-    epochs: int
-    patience: int | None
-    pictures_per_batch: int
-    texts_per_picture: int
-    accumulate: int
-    margin: int
-    flip: bool
-    train_image: bool
-    seed: int
 
 
 class Training:
