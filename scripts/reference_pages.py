@@ -21,7 +21,13 @@ PACKAGES = {
     "diptych.protocols": "Protocols",
     "diptych.data": "Data",
     "diptych.encoders": "Encoders",
+    "diptych.codes": "Codes",
     "diptych.benchmark": "Benchmark",
+    "diptych.benchmark.running": "Benchmark: running",
+    "diptych.benchmark.results": "Benchmark: results",
+    "diptych.benchmark.reporting": "Benchmark: reporting",
+    "diptych.benchmark.exchange": "Benchmark: exchange",
+    "diptych.benchmark.hashing": "Benchmark: hashing",
     "diptych.figures": "Figures",
     "diptych": "Spaces",
 }
