@@ -1,6 +1,6 @@
 """MNiL from raw pixels and words on generated scenes, on the processor alone, and both of its ablations.
 
-    python benchmarks/mnil_scenes.py [--train 8000] [--epochs 12] [--no-ablations]
+    python benchmarks/mnil_scenes.py [--train 8000] [--epochs 10] [--no-ablations]
 
 First the ceiling: how many of the 1,000 unseen scenes fit a text, going by the things it names, their colours, sizes
 and textures, and the place. A caption alone fits dozens of scenes, so that nobody could find its own scene among the
@@ -149,7 +149,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--train", type=int, default=8000, help="scenes to train on")
     parser.add_argument("--test", type=int, default=N_TEST, help="unseen scenes")
-    parser.add_argument("--epochs", type=int, default=12)
+    parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--ceiling", type=int, default=300, help="texts that the ceiling is measured on")
     parser.add_argument("--no-ablations", action="store_true", help="leave the ablations out")
     options = parser.parse_args()
