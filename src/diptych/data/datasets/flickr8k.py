@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
 from diptych.data.captions import CAPTIONS_HELP, choose_captions
@@ -75,8 +74,8 @@ def load_flickr8k(*, text: str = "token", captions: str | int = "all") -> Datase
     parts = {part: _read_part(folder, part, texts, present) for part in ("train", "dev", "test")}
     _check_disjoint(parts, folder)
     extras = {
-        "expert_judgements": cache(_read_expert_judgements),
-        "crowd_judgements": cache(_read_crowd_judgements),
+        "expert_judgements": _read_expert_judgements,
+        "crowd_judgements": _read_crowd_judgements,
     }
     chosen = {part: choose_captions(pairs, captions) for part, pairs in parts.items()}
     return DatasetSplits(train=chosen["train"], test=chosen["test"], dev=chosen["dev"], extras=extras)
