@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from importlib.util import find_spec
 from typing import Any
 
 import typer
 from typer.core import TyperGroup
 
 from diptych.cli.bench import bench
+from diptych.cli.bench_costa_pereira import bench_costa_pereira
 from diptych.cli.bench_diff import bench_diff
+from diptych.cli.bench_hashing import bench_hashing
 from diptych.cli.bench_pack import bench_pack
+from diptych.cli.bench_report_command import bench_report
 from diptych.cli.bench_run import bench_run
+from diptych.cli.bench_trec import bench_trec
 
 _NAMED = "task"
 _HELP = ("-h", "--help")
-_ELSEWHERE = {
-    "report": ("diptych.cli.bench_report_command", "bench_report"),
-    "hashing": ("diptych.cli.bench_hashing", "bench_hashing"),
-    "trec": ("diptych.cli.bench_trec", "bench_trec"),
-    "costa-pereira": ("diptych.cli.bench_costa_pereira", "bench_costa_pereira"),
-}
 
 
 class BenchGroup(TyperGroup):
@@ -47,10 +43,7 @@ bench_app.command(_NAMED)(bench)
 bench_app.command("run")(bench_run)
 bench_app.command("diff")(bench_diff)
 bench_app.command("pack")(bench_pack)
-for _name, (_module, _function) in _ELSEWHERE.items():
-    if find_spec(_module) is not None:
-        _command = getattr(import_module(_module), _function)
-        if isinstance(_command, typer.Typer):
-            bench_app.add_typer(_command, name=_name)
-        else:
-            bench_app.command(_name)(_command)
+bench_app.command("report")(bench_report)
+bench_app.command("hashing")(bench_hashing)
+bench_app.command("costa-pereira")(bench_costa_pereira)
+bench_app.add_typer(bench_trec, name="trec")
