@@ -287,3 +287,12 @@ def test_a_session_ends_with_time_with_the_token_and_with_any_change() -> None:
 def test_a_host_header_is_a_name_or_nothing(header: str) -> None:
     name = host_name(header)
     assert name is None or name == name.lower().strip("[]")
+
+
+def test_who_is_refused_before_the_body_was_read_still_hears_why(shared_service: Start) -> None:
+    for _ in range(10):
+        answer = httpx.post(
+            f"{shared_service().url}/v1/collections/scenes/items",
+            files={"picture": ("large.jpg", bytes(12 * 2**20), "image/jpeg")},
+        )
+        assert answer.status_code == 401

@@ -11,7 +11,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from diptych.service.problem import Problem
 from diptych.service.problem_answers import ProblemResponse
 
-_LINGER_SECONDS = 1.0
+_LINGER_SECONDS = 5.0
 
 
 class BoundedBody:
@@ -29,6 +29,7 @@ class BoundedBody:
     async def run(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer the request, or say what is wrong with its body."""
         deadline = asyncio.get_running_loop().time() + self._seconds
+        awaits_permission = b"expect" in dict(scope["headers"])
 
         async def bounded_receive() -> Message:
             if self._is_whole:
@@ -40,6 +41,10 @@ class BoundedBody:
         async def bounded_send(message: Message) -> None:
             # Whatever the application makes of half a body, the client is told what was wrong with it.
             if self._problem is None or self._is_answered:
+                if not (self._is_answered or self._is_whole or awaits_permission):
+                    # Refused before it was read, as for want of a token.
+                    self._is_whole = True
+                    await drain(receive)
                 self._is_answered = True
                 await send(message)
 
