@@ -50,6 +50,7 @@ GRIDS = {
     "cvh": RIDGES,
     "scm-orth": RIDGES,
     "scm-seq": RIDGES,
+    "dcmh": {"model__eta": [0.02, 0.1], "model__weight_decay": [5e-4, 0.05]},
     "dlfh": {"model__hash_functions": ["ridge", "kernel"], "model__strength": [4.0, 8.0]},
 }
 
