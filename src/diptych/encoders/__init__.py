@@ -27,6 +27,7 @@ from diptych.encoders.text import (
     WordPipeline,
     WordVectorCodebook,
     WordVectors,
+    clean_query,
     label_vectors,
     load_word_vectors,
 )
@@ -54,6 +55,7 @@ __all__ = [
     "WordPipeline",
     "WordVectorCodebook",
     "WordVectors",
+    "clean_query",
     "encode_splits",
     "find_joint_model",
     "imagenet_labels",

@@ -1,5 +1,6 @@
 """Words to feature vectors."""
 
+from diptych.encoders.text.clean_query import clean_query
 from diptych.encoders.text.label_vectors import label_vectors
 from diptych.encoders.text.lda_topics import LdaTopics
 from diptych.encoders.text.mean_word_vectors import MeanWordVectors
@@ -20,6 +21,7 @@ __all__ = [
     "WordPipeline",
     "WordVectorCodebook",
     "WordVectors",
+    "clean_query",
     "label_vectors",
     "load_word_vectors",
 ]
