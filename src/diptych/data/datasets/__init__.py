@@ -3,10 +3,11 @@
 from diptych.data.dataset import Dataset
 from diptych.data.datasets.coco import COCO
 from diptych.data.datasets.flickr8k import FLICKR8K
+from diptych.data.datasets.flickr30k import FLICKR30K
 from diptych.data.datasets.nus_wide import NUS_WIDE
 from diptych.data.datasets.pascal_sentence import PASCAL_SENTENCE
 from diptych.data.datasets.scenes_dataset import SCENES
 from diptych.data.datasets.tvgraz import TVGRAZ
 from diptych.data.datasets.wikipedia import WIKIPEDIA
 
-DATASETS: tuple[Dataset, ...] = (WIKIPEDIA, PASCAL_SENTENCE, TVGRAZ, NUS_WIDE, FLICKR8K, COCO, SCENES)
+DATASETS: tuple[Dataset, ...] = (WIKIPEDIA, PASCAL_SENTENCE, TVGRAZ, NUS_WIDE, FLICKR8K, FLICKR30K, COCO, SCENES)
