@@ -1,0 +1,84 @@
+"""Changing the retriever of a collection for a learned one, and back."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from diptych.collection.collection import Collection, Progress
+from diptych.collection.collection_error import CollectionError
+from diptych.collection.contract import PointSource
+from diptych.collection.learning.history import announce, learning_history, remember
+from diptych.collection.learning.learning_record import LearningRecord
+from diptych.collection.stored_retriever import StoredRetriever
+
+
+def promote(
+    collection: Collection, retriever: PointSource, record: LearningRecord, *, progress: Progress | None = None
+) -> LearningRecord:
+    """Let the collection use a learned retriever, keep the one before stored, and write that down.
+
+    Whoever is interrupted leaves the old retriever in force, or the new one with the way back known.
+    """
+    before = active(collection)
+    collection.add_retriever(retriever, progress=progress)
+    (after,) = (each for each in collection.retrievers() if each.fingerprint == retriever.fingerprint)
+    done = replace(
+        record,
+        action="promoted",
+        before=before.name,
+        before_fingerprint=before.fingerprint,
+        after=after.name,
+        after_fingerprint=after.fingerprint,
+    )
+    announce(collection, done)
+    collection.activate_retriever(after.name)
+    remember(collection, done)
+    return done
+
+
+def rollback(collection: Collection) -> LearningRecord:
+    """Let the collection use the retriever from before the promotion that is in force; return what was written down.
+
+    The retriever that leaves stays stored. After a second learning, two calls lead back to the beginning.
+    """
+    now, stored = active(collection), {each.fingerprint: each for each in collection.retrievers()}
+    promotion = next(
+        (
+            record
+            for record in reversed(learning_history(collection))
+            if record.action == "promoted" and record.after_fingerprint == now.fingerprint
+        ),
+        None,
+    )
+    if promotion is None:
+        raise CollectionError(
+            f"the retriever {now.name!r} was not promoted by learning from clicks, so there is nothing to roll back to"
+        )
+    former = stored.get(promotion.before_fingerprint)
+    if former is None:
+        raise CollectionError(
+            f"the retriever {promotion.before!r} is no longer stored; set one with `diptych index --retriever`"
+        )
+    record = LearningRecord(
+        time=moment(),
+        action="rolled back",
+        before=now.name,
+        before_fingerprint=now.fingerprint,
+        after=former.name,
+        after_fingerprint=former.fingerprint,
+    )
+    announce(collection, record)
+    collection.activate_retriever(former.name)
+    remember(collection, record)
+    return record
+
+
+def active(collection: Collection) -> StoredRetriever:
+    """Return the retriever in force."""
+    return collection.retrievers()[0]
+
+
+def moment() -> str:
+    """Return the present time, in UTC, as the history writes it."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
