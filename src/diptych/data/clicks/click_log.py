@@ -1,0 +1,261 @@
+"""A log of clicks, column by column."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from diptych.arrays import AnyArray, BoolArray, IntArray
+from diptych.data.clicks.grouping import Grouping
+from diptych.data.clicks.interner import Interner
+from diptych.data.clicks.string_table import StringTable
+from diptych.data.items import read_only
+from diptych.errors import InvalidInputError, UnknownNameError
+
+
+class ClickLog:
+    """Triads (query, image, clicks): an image was clicked so and so often by people who asked this query.
+
+    Queries and images are kept once each, in the order of their first appearance, and triads are three columns of
+    numbers (Dong et al., "Cross-media similarity evaluation for web image retrieval in the wild", IEEE TMM 2018, learn
+    from 23 million of them): a triad takes twelve bytes. Clicks are positive numbers and need not be whole, since
+    clicks that are corrected for the position at which an image was shown are not.
+
+    Attributes: ``queries`` and ``images``, the distinct strings; ``query_ids`` and ``image_ids``, for each triad its
+    row in these; ``clicks``; ``times``, seconds since 1970 or None; ``n_skipped``, the rows that a reader passed over.
+
+    >>> from diptych.data.clicks import ClickLog
+    >>> log = ClickLog.from_triads(["cat", "dog", "cat"], ["1.jpg", "2.jpg", "1.jpg"], [2, 1, 3])
+    >>> log
+    <ClickLog: 3 triads, 2 queries, 2 images, 6 clicks>
+    >>> log.merged().clicks
+    array([5., 1.], dtype=float32)
+    >>> list(log.at_least(2).queries)
+    ['cat']
+    """
+
+    def __init__(
+        self,
+        queries: StringTable,
+        images: StringTable,
+        query_ids: IntArray,
+        image_ids: IntArray,
+        clicks: ArrayLike,
+        times: ArrayLike | None = None,
+        *,
+        n_skipped: int = 0,
+    ) -> None:
+        self.queries = queries
+        self.images = images
+        self.query_ids: NDArray[np.int32] = _numbers(query_ids, len(queries), "query_ids")
+        self.image_ids: NDArray[np.int32] = _numbers(image_ids, len(images), "image_ids")
+        self.clicks: NDArray[np.float32] = _clicks(clicks)
+        self.times: NDArray[np.float64] | None = None if times is None else _times(times)
+        self.n_skipped = n_skipped
+        columns: list[AnyArray] = [
+            self.query_ids,
+            self.image_ids,
+            self.clicks,
+            *([] if self.times is None else [self.times]),
+        ]
+        if len({len(column) for column in columns}) != 1:
+            lengths = ", ".join(str(len(column)) for column in columns)
+            raise InvalidInputError(f"the columns of a click log must be equally long, got {lengths} rows")
+
+    @classmethod
+    def from_triads(
+        cls, queries: Sequence[str], images: Sequence[str], clicks: ArrayLike, times: ArrayLike | None = None
+    ) -> ClickLog:
+        """Return a log of the given triads; equal ones are kept apart until :meth:`merged`."""
+        of_query, of_image = Interner(), Interner()
+        query_ids, image_ids = of_query.numbers(queries), of_image.numbers(images)
+        return cls(of_query.table(), of_image.table(), query_ids, image_ids, clicks, times)
+
+    @property
+    def n_triads(self) -> int:
+        """The number of triads."""
+        return len(self.clicks)
+
+    @property
+    def nbytes(self) -> int:
+        """How much memory the log takes."""
+        columns = self.query_ids.nbytes + self.image_ids.nbytes + self.clicks.nbytes
+        return columns + (0 if self.times is None else self.times.nbytes) + self.queries.nbytes + self.images.nbytes
+
+    def merged(self) -> ClickLog:
+        """Return the log with one triad per query and image: clicks are added, and the latest time is kept."""
+        keys = self.query_ids.astype(np.int64) * max(1, len(self.images)) + self.image_ids
+        _, first, group = np.unique(keys, return_index=True, return_inverse=True)
+        order = np.argsort(first, kind="stable")
+        clicks = np.bincount(group, weights=self.clicks, minlength=len(first))[order]
+        times = None
+        if self.times is not None:
+            latest = np.full(len(first), -np.inf)
+            np.maximum.at(latest, group, self.times)
+            times = latest[order]
+        kept = first[order]
+        return ClickLog(self.queries, self.images, self.query_ids[kept], self.image_ids[kept], clicks, times)
+
+    def at_least(self, clicks: float) -> ClickLog:
+        """Return the triads with at least so many clicks; merge first if one pair may stand in several triads."""
+        return self.select(self.clicks >= clicks)
+
+    def select(self, rows: IntArray | BoolArray | Sequence[int]) -> ClickLog:
+        """Return the log of the given triads, in the given order.
+
+        Queries and images without a triad are gone, so rows of ``images`` move: look them up with :meth:`image_rows`.
+        """
+        chosen = np.asarray(rows)
+        if chosen.dtype == bool:
+            chosen = np.flatnonzero(chosen)
+        chosen = chosen.astype(np.int64)
+        kept_queries, query_ids = _renumbered(self.query_ids[chosen], len(self.queries))
+        kept_images, image_ids = _renumbered(self.image_ids[chosen], len(self.images))
+        return ClickLog(
+            self.queries.take(kept_queries),
+            self.images.take(kept_images),
+            query_ids,
+            image_ids,
+            self.clicks[chosen],
+            None if self.times is None else self.times[chosen],
+        )
+
+    def split(
+        self,
+        held_out: float = 0.2,
+        *,
+        before: float | None = None,
+        by: Literal["query", "time"] = "query",
+        seed: int = 0,
+    ) -> tuple[ClickLog, ClickLog]:
+        """Return a log to learn from and a log that was held out.
+
+        ``by="query"`` holds out a random share of the queries with all their triads, which asks how a method does on
+        queries it has never seen. ``by="time"`` holds out the latest share of the triads, or, with ``before``, all from
+        that time on (seconds since 1970), which asks how it does tomorrow.
+
+        >>> from diptych.data.clicks import ClickLog
+        >>> log = ClickLog.from_triads(["a", "b", "a", "c"], ["1", "2", "3", "4"], [1, 1, 1, 1], times=[9, 7, 8, 6])
+        >>> [part.n_triads for part in log.split(by="time", before=8)]
+        [2, 2]
+        >>> train, held_out = log.split(1 / 3)
+        >>> set(train.queries) & set(held_out.queries)
+        set()
+        """
+        if before is None and not 0 < held_out < 1:
+            raise InvalidInputError(f"held_out is the share to hold out, above 0 and below 1; got {held_out}")
+        if before is not None or by == "time":
+            is_late = self._late(held_out, before)
+        elif by == "query":
+            count = len(self.queries)
+            drawn = np.random.default_rng(seed).permutation(count)[: max(1, round(held_out * count))]
+            is_held_out = np.zeros(count, dtype=bool)
+            is_held_out[drawn] = True
+            is_late = is_held_out[self.query_ids]
+        else:
+            raise UnknownNameError("way to split a click log", by, ("query", "time"))
+        return self.select(~is_late), self.select(is_late)
+
+    def _late(self, held_out: float, before: float | None) -> BoolArray:
+        if self.times is None:
+            raise InvalidInputError("this click log has no times; split it by query, or read a log with a time column")
+        if before is not None:
+            return np.asarray(self.times >= before)
+        latest = np.argsort(self.times, kind="stable")[self.n_triads - max(1, round(held_out * self.n_triads)) :]
+        is_late = np.zeros(self.n_triads, dtype=bool)
+        is_late[latest] = True
+        return is_late
+
+    def by_query(self) -> Grouping:
+        """Return the triads of each query."""
+        return _grouped(self.query_ids, len(self.queries))
+
+    def by_image(self) -> Grouping:
+        """Return the triads of each image."""
+        return _grouped(self.image_ids, len(self.images))
+
+    def image_rows(self, ids: Sequence[str] | Mapping[str, int]) -> NDArray[np.int64]:
+        """Return for each of the log's images its row in ``ids``, to pick features that are stored in that order.
+
+        >>> from diptych.data.clicks import ClickLog
+        >>> ClickLog.from_triads(["cat", "dog"], ["7.jpg", "5.jpg"], [1, 1]).image_rows(["5.jpg", "6.jpg", "7.jpg"])
+        array([2, 0])
+        """
+        row_of = ids if isinstance(ids, Mapping) else {name: row for row, name in enumerate(ids)}
+        rows = np.fromiter((row_of.get(image, -1) for image in self.images), dtype=np.int64, count=len(self.images))
+        missing = np.flatnonzero(rows < 0)
+        if len(missing):
+            raise InvalidInputError(
+                f"{len(missing)} images of the click log are not among the given ids, the first is "
+                f"{self.images[int(missing[0])]!r}; select the triads of the images you have"
+            )
+        return rows
+
+    def write(self, path: str | PathLike[str]) -> Path:
+        """Write the triads as a table with named columns; .tsv, .csv, .jsonl and .parquet say the format."""
+        from diptych.data.clicks.writing import write_log
+
+        return write_log(self, Path(path))
+
+    def __len__(self) -> int:
+        return self.n_triads
+
+    def __repr__(self) -> str:
+        clicks = float(self.clicks.sum(dtype=np.float64))
+        return (
+            f"<ClickLog: {self.n_triads:,} triads, {len(self.queries):,} queries, {len(self.images):,} images, "
+            f"{clicks:,.6g} clicks>"
+        )
+
+
+def _numbers(ids: IntArray, limit: int, name: str) -> NDArray[np.int32]:
+    numbers = np.asarray(ids, dtype=np.int32)
+    if numbers.ndim != 1:
+        raise InvalidInputError(f"{name} must be one column, got shape {numbers.shape}")
+    if len(numbers) and not (numbers.min() >= 0 and numbers.max() < limit):
+        raise InvalidInputError(f"{name} must be rows 0..{limit - 1}, got {numbers.min()}..{numbers.max()}")
+    return read_only(numbers)
+
+
+def _clicks(clicks: ArrayLike) -> NDArray[np.float32]:
+    values = np.asarray(clicks, dtype=np.float32)
+    bad = np.flatnonzero(~((values > 0) & np.isfinite(values)))
+    if values.ndim != 1 or len(bad):
+        found = f"shape {values.shape}" if values.ndim != 1 else f"{values[bad[0]]} in row {bad[0]}"
+        raise InvalidInputError(
+            f"clicks must be one column of numbers above 0, got {found}; leave out what nobody clicked"
+        )
+    return read_only(values)
+
+
+def _times(times: ArrayLike) -> NDArray[np.float64]:
+    values = np.asarray(times, dtype=np.float64)
+    if values.ndim != 1 or not np.isfinite(values).all():
+        raise InvalidInputError(
+            "times must be one column of seconds since 1970, without gaps; leave them all out, or none"
+        )
+    return read_only(values)
+
+
+def _renumbered(ids: NDArray[np.int32], limit: int) -> tuple[IntArray, NDArray[np.int32]]:
+    """Return the ids in use, by first appearance, and each id's place among them."""
+    first = np.full(limit, len(ids), dtype=np.int64)
+    # Written from the end, so that the earliest row of an id is the one that stays.
+    first[ids[::-1]] = np.arange(len(ids) - 1, -1, -1)
+    used = np.flatnonzero(first < len(ids))
+    order = used[np.argsort(first[used])]
+    places = np.zeros(limit, dtype=np.int32)
+    places[order] = np.arange(len(order), dtype=np.int32)
+    return order, places[ids]
+
+
+def _grouped(ids: NDArray[np.int32], count: int) -> Grouping:
+    offsets = np.zeros(count + 1, dtype=np.int64)
+    np.cumsum(np.bincount(ids, minlength=count), out=offsets[1:])
+    rows: AnyArray = np.argsort(ids, kind="stable")
+    return Grouping(read_only(offsets), read_only(rows))
