@@ -24,6 +24,7 @@ from diptych.metrics.evaluator import evaluate, evaluate_scores
 from diptych.metrics.first_hit import CMC, RecallAtK
 from diptych.metrics.first_rank import MeanRank, MedianRank
 from diptych.metrics.hamming_lookup import HammingLookup
+from diptych.metrics.interleaving import draft_winner, team_draft
 from diptych.metrics.interpolated_precision_recall import InterpolatedPrecisionRecall
 from diptych.metrics.measure import Measure
 from diptych.metrics.ndcg import NDCG
@@ -68,7 +69,9 @@ __all__ = [
     "bootstrap_interval",
     "break_ties",
     "category_means",
+    "draft_winner",
     "evaluate",
     "evaluate_scores",
     "randomisation_test",
+    "team_draft",
 ]
