@@ -2,6 +2,7 @@
 
 from diptych.models.base import CrossModalModel, load_model
 from diptych.models.catalogue import find_model, method_name, model_classes
+from diptych.models.clicks import Text2Image
 from diptych.models.correlation import BLM, CCA, CFA, KCCA, PLS, LinearRegression
 from diptych.models.discriminant import CCA3V, GMLDA, GMMFA, LCFS, LGCFL, MLCCA, ClusterCCA
 from diptych.models.hashing import CMFH, CVH, DCH, DCMH, DLFH, IMH, LCMFH, LSSH, MMNN, SCRATCH, SCMOrth, SCMSeq, SePHkm
@@ -74,6 +75,7 @@ __all__ = [
     "SCMSeq",
     "SePHkm",
     "SharedSpace",
+    "Text2Image",
     "find_model",
     "load_model",
     "method_name",

@@ -18,7 +18,7 @@ from diptych.models.labels import Targets
 from diptych.space import DIRECTIONS, Space
 
 Need = Literal["pairs", "labels", "clicks"]
-Inputs = Literal["features", "items"]
+Inputs = Literal["features", "items", "clicks"]
 
 
 class CrossModalModel(BaseEstimator):
@@ -40,7 +40,7 @@ class CrossModalModel(BaseEstimator):
 
     needs: ClassVar[frozenset[Need]] = frozenset({"pairs"})
     inputs: ClassVar[Inputs] = "features"
-    """What it is fitted on: rows of features, or the pictures and texts themselves (`ItemModel`)."""
+    """What it is fitted on: rows of features, the pictures and texts themselves (`ItemModel`), or a click log."""
     when_to_use: ClassVar[str] = ""
     command_name: ClassVar[str] = ""
     """What people type, where the words of the class name would not do."""

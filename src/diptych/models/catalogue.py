@@ -13,7 +13,8 @@ from diptych.models.base import CrossModalModel, Inputs
 def model_classes(inputs: Inputs = "features") -> dict[str, type[CrossModalModel]]:
     """Return every public method that learns from ``inputs``, keyed by its command-line name such as ``marginal-scm``.
 
-    ``items`` gives those that learn from the pictures and texts themselves instead of their features.
+    ``items`` gives those that learn from the pictures and texts themselves instead of their features, ``clicks`` those
+    that learn from a click log.
 
     >>> from diptych.models import model_classes
     >>> model_classes()["scm"].__name__
