@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from diptych.encoders.text.lemmas import lemma
 from diptych.encoders.text.query_words import query_words
 
 
@@ -25,4 +26,4 @@ def clean_query(text: str) -> tuple[str, ...]:
     >>> clean_query('jessie "t v" show'), clean_query("photo of the")
     (('jessie', 'tv', 'show'), ())
     """
-    return tuple([word.lemma for word in query_words(text)])
+    return tuple([lemma(word.word) for word in query_words(text) if word.counts])

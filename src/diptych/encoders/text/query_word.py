@@ -1,4 +1,4 @@
-"""One word of a query that counts."""
+"""One word of a query."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 
 class QueryWord(NamedTuple):
-    """A word of a query, where it stands there, and its dictionary form.
+    """A word of a query and where it stands there.
 
     >>> from diptych.encoders.text.query_words import query_words
     >>> query_words("the Dogs")
-    [QueryWord(start=4, end=8, word='dogs', lemma='dog')]
+    [QueryWord(start=0, end=3, word='the', counts=False), QueryWord(start=4, end=8, word='dogs', counts=True)]
     """
 
     start: int
@@ -19,5 +19,5 @@ class QueryWord(NamedTuple):
     """Where the word ends there."""
     word: str
     """The word in lower case, without punctuation."""
-    lemma: str
-    """Its dictionary form."""
+    counts: bool
+    """Whether it says what is looked for: stop words and words such as photo do not."""
