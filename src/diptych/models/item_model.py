@@ -3,25 +3,64 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
-from typing import Any, ClassVar
+from collections.abc import Callable, Sequence
+from copy import copy
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.exceptions import NotFittedError
 
 from diptych.arrays import AnyArray
 from diptych.errors import InvalidInputError
 from diptych.models.base import CrossModalModel, Inputs
 
+ItemSide = Literal["image", "text"]
+
 
 class ItemModel(CrossModalModel):
     """The contract of every model, with raw items in place of feature matrices.
 
     ``fit``, ``encode_images`` and ``encode_texts`` take pictures (paths, or uint8 arrays) and strings. A subclass
-    writes ``fit``, ``_encode_pictures`` and ``_encode_strings``, which receive checked input.
+    writes ``fit``, ``_encode_pictures`` and ``_encode_strings``, which receive checked input, and says its
+    `picture_side`. `prepared` and `only` may be written, too, so that a retriever reads pictures in threads and keeps
+    each network once.
     """
 
     inputs: ClassVar[Inputs] = "items"
+
+    @property
+    def takes_pictures(self) -> bool:
+        """Whether images are pictures; False where they are rows of an encoder's features."""
+        return True
+
+    @property
+    @abstractmethod
+    def picture_side(self) -> int:
+        """The shortest side, in pixels, below which pictures need not be read any larger."""
+
+    def prepared(self, picture: Any) -> AnyArray:
+        """Read one picture as `encode_images` would; threads may call this, and encoding goes on from the pixels."""
+        # Pillow is only needed where there are pictures.
+        from diptych.encoders.image.pictures import read_picture
+
+        return read_picture(picture, shortest_side=self.picture_side)
+
+    def only(self, side: ItemSide) -> Self:
+        """Return a copy that encodes one side and need not hold what the other learned."""
+        del side
+        return copy(self)
+
+    @abstractmethod
+    def fit(
+        self,
+        images: Any,
+        texts: Any,
+        labels: ArrayLike | None = None,
+        *,
+        progress: Callable[[Any], None] | None = None,
+    ) -> Self:
+        """Learn from aligned pictures and strings; ``progress`` is called with a record of each epoch."""
 
     @abstractmethod
     def _encode_pictures(self, images: Any) -> AnyArray: ...

@@ -12,6 +12,7 @@ from diptych.retriever.explaining import (
     explanation_kind,
 )
 from diptych.retriever.retriever import Retriever
+from diptych.retriever.towers import ImageTower, TextTower
 
 __all__ = [
     "SEARCH_DIRECTIONS",
@@ -20,9 +21,11 @@ __all__ = [
     "Contribution",
     "ExplainedTerm",
     "Explanation",
+    "ImageTower",
     "Retriever",
     "SearchDirection",
     "Subject",
+    "TextTower",
     "View",
     "explain",
     "explanation_kind",

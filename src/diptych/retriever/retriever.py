@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from os import PathLike
 from pathlib import Path
@@ -22,15 +22,21 @@ from diptych.encoders.feature_cache import Progress
 from diptych.encoders.image.encoded_batch import EncodedBatch
 from diptych.errors import InvalidInputError, MissingPackageError, ModelFileError
 from diptych.metrics import AP, Measure
-from diptych.models import CrossModalModel, Preprocessed
+from diptych.models import CrossModalModel, Preprocessed, SharedSpace
 from diptych.models.files import known_classes, model_digest, read_model, write_model
 from diptych.models.hashing.hashing_model import HashingModel
+from diptych.models.item_model import ItemModel
 from diptych.protocols import TwoWayEvaluation, evaluate_model
 from diptych.retriever.calibration import Calibration, SearchDirection
+from diptych.retriever.checkpoints import own_checkpoint
 from diptych.retriever.choice import choose_model
 from diptych.retriever.comparison import Comparison, compare
 from diptych.retriever.held_out_calibration import calibrate
+from diptych.retriever.towers.image_tower import ImageTower
+from diptych.retriever.towers.parts import assumed_calibration, tower_parts
 from diptych.space import Space
+
+Epochs = Callable[[Any], None]
 
 _PRIOR = 0.01
 _FEWEST_PICTURES = 10
@@ -39,17 +45,18 @@ _FEWEST_PICTURES = 10
 class Retriever(BaseEstimator):
     """An image encoder, a text encoder and a model in one: search pictures with words and words with pictures.
 
-    `default` gives one that needs no training, `conse` one that never saw a picture with a caption, and `joint` one
-    from a local CLIP or SigLIP folder. `fit` learns a model from captions or labels of one's own and keeps it only if
-    it is better than what was there. Items are paths of pictures, picture arrays, and strings; features are cached by
-    content, so that a picture is encoded once.
+    `default` gives one that needs no training, `conse` one that never saw a picture with a caption, `joint` one from a
+    local CLIP or SigLIP folder, and `from_model` one of networks that read pixels and words. `fit` learns a model from
+    captions or labels of one's own and keeps it only if it is better than what was there. Items are paths of pictures,
+    picture arrays, and strings; features are cached by content, so that a picture is encoded once.
 
     Parameters
     ----------
     image_encoder, text_encoder : Encoder or None
         None takes those of the default retriever.
     model : CrossModalModel or None
-        What `fit` learns; None lets it choose among a few by a hold-out of the training part.
+        What `fit` learns; None lets it choose among a few by a hold-out of the training part. A model of pictures and
+        strings themselves, such as `MNiL`, takes the place of the encoders, too.
     name : str
         What people call it.
     cache : bool or path
@@ -197,6 +204,7 @@ class Retriever(BaseEstimator):
         seed: int = 0,
         force: bool = False,
         progress: Progress | None = None,
+        epochs: Epochs | None = None,
     ) -> Self:
         """Learn from pictures and their captions or labels, and keep the result only if it is better.
 
@@ -204,21 +212,22 @@ class Retriever(BaseEstimator):
         retriever already is when fitted, the default retriever otherwise. A baseline that was itself learned from
         one's own pairs is learned again from the same others, since it may have seen the held-out ones. If the new
         model wins, it is learned again from all pairs; if the baseline does, this retriever becomes the baseline,
-        unless ``force``. `comparison_` tells the numbers and whether the difference is more than luck.
+        unless ``force``. `comparison_` tells the numbers and whether the difference is more than luck. ``progress`` is
+        told how many items have been encoded, ``epochs`` is called with the record of each epoch of a model of items.
         """
         if pairs.n_images < _FEWEST_PICTURES:
             raise InvalidInputError(f"learning needs at least {_FEWEST_PICTURES} pictures, got {pairs.n_images}")
         pairs = _with_telling_labels(pairs)
         rival = self._rival(baseline, pairs)
         train, test = pairs.split(held_out, seed=seed)
-        trial = self._learned(train, progress)
+        trial = self._learned(train, "trial", progress=progress, epochs=epochs)
         seen = trial.featured(test, progress=progress)
         comparison = self._compared(trial, rival, train, seen, test)
         if rival is not None and not comparison.is_better and not force:
             self._become(rival, comparison.set_params(replaced=False))
             return self
         points = trial.images_to_points(seen.images), trial.texts_to_points(seen.texts)
-        winner = self._learned(pairs, progress, trial.model_)
+        winner = self._learned(pairs, "whole", trial._recipe, progress=progress, epochs=epochs)
         winner.calibration_ = calibrate(trial.space, *points, seen, _PRIOR)
         self._become(winner, comparison)
         return self
@@ -268,6 +277,37 @@ class Retriever(BaseEstimator):
 
         return joint_retriever(folder)
 
+    @classmethod
+    def from_model(
+        cls,
+        model: CrossModalModel,
+        *,
+        held_out: Pairs | None = None,
+        image_encoder: Encoder | None = None,
+        name: str = "custom",
+        cache: bool | str | PathLike[str] = True,
+    ) -> Self:
+        """Return a retriever on a fitted model of pictures and strings themselves, such as `MNiL`.
+
+        Each side of the model becomes an encoder (`ImageTower`, `TextTower`) that runs without PyTorch. ``held_out``
+        are pairs that the model has not seen, from which probabilities are calibrated; without any, a score of a half
+        is taken to be as likely right as wrong. ``image_encoder`` is the fitted encoder that made the features for a
+        model that takes features.
+        """
+        if not isinstance(model, ItemModel):
+            raise InvalidInputError(
+                f"{type(model).__name__} learns from features: use Retriever(model=..., image_encoder=..., "
+                "text_encoder=...).fit(pairs)"
+            )
+        made = cls(name=name, cache=cache)
+        made.image_encoder_, made.text_encoder_, made.model_ = tower_parts(model, image_encoder)
+        made.calibration_ = assumed_calibration()
+        if held_out is not None:
+            seen = made.featured(held_out)
+            points = made.images_to_points(seen.images), made.texts_to_points(seen.texts)
+            made.calibration_ = calibrate(made.space, *points, seen, _PRIOR)
+        return made
+
     def _having(self, part: str) -> Self:
         if not hasattr(self, part):
             raise NotFittedError("this retriever is not fitted: call fit(pairs), or use Retriever.default()")
@@ -292,16 +332,50 @@ class Retriever(BaseEstimator):
         store = self._store
         return encoder.transform(items) if store is None else store.encode(encoder, items, progress=progress)
 
+    @property
+    def _recipe(self) -> CrossModalModel:
+        """What would have to be learned again, from other pairs, to get a retriever of this kind."""
+        tower = self.image_encoder_
+        return tower.model if isinstance(tower, ImageTower) and isinstance(self.model_, SharedSpace) else self.model_
+
     def _learned(
-        self, pairs: Pairs, progress: Progress | None = None, model: CrossModalModel | None = None
+        self,
+        pairs: Pairs,
+        part: str,
+        model: CrossModalModel | None = None,
+        *,
+        progress: Progress | None = None,
+        epochs: Epochs | None = None,
     ) -> Retriever:
         """Return a retriever of the same parameters with its encoders and model learned from all of ``pairs``."""
+        unfitted = self.model if model is None else model
+        if isinstance(unfitted, ItemModel):
+            return self._learned_towers(pairs, part, unfitted, progress, epochs)
         new: Retriever = clone(self)
         new.image_encoder_ = _fitted_encoder(self._encoder("image_encoder"), pairs.images)
         new.text_encoder_ = _fitted_encoder(self._encoder("text_encoder"), pairs.texts)
         features = new.featured(pairs, progress=progress)
-        unfitted = choose_model(features) if self.model is None and model is None else model or self.model
-        new.model_ = clone(unfitted).fit(*features.aligned())
+        chosen = choose_model(features) if unfitted is None else unfitted
+        with own_checkpoint(chosen, part) as recipe:
+            new.model_ = recipe.fit(*features.aligned())
+        return new
+
+    def _learned_towers(
+        self, pairs: Pairs, part: str, model: ItemModel, progress: Progress | None, epochs: Epochs | None
+    ) -> Retriever:
+        """Return a retriever whose encoders are the two sides of ``model``, learned from all of ``pairs``."""
+        if pairs.has_image_features or pairs.has_text_features:
+            raise InvalidInputError(
+                f"{type(model).__name__} learns from pictures and strings, not from features of them"
+            )
+        new: Retriever = clone(self)
+        encoder = None
+        if not model.takes_pictures:
+            encoder = _fitted_encoder(self._encoder("image_encoder"), pairs.images)
+            pairs = pairs.with_features(images=self._features(encoder, cast(Sequence[Any], pairs.images), progress))
+        with own_checkpoint(model, part) as recipe:
+            fitted = recipe.fit(*pairs.aligned(), progress=epochs)
+        new.image_encoder_, new.text_encoder_, new.model_ = tower_parts(fitted, encoder)
         return new
 
     def _compared(
@@ -311,7 +385,7 @@ class Retriever(BaseEstimator):
         if rival is None:
             return compare(quality, test.owners)
         learned_here = hasattr(rival, "comparison_") and rival.comparison_.replaced
-        judged = rival._learned(train, model=rival.model_) if learned_here else rival
+        judged = rival._learned(train, "rival", rival._recipe) if learned_here else rival
         return compare(quality, test.owners, rival.name, judged.evaluate(test))
 
     def _become(self, other: Retriever, comparison: Comparison) -> None:

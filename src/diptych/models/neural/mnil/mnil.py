@@ -6,6 +6,7 @@ import hashlib
 import tempfile
 import warnings
 from collections.abc import Sequence
+from copy import copy
 from os import PathLike
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
@@ -16,7 +17,7 @@ from numpy.typing import ArrayLike
 from diptych.arrays import AnyArray, FloatArray, IntArray, as_matrix, row_blocks
 from diptych.errors import InvalidInputError
 from diptych.models.base import Need
-from diptych.models.item_model import ItemModel, checked_texts
+from diptych.models.item_model import ItemModel, ItemSide, checked_texts
 from diptych.models.labels import Targets
 from diptych.models.neural.mnil.convolution_plan import ConvolutionPlan
 from diptych.models.neural.mnil.epoch_record import EpochRecord
@@ -49,6 +50,7 @@ ImageTower = Literal["residual", "resnet50", "features"]
 IMAGE_TOWERS: tuple[ImageTower, ...] = ("residual", "resnet50", "features")
 
 _ENCODED_AT_ONCE = 64
+_OTHER_SIDE = {"image": ("words_", "text_names_", "text_arrays_"), "text": ("image_names_", "image_arrays_")}
 _DEGENERATE = 1.02
 _MOST_HELD_OUT = 1000
 _PROBES = 16
@@ -277,6 +279,29 @@ class MNiL(ItemModel):
     def space(self) -> Space:
         """Cosine where points have unit length, else the inner product."""
         return Space("cosine" if self.normalization == "cosine" else "dot")
+
+    @property
+    def takes_pictures(self) -> bool:
+        """Whether images are pictures, not rows of features."""
+        return self.image_tower != "features"
+
+    @property
+    def picture_side(self) -> int:
+        """The side of the squares that pictures are squeezed into."""
+        return self.image_side
+
+    def prepared(self, picture: Any) -> AnyArray:
+        """Return one picture as a square of bytes."""
+        return square(picture, self.image_side)
+
+    def only(self, side: ItemSide) -> Self:
+        """Return a copy that holds one network."""
+        self._check_fitted()
+        half = copy(self)
+        half._networks = {}
+        for name in _OTHER_SIDE[side]:
+            half.__dict__.pop(name, None)
+        return half
 
     def fit(
         self, images: Any, texts: Any, labels: ArrayLike | None = None, *, progress: Progress | None = None
