@@ -29,6 +29,7 @@ class Gathering:
 
     def __init__(self, where: str, *, skip: bool = False, progress: Progress | None = None) -> None:
         self._where = where
+        self._file = where.rpartition(":")[0]
         self._skip = skip
         self._progress = progress
         self._queries, self._images = Interner(), Interner()
@@ -48,7 +49,7 @@ class Gathering:
     def log(self) -> ClickLog:
         """Return the log of all rows so far; nothing can be added after."""
         if not self._columns[0]:
-            raise InvalidInputError(f"{self._where.rpartition(':')[0]} holds no triads; name a file of clicks")
+            raise InvalidInputError(f"{self._file} holds no triads; name a file of clicks")
         columns = []
         for column in self._columns:
             columns.append(np.concatenate(column))
@@ -57,7 +58,8 @@ class Gathering:
         known = ~np.isnan(times)
         if known.any() and not known.all():
             raise InvalidInputError(
-                f"{self._where} {int(np.flatnonzero(~known)[0]) + 1} has no time, but others have; leave the column out"
+                f"{self._file}: triad {int(np.flatnonzero(~known)[0]) + 1} has no time, but others have; leave the "
+                "column out"
             )
         return ClickLog(
             self._queries.table(),

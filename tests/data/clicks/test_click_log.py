@@ -1,0 +1,183 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from diptych.data.clicks import ClickLog, StringTable
+from diptych.data.clicks.interner import Interner
+from diptych.errors import InvalidInputError, UnknownNameError
+
+words = st.text(max_size=6)
+triads = st.lists(
+    st.tuples(st.sampled_from("abcdé "), st.sampled_from("123456"), st.integers(1, 5), st.integers(0, 9)),
+    min_size=1,
+    max_size=25,
+)
+
+
+def log_of(rows: list[tuple[str, str, int, int]]) -> ClickLog:
+    queries, images, clicks, times = zip(*rows, strict=True)
+    return ClickLog.from_triads(queries, images, clicks, times)
+
+
+def rows_of(log: ClickLog) -> list[tuple[str, str, float, float]]:
+    times = [] if log.times is None else [log.times.tolist()]
+    queries = [log.queries[row] for row in log.query_ids]
+    images = [log.images[row] for row in log.image_ids]
+    return list(zip(queries, images, log.clicks.tolist(), *times, strict=True))
+
+
+@given(st.lists(words, max_size=20), st.data())
+def test_a_table_of_strings_is_the_list_of_strings(strings: list[str], data: st.DataObject) -> None:
+    table = StringTable.of(strings)
+    rows = data.draw(st.lists(st.integers(0, len(strings) - 1), max_size=9)) if strings else []
+    assert list(table) == strings == [table[row] for row in range(len(table))]
+    assert list(table.take(rows)) == [strings[row] for row in rows]
+    assert list(table[1:-1]) == strings[1:-1]
+    assert table == StringTable.of(strings)
+    assert table != StringTable.of([*strings, "x"])
+
+
+def test_a_long_table_is_copied_block_by_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("diptych.data.clicks.string_table._ROWS_AT_ONCE", 3)
+    strings = ["ab", "", "é", "d", "efg", "h", "", "jk"]
+    assert list(StringTable.of(strings)[::-1]) == strings[::-1]
+
+
+def test_a_table_of_strings_has_no_row_beyond_its_end() -> None:
+    with pytest.raises(IndexError, match="row 1 of a table of 1"):
+        StringTable.of(["a"])[1]
+
+
+@given(st.lists(st.lists(words, max_size=15), max_size=6))
+def test_numbers_are_those_of_a_dictionary(batches: list[list[str]]) -> None:
+    interner, expected = Interner(), {}
+    for batch in batches:
+        assert interner.numbers(batch).tolist() == [expected.setdefault(word, len(expected)) for word in batch]
+    assert list(interner.table()) == list(expected)
+
+
+def test_numbers_stay_right_while_the_table_grows() -> None:
+    interner = Interner()
+    strings = [f"query {number}" for number in range(20_000)]
+    assert np.array_equal(interner.numbers(strings), np.arange(20_000))
+    assert np.array_equal(interner.numbers(strings[::-7]), np.arange(20_000)[::-7])
+
+
+def test_strings_of_one_hash_keep_their_own_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Five hashes for all strings: nearly every string meets another one's.
+    monkeypatch.setattr("diptych.data.clicks.interner.hash", lambda string: len(string) % 5, raising=False)
+    interner = Interner()
+    strings = [f"{'x' * (number % 11)}{number}" for number in range(3_000)]
+    assert interner.numbers(strings).tolist() == list(range(3_000))
+    assert interner.numbers(strings[::-1]).tolist() == list(range(3_000))[::-1]
+    assert list(interner.table()) == strings
+
+
+@given(triads)
+def test_columns_hold_the_triads(rows: list[tuple[str, str, int, int]]) -> None:
+    log = log_of(rows)
+    assert rows_of(log) == rows
+    assert list(log.queries) == list(dict.fromkeys(query for query, *_ in rows))
+    assert list(log.images) == list(dict.fromkeys(image for _, image, *_ in rows))
+    assert (log.query_ids.dtype, log.image_ids.dtype, log.clicks.dtype) == (np.int32, np.int32, np.float32)
+
+
+@given(triads)
+def test_merging_adds_clicks_and_keeps_the_latest_time(rows: list[tuple[str, str, int, int]]) -> None:
+    expected: dict[tuple[str, str], list[int]] = {}
+    for query, image, clicks, time in rows:
+        known = expected.setdefault((query, image), [0, 0])
+        known[0] += clicks
+        known[1] = max(known[1], time)
+    merged = log_of(rows).merged()
+    assert rows_of(merged) == [(*pair, *values) for pair, values in expected.items()]
+    assert rows_of(merged.merged()) == rows_of(merged)
+
+
+@given(triads, st.data())
+def test_a_selection_is_the_log_of_the_selected(rows: list[tuple[str, str, int, int]], data: st.DataObject) -> None:
+    chosen = data.draw(st.lists(st.integers(0, len(rows) - 1), max_size=12))
+    selected = log_of(rows).select(chosen)
+    assert rows_of(selected) == [rows[row] for row in chosen]
+    assert list(selected.queries) == list(dict.fromkeys(rows[row][0] for row in chosen))
+    assert list(selected.images) == list(dict.fromkeys(rows[row][1] for row in chosen))
+
+
+@given(triads, st.integers(1, 5))
+def test_a_threshold_keeps_what_reaches_it(rows: list[tuple[str, str, int, int]], least: int) -> None:
+    assert rows_of(log_of(rows).at_least(least)) == [row for row in rows if row[2] >= least]
+
+
+@given(triads)
+def test_groups_cover_every_triad_once(rows: list[tuple[str, str, int, int]]) -> None:
+    log = log_of(rows)
+    for grouping, ids, names in (
+        (log.by_query(), log.query_ids, log.queries),
+        (log.by_image(), log.image_ids, log.images),
+    ):
+        assert len(grouping) == len(names)
+        assert [group.tolist() for group in grouping] == [np.flatnonzero(ids == n).tolist() for n in range(len(names))]
+
+
+@settings(max_examples=30)
+@given(triads.filter(lambda rows: len({row[0] for row in rows}) > 2), st.integers(0, 3))
+def test_a_held_out_query_takes_all_its_triads_along(rows: list[tuple[str, str, int, int]], seed: int) -> None:
+    log = log_of(rows)
+    train, held_out = log.split(0.4, seed=seed)
+    assert set(train.queries).isdisjoint(held_out.queries)
+    assert len(held_out.queries) == max(1, round(0.4 * len(log.queries)))
+    assert sorted(rows_of(train) + rows_of(held_out)) == sorted(rows)
+    assert rows_of(log.split(0.4, seed=seed)[1]) == rows_of(held_out)
+
+
+@given(triads, st.floats(0.1, 0.9))
+def test_the_latest_are_held_out(rows: list[tuple[str, str, int, int]], share: float) -> None:
+    train, held_out = log_of(rows).split(share, by="time")
+    assert held_out.n_triads == max(1, round(share * len(rows)))
+    assert train.times is not None
+    assert held_out.times is not None
+    assert train.times.max(initial=-1) <= held_out.times.min(initial=10)
+    early, late = log_of(rows).split(before=5)
+    assert {row[3] < 5 for row in rows_of(early)} <= {True}
+    assert {row[3] < 5 for row in rows_of(late)} <= {False}
+
+
+def test_what_a_log_cannot_hold() -> None:
+    def log(clicks: list[float], times: list[float] | None = None) -> ClickLog:
+        return ClickLog.from_triads(["a", "b"], ["1", "2"], clicks, times)
+
+    with pytest.raises(InvalidInputError, match=r"above 0, got 0\.0 in row 1"):
+        log([1, 0])
+    with pytest.raises(InvalidInputError, match="above 0, got nan in row 0"):
+        log([np.nan, 0])
+    with pytest.raises(InvalidInputError, match="equally long, got 2, 2, 1 rows"):
+        log([1])
+    with pytest.raises(InvalidInputError, match="without gaps"):
+        log([1, 1], [0, np.nan])
+    with pytest.raises(InvalidInputError, match="no times; split it by query"):
+        log([1, 1]).split(0.5, by="time")
+    with pytest.raises(InvalidInputError, match="above 0 and below 1"):
+        log([1, 1]).split(1.5)
+    with pytest.raises(UnknownNameError, match="query, time"):
+        log([1, 1]).split(0.5, by="image")  # type: ignore[arg-type]
+    with pytest.raises(InvalidInputError, match=r"rows 0\.\.1, got 0\.\.2"):
+        ClickLog(StringTable.of("ab"), StringTable.of("c"), np.array([0, 2]), np.array([0, 0]), [1, 1])
+
+
+def test_rows_of_images_that_are_stored_elsewhere() -> None:
+    log = ClickLog.from_triads(["a", "b"], ["2", "9"], [1, 1])
+    assert log.image_rows({"9": 4, "2": 7}).tolist() == [7, 4]
+    with pytest.raises(
+        InvalidInputError, match="1 images of the click log are not among the given ids, the first is '9'"
+    ):
+        log.image_rows(["1", "2"])
+
+
+def test_columns_cannot_be_written_to() -> None:
+    log = ClickLog.from_triads(["a"], ["1"], [1])
+    for column in (log.query_ids, log.image_ids, log.clicks, log.queries.content):
+        with pytest.raises(ValueError, match="read-only"):
+            column[0] = 5
