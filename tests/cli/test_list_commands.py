@@ -14,19 +14,21 @@ from diptych.encoders import TfidfTopics
 from diptych.errors import MissingPackageError
 from diptych.models import model_classes
 
+METHODS = {**model_classes(), **model_classes("items")}
+
 
 def test_methods_as_json_say_what_the_classes_declare(run: Run) -> None:
     listed = {entry["name"]: entry for entry in json.loads(run("methods", "--json").stdout)}
-    assert listed.keys() == model_classes().keys()
-    for name, cls in model_classes().items():
+    assert listed.keys() == METHODS.keys()
+    for name, cls in METHODS.items():
         assert set(listed[name]["needs"]) == cls.needs
         assert listed[name]["when_to_use"] == cls.when_to_use
 
 
-@pytest.mark.parametrize("name", model_classes())
+@pytest.mark.parametrize("name", METHODS)
 def test_every_method_explains_every_parameter(run: Run, name: str) -> None:
     card = json.loads(run("methods", name, "--json").stdout)
-    signature = inspect.signature(model_classes()[name]).parameters
+    signature = inspect.signature(METHODS[name]).parameters
     # JSON has no tuples.
     defaults = {
         each.name: list(each.default) if isinstance(each.default, tuple) else each.default

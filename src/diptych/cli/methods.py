@@ -22,10 +22,11 @@ def methods(
     from diptych.models import find_model, model_classes
 
     if name is not None:
-        card = MethodCard.of(find_model(name))
+        card = MethodCard.of(find_model(name, among=("features", "items")))
         print_json(_as_json(card.detail())) if as_json else _show(card)
         return
-    cards = [MethodCard.of(cls) for cls in model_classes().values()]
+    listed = sorted({**model_classes(), **model_classes("items")}.items())
+    cards = [MethodCard.of(cls) for _, cls in listed]
     print_json(_as_json([card.outline() for card in cards])) if as_json else _list(cards)
 
 

@@ -39,7 +39,9 @@ class ShownTraining:
     def learn(self, pairs: Pairs, *, held_out: float, seed: int, force: bool) -> Retriever:
         """Return what was learned, or the present retriever where that is better, with the comparison of both."""
         with self._stages.run("learn", f"learning from {pairs.n_images:,} pictures and {pairs.n_texts:,} texts"):
-            return self._training.learn(pairs, held_out=held_out, seed=seed, force=force)
+            return self._training.learn(
+                pairs, held_out=held_out, seed=seed, force=force, epochs=lambda record: self._stages.note(str(record))
+            )
 
     def install(self, retriever: Retriever) -> None:
         """Make it the retriever of the collection; points come from stored features where the encoders are the same."""

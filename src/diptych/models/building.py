@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, get_args, get_type_hints
 
 from sklearn.base import clone
 
 from diptych.errors import InvalidInputError, UnknownNameError
-from diptych.models.base import CrossModalModel
+from diptych.models.base import CrossModalModel, Inputs
 from diptych.models.catalogue import find_model, method_name
 from diptych.space import Space
 
 
-def build_model(method: str, parameters: Mapping[str, Any], *, seed: int = 0) -> CrossModalModel:
+def build_model(
+    method: str, parameters: Mapping[str, Any], *, seed: int = 0, among: Sequence[Inputs] = ("features",)
+) -> CrossModalModel:
     """Return the method with these parameters; ``outer__inner`` names a parameter of a nested method.
 
-    ``seed`` goes to a method that draws random numbers, unless its seed is among the parameters.
+    ``seed`` goes to a method that draws random numbers, unless its seed is among the parameters; ``among`` says from
+    what the method may learn.
 
     >>> from diptych.models.building import build_model
     >>> build_model("scm", {"correlation": "cca", "correlation__n_components": 9, "C": 1})
     SCM(C=1, correlation=CCA(n_components=9))
     """
-    model = find_model(method)()
+    model = find_model(method, among=among)()
     if "seed" in model.get_params(deep=False):
         model.set_params(seed=seed)
     # A nested method must be there before its own parameters are set.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import cache
 
 from diptych.errors import UnknownNameError
@@ -37,16 +38,21 @@ def method_name(cls: type[CrossModalModel]) -> str:
     return cls.command_name or re.sub(r"(?<=[a-z])(?=[A-Z])", "-", cls.__name__).lower()
 
 
-def find_model(name: str) -> type[CrossModalModel]:
+def find_model(name: str, *, among: Sequence[Inputs] = ("features",)) -> type[CrossModalModel]:
     """Return the method called ``name``, whatever its case, hyphens or underscores; a typo gets a suggestion.
+
+    ``among`` says from what the method may learn.
 
     >>> from diptych.models import find_model
     >>> find_model("marginal_SM").__name__
     'MarginalSM'
+    >>> find_model("mnil", among=("features", "items")).__name__
+    'MNiL'
     """
-    plain = {_plain(known): cls for known, cls in model_classes().items()}
+    methods = {known: cls for inputs in among for known, cls in model_classes(inputs).items()}
+    plain = {_plain(known): cls for known, cls in methods.items()}
     if _plain(name) not in plain:
-        raise UnknownNameError("method", name, model_classes())
+        raise UnknownNameError("method", name, methods)
     return plain[_plain(name)]
 
 

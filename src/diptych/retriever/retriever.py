@@ -245,8 +245,13 @@ class Retriever(BaseEstimator):
 
     @classmethod
     def load(cls, folder: str | PathLike[str]) -> Self:
-        """Read a retriever from ``folder``; nothing in it is executed."""
+        """Read a retriever from ``folder``; nothing in it is executed.
+
+        A folder with a model of pictures and strings, such as `MNiL`, gives the retriever that `from_model` makes.
+        """
         loaded = read_model(folder, known_classes(Retriever, Encoder, CrossModalModel, Calibration, Comparison))
+        if isinstance(loaded, ItemModel):
+            return cls.from_model(loaded, name=Path(folder).resolve().name)
         if not isinstance(loaded, cls):
             raise ModelFileError(f"{folder} holds a {type(loaded).__name__}, not a retriever; use load_model")
         return loaded

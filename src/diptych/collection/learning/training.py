@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from diptych.collection.collection import Collection
@@ -10,12 +10,17 @@ from diptych.data import Pairs
 from diptych.errors import InvalidInputError
 
 if TYPE_CHECKING:
+    from diptych.encoders import Encoder
     from diptych.encoders.feature_cache import Progress
+    from diptych.models import CrossModalModel
     from diptych.retriever import Retriever
 
 
 class Training:
     """Learns a retriever with the encoders that a collection uses.
+
+    A method of pictures and texts themselves (`MNiL`) brings its own; after it, other methods start again from the
+    default retriever's.
 
     Parameters
     ----------
@@ -34,19 +39,42 @@ class Training:
             raise InvalidInputError(f"a collection with a {type(present).__name__} cannot be trained from here")
         if method is None and parameters:
             raise InvalidInputError("parameters belong to a method; name the method as well")
+        model = None if method is None else build_model(method, parameters, among=("features", "items"))
         self._present = present
         self._new = Retriever(
-            image_encoder=present.image_encoder_,
-            text_encoder=present.text_encoder_,
-            model=None if method is None else build_model(method, parameters),
+            **_encoders(present, model),
+            model=model,
             name="trained" if method is None else f"trained {method}",
             cache=present.cache,
         )
 
     def learn(
-        self, pairs: Pairs, *, held_out: float, seed: int, force: bool, progress: Progress | None = None
+        self,
+        pairs: Pairs,
+        *,
+        held_out: float,
+        seed: int,
+        force: bool,
+        progress: Progress | None = None,
+        epochs: Callable[[Any], None] | None = None,
     ) -> Retriever:
-        """Return what was learned, or the present retriever where that is better, with the comparison of both."""
+        """Return what was learned, or the present retriever where that is better, with the comparison of both.
+
+        ``epochs`` is called with the record of each epoch of a method of pictures and texts themselves.
+        """
         return self._new.fit(
-            pairs, baseline=self._present, held_out=held_out, seed=seed, force=force, progress=progress
+            pairs, baseline=self._present, held_out=held_out, seed=seed, force=force, progress=progress, epochs=epochs
         )
+
+
+def _encoders(present: Retriever, model: CrossModalModel | None) -> dict[str, Encoder]:
+    """Return the encoders to learn with; what is left out is the default retriever's."""
+    from diptych.models.item_model import ItemModel
+    from diptych.retriever import ImageTower
+
+    if isinstance(present.image_encoder_, ImageTower):
+        # The points of a trained network are no features to learn from, and would be saved a second time.
+        return {}
+    if not isinstance(model, ItemModel):
+        return {"image_encoder": present.image_encoder_, "text_encoder": present.text_encoder_}
+    return {} if model.takes_pictures else {"image_encoder": present.image_encoder_}

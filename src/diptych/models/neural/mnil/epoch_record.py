@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -20,8 +21,8 @@ class EpochRecord:
     10, or of average precision with labels), NaN without one; ``norm`` the mean length of points.
 
     >>> from diptych.models.neural.mnil.epoch_record import EpochRecord
-    >>> EpochRecord(1, 0.4, 0.2, 3.0, 0.9, float("nan"), 1.0, 100.0, 2.0).draws
-    3.0
+    >>> print(EpochRecord(1, 0.4, 0.2, 3.0, 0.9, float("nan"), 1.0, 100.0, 2.0))
+    epoch 1: loss 0.4000, 100 pictures a second
     """
 
     epoch: int
@@ -33,6 +34,10 @@ class EpochRecord:
     norm: float
     pictures_per_second: float
     seconds: float
+
+    def __str__(self) -> str:
+        held_out = "" if math.isnan(self.held_out) else f"held out {self.held_out:.3f}, "
+        return f"epoch {self.epoch}: loss {self.loss:.4f}, {held_out}{self.pictures_per_second:,.0f} pictures a second"
 
     @classmethod
     def table(cls, records: list[EpochRecord]) -> FloatArray:
