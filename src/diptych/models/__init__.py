@@ -2,7 +2,7 @@
 
 from diptych.models.base import CrossModalModel, load_model
 from diptych.models.catalogue import find_model, method_name, model_classes
-from diptych.models.clicks import Text2Image
+from diptych.models.clicks import Image2Text, OnlineClassification, QueryBasedScoring, Text2Image
 from diptych.models.correlation import BLM, CCA, CFA, KCCA, PLS, LinearRegression
 from diptych.models.discriminant import CCA3V, GMLDA, GMMFA, LCFS, LGCFL, MLCCA, ClusterCCA
 from diptych.models.hashing import CMFH, CVH, DCH, DCMH, DLFH, IMH, LCMFH, LSSH, MMNN, SCRATCH, SCMOrth, SCMSeq, SePHkm
@@ -60,6 +60,7 @@ __all__ = [
     "DeepSM",
     "DeepTS",
     "FeaturePair",
+    "Image2Text",
     "LinearRegression",
     "LogisticConcatenation",
     "LogisticCrossProduct",
@@ -67,9 +68,11 @@ __all__ = [
     "MarginalSCM",
     "MarginalSM",
     "OneClassSVM",
+    "OnlineClassification",
     "PLRanking",
     "PairwiseSM",
     "Preprocessed",
+    "QueryBasedScoring",
     "Random",
     "SCMOrth",
     "SCMSeq",

@@ -38,7 +38,9 @@ class ClickModel(CrossModalModel):
     needs: ClassVar[frozenset[Need]] = frozenset({"clicks"})
     inputs: ClassVar[Inputs] = "clicks"
     is_indexable: ClassVar[bool] = True
-    """Whether the score is an inner product of a picture's point and a query's."""
+    """Whether the score is an inner product of a picture's point and a query's, of a width that an index can hold."""
+    why_no_points: ClassVar[str] = ""
+    """The reason where it is not."""
 
     @property
     def space(self) -> Space:
@@ -84,6 +86,10 @@ class ClickModel(CrossModalModel):
         self._check_fitted()
         return self._scores(checked_texts(queries), as_matrix(images, name="images", width=self.n_image_features_))
 
+    def similarity(self, images: ArrayLike, texts: Any) -> FloatArray:
+        """Return the (images, texts) matrix of scores; larger is better."""
+        return self.scores(texts, images).T
+
     def score_pairs(self, queries: Sequence[str], images: ArrayLike) -> FloatArray:
         """Return the score of each query with the picture in the same row; lists of candidates are scored this way."""
         self._check_fitted()
@@ -117,8 +123,8 @@ class ClickModel(CrossModalModel):
     def _check_indexable(self) -> None:
         if not self.is_indexable:
             raise InvalidInputError(
-                f"the score of {type(self).__name__} is no inner product of a picture's point and a query's, so there "
-                "are no points; call scores(queries, images), or use Text2Image or QueryBasedScoring in an index"
+                f"{type(self).__name__} has no points, because {self.why_no_points}; call scores(queries, images), or "
+                "use Text2Image or QueryBasedScoring in an index"
             )
 
     def _check_fitted(self) -> None:

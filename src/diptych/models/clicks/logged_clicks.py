@@ -56,7 +56,7 @@ class LoggedClickModel(ClickModel):
         return [(self._sets[int(number)], float(share)) for number, share in zip(found, similarities, strict=True)]
 
     def _neighbours(self, query: str) -> tuple[IntArray, FloatArray]:
-        return self._sets.similarities(clean_query(query))
+        return self._sets.nearest(clean_query(query), len(self._sets))
 
     def _check_parameters(self) -> None:
         check_choice("clicks", self.clicks, CLICK_SCALES)

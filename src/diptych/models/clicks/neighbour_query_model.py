@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from diptych.arrays import FloatArray, IntArray
+from diptych.arrays import FloatArray, IntArray, row_blocks
 from diptych.encoders.text.clean_query import clean_query
 from diptych.models.clicks.click_scale import scaled_clicks
 from diptych.models.clicks.logged_clicks import LoggedClickModel
@@ -15,8 +15,10 @@ from diptych.models.clicks.recent_answers import RecentAnswers
 from diptych.models.clicks.weighted_images import WeightedImages
 from diptych.models.parameters import check_count, check_number
 
-# Lists are short; a service hears the same queries over and over.
-_REMEMBERED = 10_000
+# A service hears the same queries over and over. Long lists are made again: together they would fill the memory.
+_REMEMBERED, _LONGEST_REMEMBERED = 4096, 1000
+# Pictures added up at a time.
+_BLOCK_ROWS = 8192
 
 
 class NeighbourQueryModel(LoggedClickModel):
@@ -53,7 +55,8 @@ class NeighbourQueryModel(LoggedClickModel):
         known = self._remembered.get(question)
         if known is None:
             known = self._weighted_images(query)
-            self._remembered.keep(question, known)
+            if len(known.rows) <= _LONGEST_REMEMBERED:
+                self._remembered.keep(question, known)
         return known
 
     def _weighted_images(self, query: str) -> WeightedImages:
@@ -68,11 +71,12 @@ class NeighbourQueryModel(LoggedClickModel):
 
     def _weighted_sums(self, queries: Sequence[str]) -> FloatArray:
         """Return Σ weight·x/‖x‖ over the pictures that stand for each query; zero where there are none."""
-        points = np.zeros((len(queries), self.images_.shape[1]), dtype=np.float32)
+        points = np.zeros((len(queries), self.images_.shape[1]))
         for row, query in enumerate(queries):
             clicked = self._clicked(query)
-            points[row] = clicked.weights @ self.images_[clicked.rows].astype(np.float64)
-        return points
+            for block in row_blocks(len(clicked.rows), _BLOCK_ROWS):
+                points[row] += clicked.weights[block] @ self.images_[clicked.rows[block]].astype(np.float64)
+        return points.astype(np.float32)
 
     def _forget(self) -> None:
         super()._forget()
