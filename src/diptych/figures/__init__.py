@@ -1,4 +1,5 @@
-"""Results as figures: precision–recall, cumulative match, confusion, categories, sensitivity and length of codes.
+"""Results as figures: precision–recall, cumulative match, confusion, categories, sensitivity, length of codes
+and groups of queries.
 
 Every function takes measured results and returns a matplotlib ``Figure``; :func:`save_figure` writes it so that equal
 figures are equal files. matplotlib is an extra: ``pip install 'diptych[plots]'``.
@@ -10,9 +11,11 @@ from diptych.figures.cmc import cmc
 from diptych.figures.confusion import confusion
 from diptych.figures.method_precision_recall import method_precision_recall
 from diptych.figures.precision_recall import precision_recall
+from diptych.figures.query_group_bars import query_group_bars
 from diptych.figures.radius_precision_recall import radius_precision_recall
 from diptych.figures.sensitivity import sensitivity
 from diptych.figures.style import require_matplotlib, save_figure
+from diptych.figures.visual_shares import visual_shares
 
 __all__ = [
     "bit_budget",
@@ -21,8 +24,10 @@ __all__ = [
     "confusion",
     "method_precision_recall",
     "precision_recall",
+    "query_group_bars",
     "radius_precision_recall",
     "require_matplotlib",
     "save_figure",
     "sensitivity",
+    "visual_shares",
 ]

@@ -35,6 +35,7 @@ from diptych.metrics.randomisation import RandomisationTest, randomisation_test
 from diptych.metrics.ranked_groups import RankedGroups
 from diptych.metrics.recall import Recall
 from diptych.metrics.relevance import GradedRelevance, Judgement, Relevance, SameLabel, SharedLabel
+from diptych.metrics.spearman import SpearmanCorrelation, spearman
 from diptych.metrics.tie_breaking import Ties, break_ties
 
 __all__ = [
@@ -64,6 +65,7 @@ __all__ = [
     "Relevance",
     "SameLabel",
     "SharedLabel",
+    "SpearmanCorrelation",
     "Ties",
     "bootstrap_difference",
     "bootstrap_interval",
@@ -73,5 +75,6 @@ __all__ = [
     "evaluate",
     "evaluate_scores",
     "randomisation_test",
+    "spearman",
     "team_draft",
 ]
