@@ -49,6 +49,6 @@ def load_dataset(name: str, **options: Any) -> DatasetSplits:
     >>> load_dataset("wikipedai")
     Traceback (most recent call last):
     diptych.errors.UnknownNameError: unknown data set 'wikipedai'; did you mean 'wikipedia'? Known: \
-coco, flickr30k, flickr8k, nus_wide, pascal_sentence, scenes, tvgraz, wikipedia
+clickture, coco, flickr30k, flickr8k, mirflickr, nus_wide, pascal_sentence, scenes, tvgraz, wikipedia
     """
     return find_dataset(name).load(**options)

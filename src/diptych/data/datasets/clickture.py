@@ -1,0 +1,111 @@
+"""Clickture: a year of clicks on web images of a search engine, and judged answers to 1,000 of its queries."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from diptych.data.clicks.click_log import ClickLog
+from diptych.data.clicks.reading import read_clicks
+from diptych.data.clicks.string_table import StringTable
+from diptych.data.dataset import Dataset
+from diptych.data.dataset_splits import DatasetSplits
+from diptych.data.datasets.packed_pictures import PackedPictures
+from diptych.data.pairs import Pairs
+from diptych.data.text_files import read_table
+from diptych.errors import InvalidInputError
+
+GRADES = {"Excellent": 3, "Good": 2, "Bad": 0}
+"""What a judgement is worth in the NDCG of Dong et al., 2018."""
+
+_CLICKS = "TrainClickLog.tsv"
+_TRAIN_IMAGES = "TrainImageSet.tsv"
+_LABELS = "DevSetLabel.tsv"
+_DEV_IMAGES = "DevSetImage.tsv"
+
+
+@dataclass(frozen=True)
+class WebJudgement:
+    """How well an image answers a query: Excellent, Good or Bad.
+
+    >>> from diptych.data.datasets.clickture import WebJudgement
+    >>> WebJudgement("red car", "k1", "Good").grade
+    2
+    """
+
+    query: str
+    image_id: str
+    label: str
+
+    @property
+    def grade(self) -> int:
+        """3, 2 or 0."""
+        return GRADES[self.label]
+
+
+def load_clickture() -> DatasetSplits:
+    """Load images of the click log to learn from, and the judged images of the development set to rank.
+
+    The text of a training image is the query with the most clicks on it, that of a judged image the first query it was
+    judged for. ``extra("clicks")`` is the whole log, a :class:`~diptych.data.clicks.ClickLog`, and
+    ``extra("judgements")`` the tuple of :class:`WebJudgement`. Images are unpacked from their tables when asked for,
+    so a million of them cost sixteen megabytes; an image of the log that its table lacks is left out of the pairs.
+
+    Both tables of words are tab-separated, without names and quotes: query, image key and clicks; query, image key and
+    Excellent, Good or Bad.
+    """
+    folder = CLICKTURE.folder()
+    log = read_clicks(folder / _CLICKS, layout="clickture")
+    judgements = _read_judgements(folder / _LABELS)
+    first_query: dict[str, str] = {}
+    for judgement in judgements:
+        first_query.setdefault(judgement.image_id, judgement.query)
+    pictures = PackedPictures.read(folder / _DEV_IMAGES)
+    missing = [key for key in first_query if key not in pictures.row_of]
+    if missing:
+        raise InvalidInputError(f"{folder / _DEV_IMAGES} lacks {len(missing)} judged images, the first is {missing[0]}")
+    test = Pairs(pictures.of(list(first_query)), list(first_query.values()), ids=list(first_query))
+    extras = {"clicks": lambda: log, "judgements": lambda: judgements}
+    return DatasetSplits(train=_training_pairs(folder, log), test=test, extras=extras)
+
+
+def _training_pairs(folder: Path, log: ClickLog) -> Pairs:
+    pictures = PackedPictures.read(folder / _TRAIN_IMAGES)
+    keys = list(log.images)
+    kept = [row for row, key in enumerate(keys) if key in pictures.row_of]
+    if not kept:
+        raise InvalidInputError(f"{folder / _TRAIN_IMAGES} holds no image of {_CLICKS}; get fresh copies of both")
+    # Last write wins: after sorting by clicks, the last triad of an image is its heaviest.
+    heaviest = np.zeros(len(keys), dtype=np.int64)
+    order = np.argsort(log.clicks, kind="stable")
+    heaviest[log.image_ids[order]] = log.query_ids[order]
+    texts: StringTable = log.queries.take(heaviest[kept])
+    chosen = [keys[row] for row in kept]
+    return Pairs(pictures.of(chosen), texts, ids=chosen)
+
+
+def _read_judgements(path: Path) -> tuple[WebJudgement, ...]:
+    judgements = []
+    for row, (query, image, label) in enumerate(read_table(path, columns=3), start=1):
+        tidy = label.strip().capitalize()
+        if tidy not in GRADES:
+            raise InvalidInputError(f"{path}: row {row} is judged {label!r}, expected {', '.join(GRADES)}")
+        judgements.append(WebJudgement(query.strip(), image.strip(), tidy))
+    return tuple(judgements)
+
+
+CLICKTURE = Dataset(
+    name="clickture",
+    summary="Clickture-Lite: 23 million triads of query, web image and clicks; 79,926 judged pairs of 1,000 queries",
+    homepage="https://www.microsoft.com/en-us/research/project/clickture/",
+    citation='X.-S. Hua et al., "Clickage: towards bridging semantic and intent gaps via mining click logs of search '
+    'engines", ACM MM 2013',
+    licence="research use under Microsoft's terms; images belong to their owners; not redistributed by Diptych",
+    splits="the click log to learn from, the judged development set to rank",
+    files=(_CLICKS, _TRAIN_IMAGES, _LABELS, _DEV_IMAGES),
+    loader=load_clickture,
+    steps="Ask for Clickture-Lite and the development set at its homepage, and name the four tables as listed: clicks "
+    "and judgements are tables of words, images have a key, a tab and a JPEG file in base64 per line.",
+)
