@@ -28,6 +28,7 @@ from diptych.cli.search import search
 from diptych.cli.serve import serve
 from diptych.cli.status import status
 from diptych.cli.train import train
+from diptych.cli.words import words
 
 # A command imports what it needs when it runs, so that asking for help stays instant.
 app = typer.Typer(
@@ -38,7 +39,7 @@ app = typer.Typer(
 )
 _COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
     "Your pictures": (index, search, serve, add, remove, status, duplicates, train, export, demo),
-    "Methods and data": (methods, encoders, evaluate, scenes),
+    "Methods and data": (methods, encoders, evaluate, words, scenes),
 }
 for panel, commands in _COMMANDS.items():
     for command in commands:

@@ -113,3 +113,10 @@ class ClickTableFormat(StrEnum):
     TSV = "tsv"
     JSONL = "jsonl"
     PARQUET = "parquet"
+
+
+class WordLayerChoice(StrEnum):
+    """Which vectors of a network stand for its words."""
+
+    MEMORY = "memory"
+    EMBEDDING = "embedding"

@@ -12,6 +12,7 @@ from diptych.encoders.text.word_vectors import WordVectors
 from diptych.errors import InvalidInputError
 
 _ROWS_AT_ONCE = 50_000
+_ALIKE = 50
 
 
 class NearWord(NamedTuple):
@@ -48,7 +49,9 @@ def _row_of(table: WordVectors, word: str) -> int:
         row = int(table.rows([spelling])[0])
         if row >= 0:
             return row
-    close = get_close_matches(word.lower(), table.words, n=3, cutoff=0.6)
+    alike = get_close_matches(word.lower(), table.words, n=_ALIKE, cutoff=0.7)
+    # A slip of the finger more often meant a common word.
+    close = sorted(dict.fromkeys(alike), key=lambda found: int(table.rows([found])[0]))[:3]
     guess = f"did you mean {' or '.join(map(repr, close))}?" if close else "ask for another"
     raise InvalidInputError(f"{word!r} is not among the {len(table):,} words that are known; {guess}")
 
