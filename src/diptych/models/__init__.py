@@ -5,6 +5,7 @@ from diptych.models.catalogue import find_model, method_name, model_classes
 from diptych.models.clicks import Image2Text, OnlineClassification, QueryBasedScoring, Text2Image
 from diptych.models.correlation import BLM, CCA, CFA, KCCA, PLS, LinearRegression
 from diptych.models.discriminant import CCA3V, GMLDA, GMMFA, LCFS, LGCFL, MLCCA, ClusterCCA
+from diptych.models.fusion import CoordinateAscent, FusedModel, fuse_scores
 from diptych.models.hashing import CMFH, CVH, DCH, DCMH, DLFH, IMH, LCMFH, LSSH, MMNN, SCRATCH, SCMOrth, SCMSeq, SePHkm
 from diptych.models.neural import LDSP, DeepSM, DeepTS, MNiL
 from diptych.models.pairwise import (
@@ -56,10 +57,12 @@ __all__ = [
     "ClusterCCA",
     "ConSE",
     "ContrastiveProjection",
+    "CoordinateAscent",
     "CrossModalModel",
     "DeepSM",
     "DeepTS",
     "FeaturePair",
+    "FusedModel",
     "Image2Text",
     "LinearRegression",
     "LogisticConcatenation",
@@ -80,6 +83,7 @@ __all__ = [
     "SharedSpace",
     "Text2Image",
     "find_model",
+    "fuse_scores",
     "load_model",
     "method_name",
     "model_classes",

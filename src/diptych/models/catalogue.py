@@ -28,7 +28,7 @@ def model_classes(inputs: Inputs = "features") -> dict[str, type[CrossModalModel
 
     public = [getattr(models, name) for name in models.__all__]
     methods = [value for value in public if isinstance(value, type) and issubclass(value, CrossModalModel)]
-    others = (CrossModalModel, models.Preprocessed, models.SharedSpace)
+    others = (CrossModalModel, models.FusedModel, models.Preprocessed, models.SharedSpace)
     chosen = [cls for cls in methods if cls not in others and cls.inputs == inputs]
     return {method_name(cls): cls for cls in sorted(chosen, key=method_name)}
 

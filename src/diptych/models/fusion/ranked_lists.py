@@ -1,0 +1,151 @@
+"""Candidates of many queries, laid out so that trying other weights costs one sort."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from diptych.arrays import BoolArray, FloatArray, IntArray
+from diptych.errors import InvalidInputError
+from diptych.metrics import Measure, RankedGroups
+
+_LONGEST_BY_SHORTEST = 1.5
+
+
+@dataclass(frozen=True, eq=False)
+class RankedLists:
+    """Lists of similar length side by side in blocks, shorter ones padded.
+
+    Scores of a block have the shape (parts, queries, candidates). Queries without a relevant candidate are left out:
+    no weights change what they are worth.
+
+    >>> from diptych.metrics import AP
+    >>> from diptych.models.fusion.ranked_lists import RankedLists
+    >>> lists = RankedLists.of([[[0.9, 0.1], [0.2, 0.8]]], [[0, 1]])
+    >>> lists.value(lists.fused([1.0, 0.0]), AP()), lists.value(lists.fused([0.0, 1.0]), AP())
+    (0.5, 1.0)
+    """
+
+    n_parts: int
+    blocks: tuple[_Block, ...]
+
+    @classmethod
+    def of(cls, scores: Sequence[ArrayLike], grades: Sequence[ArrayLike]) -> RankedLists:
+        """Check and lay out one (parts, candidates) matrix of scores and one list of grades for each query."""
+        matrices = [np.asarray(values, dtype=np.float64) for values in scores]
+        judged = [np.asarray(values, dtype=np.float64) for values in grades]
+        n_parts = _check(matrices, judged)
+        known = np.unique(np.concatenate(judged))
+        positive = known[known > 0]
+        if not len(positive):
+            raise InvalidInputError("no candidate of any query is relevant, so no weights are better than others")
+        asked = [number for number, values in enumerate(judged) if (values > 0).any()]
+        asked.sort(key=lambda number: len(judged[number]))
+        blocks = tuple(_Block.of(chosen, matrices, judged, positive) for chosen in _alike(asked, judged))
+        return cls(n_parts, blocks)
+
+    def fused(self, weights: ArrayLike) -> list[FloatArray]:
+        """Return the weighted sums of the parts, one matrix for each block."""
+        factors = np.asarray(weights, dtype=np.float64)
+        return [np.tensordot(factors, block.parts, axes=1) for block in self.blocks]
+
+    def moved(self, fused: Sequence[FloatArray], part: int, change: float) -> list[FloatArray]:
+        """Return the sums after the weight of one part has changed."""
+        return [total + change * block.parts[part] for total, block in zip(fused, self.blocks, strict=True)]
+
+    def value(self, fused: Sequence[FloatArray], measure: Measure) -> float:
+        """Return the measure of these rankings, aggregated over the queries."""
+        values = [measure.compute(block.ranked(total)) for total, block in zip(fused, self.blocks, strict=True)]
+        return measure.aggregate(np.concatenate(values))
+
+    def is_cost(self, measure: Measure) -> bool:
+        """Say whether smaller values of a measure are better, as of ranks."""
+        return any((measure.worst(block.ranked(block.parts[0])) > 0).any() for block in self.blocks)
+
+
+@dataclass(frozen=True, eq=False)
+class _Block:
+    """Queries with lists of similar length; ``levels`` are the places of the grades, −1 where nothing is relevant."""
+
+    parts: FloatArray
+    is_padding: BoolArray
+    levels: IntArray
+    total: IntArray
+    grades: FloatArray
+    rows: IntArray
+
+    @classmethod
+    def of(
+        cls, chosen: Sequence[int], matrices: Sequence[FloatArray], judged: Sequence[FloatArray], positive: FloatArray
+    ) -> _Block:
+        width = max(len(judged[number]) for number in chosen)
+        parts = np.zeros((len(matrices[0]), len(chosen), width))
+        is_padding = np.ones((len(chosen), width), dtype=bool)
+        levels = np.full((len(chosen), width), -1)
+        for row, number in enumerate(chosen):
+            count = len(judged[number])
+            parts[:, row, :count] = matrices[number]
+            is_padding[row, :count] = False
+            levels[row, :count] = np.where(judged[number] > 0, np.searchsorted(positive, judged[number]), -1)
+        total = np.stack([(levels == level).sum(axis=1) for level in range(len(positive))], axis=1)
+        return cls(parts, is_padding, levels, total, positive, np.array(chosen))
+
+    def ranked(self, fused: FloatArray) -> RankedGroups:
+        """Return the tie groups of all queries, best first."""
+        shown = np.where(self.is_padding, -np.inf, fused)
+        order = np.argsort(-shown, axis=1)
+        ordered = np.take_along_axis(shown, order, axis=1)
+        levels = np.take_along_axis(self.levels, order, axis=1).ravel()
+        starts = np.ones(ordered.shape, dtype=bool)
+        np.not_equal(ordered[:, 1:], ordered[:, :-1], out=starts[:, 1:])
+        first = np.flatnonzero(starts)
+        group = np.cumsum(starts) - 1
+        found = levels >= 0
+        n_levels = len(self.grades)
+        counts = np.bincount(group[found] * n_levels + levels[found], minlength=len(first) * n_levels)
+        relevant = counts.reshape(len(first), n_levels)
+        kept = relevant.any(axis=1)
+        query, before = np.divmod(first, ordered.shape[1])
+        return RankedGroups(
+            query=query[kept],
+            before=before[kept],
+            size=np.diff(first, append=starts.size)[kept],
+            relevant=relevant[kept],
+            total=self.total,
+            gallery=(~self.is_padding).sum(axis=1),
+            grades=self.grades,
+            rows=self.rows,
+        )
+
+
+def _alike(numbers: Sequence[int], judged: Sequence[FloatArray]) -> Iterator[list[int]]:
+    """Part queries, sorted by the length of their lists, where lengths differ much, so that little is padded."""
+    chosen: list[int] = []
+    for number in numbers:
+        if chosen and len(judged[number]) > _LONGEST_BY_SHORTEST * len(judged[chosen[0]]):
+            yield chosen
+            chosen = []
+        chosen.append(number)
+    yield chosen
+
+
+def _check(matrices: Sequence[FloatArray], judged: Sequence[FloatArray]) -> int:
+    """Return the number of parts that all queries have."""
+    if not matrices or len(matrices) != len(judged):
+        raise InvalidInputError(
+            f"give one matrix of scores and one list of grades for each query, got {len(matrices)} and {len(judged)}"
+        )
+    for number, (values, grades) in enumerate(zip(matrices, judged, strict=True)):
+        if values.ndim != 2 or not len(values) or grades.shape != values.shape[1:]:
+            raise InvalidInputError(
+                f"query {number} has scores of shape {values.shape} and grades of shape {grades.shape}; scores are "
+                "(parts, candidates), grades one number for each candidate"
+            )
+        if len(values) != len(matrices[0]):
+            raise InvalidInputError(f"query {number} has {len(values)} parts, query 0 has {len(matrices[0])}")
+        if not np.isfinite(values).all() or not np.isfinite(grades).all():
+            raise InvalidInputError(f"query {number} has scores or grades that are not finite; leave those items out")
+    return len(matrices[0])
