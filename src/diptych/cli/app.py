@@ -22,6 +22,7 @@ from diptych.cli.evaluate import evaluate
 from diptych.cli.export import export
 from diptych.cli.index import index
 from diptych.cli.methods import methods
+from diptych.cli.queries import queries
 from diptych.cli.remove import remove
 from diptych.cli.scenes import scenes
 from diptych.cli.search import search
@@ -39,7 +40,7 @@ app = typer.Typer(
 )
 _COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
     "Your pictures": (index, search, serve, add, remove, status, duplicates, train, export, demo),
-    "Methods and data": (methods, encoders, evaluate, words, scenes),
+    "Methods and data": (methods, encoders, evaluate, words, scenes, queries),
 }
 for panel, commands in _COMMANDS.items():
     for command in commands:
