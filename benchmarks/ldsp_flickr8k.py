@@ -1,6 +1,6 @@
 """LDSP on Flickr8k with packaged features: how far two small networks on frozen encoders go.
 
-    python benchmarks/ldsp_flickr8k.py --pack FOLDER [--resnet]
+    python benchmarks/ldsp_flickr8k.py --pack FOLDER [--views lite2 lite2_centre lite0 resnet50]
     python benchmarks/ldsp_flickr8k.py --features FOLDER [--device cuda] [--seeds 3]
 
 ``--pack`` encodes all photos and captions and writes ``features.npz``: every column in 64 steps, which adds about 0.1 %
@@ -8,7 +8,8 @@ to its variance and keeps the file small. ``--features`` needs neither the data 
 machine with a graphics card. Each setting learns from the 6,000 training photos, a tenth of them held out to stop; the
 one with the best mean of R@1, R@5 and R@10 over both directions on the 1,000 development photos is then learned from
 all training photos with each seed, for as many epochs as it took, and asked on the 1,000 test photos with all their
-captions. The last line compares the networks of all seeds side by side, which is the mean of their cosines.
+captions. A setting leaves out views that were not packed. The last line compares the networks of all seeds side by
+side, which is the mean of their cosines.
 """
 
 from __future__ import annotations
@@ -73,18 +74,18 @@ class Part:
     owners: np.ndarray
 
 
-def pack(folder: Path, resnet: bool, most: int | None) -> None:
+def pack(folder: Path, views: Sequence[str], most: int | None) -> None:
     """Encode photos and captions, and write their features for another machine."""
     from diptych.data import load_dataset
     from diptych.encoders import EfficientNetLite, Encoder, FeatureCache, MeanWordVectors, ResNet50, SentenceEncoder
 
-    photos: dict[str, Encoder] = {
+    known: dict[str, Encoder] = {
         "lite2": EfficientNetLite(),
         "lite2_centre": EfficientNetLite(crop="centre"),
         "lite0": EfficientNetLite(network="lite0"),
+        "resnet50": ResNet50(),
     }
-    if resnet:
-        photos["resnet50"] = ResNet50()
+    photos = {view: known[view] for view in views}
     texts: dict[str, Encoder] = {"sentence": SentenceEncoder(), "words": MeanWordVectors()}
     flickr, cache = load_dataset("flickr8k"), FeatureCache()
     parts = {}
@@ -243,9 +244,7 @@ def main() -> int:
     task = parser.add_mutually_exclusive_group(required=True)
     task.add_argument("--pack", type=Path, help="write features into this folder")
     task.add_argument("--features", type=Path, help="learn from what was packed into this folder")
-    parser.add_argument(
-        "--resnet", action="store_true", help="pack ResNet-50 as well, whose weights have to be at hand"
-    )
+    parser.add_argument("--views", nargs="+", choices=PHOTOS, default=PHOTOS[:3], help="of the photos, to pack")
     parser.add_argument("--most", type=int, help="photos of each part to pack; all by default")
     parser.add_argument("--settings", type=int, nargs="+", default=list(range(1, len(SETTINGS) + 1)), metavar="N")
     parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
@@ -256,7 +255,7 @@ def main() -> int:
     parser.add_argument("--topics", type=int, default=300, help="latent semantics of the captions")
     options = parser.parse_args()
     if options.pack is not None:
-        pack(options.pack, options.resnet, options.most)
+        pack(options.pack, options.views, options.most)
         return 0
     return run(options.features, options)
 

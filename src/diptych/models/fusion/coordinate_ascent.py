@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Literal, Self
 
 import numpy as np
@@ -170,7 +171,7 @@ class CoordinateAscent(BaseEstimator):
                     break
                 if not np.abs(trial).sum() > _EQUAL:
                     continue
-                trial_value = landscape.height(trial, lambda change=change: landscape.lists.moved(fused, part, change))
+                trial_value = landscape.height(trial, partial(landscape.lists.moved, fused, part, float(change)))
                 if trial_value > best_value + _EQUAL:
                     best, best_value = trial, trial_value
             if best_value > value:

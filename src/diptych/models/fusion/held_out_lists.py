@@ -60,6 +60,6 @@ class HeldOutLists:
 
 def _grades(numbers: IntArray, labels: ArrayLike | None, pictures: IntArray, texts: IntArray) -> FloatArray:
     if labels is None:
-        return (numbers[pictures][:, None] == numbers[texts]).astype(np.float64)
+        return np.asarray(numbers[pictures][:, None] == numbers[texts], dtype=np.float64)
     indicator = Targets.from_labels(labels, len(numbers)).indicator
-    return (indicator[pictures] @ indicator[texts].T > 0).astype(np.float64)
+    return np.asarray(indicator[pictures] @ indicator[texts].T > 0, dtype=np.float64)
