@@ -231,6 +231,8 @@ def _arguments(name: str, method: Any) -> Iterator[dict[str, Any]]:
         "left": search,
         "right": search,
         "choice": "left",
+        "a": "one",
+        "b": "two",
     }
     given = {parameter: values[parameter] for parameter in required}
     yield given

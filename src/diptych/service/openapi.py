@@ -34,6 +34,7 @@ _TAGS = {
     "clicks": "What people used, kept on this machine.",
     "query log": "What was asked, how often, and what found nothing.",
     "votes": "Which retriever people prefer.",
+    "interleaving": "Two retrievers that answer together, and whose answers are clicked.",
     "session": "Signing in to the page.",
     "operations": "Whether the service lives and how it does.",
 }

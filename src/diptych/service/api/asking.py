@@ -8,6 +8,8 @@ from typing import Any
 
 from diptych.collection import Answer, Answers, Item, Query, Term, parse_query
 from diptych.service.api.asked_filter import asked_filter
+from diptych.service.api.interleaved_search import interleaved_answers
+from diptych.service.clicks.draft import Draft
 from diptych.service.context import ServiceContext
 from diptych.service.hosted_collection import HostedCollection
 from diptych.service.problem import Problem
@@ -50,24 +52,14 @@ def run_search(
 ) -> SearchResponse:
     """Search, remember the search where that is wanted, and return what the client gets."""
     _check_paging(context, options)
-    answers = hosted.collection.search(
-        query_of(context, terms),
-        options.limit,
-        target=options.target,
-        filter=asked_filter(context, options.filter),
-        hybrid=options.hybrid,
-        exact=options.exact,
-        min_probability=options.min_probability,
-        offset=options.offset,
-        retriever=options.retriever,
-    )
+    answers, draft = _found(context, hosted, terms, options)
     context.metrics.count_search(hosted.name, no_good_match=answers.no_good_match)
     summary = RetrieverSummary(name=answers.retriever, fingerprint=answers.fingerprint)
     cutoff = answers.cutoff
     end = options.offset + options.limit
     more = len(answers) > 0 and end < answers.considered and end <= context.settings.limits.deepest_answer
     return SearchResponse(
-        search_id=_remembered(context, hosted, terms, options, answers, summary) if options.log else None,
+        search_id=_remembered(context, hosted, terms, options, answers, draft) if options.log else None,
         query=query_text(terms),
         target=options.target,
         retriever=summary,
@@ -81,7 +73,30 @@ def run_search(
         upload=next((term.upload for term in terms if term.upload is not None), None),
         answers=[_document(answer, answer.item, cutoff) for answer in answers if answer.item is not None],
         next_offset=end if more else None,
+        draw=None if draft is None else draft.draw,
     )
+
+
+def _found(
+    context: ServiceContext, hosted: HostedCollection, terms: Sequence[TermRequest], options: SearchOptions
+) -> tuple[Answers, Draft | None]:
+    query, wanted = query_of(context, terms), asked_filter(context, options.filter)
+    log = context.click_logs.get(hosted.name)
+    both = interleaved_answers(hosted.collection, log, query, terms, options, wanted)
+    if both is not None:
+        return both
+    alone = hosted.collection.search(
+        query,
+        options.limit,
+        target=options.target,
+        filter=wanted,
+        hybrid=options.hybrid,
+        exact=options.exact,
+        min_probability=options.min_probability,
+        offset=options.offset,
+        retriever=options.retriever,
+    )
+    return alone, None
 
 
 def _check_paging(context: ServiceContext, options: SearchOptions) -> None:
@@ -98,21 +113,22 @@ def _remembered(
     terms: Sequence[TermRequest],
     options: SearchOptions,
     answers: Answers,
-    retriever: RetrieverSummary,
+    draft: Draft | None,
 ) -> str | None:
     log = context.click_logs.get(hosted.name)
     if log is None:
         return None
     return log.record_search(
         query=query_text(terms),
-        retriever=retriever.name,
-        fingerprint=retriever.fingerprint,
+        retriever=answers.retriever,
+        fingerprint=answers.fingerprint,
         target=options.target,
         shown=[(answer.id, answer.rank) for answer in answers],
         no_good_match=answers.no_good_match,
         best_probability=answers[0].probability if answers else None,
         continues=options.search_id,
         terms=[term.model_dump(exclude_none=True) for term in terms],
+        draft=draft,
     )
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Response, status
 
-from diptych.collection import Collection, CollectionError
+from diptych.collection import Collection, CollectionError, StoredRetriever
 from diptych.retriever.explaining import explanation_kind
 from diptych.service.api.collections import collection_document
 from diptych.service.api.jobs import start_job
@@ -64,10 +64,7 @@ def add_retriever(context: Context, hosted: Hosted, request: RetrieverRequest, r
 )
 def activate_retriever(context: Context, hosted: Hosted, name: RetrieverName) -> CollectionDocument:
     """Let searches use a retriever from now on; the one before stays stored."""
-    _check_known(hosted.collection, name)
-    if not next(one.ready for one in hosted.collection.retrievers() if one.name == name):
-        detail = f"The points of {name!r} are unfinished; start its job again, then activate it."
-        raise Problem(409, "retriever-unfinished", detail)
+    usable_retriever(hosted.collection, name)
     hosted.collection.activate_retriever(name)
     return collection_document(context, hosted)
 
@@ -85,6 +82,16 @@ def remove_retriever(hosted: Hosted, name: RetrieverName) -> None:
     if any(one.active for one in hosted.collection.retrievers() if one.name == name):
         raise Problem(409, "retriever-active", f"{name!r} is the active retriever; activate another one first.")
     hosted.collection.remove_retriever(name)
+
+
+def usable_retriever(collection: Collection, name: str) -> StoredRetriever:
+    """Return a stored retriever that searches can use, by its name."""
+    _check_known(collection, name)
+    found = next(one for one in collection.retrievers() if one.name == name)
+    if not found.ready:
+        detail = f"The points of {name!r} are unfinished; start its job again, then try again."
+        raise Problem(409, "retriever-unfinished", detail)
+    return found
 
 
 def _check_known(collection: Collection, name: str) -> None:

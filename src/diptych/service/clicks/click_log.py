@@ -18,8 +18,11 @@ from diptych.errors import InvalidInputError
 from diptych.service.clicks.click import Click
 from diptych.service.clicks.click_log_error import ClickLogError
 from diptych.service.clicks.database import connect, unreadable
+from diptych.service.clicks.draft import Draft
 from diptych.service.clicks.export import ExportFormat, ExportKind, write_export
 from diptych.service.clicks.forgetting import forget
+from diptych.service.clicks.interleaving import Interleaving
+from diptych.service.clicks.interleaving_report import InterleavingReport
 from diptych.service.clicks.kinds import CLICK_KINDS, VOTE_CHOICES, ClickKind, VoteChoice
 from diptych.service.clicks.log_counts import LogCounts
 from diptych.service.clicks.log_writer import GATHER_SECONDS, LogWriter
@@ -105,12 +108,14 @@ class ClickLog:
         best_probability: float | None,
         continues: str | None = None,
         terms: Sequence[Mapping[str, Any]] | None = None,
+        draft: Draft | None = None,
     ) -> str | None:
         """Record what was asked and the results that one page showed, as pairs of item and position from 1.
 
         Returns the id of the search, under which its clicks are recorded; None where nothing more can be kept waiting
         to be written. ``continues`` names the search whose next page this is; if that asked something else, or is
-        unknown, a new one begins. Never waits for the disk.
+        unknown, a new one begins. ``draft`` says which of two interleaved retrievers each result came from; a search
+        that begins with one has the id that its teams were drawn with. Never waits for the disk.
         """
         normalised = normalised_query(query)
         page = PendingSearch(
@@ -125,9 +130,12 @@ class ClickLog:
             no_good_match=no_good_match,
             best_probability=best_probability,
             shown=tuple(shown),
+            draft=draft,
         )
         if continues is not None and self._asked(continues) == page.asked:
             page = replace(page, id=bytes.fromhex(continues))
+        elif draft is not None and self._asked(draft.draw) in (None, page.asked):
+            page = replace(page, id=bytes.fromhex(draft.draw))
         return page.id.hex() if self._writer.put(page) else None
 
     def record_click(
@@ -145,6 +153,34 @@ class ClickLog:
             raise InvalidInputError(f"unknown choice {choice!r}; use one of {', '.join(VOTE_CHOICES)}")
         vote = Vote(_parsed(left), _parsed(right), choice, self._clock())
         return self._patiently(vote.write)
+
+    def begins_with(self, search_id: str, *, query: str, retriever: str, fingerprint: str, target: str) -> bool:
+        """Say whether a search of that id asked this, so that a further page can go on with it."""
+        return self._asked(search_id) == (normalised_query(query), target, retriever, fingerprint)
+
+    def interleaving(self) -> Interleaving | None:
+        """Return the interleaving that runs, whichever process started it; None where there is none."""
+        # Searching goes on even where the log cannot be read.
+        with self._lookup_lock, suppress(sqlite3.Error):
+            return Interleaving.running(self._lookup)
+        return None
+
+    def start_interleaving(self, *, a: tuple[str, str], b: tuple[str, str]) -> Interleaving:
+        """Interleave two retrievers, each given as name and fingerprint, from now on; only one pair at a time."""
+        if a[1] == b[1]:
+            raise InvalidInputError("a retriever cannot be interleaved with itself; name two different ones")
+        now = self._clock()
+        return self._writer.do(lambda connection: Interleaving.start(connection, a, b, now))
+
+    def stop_interleaving(self) -> Interleaving:
+        """Answer searches as usual from now on; what was counted stays."""
+        now = self._clock()
+        return self._writer.do(lambda connection: Interleaving.stop(connection, now))
+
+    def interleavings(self) -> list[InterleavingReport]:
+        """Return what came out of each interleaving, the latest first."""
+        with self._snapshot() as connection:
+            return InterleavingReport.read(connection)
 
     def report(self, days: int = 30) -> QueryReport:
         """Return what was asked and clicked on each of the last days, which queries are frequent and which fail."""

@@ -10,12 +10,13 @@ from pathlib import Path
 
 from diptych.service.clicks.click_log_error import ClickLogError
 
-VERSION = 1
+VERSION = 2
 BUSY_SECONDS = 10.0
 
 # A page is a run of results at consecutive positions, so that a search costs one row and not one for each result.
 # Pages have a time of their own, and a search says whether it was clicked: with that, every number of the report comes
-# from one index alone.
+# from one index alone. A draft says of each result of a page which of two interleaved retrievers it came from, one
+# letter each.
 _TABLES = """
 CREATE TABLE IF NOT EXISTS queries (number INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE);
 CREATE TABLE IF NOT EXISTS retrievers (
@@ -59,12 +60,30 @@ CREATE TABLE IF NOT EXISTS votes (
     time REAL NOT NULL,
     UNIQUE (first, second)
 );
+CREATE TABLE IF NOT EXISTS interleavings (
+    number INTEGER PRIMARY KEY,
+    a TEXT NOT NULL,
+    a_fingerprint TEXT NOT NULL,
+    b TEXT NOT NULL,
+    b_fingerprint TEXT NOT NULL,
+    started REAL NOT NULL,
+    stopped REAL
+);
+CREATE TABLE IF NOT EXISTS drafts (
+    search INTEGER NOT NULL,
+    first INTEGER NOT NULL,
+    length INTEGER NOT NULL,
+    interleaving INTEGER NOT NULL,
+    teams TEXT NOT NULL,
+    PRIMARY KEY (search, first, length)
+);
 CREATE INDEX IF NOT EXISTS searches_in_time ON searches (time);
 CREATE INDEX IF NOT EXISTS searches_by_query ON searches (query, time, no_good_match, clicked);
 CREATE INDEX IF NOT EXISTS pages_by_place ON pages (first, length, time);
 CREATE INDEX IF NOT EXISTS clicks_in_time ON clicks (time, kind);
 CREATE INDEX IF NOT EXISTS clicks_by_place ON clicks (position, search, kind, time);
 CREATE INDEX IF NOT EXISTS clicks_of_search ON clicks (search, position, item, kind);
+CREATE INDEX IF NOT EXISTS drafts_of_interleaving ON drafts (interleaving, search, first, length, teams);
 """
 
 

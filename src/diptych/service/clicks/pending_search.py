@@ -6,6 +6,8 @@ import json
 import sqlite3
 from dataclasses import dataclass
 
+from diptych.service.clicks.draft import Draft
+
 
 @dataclass(frozen=True, slots=True)
 class PendingSearch:
@@ -22,6 +24,7 @@ class PendingSearch:
     no_good_match: bool
     best_probability: float | None
     shown: tuple[tuple[str, int], ...]
+    draft: Draft | None = None
 
     @property
     def asked(self) -> tuple[str, str, str, str]:
@@ -56,6 +59,16 @@ class PendingSearch:
                 " SELECT number, ?, ?, ?, ? FROM searches WHERE id = ?",
                 (first, len(items), self.time, json.dumps(items), self.id),
             )
+            if self.draft is not None:
+                self._write_draft(connection, self.draft, first, len(items))
+
+    def _write_draft(self, connection: sqlite3.Connection, draft: Draft, first: int, length: int) -> None:
+        teams = dict(zip((position for _, position in self.shown), draft.teams, strict=True))
+        connection.execute(
+            "INSERT OR IGNORE INTO drafts (search, first, length, interleaving, teams)"
+            " SELECT number, ?, ?, ?, ? FROM searches WHERE id = ?",
+            (first, length, draft.interleaving, "".join(teams[first + place] for place in range(length)), self.id),
+        )
 
 
 def _runs(shown: tuple[tuple[str, int], ...]) -> list[tuple[int, list[str]]]:

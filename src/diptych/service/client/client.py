@@ -21,6 +21,8 @@ from diptych.service.schemas.collection_list import CollectionList
 from diptych.service.schemas.explanation_document import ExplanationDocument
 from diptych.service.schemas.facet_document import FacetDocument
 from diptych.service.schemas.facet_list import FacetList
+from diptych.service.schemas.interleaving_document import InterleavingDocument
+from diptych.service.schemas.interleaving_list import InterleavingList
 from diptych.service.schemas.item_document import ItemDocument
 from diptych.service.schemas.item_list import ItemList
 from diptych.service.schemas.job_document import JobDocument
@@ -120,6 +122,7 @@ class Client:
         retriever: str | None = None,
         log: bool = True,
         search_id: str | None = None,
+        draw: str | None = None,
     ) -> SearchResponse:
         """Find pictures or texts.
 
@@ -137,6 +140,7 @@ class Client:
             "retriever": retriever,
             "log": log,
             "search_id": search_id,
+            "draw": draw,
         }
         if isinstance(asked, os.PathLike):
             with open(asked, "rb") as file:
@@ -354,6 +358,18 @@ class Client:
     def votes(self) -> VoteList:
         """Return how often each retriever was preferred to each other one."""
         return self._connection.read(VoteList, "GET", self._at("votes"))
+
+    def interleave(self, a: str, b: str) -> InterleavingDocument:
+        """Let two retrievers answer searches together from now on, and count whose answers are clicked."""
+        return self._connection.read(InterleavingDocument, "POST", self._at("interleaving"), json={"a": a, "b": b})
+
+    def interleavings(self) -> list[InterleavingDocument]:
+        """Return what clicks said of each two retrievers that were interleaved, the latest first."""
+        return self._connection.read(InterleavingList, "GET", self._at("interleaving")).interleavings
+
+    def stop_interleaving(self) -> InterleavingDocument:
+        """Let the active retriever answer alone again."""
+        return self._connection.read(InterleavingDocument, "DELETE", self._at("interleaving"))
 
     def query_log(self, *, days: int = 30) -> QueryLogDocument:
         """Return what was asked how often, and what found nothing."""

@@ -39,3 +39,5 @@ class SearchResponse(Document):
     """The answers."""
     next_offset: int | None
     """Where the next page begins; null when there is none."""
+    draw: str | None = None
+    """What the order was drawn with while two retrievers are interleaved, to be sent along; null otherwise."""
