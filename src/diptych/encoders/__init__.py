@@ -37,6 +37,7 @@ from diptych.encoders.text import (
     load_word_vectors,
     nearest_words,
     read_vocabulary,
+    skip_gram,
     visual_share,
 )
 
@@ -77,6 +78,7 @@ __all__ = [
     "nearest_words",
     "read_picture",
     "read_vocabulary",
+    "skip_gram",
     "thumbnail",
     "visual_share",
 ]

@@ -2,7 +2,7 @@
 
 from diptych.models.base import CrossModalModel, load_model
 from diptych.models.catalogue import find_model, method_name, model_classes
-from diptych.models.clicks import Image2Text, OnlineClassification, QueryBasedScoring, Text2Image
+from diptych.models.clicks import PSI, DeViSE, Image2Text, OnlineClassification, QueryBasedScoring, Text2Image
 from diptych.models.correlation import BLM, CCA, CFA, KCCA, PLS, LinearRegression
 from diptych.models.discriminant import CCA3V, GMLDA, GMMFA, LCFS, LGCFL, MLCCA, ClusterCCA
 from diptych.models.fusion import CoordinateAscent, FusedModel, fuse_scores
@@ -47,6 +47,7 @@ __all__ = [
     "MLCCA",
     "MMNN",
     "PLS",
+    "PSI",
     "SCM",
     "SCRATCH",
     "SM",
@@ -59,6 +60,7 @@ __all__ = [
     "ContrastiveProjection",
     "CoordinateAscent",
     "CrossModalModel",
+    "DeViSE",
     "DeepSM",
     "DeepTS",
     "FeaturePair",

@@ -6,6 +6,7 @@ from diptych.encoders.text.lda_topics import LdaTopics
 from diptych.encoders.text.mean_word_vectors import MeanWordVectors
 from diptych.encoders.text.nearest_words import NearWord, nearest_words
 from diptych.encoders.text.sentence_encoder import SentenceEncoder
+from diptych.encoders.text.skip_gram import skip_gram
 from diptych.encoders.text.tfidf import Tfidf
 from diptych.encoders.text.tfidf_topics import TfidfTopics
 from diptych.encoders.text.visual_concepts import imagenet_concepts
@@ -38,5 +39,6 @@ __all__ = [
     "load_word_vectors",
     "nearest_words",
     "read_vocabulary",
+    "skip_gram",
     "visual_share",
 ]

@@ -5,14 +5,13 @@ from __future__ import annotations
 from functools import cached_property
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from diptych.arrays import FloatArray, IntArray, unit_rows
 from diptych.data.clicks import ClickLog
 from diptych.encoders.text.clean_query import clean_query
-from diptych.errors import InvalidInputError
 from diptych.models.clicks.click_model import ClickModel
 from diptych.models.clicks.click_scale import CLICK_SCALES, ClickScale
+from diptych.models.clicks.query_table import query_table
 from diptych.models.clicks.word_sets import WordSets
 from diptych.models.parameters import check_choice
 
@@ -21,8 +20,7 @@ class LoggedClickModel(ClickModel):
     """A model that keeps the log: who clicked what is looked up when a query comes.
 
     Queries are sets of words after :func:`~diptych.encoders.text.clean_query`; log queries of the same words are one
-    query, whose clicks on a picture are added. Sets are numbered by their clicks, the most clicked first, which is also
-    the order among equally similar ones.
+    query, whose clicks on a picture are added. The most clicked come first, also among equally similar ones.
     """
 
     clicks: ClickScale
@@ -38,12 +36,7 @@ class LoggedClickModel(ClickModel):
     def _fit_clicks(self, log: ClickLog, images: FloatArray) -> None:
         self._check_parameters()
         self._forget()
-        sets, owners = WordSets.of(clean_query(query) for query in log.queries)
-        if len(sets) == 0:
-            raise InvalidInputError("no query of the log has a word left after cleaning; pass a log with words")
-        table = _click_table(log, owners, (len(sets), len(images)))
-        order = np.argsort(-table.sum(axis=1), kind="stable")
-        sets, table = sets.reordered(order), table[order]
+        sets, table = query_table(log)
         self.words_, self.set_offsets_, self.set_words_ = sets.words, sets.offsets, sets.members
         self.click_offsets_ = table.indptr.astype(np.int64)
         self.clicked_images_, self.clicks_ = table.indices.astype(np.int32), table.data.astype(np.float32)
@@ -71,13 +64,3 @@ class LoggedClickModel(ClickModel):
     @cached_property
     def _sets(self) -> WordSets:
         return WordSets(self.words_, self.set_offsets_, self.set_words_)
-
-
-def _click_table(log: ClickLog, owners: IntArray, shape: tuple[int, int]) -> csr_array:
-    """Return the (sets, images) clicks, those of one set and picture added."""
-    rows = owners[log.query_ids]
-    known = (rows >= 0) & (log.clicks > 0)
-    entries = (log.clicks[known].astype(np.float64), (rows[known], log.image_ids[known]))
-    table = csr_array(entries, shape=shape)
-    table.sum_duplicates()
-    return table
