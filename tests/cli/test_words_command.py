@@ -60,6 +60,18 @@ def test_a_retriever_on_word_vectors_shows_them(run: Run, scenery: World, tmp_pa
     assert run("words", tmp_path / "with", "boat", "-k", "1").stdout.splitlines()[-1].split()[0] == "ship"
 
 
+def test_a_retriever_that_reads_with_a_network_shows_its_words(
+    run: Run, scenery: World, network: Path, tmp_path: Path
+) -> None:
+    from diptych import Retriever
+    from diptych.retriever import TextTower
+
+    retriever = Retriever.load(scenery.retriever)
+    retriever.text_encoder = retriever.text_encoder_ = TextTower.of(MNiL.load(network))
+    retriever.save(tmp_path / "tower")
+    assert run("words", tmp_path / "tower", "sea").stdout == run("words", network, "sea").stdout
+
+
 def test_a_collection_is_asked_for_its_retriever(run: Run, indexed: World) -> None:
     assert "no vectors of single words" in run("words", indexed.pictures, "boat").stderr
 

@@ -12,7 +12,7 @@ from diptych.encoders.text.word_vector_encoder import WordVectorEncoder
 from diptych.errors import InvalidInputError, ModelFileError
 from diptych.models import MNiL, Preprocessed, load_model
 from diptych.models.neural.mnil.word_space import WordLayer, learned_words
-from diptych.retriever import Retriever
+from diptych.retriever import Retriever, TextTower
 
 _PACKAGED = ("glove-50d", "glove-100d")
 
@@ -66,5 +66,4 @@ def _inside(part: Any) -> tuple[Any, ...]:
         return tuple(part.encoders_) if hasattr(part, "encoders_") else tuple(part.encoders)
     if isinstance(part, Preprocessed):
         return (part.model_,)
-    # A text encoder may be one side of a trained model.
-    return tuple(getattr(part, name) for name in ("model", "model_") if hasattr(part, name))
+    return (part.model,) if isinstance(part, TextTower) else ()

@@ -9,10 +9,13 @@ from diptych.figures.bit_budget import bit_budget
 from diptych.figures.category_bars import category_bars
 from diptych.figures.cmc import cmc
 from diptych.figures.confusion import confusion
+from diptych.figures.embedding_map import embedding_map
 from diptych.figures.method_precision_recall import method_precision_recall
 from diptych.figures.precision_recall import precision_recall
+from diptych.figures.precision_scope import precision_scope
 from diptych.figures.query_group_bars import query_group_bars
 from diptych.figures.radius_precision_recall import radius_precision_recall
+from diptych.figures.retrieval_examples import retrieval_examples
 from diptych.figures.sensitivity import sensitivity
 from diptych.figures.style import require_matplotlib, save_figure
 from diptych.figures.visual_shares import visual_shares
@@ -22,11 +25,14 @@ __all__ = [
     "category_bars",
     "cmc",
     "confusion",
+    "embedding_map",
     "method_precision_recall",
     "precision_recall",
+    "precision_scope",
     "query_group_bars",
     "radius_precision_recall",
     "require_matplotlib",
+    "retrieval_examples",
     "save_figure",
     "sensitivity",
     "visual_shares",
