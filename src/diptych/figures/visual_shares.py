@@ -45,7 +45,7 @@ def visual_shares(
             axes.plot(thresholds, _percent(weighted), color=COLOURS["text_query"], marker="s", label=label)
         axes.set(ylim=(0, 102), xlabel="threshold of visualness", ylabel="% of queries above it", title=title)
         light_grid(axes)
-        axes.legend(loc="upper right")
+        axes.legend(loc="best")
     return figure
 
 
