@@ -21,9 +21,11 @@ from diptych.cli.encoders import encoders
 from diptych.cli.evaluate import evaluate
 from diptych.cli.export import export
 from diptych.cli.index import index
+from diptych.cli.learn import learn
 from diptych.cli.methods import methods
 from diptych.cli.queries import queries
 from diptych.cli.remove import remove
+from diptych.cli.rollback import rollback
 from diptych.cli.scenes import scenes
 from diptych.cli.search import search
 from diptych.cli.serve import serve
@@ -39,7 +41,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 _COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
-    "Your pictures": (index, search, serve, add, remove, status, duplicates, train, export, demo),
+    "Your pictures": (index, search, serve, add, remove, status, duplicates, train, learn, rollback, export, demo),
     "Methods and data": (methods, encoders, evaluate, words, scenes, queries),
 }
 for panel, commands in _COMMANDS.items():

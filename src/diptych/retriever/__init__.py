@@ -1,6 +1,7 @@
 """Encoders and a model joined: from file or words to a point of the space, and why an answer is there."""
 
 from diptych.retriever.calibration import SEARCH_DIRECTIONS, Calibration, SearchDirection
+from diptych.retriever.centred_side import CentredSide
 from diptych.retriever.comparison import Comparison
 from diptych.retriever.explaining import (
     Contribution,
@@ -11,12 +12,15 @@ from diptych.retriever.explaining import (
     explain,
     explanation_kind,
 )
+from diptych.retriever.fused import fused_retriever
 from diptych.retriever.retriever import Retriever
+from diptych.retriever.side_by_side import SideBySide
 from diptych.retriever.towers import ImageTower, TextTower
 
 __all__ = [
     "SEARCH_DIRECTIONS",
     "Calibration",
+    "CentredSide",
     "Comparison",
     "Contribution",
     "ExplainedTerm",
@@ -24,9 +28,11 @@ __all__ = [
     "ImageTower",
     "Retriever",
     "SearchDirection",
+    "SideBySide",
     "Subject",
     "TextTower",
     "View",
     "explain",
     "explanation_kind",
+    "fused_retriever",
 ]

@@ -36,8 +36,10 @@ class CorrectedClicks:
 
     def select(self, rows: AnyArray) -> CorrectedClicks:
         """Return some rows; the queries and items keep their numbers."""
-        columns = (self.query_ids, self.item_ids, self.rates, self.clicks, self.grades)
-        return CorrectedClicks(self.queries, self.items, *(column[rows] for column in columns))
+        numbers = self.query_ids[rows], self.item_ids[rows]
+        return CorrectedClicks(
+            self.queries, self.items, *numbers, self.rates[rows], self.clicks[rows], self.grades[rows]
+        )
 
     def of_queries(self, chosen: BoolArray) -> CorrectedClicks:
         """Return the rows of the chosen queries, given as a mask over all."""

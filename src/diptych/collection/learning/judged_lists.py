@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +12,8 @@ from diptych.arrays import AnyArray, FloatArray, IntArray, row_blocks
 from diptych.collection.learning.corrected_clicks import CorrectedClicks
 from diptych.metrics import GradedRelevance, Measure
 from diptych.metrics.evaluator import evaluate_scores
-from diptych.retriever import Retriever
+
+Compare = Callable[[Sequence[str], AnyArray], FloatArray]
 
 _QUERIES_AT_ONCE = 256
 
@@ -53,14 +54,12 @@ class JudgedLists:
                 grades.append(own_grades)
         return cls(tuple(queries), tuple(rows), tuple(grades))
 
-    def scores(self, retriever: Retriever, features: AnyArray) -> list[FloatArray]:
-        """Return a retriever's scores of each query's items, given the image features of all rows."""
+    def scores(self, compare: Compare, features: AnyArray) -> list[FloatArray]:
+        """Return the scores of each query's items, given what compares queries with rows of features."""
         found: list[FloatArray] = []
-        space = retriever.space
         for block in row_blocks(len(self), _QUERIES_AT_ONCE):
-            asked = retriever.encode_texts(list(self.queries[block]))
             used, places = np.unique(np.concatenate(self.rows[block]), return_inverse=True)
-            compared = space.compare(asked, retriever.images_to_points(features[used]), "text_query")
+            compared = compare(self.queries[block], features[used])
             ends = np.cumsum([len(rows) for rows in self.rows[block]])
             parts = np.split(places.reshape(-1), ends[:-1])
             found += [compared[query, part] for query, part in enumerate(parts)]

@@ -1,0 +1,256 @@
+"""Learning a better retriever from what people clicked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from diptych.arrays import BoolArray, FloatArray
+from diptych.collection.collection import Collection
+from diptych.collection.learning.base_retriever import base_name
+from diptych.collection.learning.corrected_clicks import CorrectedClicks, corrected_clicks, plain_clicks
+from diptych.collection.learning.fusion_trial import PRESENT, FusionTrial, Progress
+from diptych.collection.learning.history import remember
+from diptych.collection.learning.impressions import Impressions
+from diptych.collection.learning.judged_lists import JudgedLists
+from diptych.collection.learning.learning_record import LearningRecord
+from diptych.collection.learning.learning_report import LearningReport
+from diptych.collection.learning.log_gallery import LogGallery
+from diptych.collection.learning.position_model import PositionModel
+from diptych.collection.learning.promotion import active, moment, promote
+from diptych.collection.learning.query_split import drawn_share, word_groups
+from diptych.data.clicks import ClickLog
+from diptych.errors import InvalidInputError
+from diptych.metrics import NDCG, Measure, randomisation_test
+from diptych.models.clicks import PSI, ClickModel, DeViSE, Text2Image
+from diptych.retriever import Retriever
+
+_NAME = "learned from clicks"
+_EXAMPLES = 5
+_FILLERS = 100
+
+
+class Learning:
+    """Learns from the clicks of a collection, and changes its retriever only for a better one.
+
+    The queries are split first, by their words, so that no spelling of a held-out query is learned from. Models of the
+    log (Dong et al., "Cross-media similarity evaluation for web image retrieval in the wild", IEEE TMM 2018) are
+    learned from the corrected clicks of the others, and weighed against the retriever by coordinate ascent on a part
+    of those that was kept back once more. The fusion is then compared with the retriever in force on the held-out
+    queries: each orders the items that were shown for a query, and an order is good that puts the wanted ones first. If
+    the fusion is better and a randomisation test gives p < ``alpha``, the models are learned again from all queries and
+    the fusion is promoted; otherwise everything stays as it is. No picture is read: features come from the store.
+
+    What this comparison can say is limited by what was shown. Items that nobody saw count neither for nor against, and
+    what the correction for positions gets wrong is wrong for both. Interleaving two retrievers on live traffic is the
+    unbiased check.
+
+    Parameters
+    ----------
+    collection :
+        The collection, with a :class:`diptych.Retriever` whose space is an inner product or a cosine.
+    held_out : float
+        The share of queries to compare on.
+    alpha : float
+        The difference is taken for more than luck where p is below.
+    seed : int
+        Of all draws.
+    measure : Measure or None
+        Of an order, by grades from 0 to 3; None is NDCG of the first ten.
+    parts : sequence of ClickModel or None
+        Models of the log whose scores are inner products; None takes Text2Image, PSI and DeViSE.
+    fewest_held_out : int
+        Fewer held-out queries than these are too few to decide.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from diptych import Retriever
+    >>> from diptych.collection import Collection
+    >>> from diptych.collection.learning import Impressions, Learning
+    >>> from diptych.data import load_dataset
+    >>> from diptych.data.datasets.scenes import write_folder
+    >>> from diptych.encoders import ColourEdgeHistograms, TfidfTopics
+    >>> from diptych.models import CCA
+    >>> pairs = load_dataset("scenes", n_train=60, n_test=20, size=32).train
+    >>> encoders = {"image_encoder": ColourEdgeHistograms(size=32), "text_encoder": TfidfTopics()}
+    >>> retriever = Retriever(model=CCA(n_components=8), cache=False, **encoders).fit(pairs, baseline=None)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = write_folder(f"{folder}/scenes", 6, size=32)
+    ...     with Collection.create(f"{folder}/c", retriever, root=folder) as collection:
+    ...         _ = collection.add(f"{folder}/scenes")
+    ...         first, second, *_ = (item.id for item in collection)
+    ...         seen = Impressions.from_rows([("a ball", first, 1, 9, 2), ("a ball", second, 2, 9, 3)])
+    ...         print(Learning(collection).run(seen).record.reason)
+    1 query tells wanted from unwanted items, and about 100 are needed to decide; collect clicks on 99 more
+    """
+
+    def __init__(
+        self,
+        collection: Collection,
+        *,
+        held_out: float = 0.2,
+        alpha: float = 0.01,
+        seed: int = 0,
+        measure: Measure | None = None,
+        parts: Sequence[ClickModel] | None = None,
+        fewest_held_out: int = 20,
+    ) -> None:
+        if not 0 < held_out < 1:
+            raise InvalidInputError(f"held_out is a share between 0 and 1, got {held_out}")
+        if not 0 < alpha < 1:
+            raise InvalidInputError(f"alpha must lie between 0 and 1, got {alpha}")
+        self._collection = collection
+        self._present = _learnable(collection, None)
+        self._base_name = base_name(collection)
+        self._base = _learnable(collection, self._base_name)
+        self._held_out = held_out
+        self._alpha = alpha
+        self._seed = seed
+        self._measure: Measure = NDCG(10, "ideal") if measure is None else measure
+        self._parts: list[ClickModel] = [Text2Image(), PSI(), DeViSE()] if parts is None else list(parts)
+        self._fewest = fewest_held_out
+
+    def run(
+        self, clicks: Impressions | ClickLog, *, dry_run: bool = False, progress: Progress | None = None
+    ) -> LearningReport:
+        """Compare, promote what is better, and write it down; with ``dry_run`` compare only."""
+        tell = progress or _tell_nobody
+        report = self.compare(clicks, progress=tell)
+        if dry_run:
+            return report
+        if report.retriever is None:
+            remember(self._collection, report.record)
+            return report
+        record = promote(
+            self._collection,
+            report.retriever,
+            report.record,
+            progress=lambda step: tell("giving every item its new point", step.done, step.total),
+        )
+        return replace(report, record=record)
+
+    def compare(self, clicks: Impressions | ClickLog, *, progress: Progress | None = None) -> LearningReport:
+        """Learn, and compare on held-out queries; nothing is changed."""
+        tell = progress or _tell_nobody
+        positions = PositionModel().fit(clicks) if isinstance(clicks, Impressions) else None
+        wanted = plain_clicks(clicks) if isinstance(clicks, ClickLog) else corrected_clicks(clicks, _known(positions))
+        gallery = LogGallery.of(self._collection, wanted.items, retriever=self._base_name)
+        trial = FusionTrial(
+            self._base,
+            self._parts,
+            wanted,
+            gallery,
+            fillers=None if positions is not None else self._fillers(len(gallery.ids)),
+            progress=tell,
+        )
+        everything = np.ones(len(wanted.queries), dtype=bool)
+        report = LearningReport(self._record(clicks, wanted), positions=positions)
+        judged = _is_judged(wanted, trial.lists(everything))
+        test, inner = self._split(wanted, judged)
+        if int((test & judged).sum()) < self._fewest or not (inner & judged).any():
+            return replace(report, record=replace(report.record, reason=self._too_few(int(judged.sum()))))
+        weights, scales = trial.weights(~(test | inner), inner, self._measure, self._seed)
+        lists = trial.lists(test)
+        fused = trial.fused(~test, weights, scales, _NAME)
+        old, new = (lists.values(trial.scores(each, lists), self._measure) for each in (self._present, fused))
+        outcome = randomisation_test(new, old, seed=self._seed)
+        gained, lost = _examples(lists.queries, old, new)
+        record = replace(
+            report.record,
+            reason=self._reason(outcome.difference, outcome.p_value, weights),
+            old=float(old.mean()),
+            new=float(new.mean()),
+            p_value=outcome.p_value,
+            n_held_out=len(lists),
+            answered=trial.answered(~test, lists),
+            parts=weights,
+            gained=gained,
+            lost=lost,
+        )
+        is_better = outcome.difference > 0 and outcome.p_value < self._alpha
+        return replace(
+            report,
+            record=record,
+            retriever=trial.fused(everything, weights, scales, _NAME) if is_better else None,
+            held_out=lists.queries,
+            old=old,
+            new=new,
+            notes=tuple(f"{name} was left out: {reason}" for name, reason in trial.failures.items()),
+        )
+
+    def _split(self, wanted: CorrectedClicks, judged: BoolArray) -> tuple[BoolArray, BoolArray]:
+        """Return the queries to compare on, and those to weigh on."""
+        groups = word_groups(wanted.queries)
+        test = drawn_share(groups, judged, self._held_out, self._seed)
+        inner = drawn_share(groups, judged & ~test, max(self._held_out, 0.25), self._seed + 1)
+        return test, inner & ~test
+
+    def _fillers(self, n_rows: int) -> np.ndarray:
+        return np.sort(np.random.default_rng(self._seed).permutation(n_rows)[:_FILLERS])
+
+    def _record(self, clicks: Impressions | ClickLog, wanted: CorrectedClicks) -> LearningRecord:
+        now = active(self._collection)
+        return LearningRecord(
+            time=moment(),
+            action="kept",
+            before=now.name,
+            before_fingerprint=now.fingerprint,
+            after=now.name,
+            after_fingerprint=now.fingerprint,
+            measure=self._measure.label,
+            alpha=self._alpha,
+            n_queries=len(wanted.queries),
+            n_clicks=clicks.n_clicks if isinstance(clicks, Impressions) else float(clicks.clicks.sum()),
+        )
+
+    def _too_few(self, n_judged: int) -> str:
+        needed = int(np.ceil(self._fewest / self._held_out))
+        told = "1 query tells" if n_judged == 1 else f"{n_judged:,} queries tell"
+        return (
+            f"{told} wanted from unwanted items, and about {needed:,} are needed to decide; "
+            f"collect clicks on {max(1, needed - n_judged):,} more"
+        )
+
+    def _reason(self, difference: float, p_value: float, weights: dict[str, float]) -> str:
+        if not any(weight for name, weight in weights.items() if name != PRESENT):
+            return "the log adds nothing: its models got no weight"
+        if difference <= 0:
+            return "the fusion is not better on held-out queries"
+        if p_value >= self._alpha:
+            return f"the fusion is better on held-out queries, but that may be luck (p = {p_value:.3f})"
+        return "the fusion is better on held-out queries, by more than luck"
+
+
+def _learnable(collection: Collection, name: str | None) -> Retriever:
+    found = collection.retriever_named(name)
+    if not isinstance(found, Retriever):
+        raise InvalidInputError(f"a collection with a {type(found).__name__} cannot learn from clicks")
+    return found
+
+
+def _known(positions: PositionModel | None) -> PositionModel:
+    assert positions is not None
+    return positions
+
+
+def _is_judged(wanted: CorrectedClicks, lists: JudgedLists) -> BoolArray:
+    judged = set(lists.queries)
+    return np.array([query in judged for query in wanted.queries], dtype=bool)
+
+
+def _examples(
+    queries: Sequence[str], old: FloatArray, new: FloatArray
+) -> tuple[tuple[tuple[str, float, float], ...], tuple[tuple[str, float, float], ...]]:
+    """Return the queries that gained and that lost most, with their values before and after."""
+    order = np.argsort(old - new, kind="stable")
+    told = [(queries[row], float(old[row]), float(new[row])) for row in order.tolist()]
+    gained = tuple(each for each in told[:_EXAMPLES] if each[2] > each[1])
+    lost = tuple(each for each in told[::-1][:_EXAMPLES] if each[2] < each[1])
+    return gained, lost
+
+
+def _tell_nobody(doing: str, done: int, total: int) -> None:
+    del doing, done, total
