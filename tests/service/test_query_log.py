@@ -169,3 +169,34 @@ def test_the_report_over_http(running_service: Callable[..., Any]) -> None:
     assert [line["clicked"] for line in report["positions"]] == [0, 0, 1, 0, 0]
     for days in ("0", "-1", "x", "99999999"):
         assert httpx.get(f"{base}/query-log?days={days}", headers=service.headers).status_code == 422
+
+
+def test_visible_words_are_marked_and_visual_searches_counted(tmp_path: Path) -> None:
+    clock = Clock()
+    with ClickLog(tmp_path / "c.sqlite", clock=clock) as log:
+        replay(
+            log,
+            clock,
+            [
+                {"query": query, "hours_ago": 1, "no_good_match": not clicks, "shown": 2, "clicks": clicks}
+                for query, clicks in (
+                    ("Two 🐕 Dogs in a Trash Can", [(1, "open")]),
+                    ("funny quotes", []),
+                    ("funny quotes", []),
+                    ("tattoo design", [(2, "open")]),
+                    ("item:17", [(1, "open")]),
+                )
+            ],
+        )
+        report = log.report(1)
+    lines = {line["query"]: line for line in report.top}
+    dogs = lines["two 🐕 dogs in a trash can"]
+    assert dogs["visualness"] == pytest.approx(2 / 3)
+    assert [(dogs["query"][span["start"] : span["end"]], span["concept"]) for span in dogs["visible"]] == [
+        ("dogs", "dog"),
+        ("trash can", "trash can"),
+    ]
+    assert (lines["item:17"]["visualness"], lines["item:17"]["visible"]) == (None, [])
+    assert [(line["query"], line["visualness"]) for line in report.failing] == [("funny quotes", 0)]
+    # Half visible is not above half, and a search for a picture is not counted.
+    assert report.visual == {"threshold": 0.5, "searches": 1 / 4, "clicked": 1 / 2}

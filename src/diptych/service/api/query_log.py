@@ -20,10 +20,12 @@ def query_log(
     hosted: Hosted,
     days: Annotated[int, Query(ge=1, le=3650, description="How many days to look back, today included.")] = 30,
 ) -> QueryLogDocument:
-    """Report on searches and clicks: how many by day, which queries are frequent, which fail, which places are used."""
+    """Report on searches and clicks: how many by day, which queries are frequent, fail or are visual, and places."""
     log = context.click_logs.get(hosted.name)
     if log is None:
-        return QueryLogDocument(log=False, searches=0, clicks=0, per_day=[], top=[], failing=[], positions=[])
+        return QueryLogDocument(
+            log=False, searches=0, clicks=0, visual=None, per_day=[], top=[], failing=[], positions=[]
+        )
     with log_problems():
         report = log.report(days)
     return QueryLogDocument.model_validate({"log": True, **report._asdict()})

@@ -9,10 +9,14 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any, NamedTuple
 
 from diptych.service.clicks.kinds import AGAINST
+from diptych.service.clicks.query_visualness import query_visualness
 
 OFTEN = 3
 _MOST_QUERIES = 50
 _MOST_POSITIONS = 100
+# Queries that differ are mostly rare: these hold nearly all searches, and measuring them takes a moment.
+_MOST_MEASURED = 5_000
+_VISUAL_ABOVE = 0.5
 
 # Scanning this index in order groups by query without sorting; SQLite would choose the one in time, and sort.
 _GROUPS = """
@@ -36,6 +40,13 @@ _CLICKED = """
 SELECT position, count(DISTINCT search) FROM clicks INDEXED BY clicks_by_place
 WHERE time >= :start AND time < :end AND kind <> :against AND position <= :furthest GROUP BY position
 """
+_ASKED = """
+SELECT queries.text, searches, clicked
+FROM (
+    SELECT query, count(*) AS searches, sum(clicked) AS clicked FROM searches INDEXED BY searches_by_query
+    WHERE time >= :start AND time < :end GROUP BY query ORDER BY searches DESC, query LIMIT :limit
+) JOIN queries ON queries.number = query
+"""
 _SEARCHES_OF_DAY = "SELECT count(*) FROM searches WHERE time >= ? AND time < ?"
 _CLICKS_OF_DAY = "SELECT count(*) FROM clicks WHERE time >= ? AND time < ? AND kind <> ?"
 
@@ -45,6 +56,7 @@ class QueryReport(NamedTuple):
 
     searches: int
     clicks: int
+    visual: dict[str, Any] | None
     per_day: list[dict[str, Any]]
     top: list[dict[str, Any]]
     failing: list[dict[str, Any]]
@@ -55,7 +67,8 @@ def query_report(connection: sqlite3.Connection, *, now: float, days: int) -> Qu
     """Count the searches and clicks of the last ``days`` days, today included, by the calendar of this machine.
 
     A query fails if none of its searches had a good match, or if it was asked :data:`OFTEN` times or more and never
-    clicked. A click that asks for less of an item does not count.
+    clicked. A click that asks for less of an item does not count. A search is visual if more than half of its words
+    name something visible.
     """
     per_day = [_day(connection, day) for day in _last_days(now, days)]
     first, last = per_day[0]["day"], per_day[-1]["day"]
@@ -63,6 +76,7 @@ def query_report(connection: sqlite3.Connection, *, now: float, days: int) -> Qu
     return QueryReport(
         searches=sum(day["searches"] for day in per_day),
         clicks=sum(day["clicks"] for day in per_day),
+        visual=_visual_searches(connection, period),
         per_day=per_day,
         top=[
             {
@@ -71,7 +85,7 @@ def query_report(connection: sqlite3.Connection, *, now: float, days: int) -> Qu
                 "clicked_share": share,
                 "last": _moment(last_time),
                 "no_good_match": bool(no_good_match),
-                "visualness": None,
+                **_visible(query),
             }
             for query, count, share, last_time, no_good_match in connection.execute(
                 _TOP, {**period, "limit": _MOST_QUERIES}
@@ -83,6 +97,7 @@ def query_report(connection: sqlite3.Connection, *, now: float, days: int) -> Qu
                 "searches": count,
                 "reason": "no good match" if no_good_match else "never clicked",
                 "last": _moment(last_time),
+                **_visible(query),
             }
             for query, count, _, last_time, no_good_match in connection.execute(
                 _FAILING, {**period, "limit": _MOST_QUERIES, "often": OFTEN}
@@ -90,6 +105,28 @@ def query_report(connection: sqlite3.Connection, *, now: float, days: int) -> Qu
         ],
         positions=_positions(connection, period),
     )
+
+
+def _visible(query: str) -> dict[str, Any]:
+    found = query_visualness(query)
+    if found is None:
+        return {"visualness": None, "visible": []}
+    return {"visualness": found.visualness, "visible": [span._asdict() for span in found.spans]}
+
+
+def _visual_searches(connection: sqlite3.Connection, period: dict[str, float]) -> dict[str, Any] | None:
+    asked = clicked = visual_asked = visual_clicked = 0
+    for query, searches, with_click in connection.execute(_ASKED, {**period, "limit": _MOST_MEASURED}):
+        found = query_visualness(query)
+        if found is None:
+            continue
+        asked, clicked = asked + searches, clicked + with_click
+        if found.visualness > _VISUAL_ABOVE:
+            visual_asked, visual_clicked = visual_asked + searches, visual_clicked + with_click
+    if not asked:
+        return None
+    share = visual_clicked / clicked if clicked else None
+    return {"threshold": _VISUAL_ABOVE, "searches": visual_asked / asked, "clicked": share}
 
 
 def _positions(connection: sqlite3.Connection, period: dict[str, float]) -> list[dict[str, Any]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from diptych.service.schemas.document import Document
+from diptych.service.schemas.visible_words import VisibleWords
 
 
 class FailingQuery(Document):
@@ -18,3 +19,7 @@ class FailingQuery(Document):
     """Why it is listed: nothing reached the cut-off, or nobody used an answer though it was asked often."""
     last: str
     """When it was asked last, ISO 8601."""
+    visualness: float | None
+    """The share of its words that name something visible, 0 to 1; null where that is not known."""
+    visible: list[VisibleWords]
+    """These names, from left to right."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from diptych.service.schemas.document import Document
+from diptych.service.schemas.visible_words import VisibleWords
 
 
 class QueryCount(Document):
@@ -19,4 +20,6 @@ class QueryCount(Document):
     no_good_match: bool
     """Whether none of these searches had a good match."""
     visualness: float | None
-    """How much of it can be seen in pictures; null where that is not known."""
+    """The share of its words that name something visible, 0 to 1; null where that is not known."""
+    visible: list[VisibleWords]
+    """These names, from left to right."""

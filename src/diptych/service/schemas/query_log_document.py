@@ -7,6 +7,7 @@ from diptych.service.schemas.document import Document
 from diptych.service.schemas.failing_query import FailingQuery
 from diptych.service.schemas.position_count import PositionCount
 from diptych.service.schemas.query_count import QueryCount
+from diptych.service.schemas.visual_searches import VisualSearches
 
 
 class QueryLogDocument(Document):
@@ -18,6 +19,8 @@ class QueryLogDocument(Document):
     """How many searches in these days."""
     clicks: int
     """How many clicks in these days."""
+    visual: VisualSearches | None
+    """How much is asked for what can be seen; null where that is not known, or nothing was asked in words."""
     per_day: list[DayCount]
     """Every day, the oldest first."""
     top: list[QueryCount]

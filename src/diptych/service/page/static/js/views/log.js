@@ -1,9 +1,11 @@
-// The query log view: how much was asked, what found nothing, and where people clicked.
+// The query log view: how much was asked, what found nothing, where people clicked, and what was learned from it.
 
 import { address, ask, isAbort, query, session } from "../parts/api.js";
 import { h } from "../parts/dom.js";
 import { count, date, number, percent } from "../parts/format.js";
 import { columns } from "../parts/columns.js";
+import { InterleavingCard } from "../log/interleaving.js";
+import { LearningCard } from "../log/learning.js";
 import { confirm, failure, notice, tell } from "../parts/messages.js";
 import { addressOf } from "../parts/place.js";
 
@@ -11,12 +13,28 @@ const DAYS = 30;
 const MOST_POSITIONS = 20;
 const FORMATS = ["csv", "tsv", "jsonl", "parquet"];
 
+// The query with what can be seen in pictures marked; places count whole characters, as the service does.
+function marked({ query: words, visible }) {
+  const characters = Array.from(words);
+  const pieces = [];
+  let end = 0;
+  for (const span of visible) {
+    pieces.push(characters.slice(end, span.start).join(""), h("mark", { class: "visible", title: `Can be seen: ${span.concept}` }, characters.slice(span.start, span.end).join("")));
+    end = span.end;
+  }
+  return [...pieces, characters.slice(end).join("")];
+}
+
+const visibleShare = ({ visualness }) => (visualness === null ? "–" : percent(visualness));
+
 class LogView {
   constructor(root, app) {
     this.app = app;
     this.collection = app.collection;
     this.stopping = new AbortController();
     this.body = h("div", { class: "page", "aria-busy": "true" });
+    this.learning = new LearningCard(app, this.stopping.signal).element;
+    this.interleaving = this.collection.log_clicks ? new InterleavingCard(app, this.stopping.signal).element : null;
     root.append(this.body);
     this.load();
   }
@@ -47,12 +65,12 @@ class LogView {
   draw(report) {
     if (!report.log) {
       const text = "This service was started with --no-click-log and remembers nothing. Start it without that flag to keep a log.";
-      return this.body.replaceChildren(this.head(), notice("The log is off", text));
+      return this.body.replaceChildren(this.head(), notice("The log is off", text), this.learning);
     }
     if (!report.searches) {
-      return this.body.replaceChildren(this.head(), notice("Nothing asked yet", `No query in the last ${DAYS} days.`, h("a", { class: "button primary", href: this.link("") }, "Search something")));
+      return this.body.replaceChildren(this.head(), notice("Nothing asked yet", `No query in the last ${DAYS} days.`, h("a", { class: "button primary", href: this.link("") }, "Search something")), this.learning, this.interleaving);
     }
-    this.body.replaceChildren(this.head(), this.volume(report), this.failing(report), this.top(report), this.positions(report), this.keep());
+    this.body.replaceChildren(this.head(), this.volume(report), this.failing(report), this.top(report), this.positions(report), this.learning, this.interleaving, this.keep());
   }
 
   link(words) {
@@ -61,10 +79,10 @@ class LogView {
     return addressOf("/", params);
   }
 
-  volume({ searches, clicks, per_day: days }) {
+  volume({ searches, clicks, visual, per_day: days }) {
     const bars = days.map(({ day, searches: asked, clicks: clicked }) => ({ label: `${date(day)}: ${count(asked, "search", "searches")}, ${count(clicked, "click")}`, value: asked, inner: Math.min(asked, clicked) }));
     return h("section", { class: "card", "aria-labelledby": "volume-title" }, h("h2", { id: "volume-title" }, `Last ${DAYS} days`),
-      h("div", { class: "figures" }, this.figure(number(searches), searches === 1 ? "search" : "searches"), this.figure(number(clicks), clicks === 1 ? "click" : "clicks"), this.figure((clicks / searches).toFixed(1), "clicks for each search")),
+      h("div", { class: "figures" }, this.figure(number(searches), searches === 1 ? "search" : "searches"), this.figure(number(clicks), clicks === 1 ? "click" : "clicks"), this.figure((clicks / searches).toFixed(1), "clicks for each search"), visual && this.figure(percent(visual.searches), "of searches visual"), visual && visual.clicked !== null && this.figure(percent(visual.clicked), "of clicked searches visual")),
       columns(bars, { title: `Searches on each of the last ${DAYS} days`, first: date(days[0]?.day), last: date(days.at(-1)?.day), legend: "light: searches, dark: clicks" }));
   }
 
@@ -73,18 +91,19 @@ class LogView {
   }
 
   failing({ failing }) {
-    return this.table("failing-title", "Queries that fail", "No query failed: each had a good match or a click.", failing, ["Query", "Asked", "Why", "Last"],
-      (row) => [number(row.searches), row.reason, date(row.last)]);
+    return this.table("failing-title", "Queries that fail", "No query failed: each had a good match or a click.", failing, ["Query", "Asked", "Why", "Visible", "Last"],
+      (row) => [number(row.searches), row.reason, visibleShare(row), date(row.last)]);
   }
 
   top({ top }) {
-    return this.table("top-title", "Most frequent", "", top, ["Query", "Asked", "With a click", "Last"],
-      (row) => [number(row.searches), percent(row.clicked_share), date(row.last)]);
+    return this.table("top-title", "Most frequent", "", top, ["Query", "Asked", "With a click", "Visible", "Last"],
+      (row) => [number(row.searches), percent(row.clicked_share), visibleShare(row), date(row.last)],
+      "Marked words name something that can be seen in pictures. Visible is their share of the words that count, which leaves out words such as of and photo; a search is visual if it is above half.");
   }
 
-  table(id, title, empty, rows, heads, cells) {
-    const body = rows.map((row) => h("tr", {}, h("th", { scope: "row" }, h("a", { href: this.link(row.query) }, row.query)), cells(row).map((cell) => h("td", {}, cell))));
-    return h("section", { class: "card", "aria-labelledby": id }, h("h2", { id }, title), rows.length
+  table(id, title, empty, rows, heads, cells, remark) {
+    const body = rows.map((row) => h("tr", {}, h("th", { scope: "row" }, h("a", { href: this.link(row.query) }, marked(row))), cells(row).map((cell) => h("td", {}, cell))));
+    return h("section", { class: "card", "aria-labelledby": id }, h("h2", { id }, title), remark && h("p", { class: "faint" }, remark), rows.length
       ? h("div", { class: "table-scroll", tabindex: 0, role: "group", "aria-labelledby": id }, h("table", {}, h("thead", {}, h("tr", {}, heads.map((head) => h("th", { scope: "col" }, head)))), h("tbody", {}, body)))
       : h("p", { class: "faint" }, empty));
   }
