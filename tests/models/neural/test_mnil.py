@@ -212,6 +212,65 @@ def test_only_a_network_that_learns_changes(items, monkeypatch, train_image):
         assert moved == (train_image or not name.startswith("image.")), name
 
 
+def written_table(path, words, width=5):
+    rng = np.random.default_rng(3)
+    vectors = rng.normal(0, 4.0, size=(len(words), width)).round(4)
+    rows = [" ".join([word, *map(str, vector)]) for word, vector in zip(words, vectors, strict=True)]
+    path.write_text("\n".join(rows) + "\n")
+    return vectors
+
+
+@pytest.mark.parametrize("train_words", [False, True])
+def test_word_vectors_begin_where_they_are_told_and_learn_only_if_they_may(items, tmp_path, train_words):
+    known = ["red", "green", "blue", "half"]
+    vectors = written_table(tmp_path / "table.txt", ["zebra", *known])[1:]
+    model = small(word_vectors=str(tmp_path / "table.txt"), train_words=train_words, word_size=99, epochs=2)
+    model.fit(*items)
+    learned = dict(zip(model.text_names_, model.text_arrays_, strict=True))["words"]
+    assert learned.shape == (len(model.words_) + 2, 5)
+    found = learned[[2 + model.words_.tolist().index(word) for word in known]]
+    wanted = vectors / np.sqrt((vectors**2).mean())
+    assert np.allclose(found, wanted, atol=1e-5) != train_words
+    assert np.corrcoef(found.ravel(), wanted.ravel())[0, 1] > 0.95
+    codes, _ = model.encode_words(["red"])
+    assert codes.tolist() == [[2 + model.words_.tolist().index("red")]]
+
+
+def test_a_training_with_frozen_words_goes_on_and_another_table_is_another_training(items, tmp_path):
+    table, kept = tmp_path / "table.txt", tmp_path / "kept"
+    written_table(table, ["red", "green"])
+    pictures, texts, _ = (part[:32] for part in items)
+    settings = {"word_vectors": str(table), "train_words": False, "epochs": 2}
+
+    def stop(record):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        small(**settings, checkpoint=str(kept)).fit(pictures, texts, progress=stop)
+    resumed = small(**settings, checkpoint=str(kept)).fit(pictures, texts)
+    whole = small(**settings).fit(pictures, texts)
+    np.testing.assert_array_equal(resumed.encode_texts(texts), whole.encode_texts(texts))
+    table.write_text("red 1 0 0 0 0\n")
+    with pytest.raises(InvalidInputError, match="another training"):
+        small(**settings, checkpoint=str(kept)).fit(pictures, texts)
+    table.write_text("zebra 1 0 0 0 0\n")
+    with pytest.raises(InvalidInputError, match="word_vectors"):
+        small(**settings).fit(pictures, texts)
+
+
+def test_half_a_model_encodes_its_side_alone(fitted, items):
+    pictures, texts, _ = items
+    image, text = fitted.only("image"), fitted.only("text")
+    np.testing.assert_array_equal(image.encode_images(pictures[:5]), fitted.encode_images(pictures[:5]))
+    np.testing.assert_array_equal(text.encode_texts(texts[:5]), fitted.encode_texts(texts[:5]))
+    with pytest.raises(InvalidInputError, match="no text side"):
+        image.encode_texts(texts[:5])
+    with pytest.raises(InvalidInputError, match="no image side"):
+        text.encode_images(pictures[:5])
+    assert not hasattr(image, "text_arrays_")
+    assert not hasattr(text, "image_arrays_")
+
+
 def test_a_degenerate_margin_is_reported(items):
     with pytest.warns(UserWarning, match="lower margin"):
         small(margin=5.0, epochs=1).fit(*items)

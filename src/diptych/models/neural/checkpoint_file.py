@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -80,10 +80,12 @@ class CheckpointFile:
         return arrays, json.loads(header["facts"])
 
 
-def training_identity(parameters: Mapping[str, object], *data: AnyArray | None) -> str:
+def training_identity(
+    parameters: Mapping[str, object], *data: AnyArray | None, may_change: Collection[str] = _MAY_CHANGE
+) -> str:
     """Return a digest of parameters and data, equal for two trainings only if these are.
 
-    How long to train and where to keep the state are left out: they may change from one call to the next.
+    What ``may_change`` from one call to the next is left out: by default how long to train and where to keep the state.
 
     >>> import numpy as np
     >>> from diptych.models.neural.checkpoint_file import training_identity
@@ -91,7 +93,7 @@ def training_identity(parameters: Mapping[str, object], *data: AnyArray | None) 
     >>> training_identity({"seed": 0}, rows) == training_identity({"seed": 1}, rows)
     False
     """
-    deciding = {name: repr(value) for name, value in parameters.items() if name not in _MAY_CHANGE}
+    deciding = {name: repr(value) for name, value in parameters.items() if name not in may_change}
     digest = hashlib.sha256(json.dumps(deciding).encode())
     for rows in data:
         if rows is None:

@@ -51,8 +51,9 @@ class Towers:
         return {f"{side}.{name}": tensor for side, part in parts.items() for name, tensor in part.parameters.items()}
 
     def buffers(self) -> dict[str, Any]:
-        """Return what is measured along the way, by name."""
-        return {f"image.{name}": tensor for name, tensor in self.image.buffers.items()}
+        """Return what is measured along the way, or stays as it is, by name."""
+        sides = {"image": self.image.buffers, "text": self.text.buffers}
+        return {f"{side}.{name}": tensor for side, buffers in sides.items() for name, tensor in buffers.items()}
 
     def image_points(self, pictures: Any, corners: Any = None, mirrored: Any = None, *, training: bool = False) -> Any:
         """Return the points of pictures or features; without ``corners`` the middle is cut out."""

@@ -28,6 +28,17 @@ class TrainingPairs:
     def __len__(self) -> int:
         return len(self.picture_of)
 
+    def parted(self, share: float, most: int, rng: np.random.Generator) -> tuple[TrainingPairs, TrainingPairs | None]:
+        """Return (the rest, the pairs of a ``share`` of the pictures but at ``most`` so many), drawn at random.
+
+        A single picture is not worth holding out: then the second part is None.
+        """
+        n_held_out = min(int(share * len(self.pictures)), most)
+        if n_held_out < 2:
+            return self, None
+        drawn = rng.permutation(len(self.pictures))
+        return self.of_pictures(drawn[n_held_out:]), self.of_pictures(drawn[:n_held_out])
+
     def of_pictures(self, chosen: IntArray) -> TrainingPairs:
         """Return the pairs of the chosen pictures; the pictures themselves are not copied."""
         rows = np.flatnonzero(np.isin(self.picture_of, chosen))

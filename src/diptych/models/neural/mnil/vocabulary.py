@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from diptych.errors import InvalidInputError
 
 PADDING, UNKNOWN = 0, 1
-_FIRST = 2
+FIRST_WORD = 2
 _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 
 
@@ -34,7 +34,7 @@ class Vocabulary:
     _numbers: dict[str, int] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_numbers", {word: number for number, word in enumerate(self.words, start=_FIRST)})
+        object.__setattr__(self, "_numbers", {word: number for number, word in enumerate(self.words, start=FIRST_WORD)})
 
     @classmethod
     def learned(cls, texts: Sequence[str], min_texts: int) -> Vocabulary:
@@ -48,7 +48,7 @@ class Vocabulary:
     @property
     def n_codes(self) -> int:
         """How many numbers there are: the words, padding, and one for all unknown words."""
-        return _FIRST + len(self.words)
+        return FIRST_WORD + len(self.words)
 
     def codes(self, texts: Sequence[str], max_words: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return word numbers, padded with zeros to the longest text, and lengths; a text without words is unknown."""

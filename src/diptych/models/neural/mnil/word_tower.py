@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from diptych.arrays import AnyArray
+from diptych.arrays import AnyArray, FloatArray
 from diptych.models.neural.torch_package import torch_package
 
 N_LAYERS = 2
@@ -16,8 +16,9 @@ _SMALLEST = 1e-12
 class WordTower:
     """Word vectors, two layers of long short-term memory, and the mean over time, on PyTorch.
 
-    Word vectors start as standard normal numbers, weights uniform in ±1/√width, and forget gates open.
-    ``unit_steps`` scales what the memory gives for each word to unit length before the mean.
+    Word vectors start as standard normal numbers unless ``words`` gives them, weights uniform in ±1/√width, and forget
+    gates open. Without ``train_words`` the vectors stay as they are. ``unit_steps`` scales what the memory gives for
+    each word to unit length before the mean.
 
     >>> import numpy as np
     >>> from diptych.models.neural.mnil.word_tower import WordTower
@@ -37,6 +38,8 @@ class WordTower:
         unit_steps: bool,
         rng: np.random.Generator,
         device: str,
+        words: FloatArray | None = None,
+        train_words: bool = True,
     ) -> None:
         self._torch = torch_package()
         self._device = device
@@ -45,9 +48,12 @@ class WordTower:
         # Made without numbers at first, because PyTorch would draw them from its global generator.
         memory = self._torch.nn.LSTM(word_size, hidden_size, N_LAYERS, batch_first=True, dropout=dropout, device="meta")
         self._memory = memory.to_empty(device=device)
-        words = rng.standard_normal((n_words, word_size), dtype=np.float32)
-        self.parameters = {"words": self.tensor(words).requires_grad_(), **dict(self._memory.named_parameters())}
-        self.buffers: dict[str, Any] = {}
+        if words is None:
+            words = rng.standard_normal((n_words, word_size), dtype=np.float32)
+        self._words = self.tensor(words).requires_grad_(train_words)
+        vectors = {"words": self._words}
+        self.parameters = {**(vectors if train_words else {}), **dict(self._memory.named_parameters())}
+        self.buffers: dict[str, Any] = {} if train_words else vectors
         self._begin(rng)
 
     def tensor(self, values: AnyArray) -> Any:
@@ -57,7 +63,7 @@ class WordTower:
     def features(self, codes: Any, lengths: Any, *, training: bool = False) -> Any:
         """Return the mean over the words of each text; ``codes`` beyond a text's length do not count."""
         self._memory.train(training)
-        steps, _ = self._memory(self._torch.nn.functional.embedding(codes, self.parameters["words"]))
+        steps, _ = self._memory(self._torch.nn.functional.embedding(codes, self._words))
         if self._unit_steps:
             steps = self._torch.nn.functional.normalize(steps, dim=2, eps=_SMALLEST)
         counted = self._torch.arange(codes.shape[1], device=codes.device) < lengths[:, None]
@@ -65,7 +71,8 @@ class WordTower:
 
     def arrays(self) -> dict[str, AnyArray]:
         """Return word vectors and memory under PyTorch's names; gates come as input, forget, cell, output."""
-        return {name: parameter.detach().cpu().numpy().copy() for name, parameter in self.parameters.items()}
+        learned = {"words": self._words, **self.parameters}
+        return {name: parameter.detach().cpu().numpy().copy() for name, parameter in learned.items()}
 
     def _begin(self, rng: np.random.Generator) -> None:
         for name, parameter in self._memory.named_parameters():
