@@ -31,6 +31,10 @@ class RankedLists:
 
     n_parts: int
     blocks: tuple[_Block, ...]
+    grades: FloatArray
+    total: IntArray
+    gallery: IntArray
+    rows: IntArray
 
     @classmethod
     def of(cls, scores: Sequence[ArrayLike], grades: Sequence[ArrayLike]) -> RankedLists:
@@ -45,7 +49,14 @@ class RankedLists:
         asked = [number for number, values in enumerate(judged) if (values > 0).any()]
         asked.sort(key=lambda number: len(judged[number]))
         blocks = tuple(_Block.of(chosen, matrices, judged, positive) for chosen in _alike(asked, judged))
-        return cls(n_parts, blocks)
+        return cls(
+            n_parts,
+            blocks,
+            positive,
+            total=np.concatenate([block.total(len(positive)) for block in blocks]),
+            gallery=np.concatenate([(~block.is_padding).sum(axis=1) for block in blocks]),
+            rows=np.concatenate([block.rows for block in blocks]),
+        )
 
     def fused(self, weights: ArrayLike) -> list[FloatArray]:
         """Return the weighted sums of the parts, one matrix for each block."""
@@ -56,14 +67,23 @@ class RankedLists:
         """Return the sums after the weight of one part has changed."""
         return [total + change * block.parts[part] for total, block in zip(fused, self.blocks, strict=True)]
 
+    def ranked(self, fused: Sequence[FloatArray]) -> RankedGroups:
+        """Return the tie groups of all queries under these sums, the queries of each block after the others."""
+        firsts = np.cumsum([0, *(len(block.rows) for block in self.blocks)])
+        found = [
+            block.groups(total, int(first), len(self.grades))
+            for total, block, first in zip(fused, self.blocks, firsts[:-1], strict=True)
+        ]
+        query, before, size, relevant = (np.concatenate(values) for values in zip(*found, strict=True))
+        return RankedGroups(query, before, size, relevant, self.total, self.gallery, self.grades, self.rows)
+
     def value(self, fused: Sequence[FloatArray], measure: Measure) -> float:
         """Return the measure of these rankings, aggregated over the queries."""
-        values = [measure.compute(block.ranked(total)) for total, block in zip(fused, self.blocks, strict=True)]
-        return measure.aggregate(np.concatenate(values))
+        return measure.aggregate(measure.compute(self.ranked(fused)))
 
     def is_cost(self, measure: Measure) -> bool:
         """Say whether smaller values of a measure are better, as of ranks."""
-        return any((measure.worst(block.ranked(block.parts[0])) > 0).any() for block in self.blocks)
+        return bool((measure.worst(RankedGroups.all_tied(self.total, self.gallery, self.grades)) > 0).any())
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,8 +93,6 @@ class _Block:
     parts: FloatArray
     is_padding: BoolArray
     levels: IntArray
-    total: IntArray
-    grades: FloatArray
     rows: IntArray
 
     @classmethod
@@ -90,11 +108,16 @@ class _Block:
             parts[:, row, :count] = matrices[number]
             is_padding[row, :count] = False
             levels[row, :count] = np.where(judged[number] > 0, np.searchsorted(positive, judged[number]), -1)
-        total = np.stack([(levels == level).sum(axis=1) for level in range(len(positive))], axis=1)
-        return cls(parts, is_padding, levels, total, positive, np.array(chosen))
+        return cls(parts, is_padding, levels, np.array(chosen))
 
-    def ranked(self, fused: FloatArray) -> RankedGroups:
-        """Return the tie groups of all queries, best first."""
+    def total(self, n_levels: int) -> IntArray:
+        """Return how many candidates of each grade every query has."""
+        return np.stack([(self.levels == level).sum(axis=1) for level in range(n_levels)], axis=1)
+
+    def groups(
+        self, fused: FloatArray, first_query: int, n_levels: int
+    ) -> tuple[IntArray, IntArray, IntArray, IntArray]:
+        """Return query, items before, size and relevant items of every tie group that holds any, best first."""
         shown = np.where(self.is_padding, -np.inf, fused)
         order = np.argsort(-shown, axis=1)
         ordered = np.take_along_axis(shown, order, axis=1)
@@ -104,21 +127,11 @@ class _Block:
         first = np.flatnonzero(starts)
         group = np.cumsum(starts) - 1
         found = levels >= 0
-        n_levels = len(self.grades)
         counts = np.bincount(group[found] * n_levels + levels[found], minlength=len(first) * n_levels)
         relevant = counts.reshape(len(first), n_levels)
         kept = relevant.any(axis=1)
-        query, before = np.divmod(first, ordered.shape[1])
-        return RankedGroups(
-            query=query[kept],
-            before=before[kept],
-            size=np.diff(first, append=starts.size)[kept],
-            relevant=relevant[kept],
-            total=self.total,
-            gallery=(~self.is_padding).sum(axis=1),
-            grades=self.grades,
-            rows=self.rows,
-        )
+        query, before = np.divmod(first[kept], ordered.shape[1])
+        return query + first_query, before, np.diff(first, append=starts.size)[kept], relevant[kept]
 
 
 def _alike(numbers: Sequence[int], judged: Sequence[FloatArray]) -> Iterator[list[int]]:

@@ -18,6 +18,7 @@ from diptych.retriever.explaining.explained_term import ExplainedTerm
 from diptych.retriever.explaining.explainer import Explainer
 from diptych.retriever.explaining.explanation import Explanation, ExplanationKind
 from diptych.retriever.explaining.feature_pairs import FeaturePairs
+from diptych.retriever.explaining.fused_parts import FusedParts
 from diptych.retriever.explaining.left_out_words import LeftOutWords
 from diptych.retriever.explaining.match import Match
 from diptych.retriever.explaining.phrases import listed, quoted
@@ -28,6 +29,7 @@ from diptych.retriever.retriever import Retriever
 
 # The first that has something to say about a match tells most; the others come as further views.
 EXPLAINERS: tuple[Explainer, ...] = (
+    FusedParts(),
     ClassProbabilities(),
     CombinedLabels(),
     LeftOutWords(),
@@ -46,10 +48,10 @@ def explain(
 ) -> Explanation:
     """Return why ``answer`` has its score for ``query``.
 
-    Each kind of model is explained by what its coordinates mean: class probabilities for semantic models, as in
-    figures 12 and 13 of Costa Pereira et al. (2014); the labels that ConSE mixes; what the score loses without each
-    word for projections into a common space; and the pairs of named features of a linear projection. See
-    :class:`Explanation`.
+    Each kind of model is explained by what its coordinates mean: what each part of a fusion brings; class probabilities
+    for semantic models, as in figures 12 and 13 of Costa Pereira et al. (2014); the labels that ConSE mixes; what the
+    score loses without each word for projections into a common space; and the pairs of named features of a linear
+    projection. See :class:`Explanation`.
 
     Parameters
     ----------

@@ -9,7 +9,7 @@ from diptych.retriever.explaining.contribution import Contribution
 from diptych.retriever.explaining.explained_term import ExplainedTerm
 from diptych.retriever.explaining.view import View
 
-ExplanationKind = Literal["classes", "labels", "words", "pairs", "none"]
+ExplanationKind = Literal["parts", "classes", "labels", "words", "pairs", "none"]
 
 
 @dataclass(frozen=True)
@@ -19,6 +19,7 @@ class Explanation:
     Made by :func:`diptych.retriever.explain`.
 
     ============ ==========================================================================================
+    ``parts``    fusions: what each of the fused models brings
     ``classes``  semantic models: the class probabilities of query and answer side by side
     ``labels``   ConSE, and networks with a classifier: the labels seen in a picture and how near they are
     ``words``    projections: what the score loses without each word

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from diptych.retriever.explaining.contribution import Contribution
 
-ViewKind = Literal["classes", "labels", "words", "pairs"]
+ViewKind = Literal["parts", "classes", "labels", "words", "pairs"]
 
 
 @dataclass(frozen=True)

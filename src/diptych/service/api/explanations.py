@@ -28,7 +28,7 @@ router = APIRouter(prefix="/v1", tags=["explanations"], dependencies=[Reading])
 
 @router.post("/collections/{collection}/explanations", operation_id="explainAnswer", dependencies=[Searching])
 def explain_answer(context: Context, hosted: Hosted, request: ExplanationRequest) -> ExplanationDocument:
-    """Tell why an item answers a query: by classes, labels, words or pairs of features, as the model has it."""
+    """Tell why an item answers a query: by parts, classes, labels, words or pairs of features, as the model has it."""
     collection = hosted.collection
     retriever = collection.retriever_named(request.retriever)
     if not isinstance(retriever, Retriever):

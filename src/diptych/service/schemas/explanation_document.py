@@ -13,8 +13,8 @@ from diptych.service.schemas.view_document import ViewDocument
 class ExplanationDocument(Document):
     """Why an answer is there: a sentence, the bars that tell most, and all views."""
 
-    kind: Literal["classes", "labels", "words", "pairs", "none"]
-    """What the bars stand for: classes of a semantic model, labels of a picture, words left out, pairs of features."""
+    kind: Literal["parts", "classes", "labels", "words", "pairs", "none"]
+    """What the bars stand for: fused models, classes, labels of a picture, words left out, pairs of features."""
     summary: str
     """The explanation in plain English."""
     score: float

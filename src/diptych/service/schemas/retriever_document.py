@@ -6,7 +6,7 @@ from typing import Literal
 
 from diptych.service.schemas.document import Document
 
-Explains = Literal["classes", "labels", "words", "pairs", "none"]
+Explains = Literal["parts", "classes", "labels", "words", "pairs", "none"]
 
 
 class RetrieverDocument(Document):

@@ -11,7 +11,7 @@ from diptych.service.schemas.document import Document
 class ViewDocument(Document):
     """The bars of one idea."""
 
-    kind: Literal["classes", "labels", "words", "pairs"]
+    kind: Literal["parts", "classes", "labels", "words", "pairs"]
     """What the bars stand for."""
     title: str
     """A heading."""
