@@ -35,6 +35,7 @@ _TAGS = {
     "query log": "What was asked, how often, and what found nothing.",
     "votes": "Which retriever people prefer.",
     "interleaving": "Two retrievers that answer together, and whose answers are clicked.",
+    "learning": "What was learned from clicks, and the way back.",
     "session": "Signing in to the page.",
     "operations": "Whether the service lives and how it does.",
 }

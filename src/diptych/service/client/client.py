@@ -27,6 +27,8 @@ from diptych.service.schemas.item_document import ItemDocument
 from diptych.service.schemas.item_list import ItemList
 from diptych.service.schemas.job_document import JobDocument
 from diptych.service.schemas.job_list import JobList
+from diptych.service.schemas.learning_document import LearningDocument
+from diptych.service.schemas.learning_step import LearningStep
 from diptych.service.schemas.map_document import MapDocument
 from diptych.service.schemas.query_log_document import QueryLogDocument
 from diptych.service.schemas.readiness_document import ReadinessDocument
@@ -285,7 +287,7 @@ class Client:
         self._connection.send("DELETE", self._at("retrievers", name))
 
     def start(self, kind: JobKind, **parameters: Any) -> JobDocument:
-        """Start a job: ``index``, ``train``, ``reencode``, ``map`` or ``retriever``."""
+        """Start a job: ``index``, ``train``, ``learn``, ``reencode``, ``map`` or ``retriever``."""
         body = {"kind": kind, "parameters": parameters}
         return self._connection.read(JobDocument, "POST", self._at("jobs"), json=body)
 
@@ -370,6 +372,14 @@ class Client:
     def stop_interleaving(self) -> InterleavingDocument:
         """Let the active retriever answer alone again."""
         return self._connection.read(InterleavingDocument, "DELETE", self._at("interleaving"))
+
+    def learning(self) -> LearningDocument:
+        """Return what was learned from clicks when, and what became of it; a job of kind ``learn`` learns."""
+        return self._connection.read(LearningDocument, "GET", self._at("learning"))
+
+    def roll_back(self) -> LearningStep:
+        """Let searches use the retriever from before the last promotion again."""
+        return self._connection.read(LearningStep, "POST", self._at("learning", "rollback"))
 
     def query_log(self, *, days: int = 30) -> QueryLogDocument:
         """Return what was asked how often, and what found nothing."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-JobKind = Literal["index", "train", "reencode", "map", "retriever"]
+JobKind = Literal["index", "train", "learn", "reencode", "map", "retriever"]
 JobState = Literal["waiting", "running", "done", "failed", "cancelled", "interrupted"]
 JOB_KINDS: tuple[JobKind, ...] = get_args(JobKind)
 

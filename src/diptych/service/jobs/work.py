@@ -10,6 +10,7 @@ from diptych.collection import AddProgress, AddReport, Collection, Record, Reenc
 from diptych.data import find_pictures
 from diptych.errors import InvalidInputError, UnknownNameError
 from diptych.service.jobs.job import JobKind
+from diptych.service.jobs.learning import learn
 from diptych.service.jobs.reporter import Reporter
 
 Work = Callable[[Collection, Mapping[str, Any], Reporter], dict[str, Any]]
@@ -98,6 +99,7 @@ def draw_map(collection: Collection, parameters: Mapping[str, Any], reporter: Re
 WORK: dict[JobKind, Work] = {
     "index": index,
     "train": train,
+    "learn": learn,
     "reencode": reencode,
     "map": draw_map,
     "retriever": add_retriever,

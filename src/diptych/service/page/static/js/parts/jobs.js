@@ -3,6 +3,7 @@
 import { address, ask, isAbort } from "./api.js";
 import { h } from "./dom.js";
 import { count, duration, number, pValue, time } from "./format.js";
+import { learned } from "./learning.js";
 
 const LIVE = new Set(["waiting", "running"]);
 const PAUSE = 700;
@@ -11,6 +12,7 @@ const STATES = { waiting: "waiting", running: "running", done: "done", failed: "
 export const KINDS = {
   index: { title: "Index the folder", what: "Reads what is new or changed in the collection's folder, and forgets what is gone." },
   train: { title: "Train on the captions", what: "Learns from this collection's own captions or labels, measures whether that helps, and takes over only if it does." },
+  learn: { title: "Learn from clicks", what: "Learns from what people clicked, measures on queries kept apart whether that helps, and takes over only if it does." },
   reencode: { title: "Re-encode", what: "Finishes a change of retriever that was begun: every picture and caption gets its new point." },
   map: { title: "Make a map", what: "Lays pictures and captions out in two dimensions, near where they are alike." },
   retriever: { title: "Add a retriever", what: "Makes points with another retriever, beside those of the active one." },
@@ -79,6 +81,7 @@ export function outcome(job) {
   if (job.state === "interrupted") return "The service stopped before it was done; start it again, it goes on from there.";
   if (job.state === "cancelled") return "Cancelled; what was done is kept.";
   if (!job.result) return job.message ?? "";
+  if (job.kind === "learn") return learned(job.result.record);
   if (job.kind === "train") return trained(job.result);
   const counted = Object.entries(job.result).filter(([name, value]) => WORDS[name] && value);
   const told = counted.map(([name, value]) => `${number(value)} ${WORDS[name]}`).join(", ") || "Nothing had to be done.";

@@ -37,7 +37,7 @@ export class Results {
     this.list.replaceChildren();
     this.list.removeAttribute("style");
     this.list.classList.toggle("as-texts", target === "texts");
-    this.list.classList.toggle("unscored", Boolean(page.browsing));
+    this.list.classList.toggle("unscored", Boolean(page.browsing || page.draw));
     this.masonry = target === "texts" ? null : new Masonry(this.list);
     this.add(page);
   }
@@ -48,7 +48,9 @@ export class Results {
   }
 
   add(page) {
-    const fresh = page.answers.map((answer, place) => ({ ...answer, position: answer.rank ?? this.answers.length + place + 1 }));
+    // Two retrievers do not mean the same by their numbers; shown, they would say whose answer it is.
+    const unscored = page.draw ? { probability: undefined } : {};
+    const fresh = page.answers.map((answer, place) => ({ ...answer, ...unscored, position: answer.rank ?? this.answers.length + place + 1 }));
     for (const answer of fresh) {
       if (answer.probability !== undefined && !answer.good && !this.cut) this.addLine(page);
       this.list.append(tile(this.collection, answer, { ...this.actions, eager: answer.position <= EAGER }));

@@ -5,7 +5,7 @@ import { h } from "../parts/dom.js";
 import { announce, failure, tell } from "../parts/messages.js";
 import { cancelJob, isLive, jobLine, KINDS, outcome, progress, startJob } from "../parts/jobs.js";
 
-const STARTED_HERE = ["index", "train", "reencode", "map"];
+const STARTED_HERE = ["index", "train", "learn", "reencode", "map"];
 const QUICK = 800;
 const SLOW = 5000;
 

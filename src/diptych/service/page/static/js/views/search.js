@@ -93,6 +93,7 @@ class SearchView {
     this.asking = new AbortController();
     this.searchId = null;
     this.logging = null;
+    this.draw = undefined;
     const { signal } = this.asking;
     const state = this.state;
     performance.mark("diptych:asked");
@@ -129,9 +130,11 @@ class SearchView {
 
   present(page, state, signal) {
     const asking = !page.browsing;
+    // While two retrievers are interleaved, what is logged and what follows must be drawn as what was shown.
+    this.draw = page.draw ?? undefined;
     this.results.fill(page, asking ? state.target : "images", async (offset) => {
       const searchId = asking ? await this.settle() : null;
-      return asking ? this.search(state, offset, signal, searchId ? { log: true, search_id: searchId } : {}) : this.browse(state, offset, signal);
+      return asking ? this.search(state, offset, signal, { draw: page.draw ?? undefined, ...(searchId ? { log: true, search_id: searchId } : {}) }) : this.browse(state, offset, signal);
     });
     this.app.list = {
       answers: this.results.answers, focus: (answer) => this.results.focus(answer), asked: asking ? { ...whatIsAsked(state), target: state.target, retriever: state.retriever ?? undefined } : null,
@@ -155,7 +158,7 @@ class SearchView {
       : `${count(page.considered, this.state.target === "texts" ? "text" : "picture")} searched in ${duration(page.seconds)}`;
     this.summary.textContent = text;
     const good = page.answers.filter((answer) => answer.good).length;
-    announce(page.browsing ? text : page.no_good_match ? "No good match" : `${good}${page.next_offset !== null && good === page.answers.length ? " or more" : ""} above the cut-off. ${text}`);
+    announce(page.browsing || page.draw ? text : page.no_good_match ? "No good match" : `${good}${page.next_offset !== null && good === page.answers.length ? " or more" : ""} above the cut-off. ${text}`);
   }
 
   remarks(page, state) {
@@ -216,7 +219,7 @@ class SearchView {
     if (this.logging?.state !== state) {
       clearTimeout(this.timer);
       const limit = Math.min(LONGEST_PAGE, Math.max(PAGE, this.results.answers.length));
-      const answer = this.search(state, 0, undefined, { log: true, limit }).then((page) => page.search_id, () => null);
+      const answer = this.search(state, 0, undefined, { log: true, limit, draw: this.draw }).then((page) => page.search_id, () => null);
       this.logging = { state, answer };
     }
     return this.logging.answer;

@@ -1,0 +1,17 @@
+// A step of learning from clicks in words.
+
+import { count, pValue } from "./format.js";
+
+const HEADS = { promoted: ({ before, after }) => `${before} → ${after}`, kept: ({ before }) => `${before} stays`, "rolled back": ({ after }) => `Back to ${after}` };
+
+export const headOf = (step) => HEADS[step.action](step);
+
+export const sentence = (text) => (text ? `${text[0].toUpperCase()}${text.slice(1)}.` : "");
+
+export function measured({ measure, old: before, new: after, n_held_out: queries, p_value: p }) {
+  if (typeof before !== "number" || typeof after !== "number") return "";
+  const luck = typeof p === "number" ? ` (${pValue(p)})` : "";
+  return `${measure} ${before.toFixed(3)} → ${after.toFixed(3)} on ${count(queries, "query", "queries")} kept apart${luck}.`;
+}
+
+export const learned = (step) => [`${headOf(step)}.`, sentence(step.reason), measured(step)].filter(Boolean).join(" ");

@@ -1,0 +1,84 @@
+"""What was learned from clicks, and two retrievers on live traffic."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Page, expect
+
+from diptych.collection import Collection
+from diptych.collection.learning import LearningRecord
+from diptych.collection.learning.promotion import promote
+
+RECORD = LearningRecord(
+    time="2026-03-01T10:00:00+00:00",
+    action="promoted",
+    before="",
+    before_fingerprint="",
+    after="",
+    after_fingerprint="",
+    reason="the fusion is better on held-out queries, by more than luck",
+    measure="NDCG@10",
+    old=0.412,
+    new=0.468,
+    p_value=0.0004,
+    alpha=0.01,
+    n_queries=290,
+    n_held_out=58,
+    n_clicks=2100.0,
+    parts={"present": 0.6, "Text2Image": 0.3, "PSI": 0.1, "DeViSE": 0.0},
+    gained=(("a red boat at the pier", 0.2, 0.9),),
+    lost=(("a house", 0.8, 0.7),),
+)
+
+
+@pytest.fixture
+def learned_site(own_site):
+    with Collection.open(own_site.pictures / ".diptych") as collection:
+        promote(collection, collection.retriever_named("topics"), RECORD)
+    return own_site
+
+
+def is_clean(page: Page) -> bool:
+    found = Axe().run(page).response["violations"]
+    wide = page.evaluate("document.documentElement.scrollWidth > innerWidth")
+    return not [each for each in found if each["impact"] in ("serious", "critical")] and not wide
+
+
+def test_two_retrievers_are_compared_on_live_traffic(visit: Callable, learned_site) -> None:
+    page = visit("/log", at=learned_site, bypass_csp=True).page
+    card = page.locator(".card", has_text="Two retrievers on live traffic")
+    card.get_by_role("button", name="Start").click()
+    expect(card).to_contain_text("0 searches since")
+    page.goto("/?q=a+house")
+    expect(page.locator(".tile").first).to_be_visible()
+    # Numbers of two retrievers beside each other would give away who picked what.
+    expect(page.locator(".tile .score")).to_have_count(0)
+    with page.expect_response(re.compile("/clicks$")) as click:
+        page.locator(".tile .tile-link").nth(3).click()
+    assert click.value.status == 201
+    page.goto("/log")
+    expect(card).to_contain_text(re.compile(r"(1 : 0|0 : 1).*1 search since"))
+    assert is_clean(page)
+    card.get_by_role("button", name="Stop").click()
+    expect(card.get_by_role("heading", name="Before")).to_be_visible()
+    page.goto("/?q=a+house")
+    expect(page.locator(".tile .score").first).to_be_visible()
+
+
+@pytest.mark.parametrize(("width", "dark"), [(360, True), (1280, False)])
+def test_what_was_learned_is_shown_and_rolled_back(visit: Callable, learned_site, width: int, dark: bool) -> None:
+    page = visit("/log", at=learned_site, width=width, dark=dark, bypass_csp=True).page
+    step = page.get_by_role("article").filter(has=page.get_by_role("heading", name="scenes → topics"))
+    expect(step).to_contain_text("NDCG@10 0.412 → 0.468 on 58 queries kept apart (p < 0.001)")
+    expect(step.get_by_role("list", name="What it is made of").get_by_role("listitem")).to_have_count(3)
+    step.get_by_text("Queries that changed most").click()
+    expect(step.get_by_role("row", name="a red boat at the pier 0.200 0.900")).to_be_visible()
+    assert is_clean(page)
+    page.get_by_role("button", name="Roll back to scenes").click()
+    page.get_by_role("button", name="Roll back", exact=True).click()
+    expect(page.get_by_role("heading", name="Back to scenes")).to_be_visible()
+    expect(page.get_by_role("button", name="Roll back to scenes")).to_have_count(0)
