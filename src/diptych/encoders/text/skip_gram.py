@@ -60,6 +60,8 @@ def skip_gram(
         window=window,
         min_count=min_count,
         negative=n_negatives,
+        # Common words are not thinned out: those that say nothing have gone already.
+        sample=0,
         epochs=epochs,
         seed=seed,
         workers=1,

@@ -59,7 +59,9 @@ class MarginRankingModel(ClickModel):
         self.mean_ = column_means(images)
         scale = column_deviations(images, self.mean_) * np.sqrt(images.shape[1])
         width = side.points(np.zeros(1, dtype=np.int64)).shape[1]
-        start = rng.normal(scale=1 / np.sqrt(width), size=(images.shape[1], width)).astype(np.float32)
+        # From zero only where the queries' points are given: two zeros would stay where they are.
+        spread = 0.0 if side.weights is None else 1 / np.sqrt(width)
+        start = rng.normal(scale=spread, size=(images.shape[1], width)).astype(np.float32)
         ranking = MarginRanking(images, scale, side, start, margin=self.margin)
         self._train(ranking, side, triplets, rng)
         self.projection_ = self.projection_ / scale[:, None]
