@@ -11,6 +11,7 @@ from diptych.cli.bench import bench
 from diptych.cli.bench_costa_pereira import bench_costa_pereira
 from diptych.cli.bench_diff import bench_diff
 from diptych.cli.bench_hashing import bench_hashing
+from diptych.cli.bench_neural import bench_neural
 from diptych.cli.bench_pack import bench_pack
 from diptych.cli.bench_report_command import bench_report
 from diptych.cli.bench_run import bench_run
@@ -45,5 +46,6 @@ bench_app.command("diff")(bench_diff)
 bench_app.command("pack")(bench_pack)
 bench_app.command("report")(bench_report)
 bench_app.command("hashing")(bench_hashing)
+bench_app.command("neural")(bench_neural)
 bench_app.command("costa-pereira")(bench_costa_pereira)
 bench_app.add_typer(bench_trec, name="trec")

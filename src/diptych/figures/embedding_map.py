@@ -171,7 +171,8 @@ def _draw_map(axes: Axes, places: FloatArray, classes: AnyArray, sides: AnyArray
         for name, colour in zip(names, _COLOURS, strict=False):
             rows = (sides == side) & (written == name)
             look: dict[str, Any] = {"color": colour} if side == 0 else {"facecolors": "none", "edgecolors": colour}
-            axes.scatter(*places[rows].T, s=16, marker=marker, linewidths=0.9, label=_entry(name, side), **look)
+            across, up = places[rows].T
+            axes.scatter(across, up, s=16, marker=marker, linewidths=0.9, label=_entry(name, side), **look)
     axes.set_xticks([])
     axes.set_yticks([])
 

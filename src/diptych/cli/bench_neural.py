@@ -1,0 +1,106 @@
+"""``diptych bench neural``: ranking methods and networks beside the values of Zhang et al. (2017)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def bench_neural(
+    data: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--data",
+            "-d",
+            help="wikipedia, pascal, flickr8k, flickr30k or coco; may be repeated. Default: those on this machine.",
+        ),
+    ] = None,
+    method: Annotated[
+        list[str] | None, typer.Option("--method", "-m", help="Only this method, such as ldsp; may be repeated.")
+    ] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="Fits of each method that draws random numbers.")] = 3,
+    epochs: Annotated[
+        int | None, typer.Option(min=1, help="Passes over the data, for methods that have them; else their own.")
+    ] = None,
+    pixels: Annotated[
+        bool, typer.Option("--pixels", help="MNiL from pixels, too: ResNet-50 fine-tuned; wants a graphics card.")
+    ] = False,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Fit everything again instead of going on where a run stopped.")
+    ] = False,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write all numbers to this JSON file.")] = None,
+    plots: Annotated[
+        Path | None, typer.Option(help="Draw precision by scope, maps of the space and answers into this folder.")
+    ] = None,
+    inside: Annotated[
+        str | None, typer.Option(metavar="METHOD", help="The method to look into for --plots and --save.")
+    ] = None,
+    save: Annotated[Path | None, typer.Option(help="Save that method's model, learned with seed 0, in here.")] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")] = False,
+) -> None:
+    """Compare ranking methods and networks: MAP@50 and MAP on classes, recall on captions, chance and the paper beside.
+
+    Methods keep their defaults. MNiL learns from features and words; from pixels when asked.
+    """
+    import json
+
+    from diptych import figures
+    from diptych.benchmark.neural import Illustration, run_neural
+    from diptych.cli.bench_neural_plots import draw_neural
+    from diptych.cli.bench_neural_report import print_neural
+    from diptych.cli.bench_neural_tasks import chosen_tasks
+    from diptych.cli.files import check_folder, check_writable_file, write_text, writing
+    from diptych.cli.stages import Stages
+    from diptych.cli.terminal import results
+    from diptych.data import cache_folder
+    from diptych.errors import UnknownNameError
+
+    stages = Stages(quiet=quiet)
+    tasks = chosen_tasks(data, stages)
+    if output is not None:
+        check_writable_file(output)
+    if plots is not None:
+        figures.require_matplotlib()
+        check_folder(plots)
+    if save is not None:
+        check_folder(save)
+    reports = []
+    for task in tasks:
+        with stages.run(f"load {task.name}", f"loading {task.name}"):
+            loaded = task.load()
+        report = run_neural(
+            task,
+            methods=method,
+            seeds=seeds,
+            epochs=epochs,
+            pixels=pixels,
+            folder=None if fresh else cache_folder() / "neural",
+            stage=lambda title: stages.run(title, title),
+            data=loaded,
+        )
+        reports.append(report)
+        if (plots is None and save is None) or not report.results:
+            continue
+        if inside is not None and inside not in report.measured:
+            raise UnknownNameError("measured method", inside, report.measured)
+        chosen = report.methods[inside or report.best()]
+        with stages.run(f"inside {task.name}", f"looking into {chosen.name}"):
+            found = Illustration.of(task, loaded, chosen, epochs=epochs)
+        if save is not None:
+            place = save / f"{task.name}-{chosen.key}"
+            with writing(place):
+                found.model.save(place)
+            stages.note(f"model: {place}")
+        if plots is not None:
+            stages.note(f"figures: {', '.join(map(str, draw_neural(report, found, plots)))}")
+    # Files first: a reader of the pipe may leave early.
+    if output is not None:
+        write_text(output, json.dumps([report.as_json() for report in reports], indent=2) + "\n")
+        stages.note(f"numbers: {output}")
+    console = results()
+    for number, report in enumerate(reports):
+        if number:
+            console.print()
+        print_neural(report, console)
