@@ -53,6 +53,24 @@ def test_the_published_examples_come_out_as_printed(imagenet: Visualness, marked
     assert found.marked == marked
 
 
+@pytest.mark.parametrize(
+    "marked",
+    [
+        "[driving] lesson",
+        "[jack o' lantern]",
+        "[jack in the box]",
+        "[picture frame]",
+        "[trash can]",
+        "[elder] [tree]",
+        "old [tree]",
+        "[good] morning",
+        "[fall] leaves",
+    ],
+)
+def test_the_documented_peculiarities_of_the_vocabulary(imagenet: Visualness, marked: str) -> None:
+    assert imagenet.of(marked.replace("[", "").replace("]", "")).marked == marked
+
+
 def test_a_list_of_celebrities_makes_the_published_example_visual() -> None:
     found = Visualness(["Barack Obama"]).of("barack obama family")
     assert found.visualness == 1

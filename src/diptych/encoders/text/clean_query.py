@@ -12,8 +12,8 @@ def clean_query(text: str) -> tuple[str, ...]:
     This is the preprocessing of Dong et al., "Cross-media similarity evaluation for web image retrieval in the wild",
     IEEE Transactions on Multimedia 2018: words of more than three letters become their dictionary form, the function
     words of English go, and so do image, picture, photo and pic with their plurals. Single characters between double
-    quotes, or each with a full stop, are one word. The lemmas are those of the package simplemma, the stop words ours;
-    theirs are those of NLTK.
+    quotes, or each with a full stop, are one word. The lemmas are those of the package simplemma,
+    where theirs are those of NLTK, and the stop words are our own list.
 
     Use it wherever two queries are compared by their words, as the click models do: queries with the same words are
     then the same query, whatever their order, number and punctuation.

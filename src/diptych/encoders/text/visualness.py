@@ -23,7 +23,7 @@ class Visualness:
     Transactions on Multimedia 2018. Words count as in :func:`clean_query`. A query is read from left to right; where
     names of concepts begin, the longest is taken and its words are visible. A word that is only part of a name, such as
     the hot of hot dog, is not. A word stands for itself, its dictionary form and what it may be the plural of; stop
-    words belong to a name (trash can, lily of the valley) but are not counted.
+    words belong to a name (trash can, jack-in-the-box) but are not counted.
 
     Use it to see which share of a query log a model of pictures can hope to answer, and whether it fails on what can
     be seen or on what cannot. The concepts are those of ImageNet unless told otherwise; what it lacks, such as
