@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import copy
 import csv
 import json
 from pathlib import Path
@@ -7,7 +8,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
+from diptych import Retriever
 from diptych.cli import app
+from diptych.collection import Collection
+from diptych.models import CCA
 from diptych.service.clicks import ClickLog
 from diptych.service.clicks.opening import click_log_path
 
@@ -70,3 +74,28 @@ def test_mistakes_say_what_to_do(own_scene_collection: Path, tmp_path: Path) -> 
     wrong = diptych("export", tmp_path / "clicks.xlsx", "-c", own_scene_collection)
     assert wrong.exit_code != 0
     assert "parquet" in wrong.stderr
+
+
+def test_two_retrievers_are_compared_from_the_command_line(logged: Path) -> None:
+    assert "No two retrievers" in diptych("interleave", "-c", logged).stdout
+    with Collection.open(logged / ".diptych") as collection:
+        other, items = copy.deepcopy(collection.retriever), collection.items()[:12]
+        assert isinstance(other, Retriever)
+        images = other.image_features([collection.path_of(item) for item in items])
+        other.model_ = CCA(n_components=2).fit(images, other.text_features([item.captions[0] for item in items]))
+        collection.add_retriever(other, name="small")
+    started = diptych("interleave", "scenes", "small", "-c", logged, "--json")
+    (counted,) = json.loads(started.stdout)
+    assert (counted["a"], counted["b"], counted["stopped"], counted["searches"]) == ("scenes", "small", None, 0)
+    for words, told in (
+        (("scenes", "small"), "interleaved now"),
+        (("scenes", "nobody"), "nobody"),
+        (("scenes",), "name two retrievers"),
+        (("scenes", "small", "--stop"), "name two retrievers"),
+    ):
+        refused = diptych("interleave", *words, "-c", logged)
+        assert refused.exit_code != 0
+        assert told in refused.stderr
+    assert "running" in diptych("interleave", "-c", logged).stdout
+    assert json.loads(diptych("interleave", "--stop", "--json", "-c", logged).stdout)[0]["stopped"] is not None
+    assert "running" not in diptych("interleave", "-c", logged).stdout

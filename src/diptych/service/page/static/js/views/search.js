@@ -158,7 +158,7 @@ class SearchView {
       : `${count(page.considered, this.state.target === "texts" ? "text" : "picture")} searched in ${duration(page.seconds)}`;
     this.summary.textContent = text;
     const good = page.answers.filter((answer) => answer.good).length;
-    announce(page.browsing || page.draw ? text : page.no_good_match ? "No good match" : `${good}${page.next_offset !== null && good === page.answers.length ? " or more" : ""} above the cut-off. ${text}`);
+    announce(page.browsing ? text : page.no_good_match ? "No good match" : page.draw ? text : `${good}${page.next_offset !== null && good === page.answers.length ? " or more" : ""} above the cut-off. ${text}`);
   }
 
   remarks(page, state) {
