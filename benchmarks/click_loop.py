@@ -33,6 +33,7 @@ from diptych.metrics import AP, NDCG, GradedRelevance, evaluate_scores, randomis
 SHOWN = 20
 STAGES = (0.4, 0.6, 0.8, 1.0)
 WANTED, UNWANTED = 0.9, 0.1
+ZIPF = 0.7
 
 
 @dataclass(frozen=True)
@@ -96,7 +97,7 @@ class SimulatedUser:
         """Return what a collection shows her in so many searches, and what she clicks."""
         world, asked = self._world, np.flatnonzero(self._world.asked)
         scores = scored(collection, world)[asked]
-        popularity = 1.0 / (1 + self._rng.permutation(len(asked)))
+        popularity = (1.0 + self._rng.permutation(len(asked))) ** -ZIPF
         rows: list[tuple[str, str, int, int, int]] = []
         for share in STAGES:
             there = round(share * len(world.items))

@@ -85,15 +85,34 @@ def test_any_log_gives_probabilities_and_first_is_one(rows: list[tuple[int, int,
         assert set(found.grades) <= {0.0, 1.0, 2.0, 3.0}
 
 
-def test_corrected_rates_do_not_depend_on_where_an_item_stood() -> None:
+def test_grades_tell_wanted_from_unwanted_items_wherever_they_stood() -> None:
+    rng = np.random.default_rng(0)
     theta = 1 / np.arange(1.0, DEPTH + 1)
-    seen = simulated(theta, times=4000, n_queries=40)
-    found = corrected_clicks(seen, PositionModel().fit(seen), least=0.0, floor=0.0)
-    pairs, pair = seen.pairs
-    mean_place = np.bincount(pair, seen.positions, len(pairs)) / np.bincount(pair, minlength=len(pairs))
-    same_merit = (found.rates > 0.45) & (found.rates < 0.65)
-    high, low = mean_place < 2.5, mean_place > 4
-    assert found.rates[same_merit & high].mean() == pytest.approx(found.rates[same_merit & low].mean(), abs=0.05)
+    wanted = rng.random((200, DEPTH)) < 0.3
+    clicks = rng.binomial(200, theta * np.where(wanted, 0.8, 0.08))
+    seen = Impressions.from_rows(
+        (f"q{query}", f"i{query}-{place}", place + 1, 200, clicks[query, place])
+        for query in range(200)
+        for place in range(DEPTH)
+    )
+    known = PositionModel()
+    known.propensities_, known.eta_ = theta, 1.0
+    found = corrected_clicks(seen, known)
+    assert found.noise_rate == pytest.approx(0.08, rel=0.1)
+    is_wanted = wanted[found.query_ids, found.item_ids % DEPTH]
+    np.testing.assert_array_equal(found.grades > 0, found.rates > 0)
+    assert (found.grades[is_wanted] == 3).mean() > 0.95
+    assert (found.grades[~is_wanted] == 0).mean() > 0.98
+    for place in (0, DEPTH - 1):
+        here = (found.item_ids % DEPTH == place) & is_wanted
+        assert found.rates[here].mean() == pytest.approx(0.8, abs=0.05)
+
+
+def test_clicks_that_tell_nothing_give_no_grades() -> None:
+    rng = np.random.default_rng(0)
+    clicks = rng.binomial(300, 0.1, size=500)
+    seen = Impressions.from_rows((f"q{row}", "i", 1, 300, count) for row, count in enumerate(clicks))
+    assert not corrected_clicks(seen, PositionModel().fit(seen)).grades.any()
 
 
 def test_a_single_click_far_down_counts_less_than_steady_ones_at_the_top() -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from diptych.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from diptych.collection.learning.click_mixture import ClickMixture
 from diptych.collection.learning.impressions import Impressions
 from diptych.collection.learning.position_model import PositionModel
 from diptych.data.clicks import ClickLog
@@ -18,9 +19,10 @@ _BEST_GRADE = 3
 class CorrectedClicks:
     """How much each item is wanted for each query, one row for each (query, item) that was shown.
 
-    ``rates`` are the estimated shares of people who want the item among those who look at it; 0 for what was clicked no
-    more often than its position alone explains. ``clicks`` are the clicks the item would have got at the top of the
-    list. ``grades`` are 0 to 3, as judges would give them: 3 for the most wanted.
+    ``rates`` are the estimated shares of people who click the item among those who look at it, 0 for what accidents
+    explain as well. ``clicks`` are the clicks it would have got at the top of the list. ``grades`` are 0 to 3, as
+    judges would give them. ``noise_rate`` is how often something unwanted is clicked at a look, where that was
+    estimated.
     """
 
     queries: tuple[str, ...]
@@ -30,6 +32,7 @@ class CorrectedClicks:
     rates: FloatArray
     clicks: FloatArray
     grades: FloatArray
+    noise_rate: float | None = None
 
     def __len__(self) -> int:
         return len(self.query_ids)
@@ -38,7 +41,13 @@ class CorrectedClicks:
         """Return some rows; the queries and items keep their numbers."""
         numbers = self.query_ids[rows], self.item_ids[rows]
         return CorrectedClicks(
-            self.queries, self.items, *numbers, self.rates[rows], self.clicks[rows], self.grades[rows]
+            self.queries,
+            self.items,
+            *numbers,
+            self.rates[rows],
+            self.clicks[rows],
+            self.grades[rows],
+            self.noise_rate,
         )
 
     def of_queries(self, chosen: BoolArray) -> CorrectedClicks:
@@ -54,32 +63,39 @@ class CorrectedClicks:
 
 
 def corrected_clicks(
-    impressions: Impressions, positions: PositionModel, *, least: float = 0.05, prior: float = 1.0, floor: float = 1.0
+    impressions: Impressions, positions: PositionModel, *, least: float = 0.05, prior: float = 1.0
 ) -> CorrectedClicks:
     """Return what people want, from what they clicked and how likely they had looked there.
 
-    With e = Σ n·max(θ_r, ``least``) the expected number of looks at an item in n showings and c its clicks, its rate is
-    (c + s·m)/(e + s): inverse propensity weighting, with propensities clipped from below and drawn towards the mean m
-    of all items with the weight s = ``prior`` of one look, since a single click far down would count as many
-    (Joachims et al., "Unbiased learning-to-rank with biased feedback", WSDM 2017). Whatever stays below ``floor`` times
-    the mean was clicked by accident as likely as not, and counts nothing.
+    e = Σ n·max(θ_r, ``least``) is the expected number of looks at an item in n showings: inverse propensity weighting,
+    with propensities clipped from below (Joachims et al., "Unbiased learning-to-rank with biased feedback", WSDM 2017).
+    Some clicks are accidents. Items are therefore taken for a mixture of wanted and unwanted ones, clicked with
+    Poisson rates ρ and ε at each look; the noise floor ε, ρ and the share of wanted items are estimated by expectation
+    maximisation. What is more likely wanted than not counts, at the rate (c + ``prior``·ρ)/(e + ``prior``) of its c
+    clicks, and its probability w of being wanted gives its grade, 3·w rounded: 2 or 3. Where ρ is not at least twice ε
+    the clicks tell no wanted items apart, and all grades are 0.
 
     >>> from diptych.collection.learning import Impressions, PositionModel, corrected_clicks
-    >>> seen = Impressions.from_rows([("dog", "a", 1, 90, 60), ("dog", "b", 2, 90, 30), ("dog", "c", 3, 90, 1)])
+    >>> shown = [("dog", "a", 1, 90, 60), ("dog", "b", 2, 90, 30), ("dog", "c", 3, 90, 1), ("dog", "d", 4, 90, 2)]
+    >>> seen = Impressions.from_rows(shown)
     >>> found = corrected_clicks(seen, PositionModel().fit(seen))
     >>> [found.items[item] for item in found.item_ids], found.grades.tolist()
-    (['a', 'b', 'c'], [3.0, 3.0, 0.0])
+    (['a', 'b', 'c', 'd'], [3.0, 3.0, 0.0, 0.0])
     """
     different, pair = impressions.pairs
     examined = impressions.shown * positions.examined(impressions.positions, least=least)
     looks = np.bincount(pair, examined, len(different))
     shown = np.bincount(pair, impressions.shown, len(different))
     clicks = np.bincount(pair, impressions.clicked, len(different))
-    mean = float(clicks.sum() / looks.sum())
-    rates = (clicks + prior * mean) / (looks + prior)
-    wanted = (rates > floor * mean) & (clicks > 0)
-    rates = np.where(wanted, np.minimum(rates, 1.0), 0.0)
-    return _judged(impressions.queries, impressions.items, different, rates, rates * shown)
+    found = ClickMixture().fit(clicks, looks)
+    probability = found.wanted(clicks, looks)
+    rates = np.minimum((clicks + prior * found.wanted_rate_) / (looks + prior), 1.0)
+    rates = np.where(probability > 0.5, rates, 0.0)
+    grades = np.where(probability > 0.5, np.round(_BEST_GRADE * probability), 0.0)
+    query_ids, item_ids = np.divmod(different, max(1, len(impressions.items)))
+    return CorrectedClicks(
+        impressions.queries, impressions.items, query_ids, item_ids, rates, rates * shown, grades, found.noise_rate_
+    )
 
 
 def plain_clicks(log: ClickLog) -> CorrectedClicks:
@@ -91,15 +107,8 @@ def plain_clicks(log: ClickLog) -> CorrectedClicks:
     keys = merged.query_ids.astype(np.int64) * max(1, len(merged.images)) + merged.image_ids
     order = np.argsort(keys)
     rates = (counts / most[merged.query_ids])[order]
-    return _judged(tuple(merged.queries), tuple(merged.images), keys[order], rates, counts[order])
-
-
-def _judged(
-    queries: tuple[str, ...], items: tuple[str, ...], keys: IntArray, rates: FloatArray, clicks: FloatArray
-) -> CorrectedClicks:
-    query_ids, item_ids = np.divmod(keys, max(1, len(items)))
-    wanted = rates > 0
-    # The most wanted few may be luck: what nine in ten stay below is enough for the best grade.
-    top = float(np.quantile(rates[wanted], 0.9)) if wanted.any() else 1.0
-    grades = np.where(wanted, np.clip(np.ceil(_BEST_GRADE * rates / top), 1, _BEST_GRADE), 0.0)
-    return CorrectedClicks(queries, items, query_ids, item_ids, rates, clicks, grades)
+    grades = np.ceil(_BEST_GRADE * rates)
+    query_ids, item_ids = merged.query_ids[order].astype(np.int64), merged.image_ids[order].astype(np.int64)
+    return CorrectedClicks(
+        tuple(merged.queries), tuple(merged.images), query_ids, item_ids, rates, counts[order], grades
+    )
