@@ -11,7 +11,7 @@ from sklearn.model_selection import GridSearchCV
 from diptych.errors import InvalidInputError
 from diptych.metrics import AP, SameLabel, evaluate
 from diptych.models import CCA, CFA, CVH, PLS, SM, FusedModel, LinearRegression, SharedSpace, fuse_scores, load_model
-from diptych.models.fusion import PictureSide, score_deviation
+from diptych.models.fusion import score_deviation
 from diptych.models.random import Random
 
 PARTS = (CCA(n_components=3), PLS(n_components=2, metric="pearson"), CFA(n_components=3, metric="dot"))
@@ -130,10 +130,11 @@ def test_save_and_load_bring_everything_back(fused, problem, tmp_path):
 
 def test_fusions_of_fitted_parts_save_with_their_columns(problem, tmp_path):
     model = CCA(n_components=3).fit(problem.images, problem.texts)
-    side = PictureSide.of(model, n_text_features=3)
-    texts = np.hstack([problem.texts, model.encode_texts(problem.texts)])
-    fused = FusedModel.of([model, side], weights=[0.25, 0.75], names=["now", "clicks"], text_columns=[(0, 5), (5, 8)])
-    expected = model.similarity(problem.images, problem.texts)
+    other = PLS(n_components=2).fit(problem.images, problem.texts[:, 2:])
+    texts = np.hstack([problem.texts, problem.texts[:, 2:]])
+    fused = FusedModel.of([model, other], weights=[0.25, 0.75], names=["now", "then"], text_columns=[(0, 5), (5, 8)])
+    expected = 0.25 * model.similarity(problem.images, problem.texts)
+    expected = expected + 0.75 * other.similarity(problem.images, problem.texts[:, 2:])
     np.testing.assert_allclose(fused.similarity(problem.images, texts), expected, atol=1e-9)
     fused.save(tmp_path / "fused")
     again = FusedModel.load(tmp_path / "fused")

@@ -13,7 +13,7 @@ from diptych.models.labels import Targets
 from diptych.models.pictures import picture_numbers
 
 # As many as tell weights apart; every further one makes each of hundreds of trials slower.
-_MOST_PICTURES, _MOST_TEXTS = 200, 400
+_MOST_PICTURES, _MOST_TEXTS = 200, 200
 _FEWEST_PICTURES = 4
 
 
@@ -21,8 +21,8 @@ _FEWEST_PICTURES = 4
 class HeldOutLists:
     """Rows to learn from, rows held out with all texts of their pictures, and which of these belong together.
 
-    ``pictures`` has one row for each held-out picture, ``texts`` one for each of its texts; ``grades`` is the matrix
-    (pictures, texts) of what is relevant: texts of the same picture, or with labels those that share one.
+    ``pictures`` has one row for each held-out picture, ``texts`` those of some of their texts; ``grades`` is the
+    matrix (pictures, texts) of what is relevant: texts of the same picture, or with labels those that share one.
     """
 
     train: IntArray
@@ -44,7 +44,7 @@ class HeldOutLists:
         is_out = np.isin(numbers, rng.choice(n_pictures, wanted, replace=False))
         out = np.flatnonzero(is_out)
         _, first = np.unique(numbers[out], return_index=True)
-        pictures, texts = out[first], out[:_MOST_TEXTS]
+        pictures, texts = out[first], np.sort(rng.permutation(out)[:_MOST_TEXTS])
         return cls(np.flatnonzero(~is_out), pictures, texts, _grades(numbers, labels, pictures, texts))
 
     def scores(self, matrices: list[FloatArray]) -> tuple[list[AnyArray], list[AnyArray]]:
