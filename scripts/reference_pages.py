@@ -28,6 +28,7 @@ PACKAGES = {
     "diptych.benchmark.reporting": "Benchmark: reporting",
     "diptych.benchmark.exchange": "Benchmark: exchange",
     "diptych.benchmark.hashing": "Benchmark: hashing",
+    "diptych.benchmark.neural": "Benchmark: networks",
     "diptych.figures": "Figures",
     "diptych": "Spaces",
 }
