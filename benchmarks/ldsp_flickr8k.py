@@ -207,6 +207,8 @@ def run(folder: Path, options: argparse.Namespace) -> int:
         if chosen is None or reached.mean() > chosen[0]:
             chosen = float(reached.mean()), setting, epoch
     assert chosen is not None
+    if options.dev_only:
+        return 0
     _, setting, epoch = chosen
     print(f"\nchosen on the development photos: {setting.name}, {epoch} epochs")
     return _asked(setting, epoch, rows, owners, options)
@@ -247,6 +249,7 @@ def main() -> int:
     parser.add_argument("--views", nargs="+", choices=PHOTOS, default=PHOTOS[:3], help="of the photos, to pack")
     parser.add_argument("--most", type=int, help="photos of each part to pack; all by default")
     parser.add_argument("--settings", type=int, nargs="+", default=list(range(1, len(SETTINGS) + 1)), metavar="N")
+    parser.add_argument("--dev-only", action="store_true", help="do not ask the test photos")
     parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--epochs", type=int, default=60)

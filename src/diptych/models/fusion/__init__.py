@@ -4,6 +4,5 @@ from diptych.models.fusion.ascent_report import AscentReport
 from diptych.models.fusion.coordinate_ascent import CoordinateAscent
 from diptych.models.fusion.fuse_scores import fuse_scores
 from diptych.models.fusion.fused_model import FusedModel, score_deviation
-from diptych.models.fusion.picture_side import PictureSide
 
-__all__ = ["AscentReport", "CoordinateAscent", "FusedModel", "PictureSide", "fuse_scores", "score_deviation"]
+__all__ = ["AscentReport", "CoordinateAscent", "FusedModel", "fuse_scores", "score_deviation"]

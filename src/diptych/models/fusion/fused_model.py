@@ -96,7 +96,7 @@ class FusedModel(CrossModalModel):
     (['cca', 'pls'], True)
     """
 
-    needs: ClassVar[frozenset[Need]] = frozenset()
+    needs: ClassVar[frozenset[Need]] = frozenset({"pairs"})
     when_to_use: ClassVar[str] = "Methods or features that err on different queries: their weighted sum errs less."
 
     parts_: list[CrossModalModel]
