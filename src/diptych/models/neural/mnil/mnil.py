@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from diptych.arrays import AnyArray, FloatArray, as_matrix
+from diptych.data.items import SelectedItems
 from diptych.encoders import WordVectors, load_word_vectors
 from diptych.errors import InvalidInputError
 from diptych.models.base import Need
@@ -267,10 +268,7 @@ class MNiL(MNiLParameters):
 
     def _training_pairs(self, images: Any, texts: Any, labels: ArrayLike | None) -> tuple[TrainingPairs, Vocabulary]:
         strings = checked_texts(texts)
-        if self.takes_pictures:
-            found = check_pictures(images)
-        else:
-            found = np.ascontiguousarray(as_matrix(images, name="images"), dtype=np.float32)
+        found = self._images(images)
         self._check_rows(np.empty(len(found)), np.empty(len(strings)))
         first, picture_of = distinct_pictures(found)
         pictures = squares(found, first, self.image_side) if self.takes_pictures else np.asarray(found)[first]
@@ -279,6 +277,14 @@ class MNiL(MNiLParameters):
         vocabulary = Vocabulary.learned(strings, self.min_texts)
         codes, lengths = vocabulary.codes(strings, self.max_words)
         return TrainingPairs(pictures, picture_of, codes, lengths, self._indicator(labels, len(strings))), vocabulary
+
+    def _images(self, images: Any) -> Sequence[Any] | AnyArray:
+        if not self.takes_pictures:
+            return np.ascontiguousarray(as_matrix(images, name="images"), dtype=np.float32)
+        found = check_pictures(images)
+        # Pictures made when asked for have no identity but their row: the next one may lie where the last one lay.
+        is_held = isinstance(found, (tuple, np.ndarray, SelectedItems))
+        return found if is_held else SelectedItems(found, np.arange(len(found)))
 
     def _indicator(self, labels: ArrayLike | None, n_rows: int) -> FloatArray | None:
         if self.relevance == "pairs" or (labels is None and self.relevance == "auto"):
