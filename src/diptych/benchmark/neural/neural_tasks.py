@@ -23,7 +23,7 @@ _TASKS = (
         dataset="pascal_sentence",
         image_encoder=EfficientNetLite(),
         text_encoder=SentenceEncoder(),
-        notes=(_NETWORKS, "Every caption is a text of its own: 3,500 to learn from, 1,500 to ask and to find."),
+        notes=(_NETWORKS, "Every caption is a text of its own: 3,500 to learn from, 1,498 to ask and to find."),
     ),
     NeuralTask(
         name="flickr8k",
