@@ -73,6 +73,22 @@ def test_a_worse_one_does_not_unless_forced(run: Run, world: World) -> None:
     assert fingerprint(world) != before
 
 
+def test_networks_of_pixels_and_words_take_the_place_of_the_encoders(run: Run, world: World, tmp_path: Path) -> None:
+    sizes = {"image_side": 16, "image_widths": "[4]", "word_size": 4, "hidden_size": 4, "n_components": 3, "epochs": 1}
+    options = [part for name, value in sizes.items() for part in ("--param", f"{name}={value}")]
+    before = fingerprint(world)
+    done = run("train", "--method", "mnil", *options, "--force", "--retriever-out", tmp_path / "networks")
+    assert done.exit_code == 0, done.output
+    assert done.stderr.count("epoch 1: loss") == 2
+    learned = Retriever.load(tmp_path / "networks")
+    assert fingerprint(world) == learned.fingerprint != before
+    # The encoders of the one before are no part of it.
+    assert learned.image_encoder is None
+    answers = json.loads(run("search", "a red car", "--all", "--format", "json", "-k", "5").stdout)["answers"]
+    scores = learned.similarity([answer["path"] for answer in answers], ["a red car"])[:, 0]
+    assert [answer["score"] for answer in answers] == pytest.approx(scores.tolist(), abs=1e-4)
+
+
 def test_labels_are_words_where_there_are_no_captions(run: Run, world: World) -> None:
     with Collection.open(world.collection) as collection:
         for item in list(collection):
