@@ -92,3 +92,33 @@ def test_without_validation_all_epochs_are_trained() -> None:
 def test_wrong_parameters_are_named(parameters: dict[str, object], message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
         MMNN(**parameters).fit(*classes(40))
+
+
+class Stopped(Exception):
+    """What a test raises in the middle of training."""
+
+
+@pytest.mark.parametrize("validation", [0.0, 0.2])
+def test_an_interrupted_training_goes_on_to_the_same_bits(tmp_path, validation: float) -> None:
+    rows = classes(60)
+    settings = {"n_bits": 6, "hidden": (8,), "epochs": 7, "batch_size": 20, "validation": validation}
+    whole = MMNN(**settings).fit(*rows)
+
+    def stop(report) -> None:
+        if report.epoch == 4:
+            raise Stopped
+
+    interrupted = MMNN(**settings, checkpoint=str(tmp_path / "kept"))
+    with pytest.raises(Stopped):
+        interrupted.fit(*rows, progress=stop)
+    seen = []
+    resumed = interrupted.fit(*rows, progress=seen.append)
+    assert [report.epoch for report in seen] == [5, 6, 7]
+    assert all(report.items_per_second > 0 for report in seen)
+    np.testing.assert_array_equal(resumed.losses_, whole.losses_)
+    for one, other in zip(
+        [*resumed.image_layers_, *resumed.text_layers_], [*whole.image_layers_, *whole.text_layers_], strict=True
+    ):
+        np.testing.assert_array_equal(one, other)
+    with pytest.raises(InvalidInputError, match="another training"):
+        MMNN(**settings | {"epochs": 8}, checkpoint=str(tmp_path / "kept")).fit(*rows)

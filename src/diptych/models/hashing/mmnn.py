@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
+import math
+import time
 import warnings
 from collections.abc import Callable
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import entr
 from sklearn.exceptions import ConvergenceWarning
 
-from diptych.arrays import FloatArray, row_blocks
+from diptych.arrays import FloatArray, IntArray, row_blocks
 from diptych.codes import pack_signs
 from diptych.metrics import AP, SharedLabel, evaluate
 from diptych.models.base import Need
 from diptych.models.hashing.hashing_model import HashingModel
+from diptych.models.hashing.twin_state import TwinState
 from diptych.models.labels import Targets
+from diptych.models.neural.checkpoint_file import CheckpointFile, training_identity
 from diptych.models.neural.contrastive import coupled_loss
+from diptych.models.neural.epoch_report import EpochReport
 from diptych.models.neural.held_out import held_out_rows
 from diptych.models.neural.label_pairs import LabelPairs
 from diptych.models.neural.layers import Layers, check_sizes, for_raw_rows, initial_layers, run_layers
 from diptych.models.neural.pair_batch import PairBatch
 from diptych.models.neural.standard_view import StandardView
 from diptych.models.neural.tanh_network import tanh_backward, tanh_forward
+from diptych.models.neural.training_loop import Progress
 from diptych.models.parameters import check_count, check_number
 from diptych.models.ranking.adam import Adam
 from diptych.space import DIRECTIONS, Space
@@ -64,6 +71,9 @@ class MMNN(HashingModel):
     validation : float
         Share of the rows held out. Training stops when the MAP of their codes no longer rises, and the best networks
         are kept; 0 trains all epochs and keeps the last.
+    checkpoint : str or None
+        Folder for the state of training after each epoch: the same call goes on after a crash, to the same bits. It is
+        refused where it holds that of other data or parameters.
     seed : int
         Of everything drawn.
 
@@ -105,6 +115,8 @@ class MMNN(HashingModel):
     losses_: FloatArray
     bit_entropies_: FloatArray
 
+    _progress: Progress | None = None
+
     def __init__(
         self,
         *,
@@ -117,6 +129,7 @@ class MMNN(HashingModel):
         epochs: int = 100,
         batch_size: int = 256,
         validation: float = 0.2,
+        checkpoint: str | None = None,
         seed: int = 0,
     ) -> None:
         self.n_bits = n_bits
@@ -128,7 +141,27 @@ class MMNN(HashingModel):
         self.epochs = epochs
         self.batch_size = batch_size
         self.validation = validation
+        self.checkpoint = checkpoint
         self.seed = seed
+
+    def fit(
+        self,
+        images: ArrayLike,
+        texts: ArrayLike,
+        labels: ArrayLike | None = None,
+        *,
+        progress: Progress | None = None,
+    ) -> Self:
+        """Learn from aligned rows and return the model itself.
+
+        ``labels`` are one class per row, or a 0/1 indicator matrix with one column per class. ``progress`` is called
+        with an `EpochReport` after each epoch; it is judged by the MAP of held-out codes, in the epochs that look.
+        """
+        self._progress = progress
+        try:
+            return super().fit(images, texts, labels)
+        finally:
+            del self._progress
 
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
         assert targets is not None, "the base class has checked that labels were given"
@@ -136,11 +169,19 @@ class MMNN(HashingModel):
         rng = np.random.default_rng(self.seed)
         views = StandardView.of(images, name="images"), StandardView.of(texts, name="texts")
         networks = [initial_layers((view.rows.shape[1], *hidden, self.n_bits), rng) for view in views]
-        networks = self._train(views, networks, targets, rng)
+        networks = self._train(views, networks, targets, rng, self._checkpoint_file(images, texts, targets))
         self.image_mean_, self.text_mean_ = views[0].mean, views[1].mean
         self.image_layers_ = for_raw_rows(networks[0], views[0].deviation)
         self.text_layers_ = for_raw_rows(networks[1], views[1].deviation)
         self._measure_bits(images, texts)
+
+    def _checkpoint_file(self, images: FloatArray, texts: FloatArray, targets: Targets) -> CheckpointFile | None:
+        if self.checkpoint is None:
+            return None
+        parameters = self.get_params(deep=False)
+        # The number of epochs shapes every step, so it may not change as it may where steps are all alike.
+        identity = training_identity(parameters, images, texts, targets.indicator, may_change=("checkpoint",))
+        return CheckpointFile.within(self.checkpoint, "networks", identity=identity)
 
     def _train(
         self,
@@ -148,6 +189,7 @@ class MMNN(HashingModel):
         networks: list[Layers],
         targets: Targets,
         rng: np.random.Generator,
+        checkpoint: CheckpointFile | None,
     ) -> list[Layers]:
         """Change the networks in place and return those that did best on the rows held out, or the last."""
         known = targets.labelled
@@ -156,26 +198,42 @@ class MMNN(HashingModel):
         pairs = LabelPairs(indicator[train])
         n_batches = -(-len(train) // self.batch_size)
         adam = Adam([*networks[0], *networks[1]], self.learning_rate, self.epochs * n_batches)
-        best, best_score, waited, losses = networks, -1.0, 0, []
-        for epoch in range(self.epochs):
-            of_epoch = []
-            for items in np.array_split(rng.permutation(len(train)), n_batches):
-                batch = PairBatch.drawn(items, pairs, rng)
-                rows = known[train[batch.rows]]
-                loss, gradients = self._loss_and_gradients([view.standardized(rows) for view in views], networks, batch)
-                adam.step(gradients)
-                of_epoch.append(loss)
-            losses.append(float(np.mean(of_epoch)))
-            if len(held_out) and (epoch + 1) % max(1, self.epochs // _LOOKS) == 0:
+        state = TwinState(networks, adam, rng, networks)
+        if checkpoint is not None:
+            state.take_up(checkpoint)
+        while len(state.losses) < self.epochs and state.waited < _PATIENCE:
+            started, judged = time.perf_counter(), math.nan
+            state.losses.append(self._epoch(views, state, pairs, known[train], n_batches))
+            seconds = time.perf_counter() - started
+            epoch = len(state.losses)
+            if len(held_out) and epoch % max(1, self.epochs // _LOOKS) == 0:
                 sides = [view.standardized(known[held_out]) for view in views]
-                score = _code_map([_outputs(*side) for side in zip(sides, networks, strict=True)], indicator[held_out])
-                waited = 0 if score > best_score else waited + 1
-                if score >= best_score:
-                    best, best_score = [[array.copy() for array in layers] for layers in networks], score
-                if waited == _PATIENCE:
-                    break
-        self.losses_ = np.array(losses)
-        return best
+                judged = _code_map([_outputs(*side) for side in zip(sides, networks, strict=True)], indicator[held_out])
+                state.looked(judged)
+            if checkpoint is not None:
+                state.save(checkpoint)
+            if self._progress is not None:
+                self._progress(EpochReport(epoch, state.losses[-1], judged, math.nan, len(train) / max(seconds, 1e-9)))
+        self.losses_ = np.array(state.losses)
+        return state.best
+
+    def _epoch(
+        self,
+        views: tuple[StandardView, StandardView],
+        state: TwinState,
+        pairs: LabelPairs,
+        rows: IntArray,
+        n_batches: int,
+    ) -> float:
+        """Pass once over the rows and return their mean loss."""
+        losses = []
+        for items in np.array_split(state.rng.permutation(len(rows)), n_batches):
+            batch = PairBatch.drawn(items, pairs, state.rng)
+            sides = [view.standardized(rows[batch.rows]) for view in views]
+            loss, gradients = self._loss_and_gradients(sides, state.networks, batch)
+            state.adam.step(gradients)
+            losses.append(loss)
+        return float(np.mean(losses))
 
     def _loss_and_gradients(
         self, sides: list[FloatArray], networks: list[Layers], batch: PairBatch

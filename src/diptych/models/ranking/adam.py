@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -45,6 +45,19 @@ class Adam:
             mean += (1 - _FIRST) * (gradient - mean)
             square += (1 - _SECOND) * (gradient**2 - square)
             array -= rate * (mean / corrections[0]) / (np.sqrt(square / corrections[1]) + _EPSILON)
+
+    def state(self) -> dict[str, FloatArray]:
+        """Return what the next steps depend on besides the arrays themselves."""
+        moments = {"mean": self._means, "square": self._squares}
+        found = {f"{kind}.{number}": values for kind, kept in moments.items() for number, values in enumerate(kept)}
+        return {**found, "done": np.array([self._done])}
+
+    def restore(self, state: Mapping[str, FloatArray]) -> None:
+        """Go on from a state."""
+        self._done = int(state["done"][0])
+        for number in range(len(self._arrays)):
+            self._means[number][...] = state[f"mean.{number}"]
+            self._squares[number][...] = state[f"square.{number}"]
 
     def _rate(self) -> float:
         warm = max(1, math.ceil(_WARM_UP * self._steps))
