@@ -57,13 +57,7 @@ class ClickMixture:
         for _ in range(self.n_iterations):
             self.wanted_rate_, self.noise_rate_, self.share_ = values.tolist()
             weight = self._posterior(clicks, looks)
-            new = np.array(
-                [
-                    (weight @ clicks) / max(weight @ looks, _SMALLEST),
-                    ((1 - weight) @ clicks) / max((1 - weight) @ looks, _SMALLEST),
-                    weight.mean(),
-                ]
-            )
+            new = np.array([_rate(weight, clicks, looks), _rate(1 - weight, clicks, looks), weight.mean()])
             new = np.clip(new, _SMALLEST, [np.inf, np.inf, 1 - _SMALLEST])
             change = float(np.abs(new / values - 1).max())
             values = new
@@ -82,3 +76,7 @@ class ClickMixture:
         wanted, noise, share = self.wanted_rate_, self.noise_rate_, self.share_
         evidence = clicks * np.log(wanted / noise) - looks * (wanted - noise)
         return np.asarray(expit(np.log(share / (1 - share)) + evidence))
+
+
+def _rate(weight: FloatArray, clicks: FloatArray, looks: FloatArray) -> float:
+    return float(weight @ clicks) / max(float(weight @ looks), _SMALLEST)

@@ -84,9 +84,10 @@ def corrected_clicks(
     """
     different, pair = impressions.pairs
     examined = impressions.shown * positions.examined(impressions.positions, least=least)
-    looks = np.bincount(pair, examined, len(different))
-    shown = np.bincount(pair, impressions.shown, len(different))
-    clicks = np.bincount(pair, impressions.clicked, len(different))
+    looks, shown, clicks = (
+        np.bincount(pair, values, len(different)).astype(np.float64)
+        for values in (examined, impressions.shown, impressions.clicked)
+    )
     found = ClickMixture().fit(clicks, looks)
     probability = found.wanted(clicks, looks)
     rates = np.minimum((clicks + prior * found.wanted_rate_) / (looks + prior), 1.0)

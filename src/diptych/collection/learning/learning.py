@@ -82,7 +82,7 @@ class Learning:
     ...     with Collection.create(f"{folder}/c", retriever, root=folder) as collection:
     ...         _ = collection.add(f"{folder}/scenes")
     ...         first, second, *_ = (item.id for item in collection)
-    ...         seen = Impressions.from_rows([("a ball", first, 1, 9, 2), ("a ball", second, 2, 9, 3)])
+    ...         seen = Impressions.from_rows([("a ball", first, 1, 99, 2), ("a ball", second, 2, 99, 30)])
     ...         print(Learning(collection).run(seen).record.reason)
     1 query tells wanted from unwanted items, and about 100 are needed to decide; collect clicks on 99 more
     """

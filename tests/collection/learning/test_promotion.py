@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+import pytest
+
+from diptych.collection import Collection, CollectionError
+from diptych.collection.learning import LearningRecord, learning_history, rollback
+from diptych.collection.learning.base_retriever import base_name
+from diptych.collection.learning.history import announce, history_file, remember
+from diptych.collection.learning.promotion import moment, promote
+from kill_trials import ToyRetriever
+
+
+def compared(collection: Collection) -> LearningRecord:
+    now = collection.retrievers()[0]
+    gained = (("a dog", 0.1, 0.9),)
+    return LearningRecord(
+        moment(), "kept", now.name, now.fingerprint, now.name, now.fingerprint, old=0.1, new=0.2, gained=gained
+    )
+
+
+def active_name(collection: Collection) -> str:
+    return collection.retrievers()[0].name
+
+
+def test_a_promotion_is_remembered_and_taken_back(collection: Collection) -> None:
+    collection.add(collection.root)
+    assert learning_history(collection) == []
+    done = promote(collection, ToyRetriever(1), compared(collection))
+    assert (done.action, done.before, done.after) == ("promoted", "toy 0", "toy 1")
+    assert active_name(collection) == "toy 1"
+    assert learning_history(collection) == [done]
+    back = rollback(collection)
+    assert (back.action, back.before, back.after) == ("rolled back", "toy 1", "toy 0")
+    assert active_name(collection) == "toy 0"
+    assert [record.action for record in learning_history(collection)] == ["promoted", "rolled back"]
+    assert {each.name for each in collection.retrievers()} == {"toy 0", "toy 1"}
+    with pytest.raises(CollectionError, match="nothing to roll back to"):
+        rollback(collection)
+
+
+def test_two_promotions_lead_back_step_by_step_and_share_a_base(collection: Collection) -> None:
+    collection.add(collection.root)
+    for turn in (1, 2):
+        promote(collection, ToyRetriever(turn), compared(collection))
+    assert base_name(collection) == "toy 0"
+    rollback(collection)
+    assert active_name(collection) == "toy 1"
+    rollback(collection)
+    assert active_name(collection) == "toy 0"
+    promote(collection, ToyRetriever(2), compared(collection))
+    rollback(collection)
+    assert active_name(collection) == "toy 0"
+
+
+class Killed(BaseException):
+    """As sudden as the end of a process."""
+
+
+def test_whoever_is_killed_midway_leaves_the_old_state_or_the_new_one_with_a_way_back(
+    collection: Collection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    collection.add(collection.root)
+    before = [answer.item.id for answer in collection.search("anything")]
+
+    def die(*_: object, **__: object) -> None:
+        raise Killed
+
+    for moment_of_death in ("add_retriever", "activate_retriever"):
+        with monkeypatch.context() as patch:
+            patch.setattr(Collection, moment_of_death, die)
+            with pytest.raises(Killed):
+                promote(collection, ToyRetriever(1), compared(collection))
+        with Collection.open(collection.folder, load_retriever=ToyRetriever.load) as again:
+            assert active_name(again) == "toy 0"
+            assert learning_history(again) == []
+            assert [answer.item.id for answer in again.search("anything")] == before
+    with monkeypatch.context() as patch:
+        patch.setattr("diptych.collection.learning.promotion.remember", die)
+        with pytest.raises(Killed):
+            promote(collection, ToyRetriever(1), compared(collection))
+    with Collection.open(collection.folder, load_retriever=ToyRetriever.load) as again:
+        assert active_name(again) == "toy 1"
+        assert [record.action for record in learning_history(again)] == ["promoted"]
+        rollback(again)
+        assert active_name(again) == "toy 0"
+
+
+def test_half_a_line_is_no_record_and_swallows_none(collection: Collection) -> None:
+    first = compared(collection)
+    remember(collection, first)
+    with history_file(collection).open("a") as stream:
+        stream.write('{"time": "2026-')
+    remember(collection, first)
+    assert learning_history(collection) == [first, first]
+    announce(collection, LearningRecord(moment(), "promoted", "a", "fa", "b", "fb"))
+    assert learning_history(collection) == [first, first]
+
+
+def test_without_the_former_retriever_there_is_no_way_back(collection: Collection) -> None:
+    collection.add(collection.root)
+    promote(collection, ToyRetriever(1), compared(collection))
+    collection.remove_retriever("toy 0")
+    assert base_name(collection) == "toy 1"
+    with pytest.raises(CollectionError, match="no longer stored"):
+        rollback(collection)
