@@ -69,6 +69,18 @@ def published_training(paper: str, table: str, dataset: str, method: str) -> Pub
     return None
 
 
+def published_value(paper: str, table: str, method: str, metric: str, regime: str) -> str | None:
+    """Return a number as ``paper`` prints it, with its unit if it has one, or None where it prints none.
+
+    >>> from diptych.benchmark.published import published_value
+    >>> published_value("003", "Table V", "text2image", "NDCG@25", "CaffeNet")
+    '0.5153'
+    """
+    wanted = (paper, table, method, metric, regime)
+    keys = ("paper", "table", "method", "metric", "regime")
+    return next((row["value"] for row in _rows() if tuple(row[key] for key in keys) == wanted), None)
+
+
 @cache
 def _rows() -> tuple[dict[str, str], ...]:
     text = files("diptych.benchmark").joinpath("published.csv").read_text(encoding="utf-8")

@@ -8,6 +8,7 @@ import typer
 from typer.core import TyperGroup
 
 from diptych.cli.bench import bench
+from diptych.cli.bench_clicks import bench_clicks
 from diptych.cli.bench_costa_pereira import bench_costa_pereira
 from diptych.cli.bench_diff import bench_diff
 from diptych.cli.bench_hashing import bench_hashing
@@ -47,5 +48,6 @@ bench_app.command("pack")(bench_pack)
 bench_app.command("report")(bench_report)
 bench_app.command("hashing")(bench_hashing)
 bench_app.command("neural")(bench_neural)
+bench_app.command("clicks")(bench_clicks)
 bench_app.command("costa-pereira")(bench_costa_pereira)
 bench_app.add_typer(bench_trec, name="trec")

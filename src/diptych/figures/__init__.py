@@ -11,6 +11,7 @@ from diptych.figures.cmc import cmc
 from diptych.figures.confusion import confusion
 from diptych.figures.embedding_map import embedding_map
 from diptych.figures.method_precision_recall import method_precision_recall
+from diptych.figures.noise_curves import noise_curves
 from diptych.figures.precision_recall import precision_recall
 from diptych.figures.precision_scope import precision_scope
 from diptych.figures.query_group_bars import query_group_bars
@@ -27,6 +28,7 @@ __all__ = [
     "confusion",
     "embedding_map",
     "method_precision_recall",
+    "noise_curves",
     "precision_recall",
     "precision_scope",
     "query_group_bars",

@@ -1,0 +1,42 @@
+"""The methods that are compared, in the paper's order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from diptych.benchmark.web.click_scorer import ClickScorer
+from diptych.benchmark.web.conse_scorer import ConseScorer
+from diptych.benchmark.web.retriever_scorer import RetrieverScorer
+from diptych.benchmark.web.web_scorer import WebScorer
+from diptych.models import PSI, DeViSE, Image2Text, OnlineClassification, QueryBasedScoring, Text2Image
+
+
+@dataclass(frozen=True)
+class WebMethod:
+    """A method, the name Dong et al. (2018) print for it, and whether it is a part of the fusions.
+
+    >>> from diptych.benchmark.web import web_methods
+    >>> [method.name for method in web_methods().values() if method.is_fused]
+    ['image2text', 'text2image', 'psi', 'devise', 'conse']
+    """
+
+    name: str
+    title: str
+    scorer: Callable[[], WebScorer]
+    is_fused: bool = True
+
+
+def web_methods() -> dict[str, WebMethod]:
+    """Return every method of the comparison by its name; fusions are those of the paper's five methods."""
+    methods = (
+        WebMethod("image2text", "image2text", lambda: ClickScorer(Image2Text())),
+        WebMethod("text2image", "text2image", lambda: ClickScorer(Text2Image())),
+        WebMethod("query-based-scoring", "query-based scoring", lambda: ClickScorer(QueryBasedScoring()), False),
+        WebMethod("online-classification", "online classification", lambda: ClickScorer(OnlineClassification()), False),
+        WebMethod("psi", "PSI", lambda: ClickScorer(PSI())),
+        WebMethod("devise", "DeViSE", lambda: ClickScorer(DeViSE())),
+        WebMethod("conse", "ConSE", ConseScorer),
+        WebMethod("retriever", "our retriever (captions)", RetrieverScorer, False),
+    )
+    return {method.name: method for method in methods}
