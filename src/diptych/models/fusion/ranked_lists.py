@@ -13,6 +13,7 @@ from diptych.errors import InvalidInputError
 from diptych.metrics import Measure, RankedGroups
 
 _LONGEST_BY_SHORTEST = 1.5
+_LAST = np.finfo(np.float64).max
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,20 +119,22 @@ class _Block:
         self, fused: FloatArray, first_query: int, n_levels: int
     ) -> tuple[IntArray, IntArray, IntArray, IntArray]:
         """Return query, items before, size and relevant items of every tie group that holds any, best first."""
-        shown = np.where(self.is_padding, -np.inf, fused)
-        order = np.argsort(-shown, axis=1)
-        ordered = np.take_along_axis(shown, order, axis=1)
-        levels = np.take_along_axis(self.levels, order, axis=1).ravel()
-        starts = np.ones(ordered.shape, dtype=bool)
-        np.not_equal(ordered[:, 1:], ordered[:, :-1], out=starts[:, 1:])
-        first = np.flatnonzero(starts)
-        group = np.cumsum(starts) - 1
-        found = levels >= 0
-        counts = np.bincount(group[found] * n_levels + levels[found], minlength=len(first) * n_levels)
-        relevant = counts.reshape(len(first), n_levels)
-        kept = relevant.any(axis=1)
-        query, before = np.divmod(first[kept], ordered.shape[1])
-        return query + first_query, before, np.diff(first, append=starts.size)[kept], relevant[kept]
+        # The grade travels in the last bits of the score, so that values are sorted instead of places, which is much
+        # faster. Scores that agree in all other bits count as tied: sums differ by as much through rounding alone.
+        carried = (1 << n_levels.bit_length()) - 1
+        keys = np.where(self.is_padding, _LAST, -fused).view(np.int64) & ~carried
+        ordered = np.sort((keys | (self.levels + 1)).view(np.float64), axis=1).view(np.int64)
+        levels = (ordered.ravel() & carried) - 1
+        values = (ordered & ~carried).view(np.float64)
+        starts = np.ones(values.shape, dtype=bool)
+        np.not_equal(values[:, 1:], values[:, :-1], out=starts[:, 1:])
+        found = np.flatnonzero(levels >= 0)
+        owner = np.cumsum(starts)[found] - 1
+        is_first = np.diff(owner, prepend=-1) > 0
+        counts = np.bincount((np.cumsum(is_first) - 1) * n_levels + levels[found], minlength=n_levels * is_first.sum())
+        first, group = np.append(np.flatnonzero(starts), starts.size), owner[is_first]
+        query, before = np.divmod(first[group], values.shape[1])
+        return query + first_query, before, first[group + 1] - first[group], counts.reshape(-1, n_levels)
 
 
 def _alike(numbers: Sequence[int], judged: Sequence[FloatArray]) -> Iterator[list[int]]:
