@@ -22,6 +22,7 @@ def test_the_log_tells_what_was_asked_and_forgets(visit: Callable, own_site) -> 
     page.get_by_role("link", name="Log").click()
     rows = page.get_by_role("row", name=re.compile("a house"))
     expect(rows.first).to_be_visible()
+    expect(rows.first.locator("mark")).to_have_text("house")
     # What was only half typed is not remembered.
     assert page.get_by_role("link", name="a hou", exact=True).count() == 0
     expect(page.locator(".columns svg").first).to_be_visible()
