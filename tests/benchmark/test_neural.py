@@ -256,6 +256,8 @@ def test_the_command_says_what_is_missing(tmp_path: Path, monkeypatch: pytest.Mo
     assert neural_task_names()[-2:] == ("flickr30k", "coco")
     wrong = CliRunner().invoke(app, ["bench", "neural", "-d", "pasacl"], prog_name="diptych")
     assert "did you mean 'pascal'" in wrong.stderr
+    other = ["bench", "neural", "-d", "pascal", "-m", "cca", "--inside", "ccca", "--save", str(tmp_path / "models")]
+    assert "unknown method to look into 'ccca'; did you mean 'cca'" in CliRunner().invoke(app, other).stderr
 
 
 @pytest.mark.data("wikipedia")

@@ -46,26 +46,21 @@ def bench_neural(
     """
     import json
 
-    from diptych import figures
-    from diptych.benchmark.neural import Illustration, run_neural
-    from diptych.cli.bench_neural_plots import draw_neural
+    from diptych.benchmark.neural import run_neural
+    from diptych.cli.bench_neural_inside import Inside
     from diptych.cli.bench_neural_report import print_neural
     from diptych.cli.bench_neural_tasks import chosen_tasks
-    from diptych.cli.files import check_folder, check_writable_file, write_text, writing
+    from diptych.cli.files import check_writable_file, write_text
     from diptych.cli.stages import Stages
     from diptych.cli.terminal import results
     from diptych.data import cache_folder
-    from diptych.errors import UnknownNameError
 
     stages = Stages(quiet=quiet)
     tasks = chosen_tasks(data, stages)
     if output is not None:
         check_writable_file(output)
-    if plots is not None:
-        figures.require_matplotlib()
-        check_folder(plots)
-    if save is not None:
-        check_folder(save)
+    look = Inside(inside, plots, save)
+    look.check(method)
     reports = []
     for task in tasks:
         with stages.run(f"load {task.name}", f"loading {task.name}"):
@@ -80,21 +75,8 @@ def bench_neural(
             stage=lambda title: stages.run(title, title),
             data=loaded,
         )
+        look.look(report, loaded, stages)
         reports.append(report)
-        if (plots is None and save is None) or not report.results:
-            continue
-        if inside is not None and inside not in report.measured:
-            raise UnknownNameError("measured method", inside, report.measured)
-        chosen = report.methods[inside or report.best()]
-        with stages.run(f"inside {task.name}", f"looking into {chosen.name}"):
-            found = Illustration.of(task, loaded, chosen, epochs=epochs)
-        if save is not None:
-            place = save / f"{task.name}-{chosen.key}"
-            with writing(place):
-                found.model.save(place)
-            stages.note(f"model: {place}")
-        if plots is not None:
-            stages.note(f"figures: {', '.join(map(str, draw_neural(report, found, plots)))}")
     # Files first: a reader of the pipe may leave early.
     if output is not None:
         write_text(output, json.dumps([report.as_json() for report in reports], indent=2) + "\n")
