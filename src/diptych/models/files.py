@@ -12,7 +12,7 @@ import os
 import platform
 import shutil
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from os import PathLike
@@ -74,10 +74,16 @@ def read_model(folder: str | PathLike[str], known: Classes) -> BaseEstimator:
     return model
 
 
-def model_digest(model: BaseEstimator) -> str:
-    """Return a digest of a model's class, parameters and everything it learned; equal digests encode alike."""
+def model_digest(model: BaseEstimator, *, parameters: Collection[str] | None = None) -> str:
+    """Return a digest of a model's class, parameters and everything it learned; equal digests encode alike.
+
+    ``parameters`` names those that count, for a model that needs the others only to learn; by default all do.
+    """
     arrays: dict[str, AnyArray] = {}
-    digest = hashlib.sha256(json.dumps(_pack_model(model, "", arrays), sort_keys=True).encode())
+    content = _pack_model(model, "", arrays)
+    if parameters is not None:
+        content["parameters"] = {name: value for name, value in content["parameters"].items() if name in parameters}
+    digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode())
     for name, values in sorted(arrays.items()):
         digest.update(f"\0{name}{values.dtype.str}{values.shape}".encode())
         digest.update(values.tobytes())

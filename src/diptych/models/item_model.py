@@ -28,6 +28,8 @@ class ItemModel(CrossModalModel):
     """
 
     inputs: ClassVar[Inputs] = "items"
+    encoding_parameters: ClassVar[tuple[str, ...] | None] = None
+    """The parameters that a fitted model still goes by when it encodes; None for all. The others only shape the fit."""
 
     @property
     def takes_pictures(self) -> bool:

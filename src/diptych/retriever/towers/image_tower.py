@@ -14,8 +14,8 @@ from diptych.encoders import Encoder, ImageEncoder
 from diptych.encoders.image.pictures import Picture
 from diptych.errors import InvalidInputError
 from diptych.models import CrossModalModel
-from diptych.models.files import model_digest
 from diptych.models.item_model import ItemModel
+from diptych.retriever.towers.side_digest import side_digest
 
 _ANY_PICTURE = np.zeros((8, 8, 3), dtype=np.uint8)
 
@@ -133,7 +133,7 @@ class ImageTower(ImageEncoder):
 
     @cached_property
     def _digest(self) -> str:
-        return model_digest(self.model)
+        return side_digest(self.model)
 
     def __sklearn_clone__(self) -> Self:
         return copy(self)

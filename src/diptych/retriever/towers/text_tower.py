@@ -14,8 +14,8 @@ from diptych.encoders import Encoder
 from diptych.encoders.encoder import Modality
 from diptych.encoders.text.words import check_texts
 from diptych.models import CrossModalModel
-from diptych.models.files import model_digest
 from diptych.models.item_model import ItemModel
+from diptych.retriever.towers.side_digest import side_digest
 
 
 class TextTower(Encoder):
@@ -61,7 +61,7 @@ class TextTower(Encoder):
 
     @property
     def weights_digest(self) -> str:
-        """The digest of the model: its parameters and everything it learned."""
+        """The digest of what the model learned and of the parameters that it encodes by."""
         return self._digest
 
     def fit(self, items: Sequence[str]) -> Self:
@@ -76,7 +76,7 @@ class TextTower(Encoder):
 
     @cached_property
     def _digest(self) -> str:
-        return model_digest(self.model)
+        return side_digest(self.model)
 
     def __sklearn_clone__(self) -> Self:
         return copy(self)

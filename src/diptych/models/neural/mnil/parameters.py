@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from diptych.errors import InvalidInputError
 from diptych.models.item_model import ItemModel
@@ -44,6 +44,16 @@ _COUNTS = (
 
 class MNiLParameters(ItemModel):
     """The parameters of `MNiL`, whose documentation explains them, and what they mean to the parts of a training."""
+
+    encoding_parameters: ClassVar[tuple[str, ...]] = (
+        "image_tower",
+        "image_side",
+        "image_crop",
+        "image_widths",
+        "image_blocks",
+        "max_words",
+        "normalization",
+    )
 
     def __init__(
         self,
