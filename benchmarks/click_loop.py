@@ -4,8 +4,10 @@ A collection of generated scenes answers a simulated person with the default ret
 limited vocabulary, some far more often than others, looks at position r with probability 1/r, clicks what she wanted
 nine times in ten, and what she did not want one time in ten. The collection grows meanwhile, so that items change their
 positions. Then `Learning` learns from what was shown and clicked. What it promotes is compared with what was there by
-the truth about the scenes, on queries that were never asked. With clicks shuffled among what was shown at the same
-position nothing may be promoted.
+the truth about the scenes, on queries that were never asked. Two kinds of clicks must promote nothing: clicks
+shuffled among what was shown at the same position, which tell no wanted items at all, and clicks of a person with
+whims, who wants items drawn at random for each query: some items are clearly wanted then, but no model can tell which
+for a query that it has not seen.
 
     python benchmarks/click_loop.py --scenes 2000 --searches 20000 --shuffles 20
 """
@@ -40,22 +42,19 @@ ZIPF = 0.7
 class Wish:
     """Something to look for: a kind of thing, of a colour, in a place; what is None does not matter."""
 
-    kind: str
+    kind: str | None = None
     colour: str | None = None
     place: str | None = None
 
     @property
     def words(self) -> str:
         """The query."""
-        colour = "" if self.colour is None else f"{self.colour} "
-        place = "" if self.place is None else f" {self.place}"
-        return f"{colour}{self.kind}{place}"
+        return " ".join(word for word in (self.colour, self.kind, self.place) if word is not None)
 
     def is_met(self, scene: Scene) -> bool:
         """Say whether a scene shows it."""
-        things = [thing for thing in scene.objects if thing.kind == self.kind]
-        right = [thing for thing in things if self.colour in (None, thing.colour)]
-        return bool(right) and self.place in (None, scene.background)
+        things = [thing for thing in scene.objects if self.kind in (None, thing.kind)]
+        return self.place in (None, scene.background) and any(self.colour in (None, thing.colour) for thing in things)
 
 
 def vocabulary() -> list[Wish]:
@@ -75,15 +74,20 @@ class World:
     asked: BoolArray
 
     @classmethod
-    def of(cls, collection: Collection, *, never_asked: float = 0.25, seed: int = 0) -> World:
-        """Read a collection of scenes; wishes that no scene or nearly every scene meets are left out."""
+    def of(cls, collection: Collection, wishes: list[Wish], *, never_asked: float = 0.25, seed: int = 0) -> World:
+        """Read a collection of scenes; wishes that fewer than three scenes meet are left out."""
         items = [item for item in collection if item.path is not None]
         scenes = [make_scene(int(Path(str(item.path)).stem.rpartition("-")[2])) for item in items]
-        wishes = vocabulary()
         met = np.array([[wish.is_met(scene) for scene in scenes] for wish in wishes])
         useful = np.flatnonzero(met.sum(axis=1) >= 3)
         asked = np.random.default_rng(seed).random(len(useful)) >= never_asked
         return cls([wishes[row] for row in useful], [item.id for item in items], met[useful], asked)
+
+
+def whimsical(world: World, seed: int) -> World:
+    """Return a world whose wishes are met by items drawn at random, as many as before: nothing can be learned of it."""
+    met = np.random.default_rng(seed).permuted(world.met, axis=1)
+    return World(world.wishes, world.items, met, world.asked)
 
 
 class SimulatedUser:
@@ -180,19 +184,24 @@ def main(arguments: Sequence[str] | None = None) -> None:
         collection = Collection.open(folder / "collection") if is_there else scenes_collection(folder, options.scenes)
         print(f"{len(collection):,} scenes indexed ({time.perf_counter() - start:.1f} s)", flush=True)
         before = collection.retriever
-        world = World.of(collection, seed=options.seed)
+        world = World.of(collection, vocabulary(), seed=options.seed)
         seen = SimulatedUser(world, options.seed).impressions(collection, options.searches)
         print(
             f"{len(world.wishes)} queries, {int(world.asked.sum())} of them asked in {options.searches:,} searches: "
             f"{len(seen):,} rows, {seen.n_clicks:,.0f} clicks"
         )
-        promoted = 0
-        for seed in range(options.shuffles):
-            start = time.perf_counter()
-            report = Learning(collection, seed=options.seed).compare(shuffled(seen, seed))
-            promoted += report.is_better
-            told(f"shuffled {seed}", report, time.perf_counter() - start)
-        print(f"promoted with shuffled clicks: {promoted} of {options.shuffles}")
+        for title in ("shuffled clicks", "clicks at a whim"):
+            promoted = 0
+            for seed in range(options.shuffles):
+                if title == "shuffled clicks":
+                    clicks = shuffled(seen, seed)
+                else:
+                    clicks = SimulatedUser(whimsical(world, seed), seed).impressions(collection, options.searches)
+                start = time.perf_counter()
+                report = Learning(collection, seed=options.seed).compare(clicks)
+                promoted += report.is_better
+                told(f"{title} {seed}", report, time.perf_counter() - start)
+            print(f"promoted with {title}: {promoted} of {options.shuffles}")
         start = time.perf_counter()
         report = Learning(collection, seed=options.seed).compare(seen)
         told("clicks", report, time.perf_counter() - start)

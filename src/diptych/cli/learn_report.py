@@ -49,7 +49,7 @@ def _print_comparison(record: LearningRecord, console: Console) -> None:
     listing.add_column("retriever", no_wrap=True)
     listing.add_column(record.measure, justify="right", no_wrap=True, style="bold")
     listing.add_row("learned", f"{record.new:.4f}")
-    listing.add_row(f"present ({record.before})", f"{record.old:.4f}")
+    listing.add_row(record.compared_with or record.before, f"{record.old:.4f}")
     console.print(f"\nOrder of the shown items on {record.n_held_out:,} held-out queries", style="bold")
     console.print(listing)
     weights = ", ".join(f"{name} {weight:.2f}" for name, weight in record.parts.items())

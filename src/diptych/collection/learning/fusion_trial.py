@@ -1,4 +1,4 @@
-"""Models of a log beside a retriever, learned from any part of the queries."""
+"""Models of a log beside a retriever, judged on queries they were not learned from."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from diptych.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from diptych.collection.learning.corrected_clicks import CorrectedClicks
 from diptych.collection.learning.judged_lists import JudgedLists
 from diptych.collection.learning.log_gallery import LogGallery
+from diptych.data.clicks import ClickLog
 from diptych.errors import InvalidInputError
 from diptych.metrics import Measure
 from diptych.models.clicks import ClickModel
@@ -18,16 +19,20 @@ from diptych.models.fusion import CoordinateAscent
 from diptych.retriever import Retriever, fused_retriever
 
 Progress = Callable[[str, int, int], None]
+Weights = dict[str, float]
 
 PRESENT = "present"
 _LEAST_PRESENT = 0.1
 
 
 class FusionTrial:
-    """Learns models from the corrected clicks of some queries, weighs them on others, and fuses them with a retriever.
+    """Scores each judged query by models that were learned from the queries of other folds, and weighs the models.
 
-    Queries are given as masks over all queries of the log. A model that cannot be learned from so few clicks is left
-    out, with its reason in ``failures``.
+    ``folds`` has the fold of each query of the log, −1 for those that are only learned from. A model that cannot be
+    learned from so few clicks is left out, with its reason in ``failures``.
+
+    Attributes: ``lists``, the judged queries; ``scales``, the deviation of scores within a query by part; ``answered``,
+    the share of judged queries that some model has something to say about.
     """
 
     def __init__(
@@ -36,97 +41,122 @@ class FusionTrial:
         parts: Sequence[ClickModel],
         clicks: CorrectedClicks,
         gallery: LogGallery,
+        lists: JudgedLists,
+        folds: IntArray,
         *,
-        fillers: IntArray | None = None,
         progress: Progress,
     ) -> None:
         self._base = base
         self._unfitted = {type(part).__name__: part for part in parts}
         self._clicks = clicks.select(gallery.row_of[clicks.item_ids] >= 0)
         self._gallery = gallery
-        self._fillers = fillers
         self._progress = progress
+        self.lists = lists
         self.failures: dict[str, str] = {}
+        row_of = {query: row for row, query in enumerate(clicks.queries)}
+        self._rows = np.array([row_of[query] for query in lists.queries], dtype=np.int64)
+        self._fold_of_list = folds[self._rows]
+        self._scores, self.answered = self._scored(folds)
+        self.scales = {name: _spread(found) for name, found in self._scores.items()}
+        self._used = [name for name in self._scores if name == PRESENT or self.scales[name] > 0]
 
-    def lists(self, queries: BoolArray) -> JudgedLists:
-        """Return the judged lists of some queries."""
-        return JudgedLists.of(self._clicks.of_queries(queries), self._gallery.row_of, fillers=self._fillers)
+    def held_out(self, measure: Measure, seed: int) -> tuple[FloatArray, FloatArray]:
+        """Return the measure of each judged query under the retriever, and under the fusion.
 
-    def scores(self, retriever: Retriever, lists: JudgedLists) -> list[FloatArray]:
-        """Return a retriever's scores of lists."""
+        The weights that a query is judged with come from the queries of other folds.
+        """
+        old = self.lists.values(self._scores[PRESENT], measure)
+        new = np.zeros(len(self.lists))
+        folds = np.unique(self._fold_of_list).tolist()
+        for number, fold in enumerate(folds):
+            self._progress("weighing the models", number, len(folds) + 1)
+            here = np.flatnonzero(self._fold_of_list == fold)
+            weights = self._weighed(np.flatnonzero(self._fold_of_list != fold), measure, seed)
+            new[here] = self.lists.select(here.tolist()).values([self._fused(row, weights) for row in here], measure)
+        return old, new
 
-        def compare(queries: Sequence[str], features: AnyArray) -> FloatArray:
-            points = retriever.encode_texts(list(queries)), retriever.images_to_points(features)
-            return retriever.space.compare(*points, "text_query")
+    def weights(self, measure: Measure, seed: int) -> Weights:
+        """Return what the retriever and each model weigh, by all judged queries."""
+        self._progress("weighing the models", 1, 2)
+        found = self._weighed(np.arange(len(self.lists)), measure, seed)
+        self._progress("weighing the models", 2, 2)
+        return found
 
-        return lists.scores(compare, self._gallery.features)
-
-    def answered(self, queries: BoolArray, lists: JudgedLists) -> float:
-        """Return the share of lists whose query a model learned from other queries has something to say about."""
-        parts = list(self._fitted(queries, None, "learning models of the log").values())
-        known = [any(part.answers(query) for part in parts) for query in lists.queries]
-        return float(np.mean(known))
-
-    def weights(
-        self, learned_from: BoolArray, judged_on: BoolArray, measure: Measure, seed: int
-    ) -> tuple[dict[str, float], dict[str, float]]:
-        """Return what the retriever and each model weigh, and the scale of their scores."""
-        parts = self._fitted(learned_from, None, "learning models of the log")
-        lists = self.lists(judged_on)
-        scores = {PRESENT: self.scores(self._base, lists)}
-        scores |= {name: lists.scores(part.scores, self._gallery.features) for name, part in parts.items()}
-        scales = {name: _spread(found) for name, found in scores.items()}
-        kept = [name for name in scores if scales[name] > 0]
-        if PRESENT not in kept:
-            raise InvalidInputError("the retriever gives all items of a query one score; there is nothing to weigh")
-        if len(kept) == 1:
-            return {PRESENT: 1.0}, scales
-        stacked = [np.stack([scores[name][row] / scales[name] for name in kept]) for row in range(len(lists))]
-        self._progress("weighing the models", 0, 1)
-        ascent = CoordinateAscent(measure=measure, seed=seed).fit(stacked, list(lists.grades))
-        self._progress("weighing the models", 1, 1)
-        found = np.maximum(np.asarray(ascent.weights_, dtype=np.float64), 0.0)
-        # Queries that the log says nothing about are answered by the retriever alone: it never loses its say.
-        found[0] = max(found[0], _LEAST_PRESENT * found.sum())
-        return dict(zip(kept, (found / found.sum()).tolist(), strict=True)), scales
-
-    def fused(
-        self, learned_from: BoolArray, weights: dict[str, float], scales: dict[str, float], name: str
-    ) -> Retriever:
-        """Return the fusion with models learned from some queries."""
-        used = [part for part, weight in weights.items() if weight > 0 and part != PRESENT]
-        parts = self._fitted(learned_from, used, "learning models of the log")
-        if not parts:
-            return self._base
+    def fused(self, weights: Weights, name: str) -> Retriever:
+        """Return the fusion with models learned from all queries."""
+        parts = self._fitted(np.ones(len(self._clicks.queries), dtype=bool), _counting(weights))
         names = [PRESENT, *parts]
         return fused_retriever(
             self._base,
             list(parts.values()),
             weights=[weights[part] for part in names],
-            scales=[scales[part] for part in names],
+            scales=[self.scales[part] for part in names],
             pictures=self._gallery.features,
             name=name,
         )
 
-    def _fitted(self, learned_from: BoolArray, names: Sequence[str] | None, doing: str) -> dict[str, ClickModel]:
+    def _scored(self, folds: IntArray) -> tuple[dict[str, list[FloatArray]], float]:
+        """Return the scores of all lists by part, each from models that never saw the list's query."""
+        scores: dict[str, list[FloatArray]] = {PRESENT: self._by_retriever()}
+        by_part: dict[str, dict[int, FloatArray]] = {name: {} for name in self._unfitted}
+        answered = np.zeros(len(self.lists), dtype=bool)
+        n_folds = int(folds.max()) + 1
+        for fold in range(n_folds):
+            self._progress("learning models of the log", fold, n_folds)
+            here = np.flatnonzero(self._fold_of_list == fold).tolist()
+            parts = self._fitted(folds != fold, list(self._unfitted))
+            lists = self.lists.select(here)
+            for name, part in parts.items():
+                by_part[name].update(zip(here, lists.scores(part.scores, self._gallery.features), strict=True))
+                answered[here] |= [part.answers(query) for query in lists.queries]
+        self._progress("learning models of the log", n_folds, n_folds)
+        for name, found in by_part.items():
+            if len(found) == len(self.lists):
+                scores[name] = [found[row] for row in range(len(self.lists))]
+        return scores, float(answered.mean())
+
+    def _by_retriever(self) -> list[FloatArray]:
+        base = self._base
+
+        def compare(queries: Sequence[str], features: AnyArray) -> FloatArray:
+            points = base.encode_texts(list(queries)), base.images_to_points(features)
+            return base.space.compare(*points, "text_query")
+
+        return self.lists.scores(compare, self._gallery.features)
+
+    def _weighed(self, rows: IntArray, measure: Measure, seed: int) -> Weights:
+        if self._used == [PRESENT]:
+            return {PRESENT: 1.0}
+        scores = [np.stack([self._scores[name][row] / self.scales[name] for name in self._used]) for row in rows]
+        ascent = CoordinateAscent(measure=measure, seed=seed).fit(scores, [self.lists.grades[row] for row in rows])
+        found = np.maximum(np.asarray(ascent.weights_, dtype=np.float64), 0.0)
+        # Queries that the log says nothing about are answered by the retriever alone: it never loses its say.
+        found[0] = max(found[0], _LEAST_PRESENT * found.sum())
+        return dict(zip(self._used, (found / found.sum()).tolist(), strict=True))
+
+    def _fused(self, row: int, weights: Weights) -> FloatArray:
+        parts = [weight / self.scales[name] * self._scores[name][row] for name, weight in weights.items() if weight]
+        return np.asarray(np.sum(parts, axis=0))
+
+    def _fitted(self, learned_from: BoolArray, names: Sequence[str]) -> dict[str, ClickModel]:
         log = self._clicks.of_queries(learned_from).log()
-        row_of = dict(zip(self._clicks.items, self._gallery.row_of.tolist(), strict=True))
-        features = self._gallery.features[log.image_rows(row_of)]
-        wanted = list(self._unfitted) if names is None else list(names)
+        features = self._gallery.features[self._picture_rows(log)]
         fitted: dict[str, ClickModel] = {}
-        for number, name in enumerate(wanted):
-            self._progress(doing, number, len(wanted))
+        for name in names:
             try:
                 fitted[name] = clone(self._unfitted[name]).fit_clicks(log, features)
             except InvalidInputError as problem:
                 self.failures[name] = str(problem)
-        self._progress(doing, len(wanted), len(wanted))
         return fitted
+
+    def _picture_rows(self, log: ClickLog) -> IntArray:
+        return log.image_rows(dict(zip(self._clicks.items, self._gallery.row_of.tolist(), strict=True)))
+
+
+def _counting(weights: Weights) -> list[str]:
+    return [name for name, weight in weights.items() if weight > 0 and name != PRESENT]
 
 
 def _spread(scores: Sequence[FloatArray]) -> float:
     """Return the standard deviation of scores within a query, over all queries."""
-    if not scores:
-        return 0.0
-    variances = [float(np.var(own.astype(np.float64))) for own in scores]
-    return float(np.sqrt(np.mean(variances)))
+    return float(np.sqrt(np.mean([float(np.var(own.astype(np.float64))) for own in scores])))

@@ -54,6 +54,14 @@ class JudgedLists:
                 grades.append(own_grades)
         return cls(tuple(queries), tuple(rows), tuple(grades))
 
+    def select(self, chosen: Sequence[int]) -> JudgedLists:
+        """Return some of the lists."""
+        return JudgedLists(
+            tuple(self.queries[row] for row in chosen),
+            tuple(self.rows[row] for row in chosen),
+            tuple(self.grades[row] for row in chosen),
+        )
+
     def scores(self, compare: Compare, features: AnyArray) -> list[FloatArray]:
         """Return the scores of each query's items, given what compares queries with rows of features."""
         found: list[FloatArray] = []

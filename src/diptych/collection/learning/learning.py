@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from diptych.arrays import BoolArray, FloatArray
+from diptych.arrays import BoolArray, FloatArray, IntArray
 from diptych.collection.collection import Collection
 from diptych.collection.learning.base_retriever import base_name
 from diptych.collection.learning.corrected_clicks import CorrectedClicks, corrected_clicks, plain_clicks
@@ -20,7 +20,7 @@ from diptych.collection.learning.learning_report import LearningReport
 from diptych.collection.learning.log_gallery import LogGallery
 from diptych.collection.learning.position_model import PositionModel
 from diptych.collection.learning.promotion import active, moment, promote
-from diptych.collection.learning.query_split import drawn_share, word_groups
+from diptych.collection.learning.query_split import dealt_folds, word_groups
 from diptych.data.clicks import ClickLog
 from diptych.errors import InvalidInputError
 from diptych.metrics import NDCG, Measure, randomisation_test
@@ -35,13 +35,17 @@ _FILLERS = 100
 class Learning:
     """Learns from the clicks of a collection, and changes its retriever only for a better one.
 
-    The queries are split first, by their words, so that no spelling of a held-out query is learned from. Models of the
-    log (Dong et al., "Cross-media similarity evaluation for web image retrieval in the wild", IEEE TMM 2018) are
-    learned from the corrected clicks of the others, and weighed against the retriever by coordinate ascent on a part
-    of those that was kept back once more. The fusion is then compared with the retriever in force on the held-out
-    queries: each orders the items that were shown for a query, and an order is good that puts the wanted ones first. If
-    the fusion is better and a randomisation test gives p < ``alpha``, the models are learned again from all queries and
-    the fusion is promoted; otherwise everything stays as it is. No picture is read: features come from the store.
+    The queries are dealt into folds first, by their words, so that no spelling of a held-out query is learned from.
+    For each fold, models of the log (Dong et al., "Cross-media similarity evaluation for web image retrieval in the
+    wild", IEEE TMM 2018) are learned from the corrected clicks of the other folds and score its queries, which they
+    have never seen. Coordinate ascent weighs them against the retriever, for the queries of a fold by those of the
+    others. Each query then compares the fusion with the retriever: both order the items that were shown for it, and an
+    order is good that puts the wanted ones first. If the fusion is better and a randomisation test over the queries
+    gives p < ``alpha``, the models are learned again from all queries and the fusion is promoted; otherwise everything
+    stays as it is. No picture is read: features come from the store.
+
+    A retriever that was learned from clicks before has seen the queries. What is compared then is the retriever beneath
+    it, which the new models join.
 
     What this comparison can say is limited by what was shown. Items that nobody saw count neither for nor against, and
     what the correction for positions gets wrong is wrong for both. Interleaving two retrievers on live traffic is the
@@ -52,7 +56,7 @@ class Learning:
     collection :
         The collection, with a :class:`diptych.Retriever` whose space is an inner product or a cosine.
     held_out : float
-        The share of queries to compare on.
+        The share of queries that is kept back at a time; 0.2 makes five folds.
     alpha : float
         The difference is taken for more than luck where p is below.
     seed : int
@@ -61,8 +65,8 @@ class Learning:
         Of an order, by grades from 0 to 3; None is NDCG of the first ten.
     parts : sequence of ClickModel or None
         Models of the log whose scores are inner products; None takes Text2Image, PSI and DeViSE.
-    fewest_held_out : int
-        Fewer held-out queries than these are too few to decide.
+    fewest_queries : int
+        Fewer queries than these, with wanted and unwanted items, are too few to decide.
 
     Examples
     --------
@@ -84,7 +88,7 @@ class Learning:
     ...         first, second, *_ = (item.id for item in collection)
     ...         seen = Impressions.from_rows([("a ball", first, 1, 99, 2), ("a ball", second, 2, 99, 30)])
     ...         print(Learning(collection).run(seen).record.reason)
-    1 query tells wanted from unwanted items, and about 100 are needed to decide; collect clicks on 99 more
+    1 query tells wanted from unwanted items, and 50 are needed to decide; collect clicks on 49 more
     """
 
     def __init__(
@@ -96,22 +100,21 @@ class Learning:
         seed: int = 0,
         measure: Measure | None = None,
         parts: Sequence[ClickModel] | None = None,
-        fewest_held_out: int = 20,
+        fewest_queries: int = 50,
     ) -> None:
-        if not 0 < held_out < 1:
-            raise InvalidInputError(f"held_out is a share between 0 and 1, got {held_out}")
+        if not 0 < held_out <= 0.5:
+            raise InvalidInputError(f"held_out is a share of at most 0.5, got {held_out}")
         if not 0 < alpha < 1:
             raise InvalidInputError(f"alpha must lie between 0 and 1, got {alpha}")
         self._collection = collection
-        self._present = _learnable(collection, None)
         self._base_name = base_name(collection)
         self._base = _learnable(collection, self._base_name)
-        self._held_out = held_out
+        self._n_folds = max(2, round(1 / held_out))
         self._alpha = alpha
         self._seed = seed
         self._measure: Measure = NDCG(10, "ideal") if measure is None else measure
         self._parts: list[ClickModel] = [Text2Image(), PSI(), DeViSE()] if parts is None else list(parts)
-        self._fewest = fewest_held_out
+        self._fewest = fewest_queries
 
     def run(
         self, clicks: Impressions | ClickLog, *, dry_run: bool = False, progress: Progress | None = None
@@ -135,28 +138,23 @@ class Learning:
     def compare(self, clicks: Impressions | ClickLog, *, progress: Progress | None = None) -> LearningReport:
         """Learn, and compare on held-out queries; nothing is changed."""
         tell = progress or _tell_nobody
-        positions = PositionModel().fit(clicks) if isinstance(clicks, Impressions) else None
-        wanted = plain_clicks(clicks) if isinstance(clicks, ClickLog) else corrected_clicks(clicks, _known(positions))
+        positions: PositionModel | None = None
+        if isinstance(clicks, Impressions):
+            positions = PositionModel().fit(clicks)
+            wanted = corrected_clicks(clicks, positions)
+        else:
+            wanted = plain_clicks(clicks)
         gallery = LogGallery.of(self._collection, wanted.items, retriever=self._base_name)
-        trial = FusionTrial(
-            self._base,
-            self._parts,
-            wanted,
-            gallery,
-            fillers=None if positions is not None else self._fillers(len(gallery.ids)),
-            progress=tell,
-        )
-        everything = np.ones(len(wanted.queries), dtype=bool)
+        fillers = None if positions is not None else self._fillers(len(gallery.ids))
+        lists = JudgedLists.of(wanted, gallery.row_of, fillers=fillers)
         report = LearningReport(self._record(clicks, wanted), positions=positions)
-        judged = _is_judged(wanted, trial.lists(everything))
-        test, inner = self._split(wanted, judged)
-        if int((test & judged).sum()) < self._fewest or not (inner & judged).any():
-            return replace(report, record=replace(report.record, reason=self._too_few(int(judged.sum()))))
-        weights, scales = trial.weights(~(test | inner), inner, self._measure, self._seed)
-        lists = trial.lists(test)
-        fused = trial.fused(~test, weights, scales, _NAME)
-        old, new = (lists.values(trial.scores(each, lists), self._measure) for each in (self._present, fused))
+        if len(lists) < self._fewest:
+            return replace(report, record=replace(report.record, reason=self._too_few(len(lists))))
+        folds = dealt_folds(word_groups(wanted.queries), _is_judged(wanted, lists), self._n_folds, self._seed)
+        trial = FusionTrial(self._base, self._parts, wanted, gallery, lists, folds, progress=tell)
+        old, new = trial.held_out(self._measure, self._seed)
         outcome = randomisation_test(new, old, seed=self._seed)
+        weights = trial.weights(self._measure, self._seed)
         gained, lost = _examples(lists.queries, old, new)
         record = replace(
             report.record,
@@ -165,30 +163,23 @@ class Learning:
             new=float(new.mean()),
             p_value=outcome.p_value,
             n_held_out=len(lists),
-            answered=trial.answered(~test, lists),
+            answered=trial.answered,
             parts=weights,
             gained=gained,
             lost=lost,
         )
-        is_better = outcome.difference > 0 and outcome.p_value < self._alpha
+        is_better = outcome.difference > 0 and outcome.p_value < self._alpha and len(weights) > 1
         return replace(
             report,
             record=record,
-            retriever=trial.fused(everything, weights, scales, _NAME) if is_better else None,
+            retriever=trial.fused(weights, _NAME) if is_better else None,
             held_out=lists.queries,
             old=old,
             new=new,
             notes=tuple(f"{name} was left out: {reason}" for name, reason in trial.failures.items()),
         )
 
-    def _split(self, wanted: CorrectedClicks, judged: BoolArray) -> tuple[BoolArray, BoolArray]:
-        """Return the queries to compare on, and those to weigh on."""
-        groups = word_groups(wanted.queries)
-        test = drawn_share(groups, judged, self._held_out, self._seed)
-        inner = drawn_share(groups, judged & ~test, max(self._held_out, 0.25), self._seed + 1)
-        return test, inner & ~test
-
-    def _fillers(self, n_rows: int) -> np.ndarray:
+    def _fillers(self, n_rows: int) -> IntArray:
         return np.sort(np.random.default_rng(self._seed).permutation(n_rows)[:_FILLERS])
 
     def _record(self, clicks: Impressions | ClickLog, wanted: CorrectedClicks) -> LearningRecord:
@@ -201,17 +192,17 @@ class Learning:
             after=now.name,
             after_fingerprint=now.fingerprint,
             measure=self._measure.label,
+            compared_with=self._base_name,
             alpha=self._alpha,
             n_queries=len(wanted.queries),
             n_clicks=clicks.n_clicks if isinstance(clicks, Impressions) else float(clicks.clicks.sum()),
         )
 
     def _too_few(self, n_judged: int) -> str:
-        needed = int(np.ceil(self._fewest / self._held_out))
         told = "1 query tells" if n_judged == 1 else f"{n_judged:,} queries tell"
         return (
-            f"{told} wanted from unwanted items, and about {needed:,} are needed to decide; "
-            f"collect clicks on {max(1, needed - n_judged):,} more"
+            f"{told} wanted from unwanted items, and {self._fewest:,} are needed to decide; "
+            f"collect clicks on {self._fewest - n_judged:,} more"
         )
 
     def _reason(self, difference: float, p_value: float, weights: dict[str, float]) -> str:
@@ -229,11 +220,6 @@ def _learnable(collection: Collection, name: str | None) -> Retriever:
     if not isinstance(found, Retriever):
         raise InvalidInputError(f"a collection with a {type(found).__name__} cannot learn from clicks")
     return found
-
-
-def _known(positions: PositionModel | None) -> PositionModel:
-    assert positions is not None
-    return positions
 
 
 def _is_judged(wanted: CorrectedClicks, lists: JudgedLists) -> BoolArray:

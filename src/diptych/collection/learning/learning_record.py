@@ -13,8 +13,9 @@ class LearningRecord:
     """What was compared when, and what became of it.
 
     ``before`` and ``after`` name the retrievers in force before and after with their fingerprints; when everything was
-    kept they are the same. ``old`` and ``new`` are the mean of ``measure`` over the held-out queries. ``parts`` are the
-    weights of what was fused. ``gained`` and ``lost`` are queries with their values before and after.
+    kept they are the same. ``compared_with`` names the retriever that the learned one had to beat; ``old`` and ``new``
+    are the mean of ``measure`` over the held-out queries. ``parts`` are the weights of what was fused. ``gained`` and
+    ``lost`` are queries with their values before and after.
 
     >>> from diptych.collection.learning import LearningRecord
     >>> record = LearningRecord("2026-01-01T12:00:00+00:00", "kept", "default", "f1", "default", "f1", reason="few")
@@ -29,6 +30,7 @@ class LearningRecord:
     after: str
     after_fingerprint: str
     reason: str = ""
+    compared_with: str = ""
     measure: str = ""
     old: float | None = None
     new: float | None = None

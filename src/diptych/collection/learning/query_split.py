@@ -24,15 +24,16 @@ def word_groups(queries: Sequence[str]) -> IntArray:
     return np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.int64)
 
 
-def drawn_share(groups: IntArray, eligible: BoolArray, share: float, seed: int) -> BoolArray:
-    """Return a mask of a random share of the groups with an eligible query; whole groups are drawn.
+def dealt_folds(groups: IntArray, eligible: BoolArray, n_folds: int, seed: int) -> IntArray:
+    """Return the fold of each query, −1 for groups without an eligible query; a group is dealt as a whole.
 
     >>> import numpy as np
-    >>> from diptych.collection.learning.query_split import drawn_share
-    >>> drawn_share(np.array([0, 1, 0, 2]), np.array([True, True, True, False]), 0.5, seed=0).sum() in (1, 2)
-    True
+    >>> from diptych.collection.learning.query_split import dealt_folds
+    >>> folds = dealt_folds(np.array([0, 1, 0, 2]), np.array([True, True, False, False]), 2, seed=0)
+    >>> bool(folds[0] == folds[2]), sorted(folds[:2].tolist()), int(folds[3])
+    (True, [0, 1], -1)
     """
-    candidates = np.unique(groups[eligible])
-    count = round(share * len(candidates))
-    drawn = np.random.default_rng(seed).permutation(candidates)[:count]
-    return np.isin(groups, drawn)
+    candidates = np.random.default_rng(seed).permutation(np.unique(groups[eligible]))
+    fold_of_group = np.full(int(groups.max()) + 1, -1, dtype=np.int64)
+    fold_of_group[candidates] = np.arange(len(candidates)) % n_folds
+    return np.asarray(fold_of_group[groups])
