@@ -1,0 +1,128 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from command_line import Run, World
+
+from diptych import Retriever
+from diptych.cli.learn_report import print_learning_report
+from diptych.collection import Collection
+from diptych.collection.learning import Impressions, LearningRecord, LearningReport, PositionModel, learning_history
+from diptych.collection.learning.promotion import promote
+from diptych.service.clicks import ClickLog
+from diptych.service.clicks.opening import click_log_path
+from diptych.service.clicks.plain_impressions import plain_impressions
+
+SEEN = Impressions.from_rows([("dog", "a", 1, 90, 60), ("dog", "a", 2, 90, 30), ("cat", "b", 1, 90, 1)])
+
+
+@pytest.fixture
+def world(indexed: World, nothing_indexed: Path) -> World:
+    return indexed.copied(nothing_indexed / "pictures")
+
+
+def searched(log: ClickLog, query: str, shown: list[str], clicked: str | None, **options: object) -> None:
+    places = [(item, place) for place, item in enumerate(shown, start=1)]
+    asked = {"retriever": "r", "fingerprint": "f", "target": "images", "no_good_match": False, "best_probability": 0.5}
+    search = log.record_search(query=query, shown=places, **{**asked, **options})
+    if clicked is not None:
+        log.record_click(search_id=search, item=clicked, position=1 + shown.index(clicked), kind="open")
+
+
+def test_the_served_log_is_read_by_position_and_words_alone_count(tmp_path: Path) -> None:
+    with ClickLog(tmp_path / "clicks.sqlite") as log:
+        searched(log, "a dog", ["x", "y"], "y")
+        searched(log, "A  Dog", ["y", "x"], "y")
+        searched(log, "a dog", ["x", "y"], None)
+        searched(log, "a dog - cat", ["x"], "x")
+        searched(log, "a dog", ["t"], "t", target="texts")
+    assert set(plain_impressions(tmp_path / "clicks.sqlite")) == {
+        ("a dog", "x", 1, 2, 0),
+        ("a dog", "y", 2, 2, 1),
+        ("a dog", "y", 1, 1, 1),
+        ("a dog", "x", 2, 1, 0),
+    }
+
+
+def test_too_few_clicks_change_nothing_and_are_remembered(run: Run, world: World) -> None:
+    nothing = run("learn", world.pictures)
+    assert nothing.exit_code != 0
+    with Collection.open(world.collection) as collection:
+        ids = [item.id for item in collection][:3]
+        before = collection.status().fingerprint
+    with ClickLog(click_log_path(world.collection)) as log:
+        searched(log, "a red ball", ids, None)
+    assert run("learn", world.pictures).exit_code != 0
+    with ClickLog(click_log_path(world.collection)) as log:
+        searched(log, "a red ball", ids, ids[1])
+    told = run("learn", world.pictures, "--dry-run")
+    assert told.exit_code == 0
+    assert "50 are needed to decide; collect clicks on" in told.stdout
+    assert "Nothing was changed." in told.stdout
+    found = json.loads(run("learn", world.pictures, "--json", "--quiet").stdout)
+    assert found["action"] == "kept"
+    assert found["is_better"] is False
+    with Collection.open(world.collection) as collection:
+        assert collection.status().fingerprint == before
+        assert [record.action for record in learning_history(collection)] == ["kept"]
+
+
+def test_a_table_of_clicks_is_taken_as_it_is(run: Run, world: World, tmp_path: Path) -> None:
+    picture = next(world.pictures.glob("*.png"))
+    table = tmp_path / "clicks.csv"
+    table.write_text(f"query,image,clicks\na red ball,{picture.name},3\n")
+    told = run("learn", world.pictures, "--log", table)
+    assert told.exit_code == 0
+    assert "tells no positions" in told.stdout
+    assert "The present retriever stays." in told.stdout
+
+
+def test_rollback_is_one_command(run: Run, world: World) -> None:
+    refused = run("rollback", world.pictures)
+    assert refused.exit_code != 0
+    with Collection.open(world.collection) as collection:
+        now = collection.retrievers()[0]
+        other = Retriever.load(world.retriever).set_params(name="learned from clicks")
+        done = promote(collection, flipped(other), LearningRecord("", "kept", *(now.name, now.fingerprint) * 2))
+        assert collection.status().fingerprint == done.after_fingerprint
+    back = run("rollback", world.pictures)
+    assert back.exit_code == 0
+    assert f"uses {now.name!r} again" in back.stdout
+    with Collection.open(world.collection) as collection:
+        assert collection.status().fingerprint == now.fingerprint
+
+
+def flipped(retriever: Retriever) -> Retriever:
+    """Return a retriever of other points, by turning an array of its model."""
+    for name, value in vars(retriever.model_).items():
+        if name.endswith("_") and isinstance(value, np.ndarray) and value.ndim == 2:
+            setattr(retriever.model_, name, -value)
+            return retriever
+    raise AssertionError("the model has nothing to turn")
+
+
+def test_the_report_tells_what_gained_and_the_way_back(capsys: pytest.CaptureFixture[str]) -> None:
+    record = LearningRecord(
+        "", "promoted", "default", "f0", "learned from clicks", "f1", "better on held-out queries", "default",
+        "NDCG@10 (ideal)", 0.31, 0.47, 0.00001, 0.01, 180, 120, 0.0, 5000.0, 0.93, {"present": 0.3, "PSI": 0.7},
+        (("red ball", 0.1, 0.8),), (("night", 0.9, 0.6),),
+    )  # fmt: skip
+    report = LearningReport(record, retriever=Retriever(), positions=PositionModel().fit(SEEN))
+    print_learning_report(report, is_dry_run=False, as_json=False)
+    told = capsys.readouterr().out
+    for words in (
+        "5,000 clicks on 180 queries",
+        "1.00 at 1, 0.50 at 2",
+        "0.4700",
+        "120 held-out queries",
+        "PSI 0.70",
+        "93% of the held-out queries",
+        "red ball",
+        "night",
+        "p < 0.0001",
+        "`diptych rollback` goes back to 'default'",
+    ):
+        assert words in told
