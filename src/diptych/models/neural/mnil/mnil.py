@@ -283,8 +283,9 @@ class MNiL(MNiLParameters):
             return np.ascontiguousarray(as_matrix(images, name="images"), dtype=np.float32)
         found = check_pictures(images)
         # Pictures made when asked for have no identity but their row: the next one may lie where the last one lay.
-        is_held = isinstance(found, (tuple, np.ndarray, SelectedItems))
-        return found if is_held else SelectedItems(found, np.arange(len(found)))
+        if isinstance(found, (tuple, np.ndarray, SelectedItems)):
+            return found
+        return SelectedItems(found, np.arange(len(found)))
 
     def _indicator(self, labels: ArrayLike | None, n_rows: int) -> FloatArray | None:
         if self.relevance == "pairs" or (labels is None and self.relevance == "auto"):
