@@ -16,6 +16,7 @@ REFERENCE = Path(__file__).parents[1] / "docs" / "reference"
 PACKAGES = {
     "diptych.retriever": "Retriever",
     "diptych.collection": "Collection",
+    "diptych.collection.learning": "Collection: learning",
     "diptych.models": "Models",
     "diptych.metrics": "Measures",
     "diptych.protocols": "Protocols",
