@@ -241,6 +241,13 @@ def test_what_was_seen_before_it_was_logged_is_what_is_logged(client: Client) ->
     client.click(logged, logged.answers[3])
     (counted,) = client.interleavings()
     assert (counted.searches, counted.clicks_a + counted.clicks_b) == (1, 1)
+    # A search that another process has not written yet goes on here; one of another query, or none at all, does not.
+    elsewhere = "cd" * 16
+    following = client.search("a boat", limit=5, offset=10, search_id=elsewhere)
+    assert (following.search_id, following.draw) == (elsewhere, elsewhere)
+    for other in (str(seen.draw), "no search"):
+        begun = client.search("a red house", search_id=other)
+        assert begun.search_id == begun.draw != other
 
 
 def test_only_plain_searches_for_pictures_take_part(client: Client) -> None:

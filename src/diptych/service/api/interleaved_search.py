@@ -49,7 +49,7 @@ def _continued(log: ClickLog, present: Interleaving, query: Query, options: Sear
     """Return the search that this page goes on with, whose id its teams were drawn with."""
     asked = {"query": str(query), "retriever": present.name, "fingerprint": present.fingerprint}
     search_id = options.search_id
-    is_same = search_id is not None and log.begins_with(search_id, target=options.target, **asked)
+    is_same = search_id is not None and log.may_continue(search_id, target=options.target, **asked)
     return search_id if is_same else None
 
 

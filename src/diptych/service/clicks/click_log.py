@@ -154,9 +154,16 @@ class ClickLog:
         vote = Vote(_parsed(left), _parsed(right), choice, self._clock())
         return self._patiently(vote.write)
 
-    def begins_with(self, search_id: str, *, query: str, retriever: str, fingerprint: str, target: str) -> bool:
-        """Say whether a search of that id asked this, so that a further page can go on with it."""
-        return self._asked(search_id) == (normalised_query(query), target, retriever, fingerprint)
+    def may_continue(self, search_id: str, *, query: str, retriever: str, fingerprint: str, target: str) -> bool:
+        """Say whether a further page of this can go on with a search of that id: one that asked the same.
+
+        One that is unknown may be on its way to the file from another process.
+        """
+        try:
+            _parsed(search_id)
+        except UnknownSearchError:
+            return False
+        return self._asked(search_id) in (None, (normalised_query(query), target, retriever, fingerprint))
 
     def interleaving(self) -> Interleaving | None:
         """Return the interleaving that runs, whichever process started it; None where there is none."""
