@@ -37,7 +37,8 @@ class PSI(MarginRankingModel):
     not name are ours. The code they released uses pairs of 2 clicks or more and at most 20 pictures per query, and
     stops after four epochs that did not improve.
 
-    Use it where queries are new combinations of words that the log knows; with a small log `Text2Image` is better.
+    Use it where queries are long, or new combinations of words that the log knows; `Text2Image` is ahead on those that
+    people repeat.
 
     Parameters
     ----------
