@@ -62,9 +62,9 @@ def _examples(report: NeuralReport, inside: Illustration) -> Figure:
     drawn = [
         _example(inside, way, int(row)) for way, n_items in sides.items() for row in rng.permutation(n_items)[:_QUERIES]
     ]
-    return figures.retrieval_examples(
-        drawn, title=f"{report.task.title}, {inside.method.name}: queries drawn at random"
-    )
+    # A sheet is narrower than the title of a task.
+    data = report.task.title.partition(",")[0]
+    return figures.retrieval_examples(drawn, title=f"{data}, {inside.method.name}: queries drawn at random")
 
 
 def _example(inside: Illustration, way: Direction, row: int) -> RetrievalExample:
