@@ -70,9 +70,9 @@ class FusionTrial:
         folds = np.unique(self._fold_of_list).tolist()
         for number, fold in enumerate(folds):
             self._progress("weighing the models", number, len(folds) + 1)
-            here = np.flatnonzero(self._fold_of_list == fold)
+            here = np.flatnonzero(self._fold_of_list == fold).tolist()
             weights = self._weighed(np.flatnonzero(self._fold_of_list != fold), measure, seed)
-            new[here] = self.lists.select(here.tolist()).values([self._fused(row, weights) for row in here], measure)
+            new[here] = self.lists.select(here).values([self._fused(row, weights) for row in here], measure)
         return old, new
 
     def weights(self, measure: Measure, seed: int) -> Weights:
