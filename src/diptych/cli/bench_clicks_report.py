@@ -13,6 +13,7 @@ from diptych.cli.terminal import table
 
 _FOLDS = (0, 1, 2, 5, 10)
 _PAPER = "003"
+_LEAST_P = 0.0001
 _PRINTED = {AVERAGE: "Method-fusion", RANDOM: "random"}
 _LISTS = {
     "experts": ("Table V: captions as queries, graded by three experts", "Table V", "NDCG@25"),
@@ -63,7 +64,8 @@ def _print_list(report: WebReport, name: str, console: Console) -> None:
 def _p(report: WebReport, row: str, other: str, column: str, name: str) -> str:
     if row in (other, RANDOM) or other not in (RANDOM, *report.rows):
         return ""
-    return f"{report.compare(row, other, column, name).p_value:.4f}"
+    p_value = report.compare(row, other, column, name).p_value
+    return f"{p_value:.4f}" if p_value >= _LEAST_P else f"< {_LEAST_P}"
 
 
 def _printed(report: WebReport, row: str, printed_in: str, metric: str) -> list[str]:
