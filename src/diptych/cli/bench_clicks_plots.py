@@ -27,7 +27,7 @@ def draw_click_benchmark(report: WebReport, folder: Path) -> list[Path]:
             {report.title_of[row]: report.group_means(row, column, "experts") for row in _shown(report)},
             report.group_means(RANDOM, column, "experts"),
             counts=report.group_sizes("experts"),
-            title="Expert grades with one-fold noise",
+            title="Experts, one-fold noise",
         ),
     }
     for name, figure in drawn.items():
