@@ -41,6 +41,7 @@ HEAVY_MODULES = {
     "typer",
     "rich",
     "ranx",
+    "gensim",
     "faiss",
     "lancedb",
     "pyarrow",

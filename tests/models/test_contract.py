@@ -13,6 +13,7 @@ from sklearn.model_selection import GridSearchCV
 from diptych import Space
 from diptych.errors import DiptychError, InvalidInputError, UnknownNameError
 from diptych.models import CCA, SM, CrossModalModel, Preprocessed, model_classes
+from diptych.models.building import FILE_PARAMETERS
 
 
 def test_every_method_declares_what_it_needs_and_when_to_use_it():
@@ -29,6 +30,14 @@ def test_constructors_only_assign_keyword_parameters():
             assert parameter.kind is parameter.KEYWORD_ONLY, (cls, parameter)
             marker = object()
             assert getattr(cls(**{parameter.name: marker}), parameter.name) is marker, (cls, parameter)
+
+
+def test_parameters_that_may_name_files_are_known_to_those_who_serve():
+    for inputs in ("features", "items"):
+        for cls in model_classes(inputs).values():
+            for parameter in list(inspect.signature(cls.__init__).parameters.values())[1:]:
+                if parameter.annotation == "str | None":
+                    assert parameter.name in FILE_PARAMETERS, (cls, parameter)
 
 
 def test_clone_and_parameters_round_trip(model):

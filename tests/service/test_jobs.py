@@ -91,6 +91,9 @@ def test_a_failing_job_says_why(client: Any) -> None:
     job = ended(client, started(client, "train", method="ccca"))
     assert job["state"] == "failed"
     assert "did you mean" in job["error"]
+    job = ended(client, started(client, "train", method="mm-nn", parameters={"checkpoint": "/tmp/elsewhere"}))
+    assert job["state"] == "failed"
+    assert "names a file of the machine that serves" in job["error"]
     shutil.rmtree(client.folder / ".." / "gone", ignore_errors=True)
     for picture in client.folder.glob("*.png"):
         picture.unlink()

@@ -11,6 +11,9 @@ from diptych.cli.terminal import print_json, results, table
 
 if TYPE_CHECKING:
     from diptych.cli.method_card import MethodCard
+    from diptych.models.base import Inputs
+
+_INPUTS: tuple[Inputs, ...] = ("features", "items", "clicks")
 
 
 def methods(
@@ -22,10 +25,10 @@ def methods(
     from diptych.models import find_model, model_classes
 
     if name is not None:
-        card = MethodCard.of(find_model(name, among=("features", "items")))
+        card = MethodCard.of(find_model(name, among=_INPUTS))
         print_json(_as_json(card.detail())) if as_json else _show(card)
         return
-    listed = sorted({**model_classes(), **model_classes("items")}.items())
+    listed = sorted(entry for inputs in _INPUTS for entry in model_classes(inputs).items())
     cards = [MethodCard.of(cls) for _, cls in listed]
     print_json(_as_json([card.outline() for card in cards])) if as_json else _list(cards)
 

@@ -12,6 +12,9 @@ from diptych.models.base import CrossModalModel, Inputs
 from diptych.models.catalogue import find_model, method_name
 from diptych.space import Space
 
+FILE_PARAMETERS = frozenset({"checkpoint", "image_weights", "word_vectors"})
+"""Parameters that name files or folders of this machine, which others may not set from afar."""
+
 
 def build_model(
     method: str, parameters: Mapping[str, Any], *, seed: int = 0, among: Sequence[Inputs] = ("features",)

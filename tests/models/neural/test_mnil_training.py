@@ -6,6 +6,7 @@ import os
 import socket
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -207,6 +208,24 @@ def test_an_error_while_batches_are_made_reaches_the_training():
     stream = BatchStream(pairs, pairs.order(1, np.random.default_rng(0)).batches(3), margin=0, flip=False, device="cpu")
     with pytest.raises(IndexError):
         list(stream.ready(np.random.default_rng(0)))
+
+
+class MadeWhenAsked(Sequence):
+    """Pictures that exist only while they are looked at, so that one lies where the one before lay."""
+
+    def __len__(self) -> int:
+        return 40
+
+    def __getitem__(self, row):
+        if row >= len(self):
+            raise IndexError(row)
+        return np.full((2, 2, 3), row % 20, dtype=np.uint8)
+
+
+def test_pictures_made_when_asked_for_are_told_apart_by_what_they_show():
+    rows, picture_of = distinct_pictures(MadeWhenAsked())
+    assert rows.tolist() == list(range(20))
+    assert picture_of.tolist() == 2 * list(range(20))
 
 
 def test_many_pictures_are_kept_in_a_mapped_file(tmp_path):

@@ -48,7 +48,9 @@ def train(collection: Collection, parameters: Mapping[str, Any], reporter: Repor
     """Learn a retriever from a collection's captions, and use it where it is better than the present one."""
     from diptych.collection.learning import Training, training_pairs
 
-    training = Training(collection, method=parameters.get("method"), parameters=parameters.get("parameters") or {})
+    of_method = parameters.get("parameters") or {}
+    _refuse_files(of_method)
+    training = Training(collection, method=parameters.get("method"), parameters=of_method)
     pairs = training_pairs(collection, reporter.note)
     reporter.note(f"learning from {pairs.n_images:,} pictures and {pairs.n_texts:,} texts")
     learned = training.learn(
@@ -105,6 +107,16 @@ WORK: dict[JobKind, Work] = {
     "retriever": add_retriever,
 }
 """The work of each kind of job; it returns the result."""
+
+
+def _refuse_files(of_method: Mapping[str, Any]) -> None:
+    from diptych.models.building import FILE_PARAMETERS
+
+    for name in of_method:
+        if name.rpartition("__")[2] in FILE_PARAMETERS:
+            raise InvalidInputError(
+                f"{name} names a file of the machine that serves, which is not done from here; use diptych train there"
+            )
 
 
 def _counting(

@@ -105,17 +105,21 @@ def _keys(images: Sequence[Any] | AnyArray) -> list[Hashable]:
         # One row of a lazy sequence is one picture: no need to make it.
         return [int(row) for row in images.rows]
     digests: dict[int, bytes] = {}
-    return [_key(picture, digests) for picture in images]
+    # Objects of a list live as long as the list; one that is made when asked for may take the place of the one before.
+    stays = isinstance(images, (list, tuple))
+    return [_key(picture, digests if stays else None) for picture in images]
 
 
-def _key(picture: Any, digests: dict[int, bytes]) -> Hashable:
+def _key(picture: Any, digests: dict[int, bytes] | None) -> Hashable:
     if isinstance(picture, (str, os.PathLike)):
         return os.fspath(picture)
-    if not isinstance(picture, np.ndarray):
-        return picture if isinstance(picture, bytes) else id(picture)
+    if isinstance(picture, bytes):
+        return picture
     # The same object several times over, as aligned captions give it, is looked at once.
-    known = digests.get(id(picture)) if picture.base is None else None
+    known = None if digests is None else digests.get(id(picture))
     if known is None:
-        known = hashlib.blake2b(f"{picture.shape}".encode() + picture.tobytes(), digest_size=16).digest()
-        digests[id(picture)] = known
+        pixels = np.asarray(picture)
+        known = hashlib.blake2b(f"{pixels.shape}".encode() + pixels.tobytes(), digest_size=16).digest()
+        if digests is not None:
+            digests[id(picture)] = known
     return known
