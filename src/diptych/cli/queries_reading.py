@@ -24,7 +24,8 @@ def _from_table(file: Path) -> AskedQueries:
     from diptych.data.clicks import read_clicks
 
     log = read_clicks(file)
-    return AskedQueries(log.queries, np.bincount(log.query_ids, weights=log.clicks, minlength=len(log.queries)))
+    clicks = np.bincount(log.query_ids, weights=log.clicks, minlength=len(log.queries)).astype(np.float64)
+    return AskedQueries(log.queries, clicks)
 
 
 def _from_service(place: Path) -> AskedQueries:
