@@ -103,3 +103,41 @@ def test_without_the_former_retriever_there_is_no_way_back(collection: Collectio
     assert base_name(collection) == "toy 1"
     with pytest.raises(CollectionError, match="no longer stored"):
         rollback(collection)
+
+
+def test_what_is_in_use_is_not_promoted_again_and_keeps_its_way_back(collection: Collection) -> None:
+    collection.add(collection.root)
+    promote(collection, ToyRetriever(1), compared(collection))
+    again = promote(collection, ToyRetriever(1), compared(collection))
+    assert (again.action, again.before, again.after) == ("kept", "toy 1", "toy 1")
+    assert "same clicks" in again.reason
+    assert rollback(collection).after == "toy 0"
+
+
+def test_what_is_promoted_again_after_another_leads_back_to_the_beginning(collection: Collection) -> None:
+    collection.add(collection.root)
+    for turn in (1, 2, 1):
+        promote(collection, ToyRetriever(turn), compared(collection))
+        assert base_name(collection) == "toy 0"
+    assert [rollback(collection).after for _ in range(3)] == ["toy 2", "toy 1", "toy 0"]
+    collection.activate_retriever("toy 1")
+    assert rollback(collection).after == "toy 2"
+
+
+def test_an_interrupted_promotion_is_not_forgotten_by_the_next_step(
+    collection: Collection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    collection.add(collection.root)
+
+    def die(*_: object, **__: object) -> None:
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr("diptych.collection.learning.promotion.remember", die)
+        with pytest.raises(Killed):
+            promote(collection, ToyRetriever(1), compared(collection))
+    remember(collection, compared(collection))
+    assert [record.action for record in learning_history(collection)] == ["promoted", "kept"]
+    promote(collection, ToyRetriever(2), compared(collection))
+    assert base_name(collection) == "toy 0"
+    assert [rollback(collection).after for _ in range(2)] == ["toy 1", "toy 0"]

@@ -14,11 +14,11 @@ def base_name(collection: Collection) -> str:
     the retriever that the first ones had joined, as long as it is stored, and fusions do not pile up.
     """
     stored = {each.fingerprint: each for each in collection.retrievers()}
-    promoted = {
-        record.after_fingerprint: record.before_fingerprint
-        for record in learning_history(collection)
-        if record.action == "promoted"
-    }
+    promoted: dict[str, str] = {}
+    for record in learning_history(collection):
+        if record.action == "promoted":
+            # What was promoted again, after another one, had first joined an older one.
+            promoted.setdefault(record.after_fingerprint, record.before_fingerprint)
     found = active(collection).fingerprint
     seen = {found}
     while promoted.get(found) in stored and promoted[found] not in seen:

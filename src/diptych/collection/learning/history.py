@@ -16,16 +16,16 @@ def learning_history(collection: Collection) -> list[LearningRecord]:
     """Return every step of learning from clicks, oldest first.
 
     A promotion is written down before it takes place and confirmed after it. One that was interrupted in between counts
-    if the collection uses what it promoted.
+    if the next step, or the collection where there is none, starts from what it promoted.
     """
     records: list[LearningRecord] = []
     announced: LearningRecord | None = None
     for is_announcement, record in _lines(history_file(collection)):
-        if is_announcement:
-            announced = record
-        else:
+        if announced is not None and announced != record and announced.after_fingerprint == record.before_fingerprint:
+            records.append(announced)
+        announced = record if is_announcement else None
+        if not is_announcement:
             records.append(record)
-            announced = None
     if announced is not None and _active_fingerprint(collection) == announced.after_fingerprint:
         records.append(announced)
     return records

@@ -133,7 +133,7 @@ class Learning:
             report.record,
             progress=lambda step: tell("giving every item its new point", step.done, step.total),
         )
-        return replace(report, record=record)
+        return replace(report, record=record, retriever=report.retriever if record.action == "promoted" else None)
 
     def compare(self, clicks: Impressions | ClickLog, *, progress: Progress | None = None) -> LearningReport:
         """Learn, and compare on held-out queries; nothing is changed."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -18,10 +19,13 @@ def promote(
 ) -> LearningRecord:
     """Let the collection use a learned retriever, keep the one before stored, and write that down.
 
-    Whoever is interrupted leaves the old retriever in force, or the new one with the way back known.
+    Whoever is interrupted leaves the old retriever in force, or the new one with the way back known. Where the same
+    retriever is in force already, because it was learned from the same clicks, nothing changes and the record says so.
     """
-    before = active(collection)
     collection.add_retriever(retriever, progress=progress)
+    before = active(collection)
+    if before.fingerprint == retriever.fingerprint:
+        return _kept(collection, record, before)
     (after,) = (each for each in collection.retrievers() if each.fingerprint == retriever.fingerprint)
     done = replace(
         record,
@@ -43,14 +47,7 @@ def rollback(collection: Collection) -> LearningRecord:
     The retriever that leaves stays stored. After a second learning, two calls lead back to the beginning.
     """
     now, stored = active(collection), {each.fingerprint: each for each in collection.retrievers()}
-    promotion = next(
-        (
-            record
-            for record in reversed(learning_history(collection))
-            if record.action == "promoted" and record.after_fingerprint == now.fingerprint
-        ),
-        None,
-    )
+    promotion = promotion_to(now.fingerprint, learning_history(collection))
     if promotion is None:
         raise CollectionError(
             f"the retriever {now.name!r} was not promoted by learning from clicks, so there is nothing to roll back to"
@@ -74,6 +71,21 @@ def rollback(collection: Collection) -> LearningRecord:
     return record
 
 
+def promotion_to(fingerprint: str, history: Sequence[LearningRecord]) -> LearningRecord | None:
+    """Return the promotion that brought a retriever: the latest not taken back, or else the latest; None without any.
+
+    One that was promoted again after another leads back to that one first, and then to what was there before both.
+    """
+    standing: list[LearningRecord] = []
+    for record in history:
+        if record.action == "promoted":
+            standing.append(record)
+        elif record.action == "rolled back":
+            taken_back = _latest(standing, record.before_fingerprint)
+            standing = [each for each in standing if each is not taken_back]
+    return _latest(standing, fingerprint) or _latest(history, fingerprint)
+
+
 def active(collection: Collection) -> StoredRetriever:
     """Return the retriever in force."""
     return collection.retrievers()[0]
@@ -82,3 +94,30 @@ def active(collection: Collection) -> StoredRetriever:
 def moment() -> str:
     """Return the present time, in UTC, as the history writes it."""
     return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _latest(records: Sequence[LearningRecord], fingerprint: str) -> LearningRecord | None:
+    """Return the latest promotion of a retriever in place of another one."""
+    return next(
+        (
+            record
+            for record in reversed(records)
+            if record.action == "promoted"
+            and record.after_fingerprint == fingerprint
+            and record.before_fingerprint != fingerprint
+        ),
+        None,
+    )
+
+
+def _kept(collection: Collection, record: LearningRecord, present: StoredRetriever) -> LearningRecord:
+    kept = replace(
+        record,
+        reason="the retriever in use was learned from the same clicks",
+        before=present.name,
+        before_fingerprint=present.fingerprint,
+        after=present.name,
+        after_fingerprint=present.fingerprint,
+    )
+    remember(collection, kept)
+    return kept

@@ -9,6 +9,7 @@ from fastapi import APIRouter
 
 from diptych.collection import Collection
 from diptych.collection.learning import LearningRecord, learning_history, rollback
+from diptych.collection.learning.promotion import promotion_to
 from diptych.service.context import Hosted
 from diptych.service.problem import Problem
 from diptych.service.problem_response import problem_response
@@ -43,9 +44,9 @@ def roll_back(hosted: Hosted) -> LearningStep:
 def _former(collection: Collection, history: list[LearningRecord]) -> str | None:
     """Return the name of the retriever before the one in force, where that was promoted."""
     stored = {one.fingerprint: one for one in collection.retrievers()}
-    active = next((one.fingerprint for one in stored.values() if one.active), None)
-    promoted = [one for one in history if one.action == "promoted" and one.after_fingerprint == active]
-    former = stored.get(promoted[-1].before_fingerprint) if promoted else None
+    active = next((one.fingerprint for one in stored.values() if one.active), "")
+    promoted = promotion_to(active, history)
+    former = None if promoted is None else stored.get(promoted.before_fingerprint)
     return None if former is None else former.name
 
 
