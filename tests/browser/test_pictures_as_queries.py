@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 # A file that a person drags or pastes, made inside the page from the bytes of a stored picture.
 HAND_OVER = """async ([kind, address]) => {
@@ -68,6 +68,23 @@ def test_what_is_no_picture_is_refused_in_words(visit: Callable, tmp_path: Path)
     page.locator("input[type=file]").set_input_files(broken)
     expect(page.get_by_role("alert")).to_be_visible()
     expect(page.locator(".chip")).to_have_count(0)
+
+
+def test_a_click_on_answers_that_are_about_to_go_counts_for_their_search(visit: Callable) -> None:
+    page = visit("/?q=a+house").page
+    expect(page.locator(".tile").first).to_be_visible()
+
+    held: list[Route] = []
+    page.route(
+        "**/search", lambda route: held.append(route) if "boat" in route.request.post_data else route.continue_()
+    )
+    page.get_by_role("combobox").first.fill("a boat on the sea")
+    expect(page.locator('[aria-busy="true"]').first).to_be_attached()
+    with page.expect_response("**/clicks") as clicked:
+        page.locator(".tile-link").first.click()
+    assert clicked.value.status < 300
+    for route in held:
+        route.continue_()
 
 
 def test_more_and_less_like_this_become_chips_that_turn(visit: Callable) -> None:

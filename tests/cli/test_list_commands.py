@@ -14,7 +14,7 @@ from diptych.encoders import TfidfTopics
 from diptych.errors import MissingPackageError
 from diptych.models import model_classes
 
-METHODS = {**model_classes(), **model_classes("items")}
+METHODS = {**model_classes(), **model_classes("items"), **model_classes("clicks")}
 
 
 def test_methods_as_json_say_what_the_classes_declare(run: Run) -> None:

@@ -107,7 +107,7 @@ MIRFLICKR = Dataset(
     citation='M. J. Huiskes and M. S. Lew, "The MIR Flickr retrieval evaluation", MIR 2008',
     licence="each photograph under its own Creative Commons licence, listed in the archive",
     splits="15,000 training and 10,000 test photographs; which are which is our choice",
-    files=(_IMAGES, _TAGS, _ANNOTATIONS),
+    files=(_TAGS, _ANNOTATIONS),
     options={
         "annotations": "'relevant' (14 concepts that are a subject) or 'potential' (24 that are visible)",
         "split": "'fifths' (the first three of every five to learn from) or 'first' (the first three fifths)",

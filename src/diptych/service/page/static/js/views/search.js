@@ -91,9 +91,6 @@ class SearchView {
     clearTimeout(this.timer);
     this.asking?.abort();
     this.asking = new AbortController();
-    this.searchId = null;
-    this.logging = null;
-    this.draw = undefined;
     const { signal } = this.asking;
     const state = this.state;
     performance.mark("diptych:asked");
@@ -130,6 +127,9 @@ class SearchView {
 
   present(page, state, signal) {
     const asking = !page.browsing;
+    // Until the next answers are there, a person sees these and acts on these, whatever is asked meanwhile.
+    this.shown = state;
+    this.logging = null;
     // While two retrievers are interleaved, what is logged and what follows must be drawn as what was shown.
     this.draw = page.draw ?? undefined;
     this.results.fill(page, asking ? state.target : "images", async (offset) => {
@@ -214,8 +214,8 @@ class SearchView {
   // Half-typed queries are not worth remembering. One that stands a moment, or that is acted on, is logged as it stands.
   settle() {
     this.settled = true;
-    const state = this.state;
-    if (!this.collection.log_clicks || !isAsking(state) || !this.results.answers.length) return Promise.resolve(null);
+    const state = this.shown;
+    if (!state || !this.collection.log_clicks || !isAsking(state) || !this.results.answers.length) return Promise.resolve(null);
     if (this.logging?.state !== state) {
       clearTimeout(this.timer);
       const limit = Math.min(LONGEST_PAGE, Math.max(PAGE, this.results.answers.length));
