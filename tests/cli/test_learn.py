@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from command_line import Run, World
+from pydantic import ValidationError
 
 from diptych import Retriever
 from diptych.cli.learn_report import print_learning_report
@@ -15,6 +16,7 @@ from diptych.collection.learning.promotion import promote
 from diptych.service.clicks import ClickLog
 from diptych.service.clicks.opening import click_log_path
 from diptych.service.clicks.plain_impressions import plain_impressions
+from diptych.service.schemas.learn_parameters import LearnParameters
 
 SEEN = Impressions.from_rows([("dog", "a", 1, 90, 60), ("dog", "a", 2, 90, 30), ("cat", "b", 1, 90, 1)])
 
@@ -68,6 +70,13 @@ def test_too_few_clicks_change_nothing_and_are_remembered(run: Run, world: World
     with Collection.open(world.collection) as collection:
         assert collection.status().fingerprint == before
         assert [record.action for record in learning_history(collection)] == ["kept"]
+
+
+def test_more_than_half_of_the_queries_is_not_held_out_here_or_by_a_job(run: Run, world: World) -> None:
+    assert run("learn", world.pictures, "--held-out", "0.6").exit_code == 2
+    assert LearnParameters(held_out=0.5).held_out == 0.5
+    with pytest.raises(ValidationError):
+        LearnParameters(held_out=0.6)
 
 
 def test_a_table_of_clicks_is_taken_as_it_is(run: Run, world: World, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ def learn(
         typer.Option("--log", metavar="FILE", help="A table of query, item, clicks instead of what was served here."),
     ] = None,
     held_out: Annotated[
-        float, typer.Option(min=0.05, max=0.9, help="The share of queries kept back for the comparison.")
+        float, typer.Option(min=0.05, max=0.5, help="The share of queries kept back for the comparison.")
     ] = 0.2,
     alpha: Annotated[float, typer.Option(min=0.0001, max=0.5, help="How small p must be to change anything.")] = 0.01,
     seed: Annotated[int, typer.Option(help="Of the draw of that share.")] = 0,

@@ -22,6 +22,7 @@ from diptych.encoders import ColourEdgeHistograms, TfidfTopics
 from diptych.errors import InvalidInputError
 from diptych.metrics import randomisation_test
 from diptych.models import CCA, Text2Image
+from diptych.space import Space
 
 N_SCENES = 200
 
@@ -161,3 +162,35 @@ def test_a_table_of_clicks_without_positions_teaches_too(loop: ModuleType, colle
     assert found.is_better
     with pytest.raises(InvalidInputError, match="no item of the log is a picture of this collection"):
         learning(collection).compare(ClickLog.from_triads(["dog"], ["elsewhere"], [1]))
+
+
+def test_spellings_of_one_query_keep_nothing_back(collection: Collection) -> None:
+    ids = [item.id for item in collection]
+    spelled = [
+        ("red ball" + "!" * k, ids[(7 * k + p) % 60], p, 99, 60 if p == 1 + k % 4 else 1)
+        for k in range(40)
+        for p in range(1, 7)
+    ]
+    others = [("big red ball" + "!" * k, ids[k], 1, 99, 60) for k in range(9)]
+    found = learning(collection).compare(Impressions.from_rows([*spelled, *others]))
+    assert not found.is_better
+    assert "have the same words" in found.record.reason
+
+
+def test_a_retriever_that_knows_no_word_of_the_log_learns_all_the_same(
+    collection: Collection, seen: Impressions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = collection.retriever.encode_texts
+    monkeypatch.setattr(Retriever, "encode_texts", lambda _, texts: np.zeros_like(known(texts)))
+    found = learning(collection).compare(seen)
+    assert found.is_better
+    assert found.retriever is not None
+    assert np.isfinite(found.retriever.calibration_.slopes_).all()
+
+
+def test_spaces_that_models_of_clicks_cannot_join_are_refused_at_once(
+    collection: Collection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Retriever, "space", property(lambda _: Space("hamming")))
+    with pytest.raises(InvalidInputError, match=r"compares by hamming.*cosine or dot"):
+        learning(collection)

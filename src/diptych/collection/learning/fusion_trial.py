@@ -58,6 +58,8 @@ class FusionTrial:
         self._fold_of_list = folds[self._rows]
         self._scores, self.answered = self._scored(folds)
         self.scales = {name: _spread(found) for name, found in self._scores.items()}
+        # A retriever that knows no word of the log scores all items alike.
+        self.scales[PRESENT] = self.scales[PRESENT] or 1.0
         self._used = [name for name in self._scores if name == PRESENT or self.scales[name] > 0]
 
     def held_out(self, measure: Measure, seed: int) -> tuple[FloatArray, FloatArray]:

@@ -25,11 +25,16 @@ from diptych.data.clicks import ClickLog
 from diptych.errors import InvalidInputError
 from diptych.metrics import NDCG, Measure, randomisation_test
 from diptych.models.clicks import PSI, ClickModel, DeViSE, Text2Image
+from diptych.models.fusion.linear_form import LinearForm
 from diptych.retriever import Retriever
 
 _NAME = "learned from clicks"
 _EXAMPLES = 5
 _FILLERS = 100
+_ALL_ALIKE = (
+    "all queries that tell wanted from unwanted items have the same words, so none can be kept back; "
+    "collect clicks on others"
+)
 
 
 class Learning:
@@ -151,6 +156,8 @@ class Learning:
         if len(lists) < self._fewest:
             return replace(report, record=replace(report.record, reason=self._too_few(len(lists))))
         folds = dealt_folds(word_groups(wanted.queries), _is_judged(wanted, lists), self._n_folds, self._seed)
+        if folds.max() < 1:
+            return replace(report, record=replace(report.record, reason=_ALL_ALIKE))
         trial = FusionTrial(self._base, self._parts, wanted, gallery, lists, folds, progress=tell)
         old, new = trial.held_out(self._measure, self._seed)
         outcome = randomisation_test(new, old, seed=self._seed)
@@ -219,6 +226,13 @@ def _learnable(collection: Collection, name: str | None) -> Retriever:
     found = collection.retriever_named(name)
     if not isinstance(found, Retriever):
         raise InvalidInputError(f"a collection with a {type(found).__name__} cannot learn from clicks")
+    try:
+        LinearForm.of(found.space, found.name)
+    except InvalidInputError:
+        raise InvalidInputError(
+            f"the retriever {found.name!r} compares by {found.space.name}, which models of clicks cannot join; use one "
+            "that compares by cosine or dot (`diptych train --method cca`)"
+        ) from None
     return found
 
 
