@@ -115,8 +115,8 @@ def flipped(retriever: Retriever) -> Retriever:
 
 def test_the_report_tells_what_gained_and_the_way_back(capsys: pytest.CaptureFixture[str]) -> None:
     record = LearningRecord(
-        "", "promoted", "default", "f0", "learned from clicks", "f1", "better on held-out queries", "default",
-        "NDCG@10 (ideal)", 0.31, 0.47, 0.00001, 0.01, 180, 120, 0.0, 5000.0, 0.93, {"present": 0.3, "PSI": 0.7},
+        "", "promoted", "default", "f0", "learned from clicks", "f1", "better on held-out queries", "beneath",
+        "NDCG@10 (ideal)", 0.31, 0.47, 0.00001, 0.01, 180, 120, 5000.0, 0.93, {"present": 0.3, "PSI": 0.7},
         (("red ball", 0.1, 0.8),), (("night", 0.9, 0.6),),
     )  # fmt: skip
     report = LearningReport(record, retriever=Retriever(), positions=PositionModel().fit(SEEN))
@@ -127,7 +127,7 @@ def test_the_report_tells_what_gained_and_the_way_back(capsys: pytest.CaptureFix
         "1.00 at 1, 0.50 at 2",
         "0.4700",
         "120 held-out queries",
-        "PSI 0.70",
+        "beneath 0.30, PSI 0.70",
         "93% of the held-out queries",
         "red ball",
         "night",

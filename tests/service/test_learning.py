@@ -54,6 +54,7 @@ def promoted(scene_collection: Path, tmp_path_factory: pytest.TempPathFactory) -
         after="",
         after_fingerprint="",
         reason="the fusion is better on held-out queries, by more than luck",
+        compared_with="beneath",
         measure="NDCG@10",
         old=0.41,
         new=0.47,
@@ -89,7 +90,7 @@ def test_what_changed_is_told_and_undone(running_service: Start, promoted: Path,
             0.41,
             0.47,
         )
-        assert (step.parts, step.n_held_out) == ({"present": 0.6, "Text2Image": 0.4}, 58)
+        assert (step.compared_with, step.parts, step.n_held_out) == ("beneath", {"present": 0.6, "Text2Image": 0.4}, 58)
         assert [(change.query, change.before, change.after) for change in (*step.gained, *step.lost)] == [
             ("a red boat", 0.2, 0.9),
             ("a house", 0.8, 0.7),
@@ -159,6 +160,13 @@ def test_the_job_learns_from_what_was_served(own_scene_collection: Path) -> None
     told = [json.loads(line) for line in reports.getvalue().splitlines()]
     assert told[0]["message"] == "reading the clicks"
     assert told[-1]["result"]["record"]["action"] == "kept"
+
+
+def test_a_job_which_all_may_read_tells_no_query() -> None:
+    record = LearningRecord("", "kept", *("a", "f") * 2, new=0.5, gained=(("secret one", 0.1, 0.9),), lost=(("secret", 1.0, 0.0),))
+    told = learning_result(LearningReport(record, notes=("noted",)))
+    assert (told["record"]["new"], told["notes"]) == (0.5, ["noted"])
+    assert "secret" not in json.dumps(told)
 
 
 def test_the_parameters_of_the_job_are_checked() -> None:

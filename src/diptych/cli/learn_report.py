@@ -9,6 +9,7 @@ from rich.console import Console
 
 from diptych.cli.terminal import print_json, results, table
 from diptych.collection.learning import LearningRecord, LearningReport
+from diptych.collection.learning.fusion_trial import PRESENT
 
 _PLACES = (1, 2, 3, 5, 10, 20)
 
@@ -52,7 +53,8 @@ def _print_comparison(record: LearningRecord, console: Console) -> None:
     listing.add_row(record.compared_with or record.before, f"{record.old:.4f}")
     console.print(f"\nOrder of the shown items on {record.n_held_out:,} held-out queries", style="bold")
     console.print(listing)
-    weights = ", ".join(f"{name} {weight:.2f}" for name, weight in record.parts.items())
+    named = {PRESENT: record.compared_with or record.before}
+    weights = ", ".join(f"{named.get(name, name)} {weight:.2f}" for name, weight in record.parts.items())
     console.print(f"\nWeights: {weights}")
     if record.answered is not None:
         console.print(f"The log has something to say about {record.answered:.0%} of the held-out queries.")

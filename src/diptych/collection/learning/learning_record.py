@@ -38,7 +38,6 @@ class LearningRecord:
     alpha: float | None = None
     n_queries: int = 0
     n_held_out: int = 0
-    n_searches: float = 0.0
     n_clicks: float = 0.0
     answered: float | None = None
     parts: dict[str, float] = field(default_factory=dict)

@@ -25,10 +25,12 @@ class LearningStep(Document):
     """Which state of it."""
     reason: str
     """Why."""
+    compared_with: str
+    """The retriever that the learned one had to beat: the one in force or, if that was learned, the one beneath it."""
     measure: str
     """What was compared, such as NDCG@10; empty where nothing was."""
     old: float | None
-    """Its mean over the queries kept back, with the retriever in force."""
+    """Its mean over the queries kept back, with `compared_with`."""
     new: float | None
     """Its mean with the one that was learned."""
     p_value: float | None
@@ -44,7 +46,7 @@ class LearningStep(Document):
     answered: float | None
     """The share of queries kept back for which the log knew something."""
     parts: dict[str, float]
-    """The weight of each part of what was learned."""
+    """The weight of each part of what was learned; `present` is `compared_with`."""
     gained: list[QueryChange]
     """The queries that gained most."""
     lost: list[QueryChange]

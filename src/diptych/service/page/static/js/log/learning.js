@@ -4,7 +4,7 @@ import { address, ask, isAbort, session } from "../parts/api.js";
 import { h } from "../parts/dom.js";
 import { percent, time } from "../parts/format.js";
 import { cancelJob, isLive, KINDS, outcome, progress, startJob, watchJob } from "../parts/jobs.js";
-import { headOf, measured, sentence } from "../parts/learning.js";
+import { beaten, headOf, measured, sentence } from "../parts/learning.js";
 import { announce, confirm, failure, tell } from "../parts/messages.js";
 
 export class LearningCard {
@@ -44,12 +44,13 @@ export class LearningCard {
       told && h("p", {}, told), this.parts(step), this.changes(step));
   }
 
-  parts({ action, parts }) {
+  parts(step) {
+    const { action, parts } = step;
     const weights = Object.entries(parts).filter(([, weight]) => weight > 0);
     const whole = weights.reduce((sum, [, weight]) => sum + weight, 0);
     if (action !== "promoted" || !whole) return null;
     return h("ul", { class: "learned-parts", "aria-label": "What it is made of" }, weights.map(([name, weight]) => h("li", {},
-      h("span", {}, name), h("span", { class: "bar", "aria-hidden": "true" }, h("span", { class: "bar-fill", style: { width: `${(100 * weight) / whole}%` } })), h("span", { class: "score-number" }, percent(weight / whole)))));
+      h("span", {}, name === "present" ? beaten(step) : name), h("span", { class: "bar", "aria-hidden": "true" }, h("span", { class: "bar-fill", style: { width: `${(100 * weight) / whole}%` } })), h("span", { class: "score-number" }, percent(weight / whole)))));
   }
 
   changes({ gained, lost }) {
