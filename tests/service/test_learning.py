@@ -15,13 +15,14 @@ from pydantic import ValidationError
 
 from diptych import Retriever
 from diptych.collection import Collection
-from diptych.collection.learning import LearningRecord, learning_history
+from diptych.collection.learning import LearningRecord, LearningReport, learning_history
 from diptych.collection.learning.promotion import promote
 from diptych.errors import InvalidInputError
 from diptych.models import CCA
 from diptych.service import Client, ServiceError
 from diptych.service.clicks import ClickLog
 from diptych.service.clicks.opening import click_log_path
+from diptych.service.jobs.learning import learning_result
 from diptych.service.jobs.reporter import Reporter
 from diptych.service.jobs.work import WORK
 from diptych.service.schemas.job_request import JobRequest
@@ -163,7 +164,9 @@ def test_the_job_learns_from_what_was_served(own_scene_collection: Path) -> None
 
 
 def test_a_job_which_all_may_read_tells_no_query() -> None:
-    record = LearningRecord("", "kept", *("a", "f") * 2, new=0.5, gained=(("secret one", 0.1, 0.9),), lost=(("secret", 1.0, 0.0),))
+    record = LearningRecord(
+        "", "kept", *("a", "f") * 2, new=0.5, gained=(("secret one", 0.1, 0.9),), lost=(("secret", 1.0, 0.0),)
+    )
     told = learning_result(LearningReport(record, notes=("noted",)))
     assert (told["record"]["new"], told["notes"]) == (0.5, ["noted"])
     assert "secret" not in json.dumps(told)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from diptych.collection import Collection
 from diptych.errors import InvalidInputError
 from diptych.service.clicks.opening import click_log_path
 from diptych.service.clicks.plain_impressions import plain_impressions
 from diptych.service.jobs.reporter import Reporter
+
+if TYPE_CHECKING:
+    from diptych.collection.learning import LearningReport
 
 
 def learn(collection: Collection, parameters: Mapping[str, Any], reporter: Reporter) -> dict[str, Any]:
@@ -27,4 +30,10 @@ def learn(collection: Collection, parameters: Mapping[str, Any], reporter: Repor
         dry_run=bool(parameters.get("dry_run", False)),
         progress=lambda doing, done, total: reporter.advance(done, total, doing),
     )
-    return {"record": report.record.to_json(), "notes": list(report.notes)}
+    return learning_result(report)
+
+
+def learning_result(report: LearningReport) -> dict[str, Any]:
+    """Return what a job tells of learning: everything but queries, since jobs are read without the token."""
+    record = {name: value for name, value in report.record.to_json().items() if name not in ("gained", "lost")}
+    return {"record": record, "notes": list(report.notes)}
