@@ -14,13 +14,14 @@ from diptych.errors import DiptychError
 
 _WRONG_REQUEST = 2
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+_NOT_ALLOWED = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
 class CommandGroup(TyperGroup):
     """Runs a command and turns foreseen errors into one line on stderr and exit status 2.
 
-    Foreseen are every `DiptychError` and every mistake in the arguments, and with exit status 1 a full disk. Anything
-    else is a defect and keeps its traceback.
+    Foreseen are every `DiptychError` and every mistake in the arguments, and with exit status 1 a full disk and places
+    where this user may not write. Anything else is a defect and keeps its traceback.
     """
 
     def invoke(self, ctx: Any) -> Any:
@@ -40,6 +41,8 @@ class CommandGroup(TyperGroup):
         except DiptychError as error:
             _fail(str(error), _WRONG_REQUEST)
         except OSError as error:
+            if error.errno in _NOT_ALLOWED and error.filename is not None:
+                _fail(f"{error.filename}: {error.strerror}; let this user read and write there", 1)
             if error.errno not in _NO_ROOM:
                 raise
             _discard_stdout()
