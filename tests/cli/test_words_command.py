@@ -78,6 +78,6 @@ def test_a_collection_is_asked_for_its_retriever(run: Run, indexed: World) -> No
 
 def test_what_is_not_known_is_helped(run: Run, vectors: Path, tmp_path: Path) -> None:
     assert "did you mean 'boat'?" in run("words", vectors, "baot").stderr
-    assert "unknown retriever" in run("words", tmp_path / "nothing", "boat").stderr
+    assert "there is no" in run("words", tmp_path / "nothing", "boat").stderr
     CCA().fit(np.eye(4), np.eye(4)).save(tmp_path / "cca")
     assert "no vectors of single words" in run("words", tmp_path / "cca", "boat").stderr

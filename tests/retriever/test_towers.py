@@ -176,7 +176,7 @@ def test_a_model_on_features_keeps_the_encoder_before_it(splits: DatasetSplits, 
 
 
 def test_only_models_of_items_have_towers() -> None:
-    with pytest.raises(InvalidInputError, match="learns from features"):
+    with pytest.raises(InvalidInputError, match=r"such as MNiL, not CCA; methods of features"):
         Retriever.from_model(CCA().fit(np.eye(5), np.eye(5)))
 
 

@@ -97,5 +97,10 @@ def test_two_retrievers_are_compared_from_the_command_line(logged: Path) -> None
         assert refused.exit_code != 0
         assert told in refused.stderr
     assert "running" in diptych("interleave", "-c", logged).stdout
+    with Collection.open(logged / ".diptych") as collection:
+        collection.remove_retriever("small")
+    waiting = diptych("interleave", "-c", logged).stdout
+    assert "waiting" in waiting
+    assert "the retriever in use answers alone" in waiting
     assert json.loads(diptych("interleave", "--stop", "--json", "-c", logged).stdout)[0]["stopped"] is not None
     assert "running" not in diptych("interleave", "-c", logged).stdout

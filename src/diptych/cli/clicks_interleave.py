@@ -11,6 +11,7 @@ import typer
 from diptych.cli.terminal import print_json, results, table
 
 if TYPE_CHECKING:
+    from diptych.service.clicks.interleaving import Interleaving
     from diptych.service.clicks.interleaving_report import InterleavingReport
 
 
@@ -38,10 +39,12 @@ def interleave(
         if stop:
             log.stop_interleaving()
         reports = log.interleavings()
+    states = _states(collection, [report.interleaving for report in reports])
     if as_json:
-        print_json(json.dumps([_document(report) for report in reports], indent=2))
+        documents = [_document(report, state) for report, state in zip(reports, states, strict=True)]
+        print_json(json.dumps(documents, indent=2))
     else:
-        _print(reports)
+        _print(reports, states)
 
 
 def _start(collection: Path | None, a: str, b: str) -> None:
@@ -62,25 +65,42 @@ def _start(collection: Path | None, a: str, b: str) -> None:
         log.start_interleaving(a=(a, stored[a].fingerprint), b=(b, stored[b].fingerprint))
 
 
-def _print(reports: list[InterleavingReport]) -> None:
+def _states(collection: Path | None, compared: list[Interleaving]) -> list[str]:
+    """Tell what runs from what waits, because one of the two retrievers is no longer there as it was."""
+    from diptych.cli.open_collection import open_collection
+
+    if all(one.stopped is not None for one in compared):
+        return ["stopped"] * len(compared)
+    with open_collection(collection) as opened:
+        stored = {(one.name, one.fingerprint) for one in opened.retrievers() if one.ready}
+    there = [{(one.a, one.a_fingerprint), (one.b, one.b_fingerprint)} <= stored for one in compared]
+    return [
+        "stopped" if one.stopped is not None else "running" if is_there else "waiting"
+        for one, is_there in zip(compared, there, strict=True)
+    ]
+
+
+def _print(reports: list[InterleavingReport], states: list[str]) -> None:
     shown = table()
     for head in ("a", "b", "since", "until"):
         shown.add_column(head)
     for head in ("searches", "won by a", "won by b", "ties", "clicks a", "clicks b", "p"):
         shown.add_column(head, justify="right")
-    for report in reports:
+    for report, state in zip(reports, states, strict=True):
         one = report.interleaving
         counts = (report.searches, report.wins_a, report.wins_b, report.ties, report.clicks_a, report.clicks_b)
-        until = "running" if one.stopped is None else _day(one.stopped)
+        until = state if one.stopped is None else _day(one.stopped)
         shown.add_row(one.a, one.b, _day(one.started), until, *(f"{n:,}" for n in counts), f"{report.p_value:.3g}")
     results().print(shown if reports else "No two retrievers have been compared yet; name two to start.")
+    if "waiting" in states:
+        results().print("One of the two is no longer there as it was; the retriever in use answers alone.")
 
 
-def _document(report: InterleavingReport) -> dict[str, object]:
+def _document(report: InterleavingReport, state: str) -> dict[str, object]:
     from dataclasses import asdict
 
     plain = asdict(report)
-    return {**plain.pop("interleaving"), **plain, "p_value": report.p_value}
+    return {**plain.pop("interleaving"), **plain, "p_value": report.p_value, "state": state}
 
 
 def _day(moment: float) -> str:

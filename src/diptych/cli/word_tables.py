@@ -43,6 +43,11 @@ def _loaded(name: str) -> Any:
             return load_model(folder)
         except ModelFileError:
             return Retriever.load(folder)
+    if name not in ("default", "conse") and not folder.exists():
+        raise InvalidInputError(
+            f"there is no {name}; name the folder of a saved model, retriever or collection, glove-50d, or a file of "
+            "word vectors"
+        )
     return load_retriever(name)
 
 

@@ -301,7 +301,8 @@ class Retriever(BaseEstimator):
         """
         if not isinstance(model, ItemModel):
             raise InvalidInputError(
-                f"{type(model).__name__} learns from features: use Retriever(model=..., image_encoder=..., "
+                f"from_model takes a fitted model of pictures and strings themselves, such as MNiL, not "
+                f"{type(model).__name__}; methods of features: Retriever(model=..., image_encoder=..., "
                 "text_encoder=...).fit(pairs)"
             )
         made = cls(name=name, cache=cache)

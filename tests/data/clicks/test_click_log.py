@@ -181,3 +181,23 @@ def test_columns_cannot_be_written_to() -> None:
     for column in (log.query_ids, log.image_ids, log.clicks, log.queries.content):
         with pytest.raises(ValueError, match="read-only"):
             column[0] = 5
+
+
+@pytest.mark.parametrize(
+    ("column", "given", "told"),
+    [
+        ("queries", ["cat", None], "queries must be strings, got None in row 1"),
+        ("queries", "ab", "got one string; pass it in a list"),
+        ("clicks", [1, "many"], "clicks must be one column of numbers: .*many"),
+        ("times", ["then", 3], "times must be one column of numbers: .*then"),
+    ],
+)
+def test_a_column_of_something_else_is_named(column: str, given: object, told: str) -> None:
+    columns = {"queries": ["cat", "dog"], "images": ["1", "2"], "clicks": [1, 2], "times": [1, 2]}
+    with pytest.raises(InvalidInputError, match=told):
+        ClickLog.from_triads(**{**columns, column: given})
+
+
+def test_whole_numbers_name_images() -> None:
+    log = ClickLog.from_triads(["cat", "dog"], np.array([7, 5]), [1, 2])
+    assert list(log.images) == ["7", "5"]

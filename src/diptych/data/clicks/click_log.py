@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,6 +16,8 @@ from diptych.data.clicks.interner import Interner
 from diptych.data.clicks.string_table import StringTable
 from diptych.data.items import read_only
 from diptych.errors import InvalidInputError, UnknownNameError
+
+_Number = TypeVar("_Number", np.float32, np.float64)
 
 
 class ClickLog:
@@ -71,9 +73,13 @@ class ClickLog:
     def from_triads(
         cls, queries: Sequence[str], images: Sequence[str], clicks: ArrayLike, times: ArrayLike | None = None
     ) -> ClickLog:
-        """Return a log of the given triads; equal ones are kept apart until :meth:`merged`."""
+        """Return a log of the given triads; equal ones are kept apart until :meth:`merged`.
+
+        Whole numbers that name images or queries become strings, as when a file is read.
+        """
         of_query, of_image = Interner(), Interner()
-        query_ids, image_ids = of_query.numbers(queries), of_image.numbers(images)
+        query_ids = of_query.numbers(_strings(queries, "queries"))
+        image_ids = of_image.numbers(_strings(images, "images"))
         return cls(of_query.table(), of_image.table(), query_ids, image_ids, clicks, times)
 
     @property
@@ -222,8 +228,27 @@ def _numbers(ids: IntArray, limit: int, name: str) -> NDArray[np.int32]:
     return read_only(numbers)
 
 
+def _strings(values: Iterable[object], name: str) -> Iterator[str]:
+    if isinstance(values, str):
+        raise InvalidInputError(f"{name} must be several strings, got one string; pass it in a list")
+    for row, value in enumerate(values):
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, (int, np.integer)) and not isinstance(value, bool):
+            yield str(value)
+        else:
+            raise InvalidInputError(f"{name} must be strings, got {value!r} in row {row}; leave such rows out")
+
+
+def _column(values: ArrayLike, dtype: type[_Number], name: str) -> NDArray[_Number]:
+    try:
+        return np.asarray(values, dtype=dtype)
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(f"{name} must be one column of numbers: {error}") from error
+
+
 def _clicks(clicks: ArrayLike) -> NDArray[np.float32]:
-    values = np.asarray(clicks, dtype=np.float32)
+    values = _column(clicks, np.float32, "clicks")
     bad = np.flatnonzero(~((values > 0) & np.isfinite(values)))
     if values.ndim != 1 or len(bad):
         found = f"shape {values.shape}" if values.ndim != 1 else f"{values[bad[0]]} in row {bad[0]}"
@@ -234,7 +259,7 @@ def _clicks(clicks: ArrayLike) -> NDArray[np.float32]:
 
 
 def _times(times: ArrayLike) -> NDArray[np.float64]:
-    values = np.asarray(times, dtype=np.float64)
+    values = _column(times, np.float64, "times")
     if values.ndim != 1 or not np.isfinite(values).all():
         raise InvalidInputError(
             "times must be one column of seconds since 1970, without gaps; leave them all out, or none"

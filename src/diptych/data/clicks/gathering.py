@@ -92,7 +92,8 @@ class Gathering:
         except ValueError as error:
             if not self._skip:
                 raise InvalidInputError(
-                    f"{self._where} {row.place}: {error}; correct it, or skip bad rows (skip=True)"
+                    f"{self._where} {row.place}: {error}; correct it, or pass over bad rows in Python: "
+                    "read_clicks(..., skip=True)"
                 ) from error
             self._n_skipped += 1
             return None
