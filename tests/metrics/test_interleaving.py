@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from diptych.errors import InvalidInputError
 from diptych.metrics import draft_winner, team_draft
 
 RANKINGS = st.lists(st.integers(0, 30), unique=True, max_size=20)
@@ -75,3 +76,11 @@ def test_a_draw_has_no_winner() -> None:
     assert draft_winner([]) is None
     assert draft_winner("ab") is None
     assert draft_winner("aba") == "a"
+
+
+def test_unknown_teams_and_no_numbers_are_refused() -> None:
+    with pytest.raises(InvalidInputError, match="teams are"):
+        draft_winner(["c"])
+    for k in (-2, "3"):
+        with pytest.raises(InvalidInputError, match="number of items"):
+            team_draft(["cat"], ["dog"], k, seed=0)

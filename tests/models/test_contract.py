@@ -12,7 +12,7 @@ from sklearn.model_selection import GridSearchCV
 
 from diptych import Space
 from diptych.errors import DiptychError, InvalidInputError, UnknownNameError
-from diptych.models import CCA, SM, CrossModalModel, Preprocessed, model_classes
+from diptych.models import CCA, SM, CrossModalModel, Preprocessed, find_model, model_classes
 from diptych.models.building import FILE_PARAMETERS
 
 
@@ -266,3 +266,10 @@ def test_a_researchers_own_model_is_a_model(problem, tmp_path):
     again = Means.load(tmp_path / "means")
     np.testing.assert_array_equal(again.encode_images(problem.images), fitted.encode_images(problem.images))
     assert again.shift == 1.0
+
+
+def test_methods_that_learn_from_something_else_are_named_with_their_command():
+    with pytest.raises(InvalidInputError, match="diptych learn"):
+        find_model("psi")
+    with pytest.raises(InvalidInputError, match="diptych train"):
+        find_model("MNiL")

@@ -8,7 +8,7 @@ from typing import Any
 
 from diptych.cli.stages import Stages
 from diptych.collection import Collection
-from diptych.collection.learning import Training, training_pairs
+from diptych.collection.learning import Training, learning_history, training_pairs
 from diptych.data import Pairs, read_captions
 from diptych.errors import InvalidInputError
 from diptych.retriever import Retriever
@@ -46,4 +46,14 @@ class ShownTraining:
     def install(self, retriever: Retriever) -> None:
         """Make it the retriever of the collection; points come from stored features where the encoders are the same."""
         with self._stages.count("reencode", "giving every item its new point") as advance:
-            self._collection.set_retriever(retriever, progress=lambda step: advance(step.done, step.total))
+            self._collection.set_retriever(
+                retriever,
+                # Learning from clicks leads back to it.
+                keep=_is_led_back_to(self._collection),
+                progress=lambda step: advance(step.done, step.total),
+            )
+
+
+def _is_led_back_to(collection: Collection) -> bool:
+    now = collection.retriever.fingerprint
+    return any(now in (each.before_fingerprint, each.after_fingerprint) for each in learning_history(collection))

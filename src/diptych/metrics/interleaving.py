@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Literal, TypeVar
+
+from diptych.errors import InvalidInputError
 
 Team = Literal["a", "b"]
 Item = TypeVar("Item", bound=Hashable)
@@ -28,6 +31,8 @@ def team_draft(a: Sequence[Item], b: Sequence[Item], k: int, *, seed: int | byte
     >>> team_draft(["cat", "dog", "owl"], ["owl", "cat", "dog"], 3, seed=0)
     [('owl', 'b'), ('cat', 'a'), ('dog', 'b')]
     """
+    if not isinstance(k, int) or k < 0:
+        raise InvalidInputError(f"k is a number of items, got {k!r}")
     coin = random.Random(seed)
     drafted: dict[Item, Team] = {}
     places: dict[Team, int] = {"a": 0, "b": 0}
@@ -57,5 +62,9 @@ def draft_winner(clicked: Iterable[Team]) -> Team | None:
     >>> draft_winner(["a", "b", "b"]), draft_winner(["a", "b"])
     ('b', None)
     """
-    lead = sum(1 if team == "a" else -1 for team in clicked)
-    return None if lead == 0 else "a" if lead > 0 else "b"
+    counts = Counter(clicked)
+    if not counts.keys() <= {"a", "b"}:
+        raise InvalidInputError(f"teams are 'a' and 'b', got {sorted(map(str, counts))}")
+    if counts["a"] == counts["b"]:
+        return None
+    return "a" if counts["a"] > counts["b"] else "b"

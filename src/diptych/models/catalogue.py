@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from functools import cache
 
-from diptych.errors import UnknownNameError
+from diptych.errors import InvalidInputError, UnknownNameError
 from diptych.models.base import CrossModalModel, Inputs
 
 
@@ -52,8 +52,22 @@ def find_model(name: str, *, among: Sequence[Inputs] = ("features",)) -> type[Cr
     methods = {known: cls for inputs in among for known, cls in model_classes(inputs).items()}
     plain = {_plain(known): cls for known, cls in methods.items()}
     if _plain(name) not in plain:
+        _refuse_known(name)
         raise UnknownNameError("method", name, methods)
     return plain[_plain(name)]
+
+
+def _refuse_known(name: str) -> None:
+    for inputs in _LEARNED_OTHERWISE:
+        for known in model_classes(inputs):
+            if _plain(known) == _plain(name):
+                raise InvalidInputError(f"{known} {_LEARNED_OTHERWISE[inputs]}")
+
+
+_LEARNED_OTHERWISE: dict[Inputs, str] = {
+    "items": "learns from pictures and texts themselves, not from features: use it with diptych train",
+    "clicks": "learns from clicks, which are not here: use diptych learn",
+}
 
 
 def _plain(name: str) -> str:

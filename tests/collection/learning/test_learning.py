@@ -14,7 +14,9 @@ import pytest
 
 from diptych import Retriever
 from diptych.collection import Collection
-from diptych.collection.learning import Impressions, Learning, LearningReport, learning_history, rollback
+from diptych.collection.learning import Impressions, Learning, LearningReport, Training, learning_history, rollback
+from diptych.collection.learning.learning import _group_means
+from diptych.collection.learning.query_split import word_groups
 from diptych.data import load_dataset
 from diptych.data.clicks import ClickLog
 from diptych.data.datasets.scenes import BACKGROUNDS, CLASS_NAMES, COLOURS
@@ -120,9 +122,18 @@ def test_a_fusion_is_saved_searched_and_taken_back(collection: Collection, seen:
     assert [answer.item.id for answer in found] == [ids[row] for row in np.argsort(-scores)[:5]]
     # What is learned next starts from the first retriever again: fusions do not pile up.
     assert learning(collection)._base.fingerprint == before.fingerprint
+    trained = Training(collection, method="cca", parameters={})
+    assert trained._new.text_encoder.fingerprint == before.text_encoder_.fingerprint
+    poor = ClickLog.from_triads([query, "another"], ids[:2], [1, 1])
+    assert "far fewer" in Learning(collection, fewest_queries=1).compare(poor).record.reason
     rollback(collection)
     assert collection.retriever.fingerprint == before.fingerprint
     assert [record.action for record in learning_history(collection)] == ["promoted", "rolled back"]
+
+
+def test_spellings_of_one_query_count_as_one() -> None:
+    groups = word_groups(["red boat", "boats, red", "a house"])
+    np.testing.assert_array_equal(_group_means(np.array([1.0, 0.0, 5.0]), groups), [0.5, 5.0])
 
 
 def test_a_log_that_says_nothing_about_a_query_leaves_its_probabilities(

@@ -154,3 +154,8 @@ def test_bad_input_gets_one_clear_error(model, clicked):
 def test_bad_parameters_are_named(cls, parameters, message, clicked):
     with pytest.raises(InvalidInputError, match=message):
         CLASSES[cls](**parameters).fit_clicks(clicked.log, clicked.images)
+
+
+def test_what_is_no_log_is_refused() -> None:
+    with pytest.raises(InvalidInputError, match="ClickLog"):
+        Text2Image().fit_clicks([("a", "1", 1)], np.eye(1))

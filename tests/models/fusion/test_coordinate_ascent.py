@@ -161,3 +161,8 @@ def test_lists_that_cannot_be_used_get_one_clear_error(scores, grades, message):
 def test_parameters_are_checked(wrong):
     with pytest.raises(InvalidInputError, match=next(iter(wrong))):
         CoordinateAscent(**wrong).fit(*judged_lists(n_queries=3))
+
+
+def test_grades_that_are_no_numbers_are_refused() -> None:
+    with pytest.raises(InvalidInputError, match="must be numbers"):
+        CoordinateAscent().fit([np.ones((2, 3))], [["good", "bad", "bad"]])

@@ -52,3 +52,8 @@ def test_huge_and_constant_scores_stay_finite():
 def test_what_cannot_be_fused_gets_one_clear_error(scores, options, message):
     with pytest.raises(InvalidInputError, match=message):
         fuse_scores(scores, **options)
+
+
+def test_scores_that_are_no_numbers_are_refused() -> None:
+    with pytest.raises(InvalidInputError, match="must be numbers"):
+        fuse_scores([["a", "b"]])

@@ -222,3 +222,10 @@ def test_parts_that_do_not_fit_together_are_named(problem):
 def test_a_constant_part_has_the_deviation_one():
     part = SharedSpace(metric="dot").fit(np.eye(2), np.eye(2))
     assert score_deviation(part, np.zeros((2, 2)), np.eye(2)) == 1.0
+
+
+@pytest.mark.parametrize("columns", [(0, 9), (2, -1), (3, 3), ("a", 2)])
+def test_columns_that_are_not_there_are_refused(columns: tuple) -> None:
+    rows = np.random.default_rng(0).normal(size=(20, 5))
+    with pytest.raises(InvalidInputError, match="columns"):
+        FusedModel(parts=(CCA(), PLS()), image_columns=(None, columns)).fit(rows, rows)

@@ -12,7 +12,7 @@ from diptych.collection.collection import Collection
 from diptych.collection.learning.base_retriever import base_name
 from diptych.collection.learning.corrected_clicks import CorrectedClicks, corrected_clicks, plain_clicks
 from diptych.collection.learning.fusion_trial import PRESENT, FusionTrial, Progress
-from diptych.collection.learning.history import remember
+from diptych.collection.learning.history import learning_history, remember
 from diptych.collection.learning.impressions import Impressions
 from diptych.collection.learning.judged_lists import JudgedLists
 from diptych.collection.learning.learning_record import LearningRecord
@@ -155,12 +155,17 @@ class Learning:
         report = LearningReport(self._record(clicks, wanted), positions=positions)
         if len(lists) < self._fewest:
             return replace(report, record=replace(report.record, reason=self._too_few(len(lists))))
+        known = _learned_from(self._collection)
+        if report.record.n_clicks < known / 2:
+            return replace(report, record=replace(report.record, reason=_poorer(report.record.n_clicks, known)))
         folds = dealt_folds(word_groups(wanted.queries), _is_judged(wanted, lists), self._n_folds, self._seed)
         if folds.max() < 1:
             return replace(report, record=replace(report.record, reason=_ALL_ALIKE))
         trial = FusionTrial(self._base, self._parts, wanted, gallery, lists, folds, progress=tell)
         old, new = trial.held_out(self._measure, self._seed)
-        outcome = randomisation_test(new, old, seed=self._seed)
+        # Spellings of one query stand or fall together, so that they count as one.
+        groups = word_groups(lists.queries)
+        outcome = randomisation_test(_group_means(new, groups), _group_means(old, groups), seed=self._seed)
         weights = trial.weights(self._measure, self._seed)
         gained, lost = _examples(lists.queries, old, new)
         record = replace(
@@ -234,6 +239,24 @@ def _learnable(collection: Collection, name: str | None) -> Retriever:
             "that compares by cosine or dot (`diptych train --method cca`)"
         ) from None
     return found
+
+
+def _learned_from(collection: Collection) -> float:
+    """Return how many clicks the retriever in force was learned from, 0 where it was not learned from any."""
+    now = active(collection).fingerprint
+    promotions = (each for each in reversed(learning_history(collection)) if each.action == "promoted")
+    return next((each.n_clicks for each in promotions if each.after_fingerprint == now), 0.0)
+
+
+def _poorer(n_clicks: float, known: float) -> str:
+    return (
+        f"the log has {n_clicks:,.0f} clicks, far fewer than the {known:,.0f} that the present retriever was learned "
+        "from; roll back first to learn from this log alone"
+    )
+
+
+def _group_means(values: FloatArray, groups: IntArray) -> FloatArray:
+    return np.asarray(np.bincount(groups, values) / np.bincount(groups))
 
 
 def _is_judged(wanted: CorrectedClicks, lists: JudgedLists) -> BoolArray:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from diptych.collection.collection import Collection
+from diptych.collection.learning.base_retriever import base_name
 from diptych.data import Pairs
 from diptych.errors import InvalidInputError
 
@@ -25,7 +26,8 @@ class Training:
     Parameters
     ----------
     collection :
-        The collection; its present retriever gives the encoders and is what the new one has to beat.
+        The collection; its present retriever is what the new one has to beat, and gives the encoders; if it was learned
+        from clicks, the one beneath it does.
     method, parameters :
         The model to learn; without a method the best of a few is chosen.
     """
@@ -41,8 +43,10 @@ class Training:
             raise InvalidInputError("parameters belong to a method; name the method as well")
         model = None if method is None else build_model(method, parameters, among=("features", "items"))
         self._present = present
+        # What was learned from clicks reads words through the log, which is nothing to learn captions with.
+        base = collection.retriever_named(base_name(collection))
         self._new = Retriever(
-            **_encoders(present, model),
+            **_encoders(base if isinstance(base, Retriever) else present, model),
             model=model,
             name="trained" if method is None else f"trained {method}",
             cache=present.cache,

@@ -53,6 +53,10 @@ class ClickModel(CrossModalModel):
 
     def fit_clicks(self, log: ClickLog, images: ArrayLike) -> Self:
         """Learn from a log and return the model itself; row i of ``images`` are the features of ``log.images[i]``."""
+        if not isinstance(log, ClickLog):
+            raise InvalidInputError(
+                f"clicks come as a ClickLog, got {type(log).__name__}; use ClickLog.from_triads or read_clicks"
+            )
         rows = as_matrix(images, name="images")
         if len(rows) != len(log.images):
             raise InvalidInputError(

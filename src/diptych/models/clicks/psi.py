@@ -47,7 +47,7 @@ class PSI(MarginRankingModel):
     max_words : int
         Words that occur in the most log queries are kept.
     margin : float
-        m above.
+        m, by how much a clicked picture must score higher than another.
     min_clicks : float
         Pairs with fewer clicks make no triplet.
     max_images : int

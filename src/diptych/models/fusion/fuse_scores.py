@@ -40,7 +40,10 @@ def fuse_scores(
     >>> fuse_scores([[1.0, 3.0], [10.0, 0.0]], weights=[0.9, 0.1], rescale="zscore").round(6).tolist()
     [-0.8, 0.8]
     """
-    arrays = [np.asarray(values, dtype=np.float64) for values in scores]
+    try:
+        arrays = [np.asarray(values, dtype=np.float64) for values in scores]
+    except (TypeError, ValueError):
+        raise InvalidInputError("scores must be numbers, one array for each model") from None
     if not arrays:
         raise InvalidInputError("there are no scores to fuse; give one array for each model")
     if any(array.shape != arrays[0].shape for array in arrays):

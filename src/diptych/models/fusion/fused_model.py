@@ -327,6 +327,9 @@ class FusedModel(CrossModalModel):
                 raise InvalidInputError(
                     f"{name} has {len(given)} entries for {len(self.parts)} parts; give one for each"
                 )
+        for columns in (*self._ranges("image"), *self._ranges("text")):
+            if columns is not None and not (len(columns) == 2 and all(isinstance(place, int) for place in columns)):
+                raise InvalidInputError(f"columns of a part are two whole numbers (first, end), got {columns!r}")
         if len(set(self._names())) != len(self.parts):
             raise InvalidInputError(f"parts need different names, got {', '.join(self._names())}")
         if isinstance(self.weights, str):
@@ -351,7 +354,12 @@ def score_deviation(model: CrossModalModel, images: ArrayLike, texts: ArrayLike)
 
 
 def _seen(rows: FloatArray, columns: Columns) -> FloatArray:
-    return rows if columns is None else rows[:, columns[0] : columns[1]]
+    if columns is None:
+        return rows
+    first, end = columns
+    if not 0 <= first < end <= rows.shape[1]:
+        raise InvalidInputError(f"columns {columns} are not within the {rows.shape[1]} features; give (first, end)")
+    return rows[:, first:end]
 
 
 def _plain_columns(columns: Sequence[Columns] | None) -> tuple[Columns, ...] | None:

@@ -40,8 +40,11 @@ class RankedLists:
     @classmethod
     def of(cls, scores: Sequence[ArrayLike], grades: Sequence[ArrayLike]) -> RankedLists:
         """Check and lay out one (parts, candidates) matrix of scores and one list of grades for each query."""
-        matrices = [np.asarray(values, dtype=np.float64) for values in scores]
-        judged = [np.asarray(values, dtype=np.float64) for values in grades]
+        try:
+            matrices = [np.asarray(values, dtype=np.float64) for values in scores]
+            judged = [np.asarray(values, dtype=np.float64) for values in grades]
+        except (TypeError, ValueError):
+            raise InvalidInputError("scores and grades must be numbers, one array of each for every query") from None
         n_parts = _check(matrices, judged)
         known = np.unique(np.concatenate(judged))
         positive = known[known > 0]

@@ -37,7 +37,9 @@ export class InterleavingCard {
   report(one) {
     const { a, b, wins_a: left, wins_b: right, ties, searches, clicks_a: clicksLeft, clicks_b: clicksRight, p_value: p } = one;
     const all = Math.max(1, left + right);
-    const verdict = p < 0.05 ? `${left > right ? a : b} is better` : "no clear difference yet";
+    const ahead = left > right ? a : b;
+    // Looking again and again until a difference shows finds one where there is none.
+    const verdict = p >= 0.05 ? "no clear difference yet" : one.stopped ? `${ahead} is better` : `${ahead} is ahead so far`;
     const when = one.stopped ? `${date(one.started)} to ${date(one.stopped)}` : `since ${time(one.started)}`;
     return h("div", { class: "interleaved" },
       h("p", {}, h("strong", {}, a), ` ${left} : ${right} `, h("strong", {}, b), h("span", { class: "faint" }, " searches won")),
