@@ -22,6 +22,7 @@ from diptych.collection.status import Status
 from diptych.collection.stored_retriever import StoredRetriever
 from diptych.collection.suggestion import Suggestion
 from diptych.collection.term import Term
+from diptych.collection.unknown_retriever_error import UnknownRetrieverError
 
 __all__ = [
     "AddProgress",
@@ -45,5 +46,6 @@ __all__ = [
     "StoredRetriever",
     "Suggestion",
     "Term",
+    "UnknownRetrieverError",
     "parse_query",
 ]

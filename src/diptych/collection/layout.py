@@ -13,6 +13,7 @@ from diptych import __version__
 from diptych.collection.collection_error import CollectionError
 from diptych.collection.free_name import free_name
 from diptych.collection.retriever_names import RetrieverNames
+from diptych.collection.unknown_retriever_error import UnknownRetrieverError
 
 FORMAT = "diptych-collection"
 # A collection with one retriever is still written as version 1, which every Diptych reads.
@@ -146,7 +147,7 @@ class Layout:
             if names.name == name:
                 return names
         known = ", ".join(repr(names.name) for names in self.stored)
-        raise CollectionError(f"there is no retriever {name!r} in {self.folder}; stored are {known}")
+        raise UnknownRetrieverError(f"there is no retriever {name!r} in {self.folder}; stored are {known}")
 
     def with_fingerprint(self, fingerprint: str) -> RetrieverNames | None:
         """Return the stored retriever that makes these points, or None."""

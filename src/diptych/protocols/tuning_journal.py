@@ -6,7 +6,6 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping, Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +16,11 @@ from diptych.data import Pairs
 from diptych.errors import InvalidInputError
 from diptych.metrics import Measure
 from diptych.models import CrossModalModel
+from diptych.protocols.code_digest import code_digest
 from diptych.protocols.hold_outs import HoldOuts
 
-_GROUND = ("arrays", "space")
-_ROOMS = ("data", "metrics", "models", "protocols")
+# Everything that a score depends on.
+_SOURCES = ("arrays.py", "space.py", "data", "metrics", "models", "protocols")
 
 
 class TuningJournal:
@@ -38,7 +38,7 @@ class TuningJournal:
         protocol: HoldOuts,
         measure: Measure,
     ) -> None:
-        shape = (_code_digest(), _described(model), repr(protocol), repr(measure), pairs_digest(pairs))
+        shape = (code_digest(*_SOURCES), _described(model), repr(protocol), repr(measure), pairs_digest(pairs))
         name = hashlib.sha256("\0".join(shape).encode()).hexdigest()[:32]
         self.path = Path(folder) / f"{name}.jsonl"
         try:
@@ -99,19 +99,6 @@ def pairs_digest(pairs: Pairs) -> str:
             raise InvalidInputError("a journal needs feature matrices or strings on both sides; encode the pairs first")
         digest.update(f"{values.dtype.str}{values.shape}".encode())
         digest.update(values.data if values.size else b"")
-    return digest.hexdigest()
-
-
-@cache
-def _code_digest() -> str:
-    """Return a digest of the code that a score depends on: a mended method must not be judged by its old scores."""
-    package = Path(__file__).parents[1]
-    sources = [package / f"{name}.py" for name in _GROUND]
-    for room in _ROOMS:
-        sources += sorted((package / room).rglob("*.py"))
-    digest = hashlib.sha256()
-    for source in sources:
-        digest.update(source.read_bytes())
     return digest.hexdigest()
 
 

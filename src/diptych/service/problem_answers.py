@@ -14,6 +14,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from diptych.collection.collection_error import CollectionError
+from diptych.collection.unknown_retriever_error import UnknownRetrieverError
 from diptych.errors import DiptychError, InvalidInputError, MissingPackageError, UnknownNameError
 from diptych.service.allowed_methods import allowed_methods
 from diptych.service.problem import Problem
@@ -109,7 +110,7 @@ def _collection_problem(error: CollectionError) -> Problem:
     text = str(error)
     if "there is no item" in text or text.startswith("not in "):
         return Problem(404, "no-such-item", "There is no such item in the collection; take the id of an answer.")
-    if "there is no retriever" in text:
+    if isinstance(error, UnknownRetrieverError):
         detail = "There is no such retriever in the collection; its address /retrievers lists those there are."
         return Problem(404, "no-such-retriever", detail)
     if "is the active one" in text:

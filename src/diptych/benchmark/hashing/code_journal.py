@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from diptych.benchmark.hashing.hashing_task import HashingTask
 from diptych.data import DatasetSplits
 from diptych.errors import InvalidInputError
 from diptych.models import CrossModalModel
+from diptych.protocols.code_digest import code_digest
 from diptych.protocols.tuning_journal import pairs_digest
 
 # Everything that a number of the journal depends on.
@@ -29,7 +29,7 @@ class CodeJournal:
 
     def __init__(self, folder: str | os.PathLike[str], task: HashingTask, splits: DatasetSplits) -> None:
         shape = (
-            _code_digest(),
+            code_digest(*_SOURCES),
             task.name,
             task.images,
             task.texts,
@@ -75,15 +75,3 @@ class CodeJournal:
 def _key(method: CrossModalModel, n_bits: int, fold: int) -> str:
     parameters = {name: repr(value) for name, value in method.get_params().items() if name not in ("n_bits", "seed")}
     return json.dumps([type(method).__name__, parameters, n_bits, fold], sort_keys=True)
-
-
-@cache
-def _code_digest() -> str:
-    """Return a digest of the code that the numbers depend on: a mended method must not show its old ones."""
-    package = Path(__file__).parents[2]
-    digest = hashlib.sha256()
-    for source in _SOURCES:
-        place = package / source
-        for path in sorted(place.rglob("*.py")) if place.is_dir() else [place]:
-            digest.update(path.read_bytes())
-    return digest.hexdigest()

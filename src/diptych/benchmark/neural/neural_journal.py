@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from diptych.benchmark.neural.neural_method import NeuralMethod
 from diptych.benchmark.neural.neural_result import NeuralResult
 from diptych.benchmark.neural.neural_task import NeuralTask
 from diptych.errors import InvalidInputError
+from diptych.protocols.code_digest import code_digest
 from diptych.protocols.tuning_journal import pairs_digest
 
 # Everything that a number of the journal depends on, besides the features.
@@ -28,7 +28,7 @@ class NeuralJournal:
     """
 
     def __init__(self, folder: str | os.PathLike[str], task: NeuralTask, data: NeuralData) -> None:
-        digest = hashlib.sha256("\0".join((_code_digest(), task.name, task.images, task.texts)).encode())
+        digest = hashlib.sha256("\0".join((code_digest(*_SOURCES), task.name, task.images, task.texts)).encode())
         reads: Reads = "features" if data.lacks("words") else "words"
         for part in (*data.parts("features"), *data.parts(reads)):
             digest.update(pairs_digest(part).encode())
@@ -69,15 +69,3 @@ class NeuralJournal:
 def _key(method: NeuralMethod, seed: int, epochs: int | None) -> str:
     parameters = {name: repr(value) for name, value in method.model.get_params().items() if name != "seed"}
     return json.dumps([method.key, type(method.model).__name__, parameters, seed, epochs], sort_keys=True)
-
-
-@cache
-def _code_digest() -> str:
-    """Return a digest of the code that the numbers depend on: a mended method must not show its old ones."""
-    package = Path(__file__).parents[2]
-    digest = hashlib.sha256()
-    for source in _SOURCES:
-        place = package / source
-        for path in sorted(place.rglob("*.py")) if place.is_dir() else [place]:
-            digest.update(path.read_bytes())
-    return digest.hexdigest()

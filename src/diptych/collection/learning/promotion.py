@@ -35,10 +35,7 @@ def promote(
         after=after.name,
         after_fingerprint=after.fingerprint,
     )
-    announce(collection, done)
-    collection.activate_retriever(after.name)
-    remember(collection, done)
-    return done
+    return _changed(collection, done)
 
 
 def rollback(collection: Collection) -> LearningRecord:
@@ -65,10 +62,7 @@ def rollback(collection: Collection) -> LearningRecord:
         after=former.name,
         after_fingerprint=former.fingerprint,
     )
-    announce(collection, record)
-    collection.activate_retriever(former.name)
-    remember(collection, record)
-    return record
+    return _changed(collection, record)
 
 
 def promotion_to(fingerprint: str, history: Sequence[LearningRecord]) -> LearningRecord | None:
@@ -84,6 +78,13 @@ def promotion_to(fingerprint: str, history: Sequence[LearningRecord]) -> Learnin
             taken_back = _latest(standing, record.before_fingerprint)
             standing = [each for each in standing if each is not taken_back]
     return _latest(standing, fingerprint) or _latest(history, fingerprint)
+
+
+def _changed(collection: Collection, record: LearningRecord) -> LearningRecord:
+    announce(collection, record)
+    collection.activate_retriever(record.after)
+    remember(collection, record)
+    return record
 
 
 def active(collection: Collection) -> StoredRetriever:

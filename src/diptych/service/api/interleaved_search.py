@@ -6,7 +6,7 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import replace
 
-from diptych.collection import Answers, Collection, CollectionError, Filter, Query
+from diptych.collection import Answers, Collection, Filter, Query, UnknownRetrieverError
 from diptych.metrics import team_draft
 from diptych.service.clicks import ClickLog
 from diptych.service.clicks.draft import Draft
@@ -64,9 +64,7 @@ def _rankings(
             )
             for retriever in (present.a, present.b)
         )
-    except CollectionError as error:
-        if "there is no retriever" not in str(error):
-            raise
+    except UnknownRetrieverError:
         return None
     is_as_it_was = (a.fingerprint, b.fingerprint) == (present.a_fingerprint, present.b_fingerprint)
     return (a, b) if is_as_it_was else None
