@@ -31,6 +31,7 @@ from diptych.benchmark.web import (
 from diptych.benchmark.web.peak_memory import PeakMemory
 from diptych.benchmark.web.web_report import AVERAGE, FUSED, LEARNED, RANDOM
 from diptych.benchmark.web.web_scorer import WebScorer
+from diptych.cli.bench_clicks import bench_clicks
 from diptych.cli.bench_clicks_plots import draw_click_benchmark
 from diptych.cli.bench_clicks_report import print_click_benchmark
 from diptych.data import CrowdJudgement, DatasetSplits, ExpertJudgement, Pairs
@@ -347,3 +348,9 @@ def test_a_run_of_unequal_parts_cannot_be_fused(data: WebData) -> None:
     runs = [WebRun("a", "x", scores, 0, 0, 0, 0), WebRun("b", "x", {"captions": np.zeros((2, 4))}, 0, 0, 0, 0)]
     with pytest.raises(InvalidInputError, match="same items"):
         FusedRuns.average(runs).scores("captions")
+
+
+def test_an_unknown_method_is_refused_before_any_data_are_looked_for(monkeypatch, tmp_path) -> None:
+    monkeypatch.setenv("DIPTYCH_DATA", str(tmp_path))
+    with pytest.raises(UnknownNameError, match="nope"):
+        bench_clicks(method=["nope"], quiet=True)

@@ -31,6 +31,7 @@ def bench_clicks(
 
     from diptych import figures
     from diptych.benchmark.web import flickr8k_web, run_web
+    from diptych.benchmark.web.running import chosen_methods
     from diptych.cli.bench_clicks_plots import draw_click_benchmark
     from diptych.cli.bench_clicks_report import print_click_benchmark
     from diptych.cli.files import check_folder, check_writable_file, write_text
@@ -38,6 +39,8 @@ def bench_clicks(
     from diptych.cli.terminal import results
     from diptych.data import cache_folder
 
+    # Before the data are loaded, which takes a while and a data set.
+    chosen_methods(method)
     if output is not None:
         check_writable_file(output)
     if plots is not None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from diptych.benchmark.web.web_data import WebData
-from diptych.benchmark.web.web_methods import web_methods
+from diptych.benchmark.web.web_methods import WebMethod, web_methods
 from diptych.benchmark.web.web_report import WebReport
 from diptych.benchmark.web.web_run import measure_run
 from diptych.errors import UnknownNameError
@@ -29,11 +29,7 @@ def run_web(
 
     ``stage(title)`` is entered around each fit. ``seeds`` are the draws of noise that are averaged.
     """
-    known = web_methods()
-    for name in methods or ():
-        if name not in known:
-            raise UnknownNameError("method of the click benchmark", name, known)
-    chosen = [method for name, method in known.items() if not methods or name in methods]
+    chosen = chosen_methods(methods)
     enter: Stage = nullcontext if stage is None else stage
     runs = []
     for method in chosen:
@@ -41,3 +37,17 @@ def run_web(
             with enter(f"{method.title}, {feature}"):
                 runs.append(measure_run(data, method, feature, None if folder is None else Path(folder)))
     return WebReport(data, chosen, runs, seeds=seeds)
+
+
+def chosen_methods(names: Collection[str] | None) -> list[WebMethod]:
+    """Return the methods of these names, all without any; a typo gets a suggestion.
+
+    >>> from diptych.benchmark.web.running import chosen_methods
+    >>> [method.title for method in chosen_methods(["psi"])]
+    ['PSI']
+    """
+    known = web_methods()
+    for name in names or ():
+        if name not in known:
+            raise UnknownNameError("method of the click benchmark", name, known)
+    return [method for name, method in known.items() if not names or name in names]
