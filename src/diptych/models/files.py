@@ -15,6 +15,7 @@ import uuid
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -30,9 +31,14 @@ from diptych.errors import InvalidInputError, ModelFileError
 
 FORMAT = "diptych-model"
 FORMAT_VERSION = 1
+# 1: digests held the module of every class, so that moving a class changed them; 2: they hold its name alone.
+DIGEST_VERSION = 2
 Classes = Mapping[str, Sequence[type[BaseEstimator]]]
 
 _JSON, _ARRAYS = "model.json", "arrays.safetensors"
+_PARTS = ("parameters", "learned")
+# Where a model keeps the module that its digest holds, if it comes from a file of digest version 1.
+_DIGESTED_MODULE = "_digested_module"
 _SWAP_ATTEMPTS = 20
 
 
@@ -64,7 +70,7 @@ def read_model(folder: str | PathLike[str], known: Classes) -> BaseEstimator:
     document = _read_json(source)
     arrays = _read_arrays(source, document)
     try:
-        model = _unpack_model(document["model"], arrays, known)
+        model = _unpack_model(document["model"], arrays, known, document.get("digest_version", 1))
     except (KeyError, TypeError, ValueError, AttributeError) as problem:
         if isinstance(problem, ModelFileError):
             raise
@@ -77,10 +83,11 @@ def read_model(folder: str | PathLike[str], known: Classes) -> BaseEstimator:
 def model_digest(model: BaseEstimator, *, parameters: Collection[str] | None = None) -> str:
     """Return a digest of a model's class, parameters and everything it learned; equal digests encode alike.
 
-    ``parameters`` names those that count, for a model that needs the others only to learn; by default all do.
+    ``parameters`` names those that count, for a model that needs the others only to learn; by default all do. A model
+    from a file of `DIGEST_VERSION` 1 keeps the digest it had, because points and click logs are stored under it.
     """
     arrays: dict[str, AnyArray] = {}
-    content = _pack_model(model, "", arrays)
+    content = _digested_model(_pack_model(model, "", arrays))
     if parameters is not None:
         content["parameters"] = {name: value for name, value in content["parameters"].items() if name in parameters}
     digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode())
@@ -137,6 +144,7 @@ def _header(arrays: Path) -> dict[str, Any]:
     return {
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
+        "digest_version": DIGEST_VERSION,
         "versions": {"diptych": __version__, "numpy": np.__version__, "python": platform.python_version()},
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "arrays_sha256": _digest(arrays),
@@ -246,9 +254,11 @@ def _read_arrays(source: Path, document: Mapping[str, Any]) -> dict[str, AnyArra
 
 def _pack_model(model: BaseEstimator, prefix: str, arrays: dict[str, AnyArray]) -> dict[str, Any]:
     parameters = model.get_params(deep=False)
+    former = getattr(model, _DIGESTED_MODULE, None)
     return {
         "class": type(model).__name__,
         "module": type(model).__module__,
+        **({} if former is None else {"digested_module": former}),
         "parameters": {name: _pack(value, f"{prefix}{name}.", arrays) for name, value in parameters.items()},
         "learned": {name: _pack(value, f"{prefix}{name}.", arrays) for name, value in fitted_state(model).items()},
     }
@@ -275,7 +285,25 @@ def _pack(value: Any, path: str, arrays: dict[str, AnyArray]) -> Any:
     raise InvalidInputError(f"{path[:-1]} is a {type(value).__name__}, which no model file can hold")
 
 
-def _unpack_model(content: Mapping[str, Any], arrays: dict[str, AnyArray], known: Classes) -> BaseEstimator:
+def _digested_model(content: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a packed model as a digest reads it: without its module, unless that was part of its digest already."""
+    former = {"module": content["digested_module"]} if "digested_module" in content else {}
+    parts = {part: {key: _digested(value) for key, value in content[part].items()} for part in _PARTS}
+    return {"class": content["class"], **former, **parts}
+
+
+def _digested(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_digested(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    ((kind, content),) = value.items()
+    return {kind: _digested_model(content) if kind == "$model" else _digested(content)}
+
+
+def _unpack_model(
+    content: Mapping[str, Any], arrays: dict[str, AnyArray], known: Classes, digest_version: int
+) -> BaseEstimator:
     name = content["class"]
     candidates = known.get(name, ())
     if not candidates:
@@ -283,26 +311,31 @@ def _unpack_model(content: Mapping[str, Any], arrays: dict[str, AnyArray], known
             f"the model is a {name}, which this Diptych does not know: import its class and use its load"
         )
     cls = next((cls for cls in candidates if cls.__module__ == content.get("module")), candidates[0])
-    model = cls(**{key: _unpack(value, arrays, known) for key, value in content["parameters"].items()})
+    unpack = partial(_unpack, arrays=arrays, known=known, digest_version=digest_version)
+    model = cls(**{key: unpack(value) for key, value in content["parameters"].items()})
     for key, value in content["learned"].items():
         if not key.endswith("_") or key.startswith("_"):
             raise ModelFileError(f"{key!r} is no learned attribute of a {name}")
-        setattr(model, key, _unpack(value, arrays, known))
+        setattr(model, key, unpack(value))
+    former = content["module"] if digest_version == 1 else content.get("digested_module")
+    if former is not None:
+        setattr(model, _DIGESTED_MODULE, former)
     return model
 
 
-def _unpack(value: Any, arrays: dict[str, AnyArray], known: Classes) -> Any:
+def _unpack(value: Any, *, arrays: dict[str, AnyArray], known: Classes, digest_version: int) -> Any:
+    unpack = partial(_unpack, arrays=arrays, known=known, digest_version=digest_version)
     if isinstance(value, list):
-        return [_unpack(item, arrays, known) for item in value]
+        return [unpack(item) for item in value]
     if not isinstance(value, dict):
         return value
     ((kind, content),) = value.items()
     if kind == "$model":
-        return _unpack_model(content, arrays, known)
+        return _unpack_model(content, arrays, known, digest_version)
     if kind == "$array":
         return arrays.pop(content)
     if kind == "$strings":
         return np.array(content, dtype=str)
     if kind == "$tuple":
-        return tuple(_unpack(item, arrays, known) for item in content)
+        return tuple(unpack(item) for item in content)
     raise ModelFileError(f"{kind!r} is no kind of value this Diptych knows")
