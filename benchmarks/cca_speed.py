@@ -2,9 +2,9 @@
 
 Run ``python benchmarks/cca_speed.py``. The three matrix products AᵀA, BᵀB and AᵀB in float32 are the work that no
 closed form can avoid; scikit-learn's iterative ``CCA`` is timed on fewer rows and extrapolated in proportion to their
-number, by the lowest cost of a row that was seen: its cost grows with the rows, but the number of its iterations, and so
-a line through two sizes, depends on the draw. Peak memory is that of a process which makes the input and fits. The command exits
-with 1 when a bar is missed.
+number, by the lowest cost of a row that was seen: the number of its iterations depends on the draw, so that a line
+through two sizes may fall. Peak memory is that of a process which makes the input and fits. The command exits with 1
+when a bar is missed.
 """
 
 from __future__ import annotations

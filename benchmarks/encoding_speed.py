@@ -23,8 +23,7 @@ import onnxruntime
 
 from diptych.data.folders import data_folder
 from diptych.encoders import EfficientNetLite
-from diptych.encoders.image.convolution_graph import ConvolutionGraph
-from diptych.encoders.network.graph_builder import NETWORK_FILE
+from diptych.encoders.networks.onnx_graph import NETWORK_FILE, ConvolutionGraph
 
 BAR = 0.85
 CORES_FOR_OVERLAP = 4

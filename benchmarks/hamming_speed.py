@@ -24,7 +24,7 @@ import numpy as np
 
 from diptych.codes import CodeIndex, nearest_codes, pack_signs
 from diptych.codes import nearest as nearest_module
-from diptych.codes.parallel import thread_count
+from diptych.codes.distances import thread_count
 
 K = 10
 LIBRARY_BAR = 0.8

@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 
 from diptych.collection import AddProgress, Collection, Record
-from diptych.encoders.image.encoded_batch import EncodedBatch
+from diptych.encoders.encoder import EncodedBatch
 from diptych.space import Space
 
 WIDTH = 8

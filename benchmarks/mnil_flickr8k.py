@@ -26,10 +26,14 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from diptych.arrays import unit_rows
 from diptych.metrics import RecallAtK, SameLabel, evaluate
 from diptych.models import LDSP, MNiL
-from diptych.models.neural.mnil.convolution_plan import ConvolutionPlan
-from diptych.models.neural.mnil.picture_tower import PictureTower
-from diptych.models.neural.mnil.resnet_weights import packaged_resnet, read_weights, write_weights
-from diptych.models.neural.torch_package import choose_device, torch_package
+from diptych.models.neural._torch import choose_device, torch_package
+from diptych.models.neural.mnil._picture_tower import (
+    ConvolutionPlan,
+    PictureTower,
+    packaged_resnet,
+    read_weights,
+    write_weights,
+)
 from diptych.space import Space
 
 MEASURES = (RecallAtK(1), RecallAtK(5), RecallAtK(10))
@@ -42,7 +46,7 @@ def pack(folder: Path, side: int, quality: int, most: int | None) -> None:
     from PIL import Image
 
     from diptych.data import load_dataset
-    from diptych.encoders.image.pictures import read_picture
+    from diptych.encoders.image.picture_decoding import read_picture
 
     folder.mkdir(parents=True, exist_ok=True)
     write_weights(packaged_resnet(), folder / WEIGHTS)

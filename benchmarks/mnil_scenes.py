@@ -25,7 +25,15 @@ import numpy as np
 from sklearn.base import clone
 
 from diptych.data.datasets.scenes import PictureSequence, Scene, SceneObject, make_scene
-from diptych.data.datasets.scenes.words import COLOUR_WORDS, MOODS, NOUNS, SIZE_WORDS, TEXTURE_WORDS, VIEWS, WHERE
+from diptych.data.datasets.scenes.caption_vocabulary import (
+    COLOUR_WORDS,
+    MOODS,
+    NOUNS,
+    SIZE_WORDS,
+    TEXTURE_WORDS,
+    VIEWS,
+    WHERE,
+)
 from diptych.metrics import AP, Evaluation, RecallAtK, SameLabel, evaluate, randomisation_test
 from diptych.models import MNiL
 

@@ -18,15 +18,11 @@ import time
 import numpy as np
 import torch
 
-from diptych.models.neural.mnil.convolution_plan import ConvolutionPlan
-from diptych.models.neural.mnil.picture_tower import PictureTower
-from diptych.models.neural.mnil.ranking_objective import RankingObjective
-from diptych.models.neural.mnil.towers import Towers
-from diptych.models.neural.mnil.training import Training
-from diptych.models.neural.mnil.training_pairs import TrainingPairs
-from diptych.models.neural.mnil.training_settings import TrainingSettings
-from diptych.models.neural.mnil.word_tower import WordTower
-from diptych.models.neural.mnil.workers import Workers
+from diptych.models.neural.mnil._data import TrainingPairs
+from diptych.models.neural.mnil._joint_training import JointTraining, TrainingSettings, Workers
+from diptych.models.neural.mnil._objective import RankingObjective
+from diptych.models.neural.mnil._picture_tower import ConvolutionPlan, PictureTower
+from diptych.models.neural.mnil._towers import Towers, WordTower
 from diptych.space import Space
 
 BAR = 0.85
@@ -121,7 +117,7 @@ def trained_speed(towers: Towers, pairs: TrainingPairs, options: argparse.Namesp
     objective = RankingObjective(
         n_pairs=len(pairs), margin=0.3, within_margin=0.5, image_term=0.1, text_term=0.2, direction="both"
     )
-    training = Training(settings, objective, towers, pairs, None, Space("cosine"), Workers(0, 1))
+    training = JointTraining(settings, objective, towers, pairs, None, Space("cosine"), Workers(0, 1))
     return training.run(None, "", None)[-1].pictures_per_second
 
 

@@ -15,10 +15,9 @@ import numpy as np
 from PIL import Image
 
 from diptych.collection import Collection
-from diptych.collection.item import Item
-from diptych.collection.layout import Layout
-from diptych.collection.store import Store
-from diptych.collection.tables import points_table
+from diptych.collection.storage.item import Item
+from diptych.collection.storage.layout import Layout
+from diptych.collection.storage.store import Store, points_table
 
 ADJECTIVES = ("a small", "a large", "a white", "a black", "a running", "a sleeping", "an old", "a young")
 NOUNS = ("dog", "cat", "horse", "child", "cyclist", "boat", "train", "bird", "tree", "house", "car", "football player")

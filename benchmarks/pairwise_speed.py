@@ -28,7 +28,7 @@ from sklearn.linear_model import LogisticRegression
 from diptych.data import load_dataset
 from diptych.errors import MissingDataError
 from diptych.models import CMML, BipartiteCrossProduct, CrossModalModel, LogisticCrossProduct
-from diptych.models.pairwise.sampled_pairs import SampledPairs
+from diptych.models.pairwise._pairs import SampledPairs
 from diptych.models.preprocessed import scale_rows
 
 RATIO = 10

@@ -26,7 +26,7 @@ from diptych.data import Pairs, load_dataset
 from diptych.encoders import Concatenated, EfficientNetLite, Encoder, ResNet50, SentenceEncoder, encode_splits
 from diptych.errors import MissingPackageError
 from diptych.metrics import AP, SameLabel, evaluate
-from diptych.models.semantic.logistic import fit_logistic, predict_logistic
+from diptych.models.semantic.classifier_pair import fit_logistic, predict_logistic
 from diptych.protocols import HoldOut
 from diptych.retriever import Retriever
 from diptych.retriever.ready_made import shipped_retriever

@@ -22,7 +22,7 @@ import faiss
 import numpy as np
 
 from diptych.collection import Collection, Record
-from diptych.encoders.image.encoded_batch import EncodedBatch
+from diptych.encoders.encoder import EncodedBatch
 from diptych.space import Space
 
 RECALL_BAR = 0.95

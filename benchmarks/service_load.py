@@ -36,7 +36,7 @@ import numpy as np
 
 from diptych.collection import Collection
 from diptych.service.clicks import ClickLog
-from diptych.service.clicks.opening import click_log_path
+from diptych.service.clicks.log import click_log_path
 from painted_collection import painted_collection, phrases
 
 HERE = Path(__file__).parent

@@ -21,14 +21,14 @@ from diptych.metrics import MedianRank, RecallAtK
 from diptych.models import CCA, ConSE, ContrastiveProjection, CrossModalModel, LinearRegression, Preprocessed
 from diptych.protocols import TwoWayEvaluation, evaluate_model
 from diptych.retriever import Retriever
-from diptych.retriever.held_out_calibration import calibrate
-from diptych.retriever.ready_made import SHIPPED
+from diptych.retriever.calibration import calibrate
+from diptych.retriever.ready_made import SHIPPED_FOLDER
 
 PRIOR = 0.01
 RECALLS = (RecallAtK(1), RecallAtK(5), RecallAtK(10))
 MEASURES = (*RECALLS, MedianRank())
 DOCS = Path(__file__).parents[1] / "docs" / "model-card.md"
-CARD = SHIPPED / "MODEL_CARD.md"
+CARD = SHIPPED_FOLDER / "MODEL_CARD.md"
 
 
 def candidates() -> Iterator[CrossModalModel]:
@@ -86,7 +86,7 @@ def finish(retriever: Retriever, dev: Pairs) -> Retriever:
     """Calibrate on the development pairs and write the retriever into the package."""
     points = retriever.images_to_points(dev.images), retriever.texts_to_points(dev.texts)
     retriever.calibration_ = calibrate(retriever.space, *points, dev, PRIOR)
-    retriever.save(SHIPPED / retriever.name)
+    retriever.save(SHIPPED_FOLDER / retriever.name)
     return retriever
 
 

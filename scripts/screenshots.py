@@ -31,9 +31,8 @@ from diptych.data.datasets.scenes import write_folder
 from diptych.encoders import ColourEdgeHistograms, TfidfTopics
 from diptych.models import CCA, SM
 from diptych.service.app import create_app
-from diptych.service.limits import Limits
 from diptych.service.maps import make_map
-from diptych.service.settings import Settings
+from diptych.service.settings import Limits, Settings
 
 N_SCENES = 300
 N_PHOTOS = 400

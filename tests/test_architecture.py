@@ -124,7 +124,7 @@ def test_no_module_executes_what_it_reads(module: Path) -> None:
     ("room", "code"),
     [
         ("metrics", "from diptych.models import CCA"),
-        ("encoders", "import diptych.metrics.precision"),
+        ("encoders", "import diptych.metrics.precision_recall"),
         ("models", "def late():\n    from diptych.cli.main import app"),
         ("data", "from ..models import CCA"),
         ("data", "from diptych import benchmark"),

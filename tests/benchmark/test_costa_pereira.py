@@ -12,13 +12,21 @@ import pytest
 from rich.console import Console
 
 from diptych.benchmark import published_map
-from diptych.benchmark.costa_pereira import COSTA_PEREIRA, find_costa_pereira, run_costa_pereira
-from diptych.benchmark.costa_pereira_choosing import KernelChoice, kernel_choices, refitted, validation_split
-from diptych.benchmark.costa_pereira_report import CostaPereiraReport
-from diptych.benchmark.costa_pereira_spaces import CorrelatedPairs
-from diptych.benchmark.costa_pereira_task import CostaPereiraTask
-from diptych.cli.bench_costa_pereira_plots import draw_costa_pereira
-from diptych.cli.bench_costa_pereira_report import print_costa_pereira
+from diptych.benchmark.studies.costa_pereira import (
+    COSTA_PEREIRA,
+    CostaPereiraReport,
+    CostaPereiraTask,
+    find_costa_pereira,
+    run_costa_pereira,
+)
+from diptych.benchmark.studies.costa_pereira_choosing import (
+    CorrelatedPairs,
+    KernelChoice,
+    kernel_choices,
+    refit_choices,
+    validation_split,
+)
+from diptych.cli.bench.costa_pereira import draw_costa_pereira, print_costa_pereira
 from diptych.data import Dataset, DatasetSplits, Pairs
 from diptych.errors import InvalidInputError, UnknownNameError
 from diptych.metrics import AP
@@ -116,7 +124,7 @@ def test_components_grow_with_the_training_pairs_as_tuning_lets_them(splits: Dat
     assert matching.n_components == tuning.best.parameters["n_components"]
     assert matching.grown == tuning.model.n_components
     assert matching.average == pytest.approx(tuning.best.mean, abs=1e-6)
-    tested = refitted({"CM": matching, "SCM": semantic}, splits)
+    tested = refit_choices({"CM": matching, "SCM": semantic}, splits)
     expected = evaluate_retrieval(tuning.model, Retrieval(splits.test, splits.test)).average(AP())
     assert tested["CM"].evaluate([AP()]).average(AP()) == pytest.approx(expected, abs=1e-6)
     assert KernelChoice(0.5, 38, None, matching.encoded, 2173 / 1738).grown == 48

@@ -29,7 +29,7 @@ from diptych.benchmark.exchange import (
     write_qrels,
     write_run,
 )
-from diptych.cli.bench_trec import bench_trec
+from diptych.cli.bench.trec import bench_trec
 from diptych.data import Pairs
 from diptych.errors import InvalidInputError, UnknownNameError
 from diptych.metrics import AP, NDCG, GradedRelevance, Precision, Recall, SameLabel, SharedLabel, evaluate_scores

@@ -13,8 +13,10 @@ import typer
 from typer.testing import CliRunner
 
 from diptych import figures
+from diptych.benchmark.breakdown import hash_code_facts
 from diptych.benchmark.hashing import (
     BitBudgetReport,
+    CodeJournal,
     HashingTask,
     find_hashing_task,
     hashing_methods,
@@ -23,16 +25,12 @@ from diptych.benchmark.hashing import (
     run_bit_budget,
     spread,
 )
-from diptych.benchmark.hashing.code_journal import CodeJournal
-from diptych.benchmark.hashing.measuring import measure_fold
-from diptych.cli.bench_hashing import bench_hashing
-from diptych.cli.bench_hashing_plots import draw_bit_budgets
-from diptych.cli.bench_hashing_report import print_bit_budget
-from diptych.cli.code_facts import code_facts
-from diptych.cli.terminal import results
+from diptych.benchmark.studies.hash_codes import measure_fold
+from diptych.cli.bench.hashing import bench_hashing, draw_bit_budgets, print_bit_budget
+from diptych.cli.console.output import results
 from diptych.data import DatasetSplits, Pairs
 from diptych.errors import InvalidInputError, UnknownNameError
-from diptych.figures.bit_budget import Line
+from diptych.figures.parameter_curves import BitBudgetLine
 from diptych.metrics import AP
 from diptych.models import CCA, CVH, Preprocessed, SCMOrth
 from diptych.protocols import Extendable, evaluate_retrieval
@@ -181,7 +179,7 @@ def test_figures_have_a_panel_for_each_setting_and_direction(report: BitBudgetRe
     files = draw_bit_budgets([report], tmp_path)
     assert [file.name for file in files] == ["hashing-small-map.png", "hashing-small-cmc.png"]
     assert all(file.stat().st_size > 10_000 for file in files)
-    line = Line([0.2, 0.3], [0.0, 0.0])
+    line = BitBudgetLine([0.2, 0.3], [0.0, 0.0])
     both = {"image_query": line, "text_query": line}
     figure = figures.bit_budget(
         [8, 16],
@@ -202,18 +200,18 @@ def test_figures_have_a_panel_for_each_setting_and_direction(report: BitBudgetRe
 def test_codes_are_described_behind_scaling_and_only_for_hashing() -> None:
     splits = small_splits()
     model = Preprocessed(model=CVH(n_bits=6)).fit(*splits.train.aligned())
-    facts = code_facts(model, splits.test, "label")
+    facts = hash_code_facts(model, splits.test, "label")
     assert facts is not None
     assert (facts.images.n_bits, facts.images.n_items) == (6, 32)
     assert json.loads(json.dumps(facts.as_json()))["lookup"]["image_query"]["radius"] == 2
     figure = figures.radius_precision_recall(facts.lookups)
     curve = facts.lookups["image_query"].mean_curve()
     np.testing.assert_allclose(figure.axes[0].lines[0].get_xydata()[-1], (1.0, curve.y[-1]))
-    by_instance = code_facts(model, splits.test, "instance")
+    by_instance = hash_code_facts(model, splits.test, "instance")
     assert by_instance is not None
     assert by_instance.lookups["image_query"].n_relevant.tolist() == [1] * 32
     assert facts.lookups["image_query"].n_relevant.tolist() == [8] * 32
-    assert code_facts(CCA(n_components=2).fit(*splits.train.aligned()), splits.test, "label") is None
+    assert hash_code_facts(CCA(n_components=2).fit(*splits.train.aligned()), splits.test, "label") is None
 
 
 @pytest.mark.data("wikipedia")

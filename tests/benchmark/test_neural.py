@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 from diptych.benchmark.neural import (
     Illustration,
     NeuralData,
+    NeuralJournal,
     NeuralMethod,
     NeuralReport,
     NeuralTask,
@@ -23,11 +24,9 @@ from diptych.benchmark.neural import (
     published_scores,
     run_neural,
 )
-from diptych.benchmark.neural.neural_journal import NeuralJournal
 from diptych.cli import app
-from diptych.cli.bench_neural_plots import draw_neural
-from diptych.cli.bench_neural_report import print_neural
-from diptych.cli.terminal import results
+from diptych.cli.bench.neural import draw_neural, print_neural
+from diptych.cli.console.output import results
 from diptych.data import DatasetSplits, Pairs
 from diptych.errors import InvalidInputError, UnknownNameError
 from diptych.metrics import AP, RecallAtK

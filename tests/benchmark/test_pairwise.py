@@ -25,11 +25,10 @@ from diptych.benchmark import (
     run_study,
     run_task,
 )
-from diptych.benchmark.principal_components import with_principal_components
+from diptych.benchmark.features import with_principal_components
 from diptych.benchmark.published import _rows
 from diptych.cli import app
-from diptych.cli.bench_plots import draw_bench
-from diptych.cli.bench_report import print_study
+from diptych.cli.bench.task import draw_bench, print_study
 from diptych.data import Dataset, DatasetSplits, Pairs
 from diptych.data.datasets.tvgraz import CATEGORY_COUNTS, TVGRAZ
 from diptych.errors import InvalidInputError, MissingDataError, UnknownNameError

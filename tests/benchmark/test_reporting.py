@@ -27,13 +27,12 @@ from diptych.benchmark.reporting import (
     published_beside,
     sample_sheets,
 )
-from diptych.benchmark.reporting.charts import Line, Point, line_chart, scatter_chart
-from diptych.benchmark.reporting.charts.scale import Scale
-from diptych.benchmark.reporting.query_shares import query_names, query_shares
-from diptych.benchmark.reporting.seen_above_unseen import drops_of
+from diptych.benchmark.reporting.charts import Line, Point, Scale, line_chart, scatter_chart
+from diptych.benchmark.reporting.method_results import query_names, query_shares
+from diptych.benchmark.reporting.observations import measure_drops
 from diptych.benchmark.results import Record, ResultFolder
 from diptych.benchmark.running import find_retrieval_task
-from diptych.cli.bench_report_command import bench_report
+from diptych.cli.bench.results import bench_report
 from diptych.errors import InvalidInputError
 from diptych.space import DIRECTIONS
 
@@ -359,7 +358,7 @@ def test_chance_is_taken_off_before_settings_are_compared(records: list[Record])
     # Chance was 0.2 for pictures and 0.22 for texts, and every query here is asked both ways.
     np.testing.assert_allclose(before.by_query[0] - after.by_query[0], 0.75 - 0.21)
     np.testing.assert_array_equal(before.by_query[1], after.by_query[1])
-    for one, other in zip(drops_of(before), drops_of(after), strict=True):
+    for one, other in zip(measure_drops(before), measure_drops(after), strict=True):
         assert one.loss == other.loss
         assert one.loss_above_chance == pytest.approx(one.loss)
         assert other.loss_above_chance == pytest.approx(one.loss - (0.75 - 0.21))

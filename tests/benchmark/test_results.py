@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from diptych.benchmark.results import Record, ResultFolder, compare_results, pack_results
-from diptych.cli.bench_group import bench_app
+from diptych.cli.app import bench_app
 from diptych.errors import InvalidInputError
 
 

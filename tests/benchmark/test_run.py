@@ -24,7 +24,7 @@ from diptych.benchmark.running import (
     run_benchmark,
     run_unit,
 )
-from diptych.cli.bench_group import bench_app
+from diptych.cli.app import bench_app
 from diptych.data import DatasetSplits, Pairs
 from diptych.errors import InvalidInputError, UnknownNameError
 from diptych.metrics import AP

@@ -11,8 +11,14 @@ import pytest
 from rich.console import Console
 from scipy import sparse
 
+from diptych.benchmark.peak_memory import SampledPeakMemory
 from diptych.benchmark.published import published_value
+from diptych.benchmark.studies.web_methods import WebScorer
 from diptych.benchmark.web import (
+    AVERAGE_FUSION,
+    FEATURE_FUSION,
+    LEARNED_FUSION,
+    RANDOM_ROW,
     FusedRuns,
     JudgedLists,
     WebData,
@@ -28,12 +34,7 @@ from diptych.benchmark.web import (
     web_methods,
     word_lists,
 )
-from diptych.benchmark.web.peak_memory import PeakMemory
-from diptych.benchmark.web.web_report import AVERAGE, FUSED, LEARNED, RANDOM
-from diptych.benchmark.web.web_scorer import WebScorer
-from diptych.cli.bench_clicks import bench_clicks
-from diptych.cli.bench_clicks_plots import draw_click_benchmark
-from diptych.cli.bench_clicks_report import print_click_benchmark
+from diptych.cli.bench.clicks import bench_clicks, draw_click_benchmark, print_click_benchmark
 from diptych.data import CrowdJudgement, DatasetSplits, ExpertJudgement, Pairs
 from diptych.encoders import TfidfTopics, Visualness, clean_query
 from diptych.errors import InvalidInputError, UnknownNameError
@@ -262,10 +263,10 @@ def test_values_are_those_of_the_measure(report: WebReport, data: WebData) -> No
 
 def test_random_and_upper_bound_enclose_what_methods_reach(report: WebReport) -> None:
     for name in ("experts", "crowd", "captions", "words"):
-        low, high = report.mean(RANDOM, FUSED, name), report.upper_bound(name)
-        assert low < report.mean("good", FUSED, name) <= high
-    assert report.compare("good", RANDOM, FUSED, "experts").p_value < 0.05
-    assert report.compare("poor", RANDOM, FUSED, "captions").p_value > 0.01
+        low, high = report.mean(RANDOM_ROW, FEATURE_FUSION, name), report.upper_bound(name)
+        assert low < report.mean("good", FEATURE_FUSION, name) <= high
+    assert report.compare("good", RANDOM_ROW, FEATURE_FUSION, "experts").p_value < 0.05
+    assert report.compare("poor", RANDOM_ROW, FEATURE_FUSION, "captions").p_value > 0.01
 
 
 def test_fusions_weigh_standardised_scores(report: WebReport) -> None:
@@ -275,25 +276,25 @@ def test_fusions_weigh_standardised_scores(report: WebReport) -> None:
     weights = report.weights("a")
     assert list(weights) == ["good a", "fair a", "poor a"]
     assert weights["poor a"] < weights["good a"]
-    assert report.mean(LEARNED, "a", "captions") >= report.mean(AVERAGE, "a", "captions")
+    assert report.mean(LEARNED_FUSION, "a", "captions") >= report.mean(AVERAGE_FUSION, "a", "captions")
     held_out = report.held_out_fusion("a")
-    assert set(held_out) == {LEARNED, AVERAGE, "p"}
-    assert len(report.weights(FUSED)) == 6
+    assert set(held_out) == {LEARNED_FUSION, AVERAGE_FUSION, "p"}
+    assert len(report.weights(FEATURE_FUSION)) == 6
 
 
 def test_noise_lowers_the_curve(report: WebReport) -> None:
-    curve = report.noise_curve("good", FUSED, "experts", (0, 1, 4))
+    curve = report.noise_curve("good", FEATURE_FUSION, "experts", (0, 1, 4))
     assert curve == sorted(curve, reverse=True)
-    assert curve[0] == report.mean("good", FUSED, "experts")
+    assert curve[0] == report.mean("good", FEATURE_FUSION, "experts")
 
 
 def test_groups_hold_every_query(report: WebReport) -> None:
-    sizes, means = report.group_sizes("experts"), report.group_means("good", FUSED, "experts", fold=0)
+    sizes, means = report.group_sizes("experts"), report.group_means("good", FEATURE_FUSION, "experts", fold=0)
     assert sum(sizes) == 24
     known = [size * mean for size, mean in zip(sizes, means, strict=True) if size]
-    assert sum(known) / 24 == pytest.approx(report.mean("good", FUSED, "experts"))
+    assert sum(known) / 24 == pytest.approx(report.mean("good", FEATURE_FUSION, "experts"))
     assert report.people_queries("experts").sum() == 12
-    assert set(report.correlations("good", FUSED, "experts")) == {"visualness", "1/length"}
+    assert set(report.correlations("good", FEATURE_FUSION, "experts")) == {"visualness", "1/length"}
 
 
 def test_the_report_prints_and_draws_every_table(report: WebReport, tmp_path: Path) -> None:
@@ -311,7 +312,7 @@ def test_the_report_prints_and_draws_every_table(report: WebReport, tmp_path: Pa
         "clicks-visualness.png",
     ]
     numbers = report.as_json()["lists"]["experts"]
-    assert numbers["means"]["good"][FUSED] == report.mean("good", FUSED, "experts")
+    assert numbers["means"]["good"][FEATURE_FUSION] == report.mean("good", FEATURE_FUSION, "experts")
     assert len(numbers["p_values"]) == 21
 
 
@@ -336,7 +337,7 @@ def test_click_models_run_and_learn(data: WebData) -> None:
 
 
 def test_memory_of_a_step_is_seen() -> None:
-    memory = PeakMemory()
+    memory = SampledPeakMemory()
     with memory.watch():
         held = np.ones(8_000_000)
     assert np.isnan(memory.megabytes) or 30 < memory.megabytes < 200

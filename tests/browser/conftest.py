@@ -23,9 +23,8 @@ from diptych.data.datasets.scenes import write_folder
 from diptych.encoders import ColourEdgeHistograms, TfidfTopics
 from diptych.models import CCA, SM
 from diptych.service.app import create_app
-from diptych.service.limits import Limits
-from diptych.service.operations.server import server_settings
-from diptych.service.settings import Settings
+from diptych.service.operations.server import server_config
+from diptych.service.settings import Limits, Settings
 
 N_SCENES = 80
 TOKEN = "a-token-that-only-the-tests-know"
@@ -106,7 +105,7 @@ def serve() -> Iterator[Callable[..., Site]]:
 
 def _started(settings: Settings, pictures: Path) -> Site:
     listening = socket.create_server(("127.0.0.1", 0))
-    server = uvicorn.Server(server_settings(create_app(settings), settings))
+    server = uvicorn.Server(server_config(create_app(settings), settings))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()
     deadline = time.monotonic() + 60

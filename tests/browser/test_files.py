@@ -7,7 +7,7 @@ import re
 import httpx
 import pytest
 
-from diptych.service.page.page import VIEWS, static_files
+from diptych.service.page import VIEWS, static_files
 
 
 def test_every_view_is_the_same_document(site) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from diptych.cli.collection_place import find_collection, new_collection, remember
+from diptych.cli.console.paths import find_collection, new_collection, remember
 from diptych.errors import InvalidInputError
 
 NOBODY = 65534

@@ -6,7 +6,7 @@ import os
 import pytest
 import typer
 
-from diptych.cli.command_group import CommandGroup
+from diptych.cli.app import CommandGroup
 
 
 def command_that_raises(error: Exception) -> typer.Typer:

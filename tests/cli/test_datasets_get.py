@@ -14,8 +14,8 @@ import pytest
 from breaking_server import BreakingServer, breaking_server, zip_of
 from command_line import Run
 
-import diptych.data.registry
-from diptych.cli.download_progress import DownloadProgress
+import diptych.data.datasets
+from diptych.cli.console.progress import DownloadProgress
 from diptych.data import Dataset, DatasetSplits, Download, load_dataset
 
 FILES = {"photos/1.jpg": random.Random(1).randbytes(300_000), "words.txt": b"1.jpg\ta boat\n"}
@@ -41,7 +41,7 @@ def offered(server: BreakingServer, monkeypatch: pytest.MonkeyPatch, tmp_path: P
     download = Download(server.url("boats.zip"), size=len(ARCHIVE), sha256=digest, note="only a test")
     boats = Dataset(name="boats", summary="boats", files=tuple(FILES), downloads=(download,), **about)
     form = Dataset(name="ships", summary="ships", files=("ships.txt",), steps="1. Fill in the form.", **about)
-    monkeypatch.setattr(diptych.data.registry, "DATASETS", (boats, form, *diptych.data.registry.DATASETS))
+    monkeypatch.setattr(diptych.data.datasets, "DATASETS", (boats, form, *diptych.data.datasets.DATASETS))
     monkeypatch.setenv("DIPTYCH_DATA", str(tmp_path / "data"))
     return server
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from command_line import Run
 
-from diptych.cli.collection_place import last_collection, remember
+from diptych.cli.console.paths import last_collection, remember
 from diptych.data import cache_folder
 
 
@@ -15,7 +15,7 @@ def test_scenes_are_indexed_and_searched_and_kept(
 ) -> None:
     """The main job on a machine that has nothing: good answers without any data or network."""
     # The encoder reads 64 pixels a side; painting more takes most of the time and changes no answer.
-    monkeypatch.setattr("diptych.cli.demo_scenes._SIZE", 96)
+    monkeypatch.setattr("diptych.cli.commands.demo._SCENE_SIZE", 96)
     result = run("demo", "--data", "scenes", "--no-page")
     assert result.exit_code == 0
     assert "Generated scenes: 512 pictures" in result.stdout

@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from diptych.cli.encoder_building import build_encoder
-from diptych.cli.measures import BY_INSTANCE, BY_LABEL, in_words
+from diptych.benchmark.experiment import BY_INSTANCE, BY_LABEL, describe_measure
+from diptych.cli.arguments import build_encoder
 from diptych.data import DatasetSplits, load_dataset
 from diptych.data.datasets.scenes import make_scene
 from diptych.encoders import ColourEdgeHistograms, Concatenated, TfidfTopics, encode_splits
@@ -115,7 +115,7 @@ def test_instance_relevance_reports_recall_and_ranks(run: Run, tmp_path: Path, s
     rows = written(output)["measures"]
     for row, measure in zip(rows, BY_INSTANCE, strict=True):
         assert row["average"] == pytest.approx(expected.average(measure), abs=1e-12)
-        assert in_words(measure) in result.stdout
+        assert describe_measure(measure) in result.stdout
 
 
 def test_several_labels_per_image(run: Run, tmp_path: Path) -> None:

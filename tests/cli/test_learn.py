@@ -9,14 +9,14 @@ from command_line import Run, World
 from pydantic import ValidationError
 
 from diptych import Retriever
-from diptych.cli.learn_report import print_learning_report
+from diptych.cli.commands.learn import print_learning_report
 from diptych.collection import Collection
 from diptych.collection.learning import Impressions, LearningRecord, LearningReport, PositionModel, learning_history
 from diptych.collection.learning.promotion import promote
 from diptych.service.clicks import ClickLog
-from diptych.service.clicks.opening import click_log_path
-from diptych.service.clicks.plain_impressions import plain_impressions
-from diptych.service.schemas.learn_parameters import LearnParameters
+from diptych.service.clicks.export import text_query_impressions
+from diptych.service.clicks.log import click_log_path
+from diptych.service.schemas.jobs import LearnParameters
 
 SEEN = Impressions.from_rows([("dog", "a", 1, 90, 60), ("dog", "a", 2, 90, 30), ("cat", "b", 1, 90, 1)])
 
@@ -41,7 +41,7 @@ def test_the_served_log_is_read_by_position_and_words_alone_count(tmp_path: Path
         searched(log, "a dog", ["x", "y"], None)
         searched(log, "a dog - cat", ["x"], "x")
         searched(log, "a dog", ["t"], "t", target="texts")
-    assert set(plain_impressions(tmp_path / "clicks.sqlite")) == {
+    assert set(text_query_impressions(tmp_path / "clicks.sqlite")) == {
         ("a dog", "x", 1, 2, 0),
         ("a dog", "y", 2, 2, 1),
         ("a dog", "y", 1, 1, 1),

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from command_line import Run
 
-from diptych.cli.encoder_building import encoder_classes
-from diptych.cli.encoder_card import missing_for
+from diptych.cli.arguments import encoder_classes
+from diptych.cli.commands.encoders import missing_for
 from diptych.data import describe_datasets
 from diptych.encoders import TfidfTopics
 from diptych.errors import MissingPackageError

@@ -104,7 +104,7 @@ def test_a_log_that_cannot_be_read_is_one_clear_error(run: Run, tmp_path: Path) 
 def served(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A collection with the log of a service: visual queries are answered, others are not."""
     from diptych.service.clicks import ClickLog
-    from diptych.service.clicks.opening import click_log_path
+    from diptych.service.clicks.log import click_log_path
 
     folder = tmp_path_factory.mktemp("served")
     (folder / "collection.json").write_text("{}")

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import socket
 
-from diptych.cli.serve_address import listen
+from diptych.cli.commands.serve import listen
 
 
 def test_connections_send_at_once() -> None:

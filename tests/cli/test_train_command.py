@@ -8,7 +8,7 @@ import pytest
 from command_line import Run, World
 
 from diptych import Retriever
-from diptych.cli.training_report import print_training_report
+from diptych.cli.commands.train import print_training_report
 from diptych.collection import Collection
 from diptych.models import Random
 from diptych.retriever import Comparison

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 
 from diptych.codes import codes_within, hamming_distances, nearest_codes
 from diptych.codes import nearest as nearest_module
-from diptych.codes.counting_search import nearest_by_counting
-from diptych.codes.faiss_search import nearest_by_faiss
-from diptych.codes.small_counts import smallest
+from diptych.codes.distances import smallest
+from diptych.codes.nearest import nearest_by_counting, nearest_by_faiss
 from diptych.errors import InvalidInputError
 
 

@@ -11,8 +11,8 @@ import pytest
 from PIL import Image
 
 from diptych.collection import AddProgress, Collection, CollectionError, Record
-from diptych.data.caption_files.captioned_picture import CaptionedPicture
-from diptych.encoders.image.encoded_batch import EncodedBatch
+from diptych.data.captioned_pictures import CaptionedPicture
+from diptych.encoders.encoder import EncodedBatch
 from diptych.errors import InvalidInputError
 from kill_trials import ToyRetriever, wrong_points
 

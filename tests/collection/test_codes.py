@@ -13,9 +13,8 @@ from PIL import Image
 from diptych.arrays import unit_rows
 from diptych.codes import unpack_signs
 from diptych.collection import Answers, Collection, Query, Record
-from diptych.collection.gallery import Gallery
-from diptych.collection.reranking import RerankBy
-from diptych.collection.scoring import Scoring
+from diptych.collection.search.gallery import Gallery, Scoring
+from diptych.collection.search.ranking import RerankBy
 from diptych.data import load_dataset
 from diptych.encoders import ColourEdgeHistograms, TfidfTopics
 from diptych.errors import InvalidInputError

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from diptych.collection import Collection, Facet, Filter, Item, Record
-from diptych.collection.catalogue import Catalogue
+from diptych.collection.browse.item_catalogue import Catalogue
 from diptych.errors import InvalidInputError
 
 NAMES = st.sampled_from(["colour", "path", "shot by", "a.b", "meta.x", "Größe", "and", 'q"uote', "back\\slash", "x=y"])

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from diptych.collection import Filter, Item
-from diptych.collection.catalogue import Catalogue, value_of
+from diptych.collection.browse.item_catalogue import Catalogue, value_of
 from diptych.errors import InvalidInputError
 
 ITEM = Item(

@@ -8,11 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from diptych.collection.approximate_index import ApproximateIndex
-from diptych.collection.gallery import Gallery
-from diptych.collection.growing_matrix import GrowingMatrix
-from diptych.collection.scoring import Scoring
-from diptych.collection.top_rows import top_rows
+from diptych.collection.search.approximate_index import ApproximateIndex
+from diptych.collection.search.gallery import Gallery, GrowingMatrix, Scoring, top_rows
 from diptych.space import Space
 
 SPACES = ["cosine", "pearson", "covariance", "dot", "euclidean", "l1", "kl", "kl_query", "noisy_or", "hamming"]
@@ -201,8 +198,8 @@ def test_distances_rank_far_from_the_origin() -> None:
 
 
 def test_rounded_lists_are_scored_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("diptych.collection.approximate_index._LARGEST_FLAT", 0)
-    monkeypatch.setattr("diptych.collection.gallery._FEW_ROWS", 0)
+    monkeypatch.setattr("diptych.collection.search.approximate_index._LARGEST_FLAT", 0)
+    monkeypatch.setattr("diptych.collection.search.gallery._FEW_ROWS", 0)
     matrix = points("euclidean", 4000, 16)
     gallery = gallery_of("euclidean", matrix, range(4000))
     index = ApproximateIndex.build(gallery.vectors, "l2")

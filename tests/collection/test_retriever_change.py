@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from diptych.collection import AddProgress, Collection, CollectionError, Record
-from diptych.collection.index_cache import IndexCache
-from diptych.collection.retriever_names import RetrieverNames
-from diptych.encoders.image.encoded_batch import EncodedBatch
+from diptych.collection.search.approximate_index import IndexCache
+from diptych.collection.storage.layout import RetrieverNames
+from diptych.encoders.encoder import EncodedBatch
 from kill_trials import ToyRetriever, wrong_points
 
 

@@ -159,7 +159,7 @@ def test_an_empty_collection_has_no_good_match(collection: Collection) -> None:
 
 
 def test_the_index_answers_like_the_comparison_of_all(collection: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("diptych.collection.gallery._FEW_ROWS", 10)
+    monkeypatch.setattr("diptych.collection.search.gallery._FEW_ROWS", 10)
     collection.add(Record(captions=[f"text {number}"], id=f"{number}") for number in range(1500))
     found = [collection.search(f"text {number}", k=1, target="texts", exact=False) for number in range(50)]
     assert [answers[0].id for answers in found] == [f"{number}" for number in range(50)]
@@ -172,8 +172,8 @@ def test_the_index_answers_like_the_comparison_of_all(collection: Collection, mo
 
 
 def test_a_kept_index_is_used_and_a_damaged_one_is_not(collection: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("diptych.collection.gallery._FEW_ROWS", 10)
-    monkeypatch.setattr("diptych.collection.live_state.APPROXIMATE_FROM", 1000)
+    monkeypatch.setattr("diptych.collection.search.gallery._FEW_ROWS", 10)
+    monkeypatch.setattr("diptych.collection.search.live_state.APPROXIMATE_FROM", 1000)
     monkeypatch.setattr("diptych.collection.collection.APPROXIMATE_FROM", 1000)
     collection.add(Record(captions=[f"text {number}"], id=f"{number}") for number in range(1200))
     collection.build_index()

@@ -8,15 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from diptych.collection import Collection, Item, Record
-from diptych.collection.suggestions import Suggestions
-from diptych.encoders.text.stop_words import FUNCTION_WORDS
+from diptych.collection.browse.suggestions import SuggestionIndex
+from diptych.encoders.text.word_pipeline import FUNCTION_WORDS
 from diptych.errors import InvalidInputError
 
 WORDS = ["dog", "door", "red", "Red", "the", "of", "a", "café", "dogs", "7", "x"]
 CAPTIONS = st.lists(st.sampled_from(WORDS), min_size=1, max_size=6).map(" ".join)
 
 
-def texts(suggestions: Suggestions, prefix: str, limit: int = 8) -> list[str]:
+def texts(suggestions: SuggestionIndex, prefix: str, limit: int = 8) -> list[str]:
     return [suggestion.text for suggestion in suggestions.beginning_with(prefix, limit)]
 
 
@@ -29,7 +29,7 @@ def test_against_a_plain_list(captions: list[str], prefix: str, limit: int) -> N
     junk = FUNCTION_WORDS | {"7", "x"}
     allowed = {word: count for word, count in single.items() if word not in junk}
     allowed |= {pair: n for pair, n in pairs.items() if n > 1 and not junk & set(pair.split())}
-    found = Suggestions([Item("1", None, None, captions=tuple(captions))]).beginning_with(prefix, limit)
+    found = SuggestionIndex([Item("1", None, None, captions=tuple(captions))]).beginning_with(prefix, limit)
     assert len({suggestion.text for suggestion in found}) == len(found) <= limit
     typed = " ".join(prefix.split()) + (" " if prefix.strip() and prefix[-1].isspace() else "")
     for suggestion in found:
@@ -46,7 +46,7 @@ def test_phrases_labels_and_last_words() -> None:
         Item("1", None, None, captions=("A golden retriever runs", "the golden retriever sleeps", "golden hour")),
         Item("2", None, None, captions=("snow",), labels=("Golden Gate", "Snow")),
     ]
-    made = Suggestions(items)
+    made = SuggestionIndex(items)
     assert texts(made, "GOL") == ["golden", "golden retriever", "Golden Gate"]
     assert texts(made, "golden ") == ["golden retriever", "Golden Gate"]
     assert texts(made, "two golden r") == ["two golden retriever", "two golden runs"]

@@ -7,9 +7,8 @@ from threading import Barrier
 from PIL import Image
 
 from diptych.collection import Collection
-from diptych.collection.byte_cache import ByteCache
-from diptych.collection.store import Store
-from diptych.collection.thumbnails import Thumbnails
+from diptych.collection.browse.thumbnail_cache import ByteCache, Thumbnails
+from diptych.collection.storage.store import Store
 from kill_trials import ToyRetriever
 
 

@@ -12,10 +12,9 @@ import pytest
 from safetensors import safe_open
 
 from diptych.collection import Collection, CollectionError, Item, Record
-from diptych.collection.catalogue import Catalogue
-from diptych.collection.duplicates import near_groups
-from diptych.collection.store import Store
-from diptych.collection.tables import points_table
+from diptych.collection.browse.item_catalogue import Catalogue
+from diptych.collection.changes.maintenance import near_groups
+from diptych.collection.storage.store import Store, points_table
 from diptych.errors import InvalidInputError, UnknownNameError
 from kill_trials import ToyRetriever
 
@@ -78,7 +77,7 @@ def test_near_duplicates_across_blocks(monkeypatch: pytest.MonkeyPatch, collecti
         (photos / f"{number}.png").write_text(f"content {number}")
     collection.add(photos)
     whole = collection.duplicates(0.6)
-    monkeypatch.setattr("diptych.collection.duplicates._BLOCK", 4)
+    monkeypatch.setattr("diptych.collection.changes.maintenance._BLOCK", 4)
     parts = collection.duplicates(0.6)
     assert [set(group.ids) for group in parts] == [set(group.ids) for group in whole]
     assert [group.similarity for group in parts] == pytest.approx([group.similarity for group in whole], abs=1e-6)
@@ -210,7 +209,7 @@ def test_many_removals_are_dropped_from_the_table(collection: Collection) -> Non
 
 def test_memory_for_near_duplicates_does_not_grow_with_their_links(monkeypatch: pytest.MonkeyPatch) -> None:
     n = 2000
-    monkeypatch.setattr("diptych.collection.duplicates._BLOCK", 128)
+    monkeypatch.setattr("diptych.collection.changes.maintenance._BLOCK", 128)
     catalogue = Catalogue([Item(str(row), f"{row}.png", str(row), added_ns=row) for row in range(n)])
     alike = np.ones((n, 4), dtype=np.float32)
     alike[n // 2 :, 0] = -1
@@ -230,7 +229,7 @@ def test_a_table_is_dropped_whole_or_not_at_all(tmp_path: Path, monkeypatch: pyt
     store.prepare()
     store.add_vectors("points", ["a", "b"], np.ones((2, 3), dtype=np.float32))
     with monkeypatch.context() as killed:
-        killed.setattr("diptych.collection.store.shutil.rmtree", lambda *_, **__: None)
+        killed.setattr("diptych.collection.storage.store.shutil.rmtree", lambda *_, **__: None)
         store.drop("points")
     again = Store(tmp_path)
     assert again.vector_tables() == []

@@ -16,8 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from diptych.data import Download, describe_datasets, fetch_downloads
-from diptych.data.downloads.archive import unpack_zip
-from diptych.data.downloads.transfer import Transfer
+from diptych.data.downloads import unpack_zip
+from diptych.data.transfer import Transfer
 from diptych.errors import InvalidInputError, MissingDataError
 
 BYTES = random.Random(0).randbytes(400_000)

@@ -21,7 +21,7 @@ from diptych.data.datasets.scenes import (
     make_scene,
     write_folder,
 )
-from diptych.data.datasets.scenes.scene_object import SIZES
+from diptych.data.datasets.scenes.composition import SIZES
 from diptych.errors import InvalidInputError
 
 SCENES = [make_scene(index) for index in range(3000)]

@@ -13,11 +13,10 @@ from hypothesis import strategies as st
 from diptych.data.datasets import scenes
 from diptych.data.datasets.scenes import BACKGROUNDS, CLASS_NAMES, COLOURS, TEXTURES
 from diptych.data.datasets.scenes.backdrops import draw_backdrop
-from diptych.data.datasets.scenes.canvas import Canvas
-from diptych.data.datasets.scenes.dice import Dice
-from diptych.data.datasets.scenes.pen import Pen
-from diptych.data.datasets.scenes.shapes import (
+from diptych.data.datasets.scenes.canvas import (
+    Canvas,
     Field,
+    Pen,
     box,
     circle,
     curve,
@@ -28,6 +27,7 @@ from diptych.data.datasets.scenes.shapes import (
     rounded_box,
     turned,
 )
+from diptych.data.datasets.scenes.portable_random import PortableRandom
 from diptych.data.datasets.scenes.things import draw_thing
 
 EXACT_OPERATIONS = {
@@ -149,7 +149,7 @@ def test_a_thing_shows_its_colour_and_its_texture(kind: str) -> None:
 def test_a_backdrop_varies_but_stays_recognisable(background: str) -> None:
     def draw(name: str, number: int) -> np.ndarray:
         canvas = Canvas(32)
-        draw_backdrop(canvas, name, Dice("test", number))
+        draw_backdrop(canvas, name, PortableRandom("test", number))
         assert canvas.planes.dtype == np.float32
         assert canvas.planes.min() > -20
         return canvas.picture().astype(float)
@@ -163,7 +163,7 @@ def test_a_backdrop_varies_but_stays_recognisable(background: str) -> None:
 
 
 def test_dice_are_fair_and_keep_to_their_bounds() -> None:
-    dice = Dice("fair")
+    dice = PortableRandom("fair")
     rolls = [dice.weighted({"a": 1, "b": 0, "c": 3}) for _ in range(4000)]
     assert "b" not in rolls
     assert rolls.count("c") / 4000 == pytest.approx(0.75, abs=0.03)
@@ -174,4 +174,4 @@ def test_dice_are_fair_and_keep_to_their_bounds() -> None:
 
 def test_dice_streams_differ_by_every_part_of_their_name() -> None:
     names = [("a", 1, 2), ("a", 12), ("a", 2, 1), ("b", 1, 2)]
-    assert len({Dice(*name).uniform(0, 1) for name in names}) == len(names)
+    assert len({PortableRandom(*name).uniform(0, 1) for name in names}) == len(names)

@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from diptych.encoders import ColourEdgeHistograms, Concatenated, Encoder, FeatureCache, TfidfTopics
-from diptych.encoders.image.encoded_batch import EncodedBatch
+from diptych.encoders.encoder import EncodedBatch
 from diptych.errors import InvalidInputError
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from diptych.encoders.network import file_digest
-from diptych.encoders.network.file_digest import digest_of_files
+from diptych.encoders.networks import model_files
+from diptych.encoders.networks.model_files import digest_of_files
 
 
 @pytest.mark.parametrize("in_place", [True, False])
@@ -38,5 +38,5 @@ def test_what_is_remembered_is_not_read_again(tmp_path: Path, monkeypatch: pytes
     note.write_text("0" * 64)
     assert digest_of_files([file]) == before, "a process that knows it does not look again"
     # As at the next start.
-    file_digest._digest_in_state.cache_clear()
+    model_files._digest_in_state.cache_clear()
     assert digest_of_files([file]) != before

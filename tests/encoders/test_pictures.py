@@ -268,7 +268,7 @@ def test_strips_give_what_the_whole_gives(mode: str, monkeypatch: pytest.MonkeyP
     for side in (None, 7, 20):
         whole = read_picture(image, shortest_side=side)
         with monkeypatch.context() as patch:
-            patch.setattr("diptych.encoders.image.rgb._STRIP_PIXELS", 500)
+            patch.setattr("diptych.encoders.image.picture_decoding._STRIP_PIXELS", 500)
             np.testing.assert_array_equal(read_picture(image, shortest_side=side), whole)
 
 

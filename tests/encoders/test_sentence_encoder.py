@@ -20,7 +20,7 @@ from tokenizers import Tokenizer
 
 from diptych.data import cache_folder
 from diptych.encoders import SentenceEncoder
-from diptych.encoders.transformer.weights import Weights
+from diptych.encoders.networks.safetensors_weights import Weights
 from diptych.errors import InvalidInputError, MissingPackageError, ModelFileError
 
 Arrays = dict[str, NDArray[Any]]

@@ -27,8 +27,8 @@ from diptych.metrics import (
     SameLabel,
     evaluate_scores,
 )
-from diptych.metrics.harmonic import reciprocal_sum
-from diptych.metrics.hypergeometric import hypergeometric, miss_probability
+from diptych.metrics.average_precision import reciprocal_sum
+from diptych.metrics.measure import hypergeometric, miss_probability
 
 
 @st.composite

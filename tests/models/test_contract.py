@@ -13,7 +13,7 @@ from sklearn.model_selection import GridSearchCV
 from diptych import Space
 from diptych.errors import DiptychError, InvalidInputError, UnknownNameError
 from diptych.models import CCA, SM, CrossModalModel, Preprocessed, find_model, model_classes
-from diptych.models.building import FILE_PARAMETERS
+from diptych.models.registry import FILE_PARAMETERS
 
 
 def test_every_method_declares_what_it_needs_and_when_to_use_it():
@@ -99,12 +99,12 @@ def test_blocks_of_any_size_give_the_same_points(model, problem, monkeypatch):
     whole = problem.fitted(model).similarity(problem.images, problem.texts)
     for name, size in (
         ("diptych.models.linear._BLOCK_ROWS", 7),
-        ("diptych.models.semantic.logistic._BLOCK_ROWS", 11),
+        ("diptych.models.semantic.classifier_pair._BLOCK_ROWS", 11),
         ("diptych.models.correlation.kcca._BLOCK_ROWS", 13),
-        ("diptych.models.pairwise.sampled_pairs._BLOCK_NUMBERS", 100),
-        ("diptych.models.correlation.kernel_features._BLOCK_BYTES", 8 * 90 * 5),
-        ("diptych.models.correlation.kernels._TILE_ROWS", 3),
-        ("diptych.models.correlation.kernels._TILE_COLUMNS", 4),
+        ("diptych.models.pairwise._pairs._BLOCK_NUMBERS", 100),
+        ("diptych.models.correlation._kernels._BLOCK_BYTES", 8 * 90 * 5),
+        ("diptych.models.correlation._kernels._TILE_ROWS", 3),
+        ("diptych.models.correlation._kernels._TILE_COLUMNS", 4),
     ):
         monkeypatch.setattr(name, size)
     blocked = problem.fit(model)

@@ -14,8 +14,7 @@ from diptych.data import load_dataset
 from diptych.errors import InvalidInputError, UnknownNameError
 from diptych.metrics import AP
 from diptych.models import CCA, CFA, KCCA, LinearRegression
-from diptych.models.correlation.kernel_features import cholesky_features, exact_features, nystrom_features
-from diptych.models.correlation.kernels import Kernel
+from diptych.models.correlation._kernels import Kernel, cholesky_features, exact_features, nystrom_features
 from diptych.models.linear import moments, whitener
 from diptych.protocols import evaluate_model
 

@@ -23,21 +23,21 @@ from diptych.models import (
     PairwiseSM,
     load_model,
 )
-from diptych.models.pairwise.all_pairs import AllPairs
-from diptych.models.pairwise.bilinear_solver import evaluate_terms
-from diptych.models.pairwise.cmml import evaluate_distances
-from diptych.models.pairwise.label_sets import LabelSets
-from diptych.models.pairwise.logistic_concatenation import evaluate_concatenation
-from diptych.models.pairwise.losses import (
+from diptych.models.pairwise._bilinear import evaluate_terms
+from diptych.models.pairwise._pairs import (
+    AllPairs,
+    PairTerm,
+    SampledPairs,
     classification_loss,
     distance_loss,
     first_matches,
     own_matches,
     ranking_loss,
 )
+from diptych.models.pairwise.cmml import evaluate_distances
+from diptych.models.pairwise.logistic_concatenation import evaluate_concatenation
 from diptych.models.pairwise.one_class_svm import support_shares
-from diptych.models.pairwise.pair_term import PairTerm
-from diptych.models.pairwise.sampled_pairs import SampledPairs
+from diptych.models.pairwise.pairwise_sm import LabelSets
 
 PRECISE = {"tol": 1e-9, "max_iter": 5000}
 
@@ -525,6 +525,6 @@ def test_all_pairs_never_exist_at_once(monkeypatch):
     ):
         whole = fit().similarity(images, texts)
         with monkeypatch.context() as patch:
-            patch.setattr("diptych.models.pairwise.all_pairs._BLOCK_SCORES", 90 * 7)
+            patch.setattr("diptych.models.pairwise._pairs._BLOCK_SCORES", 90 * 7)
             blocked = fit().similarity(images, texts)
         np.testing.assert_allclose(blocked, whole, rtol=1e-3, atol=1e-3, err_msg=name)

@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression
 from diptych.errors import InvalidInputError
 from diptych.models import CCA, SCM, SM, ConSE, MarginalSCM, MarginalSM
 from diptych.models.labels import Targets
-from diptych.models.semantic.logistic import _ovr_loss, _softmax_loss, fit_logistic
+from diptych.models.semantic.classifier_pair import _ovr_loss, _softmax_loss, fit_logistic
 
 
 @pytest.mark.parametrize("C", [0.1, 10.0])

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from diptych.data import Pairs
 from diptych.errors import InvalidInputError, UnknownNameError
 from diptych.retriever import SEARCH_DIRECTIONS, Calibration
-from diptych.retriever.held_out_calibration import calibrate
+from diptych.retriever.calibration import calibrate
 from diptych.space import Space
 
 

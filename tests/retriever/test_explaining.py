@@ -30,8 +30,7 @@ from diptych.models import (
     SharedSpace,
 )
 from diptych.retriever import Explanation, Subject, View, explain, explanation_kind
-from diptych.retriever.explaining.coordinate_contributions import coordinate_contributions
-from diptych.retriever.explaining.linear_parts import linear_parts
+from diptych.retriever.explaining.match import coordinate_contributions, linear_parts
 from diptych.space import DIRECTIONS, SPACE_NAMES, Direction
 
 PAIRS = load_dataset("scenes", n_train=80, n_test=10, size=32).train

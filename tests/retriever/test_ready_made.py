@@ -10,7 +10,7 @@ from diptych import Retriever
 from diptych.data import load_dataset
 from diptych.errors import InvalidInputError
 from diptych.models import SharedSpace
-from diptych.retriever.ready_made import SHIPPED
+from diptych.retriever.ready_made import SHIPPED_FOLDER
 
 FIXTURES = Path(__file__).parents[1] / "encoders" / "joint" / "fixtures"
 ROOT = Path(__file__).parents[2]
@@ -37,7 +37,11 @@ def test_photographs_are_found_by_their_captions(make: object) -> None:
 
 
 def test_shipped_files_stay_small_and_hold_no_pictures() -> None:
-    sizes = {path.relative_to(SHIPPED).as_posix(): path.stat().st_size for path in SHIPPED.rglob("*") if path.is_file()}
+    sizes = {
+        path.relative_to(SHIPPED_FOLDER).as_posix(): path.stat().st_size
+        for path in SHIPPED_FOLDER.rglob("*")
+        if path.is_file()
+    }
     assert set(sizes) == {
         "MODEL_CARD.md",
         *(f"{name}/{file}" for name in ("conse", "default") for file in ("arrays.safetensors", "model.json")),
@@ -46,7 +50,7 @@ def test_shipped_files_stay_small_and_hold_no_pictures() -> None:
 
 
 def test_the_card_on_the_site_is_that_of_the_package() -> None:
-    card = (SHIPPED / "MODEL_CARD.md").read_text(encoding="utf-8")
+    card = (SHIPPED_FOLDER / "MODEL_CARD.md").read_text(encoding="utf-8")
     assert card == (ROOT / "docs" / "model-card.md").read_text(encoding="utf-8")
     assert "Known weaknesses" in card
 

@@ -28,9 +28,8 @@ from diptych.data.datasets.scenes import write_folder
 from diptych.encoders import ColourEdgeHistograms, TfidfTopics
 from diptych.models import CCA
 from diptych.service.app import create_app
-from diptych.service.limits import Limits
-from diptych.service.operations.server import server_settings
-from diptych.service.settings import Settings
+from diptych.service.operations.server import server_config
+from diptych.service.settings import Limits, Settings
 
 N_SCENES = 60
 TOKEN = "a-token-that-only-the-tests-know"
@@ -224,7 +223,7 @@ def _collection_in(folder: Path) -> Path:
 def _started(settings: Settings, folders: dict[str, Path]) -> RunningService:
     listening = socket.create_server(("127.0.0.1", 0))
     port = listening.getsockname()[1]
-    server = uvicorn.Server(server_settings(create_app(settings), settings))
+    server = uvicorn.Server(server_config(create_app(settings), settings))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()
     deadline = time.monotonic() + 30

@@ -13,7 +13,7 @@ from diptych.cli import app
 from diptych.collection import Collection
 from diptych.models import CCA
 from diptych.service.clicks import ClickLog
-from diptych.service.clicks.opening import click_log_path
+from diptych.service.clicks.log import click_log_path
 
 
 def diptych(*arguments: str | Path) -> Result:

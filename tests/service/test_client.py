@@ -16,7 +16,7 @@ import httpx
 import pytest
 
 from diptych.service import Client, ServiceError
-from diptych.service.security.token_file import own_token
+from diptych.service.security.tokens import own_token
 
 Start = Callable[..., Any]
 

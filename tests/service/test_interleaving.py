@@ -23,9 +23,9 @@ from diptych.metrics import draft_winner
 from diptych.models import CCA
 from diptych.service import Client, ServiceError
 from diptych.service.clicks import ClickLog
-from diptych.service.clicks.draft import Draft
-from diptych.service.clicks.interleaving_error import InterleavingError
-from diptych.service.clicks.sign_test import sign_test
+from diptych.service.clicks.errors import InterleavingError
+from diptych.service.clicks.interleaving import sign_test
+from diptych.service.clicks.records import InterleavedPage
 
 Start = Callable[..., Any]
 A, B = ("one", "f1"), ("two", "f2")
@@ -51,7 +51,7 @@ def shown(log: ClickLog, interleaving: int, teams: list[Any], *, first: int = 1,
         shown=[(f"item {first + place}", first + place) for place in range(len(teams))],
         no_good_match=False,
         best_probability=0.5,
-        draft=Draft(interleaving, draw, teams),
+        draft=InterleavedPage(interleaving, draw, teams),
         **more,
     )
     assert search_id is not None
@@ -147,7 +147,7 @@ def test_an_id_that_belongs_to_another_search_is_not_taken(tmp_path: Path) -> No
             shown=[("x", 1)],
             no_good_match=False,
             best_probability=0.5,
-            draft=Draft(number, taken, ["a"]),
+            draft=InterleavedPage(number, taken, ["a"]),
         )
         assert other not in (None, taken)
 

@@ -13,9 +13,9 @@ import pytest
 from PIL import Image
 
 from diptych.collection import Collection, Record
-from diptych.collection.write_lock import write_lock
-from diptych.service.limits import Limits
-from diptych.service.problem import Problem
+from diptych.collection.storage.layout import write_lock
+from diptych.service.problems import Problem
+from diptych.service.settings import Limits
 from diptych.service.uploads import UploadStore
 
 Start = Callable[..., Any]

@@ -188,8 +188,8 @@ def test_only_one_runner_works_on_a_collection(own_scene_collection: Path, tmp_p
 def test_jobs_go_on_after_their_file_could_not_be_written(
     own_scene_collection: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("diptych.service.jobs.job_store._BUSY_SECONDS", 0.1)
-    monkeypatch.setattr("diptych.service.jobs.job_runner._RETRY_SECONDS", 0.1)
+    monkeypatch.setattr("diptych.service.jobs.store._BUSY_SECONDS", 0.1)
+    monkeypatch.setattr("diptych.service.jobs.runner._RETRY_SECONDS", 0.1)
     runner = JobRunner(own_scene_collection / ".diptych", tmp_path)
     job = runner.store.add("reencode", {})
     with closing(sqlite3.connect(tmp_path / "jobs.sqlite", isolation_level=None)) as other:
@@ -227,7 +227,7 @@ def test_what_ran_in_a_killed_service_is_interrupted(own_scene_collection: Path,
 
 def test_a_job_ends_with_its_service(own_scene_collection: Path) -> None:
     process = subprocess.Popen(
-        [sys.executable, "-m", "diptych.service.jobs.process"],
+        [sys.executable, "-m", "diptych.service.jobs.work"],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -240,6 +240,6 @@ def test_a_job_ends_with_its_service(own_scene_collection: Path) -> None:
 
 
 def test_the_process_of_a_job_needs_no_web_packages() -> None:
-    listing = "import sys, diptych.service.jobs.process; print(*{name.partition('.')[0] for name in sys.modules})"
+    listing = "import sys, diptych.service.jobs.work; print(*{name.partition('.')[0] for name in sys.modules})"
     loaded = subprocess.run([sys.executable, "-c", listing], capture_output=True, text=True, check=True).stdout.split()
     assert {"fastapi", "starlette", "uvicorn", "pydantic", "httpx"}.isdisjoint(loaded)

@@ -21,11 +21,9 @@ from diptych.errors import InvalidInputError
 from diptych.models import CCA
 from diptych.service import Client, ServiceError
 from diptych.service.clicks import ClickLog
-from diptych.service.clicks.opening import click_log_path
-from diptych.service.jobs.learning import learning_result
-from diptych.service.jobs.reporter import Reporter
-from diptych.service.jobs.work import WORK
-from diptych.service.schemas.job_request import JobRequest
+from diptych.service.clicks.log import click_log_path
+from diptych.service.jobs.work import JOB_FUNCTIONS, Reporter, learning_result
+from diptych.service.schemas.jobs import JobRequest
 
 Start = Callable[..., Any]
 
@@ -138,7 +136,7 @@ def test_the_job_learns_from_what_was_served(own_scene_collection: Path) -> None
     reports = io.StringIO()
     with Collection.open(folder) as collection:
         with pytest.raises(InvalidInputError, match="nobody has clicked"):
-            WORK["learn"](collection, {}, Reporter(reports))
+            JOB_FUNCTIONS["learn"](collection, {}, Reporter(reports))
         items = [item.id for item in collection][:3]
         with ClickLog(click_log_path(folder)) as log:
             search = log.record_search(
@@ -151,11 +149,11 @@ def test_the_job_learns_from_what_was_served(own_scene_collection: Path) -> None
                 best_probability=0.5,
             )
             log.record_click(search_id=str(search), item=items[1], position=2, kind="open")
-        dry = WORK["learn"](collection, {"dry_run": True, "seed": 1}, Reporter(reports))
+        dry = JOB_FUNCTIONS["learn"](collection, {"dry_run": True, "seed": 1}, Reporter(reports))
         assert dry["record"]["action"] == "kept"
         assert "collect clicks on" in dry["record"]["reason"]
         assert learning_history(collection) == []
-        done = WORK["learn"](collection, {"held_out": 0.3}, Reporter(reports))
+        done = JOB_FUNCTIONS["learn"](collection, {"held_out": 0.3}, Reporter(reports))
         assert [record.action for record in learning_history(collection)] == ["kept"]
         Reporter(reports).finished(done)
     told = [json.loads(line) for line in reports.getvalue().splitlines()]

@@ -11,10 +11,7 @@ import pytest
 from sklearn.manifold import trustworthiness
 
 from diptych.collection import Collection, Item, Record
-from diptych.service.maps import has_map, make_map, read_map
-from diptych.service.maps.map_file import map_path
-from diptych.service.maps.map_sample import map_sample
-from diptych.service.maps.plane import plane
+from diptych.service.maps import has_map, make_map, map_path, map_sample, plane, read_map
 from diptych.space import SPACE_NAMES, Space
 
 

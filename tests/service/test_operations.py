@@ -8,8 +8,8 @@ from typing import Any
 
 import httpx
 
-from diptych.service.operations.turns import Turns
-from diptych.service.problem import Problem
+from diptych.service.problems import Problem
+from diptych.service.security.limits import SearchConcurrencyLimit
 
 Start = Callable[..., Any]
 
@@ -88,7 +88,7 @@ def test_sixty_four_clients_get_through(running_service: Start) -> None:
 
 def test_only_so_many_wait_in_line_and_a_turn_is_given_back() -> None:
     async def main() -> tuple[int, list[str]]:
-        turns = Turns(2, most_waiting=3)
+        turns = SearchConcurrencyLimit(2, most_waiting=3)
         running = most = 0
         refused = []
 

@@ -16,9 +16,13 @@ from starlette.exceptions import HTTPException
 
 from diptych.collection import CollectionError
 from diptych.errors import DiptychError, InvalidInputError, MissingPackageError, UnknownNameError
-from diptych.service.problem import Problem
-from diptych.service.problem_answers import ProblemResponse, add_problem_answers, problem_of
-from diptych.service.unexpected_errors import UnexpectedErrors
+from diptych.service.problems import (
+    Problem,
+    ProblemResponse,
+    UnexpectedErrorMiddleware,
+    add_problem_handlers,
+    problem_of,
+)
 
 Start = Callable[..., Any]
 
@@ -63,8 +67,8 @@ def test_any_detail_can_be_sent(detail: str) -> None:
 
 def test_a_defect_is_logged_and_told_to_nobody(caplog: pytest.LogCaptureFixture) -> None:
     app = FastAPI()
-    add_problem_answers(app)
-    app.add_middleware(UnexpectedErrors)
+    add_problem_handlers(app)
+    app.add_middleware(UnexpectedErrorMiddleware)
 
     @app.get("/")
     def fail() -> None:
@@ -106,7 +110,7 @@ def test_a_client_s_mistake_is_a_problem_document(
 
 
 def test_a_collection_that_another_process_writes_is_busy(running_service: Start, own_scene_collection: Path) -> None:
-    from diptych.collection.write_lock import write_lock
+    from diptych.collection.storage.layout import write_lock
 
     service = running_service(limits={"write_wait_seconds": 0.2})
     with write_lock(own_scene_collection / ".diptych" / "write.lock"):

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from diptych.service.clicks import ClickLog
-from diptych.service.clicks.query_report import OFTEN
+from diptych.service.clicks.report import FREQUENT_SEARCHES
 
 NOW = datetime(2026, 3, 31, 15, 30).timestamp()
 QUERIES = ["dog", "cat", "a bird"]
@@ -109,7 +109,7 @@ def test_the_report_is_what_counting_by_hand_gives(searches: list[dict[str, Any]
     for query, group in groups.items():
         if all(entry["no_good_match"] for entry in group):
             reasons[query] = "no good match"
-        elif len(group) >= OFTEN and not any(entry["used"] for entry in group):
+        elif len(group) >= FREQUENT_SEARCHES and not any(entry["used"] for entry in group):
             reasons[query] = "never clicked"
     assert {line["query"]: line["reason"] for line in report.failing} == reasons
 

@@ -10,10 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from diptych.service.security.host_check import host_name
-from diptych.service.security.page_sessions import PageSessions
-from diptych.service.security.security_headers import CONTENT_SECURITY_POLICY
-from diptych.service.security.token_buckets import TokenBuckets
+from diptych.service.security.auth import PageSessions
+from diptych.service.security.headers import CONTENT_SECURITY_POLICY, host_name
+from diptych.service.security.limits import TokenBuckets
 
 Start = Callable[..., Any]
 ITEMS = "/v1/collections/scenes/items"

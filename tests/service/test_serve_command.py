@@ -18,14 +18,14 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from diptych.cli import app
-from diptych.cli.serve_places import served_collections
+from diptych.cli.commands.serve import served_collections
 from diptych.collection import Collection
 from diptych.errors import InvalidInputError
 
 Serve = Callable[..., Any]
 ITEMS = "/v1/collections/scenes/items"
 HEADERS = {"Authorization": "Bearer a-token-that-only-the-tests-know"}
-CHILD_WORDS = "diptych.service.operations.worker"
+CHILD_WORDS = "diptych.service.operations.workers"
 
 
 def run(*words: object) -> Result:

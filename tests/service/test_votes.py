@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from diptych.errors import InvalidInputError
 from diptych.service.clicks import ClickLog, UnknownSearchError
-from diptych.service.clicks.sign_test import sign_test
+from diptych.service.clicks.interleaving import sign_test
 
 SWAPPED = {"left": "right", "right": "left", "both": "both", "neither": "neither"}
 CHOICES = sorted(SWAPPED)

@@ -1,20 +1,142 @@
-"""A benchmark, declared: data, entries, protocol."""
+"""A benchmark, declared: data, the methods that take part with their settings, the protocol, and what is varied."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from diptych.benchmark.entry import Entry
-from diptych.benchmark.principal_components import with_principal_components
-from diptych.benchmark.sensitivity import Sensitivity
+import numpy as np
+from joblib import Parallel, delayed
+from sklearn.base import clone
+
+from diptych.benchmark.features import with_principal_components
+from diptych.benchmark.published import Published, PublishedTraining, published_map, published_training
 from diptych.data import Dataset, DatasetSplits, find_dataset
 from diptych.encoders import Encoder, encode_splits
-from diptych.protocols import HoldOut
+from diptych.metrics import AP
+from diptych.models import CrossModalModel, Preprocessed
+from diptych.protocols import HoldOut, evaluate_model
+from diptych.space import DIRECTIONS, Direction
+
+
+@dataclass(frozen=True)
+class Reference:
+    """Where a paper prints the same method's result, and whether it was measured on the features we have."""
+
+    paper: str
+    table: str
+    dataset: str
+    method: str
+    same_features: bool = True
+
+    def look_up(self) -> Published:
+        """Return the printed numbers."""
+        return published_map(self.paper, self.table, self.dataset, self.method)
+
+    def look_up_training(self) -> PublishedTraining | None:
+        """Return the printed training time and parameters, where the table has them."""
+        return published_training(self.paper, self.table, self.dataset, self.method)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A method, the settings to choose from, and the printed result to stand beside it.
+
+    ``group`` is the heading it stands under, such as a paper's "Ground truth".
+    """
+
+    name: str
+    model: CrossModalModel
+    grid: Sequence[Mapping[str, Sequence[Any]]] = field(default_factory=lambda: [{}])
+    reference: Reference | None = None
+    distances: bool = False
+    group: str = ""
+
+    @property
+    def key(self) -> str:
+        """The name as people type it and files are called: ``SCM-seq, 16 bits`` is ``scm-seq-16``."""
+        return re.sub(r"[^a-z0-9]+", "-", self.name.lower().removesuffix(" bits")).strip("-")
+
+    @property
+    def method(self) -> CrossModalModel:
+        """The model without the scaling in front of it."""
+        return self.model.model if isinstance(self.model, Preprocessed) else self.model
+
+    @property
+    def n_bits(self) -> int | None:
+        """The length of the codes, None for a method with real-valued points."""
+        return getattr(self.method, "n_bits", None)
+
+    @property
+    def n_settings(self) -> int:
+        """How many settings there are to choose from."""
+        return sum(math.prod(len(values) for values in part.values()) for part in self.grid)
+
+    def coarser(self, most: int) -> Entry:
+        """Return the entry with at most ``most`` values of each parameter, evenly taken and with both ends."""
+        grid = [{name: _thinned(values, most) for name, values in part.items()} for part in self.grid]
+        return replace(self, grid=grid)
+
+
+def _thinned(values: Sequence[Any], most: int) -> list[Any]:
+    if len(values) <= most:
+        return list(values)
+    return [values[round(step * (len(values) - 1) / (most - 1))] for step in range(most)]
+
+
+@dataclass(frozen=True)
+class SensitivityCurve:
+    """Test MAP at each value of a parameter: the mean and deviation of several random draws, for each direction."""
+
+    entry: str
+    parameter: str
+    label: str
+    values: tuple[float, ...]
+    means: dict[Direction, tuple[float, ...]]
+    deviations: dict[Direction, tuple[float, ...]]
+
+
+@dataclass(frozen=True)
+class Sensitivity:
+    """A parameter to vary around the chosen setting of an entry, as in figures 5 and 6 of Menon et al. (2015).
+
+    ``seed`` is the parameter that redraws whatever is random, ``draws`` times. Like the paper's, the curve is one of
+    test scores; nothing is chosen by it.
+    """
+
+    entry: str
+    parameter: str
+    label: str
+    values: Sequence[float]
+    seed: str = "model__seed"
+    draws: int = 5
+
+    def measure(self, model: CrossModalModel, splits: DatasetSplits, n_jobs: int = 1) -> SensitivityCurve:
+        """Fit a copy of ``model`` for every value and draw, and ask the test pairs."""
+        settings = [{self.parameter: value, self.seed: draw} for value in self.values for draw in range(self.draws)]
+        scores = Parallel(n_jobs=n_jobs)(
+            delayed(_test_scores)(clone(model).set_params(**setting), splits) for setting in settings
+        )
+        table = np.array(scores).reshape(len(self.values), self.draws, len(DIRECTIONS))
+        means, deviations = (
+            {way: tuple(map(float, part[:, column])) for column, way in enumerate(DIRECTIONS)}
+            for part in (table.mean(axis=1), table.std(axis=1))
+        )
+        return SensitivityCurve(self.entry, self.parameter, self.label, tuple(self.values), means, deviations)
+
+
+def _test_scores(model: CrossModalModel, splits: DatasetSplits) -> list[float]:
+    result = evaluate_model(model.fit(*splits.train.aligned()), splits.test)
+    return [result[way].mean[AP()] for way in DIRECTIONS]
+
 
 _QUICK_VALUES = 3
+
 _QUICK_REPEATS = 2
+
 _QUICK = "QUICK LOOK: at most 3 values of each parameter, 2 hold-outs"
 
 

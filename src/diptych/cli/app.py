@@ -1,37 +1,176 @@
-"""The program ``diptych`` and its commands."""
+"""The program ``diptych``: its commands, the groups of them, and how it fails."""
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
 from collections.abc import Callable
 from io import TextIOWrapper
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from diptych import __version__
-from diptych.cli.add import add
-from diptych.cli.bench_group import bench_app
-from diptych.cli.clicks import clicks_app
-from diptych.cli.command_group import CommandGroup
-from diptych.cli.datasets_group import datasets_app
-from diptych.cli.demo import demo
-from diptych.cli.duplicates import duplicates
-from diptych.cli.encoders import encoders
-from diptych.cli.evaluate import evaluate
-from diptych.cli.export import export
-from diptych.cli.index import index
-from diptych.cli.learn import learn
-from diptych.cli.methods import methods
-from diptych.cli.queries import queries
-from diptych.cli.remove import remove
-from diptych.cli.rollback import rollback
-from diptych.cli.scenes import scenes
-from diptych.cli.search import search
-from diptych.cli.serve import serve
-from diptych.cli.status import status
-from diptych.cli.train import train
-from diptych.cli.words import words
+from diptych.cli.bench.clicks import bench_clicks
+from diptych.cli.bench.costa_pereira import bench_costa_pereira
+from diptych.cli.bench.hashing import bench_hashing
+from diptych.cli.bench.neural import bench_neural
+from diptych.cli.bench.results import bench_diff, bench_pack, bench_report
+from diptych.cli.bench.run import bench_run
+from diptych.cli.bench.task import bench
+from diptych.cli.bench.trec import bench_trec
+from diptych.cli.commands.clicks import clicks_app
+from diptych.cli.commands.datasets import datasets, get, scenes
+from diptych.cli.commands.demo import demo
+from diptych.cli.commands.encoders import encoders
+from diptych.cli.commands.evaluate import evaluate
+from diptych.cli.commands.index import index
+from diptych.cli.commands.items import add, duplicates, export, remove
+from diptych.cli.commands.learn import learn, rollback
+from diptych.cli.commands.methods import methods
+from diptych.cli.commands.queries import queries
+from diptych.cli.commands.search import search
+from diptych.cli.commands.serve import serve
+from diptych.cli.commands.status import status
+from diptych.cli.commands.train import train
+from diptych.cli.commands.words import words
+from diptych.errors import DiptychError
+
+_WRONG_REQUEST = 2
+
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+
+_NOT_ALLOWED = (errno.EACCES, errno.EPERM, errno.EROFS)
+
+
+class CommandGroup(TyperGroup):
+    """Runs a command and turns foreseen errors into one line on stderr and exit status 2.
+
+    Foreseen are every `DiptychError` and every mistake in the arguments, and with exit status 1 a full disk and places
+    where this user may not write. Anything else is a defect and keeps its traceback.
+    """
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; a reader who has seen enough, as ``head`` has, is no error."""
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            _discard_stdout()
+            return None
+        return result
+
+    def main(self, *args: Any, **options: Any) -> Any:
+        """Run and leave the process with the command's exit status."""
+        try:
+            status = super().main(*args, **{**options, "standalone_mode": False})
+        except DiptychError as error:
+            _fail(str(error), _WRONG_REQUEST)
+        except OSError as error:
+            if error.errno in _NOT_ALLOWED and error.filename is not None:
+                _fail(f"{error.filename}: {error.strerror}; let this user read and write there", 1)
+            if error.errno not in _NO_ROOM:
+                raise
+            _discard_stdout()
+            _fail(f"the output cannot be written: {error.strerror}; make room, or write it elsewhere", 1)
+        except typer.Abort:
+            _fail("stopped", 1)
+        except Exception as error:
+            # Typer brings its own copy of Click or uses the installed one, depending on its version; what a mistake
+            # in the arguments looks like is the same in both.
+            if not hasattr(error, "format_message"):
+                raise
+            hint = ""
+            if getattr(error, "option_name", "").strip() == "-":
+                hint = "; put -- before words that begin with a minus sign"
+            _fail(error.format_message().strip() + hint, getattr(error, "exit_code", _WRONG_REQUEST))
+        else:
+            sys.exit(status if isinstance(status, int) else 0)
+
+
+def _discard_stdout() -> None:
+    # Python flushes stdout once more when it ends, which must have somewhere to go.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _fail(message: str, status: int) -> None:
+    typer.echo(f"error: {' '.join(message.split())}", err=True)
+    sys.exit(status)
+
+
+_NAMED = "task"
+
+_HELP = ("-h", "--help")
+
+
+class BenchGroup(TyperGroup):
+    """Takes what is not a command for the name of a task or study.
+
+    ``diptych bench`` and ``diptych bench wikipedia`` run one as if ``task`` had been typed.
+    """
+
+    def parse_args(self, context: Any, arguments: list[str]) -> list[str]:
+        """Put the name of the command first where it was left out."""
+        words = [word for word in arguments if not word.startswith("-")]
+        asks_for_help = not words and any(word in _HELP for word in arguments)
+        if not asks_for_help and (not arguments or arguments[0] not in self.commands):
+            arguments = [_NAMED, *arguments]
+        return super().parse_args(context, arguments)
+
+
+bench_app = typer.Typer(
+    cls=BenchGroup,
+    help="Run one benchmark by its name (`diptych bench wikipedia`), or methods on many tasks (`diptych bench run`).",
+)
+
+bench_app.command(_NAMED)(bench)
+
+bench_app.command("run")(bench_run)
+
+bench_app.command("diff")(bench_diff)
+
+bench_app.command("pack")(bench_pack)
+
+bench_app.command("report")(bench_report)
+
+bench_app.command("hashing")(bench_hashing)
+
+bench_app.command("neural")(bench_neural)
+
+bench_app.command("clicks")(bench_clicks)
+
+bench_app.command("costa-pereira")(bench_costa_pereira)
+
+bench_app.add_typer(bench_trec, name="trec")
+
+_LIST = "list"
+
+
+class DatasetsGroup(TyperGroup):
+    """Takes what is not a command for a question about data sets.
+
+    ``diptych datasets`` lists them all and ``diptych datasets scenes`` shows one, as if ``list`` had been typed.
+    """
+
+    def parse_args(self, context: Any, arguments: list[str]) -> list[str]:
+        """Put the name of the command first where it was left out."""
+        words = [word for word in arguments if not word.startswith("-")]
+        asks_for_help = not words and any(word in _HELP for word in arguments)
+        if not asks_for_help and (not words or words[0] not in self.commands):
+            arguments = [_LIST, *arguments]
+        return super().parse_args(context, arguments)
+
+
+datasets_app = typer.Typer(
+    cls=DatasetsGroup,
+    help="List the data sets, show one (`diptych datasets DATASET`), or get one that is public by address.",
+)
+
+datasets_app.command(_LIST)(datasets)
+
+datasets_app.command("get")(get)
 
 # A command imports what it needs when it runs, so that asking for help stays instant.
 app = typer.Typer(
@@ -40,15 +179,20 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
 )
+
 _COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
     "Your pictures": (index, search, serve, add, remove, status, duplicates, train, learn, rollback, export, demo),
     "Methods and data": (methods, encoders, evaluate, words, scenes, queries),
 }
+
 for panel, commands in _COMMANDS.items():
     for command in commands:
         app.command(rich_help_panel=panel)(command)
+
 app.add_typer(bench_app, name="bench", rich_help_panel="Methods and data")
+
 app.add_typer(clicks_app, name="clicks", rich_help_panel="Your pictures")
+
 app.add_typer(datasets_app, name="datasets", rich_help_panel="Methods and data")
 
 

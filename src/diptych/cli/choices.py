@@ -120,3 +120,20 @@ class WordLayerChoice(StrEnum):
 
     MEMORY = "memory"
     EMBEDDING = "embedding"
+
+
+class RunTieBreaking(StrEnum):
+    """What happens to items of equal score in a run file."""
+
+    TREC = "trec"
+    EXPECTED = "expected"
+    RANDOM = "random"
+    OPTIMISTIC = "optimistic"
+    PESSIMISTIC = "pessimistic"
+
+
+class WrittenScores(StrEnum):
+    """What the column of scores holds."""
+
+    RANK = "rank"
+    MODEL = "model"

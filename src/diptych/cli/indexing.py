@@ -1,23 +1,79 @@
-"""From a folder of pictures to an up-to-date collection."""
+"""From a folder of pictures and a caption file to an up-to-date collection."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import cast
 
 import typer
 
-from diptych.cli.collection_place import Place, is_collection, new_collection, remember
-from diptych.cli.files import check_folder
-from diptych.cli.picture_records import PictureRecords, picture_records
-from diptych.cli.retriever_choice import load_retriever
-from diptych.cli.shown_path import shown_path
-from diptych.cli.stages import Stages
+from diptych.cli.arguments import load_retriever
+from diptych.cli.console.output import check_folder
+from diptych.cli.console.paths import CollectionLocation, is_collection, new_collection, remember, shown_path
+from diptych.cli.console.progress import Stages
 from diptych.collection import AddReport, Collection, Record, Status
-from diptych.data import picture_suffixes
+from diptych.data import CaptionedPicture, CaptionedPictures, find_pictures, picture_suffixes, read_captions
+from diptych.data.caption_files import CaptionFormat
 from diptych.errors import InvalidInputError
+
+
+@dataclass(frozen=True)
+class PictureRecords:
+    """Records of the pictures of a folder; ``unreadable`` are folders and links that could not be looked into."""
+
+    records: list[Record]
+    captioned: CaptionedPictures | None = None
+    unreadable: Mapping[str, str] = field(default_factory=dict)
+
+
+def picture_records(
+    folder: Path, captions: str | None = None, captions_format: str = "auto", *, label_folders: bool = False
+) -> PictureRecords:
+    """Find the pictures of ``folder``; ``captions`` is a caption file, or ``sidecar`` for files beside the pictures.
+
+    ``label_folders`` labels each picture with the name of the folder it lies in.
+    """
+    unreadable: dict[str, str] = {}
+
+    def pass_over(path: Path, reason: str) -> None:
+        unreadable[str(path)] = reason
+
+    pictures = list(find_pictures(folder, on_unreadable=pass_over))
+    captioned = None if captions is None else _read(folder, captions, captions_format)
+    known: Mapping[Path, CaptionedPicture] = {} if captioned is None else captioned
+    records = []
+    for path in pictures:
+        about = known.get(path)
+        labels = list(about.labels) if about is not None else []
+        if label_folders and path.parent != folder and path.parent.name not in labels:
+            labels.append(path.parent.name)
+        # None leaves what the collection already knows.
+        records.append(
+            Record(
+                path.absolute(),
+                captions=about.captions if about is not None and about.captions else None,
+                labels=labels or None,
+                metadata=about.metadata if about is not None and about.metadata else None,
+            )
+        )
+    return PictureRecords(records, captioned, unreadable)
+
+
+def _read(folder: Path, captions: str, captions_format: str) -> CaptionedPictures:
+    if captions == "sidecar" and not Path(captions).exists():
+        found = read_captions(folder, folder, format="sidecar")
+    else:
+        found = read_captions(Path(captions).expanduser(), folder, format=cast(CaptionFormat, captions_format))
+    if not found:
+        example = f", {found.missing[0]} for example" if found.missing else ""
+        raise InvalidInputError(
+            f"{captions} describes no picture of {folder}{example}; name the folder that its file names start from"
+        )
+    return found
+
 
 _INTERRUPTED = 130
 
@@ -65,7 +121,7 @@ def index_folder(request: IndexRequest, stages: Stages) -> IndexOutcome:
         return IndexOutcome(collection.folder, collection.status(), report, found)
 
 
-def _refuse_empty(folder: Path, place: Place) -> None:
+def _refuse_empty(folder: Path, place: CollectionLocation) -> None:
     known = ", ".join(sorted(suffix.removeprefix(".") for suffix in picture_suffixes()))
     if is_collection(place.folder):
         raise InvalidInputError(
@@ -75,7 +131,7 @@ def _refuse_empty(folder: Path, place: Place) -> None:
     raise InvalidInputError(f"there is no picture in {folder}; pictures are files that end in {known}")
 
 
-def _opened(place: Place, request: IndexRequest, stages: Stages) -> Collection:
+def _opened(place: CollectionLocation, request: IndexRequest, stages: Stages) -> Collection:
     if not is_collection(place.folder):
         with stages.run("retriever", "preparing the retriever"):
             retriever = load_retriever(request.retriever or "default")

@@ -1,18 +1,76 @@
-"""Codes against codes, and real numbers against codes."""
+"""Hamming distances and asymmetric scores of hash codes on a few threads, and histograms of distances."""
 
 from __future__ import annotations
 
-from typing import Any
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import lru_cache
+from queue import Empty, SimpleQueue
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from diptych.arrays import AnyArray, FloatArray, as_matrix, row_blocks
-from diptych.codes.parallel import in_parallel, thread_count
-from diptych.codes.words import as_codes, as_words, distance_type
+from diptych.arrays import AnyArray, FloatArray, IntArray, as_matrix, row_blocks
+from diptych.codes.bit_packing import as_codes, as_machine_words, distance_type
 from diptych.errors import InvalidInputError
 
+_Task = TypeVar("_Task")
+
+_Result = TypeVar("_Result")
+
+
+def thread_count(threads: int | None) -> int:
+    """Return how many threads to use: those asked for, or one for each processor this process may run on."""
+    if threads is None:
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if threads < 1:
+        raise InvalidInputError(f"threads must be at least 1, got {threads}; None uses every processor")
+    return threads
+
+
+def in_parallel(work: Callable[[_Task], _Result], tasks: Sequence[_Task], threads: int) -> list[_Result]:
+    """Return ``work`` of every task, in order.
+
+    The calling thread works too and takes whatever is left, so that on a busy machine nothing waits for a helper that
+    has not been given a processor yet.
+    """
+    helpers = min(threads, len(tasks)) - 1
+    if helpers < 1:
+        return [work(task) for task in tasks]
+    results: dict[int, _Result] = {}
+    left: SimpleQueue[int] = SimpleQueue()
+    for number in range(len(tasks)):
+        left.put(number)
+
+    def take_what_is_left() -> None:
+        with suppress(Empty):
+            while True:
+                number = left.get_nowait()
+                results[number] = work(tasks[number])
+
+    waiting = [_thread_pool(threads).submit(take_what_is_left) for _ in range(helpers)]
+    take_what_is_left()
+    for helper in waiting:
+        if not helper.cancel():
+            helper.result()
+    return [results[number] for number in range(len(tasks))]
+
+
+@lru_cache(maxsize=8)
+def _thread_pool(threads: int) -> ThreadPoolExecutor:
+    # Starting threads takes as long as searching a hundred thousand codes, so they are kept.
+    return ThreadPoolExecutor(threads, thread_name_prefix="diptych-codes")
+
+
+if hasattr(os, "register_at_fork"):
+    # A forked child inherits the pool but none of its threads.
+    os.register_at_fork(after_in_child=_thread_pool.cache_clear)
+
 CHUNK = 1 << 16
+
 _UNPACKED_ROWS = 1 << 13
 
 
@@ -29,7 +87,7 @@ def hamming_distances(queries: AnyArray, gallery: AnyArray, *, threads: int | No
     """
     queries = as_codes(queries, name="queries")
     gallery = as_codes(gallery, name="gallery", width=queries.shape[1])
-    query_words, gallery_words = as_words(queries), as_words(gallery)
+    query_words, gallery_words = as_machine_words(queries), as_machine_words(gallery)
     distances = np.empty((len(queries), len(gallery)), dtype=distance_type(queries.shape[1]))
 
     def fill(rows: slice) -> None:
@@ -77,3 +135,44 @@ def asymmetric_scores(decisions: FloatArray, codes: AnyArray, *, threads: int | 
 
     in_parallel(fill, list(row_blocks(len(codes), _UNPACKED_ROWS)), thread_count(threads))
     return scores
+
+
+_CHUNK = 1 << 16
+
+
+def count_small(values: NDArray[Any], n_values: int) -> IntArray:
+    """Return the histogram of ``values`` in 0 … ``n_values`` − 1.
+
+    Bytes are counted in pairs: one count per 16-bit word halves the work, and its two bytes are folded afterwards.
+    """
+    if values.dtype != np.uint8 or len(values) < _CHUNK or not values.flags.c_contiguous:
+        return np.bincount(values, minlength=n_values)
+    even = len(values) // 2 * 2
+    pairs = np.zeros(1 << 16, dtype=np.int64)
+    words = values[:even].view(np.uint16)
+    for start in range(0, len(words), _CHUNK):
+        counts = np.bincount(words[start : start + _CHUNK])
+        pairs[: len(counts)] += counts
+    table = pairs.reshape(256, 256)
+    folded = table.sum(axis=0) + table.sum(axis=1) + np.bincount(values[even:], minlength=256)
+    return cast(IntArray, folded[:n_values])
+
+
+def smallest(values: NDArray[Any], k: int) -> IntArray:
+    """Return the positions of the ``k`` smallest of ``values``, ascending, equal ones in their order.
+
+    A histogram says below which value everything belongs to the answer and how many equal to it do; nothing but the
+    answer is sorted.
+
+    >>> import numpy as np
+    >>> from diptych.codes.distances import smallest
+    >>> smallest(np.array([3, 1, 2, 1, 2], dtype=np.uint8), 3)
+    array([1, 3, 2])
+    """
+    if k >= len(values):
+        return np.argsort(values, kind="stable")
+    up_to = np.cumsum(count_small(values, int(values.max()) + 1))
+    last = int(np.searchsorted(up_to, k))
+    inside = np.flatnonzero(values <= last)
+    # The answer's own order is by value then position, and what is beyond k are the last equal ones.
+    return cast(IntArray, inside[np.argsort(values[inside], kind="stable")[:k]])

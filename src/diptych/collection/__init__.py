@@ -1,28 +1,19 @@
 """Stored pictures and texts: added, kept, searched."""
 
-from diptych.collection.add_progress import AddProgress
-from diptych.collection.add_report import AddReport
-from diptych.collection.answer import Answer
-from diptych.collection.answers import Answers
-from diptych.collection.check_report import CheckReport
-from diptych.collection.code_source import CodeSource
+from diptych.collection.browse.facets import Facet, FacetValue
+from diptych.collection.browse.filter import Filter
+from diptych.collection.browse.suggestions import Suggestion
+from diptych.collection.changes.adding import AddProgress, AddReport
+from diptych.collection.changes.maintenance import DuplicateGroup, Status
+from diptych.collection.changes.retriever_changes import ReencodeReport
+from diptych.collection.changes.store_check import CheckReport
 from diptych.collection.collection import Collection
-from diptych.collection.collection_error import CollectionError
-from diptych.collection.contract import PointSource
-from diptych.collection.duplicate_group import DuplicateGroup
-from diptych.collection.facet import Facet
-from diptych.collection.facet_value import FacetValue
-from diptych.collection.filter import Filter
-from diptych.collection.item import Item
-from diptych.collection.query import Query
-from diptych.collection.query_parser import parse_query
-from diptych.collection.record import Record
-from diptych.collection.reencode_report import ReencodeReport
-from diptych.collection.status import Status
-from diptych.collection.stored_retriever import StoredRetriever
-from diptych.collection.suggestion import Suggestion
-from diptych.collection.term import Term
-from diptych.collection.unknown_retriever_error import UnknownRetrieverError
+from diptych.collection.search.query import Query, Term, parse_query
+from diptych.collection.search.snapshot import Answer, Answers
+from diptych.collection.storage.item import Item, Record
+from diptych.collection.storage.layout import CollectionError, UnknownRetrieverError
+from diptych.collection.storage.retriever_protocol import HashCodeRetrieverProtocol, RetrieverProtocol
+from diptych.collection.storage.saved_retrievers import StoredRetriever
 
 __all__ = [
     "AddProgress",
@@ -37,11 +28,13 @@ __all__ = [
     "Facet",
     "FacetValue",
     "Filter",
+    "HashCodeRetrieverProtocol",
     "Item",
     "PointSource",
     "Query",
     "Record",
     "ReencodeReport",
+    "RetrieverProtocol",
     "Status",
     "StoredRetriever",
     "Suggestion",
@@ -49,3 +42,7 @@ __all__ = [
     "UnknownRetrieverError",
     "parse_query",
 ]
+
+# Former names, which imports may still use.
+PointSource = RetrieverProtocol
+CodeSource = HashCodeRetrieverProtocol

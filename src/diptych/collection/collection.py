@@ -11,34 +11,31 @@ from typing import Any, Self
 import numpy as np
 
 from diptych.arrays import AnyArray, FloatArray
-from diptych.collection import opening
-from diptych.collection.add_progress import AddProgress
-from diptych.collection.add_report import AddReport
-from diptych.collection.answers import Answers
-from diptych.collection.catalogue import Catalogue
-from diptych.collection.check_report import CheckReport
-from diptych.collection.collection_error import CollectionError
-from diptych.collection.contract import PointSource, Side
-from diptych.collection.duplicate_group import DuplicateGroup
-from diptych.collection.facet import Facet
-from diptych.collection.filter import Filter
-from diptych.collection.item import Item
-from diptych.collection.item_changes import ItemChanges
-from diptych.collection.live_state import APPROXIMATE_FROM, LiveState, LoadRetriever
-from diptych.collection.own_retriever import own_copy
-from diptych.collection.query import Query
-from diptych.collection.record import Record
-from diptych.collection.reencode_report import ReencodeReport
-from diptych.collection.reranking import RerankBy
-from diptych.collection.retriever_changes import RetrieverChanges
-from diptych.collection.searching import Searching, Target
-from diptych.collection.status import Status
-from diptych.collection.stored_points import stored_features, stored_points
-from diptych.collection.stored_retriever import StoredRetriever
-from diptych.collection.suggesting import Suggesting
-from diptych.collection.suggestion import Suggestion
-from diptych.collection.thumbnails import Thumbnails
-from diptych.collection.upkeep import Upkeep
+from diptych.collection.browse.facets import Facet
+from diptych.collection.browse.filter import Filter
+from diptych.collection.browse.item_catalogue import Catalogue
+from diptych.collection.browse.suggestions import Suggestion, SuggestionCache
+from diptych.collection.browse.thumbnail_cache import Thumbnails
+from diptych.collection.changes.adding import AddProgress, AddReport
+from diptych.collection.changes.item_changes import ItemChanges
+from diptych.collection.changes.maintenance import DuplicateGroup, Maintenance, Status
+from diptych.collection.changes.retriever_changes import ReencodeReport, RetrieverChanges
+from diptych.collection.changes.store_check import CheckReport
+from diptych.collection.search.live_state import (
+    APPROXIMATE_FROM,
+    LiveState,
+    LoadRetriever,
+    stored_features,
+    stored_points,
+)
+from diptych.collection.search.query import Query
+from diptych.collection.search.ranking import RerankBy
+from diptych.collection.search.snapshot import Answers, SearchSnapshot, Target
+from diptych.collection.storage import saved_retrievers
+from diptych.collection.storage.item import Item, Record
+from diptych.collection.storage.layout import CollectionError
+from diptych.collection.storage.retriever_protocol import RetrieverProtocol, Side
+from diptych.collection.storage.saved_retrievers import StoredRetriever, defensive_copy
 from diptych.errors import InvalidInputError
 
 Progress = Callable[[AddProgress], None]
@@ -81,18 +78,18 @@ class Collection:
         write_wait: float = 0.0,
     ) -> None:
         self.folder = Path(folder)
-        self._state = LiveState(self.folder, load_retriever or opening.load_retriever, write_wait)
+        self._state = LiveState(self.folder, load_retriever or saved_retrievers.load_retriever, write_wait)
         self._changes = ItemChanges(self._state)
         self._retrievers = RetrieverChanges(self._state)
-        self._upkeep = Upkeep(self._state)
-        self._suggesting = Suggesting()
+        self._upkeep = Maintenance(self._state)
+        self._suggesting = SuggestionCache()
         self._thumbnails = Thumbnails(self._state.store)
 
     @classmethod
     def create(
         cls,
         folder: str | os.PathLike[str],
-        retriever: PointSource | None = None,
+        retriever: RetrieverProtocol | None = None,
         *,
         root: str | os.PathLike[str] | None = None,
         load_retriever: LoadRetriever | None = None,
@@ -104,8 +101,8 @@ class Collection:
         together.
         """
         target = Path(folder)
-        chosen = own_copy(opening.default_retriever() if retriever is None else retriever)
-        opening.make_collection(target, chosen, target.parent if root is None else Path(root))
+        chosen = defensive_copy(saved_retrievers.default_retriever() if retriever is None else retriever)
+        saved_retrievers.make_collection(target, chosen, target.parent if root is None else Path(root))
         collection = cls(target, load_retriever=load_retriever, write_wait=write_wait)
         collection._state.use(collection._state.layout, chosen)
         return collection
@@ -129,7 +126,7 @@ class Collection:
     def open_or_create(
         cls,
         folder: str | os.PathLike[str],
-        retriever: PointSource | None = None,
+        retriever: RetrieverProtocol | None = None,
         *,
         root: str | os.PathLike[str] | None = None,
         load_retriever: LoadRetriever | None = None,
@@ -174,7 +171,7 @@ class Collection:
         return self._state.root.folder
 
     @property
-    def retriever(self) -> PointSource:
+    def retriever(self) -> RetrieverProtocol:
         """The retriever that searches use."""
         return self._state.retriever()
 
@@ -377,12 +374,12 @@ class Collection:
         """Return the stored retrievers, the active one first."""
         return self._retrievers.stored()
 
-    def retriever_named(self, name: str | None) -> PointSource:
+    def retriever_named(self, name: str | None) -> RetrieverProtocol:
         """Return a stored retriever by its name in the collection; None is the active one."""
         return self._state.retriever(name)
 
     def add_retriever(
-        self, retriever: PointSource, *, name: str | None = None, progress: Progress | None = None
+        self, retriever: RetrieverProtocol, *, name: str | None = None, progress: Progress | None = None
     ) -> ReencodeReport:
         """Keep the points of another retriever beside the active one's, for searches that name it.
 
@@ -401,7 +398,7 @@ class Collection:
         self._retrievers.remove(name)
 
     def set_retriever(
-        self, retriever: PointSource, *, progress: Progress | None = None, now: bool = True, keep: bool = False
+        self, retriever: RetrieverProtocol, *, progress: Progress | None = None, now: bool = True, keep: bool = False
     ) -> ReencodeReport:
         """Change the retriever: make the points of the new one, then switch in one step.
 
@@ -453,7 +450,7 @@ class Collection:
         self._upkeep.repair()
         return self.verify()
 
-    def _ready(self, side: Side, exact: bool | None, retriever: str | None) -> tuple[Searching, bool]:
+    def _ready(self, side: Side, exact: bool | None, retriever: str | None) -> tuple[SearchSnapshot, bool]:
         """Return the present state, with an index or one on its way where it is wanted, and whether to compare all."""
         state = self._state.searching(retriever)
         gallery = state.galleries[side]

@@ -1,15 +1,14 @@
 """Pairs of pictures and words, and the data sets they come from."""
 
 from diptych.data.caption_files import CaptionedPicture, CaptionedPictures, read_captions
-from diptych.data.dataset import Dataset
-from diptych.data.dataset_splits import DatasetSplits
+from diptych.data.dataset import Dataset, DatasetSplits
+from diptych.data.datasets import dataset_names, describe_datasets, find_dataset, load_dataset
 from diptych.data.datasets.flickr8k import CrowdJudgement, ExpertJudgement
 from diptych.data.downloads import Download, fetch_downloads
 from diptych.data.folders import cache_folder, data_folder
-from diptych.data.items import Items, SelectedItems
+from diptych.data.item_sequences import Items, SelectedItems
 from diptych.data.pairs import ClassSplit, Pairs
 from diptych.data.picture_files import find_pictures, picture_suffixes
-from diptych.data.registry import dataset_names, describe_datasets, find_dataset, load_dataset
 
 __all__ = [
     "CaptionedPicture",

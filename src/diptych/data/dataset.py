@@ -1,4 +1,4 @@
-"""What a data set declares about itself."""
+"""What a data set declares about itself, and what loading it gives."""
 
 from __future__ import annotations
 
@@ -8,10 +8,48 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from diptych.data.dataset_splits import DatasetSplits
-from diptych.data.downloads.download import Download
+from diptych.data.downloads import Download
 from diptych.data.folders import data_folder
-from diptych.errors import InvalidInputError, MissingDataError
+from diptych.data.pairs import Pairs
+from diptych.errors import InvalidInputError, MissingDataError, UnknownNameError
+
+
+@dataclass(frozen=True)
+class DatasetSplits:
+    """The parts of one data set, as :func:`diptych.data.load_dataset` returns them.
+
+    ``dev`` is None where the data set has no development part. ``name`` and ``options`` say how the parts were made,
+    defaults included. ``extras`` holds loaders of further material, such as human judgements, which are read only
+    when :meth:`extra` asks for them.
+
+    >>> from diptych.data import load_dataset
+    >>> splits = load_dataset("scenes", n_train=8, n_test=4, size=32)
+    >>> splits.train.n_images, splits.test.n_images, splits.dev, splits.options["seed"]
+    (8, 4, None, 0)
+    """
+
+    train: Pairs
+    test: Pairs
+    dev: Pairs | None = None
+    name: str = ""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    extras: Mapping[str, Callable[[], Any]] = field(default_factory=dict, repr=False)
+
+    def extra(self, name: str) -> Any:
+        """Load one of the extras, for example ``splits.extra("expert_judgements")`` of Flickr8k."""
+        if name not in self.extras:
+            raise UnknownNameError(f"extra of {self.name or 'this data set'}", name, self.extras)
+        return self.extras[name]()
+
+    @property
+    def parts(self) -> dict[str, Pairs]:
+        """The parts that exist, by name: train, test and perhaps dev."""
+        parts = {"train": self.train, "test": self.test}
+        return parts if self.dev is None else {**parts, "dev": self.dev}
+
+    def describe(self) -> str:
+        """Return one line per part."""
+        return "\n".join(f"{part}: {pairs.describe()}" for part, pairs in self.parts.items())
 
 
 @dataclass(frozen=True)
@@ -85,3 +123,26 @@ class Dataset:
                 )
         chosen = {**known, **options}
         return replace(self.loader(**chosen), name=self.name, options=chosen)
+
+
+CAPTIONS_HELP = (
+    "'all' captions as separate texts, 'join' them into one document per image, or the number of one, counted from 0"
+)
+
+
+def choose_captions(pairs: Pairs, captions: Any) -> Pairs:
+    """Keep all captions, one document of all captions, or the k-th caption of each image.
+
+    >>> from diptych.data.dataset import choose_captions
+    >>> from diptych.data import Pairs
+    >>> pairs = Pairs(["1.jpg"], ["a cat", "a pet"], owners=[0, 0])
+    >>> choose_captions(pairs, "join").texts, choose_captions(pairs, 1).texts
+    (('a cat a pet',), ('a pet',))
+    """
+    if captions == "all":
+        return pairs
+    if captions == "join":
+        return pairs.one_text_per_image("join")
+    if isinstance(captions, int) and not isinstance(captions, bool):
+        return pairs.one_text_per_image(captions)
+    raise InvalidInputError(f"captions must be 'all', 'join' or the position of one caption, got {captions!r}")

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from diptych.arrays import AnyArray, BoolArray, IntArray
-from diptych.data.items import Items, as_items, is_features, pick_items, read_only
+from diptych.data.item_sequences import Items, as_items, is_features, pick_items, read_only
 from diptych.errors import InvalidInputError, UnknownNameError
 
 

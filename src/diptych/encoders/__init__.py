@@ -3,7 +3,7 @@
 from diptych.encoders.concatenated import Concatenated
 from diptych.encoders.encode_splits import encode_splits
 from diptych.encoders.encoder import Encoder
-from diptych.encoders.feature_cache import FeatureCache
+from diptych.encoders.feature_cache import FeatureCache, MatrixCache
 from diptych.encoders.image import (
     ColourEdgeHistograms,
     EfficientNetLite,
@@ -17,7 +17,6 @@ from diptych.encoders.image import (
     thumbnail,
 )
 from diptych.encoders.joint import JointImageEncoder, JointModel, JointTextEncoder, find_joint_model
-from diptych.encoders.matrix_cache import MatrixCache
 from diptych.encoders.text import (
     LdaTopics,
     MeanWordVectors,

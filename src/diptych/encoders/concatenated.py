@@ -11,10 +11,8 @@ import numpy as np
 from sklearn.base import clone
 
 from diptych.arrays import FloatArray, unit_rows
-from diptych.data.items import SelectedItems
-from diptych.encoders.encoded_batches import encoded_batches, joined_batch
-from diptych.encoders.encoder import Encoder, Modality
-from diptych.encoders.image.encoded_batch import EncodedBatch
+from diptych.data.item_sequences import SelectedItems
+from diptych.encoders.encoder import EncodedBatch, Encoder, Modality, encoded_batches, joined_batch
 from diptych.errors import InvalidInputError
 
 _PICTURES_AT_ONCE = 256

@@ -14,13 +14,11 @@ from sklearn.base import clone
 
 from diptych import __version__
 from diptych.arrays import FloatArray
-from diptych.data.dataset_splits import DatasetSplits
-from diptych.data.items import is_features
+from diptych.data.dataset import DatasetSplits
+from diptych.data.item_sequences import is_features
 from diptych.encoders.encoder import Encoder
-from diptych.encoders.feature_cache import FeatureCache, Progress
+from diptych.encoders.feature_cache import FeatureCache, MatrixCache, Progress, item_key
 from diptych.encoders.image import ColourEdgeHistograms
-from diptych.encoders.item_key import item_key
-from diptych.encoders.matrix_cache import MatrixCache
 from diptych.encoders.text import TfidfTopics
 
 Side = Literal["images", "texts"]

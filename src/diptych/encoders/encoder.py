@@ -1,17 +1,18 @@
-"""What every encoder shares."""
+"""What every encoder shares, and the batches of features in which a long encoding comes."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from diptych.arrays import FloatArray
+from diptych.arrays import AnyArray, FloatArray
 
 Modality = Literal["image", "text"]
 
@@ -109,3 +110,64 @@ def _bytes_of(value: Any) -> bytes:
 def _named(value: Any) -> str:
     # The words of an encoder also tell what only makes it fast, and nothing of what it has learned.
     return value.fingerprint if isinstance(value, Encoder) else repr(value)
+
+
+@dataclass(frozen=True)
+class EncodedBatch:
+    """The features of some items, and why others have none.
+
+    ``features`` has one line for each of ``rows``, the positions of the items that could be read; ``failures`` gives
+    the reason for each position that could not.
+
+    >>> import numpy as np
+    >>> from diptych.encoders import EncodedBatch
+    >>> batch = EncodedBatch(rows=[0, 2], features=np.zeros((2, 3)), failures={1: "b.jpg does not exist"})
+    >>> len(batch.features), sorted(batch.failures)
+    (2, [1])
+    """
+
+    rows: Sequence[int]
+    features: FloatArray
+    failures: Mapping[int, str] = field(default_factory=dict)
+
+
+_ITEMS_AT_ONCE = 256
+
+
+def encoded_batches(encoder: Encoder, items: Sequence[Any]) -> Iterator[EncodedBatch]:
+    """Yield the features of ``items``; an encoder that cannot go on past an unreadable one raises its error."""
+    if hasattr(encoder, "stream"):
+        yield from encoder.stream(items)
+        return
+    for start in range(0, len(items), _ITEMS_AT_ONCE):
+        part = items[start : start + _ITEMS_AT_ONCE]
+        rows = list(range(start, start + len(part)))
+        yield EncodedBatch(rows=rows, features=encoder.transform(list(part)), failures={})
+
+
+def joined_batch(
+    n_items: int, parts: Iterable[Iterable[EncodedBatch]], join: Callable[[list[FloatArray]], FloatArray]
+) -> EncodedBatch:
+    """Make one batch of the same items' features by several encoders; what one cannot read has none.
+
+    >>> import numpy as np
+    >>> from diptych.encoders.encoder import joined_batch
+    >>> from diptych.encoders import EncodedBatch
+    >>> whole = EncodedBatch([0, 1], np.eye(2))
+    >>> half = EncodedBatch([1], np.ones((1, 1)), {0: "unreadable"})
+    >>> joined_batch(2, [[whole], [half]], np.hstack).features.tolist()
+    [[0.0, 1.0, 1.0]]
+    """
+    features: list[dict[int, AnyArray]] = []
+    failures: dict[int, str] = {}
+    for part in parts:
+        found: dict[int, AnyArray] = {}
+        for batch in part:
+            found.update(zip(batch.rows, batch.features, strict=True))
+            failures.update(batch.failures)
+        features.append(found)
+    readable = [row for row in range(n_items) if row not in failures]
+    if not readable:
+        return EncodedBatch(rows=[], features=np.empty((0, 0), dtype=np.float32), failures=failures)
+    joined = join([np.stack([found[row] for row in readable]) for found in features])
+    return EncodedBatch(rows=readable, features=joined, failures=failures)

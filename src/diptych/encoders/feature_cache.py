@@ -2,25 +2,170 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import sqlite3
+import stat
+import tempfile
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import load_file, save_file
 
 from diptych.arrays import AnyArray, FloatArray
 from diptych.data.folders import cache_folder
-from diptych.data.items import SelectedItems
-from diptych.encoders.encoded_batches import encoded_batches, joined_batch
-from diptych.encoders.encoder import Encoder, Modality
-from diptych.encoders.feature_file import FeatureFile
-from diptych.encoders.image.encoded_batch import EncodedBatch
-from diptych.encoders.item_key import file_state, item_key, item_path
+from diptych.data.item_sequences import SelectedItems
+from diptych.encoders.encoder import EncodedBatch, Encoder, Modality, encoded_batches, joined_batch
 from diptych.errors import InvalidInputError
+
+_KEYS_AT_ONCE = 500
+
+_WAIT_SECONDS = 60.0
+
+
+class FeatureFile:
+    """A SQLite file that maps the digest of an item to its feature row.
+
+    Every write is one transaction: a killed process loses at most the batch in flight, and several processes may read
+    and write at once.
+
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from diptych.encoders.feature_cache import FeatureFile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = FeatureFile(f"{folder}/rows.sqlite")
+    ...     file.write({b"k": np.ones(3, dtype=np.float32)})
+    ...     found = file.read([b"k", b"unknown"])
+    ...     file.close()
+    >>> sorted(found), found[b"k"].tolist()
+    ([b'k'], [1.0, 1.0, 1.0])
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self._connection = self._open()
+
+    def read(self, keys: Iterable[bytes]) -> dict[bytes, AnyArray]:
+        """Return the rows of those keys that are known; a file found to be damaged is set aside and knows none."""
+        wanted = list(dict.fromkeys(keys))
+        try:
+            return self._found(wanted)
+        except sqlite3.OperationalError:
+            raise
+        except (sqlite3.DatabaseError, TypeError, ValueError) as error:
+            self._start_anew(error)
+            return {}
+
+    def _found(self, wanted: list[bytes]) -> dict[bytes, AnyArray]:
+        found: dict[bytes, AnyArray] = {}
+        for start in range(0, len(wanted), _KEYS_AT_ONCE):
+            part = wanted[start : start + _KEYS_AT_ONCE]
+            places = ",".join("?" * len(part))
+            query = f"SELECT key, dtype, row FROM features WHERE key IN ({places})"
+            for key, dtype, row in self._connection.execute(query, part):
+                found[key] = np.frombuffer(row, dtype=dtype)
+        return found
+
+    def write(self, rows: Mapping[bytes, AnyArray]) -> None:
+        """Keep rows; a key that is already there stays as it is."""
+        values = [(key, row.dtype.str, np.ascontiguousarray(row).tobytes()) for key, row in rows.items()]
+        with self._connection:
+            self._connection.executemany("INSERT OR IGNORE INTO features VALUES (?, ?, ?)", values)
+
+    def __len__(self) -> int:
+        (count,) = self._connection.execute("SELECT count(*) FROM features").fetchone()
+        return int(count)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._connection.close()
+
+    def _open(self) -> sqlite3.Connection:
+        try:
+            return self._prepared(sqlite3.connect(self.path, timeout=_WAIT_SECONDS, check_same_thread=False))
+        except sqlite3.OperationalError:
+            raise
+        except sqlite3.DatabaseError as error:
+            self._set_aside(error)
+            return self._prepared(sqlite3.connect(self.path, timeout=_WAIT_SECONDS, check_same_thread=False))
+
+    def _start_anew(self, error: Exception) -> None:
+        self._connection.close()
+        self._set_aside(error)
+        self._connection = self._open()
+
+    def _set_aside(self, error: Exception) -> None:
+        # Features can be made again, so a damaged file gives way to a new one, which must not take over its journal.
+        aside = self.path.with_suffix(".damaged")
+        self.path.replace(aside)
+        for ending in ("-wal", "-shm"):
+            self.path.with_name(self.path.name + ending).unlink(missing_ok=True)
+        warnings.warn(f"the cached features in {self.path} were damaged ({error}); they are now {aside}", stacklevel=3)
+
+    @staticmethod
+    def _prepared(connection: sqlite3.Connection) -> sqlite3.Connection:
+        connection.execute("PRAGMA journal_mode=WAL")
+        # A power cut may cost the last batch, which is made again; it never damages the file.
+        connection.execute("PRAGMA synchronous=NORMAL")
+        connection.execute("CREATE TABLE IF NOT EXISTS features (key BLOB PRIMARY KEY, dtype TEXT, row BLOB)")
+        connection.commit()
+        return connection
+
+
+def item_key(item: Any, modality: Modality) -> bytes | None:
+    """Return a digest of a file's bytes, an array's values or a text; None when there is nothing to read.
+
+    >>> import numpy as np
+    >>> from diptych.encoders.feature_cache import item_key
+    >>> item_key("a red boat", "text") == item_key("a red boat", "text")
+    True
+    >>> item_key("no such file.jpg", "image") is None
+    True
+    """
+    path = item_path(item, modality)
+    if path is not None:
+        return _file_key(path)
+    if isinstance(item, str):
+        return hashlib.sha256(b"text\0" + item.encode("utf-8", "surrogatepass")).digest()
+    if isinstance(item, np.ndarray):
+        return hashlib.sha256(f"{item.shape}{item.dtype}\0".encode() + np.ascontiguousarray(item).tobytes()).digest()
+    return None
+
+
+def item_path(item: Any, modality: Modality) -> str | None:
+    """Return the path of an item that is a file, and None of any other."""
+    is_path = isinstance(item, os.PathLike) or (modality == "image" and isinstance(item, str))
+    return os.fspath(item) if is_path else None
+
+
+def file_state(path: str) -> tuple[int, ...] | None:
+    """Return what changes whenever a file is written or replaced; None when there is no file."""
+    try:
+        state = os.stat(path)
+    except (OSError, ValueError):
+        return None
+    return state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns
+
+
+def file_digest(path: str | os.PathLike[str]) -> bytes:
+    """Return the SHA-256 of a file's bytes."""
+    with open(path, "rb") as stream:
+        return hashlib.file_digest(stream, "sha256").digest()
+
+
+def _file_key(path: str) -> bytes | None:
+    try:
+        # Opening a pipe would wait for a writer for ever; the encoder has the better words for what is no file.
+        return file_digest(path) if stat.S_ISREG(os.stat(path).st_mode) else None
+    except (OSError, ValueError):
+        return None
+
 
 Progress = Callable[[int], None]
 
@@ -87,14 +232,14 @@ class FeatureCache:
                 )
 
     def _window(self, encoder: Encoder, items: Sequence[Any]) -> Iterator[EncodedBatch]:
-        names = _named(encoder, items)
+        names = _item_keys(encoder, items)
         parts = encoder.sources
         if len(parts) == 1 and parts[0] is encoder:
             yield from self._batches(encoder, items, names)
         else:
             yield joined_batch(len(items), (self._batches(part, items, names) for part in parts), encoder.from_sources)
 
-    def _batches(self, encoder: Encoder, items: Sequence[Any], names: list[_Name]) -> Iterator[EncodedBatch]:
+    def _batches(self, encoder: Encoder, items: Sequence[Any], names: list[_ItemKey]) -> Iterator[EncodedBatch]:
         file = self._file(encoder)
         try:
             known = {} if file is None else self._known(file, names)
@@ -110,7 +255,12 @@ class FeatureCache:
                 file.close()
 
     def _encode_missing(
-        self, encoder: Encoder, items: Sequence[Any], names: list[_Name], missing: list[int], file: FeatureFile | None
+        self,
+        encoder: Encoder,
+        items: Sequence[Any],
+        names: list[_ItemKey],
+        missing: list[int],
+        file: FeatureFile | None,
     ) -> Iterator[EncodedBatch]:
         for batch in encoded_batches(encoder, SelectedItems(items, missing)):
             places = [missing[row] for row in batch.rows]
@@ -124,7 +274,7 @@ class FeatureCache:
             failures = {missing[row]: reason for row, reason in batch.failures.items()}
             yield EncodedBatch(rows=places, features=batch.features, failures=failures)
 
-    def _known(self, file: FeatureFile, names: list[_Name]) -> dict[bytes, AnyArray]:
+    def _known(self, file: FeatureFile, names: list[_ItemKey]) -> dict[bytes, AnyArray]:
         try:
             return file.read(name.key for name in names if name.key is not None)
         except (OSError, sqlite3.Error) as error:
@@ -148,7 +298,7 @@ class FeatureCache:
         warnings.warn(f"features were not cached in {self.folder}: {error}", stacklevel=4)
 
 
-class _Name(NamedTuple):
+class _ItemKey(NamedTuple):
     """The key of an item and, where it is a file, what the file was like before it was read for the key."""
 
     key: bytes | None
@@ -160,15 +310,63 @@ class _Name(NamedTuple):
         return self.path is None or file_state(self.path) == self.state
 
 
-def _named(encoder: Encoder, items: Sequence[Any]) -> list[_Name]:
+def _item_keys(encoder: Encoder, items: Sequence[Any]) -> list[_ItemKey]:
     if encoder.modality == "text":
-        return [_name(item, "text") for item in items]
+        return [_item_key_and_state(item, "text") for item in items]
     # Reading files from a slow disk overlaps well.
     with ThreadPoolExecutor(max_workers=8) as pool:
-        return list(pool.map(lambda item: _name(item, "image"), items))
+        return list(pool.map(lambda item: _item_key_and_state(item, "image"), items))
 
 
-def _name(item: Any, modality: Modality) -> _Name:
+def _item_key_and_state(item: Any, modality: Modality) -> _ItemKey:
     path = item_path(item, modality)
     state = None if path is None else file_state(path)
-    return _Name(item_key(item, modality), path, state)
+    return _ItemKey(item_key(item, modality), path, state)
+
+
+class MatrixCache:
+    """A folder of safetensors files, one for each key; by default ``matrices`` in the user's cache folder.
+
+    Files appear whole or not at all, so an interrupted run leaves nothing half-written behind, and a damaged file
+    counts as absent. Deleting the folder is always safe.
+
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from diptych.encoders import MatrixCache
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     cache = MatrixCache(folder)
+    ...     cache.write("k", {"train": np.ones((2, 3))})
+    ...     cache.read("k")["train"].shape, cache.read("other")
+    ((2, 3), None)
+    """
+
+    def __init__(self, folder: str | os.PathLike[str] | None = None) -> None:
+        self.folder = cache_folder() / "matrices" if folder is None else Path(folder)
+
+    def path(self, key: str) -> Path:
+        """Return the file of a key."""
+        return self.folder / f"{key}.safetensors"
+
+    def read(self, key: str) -> dict[str, FloatArray] | None:
+        """Return the matrices kept under a key, or None."""
+        try:
+            return dict(load_file(self.path(key)))
+        except (OSError, SafetensorError):
+            return None
+
+    def write(self, key: str, matrices: Mapping[str, FloatArray]) -> None:
+        """Keep matrices under a key; a folder that cannot be written costs a warning, not the result."""
+        try:
+            self._write(key, {name: np.ascontiguousarray(matrix) for name, matrix in matrices.items()})
+        except OSError as error:
+            warnings.warn(f"features were not cached in {self.folder}: {error}; pass cache=False", stacklevel=3)
+
+    def _write(self, key: str, matrices: dict[str, FloatArray]) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=self.folder, suffix=".part")
+        os.close(handle)
+        try:
+            save_file(matrices, name)
+            os.replace(name, self.path(key))
+        finally:
+            Path(name).unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""What all figures share: colours, type, and files that come out the same every time."""
+"""What all figures share: colours, type, the two directions, and files that come out the same every time."""
 
 from __future__ import annotations
 
@@ -7,22 +7,30 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from diptych.errors import DiptychError, InvalidInputError
+from diptych.metrics import AP, Curve, CurvePoints, Evaluation
 from diptych.space import Direction
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+
 # Two of the colours that Okabe and Ito chose to be told apart with any colour vision; both print as different greys.
 COLOURS: dict[Direction, str] = {"image_query": "#0072B2", "text_query": "#D55E00"}
+
 MARKERS: dict[Direction, str] = {"image_query": "o", "text_query": "s"}
+
 DASHES: Any = (0, (4, 2))
+
 NAMES: dict[Direction, str] = {"image_query": "image query", "text_query": "text query"}
+
 CHANCE = "#6B6B6B"
+
 INK = "#222222"
+
 FAINT = "#E3E3E3"
 
 _SETTINGS: Any = {
@@ -52,6 +60,7 @@ _SETTINGS: Any = {
     "svg.hashsalt": "diptych",
     "svg.fonttype": "path",
 }
+
 _FORMATS = {".png": {"Software": None}, ".svg": {"Date": None, "Creator": None}}
 
 
@@ -107,3 +116,24 @@ def save_figure(figure: Figure, path: str | PathLike[str]) -> None:
         raise InvalidInputError(f"figures are written as .png or .svg, got {Path(path).name!r}")
     with house_style():
         figure.savefig(path, metadata=_FORMATS[ending])
+
+
+class EvaluationByDirection(Protocol):
+    """Anything that gives the evaluation of a direction: a ``TwoWayEvaluation``, or a dictionary."""
+
+    def __getitem__(self, direction: Direction, /) -> Evaluation:
+        """Return the evaluation of queries from one side."""
+        ...
+
+
+def curve_of(evaluation: Evaluation, kind: type[Curve]) -> CurvePoints:
+    """Return the measured curve of a kind, whatever its parameters."""
+    for curve, points in evaluation.curves.items():
+        if isinstance(curve, kind):
+            return points
+    raise InvalidInputError(f"no {kind.__name__} was measured; add {kind.__name__}() to the measures of the evaluation")
+
+
+def legend_entry(evaluation: Evaluation, direction: Direction) -> str:
+    """Return the direction's name, with MAP where it was measured."""
+    return f"{NAMES[direction]}, MAP {evaluation.mean[AP()]:.3f}" if AP() in evaluation.mean else NAMES[direction]

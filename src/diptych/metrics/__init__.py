@@ -14,29 +14,31 @@ its values per query:
 """
 
 from diptych.metrics.average_precision import AP
-from diptych.metrics.bootstrap import BootstrapInterval, bootstrap_difference, bootstrap_interval
-from diptych.metrics.category_means import category_means
-from diptych.metrics.cmc_curve import CMCCurve
 from diptych.metrics.confusion_matrix import ConfusionMatrix
-from diptych.metrics.curve import Curve, CurvePoints
-from diptych.metrics.evaluation import Evaluation
-from diptych.metrics.evaluator import evaluate, evaluate_scores
-from diptych.metrics.first_hit import CMC, RecallAtK
-from diptych.metrics.first_rank import MeanRank, MedianRank
-from diptych.metrics.hamming_lookup import HammingLookup
-from diptych.metrics.interleaving import draft_winner, team_draft
-from diptych.metrics.interpolated_precision_recall import InterpolatedPrecisionRecall
-from diptych.metrics.measure import Measure
+from diptych.metrics.evaluation import Evaluation, category_means, evaluate, evaluate_scores
+from diptych.metrics.first_relevant import CMC, CMCCurve, MeanRank, MedianRank, RecallAtK
+from diptych.metrics.hamming import HammingLookup
+from diptych.metrics.measure import Curve, CurvePoints, Measure
 from diptych.metrics.ndcg import NDCG
-from diptych.metrics.precision import Precision
-from diptych.metrics.precision_recall_curve import PrecisionRecallCurve
-from diptych.metrics.precision_scope import PrecisionScope
-from diptych.metrics.randomisation import RandomisationTest, randomisation_test
-from diptych.metrics.ranked_groups import RankedGroups
-from diptych.metrics.recall import Recall
+from diptych.metrics.precision_recall import (
+    InterpolatedPrecisionRecall,
+    Precision,
+    PrecisionRecallCurve,
+    PrecisionScope,
+    Recall,
+)
 from diptych.metrics.relevance import GradedRelevance, Judgement, Relevance, SameLabel, SharedLabel
-from diptych.metrics.spearman import SpearmanCorrelation, spearman
-from diptych.metrics.tie_breaking import Ties, break_ties
+from diptych.metrics.significance import (
+    BootstrapInterval,
+    RandomisationTest,
+    SpearmanCorrelation,
+    bootstrap_difference,
+    bootstrap_interval,
+    randomisation_test,
+    spearman,
+)
+from diptych.metrics.team_draft_interleaving import draft_winner, team_draft
+from diptych.metrics.tie_groups import RankedGroups, Ties, break_ties
 
 __all__ = [
     "AP",

@@ -12,9 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from diptych.arrays import AnyArray, FloatArray, IntArray
 from diptych.errors import InvalidInputError
 from diptych.metrics.average_precision import AP
-from diptych.metrics.relevance.same_label import shared_codes
-from diptych.metrics.score_blocks import check_points, matrix_blocks, point_blocks
-from diptych.metrics.sorted_ranking import rank_classes
+from diptych.metrics.relevance import shared_class_indices
+from diptych.metrics.score_ranking import check_points, matrix_blocks, point_blocks, rank_classes
 from diptych.space import Direction, Space
 
 # Ranking all classes keeps every item of a query in several arrays at once.
@@ -81,7 +80,7 @@ class ConfusionMatrix:
 
     @classmethod
     def _count(cls, blocks: Iterable[AnyArray], query_labels: ArrayLike, gallery_labels: ArrayLike) -> ConfusionMatrix:
-        true, codes, classes = shared_codes(query_labels, gallery_labels)
+        true, codes, classes = shared_class_indices(query_labels, gallery_labels)
         predicted: list[IntArray] = []
         done = 0
         for scores in blocks:

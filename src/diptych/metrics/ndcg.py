@@ -9,8 +9,8 @@ import numpy as np
 
 from diptych.arrays import FloatArray, IntArray
 from diptych.errors import InvalidInputError
-from diptych.metrics.measure import Measure, check_cutoff, scope
-from diptych.metrics.ranked_groups import RankedGroups
+from diptych.metrics.measure import Measure, check_cutoff, effective_cutoff
+from diptych.metrics.tie_groups import RankedGroups
 
 Normaliser = Literal["fixed", "printed", "ideal"]
 
@@ -70,7 +70,7 @@ class NDCG(Measure):
 
     def _expectation(self, groups: RankedGroups) -> FloatArray:
         self._check_grades(groups.grades)
-        cutoff = scope(self.cutoff, groups)
+        cutoff = effective_cutoff(self.cutoff, groups)
         discounts = _summed_discounts(max(int(cutoff.max()), self.cutoff or 0))
         gain = np.exp2(groups.grades) - 1
         inside = groups.inside(cutoff)

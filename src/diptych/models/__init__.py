@@ -1,7 +1,6 @@
 """Feature vectors to one space: every method, one class each."""
 
 from diptych.models.base import CrossModalModel, load_model
-from diptych.models.catalogue import find_model, method_name, model_classes
 from diptych.models.clicks import PSI, DeViSE, Image2Text, OnlineClassification, QueryBasedScoring, Text2Image
 from diptych.models.correlation import BLM, CCA, CFA, KCCA, PLS, LinearRegression
 from diptych.models.discriminant import CCA3V, GMLDA, GMMFA, LCFS, LGCFL, MLCCA, ClusterCCA
@@ -21,6 +20,7 @@ from diptych.models.pairwise import (
 from diptych.models.preprocessed import Preprocessed
 from diptych.models.random import Random
 from diptych.models.ranking import WARP, BiCMSRM, ContrastiveProjection, PLRanking
+from diptych.models.registry import find_model, method_name, model_classes
 from diptych.models.semantic import SCM, SM, ConSE, MarginalSCM, MarginalSM
 from diptych.models.shared_space import SharedSpace
 

@@ -1,7 +1,10 @@
-"""The contract that every method keeps: two towers into one space, and how two points compare."""
+"""What every method keeps: two towers into one space, how two points compare, and checked parameters."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Collection
+from numbers import Integral, Real
 from os import PathLike
 from typing import ClassVar, Literal, Self
 
@@ -15,9 +18,11 @@ from diptych.errors import InvalidInputError, ModelFileError
 from diptych.metrics import AP, SameLabel, SharedLabel, evaluate
 from diptych.models.files import known_classes, read_model, write_model
 from diptych.models.labels import Targets
+from diptych.models.linear import project
 from diptych.space import DIRECTIONS, Space
 
 Need = Literal["pairs", "labels", "clicks"]
+
 Inputs = Literal["features", "items", "clicks"]
 
 
@@ -171,3 +176,44 @@ def load_model(folder: str | PathLike[str]) -> CrossModalModel:
     CCA()
     """
     return CrossModalModel.load(folder)
+
+
+def check_number(name: str, value: object, *, low: float, high: float = math.inf, open_low: bool = False) -> None:
+    """Raise unless ``value`` is a finite number in the interval."""
+    number = math.nan if isinstance(value, bool) or not isinstance(value, Real) else float(value)
+    if not (math.isfinite(number) and (low < number if open_low else low <= number) and number <= high):
+        left, right = "(" if open_low else "[", ")" if high == math.inf else "]"
+        raise InvalidInputError(f"{name} must be a number in {left}{low:g}, {high:g}{right}, got {value!r}")
+
+
+def check_count(name: str, value: object) -> int:
+    """Return ``value`` as an int, or raise unless it is a whole number of at least 1."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
+        raise InvalidInputError(f"{name} must be an integer of at least 1, got {value!r}")
+    return int(value)
+
+
+def check_choice(name: str, value: object, choices: Collection[object]) -> None:
+    """Raise unless ``value`` is one of ``choices``."""
+    if value not in choices:
+        raise InvalidInputError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
+
+
+def check_components(value: int | None, available: int, *, name: str = "n_components") -> int:
+    """Return how many components to keep; ``None`` keeps all that are available."""
+    return available if value is None else min(check_count(name, value), available)
+
+
+class LinearProjectionModel(CrossModalModel):
+    """Encodes x as ``(x − mean) @ projection``; a subclass learns the four arrays."""
+
+    image_mean_: FloatArray
+    text_mean_: FloatArray
+    image_projection_: FloatArray
+    text_projection_: FloatArray
+
+    def _encode_images(self, images: FloatArray) -> FloatArray:
+        return project(images, self.image_mean_, self.image_projection_)
+
+    def _encode_texts(self, texts: FloatArray) -> FloatArray:
+        return project(texts, self.text_mean_, self.text_projection_)

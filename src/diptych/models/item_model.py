@@ -44,7 +44,7 @@ class ItemModel(CrossModalModel):
     def prepared(self, picture: Any) -> AnyArray:
         """Read one picture as `encode_images` would; threads may call this, and encoding goes on from the pixels."""
         # Pillow is only needed where there are pictures.
-        from diptych.encoders.image.pictures import read_picture
+        from diptych.encoders.image.picture_decoding import read_picture
 
         return read_picture(picture, shortest_side=self.picture_side)
 

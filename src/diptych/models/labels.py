@@ -1,4 +1,4 @@
-"""Labels as learners want them: a class list and a 0/1 indicator matrix."""
+"""Labels as learners want them: a class list, a 0/1 indicator matrix, and statistics of each class."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from diptych.arrays import AnyArray, FloatArray
+from diptych.arrays import AnyArray, FloatArray, row_blocks
 from diptych.errors import InvalidInputError
+from diptych.models.linear import centre
 
 
 @dataclass(frozen=True)
@@ -72,3 +73,43 @@ class Targets:
         """Labels as probabilities: each labelled row spreads one unit evenly over its classes."""
         counts = self.indicator.sum(axis=1, keepdims=True)
         return np.asarray(self.indicator / np.maximum(counts, 1))
+
+
+_BLOCK_ROWS = 4096
+
+
+@dataclass(frozen=True)
+class ClassMeans:
+    """Means and sizes of classes; a row with several labels counts for each by its share."""
+
+    means: FloatArray
+    sizes: FloatArray
+
+    @classmethod
+    def of(cls, rows: FloatArray, mean: FloatArray, shares: FloatArray) -> ClassMeans:
+        """Return the statistics of the deviations of ``rows`` from ``mean``; empty classes are left out."""
+        sizes = shares.sum(axis=0)
+        sums = weighted_sums(rows, mean, shares)
+        present = sizes > 0
+        return cls(sums[present] / sizes[present, None], sizes[present])
+
+    def between(self) -> FloatArray:
+        """Return the scatter between classes, Σ_c n_c m_c m_cᵀ."""
+        return (self.means * self.sizes[:, None]).T @ self.means
+
+
+def weighted_sums(rows: FloatArray, mean: FloatArray, weights: FloatArray) -> FloatArray:
+    """Return ``weightsᵀ (rows − mean)`` in float64, block by block."""
+    total = np.zeros((weights.shape[1], rows.shape[1]))
+    for block in row_blocks(len(rows), _BLOCK_ROWS):
+        total += weights[block].T @ centre(rows[block], mean)
+    return total
+
+
+def weighted_moment(rows: FloatArray, mean: FloatArray, weights: FloatArray) -> FloatArray:
+    """Return ``Σ_i weights_i (x_i − mean)(x_i − mean)ᵀ`` in float64, block by block."""
+    total = np.zeros((rows.shape[1], rows.shape[1]))
+    for block in row_blocks(len(rows), _BLOCK_ROWS):
+        deviations = centre(rows[block], mean)
+        total += (deviations * weights[block, None].astype(deviations.dtype)).T @ deviations
+    return total

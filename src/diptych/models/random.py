@@ -8,9 +8,8 @@ from typing import ClassVar
 import numpy as np
 
 from diptych.arrays import FloatArray
-from diptych.models.base import CrossModalModel, Need
+from diptych.models.base import CrossModalModel, Need, check_count
 from diptych.models.labels import Targets
-from diptych.models.parameters import check_count
 from diptych.space import Space
 
 

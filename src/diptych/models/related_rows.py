@@ -1,4 +1,4 @@
-"""Which training rows answer each other, when several do."""
+"""Which training rows answer each other, when several do, and which show the same picture."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from functools import cached_property
 import numpy as np
 from scipy.sparse import csr_array
 
-from diptych.arrays import AnyArray, BoolArray, IntArray, row_blocks
+from diptych.arrays import AnyArray, BoolArray, FloatArray, IntArray, row_blocks
 from diptych.errors import InvalidInputError
 
 _BLOCK_SETS = 512
+
 _MOST_IN_TABLE = 2048
 
 
@@ -109,3 +110,17 @@ def _draw(values: IntArray, starts: IntArray, groups: IntArray, rng: np.random.G
     """Return one of the values of each group, evenly."""
     sizes = starts[groups + 1] - starts[groups]
     return np.asarray(values[starts[groups] + (rng.random(len(groups)) * sizes).astype(np.intp)], dtype=np.intp)
+
+
+def picture_numbers(images: FloatArray) -> IntArray:
+    """Return the number of each row's picture, from 0 in the order they first appear; equal rows are one picture.
+
+    A picture with several texts stands in several rows, and none of its texts is a wrong answer to it.
+
+    >>> import numpy as np
+    >>> from diptych.models.related_rows import picture_numbers
+    >>> picture_numbers(np.array([[1.0, 2.0], [3.0, 4.0], [1.0, 2.0]]))
+    array([0, 1, 0])
+    """
+    numbers: dict[bytes, int] = {}
+    return np.array([numbers.setdefault(row.tobytes(), len(numbers)) for row in images], dtype=np.intp)

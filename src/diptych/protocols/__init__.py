@@ -1,28 +1,19 @@
 """Who is trained, asked and searched."""
 
-from diptych.protocols.class_fold import ClassFold
-from diptych.protocols.class_hold_out import ClassHoldOut
-from diptych.protocols.class_list import class_list
-from diptych.protocols.class_query_hold_out import ClassQueryHoldOut
-from diptych.protocols.encoded_retrieval import EncodedRetrieval, Gallery, Relevant
-from diptych.protocols.extendable import Extendable
-from diptych.protocols.fold import Fold
-from diptych.protocols.hold_out import HoldOut
-from diptych.protocols.hold_outs import HoldOuts
-from diptych.protocols.noise import with_noise
-from diptych.protocols.query_groups import QueryGroups
-from diptych.protocols.query_hold_out import QueryHoldOut
-from diptych.protocols.random_draws import RandomDraws
-from diptych.protocols.retrieval import Retrieval
-from diptych.protocols.retrieval_protocol import RetrievalProtocol
-from diptych.protocols.seen_classes import SeenClasses
-from diptych.protocols.standard import evaluate_model, evaluate_retrieval
-from diptych.protocols.standard_split import StandardSplit
-from diptych.protocols.training import Training
-from diptych.protocols.trial import Trial
-from diptych.protocols.tuning import Tuning, tune
-from diptych.protocols.two_way_evaluation import TwoWayEvaluation
-from diptych.protocols.unseen_classes import UnseenClasses
+from diptych.protocols.class_folds import ClassFold, Extendable, SeenClasses, UnseenClasses, class_list
+from diptych.protocols.folds import Fold, RandomDraws, RetrievalProtocol, StandardSplit, Training
+from diptych.protocols.hold_outs import ClassHoldOut, ClassQueryHoldOut, HoldOut, HoldOuts, QueryHoldOut
+from diptych.protocols.query_groups import QueryGroups, with_noise
+from diptych.protocols.retrieval import (
+    EncodedRetrieval,
+    Gallery,
+    Relevant,
+    Retrieval,
+    TwoWayEvaluation,
+    evaluate_model,
+    evaluate_retrieval,
+)
+from diptych.protocols.tuning import Trial, Tuning, tune
 
 __all__ = [
     "ClassFold",

@@ -18,14 +18,32 @@ from diptych.data import Pairs
 from diptych.errors import InvalidInputError
 from diptych.metrics import AP, Measure
 from diptych.models import CrossModalModel
-from diptych.protocols.hold_out import HoldOut
-from diptych.protocols.hold_outs import HoldOuts
-from diptych.protocols.retrieval import Retrieval
-from diptych.protocols.standard import evaluate_retrieval
-from diptych.protocols.trial import Trial
+from diptych.protocols.hold_outs import HoldOut, HoldOuts
+from diptych.protocols.retrieval import Retrieval, evaluate_retrieval
 from diptych.protocols.tuning_journal import TuningJournal
 
+
+@dataclass(frozen=True)
+class Trial:
+    """One setting and its score on each hold-out: the mean of both directions."""
+
+    parameters: dict[str, Any]
+    scores: tuple[float, ...]
+    seconds: float
+
+    @property
+    def mean(self) -> float:
+        """The mean over the hold-outs."""
+        return float(np.mean(self.scores))
+
+    @property
+    def deviation(self) -> float:
+        """The standard deviation over the hold-outs."""
+        return float(np.std(self.scores))
+
+
 Grid = Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Sequence[Any]]]
+
 Progress = Callable[[int, int], None]
 
 
@@ -93,9 +111,11 @@ def tune(
     trials = _trials(model, settings, splits, measure, journal, n_jobs, progress)
     best = max(trials, key=lambda trial: trial.mean)
     growth = pairs.n_images / np.mean([train.n_images for train, _ in splits])
-    parameters = best.parameters | {name: _grown(best.parameters, name, float(growth)) for name in rescaled}
+    parameters = best.parameters | {
+        name: _rescaled_parameter(best.parameters, name, float(growth)) for name in rescaled
+    }
     start = time.perf_counter()
-    fitted = _with(model, parameters).fit(*pairs.aligned())
+    fitted = _with_parameters(model, parameters).fit(*pairs.aligned())
     return Tuning(trials, best, fitted, time.perf_counter() - start)
 
 
@@ -135,7 +155,7 @@ def _trials(
     )
 
 
-def _grown(parameters: Mapping[str, Any], name: str, growth: float) -> int:
+def _rescaled_parameter(parameters: Mapping[str, Any], name: str, growth: float) -> int:
     value = parameters.get(name)
     if not isinstance(value, (int, np.integer)) or isinstance(value, bool):
         raise InvalidInputError(f"only whole numbers of the grid can be rescaled, but {name} is {value!r}")
@@ -147,7 +167,7 @@ def _as_dicts(grid: Grid) -> list[dict[str, list[Any]]]:
     return [{name: list(values) for name, values in part.items()} for part in parts]
 
 
-def _with(model: CrossModalModel, parameters: Mapping[str, Any]) -> CrossModalModel:
+def _with_parameters(model: CrossModalModel, parameters: Mapping[str, Any]) -> CrossModalModel:
     changed: CrossModalModel = clone(model).set_params(**parameters)
     return changed
 
@@ -156,6 +176,6 @@ def _run(
     model: CrossModalModel, parameters: Mapping[str, Any], train: Pairs, held_out: Pairs | Retrieval, measure: Measure
 ) -> tuple[float, float]:
     start = time.perf_counter()
-    fitted = _with(model, parameters).fit(*train.aligned())
+    fitted = _with_parameters(model, parameters).fit(*train.aligned())
     retrieval = Retrieval(held_out, held_out) if isinstance(held_out, Pairs) else held_out
     return evaluate_retrieval(fitted, retrieval, [measure]).average(measure), time.perf_counter() - start

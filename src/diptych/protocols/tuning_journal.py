@@ -1,4 +1,4 @@
-"""What a search for parameters has done so far, on disk."""
+"""What a search for parameters has done so far, on disk, under a digest of the data and the source code."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,26 @@ from diptych.data import Pairs
 from diptych.errors import InvalidInputError
 from diptych.metrics import Measure
 from diptych.models import CrossModalModel
-from diptych.protocols.code_digest import code_digest
 from diptych.protocols.hold_outs import HoldOuts
+
+_PACKAGE = Path(__file__).parents[1]
+
+
+@cache
+def source_digest(*sources: str) -> str:
+    """Return a digest of files and folders of the package, so that a mended method does not show its old numbers.
+
+    >>> from diptych.protocols.tuning_journal import source_digest
+    >>> source_digest("space.py") == source_digest("space.py", "metrics")
+    False
+    """
+    digest = hashlib.sha256()
+    for source in sources:
+        place = _PACKAGE / source
+        for path in sorted(place.rglob("*.py")) if place.is_dir() else [place]:
+            digest.update(path.read_bytes())
+    return digest.hexdigest()
+
 
 # Everything that a score depends on.
 _SOURCES = ("arrays.py", "space.py", "data", "metrics", "models", "protocols")
@@ -38,7 +57,7 @@ class TuningJournal:
         protocol: HoldOuts,
         measure: Measure,
     ) -> None:
-        shape = (code_digest(*_SOURCES), _described(model), repr(protocol), repr(measure), pairs_digest(pairs))
+        shape = (source_digest(*_SOURCES), _described(model), repr(protocol), repr(measure), pairs_digest(pairs))
         name = hashlib.sha256("\0".join(shape).encode()).hexdigest()[:32]
         self.path = Path(folder) / f"{name}.jsonl"
         try:

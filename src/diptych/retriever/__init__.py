@@ -1,8 +1,6 @@
 """Encoders and a model joined: from file or words to a point of the space, and why an answer is there."""
 
 from diptych.retriever.calibration import SEARCH_DIRECTIONS, Calibration, SearchDirection
-from diptych.retriever.centred_side import CentredSide
-from diptych.retriever.comparison import Comparison
 from diptych.retriever.explaining import (
     Contribution,
     ExplainedTerm,
@@ -12,10 +10,10 @@ from diptych.retriever.explaining import (
     explain,
     explanation_kind,
 )
-from diptych.retriever.fused import fused_retriever
+from diptych.retriever.fused import CentredSide, SideBySide, fused_retriever
+from diptych.retriever.model_selection import Comparison
 from diptych.retriever.retriever import Retriever
-from diptych.retriever.side_by_side import SideBySide
-from diptych.retriever.towers import ImageTower, TextTower
+from diptych.retriever.tower_encoders import ImageTower, TextTower
 
 __all__ = [
     "SEARCH_DIRECTIONS",

@@ -18,7 +18,7 @@ from diptych.models import SharedSpace
 from diptych.retriever.calibration import Calibration
 from diptych.retriever.retriever import Retriever
 
-SHIPPED = Path(__file__).parent / "shipped"
+SHIPPED_FOLDER = Path(__file__).parent / "shipped"
 
 # Cosines at which an answer is as likely right as wrong: of a joint model's pairs, and among points of one side. They
 # stand in until the retriever is fitted on pairs or the collection on judgements.
@@ -34,7 +34,7 @@ def default_retriever() -> Retriever:
 
 def shipped_retriever(name: str) -> Retriever:
     """Return a retriever of the package."""
-    retriever = Retriever.load(SHIPPED / name)
+    retriever = Retriever.load(SHIPPED_FOLDER / name)
     # Found now, not in the middle of a search: a missing package is an error that names the command.
     _ = retriever.fingerprint
     return retriever

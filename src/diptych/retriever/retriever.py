@@ -16,10 +16,10 @@ from sklearn.exceptions import NotFittedError
 
 from diptych.arrays import AnyArray, FloatArray
 from diptych.data import Pairs
-from diptych.data.items import is_features
+from diptych.data.item_sequences import is_features
 from diptych.encoders import Encoder, FeatureCache
+from diptych.encoders.encoder import EncodedBatch
 from diptych.encoders.feature_cache import Progress
-from diptych.encoders.image.encoded_batch import EncodedBatch
 from diptych.errors import InvalidInputError, MissingPackageError, ModelFileError
 from diptych.metrics import AP, Measure
 from diptych.models import CrossModalModel, Preprocessed, SharedSpace
@@ -27,13 +27,9 @@ from diptych.models.files import known_classes, model_digest, read_model, write_
 from diptych.models.hashing.hashing_model import HashingModel
 from diptych.models.item_model import ItemModel
 from diptych.protocols import TwoWayEvaluation, evaluate_model
-from diptych.retriever.calibration import Calibration, SearchDirection
-from diptych.retriever.checkpoints import own_checkpoint
-from diptych.retriever.choice import choose_model
-from diptych.retriever.comparison import Comparison, compare
-from diptych.retriever.held_out_calibration import calibrate
-from diptych.retriever.towers.image_tower import ImageTower
-from diptych.retriever.towers.parts import assumed_calibration, tower_parts
+from diptych.retriever.calibration import Calibration, SearchDirection, calibrate
+from diptych.retriever.model_selection import Comparison, choose_model, compare, separate_checkpoint
+from diptych.retriever.tower_encoders import ImageTower, assumed_calibration, tower_parts
 from diptych.space import Space
 
 Epochs = Callable[[Any], None]
@@ -217,7 +213,7 @@ class Retriever(BaseEstimator):
         """
         if pairs.n_images < _FEWEST_PICTURES:
             raise InvalidInputError(f"learning needs at least {_FEWEST_PICTURES} pictures, got {pairs.n_images}")
-        pairs = _with_telling_labels(pairs)
+        pairs = _with_distinguishing_labels(pairs)
         rival = self._rival(baseline, pairs)
         train, test = pairs.split(held_out, seed=seed)
         trial = self._learned(train, "trial", progress=progress, epochs=epochs)
@@ -362,7 +358,7 @@ class Retriever(BaseEstimator):
         new.text_encoder_ = _fitted_encoder(self._encoder("text_encoder"), pairs.texts)
         features = new.featured(pairs, progress=progress)
         chosen = choose_model(features) if unfitted is None else unfitted
-        with own_checkpoint(chosen, part) as recipe:
+        with separate_checkpoint(chosen, part) as recipe:
             new.model_ = recipe.fit(*features.aligned())
         return new
 
@@ -379,7 +375,7 @@ class Retriever(BaseEstimator):
         if not model.takes_pictures:
             encoder = _fitted_encoder(self._encoder("image_encoder"), pairs.images)
             pairs = pairs.with_features(images=self._features(encoder, cast(Sequence[Any], pairs.images), progress))
-        with own_checkpoint(model, part) as recipe:
+        with separate_checkpoint(model, part) as recipe:
             fitted = recipe.fit(*pairs.aligned(), progress=epochs)
         new.image_encoder_, new.text_encoder_, new.model_ = tower_parts(fitted, encoder)
         return new
@@ -426,7 +422,7 @@ def _fitted_encoder(encoder: Encoder, items: Any) -> Encoder:
     return new.fit(items) if encoder.learns and not is_features(items) else new
 
 
-def _with_telling_labels(pairs: Pairs) -> Pairs:
+def _with_distinguishing_labels(pairs: Pairs) -> Pairs:
     """Leave out labels that do not tell any two pictures apart: the captions are what is to be found then."""
     if pairs.labels is None or len(np.unique(pairs.labels, axis=0)) > 1:
         return pairs

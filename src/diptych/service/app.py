@@ -10,65 +10,51 @@ from fastapi.concurrency import run_in_threadpool
 
 from diptych import __version__
 from diptych.collection import Collection
+from diptych.service import page
 from diptych.service.api import (
     clicks,
     collections,
     explanations,
-    facets,
     interleaving,
     items,
     jobs,
-    learning,
-    maps,
     operations,
-    query_log,
     retrievers,
     search,
-    sessions,
-    suggestions,
-    uploads,
-    votes,
 )
-from diptych.service.clicks.opening import open_click_logs
+from diptych.service.clicks.log import open_click_logs
 from diptych.service.context import ServiceContext
-from diptych.service.hosted_collection import HostedCollection
+from diptych.service.hosting import HostedCollection, Readiness
 from diptych.service.jobs import JobRunner
-from diptych.service.operations.readiness import Readiness
-from diptych.service.operations.request_recorder import RequestRecorder
-from diptych.service.operations.writer_handover import WriterHandover
-from diptych.service.page import page
-from diptych.service.problem_answers import add_problem_answers
-from diptych.service.security.body_limit import BodyLimit
-from diptych.service.security.entrance import Entrance
-from diptych.service.security.host_check import HostCheck
-from diptych.service.security.rate_limit import RateLimit
-from diptych.service.security.security_headers import SecurityHeaders
+from diptych.service.operations.logging import RequestLogMiddleware
+from diptych.service.operations.writer_proxy import WriterProxyMiddleware
+from diptych.service.problems import UnexpectedErrorMiddleware, add_problem_handlers
+from diptych.service.security.auth import AuthMiddleware
+from diptych.service.security.headers import HostCheckMiddleware, SecurityHeadersMiddleware
+from diptych.service.security.limits import BodyLimitMiddleware, RateLimitMiddleware
 from diptych.service.settings import Settings
-from diptych.service.unexpected_errors import UnexpectedErrors
 from diptych.service.uploads import UploadStore
 
 # How long the end waits for a retriever that is still being loaded.
 _WARM_UP_SECONDS = 30.0
 
-# Each router is one resource; its module says what it does.
+# Each router is one resource.
 ROUTERS: tuple[APIRouter, ...] = (
     operations.router,
-    sessions.router,
+    operations.session_router,
     collections.router,
     search.router,
-    facets.router,
-    suggestions.router,
     items.router,
-    uploads.router,
+    search.uploads_router,
     retrievers.router,
     jobs.router,
     clicks.router,
-    votes.router,
+    interleaving.votes_router,
     interleaving.router,
-    learning.router,
+    retrievers.learning_router,
     explanations.router,
-    maps.router,
-    query_log.router,
+    collections.maps_router,
+    clicks.query_log_router,
     page.router,
 )
 
@@ -87,7 +73,7 @@ def create_app(settings: Settings) -> FastAPI:
     )
     app.state.context = ServiceContext(settings)
     app.state.routers = ROUTERS
-    add_problem_answers(app)
+    add_problem_handlers(app)
     for router in ROUTERS:
         app.include_router(router)
     _add_middleware(app, app.state.context)
@@ -97,19 +83,19 @@ def create_app(settings: Settings) -> FastAPI:
 def _add_middleware(app: FastAPI, context: ServiceContext) -> None:
     """Put the layers around the routes, from the inside out."""
     settings = context.settings
-    app.add_middleware(UnexpectedErrors)
+    app.add_middleware(UnexpectedErrorMiddleware)
     if settings.role == "reader" and settings.writer_socket is not None:
-        app.add_middleware(WriterHandover, writer_socket=settings.writer_socket)
-    app.add_middleware(BodyLimit, limits=settings.limits)
+        app.add_middleware(WriterProxyMiddleware, writer_socket=settings.writer_socket)
+    app.add_middleware(BodyLimitMiddleware, limits=settings.limits)
     if settings.public:
-        app.add_middleware(Entrance, credentials=context.credentials)
+        app.add_middleware(AuthMiddleware, credentials=context.credentials)
     if settings.limits.requests_per_second and settings.role != "writer":
         share = settings.limits.requests_per_second / settings.workers
-        app.add_middleware(RateLimit, rate=share, burst=settings.limits.burst)
-    app.add_middleware(HostCheck, allowed=settings.allowed_hosts, is_public=settings.public)
-    app.add_middleware(SecurityHeaders)
+        app.add_middleware(RateLimitMiddleware, rate=share, burst=settings.limits.burst)
+    app.add_middleware(HostCheckMiddleware, allowed=settings.allowed_hosts, is_public=settings.public)
+    app.add_middleware(SecurityHeadersMiddleware)
     # The readers record what they hand to the writer.
-    app.add_middleware(RequestRecorder, metrics=context.metrics, is_recording=settings.role != "writer")
+    app.add_middleware(RequestLogMiddleware, metrics=context.metrics, is_recording=settings.role != "writer")
 
 
 @asynccontextmanager

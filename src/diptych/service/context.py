@@ -1,20 +1,25 @@
-"""What the handlers of requests share."""
+"""What request handlers share: the parts of the running service, and the guards that routes stand behind.
+
+``Reading`` guards every route under ``/v1``, ``Writing`` besides those that change the collection, and ``Clicking``
+those that only add to what the service remembers, which a read-only service does as well. ``Searching`` stands before
+those that compute, so that only as many do at once as there are cores.
+"""
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Annotated, cast
 
 from fastapi import Depends, Path, Request
 
 from diptych.service.clicks import ClickLog
-from diptych.service.hosted_collection import HostedCollection
+from diptych.service.hosting import HostedCollection, Readiness
 from diptych.service.jobs import JobRunner
 from diptych.service.operations.metrics import Metrics
-from diptych.service.operations.readiness import Readiness
-from diptych.service.operations.turns import Turns, usable_cores
-from diptych.service.problem import Problem
-from diptych.service.security.credentials import Credentials
+from diptych.service.problems import Problem
+from diptych.service.security.auth import Credentials
+from diptych.service.security.limits import SearchConcurrencyLimit, usable_cores
 from diptych.service.settings import Settings
 from diptych.service.uploads import UploadStore
 
@@ -33,7 +38,7 @@ class ServiceContext:
     def __post_init__(self) -> None:
         self.credentials = Credentials(self.settings)
         self.metrics = Metrics()
-        self.search_turns = Turns(max(1, usable_cores() // self.settings.workers))
+        self.search_turns = SearchConcurrencyLimit(max(1, usable_cores() // self.settings.workers))
 
     def running_jobs(self) -> dict[str, int]:
         """Return how many jobs work on each collection."""
@@ -41,15 +46,15 @@ class ServiceContext:
 
 
 # Coroutines, because FastAPI would spend a thread on each plain function.
-async def current_context(request: Request) -> ServiceContext:
+async def request_context(request: Request) -> ServiceContext:
     """Return the context of the application that a request came to."""
     return cast(ServiceContext, request.app.state.context)
 
 
-Context = Annotated[ServiceContext, Depends(current_context)]
+Context = Annotated[ServiceContext, Depends(request_context)]
 
 
-async def hosted_collection(
+async def request_collection(
     context: Context, collection: Annotated[str, Path(description="Name of the collection.")]
 ) -> HostedCollection:
     """Return the collection that an address names."""
@@ -59,4 +64,37 @@ async def hosted_collection(
     return hosted
 
 
-Hosted = Annotated[HostedCollection, Depends(hosted_collection)]
+Hosted = Annotated[HostedCollection, Depends(request_collection)]
+
+
+# Coroutines, because FastAPI would spend a thread on each plain function.
+async def may_read(request: Request, context: Context) -> None:
+    """Let those read who may reach the service: everyone on this machine; beyond it, those with token or session."""
+    context.credentials.check_reading(request, is_public=context.settings.public)
+
+
+async def may_click(request: Request, context: Context) -> None:
+    """Let programs with the token and the page itself through."""
+    context.credentials.check_changing(request)
+
+
+async def may_write(request: Request, context: Context) -> None:
+    """Let programs with the token and the page itself write, unless nothing may be written."""
+    context.credentials.check_changing(request)
+    if context.settings.read_only:
+        raise Problem(403, "read-only", "This service only reads; start it without --read-only to write.")
+
+
+async def search_slot(context: Context) -> AsyncIterator[None]:
+    """Hold one of the few turns in which searches compute."""
+    async with context.search_turns.turn():
+        yield
+
+
+Reading = Depends(may_read)
+
+Clicking = Depends(may_click)
+
+Writing = Depends(may_write)
+# Given back as soon as the handler has computed its answer, not when a slow client has taken it.
+Searching = Depends(search_slot, scope="function")

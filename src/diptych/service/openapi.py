@@ -9,11 +9,10 @@ from fastapi import APIRouter, FastAPI
 from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
 
-from diptych.service.problem_answers import errors_schema
-from diptych.service.problem_response import problem_response
-from diptych.service.schemas.new_item import NewItem
-from diptych.service.security.credentials import CSRF_HEADER
-from diptych.service.security.guards import may_click, may_read, may_write
+from diptych.service.context import may_click, may_read, may_write
+from diptych.service.problems import problem_response, problem_schema
+from diptych.service.schemas.collections import NewItem
+from diptych.service.security.auth import CSRF_HEADER
 
 _DESCRIPTION = """Search pictures with words and words with pictures.
 
@@ -57,7 +56,7 @@ _WITH_BODY = {
 }
 
 
-def api_document(app: FastAPI) -> dict[str, Any]:
+def openapi_document(app: FastAPI) -> dict[str, Any]:
     """Return the OpenAPI document of an application, complete with errors, security and summaries."""
     if app.openapi_schema is None:
         app.openapi_schema = _document(app)
@@ -84,7 +83,7 @@ def _document(app: FastAPI) -> dict[str, Any]:
     for name in ("HTTPValidationError", "ValidationError"):
         components.get("schemas", {}).pop(name, None)
     schemas = components.setdefault("schemas", {})
-    schemas["Problem"] = errors_schema()
+    schemas["Problem"] = problem_schema()
     # The framework does not see it, because it comes in two kinds of content.
     schemas["NewItem"] = NewItem.model_json_schema()
     components["securitySchemes"] = _security_schemes(app)

@@ -1,14 +1,39 @@
-"""What a service was told to be."""
+"""The settings of a service: collections, access, limits; and how they travel to another process."""
 
 from __future__ import annotations
 
+import json
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from diptych.service.limits import Limits
+
+@dataclass(frozen=True)
+class Limits:
+    """Bounds on what a client may send and ask for; each keeps one client from starving the others.
+
+    Sizes are in bytes, times in seconds. ``requests_per_second`` and ``burst`` are those of a token bucket per client
+    address; 0 switches it off.
+    """
+
+    upload_bytes: int = 20 * 2**20
+    upload_pixels: int = 100_000_000
+    body_bytes: int = 2**20
+    body_seconds: float = 30.0
+    page_size: int = 200
+    deepest_answer: int = 10_000
+    query_characters: int = 2_000
+    query_terms: int = 16
+    filter_conditions: int = 32
+    kept_uploads: int = 1_000
+    kept_upload_bytes: int = 2**30
+    upload_seconds: float = 3_600.0
+    write_wait_seconds: float = 10.0
+    requests_per_second: float = 50.0
+    burst: int = 200
+
 
 Role = Literal["whole", "reader", "writer"]
 
@@ -55,3 +80,32 @@ class Settings:
     trusted_proxies: tuple[str, ...] = ()
     workers: int = 1
     session_secret: str = field(default_factory=lambda: secrets.token_hex(32), repr=False)
+
+
+def settings_to_json(settings: Settings) -> str:
+    """Return settings as one line; it holds the token, so it goes through a pipe and nowhere else."""
+    return json.dumps(asdict(settings), default=str)
+
+
+def settings_from_json(text: str) -> Settings:
+    """Return the settings of :func:`settings_to_json`.
+
+    >>> from pathlib import Path
+    >>> from diptych.service.settings import settings_from_json, settings_to_json
+    >>> from diptych.service.settings import Settings
+    >>> settings = Settings({"photos": Path("photos/.diptych")}, allowed_hosts=("a.example",), read_only=True)
+    >>> settings_from_json(settings_to_json(settings)) == settings
+    True
+    """
+    document = json.loads(text)
+    socket = document.pop("writer_socket")
+    return Settings(
+        **{
+            **document,
+            "collections": {name: Path(folder) for name, folder in document["collections"].items()},
+            "allowed_hosts": tuple(document["allowed_hosts"]),
+            "trusted_proxies": tuple(document["trusted_proxies"]),
+            "limits": Limits(**document["limits"]),
+            "writer_socket": None if socket is None else Path(socket),
+        }
+    )

@@ -15,8 +15,7 @@ import pytest
 from diptych import Retriever
 from diptych.collection import Collection
 from diptych.collection.learning import Impressions, Learning, LearningReport, Training, learning_history, rollback
-from diptych.collection.learning.learning import _group_means
-from diptych.collection.learning.query_split import word_groups
+from diptych.collection.learning.click_learning import _group_means, word_groups
 from diptych.data import load_dataset
 from diptych.data.clicks import ClickLog
 from diptych.data.datasets.scenes import BACKGROUNDS, CLASS_NAMES, COLOURS

@@ -4,9 +4,7 @@ import pytest
 
 from diptych.collection import Collection, CollectionError
 from diptych.collection.learning import LearningRecord, learning_history, rollback
-from diptych.collection.learning.base_retriever import base_name
-from diptych.collection.learning.history import announce, history_file, remember
-from diptych.collection.learning.promotion import moment, promote
+from diptych.collection.learning.promotion import announce, base_name, history_file, promote, remember, utc_now
 from kill_trials import ToyRetriever
 
 
@@ -14,7 +12,7 @@ def compared(collection: Collection) -> LearningRecord:
     now = collection.retrievers()[0]
     gained = (("a dog", 0.1, 0.9),)
     return LearningRecord(
-        moment(), "kept", now.name, now.fingerprint, now.name, now.fingerprint, old=0.1, new=0.2, gained=gained
+        utc_now(), "kept", now.name, now.fingerprint, now.name, now.fingerprint, old=0.1, new=0.2, gained=gained
     )
 
 
@@ -92,7 +90,7 @@ def test_half_a_line_is_no_record_and_swallows_none(collection: Collection) -> N
         stream.write('{"time": "2026-')
     remember(collection, first)
     assert learning_history(collection) == [first, first]
-    announce(collection, LearningRecord(moment(), "promoted", "a", "fa", "b", "fb"))
+    announce(collection, LearningRecord(utc_now(), "promoted", "a", "fa", "b", "fb"))
     assert learning_history(collection) == [first, first]
 
 

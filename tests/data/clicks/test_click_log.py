@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from diptych.data.clicks import ClickLog, StringTable
-from diptych.data.clicks.interner import Interner
+from diptych.data.clicks.string_table import Interner
 from diptych.errors import InvalidInputError, UnknownNameError
 
 words = st.text(max_size=6)
@@ -68,7 +68,7 @@ def test_numbers_stay_right_while_the_table_grows() -> None:
 
 def test_strings_of_one_hash_keep_their_own_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     # Five hashes for all strings: nearly every string meets another one's.
-    monkeypatch.setattr("diptych.data.clicks.interner.hash", lambda string: len(string) % 5, raising=False)
+    monkeypatch.setattr("diptych.data.clicks.string_table.hash", lambda string: len(string) % 5, raising=False)
     interner = Interner()
     strings = [f"{'x' * (number % 11)}{number}" for number in range(3_000)]
     assert interner.numbers(strings).tolist() == list(range(3_000))

@@ -12,8 +12,8 @@ from sklearn.base import clone
 
 from diptych.data.folders import cache_folder, data_folder
 from diptych.encoders import EfficientNetLite, ImageNetLabels, imagenet_labels
-from diptych.encoders.image.lite_networks import lite_network
-from diptych.encoders.image.torch_weights import read_torch_weights
+from diptych.encoders.image.efficientnet_lite import lite_network
+from diptych.encoders.networks.weight_files import read_torch_weights
 from diptych.errors import InvalidInputError, MissingPackageError, ModelFileError, UnknownNameError
 
 

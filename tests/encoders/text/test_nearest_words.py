@@ -29,7 +29,7 @@ def test_neighbours_are_those_of_the_largest_cosine(table: WordVectors) -> None:
 
 def test_blocks_do_not_change_anything(table: WordVectors, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = nearest_words(table, "word3", k=29)
-    monkeypatch.setattr(import_module("diptych.encoders.text.nearest_words"), "_ROWS_AT_ONCE", 4)
+    monkeypatch.setattr(import_module("diptych.encoders.text.word_vectors"), "_ROWS_AT_ONCE", 4)
     parts = nearest_words(table, "word3", k=29)
     assert [near.word for near in parts] == [near.word for near in whole]
 

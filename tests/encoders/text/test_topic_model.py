@@ -8,8 +8,8 @@ from scipy.sparse import csr_matrix
 from sklearn.decomposition import LatentDirichletAllocation
 
 from diptych.data import load_dataset
-from diptych.encoders import LdaTopics, topic_model
-from diptych.encoders.topic_model import TopicModel
+from diptych.encoders import LdaTopics, clustering
+from diptych.encoders.clustering import TopicModel
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 12))
@@ -29,7 +29,7 @@ def test_blocks_do_not_change_the_proportions(monkeypatch: pytest.MonkeyPatch) -
     counts = np.random.default_rng(0).poisson(0.5, (23, 30))
     model = TopicModel.learn(counts, 4)
     whole = model.proportions(counts)
-    monkeypatch.setattr(topic_model, "_BLOCK_ENTRIES", 200)
+    monkeypatch.setattr(clustering, "_BLOCK_ENTRIES", 200)
     np.testing.assert_allclose(model.proportions(counts), whole, atol=1e-12)
     np.testing.assert_allclose(model.proportions(counts[7:8])[0], whole[7], atol=1e-12)
 

@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from diptych.encoders import Visualness, clean_query, imagenet_concepts, read_vocabulary, visual_share
-from diptych.encoders.text.query_words import query_words
-from diptych.encoders.text.stop_words import FUNCTION_WORDS, PICTURE_WORDS
+from diptych.encoders.text.word_pipeline import FUNCTION_WORDS, PICTURE_WORDS, query_words
 from diptych.errors import InvalidInputError, MissingPackageError
 
 # Query, visualness and visible words as tables II and VI of Dong et al. (2018) print them.

@@ -12,8 +12,8 @@ from sklearn.exceptions import NotFittedError
 
 from diptych.data import load_dataset
 from diptych.encoders import MeanWordVectors, WordVectorCodebook, WordVectors, load_word_vectors
-from diptych.encoders.codebook import learn_centres, nearest_centres
-from diptych.encoders.text.word_vector_encoder import WordVectorEncoder
+from diptych.encoders.clustering import learn_centres, nearest_centres
+from diptych.encoders.text.word_vector_encoders import WordVectorEncoder
 from diptych.errors import InvalidInputError
 
 WORDS = ["red", "boat", "ship", "cat", "dog", "grass"]

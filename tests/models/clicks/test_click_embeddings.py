@@ -9,9 +9,9 @@ from scipy.sparse import csr_array
 from diptych.encoders import skip_gram
 from diptych.errors import InvalidInputError
 from diptych.models import PSI, DeViSE
-from diptych.models.clicks.fixed_queries import FixedQueries
-from diptych.models.clicks.margin_ranking import MarginRanking
-from diptych.models.clicks.word_queries import WordQueries
+from diptych.models.clicks._margin_ranking import MarginRanking
+from diptych.models.clicks.devise import FixedQueries
+from diptych.models.clicks.psi import WordQueries
 
 from .conftest import THINGS
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from diptych.data.clicks import ClickLog
 from diptych.encoders import clean_query
 from diptych.models import Image2Text, OnlineClassification, QueryBasedScoring, Text2Image
-from diptych.models.clicks.nearest_rows import nearest_rows
-from diptych.models.clicks.word_sets import WordSets
+from diptych.models.clicks._queries import WordSets
+from diptych.models.clicks.image2text import nearest_rows
 
 QUERIES = ["red boat", "cat in a garden", "boat sea", "blue dog on the street", "dog", "tree winter hill green", "fish"]
 

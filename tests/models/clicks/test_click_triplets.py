@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.sparse import csr_array
 
-from diptych.models.clicks.click_triplets import ClickTriplets
+from diptych.models.clicks._margin_ranking import ClickTriplets
 
 CLICKS = arrays(
     np.float64, st.tuples(st.integers(1, 6), st.integers(2, 8)), elements=st.sampled_from([0, 0, 0.5, 1, 2])

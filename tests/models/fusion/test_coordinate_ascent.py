@@ -11,7 +11,7 @@ from sklearn.base import clone
 from diptych.errors import InvalidInputError
 from diptych.metrics import AP, CMC, NDCG, GradedRelevance, MeanRank, Precision, Recall, RecallAtK, evaluate_scores
 from diptych.models import CoordinateAscent
-from diptych.models.fusion.ranked_lists import RankedLists
+from diptych.models.fusion._ranked_lists import RankedLists
 
 
 def judged_lists(n_queries=15, n_parts=2, seed=0, longest=20, quality=(1.0, 0.5, 0.2)):

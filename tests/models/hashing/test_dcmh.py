@@ -8,8 +8,8 @@ import pytest
 from diptych.codes import pack_signs
 from diptych.errors import InvalidInputError
 from diptych.models import DCMH
-from diptych.models.neural.hash_objective import HashObjective
-from diptych.models.neural.torch_package import torch_package
+from diptych.models.hashing.dcmh import HashObjective
+from diptych.models.neural._torch import torch_package
 
 
 @pytest.fixture(scope="module")

@@ -8,8 +8,8 @@ import pytest
 from diptych.errors import InvalidInputError
 from diptych.metrics import AP, SameLabel, evaluate
 from diptych.models import DLFH
-from diptych.models.hashing import latent_factors
-from diptych.models.hashing.latent_factors import improve_codes, latent_factor_codes
+from diptych.models.hashing import dlfh
+from diptych.models.hashing.dlfh import improve_codes, latent_factor_codes
 
 
 def likelihood(left, right, similar, strength):
@@ -58,7 +58,7 @@ def test_a_bit_becomes_the_best_of_the_quadratic_that_bounds_the_likelihood(monk
                 for bit_value in (-1, 1)
             ]
             expected[row, bit] = 1.0 if bound[1] >= bound[0] else -1.0
-    monkeypatch.setattr(latent_factors, "_BLOCK_NUMBERS", 50)
+    monkeypatch.setattr(dlfh, "_BLOCK_NUMBERS", 50)
     improve_codes(codes, labels, other, labels[:7], strength=strength)
     np.testing.assert_array_equal(codes, expected)
 

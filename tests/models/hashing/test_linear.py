@@ -11,9 +11,9 @@ from diptych.arrays import unit_rows
 from diptych.codes import unpack_signs
 from diptych.errors import InvalidInputError
 from diptych.models import CCA, CMFH, CVH, DCH, LCMFH, SCMOrth, SCMSeq
+from diptych.models.hashing._solvers import semantic_factors
 from diptych.models.hashing.dch import descend
 from diptych.models.hashing.scm_seq import signed_sum
-from diptych.models.hashing.semantic_similarity import semantic_factors
 
 
 @pytest.fixture(scope="module")

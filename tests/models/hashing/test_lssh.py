@@ -9,9 +9,8 @@ from sklearn.linear_model import Lasso
 from diptych.codes import pack_signs
 from diptych.errors import InvalidInputError
 from diptych.models import LSSH
-from diptych.models.hashing.dictionary import fit_atoms, random_atoms
-from diptych.models.hashing.pair_sample import sample_pairs
-from diptych.models.hashing.sparse_coding import optimality_gap, sparse_codes
+from diptych.models.hashing._solvers import sample_pairs
+from diptych.models.hashing.lssh import fit_atoms, optimality_gap, random_atoms, sparse_codes
 
 SMALL = {"n_bits": 12, "n_atoms": 24, "n_iter": 6}
 
@@ -66,7 +65,7 @@ def test_the_penalty_is_relative_to_the_row_and_rows_do_not_meet(stacked):
 def test_blocks_do_not_change_codes(stacked, monkeypatch):
     rows, atoms = stacked
     whole = sparse_codes(rows, atoms, 0.2, 20)
-    monkeypatch.setattr("diptych.models.hashing.sparse_coding._BLOCK_NUMBERS", 7 * len(atoms))
+    monkeypatch.setattr("diptych.models.hashing.lssh._BLOCK_NUMBERS", 7 * len(atoms))
     np.testing.assert_allclose(sparse_codes(rows, atoms, 0.2, 20), whole, rtol=1e-9, atol=1e-12)
 
 

@@ -9,8 +9,8 @@ from sklearn.exceptions import ConvergenceWarning
 from diptych.codes import unpack_signs
 from diptych.errors import InvalidInputError
 from diptych.models import CVH, MMNN
-from diptych.models.neural.layers import initial_layers
-from diptych.models.neural.pair_batch import PairBatch
+from diptych.models.hashing._siamese import PairBatch
+from diptych.models.neural._layers import initial_layers
 
 
 def classes(n: int = 120, n_classes: int = 4, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

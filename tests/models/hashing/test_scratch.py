@@ -7,9 +7,7 @@ import pytest
 from scipy.spatial.distance import cdist
 
 from diptych.models import SCRATCH
-from diptych.models.hashing.anchored_side import AnchoredSide
-from diptych.models.hashing.rbf_anchors import RbfAnchors
-from diptych.models.hashing.rotated_factorisation import FactorWeights, RotatedFactorisation
+from diptych.models.hashing.scratch import AnchoredSide, FactorWeights, RbfAnchors, RotatedFactorisation
 
 WEIGHTS = FactorWeights(reconstruction=0.5, labels=20.0, agreement=30.0, ridge=2.0)
 
@@ -97,7 +95,7 @@ def test_anchor_features_are_the_kernel_at_twice_the_mean_squared_distance(tripl
     expected = np.exp(-(cdist(images, centres) ** 2) / width)
     np.testing.assert_allclose(anchors.features(images), expected, rtol=1e-9)
     assert np.isclose(expected, 1).any(axis=0).all(), "an anchor is a training row"
-    monkeypatch.setattr("diptych.models.hashing.rbf_anchors._BLOCK_ROWS", 7)
+    monkeypatch.setattr("diptych.models.hashing.scratch._BLOCK_ROWS", 7)
     projection = np.random.default_rng(0).normal(size=(25, 3))
     np.testing.assert_allclose(anchors.project(images, projection, np.ones(3)), expected @ projection - 1, atol=1e-9)
 

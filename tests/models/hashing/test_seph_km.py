@@ -12,9 +12,9 @@ from diptych.data import load_dataset
 from diptych.errors import InvalidInputError
 from diptych.metrics import AP, SameLabel, evaluate
 from diptych.models import SePHkm
-from diptych.models.hashing import hamming_affinity, kernel_logistic
-from diptych.models.hashing.hamming_affinity import HammingAffinity, affine_codes, descend, turn_bits
-from diptych.models.hashing.kernel_logistic import KernelBasis, fit_kernel_logistic
+from diptych.models.hashing import _solvers, seph_km
+from diptych.models.hashing._solvers import KernelBasis, fit_kernel_logistic
+from diptych.models.hashing.seph_km import HammingAffinity, codes_from_affinity, descend, flip_bits
 from diptych.protocols import Retrieval, evaluate_retrieval
 
 
@@ -38,7 +38,7 @@ def dense_objective(codes, labels, quantization):
 
 @pytest.mark.parametrize("block", [1, 700, 1 << 20])
 def test_streamed_passes_give_the_dense_objective_and_its_gradient(monkeypatch, block):
-    monkeypatch.setattr(hamming_affinity, "_BLOCK_BYTES", block)
+    monkeypatch.setattr(seph_km, "_BLOCK_BYTES", block)
     rng = np.random.default_rng(0)
     labels, codes = labels_of(23, rng), rng.normal(size=(23, 5))
     affinity = HammingAffinity(labels, np.ones(23), quantization=0.3)
@@ -71,7 +71,7 @@ def test_collapsed_labels_are_the_dense_problem_with_tied_codes():
 def test_descending_every_pair_ties_the_codes_of_a_class_and_parts_the_classes():
     labels = np.eye(3)[np.arange(45) % 3]
     affinity = HammingAffinity(labels, np.ones(45), quantization=0.01)
-    signs = affine_codes(affinity, 12, step=0.25, max_iter=100, seed=0)
+    signs = codes_from_affinity(affinity, 12, step=0.25, max_iter=100, seed=0)
     assert {len(np.unique(signs[kind::3], axis=0)) for kind in range(3)} == {1}
     assert len(np.unique(signs, axis=0)) == 3
     assert np.abs(signs.mean(axis=0)).max() < 1
@@ -86,8 +86,8 @@ def test_the_objective_falls_along_the_descent_and_bits_are_turned_to_a_local_mi
     assert values == sorted(values, reverse=True)
     assert values[-1] < 0.5 * values[0]
 
-    signs = affine_codes(affinity, 8, step=0.25, max_iter=100, seed=0)
-    turned = turn_bits(affinity, signs)
+    signs = codes_from_affinity(affinity, 8, step=0.25, max_iter=100, seed=0)
+    turned = flip_bits(affinity, signs)
     lowest = affinity(turned)[0]
     assert lowest < affinity(signs)[0]
     assert set(np.unique(turned)) == {-1.0, 1.0}
@@ -116,8 +116,8 @@ def test_kernel_features_are_gaussians_of_the_mean_squared_distance():
 
 
 def test_kernel_logistic_regression_reaches_the_optimum_of_every_bit(monkeypatch):
-    monkeypatch.setattr(kernel_logistic, "_TOLERANCE", 1e-7)
-    monkeypatch.setattr(kernel_logistic, "_BLOCK_BYTES", 1000)
+    monkeypatch.setattr(_solvers, "_TOLERANCE", 1e-7)
+    monkeypatch.setattr(_solvers, "_BLOCK_BYTES", 1000)
     rng = np.random.default_rng(4)
     rows = rng.normal(size=(60, 3))
     signs = np.where(rows @ rng.normal(size=(3, 4)) + rng.normal(size=(60, 4)) > 0, 1.0, -1.0)

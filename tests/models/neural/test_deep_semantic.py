@@ -10,7 +10,7 @@ from sklearn.base import clone
 
 from diptych.errors import InvalidInputError, MissingPackageError
 from diptych.models import SM, TS, DeepSM, DeepTS
-from diptych.models.neural.torch_package import torch_package
+from diptych.models.neural._torch import torch_package
 
 
 def rings(n: int = 200, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

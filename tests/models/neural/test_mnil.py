@@ -14,16 +14,20 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from diptych.data import Pairs
-from diptych.encoders.image.convolution_graph import ConvolutionGraph
-from diptych.encoders.image.resnet_graph import write_resnet
-from diptych.encoders.network.network import Network
+from diptych.encoders.image.resnet50 import write_resnet
+from diptych.encoders.networks.onnx_graph import ConvolutionGraph
+from diptych.encoders.networks.onnx_network import Network
 from diptych.errors import DiptychError, InvalidInputError
 from diptych.models import MNiL, load_model, model_classes
-from diptych.models.neural.mnil.convolution_plan import ConvolutionPlan
-from diptych.models.neural.mnil.feature_map import FeatureMap
-from diptych.models.neural.mnil.onnx_towers import write_image_tower
-from diptych.models.neural.mnil.picture_tower import PictureTower
-from diptych.models.neural.mnil.resnet_weights import folded_resnet, read_weights, write_weights
+from diptych.models.neural.mnil._onnx import write_image_tower
+from diptych.models.neural.mnil._picture_tower import (
+    ConvolutionPlan,
+    PictureTower,
+    folded_resnet,
+    read_weights,
+    write_weights,
+)
+from diptych.models.neural.mnil._towers import FeatureMap
 
 COLOURS = {"red": (220, 30, 30), "green": (30, 200, 40), "blue": (40, 60, 220), "white": (240, 240, 240)}
 PLACES = ("left", "right")

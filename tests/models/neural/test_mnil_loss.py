@@ -8,9 +8,14 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from diptych.models.neural.mnil.ranking_objective import RankingObjective
-from diptych.models.neural.mnil.sextuple_loss import TRAINED, Sextuples, rank_cost, sextuple_loss
-from diptych.models.neural.mnil.violators import draw_violators
+from diptych.models.neural.mnil._objective import (
+    TRAINED_DIRECTIONS,
+    RankingObjective,
+    Sextuples,
+    draw_violators,
+    rank_cost,
+    sextuple_loss,
+)
 
 RHO, TAU, BETA_1, BETA_2 = 0.3, 0.5, 0.1, 0.2
 SETTINGS = {"margin": RHO, "within_margin": TAU, "image_term": BETA_1, "text_term": BETA_2}
@@ -60,7 +65,9 @@ def test_gradients_are_finite_differences():
 def test_a_single_direction_drops_both_terms_of_the_other():
     points = Sextuples(*sextuples(seed=1))
     w_x, w_y = weights(len(points.image), 1)
-    both, image, text = (sextuple_loss(points, w_x, w_y, direction=way, **SETTINGS).item() for way in TRAINED)
+    both, image, text = (
+        sextuple_loss(points, w_x, w_y, direction=way, **SETTINGS).item() for way in TRAINED_DIRECTIONS
+    )
     assert both == pytest.approx(image + text, rel=1e-12)
     x, y = points.image, points.text
     ranking = w_x * (RHO + (x * points.negative_text).sum(1) - (x * points.positive_text).sum(1)).relu()

@@ -17,12 +17,9 @@ from hypothesis import strategies as st
 
 from diptych.errors import InvalidInputError, ModelFileError
 from diptych.models import MNiL
-from diptych.models.neural.mnil.batch_stream import BatchStream
-from diptych.models.neural.mnil.optimiser import Optimiser
-from diptych.models.neural.mnil.pair_order import PairOrder
-from diptych.models.neural.mnil.pictures import distinct_pictures, squares
-from diptych.models.neural.mnil.towers import Towers
-from diptych.models.neural.mnil.training_pairs import TrainingPairs
+from diptych.models.neural.mnil._data import BatchStream, PairOrder, TrainingPairs, distinct_pictures, squares
+from diptych.models.neural.mnil._objective import Optimiser
+from diptych.models.neural.mnil._towers import Towers
 
 
 def features_and_texts(n: int = 48) -> tuple[np.ndarray, list[str]]:

@@ -8,15 +8,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from diptych.errors import InvalidInputError
-from diptych.models.neural.contrastive import coupled_loss
-from diptych.models.neural.held_out import held_out_rows
-from diptych.models.neural.label_pairs import LabelPairs
-from diptych.models.neural.layers import check_sizes, for_raw_rows, initial_layers, run_layers
-from diptych.models.neural.pair_batch import PairBatch
-from diptych.models.neural.standard_view import StandardView
-from diptych.models.neural.tanh_network import tanh_backward, tanh_forward
-from diptych.models.neural.torch_package import choose_device
-from diptych.models.neural.tower import Tower
+from diptych.models.hashing._siamese import LabelPairs, PairBatch, coupled_loss, tanh_backward, tanh_forward
+from diptych.models.neural._layers import (
+    StandardView,
+    check_sizes,
+    for_raw_rows,
+    held_out_rows,
+    initial_layers,
+    run_layers,
+)
+from diptych.models.neural._torch import Tower, choose_device
 
 
 @settings(deadline=None, max_examples=30)

@@ -11,13 +11,9 @@ from hypothesis import strategies as st
 
 from diptych.errors import InvalidInputError
 from diptych.models import CCA, WARP, BiCMSRM, PLRanking
-from diptych.models.pictures import picture_numbers
-from diptych.models.ranking.linear_ranking import sampled_list
-from diptych.models.ranking.linear_side import LinearSide
-from diptych.models.ranking.neighbour_separation import neighbour_separation
-from diptych.models.ranking.pl_ranking import balance
-from diptych.models.ranking.violators import first_violators, rank_losses, warp_step
-from diptych.models.related_rows import RelatedRows
+from diptych.models.ranking._linear_ranking import LinearSide, first_violators, rank_losses, sampled_list, warp_step
+from diptych.models.ranking.pl_ranking import balance, neighbour_separation
+from diptych.models.related_rows import RelatedRows, picture_numbers
 
 
 def side_of_points(points: np.ndarray) -> LinearSide:

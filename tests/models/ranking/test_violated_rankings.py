@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from diptych.metrics import AP, evaluate_scores
 from diptych.metrics.relevance import SameLabel
-from diptych.models.ranking.violated_rankings import average_precision_loss, most_violated_rankings
+from diptych.models.ranking.bi_cmsrm import average_precision_loss, most_violated_rankings
 
 
 def precision_of(ranking: tuple[int, ...], relevant: np.ndarray) -> float:

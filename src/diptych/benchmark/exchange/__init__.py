@@ -11,16 +11,18 @@ and what they write is read and scored here:
 {'MAP': 0.8333, 'P@2': 0.5}
 """
 
-from diptych.benchmark.exchange.exporting import ExportedFiles, export_retrieval, ranked_lists
-from diptych.benchmark.exchange.linear_ndcg import LinearNDCG
-from diptych.benchmark.exchange.measure_names import find_measure
-from diptych.benchmark.exchange.qrels import Qrels
-from diptych.benchmark.exchange.qrels_file import read_qrels, write_qrels
-from diptych.benchmark.exchange.ranked_list import RankedList
-from diptych.benchmark.exchange.reciprocal_rank import RR
-from diptych.benchmark.exchange.run_file import Scores, read_run, write_run
-from diptych.benchmark.exchange.run_scores import RunScores
-from diptych.benchmark.exchange.scoring import Missing, RunTies, score_run
+from diptych.benchmark.exchange.run_scoring import Missing, RunScores, RunTies, score_run
+from diptych.benchmark.exchange.trec_export import ExportedFiles, export_retrieval, ranked_lists
+from diptych.benchmark.exchange.trec_files import (
+    Qrels,
+    RankedList,
+    Scores,
+    read_qrels,
+    read_run,
+    write_qrels,
+    write_run,
+)
+from diptych.benchmark.exchange.trec_measures import RR, LinearNDCG, find_measure
 
 __all__ = [
     "RR",

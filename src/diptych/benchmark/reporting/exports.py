@@ -7,8 +7,7 @@ import io
 import re
 from collections.abc import Iterable, Sequence
 
-from diptych.benchmark.reporting.published_beside import published_beside
-from diptych.benchmark.reporting.table import Table
+from diptych.benchmark.reporting.leaderboard import Table, published_beside
 from diptych.benchmark.reporting.task_results import TaskResults
 from diptych.space import DIRECTIONS, Direction
 

@@ -1,15 +1,134 @@
-"""The methods of a task in order, as a table."""
+"""The methods of a task in order, as a table, with what papers print beside what we measured."""
 
 from __future__ import annotations
 
+import csv
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
 from diptych.benchmark.reporting.method_results import AVERAGE_PRECISION, RANK_ONE, MethodResults
-from diptych.benchmark.reporting.observation import signed
-from diptych.benchmark.reporting.published_beside import SHORT, PublishedValue, published_beside
-from diptych.benchmark.reporting.table import Table
+from diptych.benchmark.reporting.observations import signed
 from diptych.benchmark.reporting.task_results import TaskResults
 from diptych.space import DIRECTIONS, Direction
 
+CITATIONS = {
+    "000": "Liu et al., “A new evaluation protocol and benchmarking results for extendable cross-media retrieval”",
+    "001": "Menon et al., “Cross-modal retrieval: a pairwise classification approach”, SDM 2015",
+    "004": "Costa Pereira et al., “On the role of correlation and abstraction in cross-modal multimedia retrieval”, "
+    "TPAMI 2014",
+}
+
+SHORT = {"000": "Liu et al.", "001": "Menon et al.", "004": "Costa Pereira et al."}
+
+# Our short names where letters and digits alone do not make the paper's. Costa Pereira et al. correlate with kernels.
+_ALIASES: Mapping[str, Mapping[str, str]] = {
+    "000": {"cm": "cca"},
+    "001": {},
+    "004": {"cm": "kcca", "scm": "scmonkcca"},
+}
+
+_TEST_TABLES = {"001": ("Table 1", "Table 2", "Table 3"), "004": ("Table VIII", "Table IX")}
+
+_REGIMES = {"seen": "non-XTD", "unseen": "XTD"}
+
+
+@dataclass(frozen=True)
+class PublishedValue:
+    """MAP that a paper prints, in one or both directions, and where."""
+
+    paper: str
+    place: str
+    values: Mapping[Direction, float]
+
+    @property
+    def average(self) -> float | None:
+        """The mean of both directions, where both are printed."""
+        return sum(self.values.values()) / 2 if len(self.values) == 2 else None
+
+
+def published_beside(task: TaskResults, method: MethodResults) -> PublishedValue | None:
+    """Return the MAP a paper prints for this method, data set and setting, or None.
+
+    Extendable and non-extendable retrieval are Liu et al.'s, of whom only what the running text quotes is known; the
+    standard split is Menon et al.'s, and Costa Pereira et al.'s where the former have nothing. No paper's folds are
+    known, and most use other features than ours.
+    """
+    if task.setting in _REGIMES:
+        return _quoted_map(task, method)
+    return _printed_map("001", task, method) or _printed_map("004", task, method)
+
+
+def _quoted_map(task: TaskResults, method: MethodResults) -> PublishedValue | None:
+    places, values = [], {}
+    for row in _matching_rows("000", "MAP_percent", task, method):
+        # The regime is such as "XTD", "non-XTD" or "non-XTD 16 bit".
+        bits = re.search(r"(\d+) bit", row["regime"])
+        same_length = (int(bits[1]) if bits else None) == method.n_bits
+        if same_length and row["regime"].split()[0] == _REGIMES[task.setting]:
+            places.append(row["table"])
+            values[_way(row)] = float(row["value"]) / 100
+    return PublishedValue("000", ", ".join(places), values) if values else None
+
+
+def _printed_map(paper: str, task: TaskResults, method: MethodResults) -> PublishedValue | None:
+    found = [
+        row
+        for row in _matching_rows(paper, "MAP", task, method)
+        if row["table"] in _TEST_TABLES[paper] and row["direction"] in ("image_query", "text_query")
+    ]
+    if not found or method.n_bits is not None:
+        return None
+    return PublishedValue(paper, found[0]["table"], {_way(row): float(row["value"]) for row in found})
+
+
+def _matching_rows(paper: str, metric: str, task: TaskResults, method: MethodResults) -> Iterator[Mapping[str, str]]:
+    aliases = _ALIASES[paper]
+    for row in _published_rows():
+        name = _letters_and_digits(row["method"])
+        if (
+            row["paper"] == paper
+            and row["metric"] == metric
+            and _same_dataset(row["dataset"], task.dataset)
+            and aliases.get(name, name) == _letters_and_digits(method.family)
+        ):
+            yield row
+
+
+def _way(row: Mapping[str, str]) -> Direction:
+    return "image_query" if row["direction"] == "image_query" else "text_query"
+
+
+def _letters_and_digits(name: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "", name.lower())
+
+
+def _same_dataset(printed: str, ours: str) -> bool:
+    """Tell whether a paper means our data set: "PASCAL" is ``pascal_sentence``."""
+    return _letters_and_digits(printed).removesuffix("sentence") == _letters_and_digits(ours).removesuffix("sentence")
+
+
+@cache
+def _published_rows() -> tuple[dict[str, str], ...]:
+    text = files("diptych.benchmark").joinpath("published.csv").read_text(encoding="utf-8")
+    return tuple(csv.DictReader(text.splitlines()))
+
+
+@dataclass(frozen=True)
+class Table:
+    """Headings and rows of text; the first ``n_names`` columns are names, the others numbers."""
+
+    caption: str
+    headings: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    n_names: int = 1
+    notes: tuple[str, ...] = ()
+
+
 _WAYS: dict[Direction, str] = {"image_query": "image query", "text_query": "text query"}
+
 NOTHING = "–"
 
 
@@ -31,7 +150,7 @@ def leaderboard(task: TaskResults) -> Table:
         found = printed[method.name]
         row = [str(place), method.title]
         for way in DIRECTIONS:
-            row += [with_spread(method, way), *([_printed(found, way)] if way in beside else [])]
+            row += [with_spread(method, way), *([_published_cell(found, way)] if way in beside else [])]
         row += [with_spread(method), signed(method.above_chance()), task.letters.get(method.name, NOTHING)]
         row += [f"{method.mean(RANK_ONE):.4f}"] if rank_one else []
         rows.append((*row, f"{method.seconds('fit'):.2f}"))
@@ -45,7 +164,7 @@ def with_spread(method: MethodResults, way: Direction | None = None, measure: st
     return mean if deviation is None else f"{mean} ± {deviation:.4f}"
 
 
-def _printed(found: PublishedValue | None, way: Direction) -> str:
+def _published_cell(found: PublishedValue | None, way: Direction) -> str:
     return f"{found.values[way]:.4f}" if found is not None and way in found.values else NOTHING
 
 

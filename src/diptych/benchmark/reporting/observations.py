@@ -1,15 +1,317 @@
-"""The three observations of Liu et al., tested on our results."""
+"""The three observations of Liu et al. (claims about seen and unseen classes), tested on our results."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Literal
 
-from diptych.benchmark.reporting.experiment import find_experiments
-from diptych.benchmark.reporting.observation import Observation
-from diptych.benchmark.reporting.orderings import orderings
-from diptych.benchmark.reporting.seen_above_unseen import seen_above_unseen
-from diptych.benchmark.reporting.task_results import TaskResults
-from diptych.benchmark.reporting.trivial_solution import TRIVIAL, trivial_solution
+import numpy as np
+from scipy.stats import kendalltau, rankdata
+
+from diptych.arrays import FloatArray
+from diptych.benchmark.reporting.method_results import AVERAGE_PRECISION, RANK_ONE, MethodResults
+from diptych.benchmark.reporting.significance import LEVEL, each_larger_than_zero, holm, larger_than_zero
+from diptych.benchmark.reporting.task_results import Experiment, TaskResults, find_experiments
+
+Verdict = Literal["confirmed", "not confirmed", "not testable"]
+
+
+@dataclass(frozen=True)
+class Observation:
+    """One claim on one experiment: the verdict, its p-value, a sentence of evidence, and a table of details.
+
+    ``p_value`` belongs to what ``tested`` names and is None where it could not be tested. ``headings`` and ``rows`` are
+    the table, as text.
+    """
+
+    claim: str
+    where: str
+    verdict: Verdict
+    p_value: float | None
+    evidence: str
+    headings: tuple[str, ...] = ()
+    rows: tuple[tuple[str, ...], ...] = ()
+    tested: str = "the claim"
+
+    @property
+    def outcome(self) -> str:
+        """The verdict with its p-value, and what that belongs to."""
+        return self.verdict if self.p_value is None else f"{self.verdict}, {p_equals(self.p_value)} for {self.tested}"
+
+
+def not_testable(claim: str, where: str, why: str) -> Observation:
+    """Return a claim that these results cannot speak to, and why."""
+    return Observation(claim, where, "not testable", None, why)
+
+
+def p_equals(p_value: float) -> str:
+    """Return a p-value as part of a sentence.
+
+    >>> from diptych.benchmark.reporting.observations import p_equals
+    >>> p_equals(0.03125), p_equals(0.00002)
+    ('p = 0.031', 'p < 0.001')
+    """
+    written = written_p(p_value)
+    return f"p {written}" if written.startswith("<") else f"p = {written}"
+
+
+def signed(value: float, digits: int = 4) -> str:
+    """Return a difference with its sign, a real minus.
+
+    >>> from diptych.benchmark.reporting.observations import signed
+    >>> signed(-0.25), signed(2.6, 1)
+    ('−0.2500', '+2.6')
+    """
+    return f"{value:+.{digits}f}".replace("-", "−")
+
+
+def written_p(p_value: float | None) -> str:
+    """Return a p-value as text, with a bound where it is small.
+
+    >>> from diptych.benchmark.reporting.observations import written_p
+    >>> written_p(0.03125), written_p(0.00002), written_p(None)
+    ('0.031', '< 0.001', '–')
+    """
+    if p_value is None:
+        return "–"
+    return "< 0.001" if p_value < 0.001 else f"{p_value:.3f}"
+
+
+SEEN_ABOVE_UNSEEN_CLAIM = "Every method is better on seen classes than on unseen ones"
+
+
+@dataclass(frozen=True)
+class Drop:
+    """What a method loses from seen to unseen classes, in MAP and in MAP minus chance, with p-values of both.
+
+    ``over_queries`` compares the same queries, above chance, in folds where their class was learned and in folds where
+    it was not; None where records keep no values per query, or no class is in both.
+    """
+
+    method: str
+    seen: float
+    unseen: float
+    loss: float
+    loss_above_chance: float
+    lower_folds: int
+    over_folds: float
+    over_folds_above_chance: float
+    over_queries: float | None
+
+
+def measure_drops(experiment: Experiment) -> list[Drop]:
+    """Measure and test what every method of an experiment loses, in the order of its pairs."""
+    by_query = experiment.by_query
+    tested = [None] * len(experiment.pairs) if by_query is None else each_larger_than_zero(by_query[0] - by_query[1])
+    return [_drop(*pair, p_value) for pair, p_value in zip(experiment.pairs, tested, strict=True)]
+
+
+def _drop(seen: MethodResults, unseen: MethodResults, over_queries: float | None) -> Drop:
+    losses = seen.per_fold() - unseen.per_fold()
+    above = losses - (seen.chance_per_fold() - unseen.chance_per_fold())
+    return Drop(
+        method=seen.title,
+        seen=seen.mean(),
+        unseen=unseen.mean(),
+        loss=float(losses.mean()),
+        loss_above_chance=float(above.mean()),
+        lower_folds=int((above > 0).sum()),
+        over_folds=larger_than_zero(losses),
+        over_folds_above_chance=larger_than_zero(above),
+        over_queries=None if over_queries is None else float(over_queries),
+    )
+
+
+def seen_above_unseen(experiment: Experiment) -> Observation:
+    """Test the first observation of Liu et al.: performance falls from seen to unseen classes, for every method.
+
+    Chance differs between the settings, so a method must lose in MAP and in MAP minus chance. The p-value is the
+    largest of all methods' (a claim about every method holds when each of its parts does), over queries where they
+    can be compared and over folds otherwise; the table corrects the single ones by Holm. Five folds can give 1/32 at
+    best.
+    """
+    where = experiment.title
+    drops = measure_drops(experiment)
+    if not drops:
+        return not_testable(SEEN_ABOVE_UNSEEN_CLAIM, where, "No method was run on all folds of both settings.")
+    by_query = [lost.over_queries for lost in drops]
+    known = [p for p in by_query if p is not None]
+    decisive = known if len(known) == len(drops) else [lost.over_folds_above_chance for lost in drops]
+    corrected = holm(decisive)
+    losing = [lost.loss > 0 and lost.loss_above_chance > 0 for lost in drops]
+    clear = [lower and p <= LEVEL for lower, p in zip(losing, corrected, strict=True)]
+    p_value = max(decisive)
+    folds = max(lost.over_folds_above_chance for lost in drops)
+    kind = "over queries" if decisive is known else "over folds"
+    return Observation(
+        SEEN_ABOVE_UNSEEN_CLAIM,
+        where,
+        "confirmed" if all(losing) and p_value <= LEVEL else "not confirmed",
+        p_value,
+        f"{sum(losing)} of {len(drops)} methods lose in MAP and in MAP minus chance, {sum(clear)} of them "
+        f"significantly ({kind}, Holm). For all at once {p_equals(p_value)} {kind}, and "
+        f"{p_equals(folds)} over {len(experiment.folds)} folds. The median loss above chance is "
+        f"{_median(drops):.3f}.",
+        ("method", "seen", "unseen", "loss", "loss above chance", "folds lower", "p, folds", f"p, {kind[5:]}, Holm"),
+        tuple(
+            (
+                lost.method,
+                f"{lost.seen:.4f}",
+                f"{lost.unseen:.4f}",
+                signed(lost.loss),
+                signed(lost.loss_above_chance),
+                f"{lost.lower_folds} of {len(experiment.folds)}",
+                written_p(lost.over_folds_above_chance),
+                written_p(float(p)),
+            )
+            for lost, p in zip(drops, corrected, strict=True)
+        ),
+        tested=f"all methods {kind}",
+    )
+
+
+def _median(drops: list[Drop]) -> float:
+    ordered = sorted(lost.loss_above_chance for lost in drops)
+    middle = len(ordered) // 2
+    return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
+
+
+TRIVIAL_SOLUTION_CLAIM = "The trivial solution competes on seen classes and loses rank on unseen ones"
+
+TRIVIAL = ("ts", "deep-ts")
+
+
+def trivial_solution(experiment: Experiment, name: str = "ts") -> Observation:
+    """Test the second observation of Liu et al.: comparing predicted labels works on seen classes only.
+
+    The real-valued methods are ranked by MAP in every fold. The trivial solution competes when its mean rank on seen
+    classes is in the better half; that its rank worsens on unseen ones is tested over folds, and over queries (its rank
+    among the methods for the same query). Ranks do not care that all values shrink together.
+    """
+    kept = [number for number, pair in enumerate(experiment.pairs) if pair[0].n_bits is None]
+    pairs = [experiment.pairs[number] for number in kept]
+    names = [seen.name for seen, _ in pairs]
+    where = experiment.title
+    if name not in names or len(pairs) < 3:
+        return not_testable(
+            TRIVIAL_SOLUTION_CLAIM, where, f"It takes {name} and at least two other real-valued methods on all folds."
+        )
+    place = names.index(name)
+    title = pairs[place][0].title
+    seen, unseen = ([pair[side] for pair in pairs] for side in (0, 1))
+    ranks = [_ranks_per_fold(methods)[place] for methods in (seen, unseen)]
+    change = ranks[1] - ranks[0]
+    over_folds, over_queries = larger_than_zero(change), _over_queries(experiment, kept, place)
+    competes = bool(ranks[0].mean() <= (len(pairs) + 1) / 2)
+    loses = bool(change.mean() > 0) and over_folds <= LEVEL
+    queries = "" if over_queries is None else f" ({p_equals(over_queries)} over queries)"
+    return Observation(
+        f"{TRIVIAL_SOLUTION_CLAIM} ({title})",
+        where,
+        "confirmed" if competes and loses else "not confirmed",
+        over_folds,
+        f"The mean rank of {title} among {len(pairs)} methods is {ranks[0].mean():.1f} on seen classes "
+        f"({'in' if competes else 'not in'} the better half) and {ranks[1].mean():.1f} on unseen ones: "
+        f"{signed(change.mean(), 1)} places, {p_equals(over_folds)} over folds{queries}.",
+        ("fold", "rank on seen", "rank on unseen", "change"),
+        tuple(
+            (str(fold), f"{before:.1f}", f"{after:.1f}", signed(after - before, 1))
+            for fold, before, after in zip(experiment.seen.folds, *ranks, strict=True)
+        ),
+        tested="the loss of rank over folds",
+    )
+
+
+def _ranks_per_fold(methods: Sequence[MethodResults]) -> FloatArray:
+    """Return methods × folds; the best has rank 1, equal ones share the mean of their ranks."""
+    values = np.stack([method.per_fold() for method in methods])
+    return np.asarray(rankdata(-values, axis=0), dtype=np.float64)
+
+
+def _over_queries(experiment: Experiment, kept: Sequence[int], place: int) -> float | None:
+    if experiment.by_query is None:
+        return None
+    seen, unseen = (rankdata(-values[:, kept], axis=1)[:, place] for values in experiment.by_query)
+    return larger_than_zero(unseen - seen)
+
+
+ORDERINGS_CLAIM = "CMC and MAP order the methods differently"
+
+
+@dataclass(frozen=True)
+class Inversion:
+    """A pair of methods of which one has the better MAP and the other the better rank 1."""
+
+    better_map: str
+    better_rank_one: str
+    map_difference: float
+    rank_one_difference: float
+    p_value: float
+
+
+def orderings(task: TaskResults, measure: str = RANK_ONE) -> Observation:
+    """Test the third observation of Liu et al.: the order by CMC, here its value at rank 1, is not the order by MAP.
+
+    Kendall's τ says how alike the orders are. A pair of methods is a significant inversion when MAP prefers one and CMC
+    the other and both preferences hold: its p-value is the larger of the two tests', corrected over all pairs by Holm.
+    The claim is confirmed when there is at least one such pair, and its p-value is the smallest of these.
+    """
+    methods = [method for method in task.compared() if method in task.compared(measure)]
+    if len(methods) < 3:
+        return not_testable(
+            ORDERINGS_CLAIM, task.title, f"It takes three methods whose records keep AP and {measure} per query."
+        )
+    maps = [method.mean() for method in methods]
+    firsts = [method.mean(measure) for method in methods]
+    written_tau = f"{kendalltau(maps, firsts).statistic:.2f}".replace("-", "−")
+    pairs = list(combinations(range(len(methods)), 2))
+    inverted = [(i, j) for i, j in pairs if (maps[i] - maps[j]) * (firsts[i] - firsts[j]) < 0]
+    holding = dict(zip(pairs, _both_hold(task, methods, measure, pairs, set(inverted)), strict=True))
+    found = [
+        Inversion(methods[i].title, methods[j].title, maps[i] - maps[j], firsts[j] - firsts[i], holding[i, j])
+        for i, j in inverted
+    ]
+    clear = sorted((one for one in found if one.p_value <= LEVEL), key=lambda one: one.p_value)
+    return Observation(
+        ORDERINGS_CLAIM,
+        task.title,
+        "confirmed" if clear else "not confirmed",
+        min(holding.values()),
+        f"Kendall’s τ between the orders of {len(methods)} methods is {written_tau}; {len(inverted)} of {len(pairs)} "
+        f"pairs change their order, {len(clear)} of them significantly under both measures (Holm).",
+        ("better MAP", "better at rank 1", "MAP ahead by", "rank 1 ahead by", "p, Holm"),
+        tuple(
+            (
+                one.better_map,
+                one.better_rank_one,
+                f"{one.map_difference:.4f}",
+                f"{one.rank_one_difference:.4f}",
+                written_p(one.p_value),
+            )
+            for one in clear
+        ),
+        tested="at least one inversion",
+    )
+
+
+def _both_hold(
+    task: TaskResults,
+    methods: Sequence[MethodResults],
+    measure: str,
+    pairs: Sequence[tuple[int, int]],
+    inverted: Collection[tuple[int, int]],
+) -> list[float]:
+    """Return corrected p-values of "both measures prefer what they seem to, and not the same"; 1 where they agree."""
+    larger = np.zeros((len(methods), len(methods)))
+    for one in (AVERAGE_PRECISION, measure):
+        places = [task.compared(one).index(method) for method in methods]
+        tested = task.comparison(one)
+        if tested is not None:
+            larger = np.maximum(larger, tested.p_values[np.ix_(places, places)])
+    corrected = holm([float(larger[pair]) if pair in inverted else 1.0 for pair in pairs])
+    return [float(p_value) for p_value in corrected]
 
 
 def check_observations(tasks: Sequence[TaskResults]) -> tuple[Observation, ...]:

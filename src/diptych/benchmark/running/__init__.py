@@ -1,18 +1,12 @@
 """Every method on every task and fold: declared, run anywhere, resumed at any time."""
 
-from diptych.benchmark.running.catalogue import Catalogue
-from diptych.benchmark.running.choosing import Choice, choose
-from diptych.benchmark.running.cluster_engine import ClusterEngine
-from diptych.benchmark.running.failure import Failure
-from diptych.benchmark.running.features import Features
-from diptych.benchmark.running.local_engine import LocalEngine
-from diptych.benchmark.running.own_data import OwnData
-from diptych.benchmark.running.plugin import Plugin
+from diptych.benchmark.features import Features
+from diptych.benchmark.running.method_entries import Plugin
 from diptych.benchmark.running.retrieval_task import RetrievalTask
-from diptych.benchmark.running.run_benchmark import RunReport, run_benchmark
-from diptych.benchmark.running.run_unit import run_unit
-from diptych.benchmark.running.tasks import find_retrieval_task, retrieval_tasks
-from diptych.benchmark.running.unit import Unit
+from diptych.benchmark.running.run_benchmark import ClusterEngine, LocalEngine, RunReport, run_benchmark
+from diptych.benchmark.running.run_catalogue import Catalogue, OwnData, Unit
+from diptych.benchmark.running.run_unit import Choice, Failure, choose, run_unit
+from diptych.benchmark.studies.liu import find_retrieval_task, retrieval_tasks
 
 __all__ = [
     "Catalogue",

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from diptych.benchmark.entry import Entry
+from diptych.benchmark.features import Features
 from diptych.benchmark.results import FORMAT
-from diptych.benchmark.running.features import Features
+from diptych.benchmark.task import Entry
 from diptych.data import Dataset, DatasetSplits, find_dataset
 from diptych.errors import UnknownNameError
 from diptych.metrics import AP, CMC, Measure

@@ -1,19 +1,71 @@
-"""Runs what is not done yet, and keeps what is."""
+"""Runs what is not done yet, in processes of this machine or on a Dask cluster, and keeps what is."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from importlib import import_module
+from typing import Protocol
+
+from joblib import Parallel, delayed
+from joblib.externals.loky.process_executor import TerminatedWorkerError
 
 from diptych.benchmark.results import Record, ResultFolder
-from diptych.benchmark.running.catalogue import Catalogue
-from diptych.benchmark.running.engine import Engine
-from diptych.benchmark.running.failure import Failure
-from diptych.benchmark.running.local_engine import LocalEngine
-from diptych.benchmark.running.unit import Unit
-from diptych.errors import InvalidInputError, MissingDataError
+from diptych.benchmark.running.run_catalogue import Catalogue, Unit
+from diptych.benchmark.running.run_unit import Failure, run_unit
+from diptych.errors import InvalidInputError, MissingDataError, MissingPackageError
+
+
+class Engine(Protocol):
+    """Something that runs units, here or elsewhere."""
+
+    def run(self, catalogue: Catalogue, units: Sequence[Unit]) -> Iterator[Record | Failure]:
+        """Yield what each unit gave, in the order in which they end."""
+
+
+_ATTEMPTS = 3
+
+
+class LocalEngine:
+    """Runs units in ``jobs`` processes, or in this one when there is one job.
+
+    A process that is killed takes its siblings along; the units without a result are then started again, and given up
+    after three deaths without a result between them.
+    """
+
+    def __init__(self, jobs: int = 1) -> None:
+        self.jobs = jobs
+
+    def run(self, catalogue: Catalogue, units: Sequence[Unit]) -> Iterator[Record | Failure]:
+        """Yield what each unit gave, in the order in which they end."""
+        if self.jobs == 1:
+            yield from (run_unit(catalogue, unit) for unit in units)
+            return
+        waiting = dict.fromkeys(units)
+        deaths = 0
+        while waiting and deaths < _ATTEMPTS:
+            try:
+                for outcome in self._parallel(catalogue, list(waiting)):
+                    deaths = 0
+                    del waiting[_unit_of(outcome)]
+                    yield outcome
+            except TerminatedWorkerError:
+                deaths += 1
+        for unit in waiting:
+            yield Failure(unit, "its process was killed, perhaps for want of memory; run again with --jobs 1")
+
+    def _parallel(self, catalogue: Catalogue, units: Sequence[Unit]) -> Iterator[Record | Failure]:
+        parallel = Parallel(n_jobs=self.jobs, backend="loky", return_as="generator_unordered", batch_size=1)
+        outcomes: Iterator[Record | Failure] = parallel(delayed(run_unit)(catalogue, unit) for unit in units)
+        return outcomes
+
+
+def _unit_of(outcome: Record | Failure) -> Unit:
+    return outcome.unit if isinstance(outcome, Failure) else Unit(outcome.task, outcome.fold, outcome.method)
+
 
 Outcome = Record | Failure
+
 Progress = Callable[[Outcome | None, Sequence[Unit], int], None]
 
 
@@ -88,13 +140,13 @@ def _plan(
     catalogue: Catalogue, units: Sequence[Unit], results: ResultFolder
 ) -> tuple[dict[Unit, None], list[Failure], int, int]:
     """Return the units to run, those whose data are not here, and how many records are outdated or kept."""
-    absent = _absent(catalogue, {unit.task for unit in units})
+    absent = _missing_data(catalogue, {unit.task for unit in units})
     waiting: dict[Unit, None] = {}
     missing: list[Failure] = []
     outdated = kept = 0
     for unit in units:
         task = catalogue.task(unit.task)
-        known = _readable(results, unit)
+        known = _known_record(results, unit)
         if known is not None and known.fingerprint == task.fingerprint(task.method(unit.method)):
             kept += 1
         elif unit.task in absent:
@@ -105,7 +157,7 @@ def _plan(
     return waiting, missing, outdated, kept
 
 
-def _absent(catalogue: Catalogue, tasks: set[str]) -> dict[str, str]:
+def _missing_data(catalogue: Catalogue, tasks: set[str]) -> dict[str, str]:
     reasons = {}
     for name in tasks:
         try:
@@ -115,9 +167,44 @@ def _absent(catalogue: Catalogue, tasks: set[str]) -> dict[str, str]:
     return reasons
 
 
-def _readable(results: ResultFolder, unit: Unit) -> Record | None:
+def _known_record(results: ResultFolder, unit: Unit) -> Record | None:
     """Return the record of a unit; a file that is none is made anew."""
     try:
         return results.find(unit.task, unit.method, unit.fold)
     except InvalidInputError:
         return None
+
+
+_PATIENCE_SECONDS = 15
+
+
+class ClusterEngine:
+    """Runs units on the workers of a Dask scheduler.
+
+    Workers need Diptych in the version of the driver and see the same data folder; results come back over the network.
+    When a worker dies, the scheduler gives its units to others, and because a unit is decided by its declaration alone
+    the results are the same.
+    """
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+
+    def run(self, catalogue: Catalogue, units: Sequence[Unit]) -> Iterator[Record | Failure]:
+        """Yield what each unit gave, in the order in which they end."""
+        try:
+            distributed = import_module("distributed")
+        except ImportError:
+            raise MissingPackageError("running on a cluster", "'diptych[cluster]'") from None
+        try:
+            client = distributed.Client(self.address, timeout=_PATIENCE_SECONDS, set_as_default=False)
+        except (OSError, ValueError) as problem:
+            raise InvalidInputError(
+                f"no Dask scheduler answers at {self.address} ({problem}); start one with `dask scheduler`, "
+                "and its workers with `dask worker tcp://HOST:8786 --nthreads 1`"
+            ) from None
+        with client:
+            futures = {client.submit(run_unit, catalogue, unit, pure=False): unit for unit in units}
+            for future in distributed.as_completed(list(futures), loop=client.loop):
+                error = future.exception()
+                yield future.result() if error is None else Failure.of(futures[future], error)
+                future.release()

@@ -1,4 +1,4 @@
-"""Runs one method on one fold."""
+"""Runs one method on one fold: chooses its parameters, fits it and asks."""
 
 from __future__ import annotations
 
@@ -7,35 +7,83 @@ import platform
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
 from importlib.metadata import version
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
+from sklearn.model_selection import ParameterGrid
 from threadpoolctl import threadpool_limits
 
 from diptych import __version__
 from diptych.arrays import FloatArray
-from diptych.benchmark.entry import Entry
+from diptych.benchmark.peak_memory import PeakMemory
 from diptych.benchmark.results import Record
-from diptych.benchmark.running.catalogue import Catalogue
-from diptych.benchmark.running.choosing import Choice, choose
-from diptych.benchmark.running.failure import Failure
-from diptych.benchmark.running.peak_memory import PeakMemory
 from diptych.benchmark.running.retrieval_task import RetrievalTask
-from diptych.benchmark.running.unit import Unit
+from diptych.benchmark.running.run_catalogue import Catalogue, Unit
+from diptych.benchmark.task import Entry
 from diptych.codes import code_statistics
 from diptych.data import DatasetSplits, Pairs
 from diptych.errors import MissingDataError, MissingPackageError
 from diptych.metrics import AP, CMC, CMCCurve, CurvePoints, InterpolatedPrecisionRecall, MeanRank, Measure
-from diptych.protocols import EncodedRetrieval, Fold, Retrieval, TwoWayEvaluation
-from diptych.protocols.class_list import class_list
+from diptych.models import CrossModalModel
+from diptych.protocols import EncodedRetrieval, Fold, Retrieval, Training, TwoWayEvaluation, tune
+from diptych.protocols.class_folds import class_list
 from diptych.space import DIRECTIONS, Direction
 
+
+@dataclass(frozen=True)
+class Choice:
+    """A fitted model, the parameters it was given, and how they did on the hold-outs (None where nothing was tried)."""
+
+    model: CrossModalModel
+    parameters: dict[str, Any]
+    mean: float | None
+    deviation: float | None
+    trials: int
+    tune_seconds: float
+    fit_seconds: float
+
+
+def choose(entry: Entry, training: Training, measure: Measure) -> Choice:
+    """Try every setting on the hold-outs, and fit the best on all training pairs.
+
+    Training pairs are all that comes in; a single setting is fitted without a trial.
+    """
+    settings = list(ParameterGrid([{name: list(values) for name, values in part.items()} for part in entry.grid]))
+    start = time.perf_counter()
+    if len(settings) == 1:
+        model = clone(entry.model).set_params(**settings[0]).fit(*training.pairs.aligned())
+        return Choice(model, dict(settings[0]), None, None, 0, 0.0, time.perf_counter() - start)
+    tuning = tune(entry.model, training.pairs, entry.grid, training.hold_outs, measure=measure)
+    spent = time.perf_counter() - start - tuning.fit_seconds
+    best = tuning.best
+    trials = len(tuning.trials)
+    return Choice(tuning.model, best.parameters, best.mean, best.deviation, trials, spent, tuning.fit_seconds)
+
+
+@dataclass(frozen=True)
+class Failure:
+    """What went wrong, in one line; ``missing`` where nothing is wrong but a package or data set is not here."""
+
+    unit: Unit
+    message: str
+    missing: bool = False
+
+    @classmethod
+    def of(cls, unit: Unit, error: BaseException, *, missing: bool = False) -> Failure:
+        """Describe an error in one line."""
+        text = " ".join(str(error).split()) or "no message"
+        return cls(unit, text if missing else f"{type(error).__name__}: {text}", missing)
+
+
 _RANKS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
+
 _DIGITS = 6
+
 _CMC, _FIRST_RANK = CMCCurve(), MeanRank()
 # The mean over queries makes up for few orders of tied items, which are what takes time.
 _PRECISION_RECALL = InterpolatedPrecisionRecall(samples=2)
@@ -93,7 +141,7 @@ def measure_unit(catalogue: Catalogue, unit: Unit) -> Record:
         train_classes=list(fold.train_classes),
         test_classes=list(fold.test_classes),
         n_train=fold.training.pairs.n_texts,
-        **_asked(task, fold.retrieval),
+        **_query_counts(task, fold.retrieval),
         **_measured(task.measures, result),
         confusion=_confusion(task, fold.retrieval, encoded),
         **_chosen(choice),
@@ -125,7 +173,7 @@ def measure_key(measure: Measure) -> str:
     return "AP()" if measure == AP() else measure.label
 
 
-def _asked(task: RetrievalTask, retrieval: Retrieval) -> dict[str, Any]:
+def _query_counts(task: RetrievalTask, retrieval: Retrieval) -> dict[str, Any]:
     queries, gallery = retrieval.queries, retrieval.gallery
     counts: dict[str, Any] = {
         "n_queries": {"image_query": queries.n_images, "text_query": queries.n_texts},
@@ -159,8 +207,8 @@ def _class_numbers(pairs: Pairs, names: Sequence[str]) -> list[int]:
 def _measured(measures: Sequence[Measure], result: TwoWayEvaluation) -> dict[str, Any]:
     per_query = [measure for measure in measures if measure in (AP(), CMC(1))]
     return {
-        "measures": {measure_key(measure): _both(result, "mean", measure) for measure in measures},
-        "chance": {measure_key(measure): _both(result, "chance", measure) for measure in measures},
+        "measures": {measure_key(measure): _both_directions(result, "mean", measure) for measure in measures},
+        "chance": {measure_key(measure): _both_directions(result, "chance", measure) for measure in measures},
         "curves": {
             "cmc": {way: _points(_at_ranks(result[way][_CMC])) for way in DIRECTIONS},
             "precision_recall": {way: _points(result[way][_PRECISION_RECALL]) for way in DIRECTIONS},
@@ -172,7 +220,7 @@ def _measured(measures: Sequence[Measure], result: TwoWayEvaluation) -> dict[str
     }
 
 
-def _both(result: TwoWayEvaluation, what: str, measure: Measure) -> dict[Direction, float]:
+def _both_directions(result: TwoWayEvaluation, what: str, measure: Measure) -> dict[Direction, float]:
     return {way: float(getattr(result[way], what)[measure]) for way in DIRECTIONS}
 
 
@@ -204,7 +252,7 @@ def _confusion(task: RetrievalTask, retrieval: Retrieval, encoded: EncodedRetrie
 
 
 def _chosen(choice: Choice) -> dict[str, Any]:
-    parameters = {name.removeprefix("model__"): _plain(value) for name, value in choice.parameters.items()}
+    parameters = {name.removeprefix("model__"): _json_value(value) for name, value in choice.parameters.items()}
     return {
         "parameters": parameters,
         "model": " ".join(repr(choice.model).split()),
@@ -212,7 +260,7 @@ def _chosen(choice: Choice) -> dict[str, Any]:
     }
 
 
-def _plain(value: Any) -> Any:
+def _json_value(value: Any) -> Any:
     return value if isinstance(value, (bool, int, float, str, type(None))) else repr(value)
 
 

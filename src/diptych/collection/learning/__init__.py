@@ -1,15 +1,10 @@
 """Learning a retriever: from what a collection says of its own pictures, and from clicks."""
 
+from diptych.collection.learning.click_learning import Learning, LearningReport
 from diptych.collection.learning.corrected_clicks import CorrectedClicks, corrected_clicks
-from diptych.collection.learning.history import learning_history
-from diptych.collection.learning.impressions import Impressions
-from diptych.collection.learning.learning import Learning
-from diptych.collection.learning.learning_record import LearningRecord
-from diptych.collection.learning.learning_report import LearningReport
-from diptych.collection.learning.position_model import PositionModel
-from diptych.collection.learning.promotion import rollback
-from diptych.collection.learning.training import Training
-from diptych.collection.learning.training_pairs import training_pairs
+from diptych.collection.learning.position_model import Impressions, PositionModel
+from diptych.collection.learning.promotion import LearningRecord, learning_history, rollback
+from diptych.collection.learning.retriever_training import Training, training_pairs
 
 __all__ = [
     "CorrectedClicks",

@@ -1,27 +1,131 @@
-"""Models of a log beside a retriever, judged on queries they were not learned from."""
+"""Models of a click log beside a retriever, judged on queries they were not learned from."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import clone
 
-from diptych.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from diptych.arrays import AnyArray, BoolArray, FloatArray, IntArray, row_blocks
+from diptych.collection.collection import Collection
 from diptych.collection.learning.corrected_clicks import CorrectedClicks
-from diptych.collection.learning.judged_lists import JudgedLists
-from diptych.collection.learning.log_gallery import LogGallery
 from diptych.data.clicks import ClickLog
 from diptych.errors import InvalidInputError
-from diptych.metrics import Measure
+from diptych.metrics import GradedRelevance, Measure
+from diptych.metrics.evaluation import evaluate_scores
 from diptych.models.clicks import ClickModel
 from diptych.models.fusion import CoordinateAscent
 from diptych.retriever import Retriever, fused_retriever
 
+
+@dataclass(frozen=True, eq=False)
+class LogGallery:
+    """Features of items, and for each name in the log its row, −1 where the collection has no picture of that name.
+
+    ``ids`` are the items of the rows.
+    """
+
+    ids: tuple[str, ...]
+    features: AnyArray
+    row_of: IntArray
+
+    @classmethod
+    def of(cls, collection: Collection, names: Sequence[str], *, retriever: str | None = None) -> LogGallery:
+        """Return the features of items that are named by id or path; what the collection no longer has is left out."""
+        ids = {name: collection[name].id for name in names if name in collection}
+        found, features = collection.features("image", list(dict.fromkeys(ids.values())), retriever)
+        if not found:
+            raise InvalidInputError(
+                "no item of the log is a picture of this collection; pass a log with ids or paths of its items"
+            )
+        row_of_id = {item_id: row for row, item_id in enumerate(found)}
+        rows = [row_of_id.get(ids.get(name, ""), -1) for name in names]
+        return cls(tuple(found), features, np.array(rows, dtype=np.int64))
+
+
+Compare = Callable[[Sequence[str], AnyArray], FloatArray]
+
+_QUERIES_AT_ONCE = 256
+
+
+@dataclass(frozen=True, eq=False)
+class JudgedLists:
+    """Queries, the items each is judged on (rows of a matrix of features), and their grades.
+
+    Only queries that can tell two retrievers apart are kept: some item is wanted and some is not.
+    """
+
+    queries: tuple[str, ...]
+    rows: tuple[IntArray, ...]
+    grades: tuple[FloatArray, ...]
+
+    def __len__(self) -> int:
+        return len(self.queries)
+
+    @classmethod
+    def of(cls, clicks: CorrectedClicks, row_of: IntArray, *, fillers: IntArray | None = None) -> JudgedLists:
+        """Return the lists of what was shown for each query.
+
+        ``row_of`` is the row of features of each item, −1 for one that has none. ``fillers`` are rows that join every
+        list as not wanted, for clicks without a record of what else was shown.
+        """
+        known = clicks.select(row_of[clicks.item_ids] >= 0)
+        order = np.argsort(known.query_ids, kind="stable")
+        starts = np.flatnonzero(np.diff(known.query_ids[order], prepend=-1))
+        queries, rows, grades = [], [], []
+        for part in np.split(order, starts[1:]) if len(order) else []:
+            own, own_grades = row_of[known.item_ids[part]], known.grades[part]
+            if fillers is not None:
+                more = np.setdiff1d(fillers, own)
+                own, own_grades = np.append(own, more), np.append(own_grades, np.zeros(len(more)))
+            if 0 < np.count_nonzero(own_grades) < len(own_grades):
+                queries.append(known.queries[int(known.query_ids[part[0]])])
+                rows.append(own)
+                grades.append(own_grades)
+        return cls(tuple(queries), tuple(rows), tuple(grades))
+
+    def select(self, chosen: Sequence[int]) -> JudgedLists:
+        """Return some of the lists."""
+        return JudgedLists(
+            tuple(self.queries[row] for row in chosen),
+            tuple(self.rows[row] for row in chosen),
+            tuple(self.grades[row] for row in chosen),
+        )
+
+    def scores(self, compare: Compare, features: AnyArray) -> list[FloatArray]:
+        """Return the scores of each query's items, given what compares queries with rows of features."""
+        found: list[FloatArray] = []
+        for block in row_blocks(len(self), _QUERIES_AT_ONCE):
+            used, places = np.unique(np.concatenate(self.rows[block]), return_inverse=True)
+            compared = compare(self.queries[block], features[used])
+            ends = np.cumsum([len(rows) for rows in self.rows[block]])
+            parts = np.split(places.reshape(-1), ends[:-1])
+            found += [compared[query, part] for query, part in enumerate(parts)]
+        return found
+
+    def values(self, scores: Sequence[FloatArray], measure: Measure) -> FloatArray:
+        """Return the measure of each list under some scores."""
+        widest = max(len(grades) for grades in self.grades)
+        lengths = [len(grades) for grades in self.grades]
+        padded = np.zeros((len(self), widest))
+        for row, own in enumerate(scores):
+            padded[row, : len(own)] = own
+        columns = np.concatenate([np.arange(length) for length in lengths])
+        indptr = np.concatenate([[0], np.cumsum(lengths)])
+        judged = sparse.csr_array((np.concatenate(self.grades), columns, indptr), shape=padded.shape)
+        relevance = GradedRelevance(judged, judged_only=True)
+        return evaluate_scores(padded, relevance, [measure]).values[measure]
+
+
 Progress = Callable[[str, int, int], None]
+
 Weights = dict[str, float]
 
 PRESENT = "present"
+
 _LEAST_PRESENT = 0.1
 
 

@@ -1,8 +1,7 @@
 """Click logs: which picture was clicked for which query, and how often."""
 
-from diptych.data.clicks.click_log import ClickLog
-from diptych.data.clicks.grouping import Grouping
-from diptych.data.clicks.reading import CLICK_LAYOUTS, ClickLayout, read_clicks
+from diptych.data.clicks.click_log import ClickLog, Grouping
+from diptych.data.clicks.click_reading import CLICK_LAYOUTS, ClickLayout, read_clicks
 from diptych.data.clicks.string_table import StringTable
 
 __all__ = ["CLICK_LAYOUTS", "ClickLayout", "ClickLog", "Grouping", "StringTable", "read_clicks"]

@@ -1,21 +1,54 @@
-"""A log of clicks, column by column."""
+"""A log of clicks, column by column, and as a file."""
 
 from __future__ import annotations
 
+import csv
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from diptych.arrays import AnyArray, BoolArray, IntArray
-from diptych.data.clicks.grouping import Grouping
-from diptych.data.clicks.interner import Interner
-from diptych.data.clicks.string_table import StringTable
-from diptych.data.items import read_only
+from diptych.arrays import AnyArray, BoolArray, IntArray, row_blocks
+from diptych.data.clicks.click_files import pyarrow_parquet
+from diptych.data.clicks.string_table import Interner, StringTable
+from diptych.data.item_sequences import read_only
 from diptych.errors import InvalidInputError, UnknownNameError
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """The triads of every query, or of every image: group ``g`` holds ``rows[offsets[g]:offsets[g + 1]]``.
+
+    Within a group the triads keep the order of the log.
+
+    >>> from diptych.data.clicks import ClickLog
+    >>> log = ClickLog.from_triads(["cat", "dog", "cat"], ["1", "1", "2"], [3, 1, 2])
+    >>> by_query = log.by_query()
+    >>> [log.image_ids[rows].tolist() for rows in by_query]
+    [[0, 1], [0]]
+    >>> by_query[0]
+    array([0, 2])
+    """
+
+    offsets: IntArray
+    rows: IntArray
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, group: int) -> IntArray:
+        if not 0 <= group < len(self):
+            raise IndexError(f"group {group} of {len(self)}")
+        return self.rows[self.offsets[group] : self.offsets[group + 1]]
+
+    def __iter__(self) -> Iterator[IntArray]:
+        return (self[group] for group in range(len(self)))
+
 
 _Number = TypeVar("_Number", np.float32, np.float64)
 
@@ -204,9 +237,7 @@ class ClickLog:
 
     def write(self, path: str | PathLike[str]) -> Path:
         """Write the triads as a table with named columns; .tsv, .csv, .jsonl and .parquet say the format."""
-        from diptych.data.clicks.writing import write_log
-
-        return write_log(self, Path(path))
+        return _write_click_log(self, Path(path))
 
     def __len__(self) -> int:
         return self.n_triads
@@ -284,3 +315,75 @@ def _grouped(ids: NDArray[np.int32], count: int) -> Grouping:
     np.cumsum(np.bincount(ids, minlength=count), out=offsets[1:])
     rows: AnyArray = np.argsort(ids, kind="stable")
     return Grouping(read_only(offsets), read_only(rows))
+
+
+_ROWS_AT_ONCE = 65_536
+
+_WRITTEN_FORMATS = ("csv", "jsonl", "parquet", "tsv")
+
+
+def _write_click_log(log: ClickLog, path: Path) -> Path:
+    """Write a log in the format of the file's ending, beside the target first, so that it is always a whole one."""
+    format = path.suffix.removeprefix(".").lower()
+    if format not in _WRITTEN_FORMATS:
+        raise UnknownNameError("format of a click log", format, _WRITTEN_FORMATS)
+    draft = path.with_name(f".{path.name}.part")
+    try:
+        if format == "parquet":
+            _write_parquet(log, draft)
+        else:
+            _write_text(log, draft, format)
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
+    return path
+
+
+def _write_parquet(log: ClickLog, path: Path) -> None:
+    """Write the triads batch by batch; a query or image is stored once per group of rows."""
+    parquet = pyarrow_parquet("writing")
+    import pyarrow as pa
+
+    fields = [("query", pa.string()), ("image", pa.string()), ("clicks", pa.float32())]
+    schema = pa.schema([*fields, *([] if log.times is None else [("time", pa.float64())])])
+    with parquet.ParquetWriter(path, schema) as writer:
+        for start in range(0, log.n_triads, _ROWS_AT_ONCE):
+            rows = slice(start, start + _ROWS_AT_ONCE)
+            columns: list[Any] = [
+                _arrow_strings(log.queries, log.query_ids[rows]),
+                _arrow_strings(log.images, log.image_ids[rows]),
+                pa.array(log.clicks[rows]),
+            ]
+            if log.times is not None:
+                columns.append(pa.array(log.times[rows]))
+            writer.write_batch(pa.record_batch(columns, schema=schema))
+
+
+def _arrow_strings(table: Any, ids: Any) -> Any:
+    import pyarrow as pa
+
+    used, places = np.unique(ids, return_inverse=True)
+    words = pa.array([table[int(row)] for row in used], pa.string())
+    return words.take(pa.array(places))
+
+
+def _write_text(log: ClickLog, path: Path, format: str) -> None:
+    names = ["query", "image", "clicks", *([] if log.times is None else ["time"])]
+    with path.open("w", encoding="utf-8", newline="") as stream:
+        if format == "jsonl":
+            for row in _text_rows(log):
+                stream.write(json.dumps(dict(zip(names, row, strict=True)), ensure_ascii=False) + "\n")
+            return
+        writer = csv.writer(stream, delimiter="," if format == "csv" else "\t", lineterminator="\n")
+        writer.writerow(names)
+        writer.writerows(_text_rows(log))
+
+
+def _text_rows(log: ClickLog) -> Iterator[list[Any]]:
+    for block in row_blocks(log.n_triads, _ROWS_AT_ONCE):
+        times = [] if log.times is None else [log.times[block].tolist()]
+        queries, images = log.query_ids[block].tolist(), log.image_ids[block].tolist()
+        for query, image, clicks, *time in zip(queries, images, log.clicks[block], *times, strict=True):
+            # The shortest decimal that reads back as the same 32-bit number; whole clicks are written without a point.
+            count = int(clicks) if clicks.is_integer() else float(str(clicks))
+            yield [log.queries[query], log.images[image], count, *time]

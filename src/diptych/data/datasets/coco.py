@@ -8,10 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from diptych.data.captions import CAPTIONS_HELP, choose_captions
-from diptych.data.dataset import Dataset
-from diptych.data.dataset_splits import DatasetSplits
-from diptych.data.downloads.download import Download
+from diptych.data.dataset import CAPTIONS_HELP, Dataset, DatasetSplits, choose_captions
+from diptych.data.downloads import Download
 from diptych.data.pairs import Pairs
 from diptych.data.text_files import read_json_object
 from diptych.errors import InvalidInputError, UnknownNameError

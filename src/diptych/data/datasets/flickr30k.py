@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from diptych.data.caption_files.caption_record import CaptionRecord
-from diptych.data.caption_files.karpathy import read_karpathy
-from diptych.data.caption_files.token_file import read_token_file
-from diptych.data.captions import CAPTIONS_HELP, choose_captions
-from diptych.data.dataset import Dataset
-from diptych.data.dataset_splits import DatasetSplits
+from diptych.data.caption_fields import CaptionRecord
+from diptych.data.caption_formats import read_karpathy, read_token_file
+from diptych.data.dataset import CAPTIONS_HELP, Dataset, DatasetSplits, choose_captions
 from diptych.data.pairs import Pairs
 from diptych.data.text_files import read_json_object, read_lines
 from diptych.errors import InvalidInputError, UnknownNameError

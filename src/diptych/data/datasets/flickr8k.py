@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from diptych.data.captions import CAPTIONS_HELP, choose_captions
-from diptych.data.dataset import Dataset
-from diptych.data.dataset_splits import DatasetSplits
+from diptych.data.dataset import CAPTIONS_HELP, Dataset, DatasetSplits, choose_captions
 from diptych.data.pairs import Pairs
 from diptych.data.text_files import read_lines, read_table
 from diptych.errors import InvalidInputError, UnknownNameError

@@ -8,8 +8,7 @@ import numpy as np
 
 from diptych.arrays import BoolArray
 from diptych.data.clicks.click_log import ClickLog
-from diptych.data.dataset import Dataset
-from diptych.data.dataset_splits import DatasetSplits
+from diptych.data.dataset import Dataset, DatasetSplits
 from diptych.data.pairs import Pairs
 from diptych.data.text_files import read_lines
 from diptych.errors import InvalidInputError, UnknownNameError

@@ -10,8 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from diptych.arrays import AnyArray, BoolArray, FloatArray, IntArray
-from diptych.data.dataset import Dataset
-from diptych.data.dataset_splits import DatasetSplits
+from diptych.data.dataset import Dataset, DatasetSplits
 from diptych.data.pairs import Pairs
 from diptych.data.text_files import read_lines
 from diptych.errors import InvalidInputError, UnknownNameError

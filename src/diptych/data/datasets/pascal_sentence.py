@@ -5,9 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from diptych.data.captions import CAPTIONS_HELP, choose_captions
-from diptych.data.dataset import Dataset
-from diptych.data.dataset_splits import DatasetSplits
+from diptych.data.dataset import CAPTIONS_HELP, Dataset, DatasetSplits, choose_captions
 from diptych.data.pairs import Pairs
 from diptych.data.text_files import read_json_object
 from diptych.errors import InvalidInputError, UnknownNameError

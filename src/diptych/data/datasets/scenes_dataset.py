@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from diptych.data.captions import CAPTIONS_HELP, choose_captions
-from diptych.data.dataset import Dataset
-from diptych.data.dataset_splits import DatasetSplits
+from diptych.data.dataset import CAPTIONS_HELP, Dataset, DatasetSplits, choose_captions
 from diptych.data.datasets.scenes import CLASS_NAMES, PictureSequence, Scene, make_scene
 from diptych.data.pairs import Pairs
 from diptych.errors import InvalidInputError, UnknownNameError

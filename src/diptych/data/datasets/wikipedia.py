@@ -9,9 +9,8 @@ from scipy.io import loadmat
 from scipy.io.matlab import MatReadError
 
 from diptych.arrays import FloatArray, as_matrix
-from diptych.data.dataset import Dataset
-from diptych.data.dataset_splits import DatasetSplits
-from diptych.data.downloads.download import Download
+from diptych.data.dataset import Dataset, DatasetSplits
+from diptych.data.downloads import Download
 from diptych.data.pairs import Pairs
 from diptych.data.text_files import read_lines, read_table
 from diptych.errors import InvalidInputError, UnknownNameError

@@ -10,7 +10,7 @@ from PIL import Image
 
 from diptych.arrays import AnyArray, FloatArray, IntArray
 from diptych.encoders.image.image_encoder import ImageEncoder
-from diptych.encoders.image.pictures import Picture
+from diptych.encoders.image.picture_decoding import Picture
 from diptych.errors import InvalidInputError
 
 

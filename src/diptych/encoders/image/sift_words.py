@@ -13,11 +13,10 @@ from scipy.sparse import csr_matrix, vstack
 from sklearn.utils.validation import check_is_fitted
 
 from diptych.arrays import AnyArray, FloatArray, row_blocks
-from diptych.encoders.codebook import learn_centres, nearest_centres
+from diptych.encoders.clustering import TopicModel, learn_centres, nearest_centres
 from diptych.encoders.encoder import Modality
 from diptych.encoders.image.image_encoder import ImageEncoder
-from diptych.encoders.image.pictures import Picture
-from diptych.encoders.topic_model import TopicModel
+from diptych.encoders.image.picture_decoding import Picture
 from diptych.errors import InvalidInputError, MissingPackageError
 
 _DESCRIPTOR = 128

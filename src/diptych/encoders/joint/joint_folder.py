@@ -1,24 +1,64 @@
-"""What the layouts of joint model folders have in common."""
+"""What the layouts of joint model folders have in common: towers, preparation of pictures, tokenizer files."""
 
 from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from diptych.arrays import FloatArray
 from diptych.encoders.joint.picture_preparation import PicturePreparation
-from diptych.encoders.joint.text_tower import TextTower
-from diptych.encoders.network.file_digest import digest_of_files
+from diptych.encoders.networks.model_files import digest_of_files
+from diptych.encoders.networks.tokenizer import Tokenizer, Tokens, padded
 from diptych.errors import ModelFileError
 
-ImageTower = Callable[[FloatArray], FloatArray]
+
+@dataclass(frozen=True)
+class JointTextTower:
+    """Takes texts, cuts them into tokens and runs them through the network.
+
+    Parameters
+    ----------
+    tokenizer:
+        Of the model.
+    run:
+        Takes the tokens and their mask, both int64 (items, tokens), and returns the features.
+    padding:
+        The token that fills up shorter texts.
+    length:
+        What all texts are filled up to; None for the longest of the batch.
+    fill_left:
+        Fill up in front of the text instead of behind it.
+    lower_case:
+        The model was trained on small letters, whether its tokenizer sees to that or not.
+    """
+
+    tokenizer: Tokenizer
+    run: Callable[[Tokens, Tokens], FloatArray]
+    padding: int
+    length: int | None = None
+    fill_left: bool = False
+    lower_case: bool = False
+
+    def tokens(self, texts: Sequence[str]) -> list[Tokens]:
+        """Return the tokens of each text."""
+        return self.tokenizer.encode([text.lower() for text in texts] if self.lower_case else texts)
+
+    def features(self, rows: Sequence[Tokens]) -> FloatArray:
+        """Return one row of features for each row of tokens."""
+        return self.run(*padded(rows, padding=self.padding, length=self.length, left=self.fill_left))
+
+
+RunImageTower = Callable[[FloatArray], FloatArray]
+
 """Takes prepared pictures, float32 (items, 3, height, width), and returns their features."""
 
 # Newer folders keep the preparation of pictures inside the processor's configuration.
 PREPROCESSOR_FILES = ("preprocessor_config.json", "processor_config.json")
+
 TOKENIZER_FILES = ("tokenizer.json", "vocab.json", "merges.txt", "tokenizer_config.json", "special_tokens_map.json")
 
 
@@ -60,11 +100,11 @@ class JointFolder(ABC):
         return None
 
     @abstractmethod
-    def open_image_tower(self, n_threads: int | None) -> ImageTower:
+    def open_image_tower(self, n_threads: int | None) -> RunImageTower:
         """Return the image tower, ready to run."""
 
     @abstractmethod
-    def open_text_tower(self, n_threads: int | None) -> TextTower:
+    def open_text_tower(self, n_threads: int | None) -> JointTextTower:
         """Return the text tower, ready to run."""
 
     @abstractmethod
@@ -92,14 +132,14 @@ def check_complete(path: Path, *needed: Iterable[str]) -> None:
 def read_preparation(path: Path) -> PicturePreparation:
     """Read how pictures are prepared from the files that usually say so."""
     for file in (path / name for name in PREPROCESSOR_FILES if (path / name).is_file()):
-        config = read_json(file)
+        config = read_model_json(file)
         config = config.get("image_processor", config)
         if "size" in config or "image_mean" in config:
             return PicturePreparation.from_config(config)
     raise ModelFileError(f"{path} lacks preprocessor_config.json; copy the whole model folder")
 
 
-def read_json(file: Path) -> dict[str, Any]:
+def read_model_json(file: Path) -> dict[str, Any]:
     """Read a configuration file, or say what is wrong with it."""
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
@@ -110,3 +150,103 @@ def read_json(file: Path) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise ModelFileError(f"{file} does not hold a JSON object; copy the file again")
     return content
+
+
+TOKENIZERS = ("tokenizer.json", "vocab.json", "spiece.model")
+
+"""One of these is in every model folder; the last cannot be read, which is an error of its own."""
+
+# How CLIP cuts text before its byte pairs are merged: endings, words, single digits, runs of other signs.
+_CLIP_PIECES = r"<\|startoftext\|>|<\|endoftext\|>|'s|'t|'re|'ve|'m|'ll|'d|[\p{L}]+|[\p{N}]|[^\s\p{L}\p{N}]+"
+
+_CLIP_START, _CLIP_END = "<|startoftext|>", "<|endoftext|>"
+
+
+def open_tokenizer(folder: Path, *, max_tokens: int) -> Tokenizer:
+    """Read ``tokenizer.json``, or CLIP's ``vocab.json`` and ``merges.txt`` where there is none."""
+    check_tokenizer(folder)
+    if (folder / "tokenizer.json").is_file():
+        return Tokenizer(folder / "tokenizer.json", max_tokens=max_tokens)
+    definition = json.dumps(clip_definition(folder), ensure_ascii=False)
+    return Tokenizer(folder / "vocab.json", max_tokens=max_tokens, definition=definition)
+
+
+def check_tokenizer(folder: Path) -> None:
+    """Raise unless the folder has the files of a tokenizer that can be read."""
+    if (folder / "tokenizer.json").is_file() or all((folder / name).is_file() for name in ("vocab.json", "merges.txt")):
+        return
+    if (folder / "spiece.model").is_file():
+        raise ModelFileError(
+            f"{folder} has its tokenizer as spiece.model only; put the tokenizer.json of the same model beside it (its "
+            "ONNX edition, and newer editions of the model, carry one)"
+        )
+    raise ModelFileError(f"{folder} lacks tokenizer.json (or vocab.json and merges.txt); copy the whole model folder")
+
+
+def padding_token(folder: Path, tokenizer: Tokenizer, default: int) -> int:
+    """Return the number of the token that the folder fills up short texts with."""
+    for name in ("tokenizer_config.json", "special_tokens_map.json"):
+        if (folder / name).is_file():
+            token = read_model_json(folder / name).get("pad_token")
+            text = token.get("content") if isinstance(token, dict) else token
+            number = tokenizer.number_of(text) if isinstance(text, str) else None
+            if number is not None:
+                return number
+    return default
+
+
+def fills_left(folder: Path) -> bool:
+    """Return whether the folder asks for the filling in front of short texts."""
+    file = folder / "tokenizer_config.json"
+    return file.is_file() and read_model_json(file).get("padding_side") == "left"
+
+
+def clip_definition(folder: Path) -> dict[str, Any]:
+    """Return CLIP's tokenizer, as its ``tokenizer.json`` would have it, from the vocabulary and the merges."""
+    vocabulary = read_model_json(folder / "vocab.json")
+    lines = (folder / "merges.txt").read_text(encoding="utf-8").splitlines()
+    merges = [line for line in lines if line and not line.startswith("#version")]
+    missing = [token for token in (_CLIP_START, _CLIP_END) if token not in vocabulary]
+    if missing:
+        raise ModelFileError(f"{folder / 'vocab.json'} lacks {', '.join(missing)}; put the tokenizer.json beside it")
+    start, end = ((token, vocabulary[token]) for token in (_CLIP_START, _CLIP_END))
+    return {
+        "version": "1.0",
+        "added_tokens": [_special(*token) for token in (start, end)],
+        "normalizer": {
+            "type": "Sequence",
+            "normalizers": [
+                {"type": "NFC"},
+                {"type": "Replace", "pattern": {"Regex": r"\s+"}, "content": " "},
+                {"type": "Lowercase"},
+            ],
+        },
+        "pre_tokenizer": {
+            "type": "Sequence",
+            "pretokenizers": [
+                {"type": "Split", "pattern": {"Regex": _CLIP_PIECES}, "behavior": "Removed", "invert": True},
+                {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True},
+            ],
+        },
+        "post_processor": {
+            "type": "RobertaProcessing",
+            "sep": list(end),
+            "cls": list(start),
+            "trim_offsets": False,
+            "add_prefix_space": False,
+        },
+        "model": {
+            "type": "BPE",
+            "unk_token": _CLIP_END,
+            "continuing_subword_prefix": "",
+            "end_of_word_suffix": "</w>",
+            "fuse_unk": False,
+            "vocab": vocabulary,
+            "merges": merges,
+        },
+    }
+
+
+def _special(token: str, number: int) -> dict[str, Any]:
+    flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": True}
+    return {"id": number, "content": token, "special": True, **flags}

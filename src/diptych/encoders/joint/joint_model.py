@@ -1,17 +1,219 @@
-"""A local model that knows pictures and words together."""
+"""A local model that knows pictures and words together, its two encoders, and where it is looked for."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from diptych.arrays import FloatArray
-from diptych.encoders.joint.joint_image_encoder import JointImageEncoder
-from diptych.encoders.joint.joint_text_encoder import JointTextEncoder
-from diptych.encoders.joint.open_joint_folder import open_joint_folder
-from diptych.errors import InvalidInputError
+from diptych.arrays import AnyArray, FloatArray, unit_rows
+from diptych.data.folders import cache_folder
+from diptych.encoders.encoder import Encoder
+from diptych.encoders.image.image_encoder import ImageEncoder
+from diptych.encoders.image.picture_decoding import Picture, read_picture
+from diptych.encoders.joint.joint_folder import JointFolder, JointTextTower, RunImageTower, read_model_json
+from diptych.encoders.joint.onnx_folder import IMAGE_TOWER_NAMES, TEXT_TOWER_NAMES, OnnxFolder, find_tower
+from diptych.encoders.joint.open_clip_folder import OPEN_CLIP_CONFIG, OpenClipFolder
+from diptych.encoders.joint.picture_preparation import PicturePreparation
+from diptych.encoders.joint.safetensors_folder import FAMILIES, HuggingFaceFolder
+from diptych.encoders.networks.safetensors_weights import SAFETENSORS_FILES, Weights
+from diptych.encoders.networks.tokenizer import batches_of_like_length, check_texts
+from diptych.errors import InvalidInputError, ModelFileError
+
+_WHAT_TO_HAVE = (
+    "a joint model is config.json, model.safetensors, tokenizer.json and preprocessor_config.json (CLIP or SigLIP), or "
+    "onnx/vision_model.onnx and onnx/text_model.onnx with the last two"
+)
+
+
+def open_joint_folder(folder: str | os.PathLike[str]) -> JointFolder:
+    """Recognise the layout of a model folder; an incomplete one is an error that names what is missing.
+
+    Safetensors weights are preferred to ONNX files, because they say how similarities become probabilities.
+    """
+    path = Path(folder).expanduser()
+    if not path.is_dir():
+        raise ModelFileError(f"there is no folder {path}; pass the folder of a joint model: {_WHAT_TO_HAVE}")
+    if _has_weights(path) and _is_supported(path):
+        return HuggingFaceFolder(path)
+    if (path / OPEN_CLIP_CONFIG).is_file() and not _has_onnx(path):
+        return OpenClipFolder(path)
+    if _has_onnx(path):
+        return OnnxFolder(path)
+    if (path / "config.json").is_file():
+        return HuggingFaceFolder(path)
+    if not _has_weights(path):
+        Weights.of_folder(path)
+    raise ModelFileError(f"{path} lacks config.json; {_WHAT_TO_HAVE}")
+
+
+def _has_weights(path: Path) -> bool:
+    return any((path / name).is_file() for name in SAFETENSORS_FILES)
+
+
+def _is_supported(path: Path) -> bool:
+    return (path / "config.json").is_file() and read_model_json(path / "config.json").get("model_type") in FAMILIES
+
+
+def _has_onnx(path: Path) -> bool:
+    for names in (IMAGE_TOWER_NAMES, TEXT_TOWER_NAMES):
+        try:
+            find_tower(path, names)
+        except ModelFileError:
+            continue
+        return True
+    return False
+
+
+class JointTower(Encoder):
+    """One tower of a joint model, named by what its folder holds and not by where that lies."""
+
+    learns: ClassVar[bool] = False
+
+    folder: str
+
+    @property
+    def identity(self) -> str:
+        """The class and what the folder holds, wherever it lies."""
+        return f"{type(self).__name__}(folder={self.weights_digest[:32]!r})"
+
+    @property
+    def weights_digest(self) -> str:
+        """The digest of every file of the model that shapes the features."""
+        return self.model().digest
+
+    @property
+    def n_features(self) -> int:
+        """The width of the feature matrix."""
+        return self.model().n_features
+
+    def model(self) -> JointFolder:
+        """Return the opened folder."""
+        if getattr(self, "_opened", (None,))[0] != self.folder:
+            self._opened = (self.folder, open_joint_folder(self.folder))
+        return self._opened[1]
+
+
+class JointImageEncoder(JointTower, ImageEncoder):
+    """The image tower of a joint model: rows of unit length whose dot product with texts is their similarity.
+
+    Radford et al., "Learning transferable visual models from natural language supervision", ICML 2021. Use it together
+    with :class:`JointTextEncoder` on the same folder; :class:`JointModel` makes both.
+
+    Parameters
+    ----------
+    folder:
+        The folder of the model; see :class:`JointModel` for the layouts. Nothing is ever downloaded.
+    batch_size, n_threads:
+        As in :class:`ImageEncoder`.
+
+    Examples
+    --------
+    >>> from diptych.encoders import JointImageEncoder
+    >>> JointImageEncoder(folder="models/clip").get_params()
+    {'batch_size': 16, 'folder': 'models/clip', 'n_threads': None}
+    """
+
+    def __init__(self, *, folder: str, batch_size: int = 16, n_threads: int | None = None) -> None:
+        self.folder = folder
+        self.batch_size = batch_size
+        self.n_threads = n_threads
+
+    @property
+    def reading_side(self) -> int:
+        """The shortest side, in pixels, below which pictures need not be read any larger."""
+        return self._preparation().reading_side
+
+    def check_parameters(self) -> None:
+        """Raise when a parameter cannot be used, or the folder does not hold a whole model."""
+        super().check_parameters()
+        self._preparation()
+
+    def prepare(self, picture: Picture) -> AnyArray:
+        """Read one picture and resize, crop and normalise it as the model's configuration says."""
+        return self._preparation().apply(read_picture(picture, shortest_side=self.reading_side))
+
+    def encode_prepared(self, prepared: Sequence[AnyArray]) -> FloatArray:
+        """Return one row of unit length for each prepared picture."""
+        return unit_rows(self._tower()(np.stack(prepared)))
+
+    def _preparation(self) -> PicturePreparation:
+        if getattr(self, "_prepared_by", (None,))[0] != self.folder:
+            self._prepared_by = (self.folder, self.model().preparation)
+        return self._prepared_by[1]
+
+    def _tower(self) -> RunImageTower:
+        key = (self.folder, self.threads)
+        if getattr(self, "_running", (None,))[0] != key:
+            self._running = (key, self.model().open_image_tower(self.threads))
+        return self._running[1]
+
+
+class JointTextEncoder(JointTower):
+    """The text tower of a joint model: rows of unit length whose dot product with pictures is their similarity.
+
+    Radford et al., "Learning transferable visual models from natural language supervision", ICML 2021. Texts are cut to
+    the length the model was trained with, 77 tokens for CLIP and 64 for SigLIP.
+
+    Parameters
+    ----------
+    folder:
+        The folder of the model; see :class:`JointModel` for the layouts. Nothing is ever downloaded.
+    batch_size:
+        Texts encoded at once.
+    n_threads:
+        Threads of the network; by default one for each processor.
+
+    Examples
+    --------
+    >>> from diptych.encoders import JointTextEncoder
+    >>> JointTextEncoder(folder="models/clip").get_params()
+    {'batch_size': 32, 'folder': 'models/clip', 'n_threads': None}
+    """
+
+    speed_parameters: ClassVar[tuple[str, ...]] = ("batch_size", "n_threads")
+
+    def __init__(self, *, folder: str, batch_size: int = 32, n_threads: int | None = None) -> None:
+        self.folder = folder
+        self.batch_size = batch_size
+        self.n_threads = n_threads
+
+    def fit(self, items: Sequence[str]) -> Self:
+        """Check the parameters and the folder; there is nothing to learn from the texts."""
+        del items
+        self._check_parameters()
+        self.model()
+        return self
+
+    def transform(self, items: Sequence[str]) -> FloatArray:
+        """Return one row of unit length per text."""
+        check_texts(items)
+        self._check_parameters()
+        tower = self._tower()
+        rows = tower.tokens(items)
+        batches = list(batches_of_like_length(rows, self.batch_size))
+        features = np.concatenate([tower.features([rows[index] for index in batch]) for batch in batches])
+        order = np.argsort(np.concatenate(batches))
+        return unit_rows(features[order])
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Runtime sessions can be neither copied nor sent to another process; they are made again when needed.
+        return {name: value for name, value in vars(self).items() if not name.startswith("_")}
+
+    def _check_parameters(self) -> None:
+        if self.batch_size < 1:
+            raise InvalidInputError(f"batch_size must be at least 1, got {self.batch_size}")
+        if self.n_threads is not None and self.n_threads < 1:
+            raise InvalidInputError(f"n_threads must be at least 1, or None for all cores, got {self.n_threads}")
+
+    def _tower(self) -> JointTextTower:
+        key = (self.folder, self.n_threads)
+        if getattr(self, "_running", (None,))[0] != key:
+            self._running = (key, self.model().open_text_tower(self.n_threads))
+        return self._running[1]
 
 
 class JointModel:
@@ -96,3 +298,37 @@ class JointModel:
             return np.asarray(0.5 * (1 + np.tanh(0.5 * logits)))
         weights = np.exp(logits - logits.max(axis=-1, keepdims=True))
         return np.asarray(weights / weights.sum(axis=-1, keepdims=True))
+
+
+JOINT_MODEL_VARIABLE = "DIPTYCH_JOINT_MODEL"
+
+"""The environment variable that names a model folder."""
+
+
+def find_joint_model() -> Path | None:
+    """Return the folder of the user's joint model, or None.
+
+    That is the folder ``$DIPTYCH_JOINT_MODEL``, or else the first, by name, under ``joint`` in the cache folder. Only
+    the place is looked up; :meth:`JointModel.from_folder` says whether it holds a usable model.
+
+    >>> import os, tempfile
+    >>> from diptych.encoders.joint import find_joint_model
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     os.environ["DIPTYCH_JOINT_MODEL"] = folder
+    ...     find_joint_model() == Path(folder)
+    True
+    >>> del os.environ["DIPTYCH_JOINT_MODEL"]
+    """
+    chosen = os.environ.get(JOINT_MODEL_VARIABLE)
+    if chosen:
+        folder = Path(chosen).expanduser()
+        if not folder.is_dir():
+            raise ModelFileError(
+                f"{JOINT_MODEL_VARIABLE} names {folder}, which is not a folder; correct the variable or unset it"
+            )
+        return folder
+    shelf = cache_folder() / "joint"
+    if not shelf.is_dir():
+        return None
+    folders = (path for path in shelf.iterdir() if path.is_dir() and not path.name.startswith("."))
+    return min(folders, default=None)

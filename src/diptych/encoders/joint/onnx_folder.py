@@ -10,28 +10,26 @@ from typing import Any
 import numpy as np
 
 from diptych.arrays import AnyArray, FloatArray
-from diptych.encoders.joint.external_weights import external_files
 from diptych.encoders.joint.joint_folder import (
     PREPROCESSOR_FILES,
     TOKENIZER_FILES,
-    ImageTower,
-    JointFolder,
-    check_complete,
-    read_json,
-    read_preparation,
-)
-from diptych.encoders.joint.picture_preparation import PicturePreparation
-from diptych.encoders.joint.text_tower import TextTower
-from diptych.encoders.joint.tokenizer_files import (
     TOKENIZERS,
+    JointFolder,
+    JointTextTower,
+    RunImageTower,
+    check_complete,
     check_tokenizer,
     fills_left,
     open_tokenizer,
     padding_token,
+    read_model_json,
+    read_preparation,
 )
-from diptych.encoders.network.network import Network
-from diptych.encoders.transformer.siglip import SIGLIP_TEXT
-from diptych.encoders.transformer.tokenizer import Tokens
+from diptych.encoders.joint.picture_preparation import PicturePreparation
+from diptych.encoders.networks.clip_siglip import SIGLIP_TEXT
+from diptych.encoders.networks.model_files import external_files
+from diptych.encoders.networks.onnx_network import Network
+from diptych.encoders.networks.tokenizer import Tokens
 from diptych.errors import ModelFileError
 
 IMAGE_TOWER_NAMES, TEXT_TOWER_NAMES = ("vision_model", "visual"), ("text_model", "textual")
@@ -57,13 +55,13 @@ class OnnxFolder(JointFolder):
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
-        self._image_tower: ImageTower | None = None
+        self._image_tower: RunImageTower | None = None
         self._image_file = find_tower(path, IMAGE_TOWER_NAMES)
         self._text_file = find_tower(path, TEXT_TOWER_NAMES)
         check_complete(path, TOKENIZERS, PREPROCESSOR_FILES)
         check_tokenizer(path)
         self._preparation = read_preparation(path)
-        self._config = read_json(path / "config.json") if (path / "config.json").is_file() else {}
+        self._config = read_model_json(path / "config.json") if (path / "config.json").is_file() else {}
 
     @property
     def family(self) -> str:
@@ -82,7 +80,7 @@ class OnnxFolder(JointFolder):
         """How pictures are prepared."""
         return self._preparation
 
-    def open_image_tower(self, n_threads: int | None) -> ImageTower:
+    def open_image_tower(self, n_threads: int | None) -> RunImageTower:
         """Return the image tower, ready to run."""
         network = Network(self._image_file, n_threads)
         inputs = [name for name, (_, shape) in network.inputs.items() if len(shape) == 4]
@@ -95,7 +93,7 @@ class OnnxFolder(JointFolder):
         self._image_tower = lambda pixels: _run(network, output, {inputs[0]: pixels})
         return self._image_tower
 
-    def open_text_tower(self, n_threads: int | None) -> TextTower:
+    def open_text_tower(self, n_threads: int | None) -> JointTextTower:
         """Return the text tower, ready to run."""
         network = Network(self._text_file, n_threads)
         tokens_input, mask_input = self._text_inputs(network)
@@ -110,7 +108,7 @@ class OnnxFolder(JointFolder):
         # SigLIP looks at the filling too, so there must be as much of it as in training.
         always_full = isinstance(fixed, int) or "siglip" in self.family
         padding = padding_token(self.path, tokenizer, default=self._configured("pad_token_id", 0))
-        return TextTower(
+        return JointTextTower(
             tokenizer,
             run,
             padding=padding,

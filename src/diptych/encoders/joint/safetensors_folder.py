@@ -1,9 +1,9 @@
-"""What the layouts with safetensors weights have in common: CLIP and SigLIP towers, written down once."""
+"""The layouts with safetensors weights: what they share, and that of Hugging Face's transformers."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,23 +11,47 @@ from typing import Any
 import numpy as np
 
 from diptych.arrays import FloatArray
-from diptych.encoders.joint.joint_folder import PREPROCESSOR_FILES, TOKENIZER_FILES, ImageTower, JointFolder
+from diptych.encoders.joint.joint_folder import (
+    PREPROCESSOR_FILES,
+    TOKENIZER_FILES,
+    TOKENIZERS,
+    JointFolder,
+    JointTextTower,
+    RunImageTower,
+    check_complete,
+    check_tokenizer,
+    fills_left,
+    open_tokenizer,
+    padding_token,
+    read_model_json,
+    read_preparation,
+)
 from diptych.encoders.joint.picture_preparation import PicturePreparation
-from diptych.encoders.joint.text_tower import TextTower
-from diptych.encoders.joint.tokenizer_files import check_tokenizer, fills_left, open_tokenizer, padding_token
-from diptych.encoders.network.network import Network
-from diptych.encoders.transformer.clip import write_clip_text, write_clip_vision
-from diptych.encoders.transformer.siglip import write_siglip_text, write_siglip_vision
-from diptych.encoders.transformer.tokenizer import Tokens
-from diptych.encoders.transformer.transformer_graph import TransformerGraph
-from diptych.encoders.transformer.weights import Weights
+from diptych.encoders.networks.clip_siglip import (
+    CLIP_TEXT,
+    CLIP_VISION,
+    SIGLIP_TEXT,
+    SIGLIP_VISION,
+    write_clip_text,
+    write_clip_vision,
+    write_siglip_text,
+    write_siglip_vision,
+)
+from diptych.encoders.networks.onnx_network import Network
+from diptych.encoders.networks.safetensors_weights import WEIGHTS_FILES, Weights
+from diptych.encoders.networks.tokenizer import Tokens
+from diptych.encoders.networks.transformer_graph import TransformerGraph
 from diptych.errors import ModelFileError
 
 # Before a correction, configurations of CLIP named this number as the end; the end is then the highest number.
 LEGACY_END = 2
+
 _VISION_WRITERS = {"clip": write_clip_vision, "siglip": write_siglip_vision}
+
 _TEXT_WRITERS = {"clip": write_clip_text, "siglip": write_siglip_text}
+
 FAMILIES = tuple(_VISION_WRITERS)
+
 """The kinds of network that can be written down."""
 
 
@@ -101,14 +125,14 @@ class SafetensorsFolder(JointFolder):
         bias = self._weights.optional("logit_bias")
         return None if bias is None else float(bias.item())
 
-    def open_image_tower(self, n_threads: int | None) -> ImageTower:
+    def open_image_tower(self, n_threads: int | None) -> RunImageTower:
         """Return the image tower, ready to run."""
         write = _VISION_WRITERS[self.family]
         describe = partial(write, config=self._vision, weights=self._weights, width=self._width)
         network = Network.written_once(f"{self.family} vision {self.digest}", TransformerGraph, describe, n_threads)
         return lambda pixels: network.run("features", {"pixels": pixels})
 
-    def open_text_tower(self, n_threads: int | None) -> TextTower:
+    def open_text_tower(self, n_threads: int | None) -> JointTextTower:
         """Return the text tower, ready to run."""
         write = _TEXT_WRITERS[self.family]
         describe = partial(write, config=self._text, weights=self._weights, width=self._width)
@@ -117,9 +141,9 @@ class SafetensorsFolder(JointFolder):
         network = Network.written_once(f"{self.family} text {self.digest}", TransformerGraph, describe, n_threads)
         if self.family == "clip":
             # What follows the end of a text is never looked at, so it may be filled up with anything.
-            return TextTower(tokenizer, partial(_run_clip_text, network, self._text["eos_token_id"]), padding=0)
+            return JointTextTower(tokenizer, partial(_run_clip_text, network, self._text["eos_token_id"]), padding=0)
         padding = padding_token(self.path, tokenizer, default=self._text["pad_token_id"])
-        return TextTower(
+        return JointTextTower(
             tokenizer,
             partial(_run_siglip_text, network),
             padding=padding,
@@ -151,3 +175,36 @@ def _run_clip_text(network: Network, end: int, tokens: Tokens, mask: Tokens) -> 
 def _run_siglip_text(network: Network, tokens: Tokens, mask: Tokens) -> FloatArray:
     del mask
     return network.run("features", {"tokens": tokens})
+
+
+class HuggingFaceFolder(SafetensorsFolder):
+    """A folder with ``config.json``, ``model.safetensors``, ``tokenizer.json`` and ``preprocessor_config.json``."""
+
+    def __init__(self, path: Path) -> None:
+        check_complete(path, ("config.json",), WEIGHTS_FILES, TOKENIZERS, PREPROCESSOR_FILES)
+        config = read_model_json(path / "config.json")
+        family = str(config.get("model_type"))
+        if family not in FAMILIES:
+            raise ModelFileError(
+                f"{path} holds a {family!r} model; these are supported: {', '.join(FAMILIES)}. For others put the "
+                "towers beside it as ONNX files, onnx/vision_model.onnx and onnx/text_model.onnx"
+            )
+        is_clip = family == "clip"
+        vision = _tower_config(config, "vision", CLIP_VISION if is_clip else SIGLIP_VISION)
+        super().__init__(
+            path,
+            family=family,
+            weights=Weights.of_folder(path),
+            text=_tower_config(config, "text", CLIP_TEXT if is_clip else SIGLIP_TEXT),
+            vision=vision,
+            width=int(config.get("projection_dim", 512) if is_clip else vision["hidden_size"]),
+            preparation=read_preparation(path),
+            configuration="config.json",
+        )
+
+
+def _tower_config(config: Mapping[str, Any], name: str, usual: dict[str, Any]) -> dict[str, Any]:
+    # Old configurations repeat a part under a second name, which counts where it differs.
+    parts = (config.get(f"{name}_config"), config.get(f"{name}_config_dict"))
+    given = {key: value for part in parts if part for key, value in part.items() if value is not None}
+    return {**usual, **given}

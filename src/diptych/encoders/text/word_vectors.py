@@ -1,16 +1,22 @@
-"""A table of word vectors."""
+"""A table of word vectors: nearest words, vectors of labels, and a table learned from one's own texts."""
 
 from __future__ import annotations
 
 import hashlib
+import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
 from functools import cached_property
-from typing import Any, Self
+from importlib import import_module
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from diptych.arrays import AnyArray, FloatArray, IntArray, as_matrix, row_blocks
-from diptych.errors import InvalidInputError
+from diptych.arrays import AnyArray, BoolArray, FloatArray, IntArray, as_matrix, row_blocks
+from diptych.encoders.text.word_counts import check_texts
+from diptych.encoders.text.word_pipeline import clean_query
+from diptych.errors import InvalidInputError, MissingPackageError
 
 _DIGEST_ROWS = 10_000
 
@@ -98,3 +104,157 @@ class WordVectors:
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         return self
+
+
+_ROWS_AT_ONCE = 50_000
+
+_ALIKE = 50
+
+
+class NearWord(NamedTuple):
+    """A word and the cosine of its vector with that of the word asked for."""
+
+    word: str
+    similarity: float
+
+
+def nearest_words(table: WordVectors, word: str, k: int = 10) -> list[NearWord]:
+    """Return the ``k`` words whose vectors have the largest cosine with that of ``word``, without the word itself.
+
+    What a text encoder takes for the same thing can be read off them (Zhang et al., 2017, table 3, for words learned
+    together with pictures; Mikolov et al., 2013, for words learned from text). Among equal cosines the earlier word of
+    the table comes first. A word without a vector is an error that suggests words like it.
+
+    >>> import numpy as np
+    >>> from diptych.encoders import WordVectors, nearest_words
+    >>> table = WordVectors(["boat", "ship", "cat"], np.array([[1.0, 0.1], [2.0, 0.3], [0.0, 1.0]]))
+    >>> [near.word for near in nearest_words(table, "boat", k=2)]
+    ['ship', 'cat']
+    """
+    if k < 1:
+        raise InvalidInputError(f"k must be at least 1, got {k}")
+    row = _word_row(table, word)
+    cosines = _cosines(table, row)
+    cosines[row] = -np.inf
+    order = np.argsort(-cosines, kind="stable")[: min(k, len(table) - 1)]
+    return [NearWord(table.words[found], float(cosines[found])) for found in order]
+
+
+def _word_row(table: WordVectors, word: str) -> int:
+    for spelling in (word, word.lower()):
+        row = int(table.rows([spelling])[0])
+        if row >= 0:
+            return row
+    alike = get_close_matches(word.lower(), table.words, n=_ALIKE, cutoff=0.7)
+    # A slip of the finger more often meant a common word.
+    close = sorted(dict.fromkeys(alike), key=lambda found: int(table.rows([found])[0]))[:3]
+    guess = f"did you mean {' or '.join(map(repr, close))}?" if close else "ask for another"
+    raise InvalidInputError(f"{word!r} is not among the {len(table):,} words that are known; {guess}")
+
+
+def _cosines(table: WordVectors, row: int) -> np.ndarray:
+    asked = table.vectors[row].astype(np.float64)
+    cosines = np.empty(len(table))
+    for block in row_blocks(len(table), _ROWS_AT_ONCE):
+        vectors = table.vectors[block].astype(np.float64)
+        lengths = np.linalg.norm(vectors, axis=1) * np.linalg.norm(asked)
+        cosines[block] = (vectors @ asked) / np.where(lengths > 0, lengths, 1)
+    return cosines
+
+
+_LABEL_PIECE = re.compile(r"[^\s_/,;]+")
+
+_LABEL_WORD = re.compile(r"[^\W_]+")
+
+
+def label_vectors(labels: Sequence[str], table: WordVectors) -> tuple[FloatArray, BoolArray]:
+    """Return the mean vector of each label's words, and which labels have one.
+
+    Labels are cut at spaces, underscores, slashes and commas; a piece that the table does not know is cut further, at
+    hyphens and apostrophes. Words without a vector are left out; a label without any vector gets a zero row and False.
+
+    Norouzi et al., "Zero-shot learning by convex combination of semantic embeddings", ICLR 2014, and Dong et al.
+    (2018) need this for the labels of a classifier.
+
+    >>> import numpy as np
+    >>> from diptych.encoders import WordVectors, label_vectors
+    >>> table = WordVectors(["fire", "truck"], np.array([[2.0, 0.0], [0.0, 4.0]]))
+    >>> vectors, known = label_vectors(["fire_truck", "Zyzzyva"], table)
+    >>> vectors.tolist(), known.tolist()
+    ([[1.0, 2.0], [0.0, 0.0]], [True, False])
+    """
+    vectors = np.zeros((len(labels), table.n_features), dtype=np.float32)
+    known = np.zeros(len(labels), dtype=bool)
+    for row, label in enumerate(labels):
+        rows = table.rows(_label_words(label, table))
+        rows = rows[rows >= 0]
+        if len(rows):
+            vectors[row] = table.vectors[rows].mean(axis=0, dtype=np.float64)
+            known[row] = True
+    return vectors, known
+
+
+def _label_words(label: str, table: WordVectors) -> list[str]:
+    pieces = _LABEL_PIECE.findall(label.lower())
+    return [word for piece in pieces for word in ([piece] if piece in table else _LABEL_WORD.findall(piece))]
+
+
+def skip_gram(
+    texts: Sequence[str],
+    *,
+    n_features: int = 100,
+    window: int = 5,
+    min_count: int = 5,
+    n_negatives: int = 5,
+    epochs: int = 5,
+    seed: int = 0,
+) -> WordVectors:
+    """Train word vectors on queries, captions or tags: a word is known by the words beside it.
+
+    The skip-gram with negative sampling maximises, over each word w and each word c at most ``window`` places away,
+
+        log σ(⟨v_w, u_c⟩) + Σ over ``n_negatives`` random words n of log σ(−⟨v_w, u_n⟩),
+
+    and v_w are the vectors. Mikolov et al., "Distributed representations of words and phrases and their
+    compositionality", NIPS 2013; trained by the package gensim, in one thread, so that a seed gives the same vectors.
+    Dong et al. (2018) train such vectors on the tags of 25 million pictures.
+
+    Use it for a language, a trade or a slang that the vectors one can download do not know; millions of texts are
+    needed to beat those in plain English. Texts are cut into words by :func:`clean_query`, the commonest word comes
+    first, and words seen less than ``min_count`` times are left out. To keep the vectors, write
+    ``np.savez(path, words=np.array(table.words), vectors=table.vectors)``, which :func:`load_word_vectors` reads.
+
+    >>> from diptych.encoders import skip_gram
+    >>> table = skip_gram(["red boat", "red ship", "black cat"] * 20, n_features=8, min_count=20)
+    >>> table.words[0], len(table), table.n_features
+    ('red', 5, 8)
+    """
+    check_texts(texts)
+    for name, value in (("n_features", n_features), ("window", window), ("min_count", min_count), ("epochs", epochs)):
+        if value < 1:
+            raise InvalidInputError(f"{name} must be at least 1, got {value}")
+    sentences = [list(clean_query(text)) for text in texts]
+    commonest = Counter(word for words in sentences for word in words).most_common(1)
+    if not commonest or commonest[0][1] < min_count:
+        raise InvalidInputError(f"no word occurs {min_count} times in the {len(texts)} texts; lower min_count")
+    trained = _word2vec()(
+        sentences=sentences,
+        sg=1,
+        vector_size=n_features,
+        window=window,
+        min_count=min_count,
+        negative=n_negatives,
+        # Common words are not thinned out: those that say nothing have gone already.
+        sample=0,
+        epochs=epochs,
+        seed=seed,
+        workers=1,
+    ).wv
+    return WordVectors(trained.index_to_key, np.asarray(trained.vectors))
+
+
+def _word2vec() -> Any:
+    try:
+        return import_module("gensim.models").Word2Vec
+    except ImportError as error:
+        raise MissingPackageError("training word vectors", "'diptych[words]'") from error

@@ -9,17 +9,39 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from diptych.arrays import AnyArray, BoolArray, FloatArray, unit_rows
+from diptych.arrays import AnyArray, BoolArray, FloatArray, IntArray, unit_rows
 from diptych.data.clicks import ClickLog
-from diptych.encoders.text.clean_query import clean_query
-from diptych.encoders.text.skip_gram import skip_gram
+from diptych.encoders.text.word_pipeline import clean_query
 from diptych.encoders.text.word_vector_files import load_word_vectors
-from diptych.encoders.text.word_vectors import WordVectors
-from diptych.models.clicks.fixed_queries import FixedQueries
-from diptych.models.clicks.margin_ranking_model import MarginRankingModel
-from diptych.models.clicks.query_side import QuerySide
-from diptych.models.clicks.word_sets import WordSets
-from diptych.models.parameters import check_count
+from diptych.encoders.text.word_vectors import WordVectors, skip_gram
+from diptych.models.base import check_count
+from diptych.models.clicks._margin_ranking import MarginRankingModel, QuerySide
+from diptych.models.clicks._queries import WordSets
+
+
+class FixedQueries:
+    """The text side of a ranking that learns the pictures' side alone.
+
+    >>> import numpy as np
+    >>> from diptych.models.clicks.devise import FixedQueries
+    >>> FixedQueries(np.eye(2)).points(np.array([1])).tolist()
+    [[0.0, 1.0]]
+    """
+
+    def __init__(self, points: FloatArray) -> None:
+        self._points = points
+
+    @property
+    def weights(self) -> None:
+        """Nothing is learned."""
+        return None
+
+    def points(self, rows: IntArray) -> FloatArray:
+        """Return the points of some queries."""
+        return self._points[rows]
+
+    def move(self, rows: IntArray, gradient: FloatArray, *, rate: float) -> None:
+        """Leave them where they are."""
 
 
 class DeViSE(MarginRankingModel):

@@ -8,9 +8,8 @@ from typing import ClassVar
 import numpy as np
 
 from diptych.arrays import FloatArray, row_blocks, unit_rows
-from diptych.models.clicks.click_scale import ClickScale
-from diptych.models.clicks.neighbour_query_model import NeighbourQueryModel
-from diptych.models.parameters import check_count
+from diptych.models.base import check_count
+from diptych.models.clicks._logged_clicks import ClickScale, NeighbourQueryModel
 
 # Numbers in a block of cosines.
 _BLOCK_NUMBERS = 1 << 23

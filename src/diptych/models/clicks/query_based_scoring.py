@@ -8,9 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from diptych.arrays import AnyArray, FloatArray, unit_rows
-from diptych.models.clicks.click_scale import ClickScale
-from diptych.models.clicks.neighbour_query_model import NeighbourQueryModel
-from diptych.models.clicks.weighted_images import WeightedImages
+from diptych.models.clicks._logged_clicks import ClickScale, NeighbourQueryModel, WeightedImages
 
 
 class QueryBasedScoring(NeighbourQueryModel):

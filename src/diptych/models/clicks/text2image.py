@@ -6,10 +6,8 @@ from collections.abc import Sequence
 from typing import ClassVar, Literal
 
 from diptych.arrays import AnyArray, FloatArray, unit_rows
-from diptych.models.clicks.click_scale import ClickScale
-from diptych.models.clicks.neighbour_query_model import NeighbourQueryModel
-from diptych.models.clicks.weighted_images import WeightedImages
-from diptych.models.parameters import check_choice, check_count
+from diptych.models.base import check_choice, check_count
+from diptych.models.clicks._logged_clicks import ClickScale, NeighbourQueryModel, WeightedImages
 
 Normalisation = Literal["sum", "count"]
 

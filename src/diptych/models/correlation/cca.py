@@ -8,10 +8,9 @@ import numpy as np
 from scipy.linalg import eigh
 
 from diptych.arrays import FloatArray
-from diptych.models.correlation.projection import LinearProjectionModel
+from diptych.models.base import LinearProjectionModel, check_components, check_number
 from diptych.models.labels import Targets
 from diptych.models.linear import Moments, check_varies, fix_signs, moments, whitener
-from diptych.models.parameters import check_components, check_number
 
 _GRAM_SIZE = 400
 

@@ -7,10 +7,9 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from diptych.arrays import FloatArray
-from diptych.models.correlation.projection import LinearProjectionModel
+from diptych.models.base import LinearProjectionModel, check_choice, check_components
 from diptych.models.labels import Targets
 from diptych.models.linear import check_varies, column_deviations, fix_signs, moments
-from diptych.models.parameters import check_choice, check_components
 
 
 class CFA(LinearProjectionModel):

@@ -7,19 +7,18 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from diptych.arrays import FloatArray, row_blocks
-from diptych.models.base import CrossModalModel
-from diptych.models.correlation.cca import canonical_directions
-from diptych.models.correlation.kernel_features import (
+from diptych.models.base import CrossModalModel, check_choice, check_components, check_count, check_number
+from diptych.models.correlation._kernels import (
+    Kernel,
     KernelFeatures,
     cholesky_features,
     evaluate_kernel,
     exact_features,
     nystrom_features,
 )
-from diptych.models.correlation.kernels import Kernel
+from diptych.models.correlation.cca import canonical_directions
 from diptych.models.labels import Targets
 from diptych.models.linear import check_varies, column_means, moments_of_blocks
-from diptych.models.parameters import check_choice, check_components, check_count, check_number
 
 _SOLVERS = ("auto", "exact", "cholesky", "nystrom")
 _EXACT_ROWS = 2500

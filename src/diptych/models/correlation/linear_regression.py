@@ -7,10 +7,9 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from diptych.arrays import FloatArray, unit_rows
-from diptych.models.base import CrossModalModel
+from diptych.models.base import CrossModalModel, check_choice, check_number
 from diptych.models.labels import Targets
 from diptych.models.linear import centre, check_varies, moments, project, whitener
-from diptych.models.parameters import check_choice, check_number
 from diptych.space import Space
 
 

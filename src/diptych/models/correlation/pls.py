@@ -8,10 +8,9 @@ import numpy as np
 from scipy.linalg import eigh
 
 from diptych.arrays import FloatArray
-from diptych.models.correlation.projection import LinearProjectionModel
+from diptych.models.base import LinearProjectionModel, check_choice, check_components
 from diptych.models.labels import Targets
 from diptych.models.linear import check_varies, fix_signs, moments
-from diptych.models.parameters import check_choice, check_components
 
 # A component whose image scores carry less than this share of the variance is rounding.
 _LEAST_SHARE = 1e-12

@@ -8,12 +8,9 @@ import numpy as np
 from scipy.linalg import eigh
 
 from diptych.arrays import FloatArray
-from diptych.models.base import Need
-from diptych.models.class_means import weighted_sums
-from diptych.models.correlation.projection import LinearProjectionModel
-from diptych.models.labels import Targets
+from diptych.models.base import LinearProjectionModel, Need, check_components, check_number
+from diptych.models.labels import Targets, weighted_sums
 from diptych.models.linear import check_varies, fix_signs, moments, whitener
-from diptych.models.parameters import check_components, check_number
 
 
 class CCA3V(LinearProjectionModel):

@@ -7,13 +7,10 @@ from typing import ClassVar
 import numpy as np
 
 from diptych.arrays import FloatArray
-from diptych.models.base import Need
-from diptych.models.class_means import weighted_moment, weighted_sums
+from diptych.models.base import LinearProjectionModel, Need, check_components, check_number
 from diptych.models.correlation.cca import canonical_directions
-from diptych.models.correlation.projection import LinearProjectionModel
-from diptych.models.labels import Targets
+from diptych.models.labels import Targets, weighted_moment, weighted_sums
 from diptych.models.linear import check_varies
-from diptych.models.parameters import check_components, check_number
 
 
 class ClusterCCA(LinearProjectionModel):

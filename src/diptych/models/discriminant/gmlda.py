@@ -6,10 +6,8 @@ from typing import ClassVar
 
 from diptych.arrays import FloatArray
 from diptych.models.base import Need
-from diptych.models.class_means import ClassMeans
-from diptych.models.discriminant.generalized_multiview import Alignment, GeneralizedMultiviewModel
-from diptych.models.discriminant.principal_view import PrincipalView
-from diptych.models.labels import Targets
+from diptych.models.discriminant._multiview import Alignment, GeneralizedMultiviewModel, PrincipalView
+from diptych.models.labels import ClassMeans, Targets
 
 
 class GMLDA(GeneralizedMultiviewModel):

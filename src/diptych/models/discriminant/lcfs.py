@@ -8,9 +8,8 @@ import numpy as np
 from scipy.linalg import solve
 
 from diptych.arrays import FloatArray
-from diptych.models.base import Need
-from diptych.models.discriminant.label_regression import LabelRegressionModel, RegressionSums, regression_sums
-from diptych.models.parameters import check_count, check_number
+from diptych.models.base import Need, check_count, check_number
+from diptych.models.discriminant._label_regression import LabelRegressionModel, RegressionSums, regression_sums
 
 _LEAST_ROW = 1e-7
 _NOISE = 1e-13

@@ -8,9 +8,8 @@ import numpy as np
 from scipy.linalg import solve
 
 from diptych.arrays import FloatArray, row_blocks
-from diptych.models.base import Need
-from diptych.models.discriminant.label_regression import LabelRegressionModel, product, regression_sums
-from diptych.models.parameters import check_count, check_number
+from diptych.models.base import Need, check_count, check_number
+from diptych.models.discriminant._label_regression import LabelRegressionModel, product, regression_sums
 
 _LEAST_GROUP = 1e-8
 _BLOCK_ROWS = 4096
@@ -85,7 +84,7 @@ class LGCFL(LabelRegressionModel):
                 self._solve(moment, product(rows, goals) / scale, before)
                 for (rows, scale, moment), before in zip(sides, weights, strict=True)
             ]
-            goals, loss = _dragged(images, texts, weights[0] / image_scale, weights[1] / text_scale, labels)
+            goals, loss = _dragged_targets(images, texts, weights[0] / image_scale, weights[1] / text_scale, labels)
             objectives.append(loss + self.sparsity * sum(float(self._group_norms(part).sum()) for part in weights))
         self.objectives_ = np.array(objectives)
         return weights[0], weights[1]
@@ -105,7 +104,7 @@ class LGCFL(LabelRegressionModel):
         return -(-n_features // self.group_size)
 
 
-def _dragged(
+def _dragged_targets(
     images: FloatArray, texts: FloatArray, image_weights: FloatArray, text_weights: FloatArray, labels: FloatArray
 ) -> tuple[FloatArray, float]:
     """Return the best targets for the present scores, and the loss that they leave."""

@@ -8,13 +8,10 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from diptych.arrays import FloatArray, IntArray, row_blocks
-from diptych.models.base import Need
-from diptych.models.class_means import weighted_moment, weighted_sums
+from diptych.models.base import LinearProjectionModel, Need, check_choice, check_components, check_number
 from diptych.models.correlation.cca import canonical_directions
-from diptych.models.correlation.projection import LinearProjectionModel
-from diptych.models.labels import Targets
+from diptych.models.labels import Targets, weighted_moment, weighted_sums
 from diptych.models.linear import centre, check_varies, column_means
-from diptych.models.parameters import check_choice, check_components, check_number
 
 _BLOCK_SETS = 1024
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Literal, Self
 
@@ -13,15 +14,31 @@ from sklearn.base import BaseEstimator
 from diptych.arrays import FloatArray
 from diptych.errors import InvalidInputError
 from diptych.metrics import NDCG, Measure
-from diptych.models.fusion.ascent_report import AscentReport
-from diptych.models.fusion.ranked_lists import RankedLists
-from diptych.models.parameters import check_choice, check_count, check_number
+from diptych.models.base import check_choice, check_count, check_number
+from diptych.models.fusion._ranked_lists import RankedLists
+
+
+@dataclass(frozen=True)
+class AscentReport:
+    """One pass over all parts: which restart and which pass of it, the measure reached, and the weights then.
+
+    >>> from diptych.models.fusion import AscentReport
+    >>> AscentReport(restart=1, passes=2, value=0.5, weights=(0.75, 0.25)).value
+    0.5
+    """
+
+    restart: int
+    passes: int
+    value: float
+    weights: tuple[float, ...]
+
 
 Starts = Literal["uniform", "random"]
 
 _FIRST_STEP, _FIRST_SHARE = 0.001, 0.05
 # Values closer than this differ by rounding alone.
 _EQUAL = 1e-12
+
 _NDCG = NDCG()
 
 
@@ -122,7 +139,7 @@ class CoordinateAscent(BaseEstimator):
         """
         self._check()
         lists = RankedLists.of(scores, grades)
-        landscape = _Landscape(lists, self.measure)
+        landscape = _MeasureByWeights(lists, self.measure)
         uniform = np.full(lists.n_parts, 1 / lists.n_parts)
         rng = np.random.default_rng(self.seed)
         best = uniform
@@ -137,7 +154,7 @@ class CoordinateAscent(BaseEstimator):
 
     def _climb(
         self,
-        landscape: _Landscape,
+        landscape: _MeasureByWeights,
         weights: FloatArray,
         rng: np.random.Generator,
         restart: int,
@@ -158,7 +175,7 @@ class CoordinateAscent(BaseEstimator):
         return weights
 
     def _best_on_line(
-        self, landscape: _Landscape, weights: FloatArray, value: float, part: int
+        self, landscape: _MeasureByWeights, weights: FloatArray, value: float, part: int
     ) -> tuple[FloatArray, float]:
         """Return the weights after one part's turn, and their value."""
         fused = landscape.lists.fused(weights)
@@ -198,7 +215,7 @@ class CoordinateAscent(BaseEstimator):
         check_choice("starts", self.starts, ("uniform", "random"))
 
 
-class _Landscape:
+class _MeasureByWeights:
     """The measure over all weights; a direction that was asked before is remembered."""
 
     def __init__(self, lists: RankedLists, measure: Measure) -> None:

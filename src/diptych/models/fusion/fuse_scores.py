@@ -1,17 +1,38 @@
-"""Scores of several models as one score."""
+"""Scores of several models as one score, with given weights, or as inner products of two vectors."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from diptych.arrays import FloatArray
+from diptych.arrays import AnyArray, FloatArray
 from diptych.errors import InvalidInputError
-from diptych.models.fusion.given_weights import given_weights
-from diptych.models.parameters import check_choice
+from diptych.models.base import check_choice
+from diptych.space import IndexForm, Space
+
+
+def given_weights(weights: str | Sequence[float] | FloatArray, n_parts: int) -> FloatArray:
+    """Return one number for each part, not all zero; ``average`` stands for equal ones that sum to 1.
+
+    >>> from diptych.models.fusion.fuse_scores import given_weights
+    >>> given_weights("average", 4).tolist()
+    [0.25, 0.25, 0.25, 0.25]
+    """
+    if isinstance(weights, str):
+        if weights != "average":
+            raise InvalidInputError(f"weights must be 'average' or one number for each part, got {weights!r}")
+        return np.full(n_parts, 1 / n_parts)
+    values = np.asarray(weights, dtype=np.float64)
+    if values.shape != (n_parts,):
+        raise InvalidInputError(f"give one weight for each part, got {values.size} for {n_parts}")
+    if not np.isfinite(values).all() or not values.any():
+        raise InvalidInputError("weights must be finite numbers, at least one of them other than 0")
+    return values
+
 
 Rescale = Literal["sigmoid", "zscore", "zscore_sigmoid", "none"]
 
@@ -74,3 +95,50 @@ _RESCALINGS: dict[str, Callable[[FloatArray], FloatArray]] = {
     "zscore_sigmoid": lambda values: _sigmoid(_zscore(values)),
     "none": lambda values: values,
 }
+
+
+@dataclass(frozen=True)
+class LinearForm:
+    """Turns points of a space into vectors whose inner product is the space's score, in both directions.
+
+    A cosine is the inner product of unit vectors, a Pearson correlation that of centred unit vectors, and minus the
+    divergence −KL(p‖q) = [p, H(p)]·[log q, 1] one as well.
+
+    >>> import numpy as np
+    >>> from diptych import Space
+    >>> from diptych.models.fusion.fuse_scores import LinearForm
+    >>> images, texts = np.array([[3.0, 4.0]]), np.array([[5.0, 0.0]])
+    >>> form = LinearForm.of(Space("cosine"), "CCA")
+    >>> (form.images(images) @ form.texts(texts).T).round(6).tolist(), Space("cosine").compare(images, texts).tolist()
+    ([[0.6]], [[0.6]])
+    """
+
+    form: IndexForm
+    is_mean: bool
+
+    @classmethod
+    def of(cls, space: Space, name: str) -> LinearForm:
+        """Return the form of a space, or say what to do with a part whose scores are no inner products."""
+        form = space.indexable("image_query")
+        # A split space compares other coordinates in each direction, kl_query changes its roles with the query.
+        linear = form is not None and form.metric == "inner_product" and space.name != "kl_query"
+        if form is None or not linear or space.split is not None:
+            kind = f"split {space.name}" if space.split is not None else space.name
+            raise InvalidInputError(
+                f"the scores of part {name!r} ({kind}) are no inner products, so it cannot stand beside others in one "
+                "space; fuse its scores with fuse_scores, or give it the metric cosine or dot"
+            )
+        return cls(form, space.name == "covariance")
+
+    def images(self, points: AnyArray) -> FloatArray:
+        """Return the vectors of pictures."""
+        vectors = _floating(self.form.queries(_floating(points)))
+        return vectors / vectors.dtype.type(vectors.shape[1]) if self.is_mean else vectors
+
+    def texts(self, points: AnyArray) -> FloatArray:
+        """Return the vectors of texts."""
+        return _floating(self.form.gallery(_floating(points)))
+
+
+def _floating(points: AnyArray) -> FloatArray:
+    return points if points.dtype in (np.float32, np.float64) else points.astype(np.float64)

@@ -13,13 +13,11 @@ from sklearn.base import clone
 from diptych.arrays import AnyArray, FloatArray
 from diptych.errors import InvalidInputError
 from diptych.metrics import AP, NDCG, Measure, RecallAtK
-from diptych.models.base import CrossModalModel, Need
-from diptych.models.catalogue import method_name
+from diptych.models.base import CrossModalModel, Need, check_choice, check_number
+from diptych.models.fusion._ranked_lists import HeldOutLists
 from diptych.models.fusion.coordinate_ascent import CoordinateAscent
-from diptych.models.fusion.given_weights import given_weights
-from diptych.models.fusion.held_out_lists import HeldOutLists
-from diptych.models.fusion.linear_form import LinearForm
-from diptych.models.parameters import check_choice, check_number
+from diptych.models.fusion.fuse_scores import LinearForm, given_weights
+from diptych.models.registry import method_name
 from diptych.space import Space
 
 Columns = tuple[int, int] | None
@@ -249,13 +247,15 @@ class FusedModel(CrossModalModel):
         nothing = np.zeros((1, self.n_image_features_))
         widths = []
         for part, form, columns, weight in zip(self.parts_, self._forms(), self._ranges("image"), weights, strict=True):
-            widths.append(form.images(part.encode_images(_seen(nothing, columns))).shape[1] if weight else 0)
+            widths.append(
+                form.images(part.encode_images(_selected_columns(nothing, columns))).shape[1] if weight else 0
+            )
         self.widths_ = tuple(widths)
 
     def _encode_images(self, images: FloatArray) -> AnyArray:
         return self._side_by_side(
             [
-                form.images(part.encode_images(_seen(images, columns))) * images.dtype.type(factor)
+                form.images(part.encode_images(_selected_columns(images, columns))) * images.dtype.type(factor)
                 for part, form, columns, factor in zip(
                     self.parts_, self._forms(), self._ranges("image"), self._factors, strict=True
                 )
@@ -269,7 +269,7 @@ class FusedModel(CrossModalModel):
         signs = np.sign(self.weights_)
         return self._side_by_side(
             [
-                form.texts(part.encode_texts(_seen(texts, columns))) * texts.dtype.type(sign * factor)
+                form.texts(part.encode_texts(_selected_columns(texts, columns))) * texts.dtype.type(sign * factor)
                 for part, form, columns, factor, sign in zip(
                     self.parts_, self._forms(), self._ranges("text"), self._factors, signs, strict=True
                 )
@@ -296,7 +296,7 @@ class FusedModel(CrossModalModel):
 
     def _views(self, images: FloatArray, texts: FloatArray) -> Iterator[tuple[FloatArray, FloatArray]]:
         for of_images, of_texts in zip(self._ranges("image"), self._ranges("text"), strict=True):
-            yield _seen(images, of_images), _seen(texts, of_texts)
+            yield _selected_columns(images, of_images), _selected_columns(texts, of_texts)
 
     def _ranges(self, side: Literal["image", "text"]) -> tuple[Columns, ...]:
         chosen = self.image_columns if side == "image" else self.text_columns
@@ -353,7 +353,7 @@ def score_deviation(model: CrossModalModel, images: ArrayLike, texts: ArrayLike)
     return deviation if deviation > 0 else 1.0
 
 
-def _seen(rows: FloatArray, columns: Columns) -> FloatArray:
+def _selected_columns(rows: FloatArray, columns: Columns) -> FloatArray:
     if columns is None:
         return rows
     first, end = columns

@@ -7,9 +7,8 @@ from typing import ClassVar
 import numpy as np
 
 from diptych.arrays import FloatArray, row_blocks
-from diptych.models.hashing.collective_factorisation import CollectiveFactorisation, Stopping
-from diptych.models.hashing.linear_hashing import LinearHashingModel
-from diptych.models.hashing.scaled_views import ScaledViews
+from diptych.models.hashing._factorisation import CollectiveFactorisation, ScaledViews, Stopping
+from diptych.models.hashing.hashing_model import LinearHashingModel
 from diptych.models.labels import Targets
 from diptych.models.linear import centre, project
 

@@ -7,12 +7,12 @@ from typing import ClassVar
 import numpy as np
 
 from diptych.arrays import FloatArray
+from diptych.models.base import check_number
 from diptych.models.correlation.cca import canonical_directions
-from diptych.models.hashing.extra_bits import mixed_directions
-from diptych.models.hashing.linear_hashing import LinearHashingModel
+from diptych.models.hashing._solvers import mixed_directions
+from diptych.models.hashing.hashing_model import LinearHashingModel
 from diptych.models.labels import Targets
 from diptych.models.linear import check_varies, moments
-from diptych.models.parameters import check_number
 
 
 class CVH(LinearHashingModel):

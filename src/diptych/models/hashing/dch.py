@@ -8,12 +8,10 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from diptych.arrays import FloatArray
-from diptych.models.base import Need
-from diptych.models.class_means import weighted_sums
-from diptych.models.hashing.linear_hashing import LinearHashingModel
-from diptych.models.hashing.scaled_views import ScaledViews
-from diptych.models.labels import Targets
-from diptych.models.parameters import check_count, check_number
+from diptych.models.base import Need, check_count, check_number
+from diptych.models.hashing._factorisation import ScaledViews
+from diptych.models.hashing.hashing_model import LinearHashingModel
+from diptych.models.labels import Targets, weighted_sums
 
 _ROUNDING = 1e-5
 

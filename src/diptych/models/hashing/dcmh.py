@@ -2,21 +2,72 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
-from diptych.arrays import FloatArray
-from diptych.models.base import Need
+from diptych.arrays import FloatArray, IntArray
+from diptych.models.base import Need, check_count, check_number
 from diptych.models.hashing.hashing_model import HashingModel
 from diptych.models.labels import Targets
-from diptych.models.neural.descent import Descent
-from diptych.models.neural.hash_objective import HashObjective
-from diptych.models.neural.layers import Layers, check_sizes, for_raw_rows, run_layers
-from diptych.models.neural.standard_view import StandardView
-from diptych.models.neural.torch_package import Device, choose_device, torch_package
-from diptych.models.neural.tower import Tower
-from diptych.models.parameters import check_count, check_number
+from diptych.models.neural._layers import Layers, StandardView, check_sizes, for_raw_rows, run_layers
+from diptych.models.neural._torch import Device, TorchAdam, Tower, choose_device, torch_package
+
+
+@dataclass(frozen=True)
+class HashObjective:
+    """Likelihood of shared labels, distance to the codes and balance of the bits, batch by batch.
+
+    ``indicator`` is the 0/1 matrix of labels as a tensor, ``gamma`` and ``eta`` weigh the last two, and
+    ``n_compared`` bounds how many pairs a batch is compared with.
+    """
+
+    indicator: Any
+    gamma: float
+    eta: float
+    n_compared: int
+    balanced: bool
+
+    def compared(self, rng: np.random.Generator) -> IntArray | slice:
+        """Return all pairs, or a draw where there are more than ``n_compared``."""
+        n_pairs = len(self.indicator)
+        return slice(None) if n_pairs <= self.n_compared else rng.integers(n_pairs, size=self.n_compared)
+
+    def side(
+        self, live: Any, rows: IntArray, *, own: Any, other: Any, codes: Any, compared: IntArray | slice = slice(None)
+    ) -> Any:
+        """Return the part of the objective that a batch of one side decides, divided by n times the batch.
+
+        ``live`` are the outputs of ``rows``, ``own`` and ``other`` those of all pairs on this side and on the other,
+        as last seen. The likelihood of the pairs ``compared`` stands for that of all.
+        """
+        beside = other[compared]
+        theta = live @ beside.T / 2
+        shared = (self.indicator[rows] @ self.indicator[compared].T > 0).to(theta.dtype)
+        misfits = torch_package().nn.functional.softplus(theta) - shared * theta
+        if self.balanced:
+            misfits = misfits * _even_weights(shared)
+        misfit = misfits.sum() * (len(own) / len(beside))
+        quantisation = ((codes[rows] - live) ** 2).sum()
+        balance = _balance(live, len(own))
+        return (misfit + self.gamma * quantisation + self.eta * balance) / (len(own) * len(rows))
+
+
+def _even_weights(shared: Any) -> Any:
+    """Return weights of mean one that give pairs with and without a shared label half of the sum each."""
+    share = shared.mean().clamp(1 / shared.numel(), 1 - 1 / shared.numel())
+    return shared / (2 * share) + (1 - shared) / (2 * (1 - share))
+
+
+def _balance(live: Any, n_pairs: int) -> Any:
+    """Return the batch's share of ‖1ᵀF‖² = Σ_ij f_i·f_j, estimated from its own outputs without bias.
+
+    The square of the batch's sum alone would count each f_i·f_i too often and draw all outputs to zero.
+    """
+    squares = (live**2).sum()
+    crossed = (live.sum(dim=0) ** 2).sum() - squares
+    return squares + crossed * (n_pairs - 1) / max(1, len(live) - 1)
 
 
 class DCMH(HashingModel):
@@ -156,7 +207,7 @@ class DCMH(HashingModel):
         )
         # The first outputs are noise, as in the paper: from equal ones the bits could never tell themselves apart.
         outputs = [tower.tensor(rng.normal(size=(len(known), self.n_bits)).astype(np.float32)) for tower in towers]
-        descents = [Descent(tower.parameters, self.weight_decay) for tower in towers]
+        descents = [TorchAdam(tower.parameters, self.weight_decay) for tower in towers]
         losses = np.zeros((self.epochs, 2))
         for epoch in range(self.epochs):
             rate = self.learning_rate * (1 - epoch / self.epochs)

@@ -7,8 +7,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from diptych.arrays import FloatArray, as_matrix
 from diptych.codes import pack_signs
-from diptych.models.base import CrossModalModel
-from diptych.models.parameters import check_count
+from diptych.models.base import CrossModalModel, check_count
+from diptych.models.linear import project
 from diptych.space import Space
 
 
@@ -68,3 +68,18 @@ class HashingModel(CrossModalModel):
 
     def _decide_pairs(self, images: FloatArray, texts: FloatArray) -> FloatArray:
         return np.asarray((self._decide_images(images) + self._decide_texts(texts)) / 2)
+
+
+class LinearHashingModel(HashingModel):
+    """Codes sgn((x − x̄)P) and sgn((y − ȳ)Q) with the means of the training rows."""
+
+    image_mean_: FloatArray
+    text_mean_: FloatArray
+    image_projection_: FloatArray
+    text_projection_: FloatArray
+
+    def _decide_images(self, images: FloatArray) -> FloatArray:
+        return project(images, self.image_mean_, self.image_projection_)
+
+    def _decide_texts(self, texts: FloatArray) -> FloatArray:
+        return project(texts, self.text_mean_, self.text_projection_)

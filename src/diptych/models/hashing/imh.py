@@ -2,21 +2,127 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from scipy.sparse import csr_array
+from scipy.linalg import eigh
+from scipy.sparse import coo_array, csr_array
+from scipy.sparse.linalg import LinearOperator, eigsh
 
-from diptych.arrays import BoolArray, FloatArray
-from diptych.models.hashing.balanced_thresholds import balanced_thresholds
-from diptych.models.hashing.extra_bits import mixed_directions
-from diptych.models.hashing.linear_hashing import LinearHashingModel
-from diptych.models.hashing.media_agreement import MediaAgreement
-from diptych.models.hashing.neighbour_graph import neighbour_graph
-from diptych.models.hashing.pair_sample import sample_pairs
+from diptych.arrays import BoolArray, FloatArray, row_blocks
+from diptych.models.base import check_count, check_number
+from diptych.models.hashing._solvers import mixed_directions, sample_pairs
+from diptych.models.hashing.hashing_model import LinearHashingModel
 from diptych.models.labels import Targets
 from diptych.models.linear import Moments, centre, check_varies, moments, project, whitener
-from diptych.models.parameters import check_count, check_number
+
+# Up to so many pairs the matrix is small enough to be solved whole, which degenerate data cannot upset.
+_WHOLE = 512
+
+_TOLERANCE = 1e-8
+
+
+@dataclass(frozen=True)
+class MediaAgreement:
+    """The operator Σ_t Z_t Z_tᵀ − λ Σ_t Lap_t over columns of one number per pair.
+
+    Z_t are centred rows of a side times a whitener of XᵀX + βI, so that Z_t Z_tᵀ is the shrunk regression on the side;
+    ``graph`` is the sum of the sides' neighbour graphs, whose Laplacian is that of the sum.
+    """
+
+    sides: tuple[FloatArray, FloatArray]
+    graph: csr_array
+    smoothness: float
+
+    def explained(self, columns: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the regressions of ``columns`` on each side."""
+        first, second = (_regressed(side, columns) for side in self.sides)
+        return first, second
+
+    def apply(self, columns: FloatArray) -> FloatArray:
+        """Return the operator's value at ``columns``."""
+        first, second = self.explained(columns)
+        rough = (self._degrees * columns.T).T - self.graph @ columns
+        return np.asarray(first + second - self.smoothness * rough)
+
+    def top(self, count: int, seed: int) -> tuple[FloatArray, FloatArray]:
+        """Return the ``count`` largest values, falling, and their orthonormal columns, all orthogonal to a constant.
+
+        A constant, which no side's centred rows explain and no graph punishes, has the value 0 and would be a bit that
+        all items share.
+        """
+        n_pairs = self.graph.shape[0]
+        count = min(count, n_pairs - 1)
+        if n_pairs <= _WHOLE:
+            matrix = self._without_constant(np.eye(n_pairs))
+            values, vectors = eigh((matrix + matrix.T) / 2, subset_by_index=[n_pairs - count, n_pairs - 1])
+        else:
+            operator = LinearOperator((n_pairs, n_pairs), matvec=self._without_constant, dtype=np.float64)
+            start = np.random.default_rng(seed).normal(size=n_pairs)
+            values, vectors = eigsh(operator, count, which="LA", v0=start - start.mean(), tol=_TOLERANCE)
+        order = np.argsort(values)[::-1]
+        return values[order], vectors[:, order]
+
+    @property
+    def _degrees(self) -> FloatArray:
+        return np.asarray(self.graph.sum(axis=1)).ravel()
+
+    def _without_constant(self, columns: FloatArray) -> FloatArray:
+        # Below every other value: a Laplacian's are at most twice its largest degree.
+        below = 1 + 2 * self.smoothness * float(self._degrees.max())
+        return np.asarray(self.apply(columns) - below * columns.mean(axis=0))
+
+
+def _regressed(side: FloatArray, columns: FloatArray) -> FloatArray:
+    return np.asarray(side @ (side.T @ columns.astype(side.dtype, copy=False)), dtype=np.float64)
+
+
+# Bytes of a block of distances.
+_BLOCK_BYTES = 64 * 2**20
+
+
+def neighbour_graph(rows: FloatArray, count: int) -> csr_array:
+    """Return the symmetric (W + Wᵀ)/2 where W_ij is 1 for the ``count`` rows j nearest to row i, itself left out.
+
+    Distances are Euclidean and exact, a block of rows against all at a time; only the edges are kept.
+    """
+    n_rows = len(rows)
+    count = min(count, n_rows - 1)
+    nearest = np.empty((n_rows, count), dtype=np.int64)
+    squares = np.einsum("ij,ij->i", rows, rows)
+    for block in row_blocks(n_rows, _BLOCK_BYTES // (rows.itemsize * n_rows)):
+        # ‖x − y‖² less the part that is the same for all neighbours of one row.
+        distances = squares - 2 * (rows[block] @ rows.T)
+        places = np.arange(block.start, block.stop)
+        distances[places - block.start, places] = np.inf
+        nearest[block] = np.argpartition(distances, count - 1, axis=1)[:, :count]
+    starts = np.repeat(np.arange(n_rows), count)
+    half = coo_array((np.full(starts.size, 0.5), (starts, nearest.ravel())), shape=(n_rows, n_rows)).tocsr()
+    return csr_array(half + half.T)
+
+
+_NOISE = 1e-5
+
+
+def balanced_thresholds(outputs: FloatArray) -> FloatArray:
+    """Return a median of each column that lies halfway between two different training values.
+
+    The plain median of an odd number of rows is one of them, and which side of itself that row falls on would be a
+    matter of rounding. The gap nearest to the middle is taken; a column that never varies is cut below its value.
+    """
+    ordered = np.sort(outputs.astype(np.float64, copy=False), axis=0)
+    if len(ordered) < 2:
+        return np.asarray(ordered[0] - 1)
+    gaps = np.diff(ordered, axis=0)
+    wide = gaps > _NOISE * np.abs(ordered).max(axis=0)
+    # Gap i leaves i + 1 rows below it.
+    imbalance = np.abs(np.arange(1, len(ordered)) - len(ordered) / 2)[:, None]
+    chosen = np.where(wide, imbalance, np.inf).argmin(axis=0)
+    columns = np.arange(ordered.shape[1])
+    middles = ordered[chosen, columns] + gaps[chosen, columns] / 2
+    return np.asarray(np.where(wide.any(axis=0), middles, ordered[0] - 1))
+
 
 _LEAST_WEIGHT = 1e-3
 
@@ -119,7 +225,7 @@ class IMH(LinearHashingModel):
             self.smoothness,
         )
         values, shared = agreement.top(self.n_bits, self.seed)
-        real, weights = _agreeing(agreement, shared, self.least_agreement)
+        real, weights = _agreement_directions(agreement, shared, self.least_agreement)
         self.values_ = values[real]
         # Rows of F of unit mean square, so that outputs do not shrink with the number of pairs.
         shared = shared[:, real] * np.sqrt(len(images))
@@ -147,7 +253,7 @@ class IMH(LinearHashingModel):
         return super()._decide_texts(texts) - self.text_threshold_.astype(texts.dtype, copy=False)
 
 
-def _agreeing(agreement: MediaAgreement, shared: FloatArray, least: float) -> tuple[BoolArray, FloatArray]:
+def _agreement_directions(agreement: MediaAgreement, shared: FloatArray, least: float) -> tuple[BoolArray, FloatArray]:
     """Return which eigenvectors the sides explain in the same way, at least the best, and weights for mixing them."""
     first, second = agreement.explained(shared)
     longer = np.maximum((first**2).sum(axis=0), (second**2).sum(axis=0))

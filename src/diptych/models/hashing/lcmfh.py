@@ -8,11 +8,9 @@ import numpy as np
 
 from diptych.arrays import FloatArray, unit_rows
 from diptych.models.base import Need
-from diptych.models.class_means import weighted_sums
-from diptych.models.hashing.collective_factorisation import CollectiveFactorisation, Stopping
-from diptych.models.hashing.linear_hashing import LinearHashingModel
-from diptych.models.hashing.scaled_views import ScaledViews
-from diptych.models.labels import Targets
+from diptych.models.hashing._factorisation import CollectiveFactorisation, ScaledViews, Stopping
+from diptych.models.hashing.hashing_model import LinearHashingModel
+from diptych.models.labels import Targets, weighted_sums
 
 
 class LCMFH(LinearHashingModel):

@@ -8,15 +8,99 @@ import numpy as np
 from scipy.linalg import eigh
 
 from diptych.arrays import FloatArray, row_blocks, unit_rows
-from diptych.models.hashing.dictionary import fit_atoms, random_atoms
+from diptych.models.base import check_count, check_number
+from diptych.models.hashing._solvers import sample_pairs
 from diptych.models.hashing.hashing_model import HashingModel
-from diptych.models.hashing.pair_sample import sample_pairs
-from diptych.models.hashing.sparse_coding import sparse_codes
 from diptych.models.labels import Targets
 from diptych.models.linear import centre, check_varies, fix_signs, moments, project
-from diptych.models.parameters import check_count, check_number
+
+# A block of codes, its momentum and its gradient stay in cache.
+_BLOCK_NUMBERS = 1 << 17
+
+
+def sparse_codes(
+    rows: FloatArray, atoms: FloatArray, ratio: float, n_iter: int, start: FloatArray | None = None
+) -> FloatArray:
+    """Return the codes s of every row x: argmin ½‖x − sD‖² + ratio·‖Dx‖_∞·‖s‖₁, where the rows of D are ``atoms``.
+
+    The penalty is relative to the smallest one that gives the empty code, row by row, so that the length of a row does
+    not matter. Accelerated gradient steps (FISTA) with a restart wherever momentum points uphill, each row on its own
+    and for a fixed number of steps: a row's code does not depend on the rows beside it. A row of zeros has the zero
+    code.
+    """
+    codes = np.zeros((len(rows), len(atoms)), dtype=rows.dtype) if start is None else start.copy()
+    dictionary = atoms.astype(rows.dtype, copy=False)
+    curvature = max(float(np.linalg.norm(dictionary, 2)) ** 2, float(np.finfo(rows.dtype).tiny))
+    for block in row_blocks(len(rows), _BLOCK_NUMBERS // len(atoms)):
+        codes[block] = _descend(rows[block], dictionary, ratio, 1 / curvature, n_iter, codes[block])
+    return codes
+
+
+def optimality_gap(rows: FloatArray, atoms: FloatArray, ratio: float, codes: FloatArray) -> float:
+    """Return the largest violation of the optimality conditions of `sparse_codes`, relative to each row's ‖Dx‖_∞.
+
+    At the optimum the correlations c = D(x − sD) are penalty·sgn(s) where s is not zero, and at most the penalty in
+    size elsewhere.
+    """
+    largest = np.abs(rows @ atoms.T).max(axis=1, keepdims=True)
+    correlations = (rows - codes @ atoms) @ atoms.T
+    penalty = ratio * largest
+    used = np.abs(correlations - penalty * np.sign(codes))
+    unused = np.maximum(np.abs(correlations) - penalty, 0)
+    gaps = np.where(codes != 0, used, unused) / np.where(largest > 0, largest, 1)
+    return float(gaps.max())
+
+
+def _descend(
+    rows: FloatArray, atoms: FloatArray, ratio: float, step: float, n_iter: int, codes: FloatArray
+) -> FloatArray:
+    threshold = step * ratio * np.abs(rows @ atoms.T).max(axis=1, keepdims=True)
+    pace: FloatArray = np.ones((len(rows), 1), dtype=rows.dtype)
+    ahead = codes
+    for _ in range(n_iter):
+        moved = ahead + ((rows - ahead @ atoms) @ atoms.T) * rows.dtype.type(step)
+        fresh = moved - np.clip(moved, -threshold, threshold)
+        change = fresh - codes
+        uphill = np.einsum("ij,ij->i", ahead - fresh, change)[:, None] > 0
+        next_pace = np.where(uphill, 1, (1 + np.sqrt(1 + 4 * pace**2)) / 2).astype(rows.dtype)
+        ahead = fresh + np.where(uphill, 0, (pace - 1) / next_pace) * change
+        codes, pace = fresh, next_pace
+    return codes
+
+
+def random_atoms(count: int, width: int, rng: np.random.Generator) -> FloatArray:
+    """Return atoms of unit length in random directions."""
+    return unit_rows(rng.normal(size=(count, width)))
+
+
+def fit_atoms(
+    codes: FloatArray, rows: list[FloatArray], atoms: list[FloatArray], n_sweeps: int, rng: np.random.Generator
+) -> list[FloatArray]:
+    """Return D that lower ‖X − SD‖² with rows of length at most 1, for one or more targets X of the same codes S.
+
+    ``codes`` are S, ``rows`` the targets X and ``atoms`` their D to start from. One atom after the other takes its best
+    value given the others. The error grows alike in all directions from that, so that under the bound the best value is
+    the same one brought back to the unit ball. Atoms that no code uses are drawn anew.
+    """
+    widths = np.cumsum([part.shape[1] for part in atoms])[:-1]
+    joint, targets = np.hstack(atoms), np.hstack([(codes.T @ part).astype(np.float64) for part in rows])
+    gram = (codes.T @ codes).astype(np.float64)
+    used = np.diag(gram) > np.finfo(np.float64).eps * np.trace(gram)
+    parts = np.split(joint, widths, axis=1)
+    for _ in range(n_sweeps):
+        for atom in np.flatnonzero(used):
+            joint[atom] += (targets[atom] - gram[atom] @ joint) / gram[atom, atom]
+            for part in parts:
+                length = np.sqrt(part[atom] @ part[atom])
+                if length > 1:
+                    part[atom] /= length
+    for part in parts:
+        part[~used] = random_atoms(int((~used).sum()), part.shape[1], rng)
+    return [np.ascontiguousarray(part) for part in parts]
+
 
 _BLOCK_ROWS = 4096
+
 _SWEEPS = 2
 # A round moves the dictionaries a little, and its sparse codes start from the last round's: few steps keep up.
 _ROUND_STEPS = 10

@@ -16,22 +16,21 @@ from sklearn.exceptions import ConvergenceWarning
 from diptych.arrays import FloatArray, IntArray, row_blocks
 from diptych.codes import pack_signs
 from diptych.metrics import AP, SharedLabel, evaluate
-from diptych.models.base import Need
+from diptych.models.base import Need, check_count, check_number
+from diptych.models.hashing._siamese import LabelPairs, PairBatch, TwinState, coupled_loss, tanh_backward, tanh_forward
 from diptych.models.hashing.hashing_model import HashingModel
-from diptych.models.hashing.twin_state import TwinState
 from diptych.models.labels import Targets
-from diptych.models.neural.checkpoint_file import CheckpointFile, training_identity
-from diptych.models.neural.contrastive import coupled_loss
-from diptych.models.neural.epoch_report import EpochReport
-from diptych.models.neural.held_out import held_out_rows
-from diptych.models.neural.label_pairs import LabelPairs
-from diptych.models.neural.layers import Layers, check_sizes, for_raw_rows, initial_layers, run_layers
-from diptych.models.neural.pair_batch import PairBatch
-from diptych.models.neural.standard_view import StandardView
-from diptych.models.neural.tanh_network import tanh_backward, tanh_forward
-from diptych.models.neural.training_loop import Progress
-from diptych.models.parameters import check_count, check_number
-from diptych.models.ranking.adam import Adam
+from diptych.models.neural._layers import (
+    Layers,
+    StandardView,
+    check_sizes,
+    for_raw_rows,
+    held_out_rows,
+    initial_layers,
+    run_layers,
+)
+from diptych.models.neural._training_loop import CheckpointFile, EpochReport, Progress, training_identity
+from diptych.models.optimisers import Adam
 from diptych.space import DIRECTIONS, Space
 
 _BLOCK_ROWS = 4096

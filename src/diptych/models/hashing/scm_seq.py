@@ -7,14 +7,11 @@ from typing import ClassVar, Literal, get_args
 import numpy as np
 
 from diptych.arrays import FloatArray, row_blocks
-from diptych.models.base import Need
-from diptych.models.hashing.extra_bits import mixed_directions
-from diptych.models.hashing.linear_hashing import LinearHashingModel
-from diptych.models.hashing.semantic_similarity import semantic_factors
-from diptych.models.hashing.whitened_pair import WhitenedPair, factored_svd
+from diptych.models.base import Need, check_choice
+from diptych.models.hashing._solvers import WhitenedPair, factored_svd, mixed_directions, semantic_factors
+from diptych.models.hashing.hashing_model import LinearHashingModel
 from diptych.models.labels import Targets
 from diptych.models.linear import centre
-from diptych.models.parameters import check_choice
 
 OnIncrease = Literal["cca", "continue"]
 

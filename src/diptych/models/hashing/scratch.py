@@ -2,20 +2,206 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from scipy.linalg import solve
+from scipy.linalg import cho_factor, cho_solve, solve, svd
 
-from diptych.arrays import FloatArray
-from diptych.models.base import Need
-from diptych.models.hashing.anchored_side import AnchoredSide
+from diptych.arrays import FloatArray, row_blocks
+from diptych.models.base import Need, check_count, check_number
 from diptych.models.hashing.hashing_model import HashingModel
-from diptych.models.hashing.rbf_anchors import RbfAnchors
-from diptych.models.hashing.rotated_factorisation import FactorWeights, RotatedFactorisation, unlabelled_system
 from diptych.models.labels import Targets
-from diptych.models.linear import check_varies
-from diptych.models.parameters import check_count, check_number
+from diptych.models.linear import centre, check_varies, column_means
+
+_BLOCK_ROWS = 4096
+
+
+@dataclass(frozen=True)
+class RbfAnchors:
+    """The map x ↦ exp(−‖x − a‖² / 2s) over the anchors a, where s is the mean squared distance of training rows.
+
+    ``mean`` and ``scale`` bring rows to zero mean and unit mean squared distance, the units that ``anchors`` are in, so
+    that features of any size leave the same room for rounding.
+    """
+
+    mean: FloatArray
+    scale: float
+    anchors: FloatArray
+
+    @classmethod
+    def drawn(cls, rows: FloatArray, n_anchors: int, seed: int) -> RbfAnchors:
+        """Take ``n_anchors`` different training rows, or all where there are fewer."""
+        mean = column_means(rows)
+        chosen = np.sort(np.random.default_rng(seed).permutation(len(rows))[:n_anchors])
+        # Over all pairs, mean ‖x − x′‖² is twice the total variance: no distances are needed for it.
+        scale = float(np.sqrt(2 * _total_variance(rows, mean)))
+        return cls(mean, scale, centre(rows[chosen], mean).astype(np.float64) / scale)
+
+    def features(self, rows: FloatArray) -> FloatArray:
+        """Return the (rows, anchors) matrix of features in the precision of ``rows``."""
+        features = np.empty((len(rows), len(self.anchors)), dtype=rows.dtype)
+        for block in row_blocks(len(rows), _BLOCK_ROWS):
+            features[block] = self._block(rows[block])
+        return features
+
+    def project(self, rows: FloatArray, projection: FloatArray, offset: FloatArray) -> FloatArray:
+        """Return features @ ``projection`` − ``offset`` without holding the features of more than a block of rows."""
+        kernel, shift = projection.astype(rows.dtype, copy=False), offset.astype(rows.dtype, copy=False)
+        points = np.empty((len(rows), projection.shape[1]), dtype=rows.dtype)
+        for block in row_blocks(len(rows), _BLOCK_ROWS):
+            points[block] = self._block(rows[block]) @ kernel - shift
+        return points
+
+    def _block(self, rows: FloatArray) -> FloatArray:
+        scaled = centre(rows, self.mean) / rows.dtype.type(self.scale)
+        anchors = self.anchors.astype(rows.dtype, copy=False)
+        squares = np.einsum("ij,ij->i", scaled, scaled)[:, None] + np.einsum("ij,ij->i", anchors, anchors)
+        squares -= 2 * (scaled @ anchors.T)
+        np.maximum(squares, 0, out=squares)
+        squares *= -0.5
+        return np.asarray(np.exp(squares, out=squares))
+
+
+def _total_variance(rows: FloatArray, mean: FloatArray) -> float:
+    total = 0.0
+    for block in row_blocks(len(rows), _BLOCK_ROWS):
+        deviations = centre(rows[block], mean)
+        # The sum of a block in its own precision, the sum of blocks in float64.
+        total += float(np.einsum("ij,ij->", deviations, deviations))
+    return total / len(rows)
+
+
+@dataclass(frozen=True)
+class AnchoredSide:
+    """Centred features Φ of the training rows, their moment ΦᵀΦ, and the factor of ΦᵀΦ + ridge·I.
+
+    The factor serves every regression on these features, which is what makes an iteration cheap.
+    """
+
+    anchors: RbfAnchors
+    feature_mean: FloatArray
+    features: FloatArray
+    moment: FloatArray
+    factor: tuple[FloatArray, bool]
+
+    @classmethod
+    def of(cls, rows: FloatArray, n_anchors: int, ridge: float, seed: int) -> AnchoredSide:
+        """Draw anchors among ``rows`` and compute their features once."""
+        anchors = RbfAnchors.drawn(rows, n_anchors, seed)
+        features = anchors.features(rows)
+        feature_mean = column_means(features)
+        features -= feature_mean.astype(features.dtype)
+        moment = np.zeros((features.shape[1], features.shape[1]))
+        for block in row_blocks(len(features), _BLOCK_ROWS):
+            moment += features[block].T @ features[block]
+        factor = cho_factor(moment + ridge * np.eye(len(moment)))
+        return cls(anchors, feature_mean, features, moment, factor)
+
+    def products(self, latent: FloatArray) -> FloatArray:
+        """Return ΦᵀV."""
+        return (self.features.T @ latent.astype(self.features.dtype, copy=False)).astype(np.float64)
+
+    def regression(self, products: FloatArray) -> FloatArray:
+        """Return W = (ΦᵀΦ + ridge·I)⁻¹ ΦᵀV, which predicts the latent rows."""
+        return np.asarray(cho_solve(self.factor, products))
+
+    def mapped(self, projection: FloatArray) -> FloatArray:
+        """Return Φ @ ``projection``."""
+        return np.asarray(self.features @ projection.astype(self.features.dtype, copy=False))
+
+    def reconstruction_error(self, basis: FloatArray, products: FloatArray, gram: FloatArray) -> float:
+        """Return ‖Φ − VU‖² from ΦᵀV and VᵀV."""
+        return float(np.trace(self.moment) - 2 * (basis.T * products).sum() + (basis @ basis.T * gram).sum())
+
+    def regression_error(self, weights: FloatArray, products: FloatArray, gram: FloatArray) -> float:
+        """Return ‖V − ΦW‖² from ΦᵀV and VᵀV."""
+        return float(np.trace(gram) - 2 * (weights * products).sum() + (weights * (self.moment @ weights)).sum())
+
+
+@dataclass(frozen=True)
+class FactorWeights:
+    """λ, α, μ and γ of the objective."""
+
+    reconstruction: float
+    labels: float
+    agreement: float
+    ridge: float
+
+
+class RotatedFactorisation:
+    """Latent rows V of the training pairs, a rotation R towards codes, and everything else given these two."""
+
+    def __init__(
+        self,
+        sides: tuple[AnchoredSide, AnchoredSide],
+        labels: FloatArray,
+        weights: FactorWeights,
+        n_bits: int,
+        seed: int,
+    ) -> None:
+        self.sides = sides
+        self.labels = labels
+        self.weights = weights
+        rng = np.random.default_rng(seed)
+        self.rotation: FloatArray = np.linalg.qr(rng.normal(size=(n_bits, n_bits)))[0]
+        self._set_latent(rng.normal(size=(len(labels), n_bits)))
+
+    def bases(self) -> list[FloatArray]:
+        """Return U of both sides."""
+        return [self._basis(product, self.weights.reconstruction) for product in self.products]
+
+    def regressions(self) -> list[FloatArray]:
+        """Return W of both sides."""
+        return [side.regression(product) for side, product in zip(self.sides, self.products, strict=True)]
+
+    def update(self) -> float:
+        """Minimise over every block of variables once and return the objective."""
+        weights = self.weights
+        codes = np.where(self.latent @ self.rotation >= 0, 1.0, -1.0)
+        bases, regressions = self.bases(), self.regressions()
+        label_basis = self._basis(self.label_products, weights.labels)
+        system = unlabelled_system(bases, weights) + weights.labels * label_basis @ label_basis.T
+        system += np.eye(len(system))
+        wanted = weights.labels * self.labels @ label_basis.T + codes @ self.rotation.T
+        for side, basis, regression in zip(self.sides, bases, regressions, strict=True):
+            wanted += side.mapped(weights.reconstruction * basis.T + weights.agreement * regression)
+        self._set_latent(np.ascontiguousarray(solve(system, wanted.T, assume_a="pos").T))
+        left, _, right = svd(self.latent.T @ codes)
+        self.rotation = left @ right
+        return self._objective(codes, bases, regressions, label_basis)
+
+    def _set_latent(self, latent: FloatArray) -> None:
+        self.latent = latent
+        self.gram = latent.T @ latent
+        self.products = [side.products(latent) for side in self.sides]
+        self.label_products = self.labels.T @ latent
+
+    def _basis(self, products: FloatArray, weight: float) -> FloatArray:
+        """Return (VᵀV + γ/weight·I)⁻¹ Vᵀ(what is reconstructed)."""
+        ridge = self.weights.ridge / weight * np.eye(len(self.gram))
+        return np.asarray(solve(self.gram + ridge, products.T, assume_a="pos"))
+
+    def _objective(
+        self, codes: FloatArray, bases: list[FloatArray], regressions: list[FloatArray], label_basis: FloatArray
+    ) -> float:
+        weights, gram = self.weights, self.gram
+        label_error = float(((self.labels - self.latent @ label_basis) ** 2).sum())
+        rotation_error = float(((codes - self.latent @ self.rotation) ** 2).sum())
+        norms = float(np.trace(gram) + (label_basis**2).sum())
+        total = weights.labels * label_error + rotation_error
+        for side, products, basis, regression in zip(self.sides, self.products, bases, regressions, strict=True):
+            total += weights.reconstruction * side.reconstruction_error(basis, products, gram)
+            total += weights.agreement * side.regression_error(regression, products, gram)
+            norms += float((basis**2).sum() + (regression**2).sum())
+        return total + weights.ridge * norms
+
+
+def unlabelled_system(bases: list[FloatArray], weights: FactorWeights) -> FloatArray:
+    """Return λ(U₁U₁ᵀ + U₂U₂ᵀ) + (2μ + γ)I, what the latent row of a pair without label solves."""
+    identity = np.eye(len(bases[0]))
+    reconstruction = sum((basis @ basis.T for basis in bases), start=np.zeros_like(identity))
+    return np.asarray(weights.reconstruction * reconstruction + (2 * weights.agreement + weights.ridge) * identity)
 
 
 class SCRATCH(HashingModel):

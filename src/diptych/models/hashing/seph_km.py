@@ -2,20 +2,175 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import ClassVar, Literal
 
 import numpy as np
+from scipy.special import xlogy
 
-from diptych.arrays import FloatArray
-from diptych.models.base import Need
-from diptych.models.hashing.hamming_affinity import HammingAffinity, affine_codes, turn_bits
+from diptych.arrays import FloatArray, row_blocks
+from diptych.errors import InvalidInputError
+from diptych.models.base import Need, check_choice, check_count, check_number
+from diptych.models.hashing._solvers import KernelBasis, fit_kernel_logistic
 from diptych.models.hashing.hashing_model import HashingModel
-from diptych.models.hashing.kernel_logistic import KernelBasis, fit_kernel_logistic
 from diptych.models.labels import Targets
 from diptych.models.linear import check_varies
-from diptych.models.parameters import check_choice, check_count, check_number
+
+_BLOCK_BYTES = 1 << 21
+
+_MAX_SWEEPS = 50
+
+_SMALLEST_GAIN = 1e-12
+
+_MOMENTUM = 0.5
+
+_START = 1e-4
+
+
+class HammingAffinity:
+    """Ψ(H) = KL(P ‖ Q) + α/(nq) Σ (|hᵢₖ| − 1)²  of relaxed codes H, and its gradient, without an n×n matrix.
+
+    pᵢⱼ is the cosine of the label vectors of two different items, qᵢⱼ = wᵢⱼ/Σw with wᵢⱼ = 1/(1 + ¼‖hᵢ − hⱼ‖²), where
+    ¼‖hᵢ − hⱼ‖² is the Hamming distance of ±1 codes; both sum to one over ordered pairs. Passes go over blocks of rows.
+
+    A row may stand for ``counts`` items that have the same labels and the same code. Its gradient is that of one of
+    them, so that descending from tied codes, with or without repeating the rows, is the same path.
+    """
+
+    def __init__(self, labels: FloatArray, counts: FloatArray, *, quantization: float) -> None:
+        lengths = np.linalg.norm(labels, axis=1, keepdims=True)
+        self.labels = labels / lengths
+        self.counts = counts
+        self.quantization = quantization
+        # Σᵢ≠ⱼ cos(lᵢ, lⱼ) = ‖Σᵢ lᵢ‖² − n for unit rows.
+        self.total = float(((self.counts @ self.labels) ** 2).sum() - self.counts.sum())
+        if self.total <= 1e-9 * self.counts.sum():
+            raise InvalidInputError("no two pairs share a label, so that there is no affinity to learn from")
+        self._negative_entropy = self._sum_p_log_p()
+
+    def __call__(self, codes: FloatArray) -> tuple[float, FloatArray]:
+        """Return Ψ and, for each row, the gradient of one of its items."""
+        counts, squares = self.counts, (codes**2).sum(axis=1)
+        attraction, repulsion = np.empty_like(codes), np.empty_like(codes)
+        normaliser, mismatch = -float(counts.sum()), 0.0
+        for rows, affinities in self._blocks():
+            nearness = _hamming_similarities(codes, squares, rows)
+            mismatch -= float(counts[rows] @ (np.log(nearness) * affinities) @ counts)
+            affinities *= nearness
+            affinities *= counts
+            attraction[rows] = _attraction(affinities, codes, rows)
+            normaliser += float(counts[rows] @ (nearness @ counts))
+            nearness *= nearness
+            nearness *= counts
+            repulsion[rows] = _attraction(nearness, codes, rows)
+        value = self._negative_entropy + mismatch / self.total + float(np.log(normaliser))
+        gap = np.abs(codes) - 1
+        share = self.quantization / (counts.sum() * codes.shape[1])
+        value += share * float(counts @ (gap**2).sum(axis=1))
+        gradient = attraction / self.total - repulsion / normaliser + 2 * share * gap * np.sign(codes)
+        return value, np.asarray(gradient)
+
+    def normaliser(self, codes: FloatArray) -> float:
+        """Return Σw over ordered pairs of different items."""
+        squares, total = (codes**2).sum(axis=1), 0.0
+        for rows in row_blocks(len(codes), _BLOCK_BYTES // (8 * len(codes))):
+            total += float(self.counts[rows] @ (_hamming_similarities(codes, squares, rows) @ self.counts))
+        return total - float(self.counts.sum())
+
+    def _blocks(self) -> Iterator[tuple[slice, FloatArray]]:
+        for rows in row_blocks(len(self.labels), _BLOCK_BYTES // (8 * len(self.labels))):
+            yield rows, self.labels[rows] @ self.labels.T
+
+    def _sum_p_log_p(self) -> float:
+        total = -float(self.counts.sum()) * float(xlogy(1 / self.total, 1 / self.total))
+        for rows, affinities in self._blocks():
+            shares = np.maximum(affinities, 0) / self.total
+            total += float(self.counts[rows] @ xlogy(shares, shares) @ self.counts)
+        return total
+
+
+def _hamming_similarities(codes: FloatArray, squares: FloatArray, rows: slice) -> FloatArray:
+    """Return w between the rows of a block and all rows, 1 for a row and itself; blocks are large, so in place."""
+    nearness = codes[rows] @ codes.T
+    nearness *= -0.5
+    nearness += squares[rows, None] / 4 + 1
+    nearness += squares / 4
+    np.maximum(nearness, 1, out=nearness)
+    nearness[np.arange(len(nearness)), np.arange(rows.start, rows.stop)] = 1
+    return np.reciprocal(nearness, out=nearness)
+
+
+def _attraction(weights: FloatArray, codes: FloatArray, rows: slice) -> FloatArray:
+    """Σⱼ wᵢⱼ (hᵢ − hⱼ) for the rows of a block."""
+    return np.asarray(weights.sum(axis=1, keepdims=True) * codes[rows] - weights @ codes)
+
+
+def codes_from_affinity(affinity: HammingAffinity, n_bits: int, *, step: float, max_iter: int, seed: int) -> FloatArray:
+    """Return codes of −1 and +1, one row per row of ``affinity``, that descend from small random numbers."""
+    start = _START * np.random.default_rng(seed).normal(size=(len(affinity.counts), n_bits))
+    return np.where(descend(affinity, start, step=step, max_iter=max_iter) >= 0, 1.0, -1.0)
+
+
+def flip_bits(affinity: HammingAffinity, signs: FloatArray) -> FloatArray:
+    """Return ``signs`` after turning, row by row, the bit that lowers Ψ most, until no row has one."""
+    signs = signs.copy()
+    normaliser = affinity.normaliser(signs)
+    for _ in range(_MAX_SWEEPS):
+        settled = True
+        for row in range(len(signs)):
+            changes, normalisers = _changes(affinity, signs, row, normaliser)
+            bit = int(changes.argmin())
+            if changes[bit] < -_SMALLEST_GAIN:
+                signs[row, bit] *= -1
+                normaliser, settled = float(normalisers[bit]), False
+        if settled:
+            break
+    return signs
+
+
+def _changes(
+    affinity: HammingAffinity, signs: FloatArray, row: int, normaliser: float
+) -> tuple[FloatArray, FloatArray]:
+    """Return, for each bit of ``row``, how much turning it changes Ψ, and Σw afterwards."""
+    n_bits = signs.shape[1]
+    # Distances of codes are whole numbers, and one bit changes each of them by one: nearness comes from a table.
+    nearness = 1 / (1 + np.arange(n_bits + 1.0))
+    logarithms = np.log(nearness)
+    weights = affinity.counts[row] * affinity.counts
+    weights[row] = 0
+    affinities = affinity.labels @ affinity.labels[row] * weights
+    agreement = signs * signs[row]
+    distances = ((n_bits - agreement.sum(axis=1)) / 2).astype(np.intp)
+    moved = distances[:, None] + agreement.astype(np.intp)
+    normalisers = normaliser + 2 * (weights @ nearness[moved] - weights @ nearness[distances])
+    mismatch = 2 * (affinities @ logarithms[moved] - affinities @ logarithms[distances]) / affinity.total
+    return np.log(normalisers / normaliser) - mismatch, normalisers
+
+
+def descend(affinity: HammingAffinity, start: FloatArray, *, step: float, max_iter: int) -> FloatArray:
+    """Return the best of ``max_iter`` steps by gradients with momentum and a gain of its own for every number.
+
+    ``step`` is in units of 1/n, the size of one item's gradient, so that it means the same for every number of items. A
+    gain grows while its gradient keeps its sign and shrinks when it turns. Columns are kept at mean zero, which fixes
+    what the objective leaves open and gives every bit both signs.
+    """
+    rate = step * affinity.counts.sum()
+    codes, increment, gains = start, np.zeros_like(start), np.ones_like(start)
+    value, gradient = affinity(codes)
+    best, lowest = codes, value
+    for _ in range(max_iter):
+        gains = np.where(gradient * increment < 0, gains + 0.2, np.maximum(0.8 * gains, 0.01))
+        increment = _MOMENTUM * increment - rate * gains * gradient
+        codes = codes + increment
+        codes = codes - affinity.counts @ codes / affinity.counts.sum()
+        value, gradient = affinity(codes)
+        if value < lowest:
+            best, lowest = codes, value
+    return best
+
 
 Affinity = Literal["streamed", "collapsed", "auto"]
+
 AFFINITIES: tuple[Affinity, ...] = ("streamed", "collapsed", "auto")
 
 
@@ -135,7 +290,7 @@ class SePHkm(HashingModel):
         rows = targets.labelled
         if self.max_pairs is not None and len(rows) > self.max_pairs:
             rows = np.sort(np.random.default_rng(self.seed).choice(rows, self.max_pairs, replace=False))
-        images, texts = _taken(images, rows), _taken(texts, rows)
+        images, texts = _rows_of(images, rows), _rows_of(texts, rows)
         signs = self._training_signs(targets.indicator[rows])
         positive = (signs > 0).mean(axis=0)
         # A bit that is constant in training says nothing about its prior.
@@ -163,9 +318,9 @@ class SePHkm(HashingModel):
         collapse = self.affinity == "collapsed" or (self.affinity == "auto" and 2 * len(kinds) <= len(indicator))
         labels, sizes = (kinds, counts.astype(np.float64)) if collapse else (indicator, np.ones(len(indicator)))
         affinities = HammingAffinity(labels, sizes, quantization=self.quantization)
-        codes = affine_codes(affinities, self.n_bits, step=self.step, max_iter=self.max_iter, seed=self.seed)
+        codes = codes_from_affinity(affinities, self.n_bits, step=self.step, max_iter=self.max_iter, seed=self.seed)
         if self.refine:
-            codes = turn_bits(affinities, codes)
+            codes = flip_bits(affinities, codes)
         return codes[kind_of] if collapse else codes
 
     def _hash_functions(self, rows: FloatArray, signs: FloatArray) -> tuple[KernelBasis, FloatArray]:
@@ -188,6 +343,6 @@ class SePHkm(HashingModel):
         return np.asarray(self._decide_images(images) + self._decide_texts(texts) - self.prior_log_odds_)
 
 
-def _taken(matrix: FloatArray, rows: np.ndarray) -> FloatArray:
+def _rows_of(matrix: FloatArray, rows: np.ndarray) -> FloatArray:
     """Return ``matrix[rows]``, without a copy where that is all of it."""
     return matrix if len(rows) == len(matrix) else matrix[rows]

@@ -2,23 +2,82 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Self
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import softmax
 
-from diptych.arrays import AnyArray, FloatArray
-from diptych.models.base import CrossModalModel, Need
+from diptych.arrays import AnyArray, FloatArray, IntArray
+from diptych.models.base import CrossModalModel, Need, check_choice, check_count, check_number
 from diptych.models.labels import Targets
-from diptych.models.neural.checkpoint_file import CheckpointFile, training_identity
-from diptych.models.neural.held_out import held_out_rows
-from diptych.models.neural.layers import Layers, check_sizes, run_layers
-from diptych.models.neural.softmax_training import ClassLoss, SoftmaxTraining
-from diptych.models.neural.standard_view import StandardView
-from diptych.models.neural.torch_package import Device, choose_device
-from diptych.models.neural.training_loop import Progress
-from diptych.models.parameters import check_choice, check_count, check_number
+from diptych.models.neural._layers import Layers, StandardView, check_sizes, for_raw_rows, held_out_rows, run_layers
+from diptych.models.neural._torch import Device, TorchAdam, Tower, choose_device, torch_package
+from diptych.models.neural._training_loop import CheckpointFile, Progress, TrainingLoop, training_identity
+
+ClassLoss = Literal["cross_entropy", "squared"]
+
+
+@dataclass(frozen=True)
+class SoftmaxTraining:
+    """Settings of a network with softmax outputs; `fit` trains one."""
+
+    hidden: tuple[int, ...]
+    loss: ClassLoss
+    dropout: float
+    learning_rate: float
+    weight_decay: float
+    epochs: int
+    patience: int
+    batch_size: int
+    device: str
+    checkpoint: CheckpointFile | None = None
+    progress: Progress | None = None
+
+    def fit(
+        self, view: StandardView, wanted: FloatArray, train_rows: IntArray, held_out: IntArray, rng: np.random.Generator
+    ) -> tuple[Layers, list[float]]:
+        """Return (layers for centred rows, held-out loss after each epoch); ``wanted`` are rows of probabilities.
+
+        Without rows held out, the losses are those of training and the last layers are kept, otherwise the best.
+        """
+        sizes = view.rows.shape[1], *self.hidden, wanted.shape[1]
+        tower = Tower(sizes, dropout=self.dropout, rng=rng, device=self.device)
+        descent = TorchAdam(tower.parameters, self.weight_decay)
+
+        def train() -> float:
+            return self._pass(tower, descent, view, wanted, rng.permutation(train_rows))
+
+        def judge() -> tuple[float, float]:
+            return -self._held_out_loss(tower, view, wanted, held_out), math.nan
+
+        loop = TrainingLoop(self.epochs, self.patience, self.checkpoint, self.progress)
+        reports = loop.run(
+            [tower], descent, rng, train=train, judge=judge if len(held_out) else None, n_items=len(train_rows)
+        )
+        losses = [-report.judged if len(held_out) else report.loss for report in reports]
+        return for_raw_rows(tower.layers(), view.deviation), losses
+
+    def _pass(self, tower: Tower, descent: TorchAdam, view: StandardView, wanted: FloatArray, order: IntArray) -> float:
+        total = 0.0
+        for chosen in np.array_split(order, -(-len(order) // self.batch_size)):
+            outputs = tower.outputs(view.standardized(chosen), training=True)
+            loss = self._loss(outputs, tower.tensor(wanted[chosen].astype(np.float32)))
+            descent.step(loss, self.learning_rate)
+            total += loss.item() * len(chosen)
+        return total / len(order)
+
+    def _held_out_loss(self, tower: Tower, view: StandardView, wanted: FloatArray, rows: IntArray) -> float:
+        with torch_package().no_grad():
+            outputs = tower.outputs(view.standardized(rows))
+            return float(self._loss(outputs, tower.tensor(wanted[rows].astype(np.float32))))
+
+    def _loss(self, outputs: Any, wanted: Any) -> Any:
+        if self.loss == "cross_entropy":
+            return -(wanted * outputs.log_softmax(dim=1)).sum(dim=1).mean()
+        return ((outputs.softmax(dim=1) - wanted) ** 2).sum(dim=1).mean()
 
 
 class DeepSM(CrossModalModel):

@@ -9,17 +9,12 @@ from numpy.typing import ArrayLike
 
 from diptych.arrays import FloatArray, unit_rows
 from diptych.errors import InvalidInputError
-from diptych.models.base import CrossModalModel, Need
+from diptych.models.base import CrossModalModel, Need, check_choice, check_count, check_number
 from diptych.models.labels import Targets
-from diptych.models.neural.captioned_rows import CaptionedRows
-from diptych.models.neural.checkpoint_file import CheckpointFile, training_identity
-from diptych.models.neural.epoch_report import EpochReport
-from diptych.models.neural.layers import Layers, check_sizes, run_layers
-from diptych.models.neural.structure_loss import StructureLoss
-from diptych.models.neural.structure_training import StructureTraining
-from diptych.models.neural.torch_package import Device, choose_device
-from diptych.models.neural.training_loop import Progress, TrainingLoop
-from diptych.models.parameters import check_choice, check_count, check_number
+from diptych.models.neural._layers import Layers, check_sizes, run_layers
+from diptych.models.neural._structure_training import CaptionedRows, StructureLoss, StructureTraining
+from diptych.models.neural._torch import Device, choose_device
+from diptych.models.neural._training_loop import CheckpointFile, EpochReport, Progress, TrainingLoop, training_identity
 
 
 class LDSP(CrossModalModel):

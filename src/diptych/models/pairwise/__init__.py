@@ -1,8 +1,8 @@
 """Methods that judge pairs: does this text belong to this picture?"""
 
+from diptych.models.pairwise._bilinear import FeaturePair
 from diptych.models.pairwise.bipartite_cross_product import BipartiteCrossProduct
 from diptych.models.pairwise.cmml import CMML
-from diptych.models.pairwise.feature_pair import FeaturePair
 from diptych.models.pairwise.logistic_concatenation import LogisticConcatenation
 from diptych.models.pairwise.logistic_cross_product import LogisticCrossProduct
 from diptych.models.pairwise.one_class_svm import OneClassSVM

@@ -8,11 +8,8 @@ import numpy as np
 
 from diptych.arrays import FloatArray
 from diptych.models.labels import Targets
-from diptych.models.pairwise.all_pairs import AllPairs
-from diptych.models.pairwise.cross_product import CrossProductModel, Instances
-from diptych.models.pairwise.losses import ranking_loss
-from diptych.models.pairwise.pair_term import PairTerm
-from diptych.models.pairwise.sampled_pairs import SampledPairs
+from diptych.models.pairwise._bilinear import CrossProductModel, Instances
+from diptych.models.pairwise._pairs import AllPairs, PairTerm, SampledPairs, ranking_loss
 
 
 class BipartiteCrossProduct(CrossProductModel):

@@ -7,16 +7,20 @@ from typing import ClassVar
 import numpy as np
 
 from diptych.arrays import FloatArray
+from diptych.models.base import LinearProjectionModel, check_count, check_number
 from diptych.models.correlation.cca import CCA
-from diptych.models.correlation.projection import LinearProjectionModel
 from diptych.models.labels import Targets
 from diptych.models.linear import centre, check_varies, column_means
-from diptych.models.pairwise.all_pairs import AllPairs
-from diptych.models.pairwise.lbfgs import minimise
-from diptych.models.pairwise.losses import RowLoss, distance_loss, first_matches, own_matches
-from diptych.models.pairwise.principal_axes import PrincipalAxes
-from diptych.models.pairwise.sampled_pairs import SampledPairs
-from diptych.models.parameters import check_count, check_number
+from diptych.models.pairwise._pairs import (
+    AllPairs,
+    PrincipalAxes,
+    RowLoss,
+    SampledPairs,
+    distance_loss,
+    first_matches,
+    minimise,
+    own_matches,
+)
 
 
 class CMML(LinearProjectionModel):

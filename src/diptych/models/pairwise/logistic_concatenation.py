@@ -7,15 +7,20 @@ from typing import ClassVar
 import numpy as np
 
 from diptych.arrays import FloatArray
-from diptych.models.base import CrossModalModel
+from diptych.models.base import CrossModalModel, check_count, check_number
 from diptych.models.labels import Targets
 from diptych.models.linear import centre, check_varies, column_means
-from diptych.models.pairwise.all_pairs import AllPairs
-from diptych.models.pairwise.lbfgs import minimise
-from diptych.models.pairwise.losses import RowLoss, classification_loss, first_matches, own_matches
-from diptych.models.pairwise.pair_loss_prior import loss_curvature, start_intercept
-from diptych.models.pairwise.sampled_pairs import SampledPairs
-from diptych.models.parameters import check_count, check_number
+from diptych.models.pairwise._pairs import (
+    AllPairs,
+    RowLoss,
+    SampledPairs,
+    classification_loss,
+    first_matches,
+    loss_curvature,
+    minimise,
+    own_matches,
+    start_intercept,
+)
 from diptych.space import Space
 
 

@@ -7,15 +7,20 @@ from typing import ClassVar
 import numpy as np
 
 from diptych.arrays import FloatArray
+from diptych.models.base import check_choice
 from diptych.models.labels import Targets
-from diptych.models.pairwise.all_pairs import AllPairs
-from diptych.models.pairwise.cross_product import CrossProductModel, Instances
-from diptych.models.pairwise.least_squares import fit_least_squares
-from diptych.models.pairwise.losses import PairLoss, classification_loss, first_matches, own_matches
-from diptych.models.pairwise.pair_loss_prior import loss_curvature, start_intercept
-from diptych.models.pairwise.pair_term import PairTerm
-from diptych.models.pairwise.sampled_pairs import SampledPairs
-from diptych.models.parameters import check_choice
+from diptych.models.pairwise._bilinear import CrossProductModel, Instances, fit_least_squares
+from diptych.models.pairwise._pairs import (
+    AllPairs,
+    PairLoss,
+    PairTerm,
+    SampledPairs,
+    classification_loss,
+    first_matches,
+    loss_curvature,
+    own_matches,
+    start_intercept,
+)
 
 
 class LogisticCrossProduct(CrossProductModel):

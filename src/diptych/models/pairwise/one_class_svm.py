@@ -8,10 +8,10 @@ import numpy as np
 
 from diptych.arrays import FloatArray, IntArray
 from diptych.errors import InvalidInputError
+from diptych.models.base import check_choice, check_count, check_number
 from diptych.models.labels import Targets
 from diptych.models.linear import centre, check_varies, column_means, project
-from diptych.models.pairwise.bilinear import BilinearModel
-from diptych.models.parameters import check_choice, check_count, check_number
+from diptych.models.pairwise._bilinear import BilinearModel
 
 
 class OneClassSVM(BilinearModel):

@@ -10,8 +10,7 @@ from sklearn.base import clone
 
 from diptych.arrays import AnyArray, FloatArray
 from diptych.errors import InvalidInputError
-from diptych.models.base import CrossModalModel, Need
-from diptych.models.parameters import check_choice
+from diptych.models.base import CrossModalModel, Need, check_choice
 from diptych.models.semantic.marginal_sm import MarginalSM
 from diptych.space import Space
 

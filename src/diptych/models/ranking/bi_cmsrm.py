@@ -6,14 +6,124 @@ from typing import ClassVar
 
 import numpy as np
 
-from diptych.arrays import IntArray
-from diptych.models.base import Need
-from diptych.models.parameters import check_count
-from diptych.models.ranking.linear_ranking import LinearRankingModel, Start, sampled_list
-from diptych.models.ranking.linear_side import LinearSide
-from diptych.models.ranking.ranking_step import RankingStep
-from diptych.models.ranking.violated_rankings import average_precision_loss
+from diptych.arrays import BoolArray, FloatArray, IntArray
+from diptych.models.base import Need, check_count
+from diptych.models.ranking._linear_ranking import LinearRankingModel, LinearSide, RankingStep, Start, sampled_list
 from diptych.models.related_rows import RelatedRows
+
+
+def most_violated_rankings(scores: FloatArray, relevant: BoolArray) -> tuple[FloatArray, IntArray]:
+    """Return, for each row of scores, max over rankings y of Δ(y) + F(y) and the ranking where it is reached.
+
+    With r relevant and m irrelevant items of scores s, and y_ij = 1 where relevant i stands before irrelevant j, else
+    −1,
+
+        F(y) = (1/rm) Σᵢⱼ y_ij (sᵢ − sⱼ),   Δ(y) = 1 − AP(y).
+
+    Among the relevant and among the irrelevant items the best order is that of the scores, which leaves b₁ ≤ … ≤ b_r,
+    where b_a irrelevant items stand before the a-th relevant one. The sum is then one term for each a,
+
+        [(m − 2b)s_a − T + 2C_b]/(rm) − (1/r)·a/(a + b),
+
+    with C_b the sum of the b largest irrelevant scores and T = C_m, and dynamic programming with a running maximum over
+    b finds the best b₁ ≤ … ≤ b_r in O(r·m).
+
+    The second array gives b for each relevant item, in the place of the item; 0 elsewhere. Rows without a relevant or
+    without an irrelevant item have nothing to order: value 0, all b zero.
+
+    >>> import numpy as np
+    >>> from diptych.models.ranking.bi_cmsrm import most_violated_rankings
+    >>> values, before = most_violated_rankings(np.array([[0.1, 0.3, 0.2]]), np.array([[True, False, False]]))
+    >>> before.tolist(), round(float(values[0]), 4)
+    ([[2, 0, 0]], 0.8167)
+    """
+    n_relevant = relevant.sum(axis=1)
+    n_wrong = relevant.shape[1] - n_relevant
+    best, order = _by_score(scores, relevant)
+    before, values = _best_places(best, _sums_of_wrong(scores, relevant, n_wrong), n_relevant, n_wrong)
+    placed = np.zeros(relevant.shape, dtype=np.intp)
+    rows, places = np.nonzero(np.arange(before.shape[1]) < n_relevant[:, None])
+    placed[rows, order[rows, places]] = before[rows, places]
+    orderable = (n_relevant > 0) & (n_wrong > 0)
+    return np.where(orderable, values + 1, 0), np.where(orderable[:, None], placed, 0)
+
+
+def average_precision_loss(scores: FloatArray, relevant: BoolArray) -> tuple[FloatArray, FloatArray]:
+    """Return ξ = max over y of [Δ(y) + F(y)] − F(y*) for each row, y* being perfect, and its slopes at the scores.
+
+    ξ is at least 1 − AP of the ranking by score, never negative, and zero only where the right order leads by enough.
+    """
+    values, before = most_violated_rankings(scores, relevant)
+    n_relevant = relevant.sum(axis=1, keepdims=True)
+    n_wrong = relevant.shape[1] - n_relevant
+    pairs = np.maximum(n_relevant * n_wrong, 1)
+    signs = np.where(relevant, n_wrong, -n_relevant) / pairs
+    perfect = np.where((n_relevant * n_wrong > 0)[:, 0], (signs * scores).sum(axis=1), 0)
+    slopes = np.where(relevant, -before, _relevant_after(scores, relevant, before)) * (2 / pairs)
+    losses = np.maximum(values - perfect, 0)
+    return losses, np.where(losses[:, None] > 0, slopes, 0)
+
+
+def _by_score(scores: FloatArray, relevant: BoolArray) -> tuple[FloatArray, IntArray]:
+    """Return the scores of the relevant items of each row in falling order, zeros behind, and where they stand."""
+    order = np.argsort(np.where(relevant, -scores.astype(np.float64), np.inf), axis=1, kind="stable")
+    best = np.take_along_axis(np.where(relevant, scores, 0).astype(np.float64), order, axis=1)
+    return best, order
+
+
+def _sums_of_wrong(scores: FloatArray, relevant: BoolArray, n_wrong: IntArray) -> FloatArray:
+    """Return C_0, C_1, … of each row; behind its last irrelevant item the sum stays."""
+    falling, _ = _by_score(scores, ~relevant)
+    sums = falling[:, : int(n_wrong.max(initial=0))].cumsum(axis=1)
+    return np.concatenate([np.zeros((len(scores), 1)), sums], axis=1)
+
+
+def _best_places(
+    best: FloatArray, sums: FloatArray, n_relevant: IntArray, n_wrong: IntArray
+) -> tuple[IntArray, FloatArray]:
+    """Return b₁ ≤ … ≤ b_r of each row, and the value of the sum there.
+
+    Rows of scores are columns here, because a running maximum is fast along the first axis.
+    """
+    counts = np.arange(sums.shape[1])[:, None]
+    pairs, shares = np.maximum(n_relevant * n_wrong, 1), 1 / np.maximum(n_relevant, 1)
+    # Where a row has fewer wrong items than others of the batch, more of them cannot stand before anything.
+    of_wrong = np.where(counts > n_wrong, -np.inf, (2 * sums - sums[:, -1:]).T / pairs)
+    of_own = (n_wrong - 2 * counts) / pairs
+    values = np.zeros((int(n_relevant.max(initial=0)) + 1, *of_wrong.shape))
+    for place in range(1, len(values)):
+        np.maximum.accumulate(values[place - 1], axis=0, out=values[place])
+        gains = of_own * best[:, place - 1] + of_wrong - shares * (place / (place + counts))
+        # Rows with fewer relevant items than others of the batch are done and keep what they have.
+        np.add(values[place], gains, out=values[place], where=place <= n_relevant)
+    return _traced_back(values, n_relevant, counts)
+
+
+def _traced_back(values: FloatArray, n_relevant: IntArray, counts: IntArray) -> tuple[IntArray, FloatArray]:
+    """Return the places that lead to the largest last value of each column, and that value."""
+    columns = np.arange(values.shape[2])
+    ends = values[n_relevant, :, columns].T
+    current = ends.argmax(axis=0)
+    largest = ends[current, columns]
+    before = np.zeros((len(columns), len(values) - 1), dtype=np.intp)
+    for place in reversed(range(1, len(values))):
+        before[:, place - 1] = current
+        earlier = np.where(counts <= current, values[place - 1], -np.inf).argmax(axis=0)
+        current = np.where(place <= n_relevant, earlier, current)
+    return before, largest
+
+
+def _relevant_after(scores: FloatArray, relevant: BoolArray, before: IntArray) -> IntArray:
+    """Return, for each irrelevant item, how many relevant ones stand after it: those with b beyond its place."""
+    _, order = _by_score(scores, ~relevant)
+    n_rows, width = relevant.shape
+    rows = np.arange(n_rows)[:, None]
+    places = (rows * (width + 1) + before)[relevant]
+    histogram = np.bincount(places, minlength=n_rows * (width + 1)).reshape(n_rows, width + 1)
+    beyond = histogram[:, :0:-1].cumsum(axis=1)[:, ::-1]
+    after = np.zeros(relevant.shape, dtype=np.intp)
+    after[rows, order] = beyond
+    return after
 
 
 class BiCMSRM(LinearRankingModel):

@@ -8,12 +8,11 @@ from typing import ClassVar
 import numpy as np
 
 from diptych.arrays import FloatArray, IntArray, unit_rows
+from diptych.models.base import LinearProjectionModel, check_count, check_number
 from diptych.models.correlation import CCA
-from diptych.models.correlation.projection import LinearProjectionModel
 from diptych.models.labels import Targets
-from diptych.models.parameters import check_count, check_number
-from diptych.models.pictures import picture_numbers
-from diptych.models.ranking.adam import Adam
+from diptych.models.optimisers import Adam
+from diptych.models.related_rows import picture_numbers
 
 
 class ContrastiveProjection(LinearProjectionModel):

@@ -7,12 +7,8 @@ from typing import ClassVar
 import numpy as np
 
 from diptych.arrays import IntArray
-from diptych.models.base import Need
-from diptych.models.parameters import check_count, check_number
-from diptych.models.ranking.linear_ranking import LinearRankingModel, Start
-from diptych.models.ranking.linear_side import LinearSide
-from diptych.models.ranking.ranking_step import RankingStep
-from diptych.models.ranking.violators import warp_step
+from diptych.models.base import Need, check_count, check_number
+from diptych.models.ranking._linear_ranking import LinearRankingModel, LinearSide, RankingStep, Start, warp_step
 from diptych.models.related_rows import RelatedRows
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from diptych.models.base import CrossModalModel, Need
-from diptych.models.semantic.correlated_inputs import CorrelatedInputs
-from diptych.models.semantic.logistic import Loss
+from diptych.models.semantic.classifier_pair import CorrelatedInputs, Loss
 from diptych.models.semantic.marginal_sm import MarginalSM
 
 

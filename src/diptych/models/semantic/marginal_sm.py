@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from diptych.models.base import Need
-from diptych.models.semantic.classifier_pair import ClassifierPairModel
-from diptych.models.semantic.logistic import Loss
+from diptych.models.semantic.classifier_pair import ClassifierPairModel, Loss
 from diptych.space import Space
 
 

@@ -6,8 +6,7 @@ from typing import ClassVar
 
 from diptych.arrays import FloatArray
 from diptych.models.base import Need
-from diptych.models.semantic.classifier_pair import ClassifierPairModel, as_distribution
-from diptych.models.semantic.logistic import Loss
+from diptych.models.semantic.classifier_pair import ClassifierPairModel, Loss, as_distribution
 
 
 class SM(ClassifierPairModel):

@@ -1,17 +1,92 @@
-"""A query and an answer, ready to be explained."""
+"""A query and an answer, ready to be explained, and their score taken apart."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from diptych.arrays import AnyArray, FloatArray
-from diptych.retriever.explaining.inner_model import inner_model
-from diptych.retriever.explaining.subject import Subject
+from diptych.arrays import AnyArray, FloatArray, as_matrix
+from diptych.errors import InvalidInputError
+from diptych.models import CrossModalModel, Preprocessed
+from diptych.retriever.explaining.explanation import View, ViewKind
 from diptych.retriever.retriever import Retriever
 from diptych.space import Direction, Space
+
+SubjectSide = Literal["image", "text"]
+
+
+@dataclass(frozen=True, eq=False)
+class Subject:
+    """A picture or a text with its features and its point, one row each.
+
+    ``words`` is the text itself, None for a picture; ``name`` is what sentences call it. ``features`` are None where
+    only the point is known; then what is told by features is left out of an explanation.
+
+    >>> import numpy as np
+    >>> from diptych.encoders import ColourEdgeHistograms, Tfidf
+    >>> from diptych.models import SharedSpace
+    >>> from diptych.retriever import Retriever, Subject
+    >>> retriever = Retriever(cache=False)
+    >>> retriever.text_encoder_ = Tfidf(min_documents=1).fit(["red boat"])
+    >>> retriever.model_ = SharedSpace().fit(np.eye(2), np.eye(2))
+    >>> Subject.of_text(retriever, "a boat").point.tolist()
+    [[1.0, 0.0]]
+    """
+
+    side: SubjectSide
+    features: FloatArray | None
+    point: AnyArray
+    words: str | None
+    name: str
+
+    @classmethod
+    def of(cls, retriever: Retriever, what: Any) -> Subject:
+        """Return a subject as it is, take a string for words and anything else for a picture."""
+        if isinstance(what, Subject):
+            return what
+        return cls.of_text(retriever, what) if isinstance(what, str) else cls.of_picture(retriever, what)
+
+    @classmethod
+    def of_text(cls, retriever: Retriever, words: str) -> Subject:
+        """Encode words."""
+        features = retriever.text_features([words])
+        return cls("text", features, retriever.texts_to_points(features), words, words)
+
+    @classmethod
+    def of_picture(cls, retriever: Retriever, picture: Any) -> Subject:
+        """Encode a picture: a path, an array or a Pillow image."""
+        name = Path(picture).name if isinstance(picture, os.PathLike) else "the picture"
+        return cls.of_image_features(retriever, retriever.image_features([picture]), name)
+
+    @classmethod
+    def of_image_point(cls, point: AnyArray, name: str = "the picture") -> Subject:
+        """Take a picture's point alone, as one row."""
+        return cls("image", None, point, None, name)
+
+    @classmethod
+    def of_image_features(cls, retriever: Retriever, features: AnyArray, name: str = "the picture") -> Subject:
+        """Take features that are there already, as one row; pixels are not read again."""
+        row = as_matrix(features, name="features")
+        return cls("image", row, retriever.images_to_points(row), None, name)
+
+
+def inner_model(model: CrossModalModel) -> CrossModalModel:
+    """Return the model whose points are compared: scaling in front of it does not change what they mean.
+
+    >>> from diptych.models import CCA, Preprocessed
+    >>> from diptych.retriever.explaining.match import inner_model
+    >>> inner_model(Preprocessed(model=CCA()))
+    CCA()
+    """
+    while isinstance(model, Preprocessed):
+        model = model.model_ if hasattr(model, "model_") else model.model
+    return model
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,3 +139,136 @@ class Match:
     def text_points(self, texts: Sequence[str]) -> AnyArray:
         """Return the points of texts that nobody will ask for again, past the cache of features."""
         return self.retriever.texts_to_points(self.retriever.text_encoder_.transform(list(texts)))
+
+
+class Explainer(ABC):
+    """Looks at a match in one way, where it has anything to say.
+
+    A subclass declares the ``kind`` of its bars and writes `reads_model` and `views`; a list of them in
+    :mod:`diptych.retriever.explaining.explain` decides who speaks first.
+    """
+
+    kind: ClassVar[ViewKind]
+
+    @abstractmethod
+    def reads_model(self, model: CrossModalModel) -> bool:
+        """Say whether this idea fits the model, whatever the encoders are."""
+
+    @abstractmethod
+    def views(self, match: Match) -> list[View]:
+        """Return what there is to see; nothing where this idea does not fit the match."""
+
+
+_CENTRED = ("pearson", "covariance")
+
+_UNIT = ("cosine", "pearson")
+
+_LINEAR = ("cosine", "pearson", "covariance", "dot")
+
+
+def is_linear(space: Space) -> bool:
+    """Say whether scores of a space are inner products of points that were centred or scaled first."""
+    return space.name in _LINEAR
+
+
+def linear_parts(space: Space, direction: Direction, parts: AnyArray) -> FloatArray:
+    """Return the parts of a point as they enter the inner product of a linear space.
+
+    A point is the sum of its parts, given as rows. Centring is linear and the length that a cosine divides by is one
+    number, so the score of two points is the sum of the inner products of all pairs of their returned parts.
+
+    >>> import numpy as np
+    >>> from diptych import Space
+    >>> from diptych.retriever.explaining.match import linear_parts
+    >>> query = linear_parts(Space("cosine"), "text_query", np.array([[3.0, 0.0], [0.0, 4.0]]))
+    >>> answer = linear_parts(Space("cosine"), "text_query", np.array([[2.0, 0.0]]))
+    >>> (query @ answer.T).round(6).tolist()
+    [[0.6], [0.0]]
+    """
+    chosen: FloatArray = np.asarray(parts, dtype=np.float64)
+    if space.split is not None:
+        chosen = chosen[:, : space.split] if direction == "image_query" else chosen[:, space.split :]
+    if space.name in _CENTRED:
+        chosen = _centred(chosen)
+    if space.name in _UNIT:
+        length = float(np.linalg.norm(chosen.sum(axis=0)))
+        return chosen / length if length > 0 else np.zeros_like(chosen)
+    return chosen / np.sqrt(chosen.shape[1]) if space.name == "covariance" else chosen
+
+
+def _centred(parts: FloatArray) -> FloatArray:
+    whole = parts.sum(axis=0)
+    centred = parts - parts.mean(axis=1, keepdims=True)
+    # A constant point has no shape to correlate with; what rounding leaves of it must not be scaled up.
+    noise = 4 * np.finfo(np.float32).eps * np.abs(whole).max(initial=0.0)
+    is_constant = np.abs(centred.sum(axis=0)).max(initial=0.0) <= noise
+    return np.zeros_like(parts) if is_constant else centred
+
+
+_FLOOR = 1e-12
+
+
+def coordinate_contributions(space: Space, query: AnyArray, answer: AnyArray, direction: Direction) -> FloatArray:
+    """Return what each coordinate adds to the score of two points, given as one row each.
+
+    Every space but ``hamming`` is a sum over coordinates: a product for inner products (after centring and scaling), a
+    squared or absolute difference for distances, a log-ratio for divergences. The contributions sum to the score.
+
+    >>> import numpy as np
+    >>> from diptych import Space
+    >>> from diptych.retriever.explaining.match import coordinate_contributions
+    >>> query, answer = np.array([[0.75, 0.25]]), np.array([[0.5, 0.5]])
+    >>> coordinate_contributions(Space("dot"), query, answer, "text_query").tolist()
+    [0.375, 0.125]
+    >>> coordinate_contributions(Space("l1"), query, answer, "text_query").tolist()
+    [-0.25, -0.25]
+    """
+    if is_linear(space):
+        return np.asarray(linear_parts(space, direction, query)[0] * linear_parts(space, direction, answer)[0])
+    if space.name not in _DIFFERENCES or space.split is not None:
+        raise InvalidInputError(f"the score of the space {space.name!r} is no sum over coordinates with a meaning")
+    first, second = np.asarray(query[0], dtype=np.float64), np.asarray(answer[0], dtype=np.float64)
+    if space.name == "kl" and direction == "text_query":
+        first, second = second, first
+    return _DIFFERENCES[space.name](first, second)
+
+
+def _kl(first: FloatArray, second: FloatArray) -> FloatArray:
+    floored = np.maximum(second, _FLOOR)
+    logarithms = np.log(floored / floored.sum())
+    return np.asarray(first * (logarithms - np.log(np.where(first > 0, first, 1.0))))
+
+
+def _noisy_or(first: FloatArray, second: FloatArray) -> FloatArray:
+    return np.asarray(-np.log1p(-np.minimum(first * second, 1 - _FLOOR)))
+
+
+_DIFFERENCES: dict[str, Callable[[FloatArray, FloatArray], FloatArray]] = {
+    "euclidean": lambda first, second: np.asarray(-((first - second) ** 2)),
+    "l1": lambda first, second: np.asarray(-np.abs(first - second)),
+    "kl": _kl,
+    "kl_query": _kl,
+    "noisy_or": _noisy_or,
+}
+
+
+def term_factors(matches: Sequence[Match], weights: Sequence[float]) -> FloatArray:
+    """Return what the score of each term is multiplied with, so that the products sum to the score of the query.
+
+    In a linear space the query is the unit vector along Σ wᵢ·uᵢ over the unit vectors uᵢ of the terms' points qᵢ, so
+    a term with score qᵢ·g counts wᵢ/(‖qᵢ‖·‖Σ wⱼ·uⱼ‖) times; elsewhere scores are averaged with weights wᵢ/Σ|wⱼ|. A
+    single wanted term counts once.
+    """
+    given = np.asarray(weights, dtype=np.float64)
+    if len(matches) == 1 and given[0] > 0:
+        return np.ones(1)
+    space = matches[0].space
+    if not is_linear(space) or space.split is not None:
+        return np.asarray(given / np.abs(given).sum())
+    rows = np.vstack([linear_parts(space, match.direction, match.query.point) for match in matches])
+    # A covariance divides by the number of coordinates, which is no part of the query's length.
+    rows = rows * (np.sqrt(rows.shape[1]) if space.name == "covariance" else 1.0)
+    lengths = np.linalg.norm(rows, axis=1)
+    safe = np.where(lengths > 0, lengths, 1.0)
+    whole = float(np.linalg.norm(given @ (rows / safe[:, None])))
+    return np.asarray(given / safe / whole if whole > 0 else np.zeros(len(given)))

@@ -1,34 +1,75 @@
-"""What people clicked."""
+"""Click-log routes: record, export and forget clicks, and report on queries."""
 
 from __future__ import annotations
 
+import logging
 import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from typing import IO, Annotated
 
-from fastapi import APIRouter, Query, status
+from fastapi import APIRouter, Depends, Query, status
 from fastapi.responses import StreamingResponse
 
-from diptych.service.api.click_log_access import Logged, log_problems
-from diptych.service.clicks import ClickLog
+from diptych.service.clicks import ClickLog, ClickLogError, UnknownSearchError
 from diptych.service.clicks.export import ExportFormat, ExportKind
-from diptych.service.context import Context, Hosted
-from diptych.service.problem import Problem
-from diptych.service.schemas.click_receipt import ClickReceipt
-from diptych.service.schemas.click_request import ClickRequest
-from diptych.service.security.guards import Clicking, Reading, Writing
+from diptych.service.context import Clicking, Context, Hosted, Reading, Writing
+from diptych.service.problems import Problem
+from diptych.service.schemas.clicks import ClickReceipt, ClickRequest, QueryLogDocument
+
+_log = logging.getLogger("diptych.service")
+
+
+async def click_log(context: Context, hosted: Hosted) -> ClickLog:
+    """Return the click log of the collection that an address names."""
+    log = context.click_logs.get(hosted.name)
+    if log is None:
+        raise Problem(404, "click-log-off", "This service remembers no clicks; start it without --no-click-log.")
+    return log
+
+
+RequestClickLog = Annotated[ClickLog, Depends(click_log)]
+
+
+@contextmanager
+def click_log_problems() -> Iterator[None]:
+    """Turn what the log refuses into problem documents."""
+    try:
+        yield
+    except UnknownSearchError as error:
+        raise Problem(404, "no-such-search", _sentence(error)) from None
+    except ClickLogError as error:
+        raise _problem(error) from None
+
+
+def _problem(error: ClickLogError) -> Problem:
+    if error.cause == "full":
+        return Problem(507, "click-log-full", _sentence(error))
+    if error.cause == "busy":
+        return Problem(503, "busy", _sentence(error), headers={"Retry-After": "1"})
+    # The message names a folder of this machine, which is none of the client's business.
+    _log.error("%s", error)
+    return Problem(503, "click-log-unusable", "The click log cannot be used; the log of the service says why.")
+
+
+def _sentence(error: Exception) -> str:
+    text = str(error)
+    return f"{text[:1].upper()}{text[1:]}."
+
 
 router = APIRouter(prefix="/v1", tags=["clicks"], dependencies=[Reading])
 
 _CLICKS = "/collections/{collection}/clicks"
+
 _CHUNK = 2**16
+
 _TYPES: dict[ExportFormat, str] = {
     "csv": "text/csv; charset=utf-8",
     "tsv": "text/tab-separated-values; charset=utf-8",
     "jsonl": "application/jsonl",
     "parquet": "application/vnd.apache.parquet",
 }
+
 _TABLE = {
     "description": "A table, in the format that was asked for.",
     "content": {kind.partition(";")[0]: {"schema": {"type": "string"}} for kind in _TYPES.values()},
@@ -36,9 +77,9 @@ _TABLE = {
 
 
 @router.post(_CLICKS, status_code=status.HTTP_201_CREATED, operation_id="recordClick", dependencies=[Clicking])
-def record_click(context: Context, hosted: Hosted, log: Logged, click: ClickRequest) -> ClickReceipt:
+def record_click(context: Context, hosted: Hosted, log: RequestClickLog, click: ClickRequest) -> ClickReceipt:
     """Remember that a person used an answer; acknowledged when it is on the disk."""
-    with log_problems():
+    with click_log_problems():
         number = log.record_click(
             search_id=click.search_id,
             item=click.item,
@@ -58,7 +99,7 @@ def record_click(context: Context, hosted: Hosted, log: Logged, click: ClickRequ
     responses={status.HTTP_200_OK: _TABLE},
 )
 def export_clicks(
-    log: Logged,
+    log: RequestClickLog,
     format: Annotated[ExportFormat, Query(description="The format of the table.")] = "csv",
     events: Annotated[bool, Query(description="Every click, with its position, instead of counts.")] = False,
     impressions: Annotated[bool, Query(description="Everything shown, clicked or not, counted by position.")] = False,
@@ -67,7 +108,7 @@ def export_clicks(
     if events and impressions:
         raise Problem(422, "invalid-request", "Ask for events or for impressions, not for both at once.")
     what: ExportKind = "events" if events else "impressions" if impressions else "triads"
-    table = _written(log, what, format)
+    table = _write_table(log, what, format)
     length = table.tell()
     headers = {
         "Content-Length": str(length),
@@ -78,13 +119,13 @@ def export_clicks(
 
 
 @router.delete(_CLICKS, status_code=status.HTTP_204_NO_CONTENT, operation_id="forgetClicks", dependencies=[Writing])
-def forget_clicks(log: Logged) -> None:
+def forget_clicks(log: RequestClickLog) -> None:
     """Forget everything that was asked, shown, clicked and voted."""
-    with log_problems():
+    with click_log_problems():
         log.forget()
 
 
-def _written(log: ClickLog, what: ExportKind, format: ExportFormat) -> IO[bytes]:
+def _write_table(log: ClickLog, what: ExportKind, format: ExportFormat) -> IO[bytes]:
     """Write the whole table before its first byte leaves.
 
     A slow client then keeps no state of the log alive, and what goes wrong can still be said.
@@ -93,7 +134,7 @@ def _written(log: ClickLog, what: ExportKind, format: ExportFormat) -> IO[bytes]
         with ExitStack() as on_failure:
             # Beside the log, since the folder for temporary files may lie in memory.
             table = on_failure.enter_context(tempfile.TemporaryFile(dir=log.path.parent))
-            with log_problems():
+            with click_log_problems():
                 log.export(table, what, format)
             on_failure.pop_all()
             return table
@@ -108,3 +149,23 @@ def _chunks(table: IO[bytes]) -> Iterator[bytes]:
         table.seek(0)
         while chunk := table.read(_CHUNK):
             yield chunk
+
+
+query_log_router = APIRouter(prefix="/v1", tags=["query log"], dependencies=[Reading])
+
+
+@query_log_router.get("/collections/{collection}/query-log", operation_id="getQueryLog", dependencies=[Clicking])
+def query_log(
+    context: Context,
+    hosted: Hosted,
+    days: Annotated[int, Query(ge=1, le=3650, description="How many days to look back, today included.")] = 30,
+) -> QueryLogDocument:
+    """Report on searches and clicks: how many by day, which queries are frequent, fail or are visual, and places."""
+    log = context.click_logs.get(hosted.name)
+    if log is None:
+        return QueryLogDocument(
+            log=False, searches=0, clicks=0, visual=None, per_day=[], top=[], failing=[], positions=[]
+        )
+    with click_log_problems():
+        report = log.report(days)
+    return QueryLogDocument.model_validate({"log": True, **report._asdict()})

@@ -11,17 +11,15 @@ from fastapi import APIRouter
 
 from diptych.arrays import AnyArray, FloatArray
 from diptych.collection import Collection, Item
-from diptych.collection.asked_words import untraced
+from diptych.collection.search.encoded_query import without_disk_cache
 from diptych.errors import InvalidInputError
 from diptych.retriever import Retriever, Subject, explain
-from diptych.service.api.asking import asked_terms
-from diptych.service.api.item_documents import find_item
-from diptych.service.context import Context, Hosted, ServiceContext
-from diptych.service.problem import Problem
-from diptych.service.schemas.explanation_document import ExplanationDocument
-from diptych.service.schemas.explanation_request import ExplanationRequest
-from diptych.service.schemas.term_request import TermRequest
-from diptych.service.security.guards import Reading, Searching
+from diptych.service.api.items import find_item
+from diptych.service.api.search import request_terms
+from diptych.service.context import Context, Hosted, Reading, Searching, ServiceContext
+from diptych.service.problems import Problem
+from diptych.service.schemas.explanations import ExplanationDocument, ExplanationRequest
+from diptych.service.schemas.search import TermRequest
 
 router = APIRouter(prefix="/v1", tags=["explanations"], dependencies=[Reading])
 
@@ -33,34 +31,36 @@ def explain_answer(context: Context, hosted: Hosted, request: ExplanationRequest
     retriever = collection.retriever_named(request.retriever)
     if not isinstance(retriever, Retriever):
         raise Problem(422, "not-explainable", "The retriever of this collection cannot tell why; choose another one.")
-    terms = asked_terms(context, request.query, request.terms)
+    terms = request_terms(context, request.query, request.terms)
     item = find_item(collection, request.item)
     answer = (
-        _picture(collection, retriever, item, request.retriever)
+        _picture_subject(collection, retriever, item, request.retriever)
         if request.target == "images"
         else Subject.of_text(retriever, _caption(item, request.caption_id))
     )
     if answer is None:
         raise Problem(422, "no-picture", f"The item {item.id!r} has no picture that was searched; ask for its texts.")
-    subjects = [_asked(context, collection, retriever, term, request.retriever) for term in terms]
-    explanation = explain(untraced(retriever), subjects, answer, weights=[term.weight for term in terms])
+    subjects = [_term_subject(context, collection, retriever, term, request.retriever) for term in terms]
+    explanation = explain(without_disk_cache(retriever), subjects, answer, weights=[term.weight for term in terms])
     return ExplanationDocument.model_validate(explanation.document())
 
 
-def _asked(
+def _term_subject(
     context: ServiceContext, collection: Collection, retriever: Retriever, term: TermRequest, name: str | None
 ) -> Subject:
     if term.text is not None:
-        return Subject.of_text(untraced(retriever), term.text)
+        return Subject.of_text(without_disk_cache(retriever), term.text)
     if term.upload is not None:
         return replace(Subject.of_picture(retriever, context.uploads.find(term.upload).file), name="your picture")
     item = find_item(collection, term.item or "")
     # Several pictures may be asked with, so that each goes by its own name.
-    picture = _picture(collection, retriever, item, name, item.id if item.path is None else Path(item.path).name)
+    picture = _picture_subject(
+        collection, retriever, item, name, item.id if item.path is None else Path(item.path).name
+    )
     return Subject.of_text(retriever, _caption(item, None)) if picture is None else picture
 
 
-def _picture(
+def _picture_subject(
     collection: Collection, retriever: Retriever, item: Item, name: str | None, shown: str = "the picture"
 ) -> Subject | None:
     """Return an item's picture by its stored point, with its features where they are at hand."""
@@ -68,7 +68,7 @@ def _picture(
     if not len(points):
         return None
     features = _features(collection, retriever, item)
-    if features is None or not _makes(retriever, features, points):
+    if features is None or not _is_unchanged(retriever, features, points):
         return Subject.of_image_point(points, shown)
     return Subject.of_image_features(retriever, features, shown)
 
@@ -81,7 +81,7 @@ def _features(collection: Collection, retriever: Retriever, item: Item) -> Float
     return None
 
 
-def _makes(retriever: Retriever, features: FloatArray, points: AnyArray) -> bool:
+def _is_unchanged(retriever: Retriever, features: FloatArray, points: AnyArray) -> bool:
     # A file that has changed since it was added is another picture than the one that was found.
     return bool(np.allclose(retriever.images_to_points(features), points, rtol=1e-3, atol=1e-5))
 

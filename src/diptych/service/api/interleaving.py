@@ -1,4 +1,4 @@
-"""Two retrievers compared on live traffic."""
+"""Routes that compare two retrievers: interleaving on live traffic, and votes on answers side by side."""
 
 from __future__ import annotations
 
@@ -8,22 +8,27 @@ from typing import Any
 from fastapi import APIRouter, status
 
 from diptych.collection import Collection
-from diptych.service.api.click_log_access import Logged, log_problems
+from diptych.service.api.clicks import RequestClickLog, click_log_problems
 from diptych.service.api.retrievers import usable_retriever
-from diptych.service.clicks.interleaving import Interleaving
-from diptych.service.clicks.interleaving_error import InterleavingError
-from diptych.service.clicks.interleaving_report import InterleavingReport
-from diptych.service.context import Hosted
-from diptych.service.problem import Problem
-from diptych.service.problem_response import problem_response
-from diptych.service.schemas.interleaving_document import InterleavingDocument, InterleavingState
-from diptych.service.schemas.interleaving_list import InterleavingList
-from diptych.service.schemas.interleaving_request import InterleavingRequest
-from diptych.service.security.guards import Reading, Writing
+from diptych.service.clicks.errors import InterleavingError
+from diptych.service.clicks.interleaving import Interleaving, InterleavingReport
+from diptych.service.context import Clicking, Hosted, Reading, Writing
+from diptych.service.problems import Problem, problem_response
+from diptych.service.schemas.interleaving import (
+    InterleavingDocument,
+    InterleavingList,
+    InterleavingRequest,
+    InterleavingState,
+    VoteList,
+    VotePairDocument,
+    VoteReceipt,
+    VoteRequest,
+)
 
 router = APIRouter(prefix="/v1", tags=["interleaving"], dependencies=[Reading])
 
 _INTERLEAVING = "/collections/{collection}/interleaving"
+
 _CONFLICT: dict[int | str, dict[str, Any]] = {409: problem_response("Two retrievers cannot be interleaved now.")}
 
 
@@ -34,11 +39,11 @@ _CONFLICT: dict[int | str, dict[str, Any]] = {409: problem_response("Two retriev
     dependencies=[Writing],
     responses=_CONFLICT,
 )
-def start_interleaving(hosted: Hosted, log: Logged, request: InterleavingRequest) -> InterleavingDocument:
+def start_interleaving(hosted: Hosted, log: RequestClickLog, request: InterleavingRequest) -> InterleavingDocument:
     """Let two retrievers answer searches for pictures together from now on, and count whose answers are clicked."""
     a, b = (usable_retriever(hosted.collection, name) for name in (request.a, request.b))
     try:
-        with log_problems():
+        with click_log_problems():
             log.start_interleaving(a=(a.name, a.fingerprint), b=(b.name, b.fingerprint))
             return _documents(hosted.collection, log.interleavings())[0]
     except InterleavingError as error:
@@ -46,17 +51,17 @@ def start_interleaving(hosted: Hosted, log: Logged, request: InterleavingRequest
 
 
 @router.get(_INTERLEAVING, operation_id="listInterleavings")
-def list_interleavings(hosted: Hosted, log: Logged) -> InterleavingList:
+def list_interleavings(hosted: Hosted, log: RequestClickLog) -> InterleavingList:
     """Count, for each two retrievers that were interleaved, the searches and whose answers were clicked."""
-    with log_problems():
+    with click_log_problems():
         return InterleavingList(interleavings=_documents(hosted.collection, log.interleavings()))
 
 
 @router.delete(_INTERLEAVING, operation_id="stopInterleaving", dependencies=[Writing])
-def stop_interleaving(hosted: Hosted, log: Logged) -> InterleavingDocument:
+def stop_interleaving(hosted: Hosted, log: RequestClickLog) -> InterleavingDocument:
     """Let the active retriever answer alone again; what was counted stays."""
     try:
-        with log_problems():
+        with click_log_problems():
             number = log.stop_interleaving().number
             reports = [report for report in log.interleavings() if report.interleaving.number == number]
     except InterleavingError:
@@ -83,8 +88,8 @@ def _document(report: InterleavingReport, state: InterleavingState) -> Interleav
         b=one.b,
         b_fingerprint=one.b_fingerprint,
         state=state,
-        started=_moment(one.started),
-        stopped=None if one.stopped is None else _moment(one.stopped),
+        started=_iso_time(one.started),
+        stopped=None if one.stopped is None else _iso_time(one.stopped),
         searches=report.searches,
         clicks_a=report.clicks_a,
         clicks_b=report.clicks_b,
@@ -95,5 +100,40 @@ def _document(report: InterleavingReport, state: InterleavingState) -> Interleav
     )
 
 
-def _moment(time: float) -> str:
+def _iso_time(time: float) -> str:
     return datetime.fromtimestamp(time, UTC).isoformat(timespec="seconds")
+
+
+votes_router = APIRouter(prefix="/v1", tags=["votes"], dependencies=[Reading])
+
+_VOTES = "/collections/{collection}/votes"
+
+
+@votes_router.post(_VOTES, status_code=status.HTTP_201_CREATED, operation_id="recordVote", dependencies=[Clicking])
+def record_vote(log: RequestClickLog, vote: VoteRequest) -> VoteReceipt:
+    """Remember which of two searches, of one query with two retrievers, a person prefers."""
+    with click_log_problems():
+        return VoteReceipt(id=log.record_vote(left=vote.left, right=vote.right, choice=vote.choice))
+
+
+@votes_router.get(_VOTES, operation_id="listVotes")
+def list_votes(log: RequestClickLog) -> VoteList:
+    """Count the votes for each two retrievers, with the sign test on them."""
+    with click_log_problems():
+        pairs = log.votes()
+    return VoteList(
+        pairs=[
+            VotePairDocument(
+                left=pair.left,
+                left_fingerprint=pair.left_fingerprint,
+                right=pair.right,
+                right_fingerprint=pair.right_fingerprint,
+                left_wins=pair.left_wins,
+                right_wins=pair.right_wins,
+                both=pair.both,
+                neither=pair.neither,
+                p_value=pair.p_value,
+            )
+            for pair in pairs
+        ]
+    )

@@ -1,39 +1,170 @@
-"""The items of a collection."""
+"""Item routes: list, add, read, change and remove the items of a collection, and send their pictures."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+import json
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Annotated, Any, BinaryIO
 from urllib.parse import quote
 
-from fastapi import APIRouter, Path, Query, Request, Response, status
+from fastapi import APIRouter, Depends, Path, Query, Request, Response, status
+from fastapi.exceptions import RequestValidationError
+from pydantic import ValidationError
+from starlette.convertors import Convertor, register_url_convertor
+from starlette.datastructures import UploadFile
+from starlette.exceptions import HTTPException
 
-from diptych.collection import Item, Record
-from diptych.service.api.asked_filter import asked_filter
-from diptych.service.api.asking import run_search
-from diptych.service.api.file_answer import file_answer, is_known
-from diptych.service.api.item_documents import find_item, item_document
-from diptych.service.api.item_ids import ITEM_ID
-from diptych.service.api.open_original import open_original, original_tag
-from diptych.service.api.sent_item import REQUEST_BODY, Sent
-from diptych.service.context import Context, Hosted
-from diptych.service.problem import Problem
-from diptych.service.problem_response import problem_response
-from diptych.service.schemas.item_change import ItemChange
-from diptych.service.schemas.item_document import ItemDocument
-from diptych.service.schemas.item_list import ItemList
-from diptych.service.schemas.search_options import SearchOptions, Target
-from diptych.service.schemas.search_response import SearchResponse
-from diptych.service.schemas.term_request import TermRequest
-from diptych.service.security.guards import Reading, Searching, Writing
-from diptych.service.uploads.added_files import write_added_file
-from diptych.service.uploads.sent_picture import SentPicture
+from diptych.collection import Collection, CollectionError, Item, Record
+from diptych.service.api.files import file_response, has_current_version, open_original, original_tag
+from diptych.service.api.search import request_filter, run_search
+from diptych.service.context import Context, Hosted, Reading, Searching, Writing
+from diptych.service.problems import Problem, problem_response
+from diptych.service.schemas.collections import ItemChange, ItemDocument, ItemList, NewItem
+from diptych.service.schemas.search import SearchOptions, SearchResponse, Target, TermRequest
+from diptych.service.uploads import CheckedPicture, store_picture
+
+ITEM_ID = "{item_id:item}"
+
+"""The step of an address that names an item."""
+
+_PARTS = ("thumbnail", "original", "neighbours")
+
+
+class ItemIdConvertor(Convertor[str]):
+    """Takes ids as they are, slashes included, up to the part of the item that an address may end with."""
+
+    regex = rf"(?:(?!/(?:{'|'.join(_PARTS)})$).)+"
+
+    def convert(self, value: str) -> str:
+        """Return the id in an address."""
+        return value
+
+    def to_string(self, value: str) -> str:
+        """Return the address of an id."""
+        return value
+
+
+register_url_convertor("item", ItemIdConvertor())
+
+
+def item_document(item: Item) -> ItemDocument:
+    """Return an item as clients see it; where a file outside the root lies is not their business."""
+    is_inside = item.path is not None and not PurePath(item.path).is_absolute()
+    return ItemDocument.model_construct(
+        id=item.id,
+        name=None if item.path is None else PurePath(item.path).name,
+        path=item.path if is_inside else None,
+        picture=item.path is not None,
+        width=item.width,
+        height=item.height,
+        size=item.size,
+        labels=list(item.labels),
+        captions=list(item.captions),
+        metadata=dict(item.metadata),
+        added=item.added,
+        updated=item.updated,
+        content_hash=item.content_hash,
+    )
+
+
+def find_item(collection: Collection, item_id: str) -> Item:
+    """Return the item of an id; paths, which a collection takes as well, are no names here."""
+    try:
+        item = collection[item_id]
+    except CollectionError:
+        item = None
+    if item is None or item.id != item_id:
+        raise Problem(
+            404, "no-such-item", f"There is no item {item_id!r} in this collection; take the id of an answer."
+        )
+    return item
+
+
+@dataclass(frozen=True)
+class SentItem:
+    """What is known of an item, and its picture where it has one."""
+
+    item: NewItem
+    picture: BinaryIO | None = None
+    name: str = ""
+
+
+async def read_sent_item(request: Request) -> SentItem:
+    """Read JSON for a text, or a form with the fields ``picture`` and ``item``."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind == "application/json":
+        return SentItem(_validated_item(await request.body()))
+    if kind != "multipart/form-data":
+        detail = "An item is sent as application/json, or with its picture as multipart/form-data."
+        raise Problem(415, "unsupported-media-type", detail)
+    try:
+        form = await request.form(max_files=1, max_fields=1)
+    except HTTPException as reason:
+        raise Problem(400, "malformed-form", f"The form cannot be read ({reason.detail}); send it again.") from None
+    unknown = sorted(set(form) - {"picture", "item"})
+    if unknown:
+        raise Problem(422, "invalid-request", f"The form has only picture and item, got {unknown[0]!r}; remove it.")
+    picture, described = form.get("picture"), form.get("item", "{}")
+    if isinstance(described, UploadFile):
+        described = (await described.read()).decode("utf-8", "replace")
+    if picture is not None and not isinstance(picture, UploadFile):
+        raise Problem(422, "invalid-request", "The picture is sent as a file; give its part of the form a file name.")
+    item = _validated_item(described.encode())
+    return SentItem(item) if picture is None else SentItem(item, picture.file, picture.filename or "")
+
+
+RequestItem = Annotated[SentItem, Depends(read_sent_item)]
+
+REQUEST_BODY: dict[str, Any] = {
+    "required": True,
+    "content": {
+        "application/json": {"schema": {"$ref": "#/components/schemas/NewItem"}},
+        "multipart/form-data": {
+            "schema": {
+                "type": "object",
+                "properties": {
+                    "picture": {
+                        "type": "string",
+                        "format": "binary",
+                        "description": "The picture: JPEG, PNG, GIF, WebP, AVIF, TIFF, BMP or PPM.",
+                    },
+                    "item": {"$ref": "#/components/schemas/NewItem"},
+                },
+                "required": ["picture"],
+                "additionalProperties": False,
+            },
+            "encoding": {"item": {"contentType": "application/json"}},
+        },
+    },
+}
+
+"""What the document of the API says of it; two kinds of content are more than the framework can describe itself."""
+
+
+def _validated_item(content: bytes) -> NewItem:
+    try:
+        document = json.loads(content)
+    except (ValueError, RecursionError):
+        raise Problem(422, "invalid-request", "The item is no JSON object; send one as in the examples.") from None
+    try:
+        return NewItem.model_validate(document)
+    except ValidationError as problem:
+        raise RequestValidationError(
+            [{**error, "loc": ("body", *error["loc"])} for error in problem.errors()]
+        ) from None
+
 
 router = APIRouter(prefix="/v1", tags=["items"], dependencies=[Reading])
 
 _ITEMS = "/collections/{collection}/items"
+
 _ITEM = f"{_ITEMS}/{ITEM_ID}"
-_FOR_EVER = "private, max-age=31536000, immutable"
-_ASK_AGAIN = "private, no-cache"
+
+_CACHE_IMMUTABLE = "private, max-age=31536000, immutable"
+
+_CACHE_REVALIDATE = "private, no-cache"
+
 _TYPES = {
     ".jpg": "image/jpeg",
     ".jpeg": "image/jpeg",
@@ -47,13 +178,18 @@ _TYPES = {
     ".tif": "image/tiff",
     ".tiff": "image/tiff",
 }
+
 _BYTES = {"schema": {"type": "string", "format": "binary"}}
+
 _UNCHANGED = {"description": "The client has it already."}
+
 _THUMBNAIL: dict[int | str, dict[str, Any]] = {
     200: {"description": "A small JPEG.", "content": {"image/jpeg": _BYTES}},
     304: _UNCHANGED,
 }
+
 _KINDS = dict.fromkeys(sorted({*_TYPES.values(), "application/octet-stream"}), _BYTES)
+
 _ORIGINAL: dict[int | str, dict[str, Any]] = {
     200: {"description": "The whole file.", "content": _KINDS},
     206: {"description": "The range that was asked for.", "content": _KINDS},
@@ -73,7 +209,7 @@ def list_items(
     offset: Annotated[int, Query(ge=0, le=2**53, description="How many to leave out before them.")] = 0,
 ) -> ItemList:
     """List items in the order of their addition."""
-    items = hosted.collection.items(asked_filter(context, filter))
+    items = hosted.collection.items(request_filter(context, filter))
     end = offset + limit
     return ItemList(
         items=[item_document(item) for item in items[offset:end]],
@@ -90,7 +226,7 @@ def list_items(
     responses={409: problem_response("The id is taken.")},
     openapi_extra={"requestBody": REQUEST_BODY},
 )
-def add_item(context: Context, hosted: Hosted, sent: Sent, response: Response) -> ItemDocument:
+def add_item(context: Context, hosted: Hosted, sent: RequestItem, response: Response) -> ItemDocument:
     """Add a picture that is sent along, or a text."""
     collection = hosted.collection
     described = sent.item
@@ -100,8 +236,8 @@ def add_item(context: Context, hosted: Hosted, sent: Sent, response: Response) -
         record = Record(None, described.captions, described.labels, described.metadata, described.id)
         item = _added_text(hosted, record)
     else:
-        picture = SentPicture.read(sent.picture, context.settings.limits)
-        path = write_added_file(collection.root, sent.picture, picture.suffix)
+        picture = CheckedPicture.read(sent.picture, context.settings.limits)
+        path = store_picture(collection.root, sent.picture, picture.suffix)
         record = Record(path, described.captions, described.labels, described.metadata, described.id)
         item = _added_picture(hosted, record)
     response.headers["Location"] = f"/v1/collections/{quote(hosted.name, safe='')}/items/{quote(item.id, safe='')}"
@@ -120,8 +256,8 @@ def get_thumbnail(
     """Return a small JPEG of the picture of an item."""
     item = find_item(hosted.collection, item_id)
     etag = f'"{item.content_hash}"'
-    headers = {"ETag": etag, "Cache-Control": _FOR_EVER if v and v == item.content_hash else _ASK_AGAIN}
-    if item.content_hash is not None and is_known(request, etag):
+    headers = {"ETag": etag, "Cache-Control": _CACHE_IMMUTABLE if v and v == item.content_hash else _CACHE_REVALIDATE}
+    if item.content_hash is not None and has_current_version(request, etag):
         return Response(status_code=status.HTTP_304_NOT_MODIFIED, headers=headers)
     content = hosted.collection.thumbnail(item.id)
     if not content:
@@ -141,11 +277,11 @@ def get_original(request: Request, hosted: Hosted, item_id: ItemId) -> Response:
     media_type = _TYPES.get(suffix, "application/octet-stream")
     headers = {
         "ETag": original_tag(item, file),
-        "Cache-Control": _ASK_AGAIN,
+        "Cache-Control": _CACHE_REVALIDATE,
         "X-Content-Type-Options": "nosniff",
         "Content-Disposition": f"inline; filename*=UTF-8''{quote(name, safe='')}",
     }
-    return file_answer(request, file, media_type, headers)
+    return file_response(request, file, media_type, headers)
 
 
 @router.get(_ITEM + "/neighbours", operation_id="listNeighbours", dependencies=[Searching])
@@ -190,7 +326,7 @@ def remove_item(hosted: Hosted, item_id: ItemId) -> None:
 def _added_text(hosted: Hosted, record: Record) -> Item:
     report = hosted.collection.add([record])
     if report.skipped:
-        raise _refused(report.skipped)
+        raise _not_added(report.skipped)
     if record.id is not None:
         return hosted.collection[record.id]
     # The same text is the same item, wherever it came from.
@@ -201,10 +337,10 @@ def _added_text(hosted: Hosted, record: Record) -> Item:
 def _added_picture(hosted: Hosted, record: Record) -> Item:
     report = hosted.collection.add([record])
     if report.skipped:
-        raise _refused(report.skipped)
+        raise _not_added(report.skipped)
     return hosted.collection[record.path or ""]
 
 
-def _refused(skipped: dict[str, str]) -> Problem:
+def _not_added(skipped: dict[str, str]) -> Problem:
     reason = next(iter(skipped.values()))
     return Problem(422, "not-added", f"The item could not be added: {reason}")

@@ -7,15 +7,12 @@ from urllib.parse import quote
 
 from fastapi import APIRouter, Path, Query, Response, status
 
-from diptych.service.context import Context, Hosted, ServiceContext
-from diptych.service.hosted_collection import HostedCollection
-from diptych.service.jobs.job import Job
-from diptych.service.jobs.job_runner import JobRunner
-from diptych.service.problem import Problem
-from diptych.service.schemas.job_document import JobDocument
-from diptych.service.schemas.job_list import JobList
-from diptych.service.schemas.job_request import JobRequest
-from diptych.service.security.guards import Reading, Writing
+from diptych.service.context import Context, Hosted, Reading, ServiceContext, Writing
+from diptych.service.hosting import HostedCollection
+from diptych.service.jobs.runner import JobRunner
+from diptych.service.jobs.store import Job
+from diptych.service.problems import Problem
+from diptych.service.schemas.jobs import JobDocument, JobList, JobRequest
 
 router = APIRouter(prefix="/v1", tags=["jobs"], dependencies=[Reading])
 
@@ -26,7 +23,7 @@ JobId = Annotated[str, Path(description="Id of the job.", max_length=100)]
 
 
 @router.post(_JOBS, operation_id="startJob", status_code=status.HTTP_202_ACCEPTED, dependencies=[Writing])
-def start(context: Context, hosted: Hosted, request: JobRequest, response: Response) -> JobDocument:
+def create_job(context: Context, hosted: Hosted, request: JobRequest, response: Response) -> JobDocument:
     """Start a job; the jobs of a collection run one after the other."""
     return start_job(context, hosted, request, response)
 
@@ -42,17 +39,17 @@ def list_jobs(
 @router.get(_JOBS + "/{job_id}", operation_id="getJob")
 def get_job(context: Context, hosted: Hosted, job_id: JobId) -> JobDocument:
     """Say how far a job has come."""
-    return job_document(_found(_runner(context, hosted), job_id))
+    return job_document(_find_job(_runner(context, hosted), job_id))
 
 
 @router.delete(_JOBS + "/{job_id}", operation_id="cancelJob", dependencies=[Writing])
 def cancel_job(context: Context, hosted: Hosted, job_id: JobId) -> JobDocument:
     """Cancel a job that waits or runs; what it has added stays. One that is over stays as it is."""
     runner = _runner(context, hosted)
-    if not _found(runner, job_id).is_over:
+    if not _find_job(runner, job_id).is_over:
         runner.store.ask_to_cancel(job_id)
         runner.look()
-    return job_document(_found(runner, job_id))
+    return job_document(_find_job(runner, job_id))
 
 
 def start_job(
@@ -90,7 +87,7 @@ def _runner(context: ServiceContext, hosted: HostedCollection) -> JobRunner:
     return context.jobs[hosted.name]
 
 
-def _found(runner: JobRunner, job_id: str) -> Job:
+def _find_job(runner: JobRunner, job_id: str) -> Job:
     job = runner.store.find(job_id)
     if job is None:
         raise Problem(404, "no-such-job", f"There is no job {job_id!r}; list the jobs of the collection.")

@@ -1,4 +1,4 @@
-"""``/health``, ``/ready`` and ``/metrics``: whether the service lives, can answer, and how it does."""
+"""``/health``, ``/ready``, ``/metrics`` and the OpenAPI document, and ``/v1/session``, where the page signs in."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
 
-from diptych.service.context import Context
-from diptych.service.openapi import api_document
-from diptych.service.operations.collection_numbers import CollectionNumbers
-from diptych.service.schemas.health_document import HealthDocument
-from diptych.service.schemas.readiness_document import ReadinessDocument
-from diptych.service.security.guards import Reading
+from diptych import __version__
+from diptych.service.context import Context, Reading, ServiceContext
+from diptych.service.hosting import CollectionMetrics
+from diptych.service.openapi import openapi_document
+from diptych.service.schemas.operations import HealthDocument, ReadinessDocument, SessionDocument, SignIn
+from diptych.service.security.auth import refuse_other_sites, unauthorised
 
 router = APIRouter(tags=["operations"])
 
@@ -46,11 +46,72 @@ async def ready(context: Context, response: Response) -> ReadinessDocument:
 )
 def metrics(context: Context) -> Response:
     """Return counts, latencies and sizes in the text format of Prometheus."""
-    numbers = CollectionNumbers(context.hosted.values(), context.running_jobs())
+    numbers = CollectionMetrics(context.hosted.values(), context.running_jobs())
     return Response(context.metrics.text((numbers,)), media_type=CONTENT_TYPE_PLAIN_0_0_4)
 
 
 @router.get("/v1/openapi.json", include_in_schema=False, dependencies=[Reading])
 async def description(request: Request) -> JSONResponse:
     """Return the OpenAPI document."""
-    return JSONResponse(api_document(request.app))
+    return JSONResponse(openapi_document(request.app))
+
+
+session_router = APIRouter(prefix="/v1", tags=["session"])
+
+
+@session_router.get("/session", summary="Whether the page may write", operation_id="getSession")
+async def get_session(request: Request, response: Response, context: Context) -> SessionDocument:
+    """Return what the page needs to know; on this machine, begin a session.
+
+    Beyond this machine a session begins with POST and the token.
+    """
+    refuse_other_sites(request)
+    credentials = context.credentials
+    has_token = credentials.has_token(request)
+    session = credentials.session(request)
+    if session is None and not context.settings.public:
+        session = credentials.sessions.new()
+    if session is not None:
+        _set_session_cookie(session, request, response, context)
+    return _session_document(context, session, has_token=has_token)
+
+
+@session_router.post("/session", summary="Sign in with the token", operation_id="signIn")
+async def sign_in(given: SignIn, request: Request, response: Response, context: Context) -> SessionDocument:
+    """Begin a session of the page, as a cookie that scripts cannot read."""
+    refuse_other_sites(request)
+    credentials = context.credentials
+    if not credentials.is_token(given.token):
+        raise unauthorised("This is not the token of this service.")
+    session = credentials.sessions.new()
+    _set_session_cookie(session, request, response, context)
+    return _session_document(context, session, has_token=True)
+
+
+@session_router.delete("/session", summary="Sign out", operation_id="signOut", status_code=204)
+async def sign_out(request: Request, response: Response, context: Context) -> None:
+    """Let the browser forget the session."""
+    refuse_other_sites(request)
+    response.delete_cookie(context.credentials.sessions.cookie_name, httponly=True, samesite="strict")
+
+
+def _set_session_cookie(session: str, request: Request, response: Response, context: ServiceContext) -> None:
+    sessions = context.credentials.sessions
+    response.set_cookie(
+        sessions.cookie_name,
+        sessions.cookie(session),
+        max_age=sessions.lifetime_seconds,
+        httponly=True,
+        samesite="strict",
+        secure=request.url.scheme == "https",
+    )
+
+
+def _session_document(context: ServiceContext, session: str | None, *, has_token: bool) -> SessionDocument:
+    return SessionDocument(
+        signed_in=has_token or session is not None,
+        needs_token=context.settings.public,
+        csrf=None if session is None else context.credentials.sessions.csrf(session),
+        read_only=context.settings.read_only,
+        version=__version__,
+    )

@@ -1,32 +1,38 @@
-"""The retrievers of a collection."""
+"""Retriever routes: list, add, activate and remove retrievers; what was learned from clicks, and rolling it back."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Response, status
 
 from diptych.collection import Collection, CollectionError, StoredRetriever
+from diptych.collection.learning import LearningRecord, learning_history, rollback
+from diptych.collection.learning.promotion import promotion_to
 from diptych.retriever.explaining import explanation_kind
 from diptych.service.api.collections import collection_document
 from diptych.service.api.jobs import start_job
-from diptych.service.context import Context, Hosted
+from diptych.service.context import Clicking, Context, Hosted, Reading, Writing
 from diptych.service.jobs.work import READY_MADE
-from diptych.service.problem import Problem
-from diptych.service.problem_response import problem_response
-from diptych.service.schemas.collection_document import CollectionDocument
-from diptych.service.schemas.job_document import JobDocument
-from diptych.service.schemas.job_request import JobRequest
-from diptych.service.schemas.retriever_document import Explains, RetrieverDocument
-from diptych.service.schemas.retriever_job import RetrieverJob
-from diptych.service.schemas.retriever_list import RetrieverList
-from diptych.service.schemas.retriever_request import RetrieverRequest
-from diptych.service.security.guards import Reading, Writing
+from diptych.service.problems import Problem, problem_response
+from diptych.service.schemas.collections import CollectionDocument
+from diptych.service.schemas.jobs import JobDocument, JobRequest, RetrieverJob
+from diptych.service.schemas.retrievers import (
+    Explains,
+    LearningDocument,
+    LearningStep,
+    QueryChange,
+    RetrieverDocument,
+    RetrieverList,
+    RetrieverRequest,
+)
 
 router = APIRouter(prefix="/v1", tags=["retrievers"], dependencies=[Reading])
 
 _RETRIEVERS = "/collections/{collection}/retrievers"
-_CONFLICT: dict[int | str, dict[str, Any]] = {409: problem_response("The retriever is not in a state for this.")}
+
+_NOT_USABLE: dict[int | str, dict[str, Any]] = {409: problem_response("The retriever is not in a state for this.")}
 
 RetrieverName = Annotated[str, Path(description="Name of the retriever.", max_length=200)]
 
@@ -60,7 +66,7 @@ def add_retriever(context: Context, hosted: Hosted, request: RetrieverRequest, r
 
 
 @router.post(
-    _RETRIEVERS + "/{name}/activate", operation_id="activateRetriever", dependencies=[Writing], responses=_CONFLICT
+    _RETRIEVERS + "/{name}/activate", operation_id="activateRetriever", dependencies=[Writing], responses=_NOT_USABLE
 )
 def activate_retriever(context: Context, hosted: Hosted, name: RetrieverName) -> CollectionDocument:
     """Let searches use a retriever from now on; the one before stays stored."""
@@ -74,7 +80,7 @@ def activate_retriever(context: Context, hosted: Hosted, name: RetrieverName) ->
     operation_id="removeRetriever",
     status_code=status.HTTP_204_NO_CONTENT,
     dependencies=[Writing],
-    responses=_CONFLICT,
+    responses=_NOT_USABLE,
 )
 def remove_retriever(hosted: Hosted, name: RetrieverName) -> None:
     """Forget a retriever and its points."""
@@ -106,3 +112,50 @@ def _explains(collection: Collection, name: str) -> Explains:
     except CollectionError:
         # Removed since it was listed, or its encoders are not on this machine.
         return "none"
+
+
+learning_router = APIRouter(prefix="/v1", tags=["learning"], dependencies=[Reading])
+
+_LEARNING = "/collections/{collection}/learning"
+
+_NOTHING_TO_ROLL_BACK: dict[int | str, dict[str, Any]] = {409: problem_response("There is nothing to go back to.")}
+
+
+@learning_router.get(_LEARNING, operation_id="getLearning", dependencies=[Clicking])
+def get_learning(hosted: Hosted) -> LearningDocument:
+    """List what was learned from clicks, with measures before and after; a job of kind learn learns."""
+    history = learning_history(hosted.collection)
+    steps = [_learning_step(record) for record in reversed(history)]
+    return LearningDocument(steps=steps, rolls_back_to=_previous_retriever(hosted.collection, history))
+
+
+@learning_router.post(
+    _LEARNING + "/rollback", operation_id="rollBack", dependencies=[Writing], responses=_NOTHING_TO_ROLL_BACK
+)
+def roll_back(hosted: Hosted) -> LearningStep:
+    """Let searches use the retriever from before the last promotion again; the one that leaves stays stored."""
+    if _previous_retriever(hosted.collection, learning_history(hosted.collection)) is None:
+        detail = "The active retriever was not learned from clicks, or the one before it is gone; activate one by name."
+        raise Problem(409, "nothing-to-roll-back", detail)
+    return _learning_step(rollback(hosted.collection))
+
+
+def _previous_retriever(collection: Collection, history: list[LearningRecord]) -> str | None:
+    """Return the name of the retriever before the one in force, where that was promoted."""
+    stored = {one.fingerprint: one for one in collection.retrievers()}
+    active = next((one.fingerprint for one in stored.values() if one.active), "")
+    promoted = promotion_to(active, history)
+    former = None if promoted is None else stored.get(promoted.before_fingerprint)
+    return None if former is None else former.name
+
+
+def _learning_step(record: LearningRecord) -> LearningStep:
+    known: dict[str, Any] = {
+        name: value for name, value in record.to_json().items() if name in LearningStep.model_fields
+    }
+    known["gained"], known["lost"] = _changes(record.gained), _changes(record.lost)
+    return LearningStep(**known)
+
+
+def _changes(told: Sequence[tuple[str, float, float]]) -> list[QueryChange]:
+    return [QueryChange(query=query, before=old, after=new) for query, old, new in told]

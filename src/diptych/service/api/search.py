@@ -1,20 +1,322 @@
-"""Searching."""
+"""Search routes: search, interleaved or not, with facets, suggestions and uploads of pictures to search with."""
 
 from __future__ import annotations
 
-from typing import Annotated
+import os
+import secrets
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Annotated, Any
 
-from fastapi import APIRouter, BackgroundTasks, Form, Query, Request
+from fastapi import APIRouter, BackgroundTasks, Form, Path, Query, Request, Response, status
 
-from diptych.service.api.asking import asked_terms, run_search
-from diptych.service.api.expected_thumbnails import expect_thumbnails
-from diptych.service.context import Context, Hosted
-from diptych.service.schemas.picture_search import PictureSearch
-from diptych.service.schemas.search_parameters import SearchParameters
-from diptych.service.schemas.search_request import SearchRequest
-from diptych.service.schemas.search_response import SearchResponse
-from diptych.service.schemas.term_request import TermRequest
-from diptych.service.security.guards import Reading, Searching
+from diptych.collection import (
+    Answer,
+    Answers,
+    Collection,
+    CollectionError,
+    Filter,
+    Item,
+    Term,
+    UnknownRetrieverError,
+    parse_query,
+)
+from diptych.collection import Query as SearchQuery
+from diptych.metrics import team_draft
+from diptych.service.clicks import ClickLog
+from diptych.service.clicks.interleaving import Interleaving
+from diptych.service.clicks.records import InterleavedPage, is_plain
+from diptych.service.context import Clicking, Context, Hosted, Reading, Searching, ServiceContext
+from diptych.service.hosting import HostedCollection
+from diptych.service.problems import Problem
+from diptych.service.schemas.retrievers import RetrieverSummary
+from diptych.service.schemas.search import (
+    AnswerDocument,
+    FacetDocument,
+    FacetList,
+    FacetValueDocument,
+    PictureSearch,
+    SearchOptions,
+    SearchParameters,
+    SearchRequest,
+    SearchResponse,
+    SuggestionDocument,
+    SuggestionList,
+    TermRequest,
+    UploadDocument,
+    UploadForm,
+)
+
+
+def request_filter(context: ServiceContext, text: str | None) -> Filter | None:
+    """Return what a text filters by; every condition costs a look at every item, so there may be only so many."""
+    if text is None:
+        return None
+    wanted = Filter.parse(text)
+    most = context.settings.limits.filter_conditions
+    conditions = _count_conditions(wanted)
+    if conditions > most:
+        raise Problem(422, "filter-too-long", f"The filter has {conditions} conditions; write it with at most {most}.")
+    return wanted
+
+
+def _count_conditions(wanted: Filter) -> int:
+    return sum(_count_conditions(part) for part in wanted.parts) or 1
+
+
+_DRAW_BYTES = 16
+
+
+def interleaved_answers(
+    collection: Collection,
+    log: ClickLog | None,
+    query: SearchQuery,
+    terms: Sequence[TermRequest],
+    options: SearchOptions,
+    wanted: Filter | None,
+) -> tuple[Answers, InterleavedPage] | None:
+    """Return one page of both retrievers' answers with their teams, or None where one retriever is to answer.
+
+    Two answer while the log says that they are interleaved, and both are there as they were when that began. Only
+    searches for pictures with words alone take part: whoever names a retriever wants that one, and two retrievers do
+    not mean the same by a least probability.
+    """
+    present = None if log is None or not _can_be_interleaved(query, terms, options) else log.interleaving()
+    if log is None or present is None:
+        return None
+    draw = options.draw or _continued_search(log, present, query, options) or secrets.token_hex(_DRAW_BYTES)
+    rankings = _rankings(collection, present, query, options, wanted)
+    return None if rankings is None else _interleaved_page(present, rankings, options, draw)
+
+
+def _can_be_interleaved(query: SearchQuery, terms: Sequence[TermRequest], options: SearchOptions) -> bool:
+    is_usual = options.target == "images" and options.retriever is None and options.min_probability is None
+    return is_usual and is_plain(str(query), [term.model_dump(exclude_none=True) for term in terms])
+
+
+def _continued_search(log: ClickLog, present: Interleaving, query: SearchQuery, options: SearchOptions) -> str | None:
+    """Return the search that this page goes on with, whose id its teams were drawn with."""
+    asked = {"query": str(query), "retriever": present.name, "fingerprint": present.fingerprint}
+    search_id = options.search_id
+    is_same = search_id is not None and log.may_continue(search_id, target=options.target, **asked)
+    return search_id if is_same else None
+
+
+def _rankings(
+    collection: Collection, present: Interleaving, query: SearchQuery, options: SearchOptions, wanted: Filter | None
+) -> tuple[Answers, Answers] | None:
+    depth = options.offset + options.limit
+    try:
+        a, b = (
+            collection.search(
+                query, depth, filter=wanted, hybrid=options.hybrid, exact=options.exact, retriever=retriever
+            )
+            for retriever in (present.a, present.b)
+        )
+    except UnknownRetrieverError:
+        return None
+    is_as_it_was = (a.fingerprint, b.fingerprint) == (present.a_fingerprint, present.b_fingerprint)
+    return (a, b) if is_as_it_was else None
+
+
+def _interleaved_page(
+    present: Interleaving, rankings: tuple[Answers, Answers], options: SearchOptions, draw: str
+) -> tuple[Answers, InterleavedPage]:
+    a, b = rankings
+    found = {"a": {answer.id: answer for answer in a}, "b": {answer.id: answer for answer in b}}
+    end = options.offset + options.limit
+    drafted = team_draft(list(found["a"]), list(found["b"]), end, seed=bytes.fromhex(draw))[options.offset :]
+    page = tuple(
+        replace(found[team][item], rank=rank) for rank, (item, team) in enumerate(drafted, start=options.offset + 1)
+    )
+    answers = Answers(
+        page,
+        no_good_match=a.no_good_match and b.no_good_match,
+        considered=max(a.considered, b.considered),
+        exact=a.exact and b.exact,
+        seconds=a.seconds + b.seconds,
+        notes=a.notes,
+        retriever=present.name,
+        fingerprint=present.fingerprint,
+        cutoff=min(a.cutoff, b.cutoff),
+    )
+    return answers, InterleavedPage(present.number, draw, [team for _, team in drafted])
+
+
+_SHOWN_CAPTIONS = 5
+
+
+def request_terms(context: ServiceContext, query: str | None, terms: Sequence[TermRequest] | None) -> list[TermRequest]:
+    """Return what is asked as terms; names of files in a text are never looked up on this machine."""
+    limits = context.settings.limits
+    if terms is None:
+        text = query or ""
+        if len(text) > limits.query_characters:
+            detail = f"The query has {len(text):,} characters; ask with at most {limits.query_characters:,}."
+            raise Problem(422, "query-too-long", detail)
+        terms = [_term_request(term) for term in parse_query(text, find_picture=lambda _: None).terms]
+    if len(terms) > limits.query_terms:
+        detail = f"The query has {len(terms)} terms; ask with at most {limits.query_terms}."
+        raise Problem(422, "too-many-terms", detail)
+    return list(terms)
+
+
+def build_query(context: ServiceContext, terms: Sequence[TermRequest]) -> SearchQuery:
+    """Return the query that a collection understands."""
+    return SearchQuery(tuple(_term(context, term) for term in terms))
+
+
+def query_text(terms: Sequence[TermRequest]) -> str:
+    """Return the query as people read it."""
+    return str(SearchQuery(tuple(Term(_term_kind(term), _term_text(term), term.weight) for term in terms)))
+
+
+def run_search(
+    context: ServiceContext, hosted: HostedCollection, terms: Sequence[TermRequest], options: SearchOptions
+) -> SearchResponse:
+    """Search, remember the search where that is wanted, and return what the client gets."""
+    _check_paging(context, options)
+    answers, draft = _search_answers(context, hosted, terms, options)
+    context.metrics.count_search(hosted.name, no_good_match=answers.no_good_match)
+    summary = RetrieverSummary(name=answers.retriever, fingerprint=answers.fingerprint)
+    cutoff = answers.cutoff
+    end = options.offset + options.limit
+    more = len(answers) > 0 and end < answers.considered and end <= context.settings.limits.deepest_answer
+    return SearchResponse(
+        search_id=_record_search(context, hosted, terms, options, answers, draft) if options.log else None,
+        query=query_text(terms),
+        target=options.target,
+        retriever=summary,
+        limit=options.limit,
+        offset=options.offset,
+        considered=answers.considered,
+        exact=answers.exact,
+        seconds=answers.seconds,
+        no_good_match=answers.no_good_match,
+        cutoff=cutoff,
+        upload=next((term.upload for term in terms if term.upload is not None), None),
+        answers=[_answer_document(answer, answer.item, cutoff) for answer in answers if answer.item is not None],
+        next_offset=end if more else None,
+        draw=None if draft is None else draft.draw,
+    )
+
+
+def _search_answers(
+    context: ServiceContext, hosted: HostedCollection, terms: Sequence[TermRequest], options: SearchOptions
+) -> tuple[Answers, InterleavedPage | None]:
+    query, wanted = build_query(context, terms), request_filter(context, options.filter)
+    log = context.click_logs.get(hosted.name)
+    both = interleaved_answers(hosted.collection, log, query, terms, options, wanted)
+    if both is not None:
+        return both
+    alone = hosted.collection.search(
+        query,
+        options.limit,
+        target=options.target,
+        filter=wanted,
+        hybrid=options.hybrid,
+        exact=options.exact,
+        min_probability=options.min_probability,
+        offset=options.offset,
+        retriever=options.retriever,
+    )
+    return alone, None
+
+
+def _check_paging(context: ServiceContext, options: SearchOptions) -> None:
+    limits = context.settings.limits
+    if options.limit > limits.page_size:
+        raise Problem(422, "page-too-large", f"A page has at most {limits.page_size} answers; ask for the next page.")
+    if options.offset > limits.deepest_answer:
+        raise Problem(422, "page-too-deep", f"Answers end at {limits.deepest_answer:,}; ask more precisely.")
+
+
+def _record_search(
+    context: ServiceContext,
+    hosted: HostedCollection,
+    terms: Sequence[TermRequest],
+    options: SearchOptions,
+    answers: Answers,
+    draft: InterleavedPage | None,
+) -> str | None:
+    log = context.click_logs.get(hosted.name)
+    if log is None:
+        return None
+    return log.record_search(
+        query=query_text(terms),
+        retriever=answers.retriever,
+        fingerprint=answers.fingerprint,
+        target=options.target,
+        shown=[(answer.id, answer.rank) for answer in answers],
+        no_good_match=answers.no_good_match,
+        best_probability=answers[0].probability if answers else None,
+        continues=options.search_id,
+        terms=[term.model_dump(exclude_none=True) for term in terms],
+        draft=draft,
+    )
+
+
+def _answer_document(answer: Answer, item: Item, cutoff: float) -> AnswerDocument:
+    # Nothing here comes from outside, so it need not be checked again.
+    return AnswerDocument.model_construct(
+        rank=answer.rank,
+        id=item.id,
+        score=answer.score,
+        probability=answer.probability,
+        good=answer.probability >= cutoff,
+        caption=answer.caption,
+        caption_id=answer.caption_id,
+        matched_by=list(answer.matched_by),
+        picture=item.path is not None,
+        width=item.width,
+        height=item.height,
+        labels=list(item.labels),
+        captions=list(item.captions[:_SHOWN_CAPTIONS]),
+        metadata=dict(item.metadata),
+        name=None if item.path is None else os.path.basename(item.path),
+        content_hash=item.content_hash,
+    )
+
+
+def _term_request(term: Term) -> TermRequest:
+    if abs(term.weight) > 100:
+        raise Problem(422, "weight-too-large", f"A weight is at most 100, got {term.weight:g}; write a smaller one.")
+    return TermRequest.model_validate({term.kind: term.value, "weight": term.weight})
+
+
+def _term(context: ServiceContext, term: TermRequest) -> Term:
+    if term.upload is not None:
+        return Term("picture", context.uploads.find(term.upload).file, term.weight)
+    return Term(_term_kind(term), _term_text(term), term.weight)
+
+
+def _term_kind(term: TermRequest) -> Any:
+    return "text" if term.text is not None else "item" if term.item is not None else "picture"
+
+
+def _term_text(term: TermRequest) -> str:
+    return term.text or term.item or f"upload:{term.upload}"
+
+
+def preload_thumbnails(
+    request: Request, background: BackgroundTasks, hosted: HostedCollection, found: SearchResponse
+) -> None:
+    """Read the thumbnails of answers at once, when they have left for a page.
+
+    A page asks for each of them next, and thirty reads of one row take about thirty times as long as one of thirty.
+    Programs seldom ask, so that nothing is read for them.
+    """
+    if request.headers.get("sec-fetch-site") == "same-origin":
+        background.add_task(_read_thumbnails, hosted, [answer.id for answer in found.answers if answer.picture])
+
+
+def _read_thumbnails(hosted: HostedCollection, ids: list[str]) -> None:
+    # An item may be removed meanwhile; its neighbours are then read one by one, when they are asked for.
+    with suppress(CollectionError):
+        hosted.collection.thumbnails(ids)
+
 
 router = APIRouter(prefix="/v1", tags=["search"], dependencies=[Reading])
 
@@ -24,8 +326,8 @@ def search(
     context: Context, hosted: Hosted, request: SearchRequest, raw: Request, background: BackgroundTasks
 ) -> SearchResponse:
     """Find pictures or texts with words, stored items, uploaded pictures, or a weighted sum of them."""
-    found = run_search(context, hosted, asked_terms(context, request.query, request.terms), request)
-    expect_thumbnails(raw, background, hosted, found)
+    found = run_search(context, hosted, request_terms(context, request.query, request.terms), request)
+    preload_thumbnails(raw, background, hosted, found)
     return found
 
 
@@ -34,7 +336,7 @@ def search_by_address(
     context: Context, hosted: Hosted, request: Annotated[SearchParameters, Query()]
 ) -> SearchResponse:
     """Find pictures or texts with a query in the address."""
-    return run_search(context, hosted, asked_terms(context, request.q, None), request)
+    return run_search(context, hosted, request_terms(context, request.q, None), request)
 
 
 @router.post("/collections/{collection}/search/picture", operation_id="searchWithPicture", dependencies=[Searching])
@@ -44,3 +346,71 @@ def search_with_picture(
     """Find what resembles a picture that is sent along; the answer names the upload, for further pages."""
     upload = context.uploads.keep(request.picture.file)
     return run_search(context, hosted, [TermRequest(upload=upload.id)], request)
+
+
+@router.get("/collections/{collection}/facets", operation_id="listFacets", dependencies=[Searching])
+def list_facets(
+    context: Context,
+    hosted: Hosted,
+    filter: Annotated[str | None, Query(max_length=2000, description="Count only items that meet it.")] = None,
+    limit: Annotated[int, Query(ge=1, le=100, description="How many values of each field.")] = 10,
+) -> FacetList:
+    """Count the labels and metadata of the items that meet a filter."""
+    found = hosted.collection.facets(request_filter(context, filter), limit=limit)
+    return FacetList(
+        facets=[
+            FacetDocument(
+                field=facet.field,
+                kind=facet.kind,
+                values=[
+                    FacetValueDocument(value=value.value, count=value.count, filter=value.filter)
+                    for value in facet.values
+                ],
+                minimum=facet.minimum,
+                maximum=facet.maximum,
+            )
+            for facet in found
+        ]
+    )
+
+
+@router.get("/collections/{collection}/suggestions", operation_id="listSuggestions")
+def list_suggestions(
+    hosted: Hosted,
+    prefix: Annotated[str, Query(max_length=200, description="What has been typed so far.")] = "",
+    limit: Annotated[int, Query(ge=1, le=50, description="How many.")] = 8,
+) -> SuggestionList:
+    """Suggest ways to go on with what has been typed, from labels and captions."""
+    found = hosted.collection.suggestions(prefix, limit)
+    return SuggestionList(
+        suggestions=[SuggestionDocument(text=one.text, kind=one.kind, count=one.count) for one in found]
+    )
+
+
+uploads_router = APIRouter(prefix="/v1", tags=["uploads"], dependencies=[Reading])
+
+_PREVIEW: dict[int | str, dict[str, Any]] = {
+    200: {"description": "A small JPEG.", "content": {"image/jpeg": {"schema": {"type": "string", "format": "binary"}}}}
+}
+
+
+@uploads_router.post("/uploads", operation_id="upload", status_code=status.HTTP_201_CREATED, dependencies=[Clicking])
+def upload(
+    context: Context, form: Annotated[UploadForm, Form(media_type="multipart/form-data")], response: Response
+) -> UploadDocument:
+    """Send a picture to search with; it is kept for a while and then forgotten."""
+    kept = context.uploads.keep(form.picture.file)
+    context.metrics.count_upload()
+    response.headers["Location"] = f"/v1/uploads/{kept.id}"
+    expires = datetime.fromtimestamp(int(kept.expires), UTC).isoformat()
+    return UploadDocument(id=kept.id, width=kept.width, height=kept.height, expires=expires)
+
+
+@uploads_router.get("/uploads/{upload_id}", operation_id="getUpload", response_class=Response, responses=_PREVIEW)
+def get_upload(
+    context: Context, upload_id: Annotated[str, Path(description="Id of the upload.", max_length=400)]
+) -> Response:
+    """Return a small JPEG of a picture that was sent."""
+    kept, preview = context.uploads.read_preview(upload_id)
+    headers = {"Cache-Control": "private, max-age=3600", "ETag": f'"{kept.id}"'}
+    return Response(preview, media_type="image/jpeg", headers=headers)

@@ -1,4 +1,4 @@
-"""The file of a click log: its tables, and how to open it."""
+"""The SQLite file of a click log: its tables, how to open it, and how to delete from it for good."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from diptych.service.clicks.click_log_error import ClickLogError
+from diptych.service.clicks.errors import ClickLogError
 
-VERSION = 2
+SCHEMA_VERSION = 2
+
 BUSY_SECONDS = 10.0
 
 # A page is a run of results at consecutive positions, so that a search costs one row and not one for each result.
@@ -98,14 +99,14 @@ def connect(path: Path, *, most_bytes: int | None = None) -> sqlite3.Connection:
         _prepare(connection, most_bytes)
     except sqlite3.Error as error:
         connection.close()
-        raise unreadable(path, error) from error
+        raise click_log_error(path, error) from error
     except ClickLogError:
         connection.close()
         raise
     return connection
 
 
-def unreadable(path: Path, error: sqlite3.Error) -> ClickLogError:
+def click_log_error(path: Path, error: sqlite3.Error) -> ClickLogError:
     """Return what to say when the database refuses."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
@@ -129,7 +130,7 @@ def _make_private_file(path: Path) -> None:
 
 
 def _prepare(connection: sqlite3.Connection, most_bytes: int | None) -> None:
-    _log_ahead(connection)
+    _enable_wal(connection)
     # An acknowledged click survives a power cut, not only the end of the process.
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA journal_size_limit = 16777216")
@@ -137,14 +138,14 @@ def _prepare(connection: sqlite3.Connection, most_bytes: int | None) -> None:
         (page_bytes,) = connection.execute("PRAGMA page_size").fetchone()
         connection.execute(f"PRAGMA max_page_count = {max(1, most_bytes // page_bytes)}")
     (version,) = connection.execute("PRAGMA user_version").fetchone()
-    if version > VERSION:
+    if version > SCHEMA_VERSION:
         raise ClickLogError("the click log was written by a newer Diptych; use that one, or move the file away")
-    if version < VERSION:
+    if version < SCHEMA_VERSION:
         # Another process may make the tables at this moment; the second finds them made.
-        connection.executescript(f"BEGIN IMMEDIATE; {_TABLES} PRAGMA user_version = {VERSION}; COMMIT;")
+        connection.executescript(f"BEGIN IMMEDIATE; {_TABLES} PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;")
 
 
-def _log_ahead(connection: sqlite3.Connection) -> None:
+def _enable_wal(connection: sqlite3.Connection) -> None:
     """Switch to write-ahead logging; SQLite does not wait for other processes here, so this does."""
     deadline = time.monotonic() + BUSY_SECONDS
     while True:
@@ -155,3 +156,37 @@ def _log_ahead(connection: sqlite3.Connection) -> None:
             if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
                 raise
             time.sleep(0.01)
+
+
+_DELETED_TABLES = ("votes", "clicks", "drafts", "pages", "searches", "queries", "retrievers")
+
+_DELETE_BEFORE = (
+    "DELETE FROM votes WHERE first IN (SELECT number FROM searches WHERE time < :before)"
+    " OR second IN (SELECT number FROM searches WHERE time < :before)",
+    "DELETE FROM clicks WHERE search IN (SELECT number FROM searches WHERE time < :before)",
+    "DELETE FROM drafts WHERE search IN (SELECT number FROM searches WHERE time < :before)",
+    "DELETE FROM pages WHERE search IN (SELECT number FROM searches WHERE time < :before)",
+    "DELETE FROM searches WHERE time < :before",
+    "DELETE FROM queries WHERE number NOT IN (SELECT query FROM searches)",
+    "DELETE FROM retrievers WHERE number NOT IN (SELECT retriever FROM searches)",
+)
+
+
+# One that runs goes on, and begins to count anew.
+_DELETE_INTERLEAVINGS = """
+DELETE FROM interleavings WHERE stopped IS NOT NULL AND number NOT IN (SELECT interleaving FROM drafts)
+"""
+
+
+def delete_searches(connection: sqlite3.Connection, before: float | None) -> None:
+    """Delete everything, or all that belongs to searches before a time, and give the room back."""
+    connection.execute("BEGIN IMMEDIATE")
+    for table in _DELETED_TABLES if before is None else ():
+        connection.execute(f"DELETE FROM {table}")
+    for statement in () if before is None else _DELETE_BEFORE:
+        connection.execute(statement, {"before": before})
+    connection.execute(_DELETE_INTERLEAVINGS)
+    connection.execute("COMMIT")
+    # Deleting leaves the words in unused parts of the file and of the journal.
+    connection.execute("VACUUM")
+    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")

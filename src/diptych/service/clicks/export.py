@@ -1,4 +1,4 @@
-"""The click log as a table for other programs."""
+"""The click log as a table for other programs, and as impressions to learn from."""
 
 from __future__ import annotations
 
@@ -7,16 +7,23 @@ import io
 import json
 import sqlite3
 from collections.abc import Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
 from typing import Any, BinaryIO, Literal, get_args
 
 from diptych.errors import MissingPackageError, UnknownNameError
+from diptych.service.clicks.database import click_log_error, connect
 
 ExportKind = Literal["triads", "events", "impressions"]
+
 ExportFormat = Literal["csv", "tsv", "jsonl", "parquet"]
+
 EXPORT_KINDS: tuple[ExportKind, ...] = get_args(ExportKind)
+
 EXPORT_FORMATS: tuple[ExportFormat, ...] = get_args(ExportFormat)
 
 _ROWS_AT_ONCE = 5_000
+
 _NUMBERS = {"clicks", "position", "shown", "results", "clicked"}
 
 _QUERIES: dict[ExportKind, str] = {
@@ -48,6 +55,7 @@ _QUERIES: dict[ExportKind, str] = {
         ORDER BY queries.text, searches.retriever, target, first + shown_item.key, shown_item.value
     """,
 }
+
 _PLACES = """
 CREATE TEMP TABLE places AS SELECT target, first, length, count(*) AS count
 FROM pages JOIN searches ON searches.number = search GROUP BY target, first, length
@@ -111,3 +119,31 @@ def _write_parquet(stream: BinaryIO, names: Sequence[str], batches: Iterator[lis
             writer.write_batch(pa.record_batch(arrays, schema=schema))
             count += len(batch)
     return count
+
+
+ImpressionRow = tuple[str, str, int, int, int]
+
+_IMPRESSIONS = """
+SELECT queries.text, shown_item.value, first + shown_item.key, count(DISTINCT searches.number),
+    count(DISTINCT (SELECT clicks.search FROM clicks WHERE clicks.search = searches.number
+        AND clicks.position = first + shown_item.key AND clicks.item = shown_item.value AND kind <> 'less_like'))
+FROM searches JOIN pages ON pages.search = searches.number JOIN queries ON queries.number = query,
+    json_each(pages.items) AS shown_item
+WHERE plain AND target = 'images'
+GROUP BY searches.query, shown_item.value, first + shown_item.key
+ORDER BY searches.query, first + shown_item.key, shown_item.value
+"""
+
+
+def text_query_impressions(path: Path) -> Iterator[ImpressionRow]:
+    """Yield (query, item, position, times shown, times clicked) of a click log's file.
+
+    Only searches for pictures by words alone count: what was clicked for a picture, or for words with others
+    subtracted, says nothing about the words. All retrievers are taken together, since a click at a position is worth
+    the same whoever put the item there.
+    """
+    try:
+        with closing(connect(path)) as connection:
+            yield from connection.execute(_IMPRESSIONS)
+    except sqlite3.Error as error:
+        raise click_log_error(path, error) from error

@@ -1,4 +1,4 @@
-"""Two retrievers that answer the same searches together."""
+"""Comparing two retrievers by what people do: interleaved searches, votes, and the sign test on both."""
 
 from __future__ import annotations
 
@@ -7,7 +7,27 @@ import sqlite3
 from dataclasses import dataclass, replace
 from typing import Self
 
-from diptych.service.clicks.interleaving_error import InterleavingError
+from scipy.special import bdtr
+
+from diptych.service.clicks.errors import InterleavingError
+from diptych.service.clicks.records import NEGATIVE_CLICK, VoteChoice
+
+
+def sign_test(wins: int, losses: int) -> float:
+    """Return the two-sided p-value of the exact sign test: Pr of a split at least as uneven by tossing a fair coin.
+
+    With n = wins + losses and m = min(wins, losses), p = min(1, 2 Σ_{i≤m} C(n, i) / 2ⁿ). Ties are left out, as Dixon
+    and Mood (1946) do. Without any vote p is 1.
+
+    >>> from diptych.service.clicks.interleaving import sign_test
+    >>> sign_test(5, 0), sign_test(3, 3)
+    (0.0625, 1.0)
+    """
+    n = wins + losses
+    if n == 0:
+        return 1.0
+    return min(1.0, 2.0 * float(bdtr(float(min(wins, losses)), n, 0.5)))
+
 
 _COLUMNS = "number, a, a_fingerprint, b, b_fingerprint, started, stopped"
 
@@ -67,3 +87,99 @@ class Interleaving:
             raise InterleavingError("no retrievers are interleaved now; start with two of them")
         connection.execute("UPDATE interleavings SET stopped = ? WHERE number = ?", (time, present.number))
         return replace(present, stopped=time)
+
+
+_SEARCHES = "SELECT count(DISTINCT search) FROM drafts WHERE interleaving = ?"
+# An item counts once in each search, however often it was clicked.
+_CREDIT = """
+SELECT coalesce(sum(a), 0), coalesce(sum(b), 0), coalesce(sum(a > b), 0), coalesce(sum(b > a), 0),
+    coalesce(sum(a = b), 0)
+FROM (
+    SELECT count(DISTINCT CASE team WHEN 'a' THEN item END) AS a, count(DISTINCT CASE team WHEN 'b' THEN item END) AS b
+    FROM (
+        SELECT drafts.search AS search, item, substr(teams, position - first + 1, 1) AS team
+        FROM drafts JOIN clicks ON clicks.search = drafts.search AND first <= position AND position < first + length
+        WHERE interleaving = ? AND kind <> ?
+    ) GROUP BY search
+)
+"""
+
+
+@dataclass(frozen=True)
+class InterleavingReport:
+    """How many searches two retrievers answered together, and how the clicks fell.
+
+    ``clicks_a`` and ``clicks_b`` count clicked items by the retriever whose pick they were. A search is won by the one
+    with more of them; ``ties`` are searches with as many for each, and at least one. A wish for less of an item is no
+    click.
+    """
+
+    interleaving: Interleaving
+    searches: int
+    clicks_a: int
+    clicks_b: int
+    wins_a: int
+    wins_b: int
+    ties: int
+
+    @property
+    def p_value(self) -> float:
+        """How likely so uneven a split of the searches is if neither retriever is better: the exact sign test."""
+        return sign_test(self.wins_a, self.wins_b)
+
+    @classmethod
+    def read(cls, connection: sqlite3.Connection) -> list[Self]:
+        """Count for each interleaving, the latest first."""
+        return [cls._of(connection, one) for one in Interleaving.latest_first(connection)]
+
+    @classmethod
+    def _of(cls, connection: sqlite3.Connection, one: Interleaving) -> Self:
+        (searches,) = connection.execute(_SEARCHES, (one.number,)).fetchone()
+        return cls(one, searches, *connection.execute(_CREDIT, (one.number, NEGATIVE_CLICK)).fetchone())
+
+
+_COUNTS = """
+SELECT one.name, one.fingerprint, other.name, other.fingerprint, choice, count(*)
+FROM votes
+JOIN searches AS a ON a.number = first JOIN retrievers AS one ON one.number = a.retriever
+JOIN searches AS b ON b.number = second JOIN retrievers AS other ON other.number = b.retriever
+GROUP BY 1, 2, 3, 4, 5
+"""
+
+_SWAPPED = {"left": "right", "right": "left"}
+
+
+@dataclass(frozen=True)
+class VotePair:
+    """The votes on two retrievers, whichever side each was shown on.
+
+    ``p_value`` is that of the sign test on the votes for one of them.
+    """
+
+    left: str
+    left_fingerprint: str
+    right: str
+    right_fingerprint: str
+    left_wins: int
+    right_wins: int
+    both: int
+    neither: int
+
+    @property
+    def p_value(self) -> float:
+        """How likely so uneven a split is if neither is better."""
+        return sign_test(self.left_wins, self.right_wins)
+
+
+def vote_pairs(connection: sqlite3.Connection) -> list[VotePair]:
+    """Return the votes on each pair of retrievers, in the order of their names."""
+    counts: dict[tuple[str, str, str, str], dict[VoteChoice, int]] = {}
+    for *names, choice, count in connection.execute(_COUNTS):
+        one, other = tuple(names[:2]), tuple(names[2:])
+        left, right, side = (one, other, choice) if one <= other else (other, one, _SWAPPED.get(choice, choice))
+        pair = counts.setdefault((*left, *right), {"left": 0, "right": 0, "both": 0, "neither": 0})
+        pair[side] += count
+    return [
+        VotePair(*names, pair["left"], pair["right"], pair["both"], pair["neither"])
+        for names, pair in sorted(counts.items())
+    ]

@@ -1,24 +1,108 @@
-"""What each kind of job does."""
+"""What each kind of job does, and the process that does it: ``python -m diptych.service.jobs.work``.
+
+The process reads one line of JSON from standard input, does the job, and reports as JSON lines.
+"""
 
 from __future__ import annotations
 
+import json
+import os
+import signal
+import sys
+import threading
+import time
+import traceback
 from collections.abc import Callable, Mapping
 from itertools import islice
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
 
 from diptych.collection import AddProgress, AddReport, Collection, Record, ReencodeReport
 from diptych.data import find_pictures
-from diptych.errors import InvalidInputError, UnknownNameError
-from diptych.service.jobs.job import JobKind
-from diptych.service.jobs.learning import learn
-from diptych.service.jobs.reporter import Reporter
+from diptych.errors import DiptychError, InvalidInputError, UnknownNameError
+from diptych.service.clicks.export import text_query_impressions
+from diptych.service.clicks.log import click_log_path
+from diptych.service.jobs.store import JobKind
 
-Work = Callable[[Collection, Mapping[str, Any], Reporter], dict[str, Any]]
+if TYPE_CHECKING:
+    from diptych.collection.learning import LearningReport
+
+
+_PAUSE_SECONDS = 0.1
+
+
+class Reporter:
+    """Writes the progress and the end of a job as JSON lines, not more often than anyone reads them.
+
+    >>> import sys
+    >>> from diptych.service.jobs.work import Reporter
+    >>> Reporter(sys.stdout).advance(1, 2, "reading")
+    {"done": 1, "total": 2, "message": "reading"}
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._message = ""
+        self._last = float("-inf")
+
+    def advance(self, done: int, total: int, message: str | None = None) -> None:
+        """Say how much is done; the message stays until there is another."""
+        is_new = message is not None and message != self._message
+        self._message = self._message if message is None else message
+        if is_new or done >= total or time.monotonic() - self._last >= _PAUSE_SECONDS:
+            self._last = time.monotonic()
+            self._write({"done": done, "total": total, "message": self._message})
+
+    def note(self, message: str) -> None:
+        """Say what is being done, without a count."""
+        self.advance(0, 0, message)
+
+    def finished(self, result: Mapping[str, Any]) -> None:
+        """Hand over the result."""
+        self._write({"result": result})
+
+    def failed(self, error: str) -> None:
+        """Say why there is none."""
+        self._write({"error": error})
+
+    def _write(self, report: Mapping[str, Any]) -> None:
+        self._stream.write(json.dumps(report) + "\n")
+        self._stream.flush()
+
+
+def learn(collection: Collection, parameters: Mapping[str, Any], reporter: Reporter) -> dict[str, Any]:
+    """Learn from what people clicked, and use what was learned where it is better on queries that were kept back."""
+    from diptych.collection.learning import Impressions, Learning
+
+    reporter.note("reading the clicks")
+    log = click_log_path(collection.folder)
+    seen = Impressions.from_rows(text_query_impressions(log) if log.is_file() else ())
+    if not seen.n_clicks:
+        raise InvalidInputError("nobody has clicked a picture that was found by words; there is nothing to learn yet")
+    settings = {name: parameters[name] for name in ("held_out", "alpha", "seed") if name in parameters}
+    report = Learning(collection, **settings).run(
+        seen,
+        dry_run=bool(parameters.get("dry_run", False)),
+        progress=lambda doing, done, total: reporter.advance(done, total, doing),
+    )
+    return learning_result(report)
+
+
+def learning_result(report: LearningReport) -> dict[str, Any]:
+    """Return what a job tells of learning: everything but queries, since jobs are read without the token."""
+    record = {name: value for name, value in report.record.to_json().items() if name not in ("gained", "lost")}
+    return {"record": record, "notes": list(report.notes)}
+
+
+JobFunction = Callable[[Collection, Mapping[str, Any], Reporter], dict[str, Any]]
 
 # Between two of these, others may write.
 _CHUNK = 256
+
 _NAMED_FAILURES = 50
+
 READY_MADE = ("default", "conse")
+
 """Retrievers that can be had by name."""
 
 
@@ -36,12 +120,12 @@ def index(collection: Collection, parameters: Mapping[str, Any], reporter: Repor
     done = 0
     while chunk := list(islice(pictures, _CHUNK)):
         progress = _counting(reporter, "adding pictures", done, len(found))
-        _join(report, collection.add([Record(path) for path in chunk], progress=progress))
+        _add_to_report(report, collection.add([Record(path) for path in chunk], progress=progress))
         done += len(chunk)
     if parameters.get("remove_missing", True):
         reporter.advance(done, len(found), "removing what is gone")
         report.removed = _remove_missing(collection)
-    return _added(collection, report)
+    return _index_result(collection, report)
 
 
 def train(collection: Collection, parameters: Mapping[str, Any], reporter: Reporter) -> dict[str, Any]:
@@ -71,7 +155,9 @@ def train(collection: Collection, parameters: Mapping[str, Any], reporter: Repor
 
 def reencode(collection: Collection, parameters: Mapping[str, Any], reporter: Reporter) -> dict[str, Any]:
     """Finish a change of retriever that was begun."""
-    return _reencoded(collection, collection.reencode(progress=_counting(reporter, "giving every item its new point")))
+    return _reencode_result(
+        collection, collection.reencode(progress=_counting(reporter, "giving every item its new point"))
+    )
 
 
 def add_retriever(collection: Collection, parameters: Mapping[str, Any], reporter: Reporter) -> dict[str, Any]:
@@ -87,7 +173,7 @@ def add_retriever(collection: Collection, parameters: Mapping[str, Any], reporte
     report = collection.add_retriever(
         retriever, name=name, progress=_counting(reporter, f"giving every item a point of {name}")
     )
-    return {"retriever": name, **_reencoded(collection, report)}
+    return {"retriever": name, **_reencode_result(collection, report)}
 
 
 def draw_map(collection: Collection, parameters: Mapping[str, Any], reporter: Reporter) -> dict[str, Any]:
@@ -98,7 +184,7 @@ def draw_map(collection: Collection, parameters: Mapping[str, Any], reporter: Re
     return dict(make_map(collection, reporter.advance, retriever=parameters.get("retriever")))
 
 
-WORK: dict[JobKind, Work] = {
+JOB_FUNCTIONS: dict[JobKind, JobFunction] = {
     "index": index,
     "train": train,
     "learn": learn,
@@ -106,11 +192,12 @@ WORK: dict[JobKind, Work] = {
     "map": draw_map,
     "retriever": add_retriever,
 }
+
 """The work of each kind of job; it returns the result."""
 
 
 def _refuse_files(of_method: Mapping[str, Any]) -> None:
-    from diptych.models.building import FILE_PARAMETERS
+    from diptych.models.registry import FILE_PARAMETERS
 
     for name in of_method:
         if name.rpartition("__")[2] in FILE_PARAMETERS:
@@ -128,7 +215,7 @@ def _counting(
     return advance
 
 
-def _join(whole: AddReport, part: AddReport) -> None:
+def _add_to_report(whole: AddReport, part: AddReport) -> None:
     whole.added += part.added
     whole.updated += part.updated
     whole.renamed += part.renamed
@@ -155,7 +242,7 @@ def _is_gone(collection: Collection, stored: str) -> bool:
     return False
 
 
-def _added(collection: Collection, report: AddReport) -> dict[str, Any]:
+def _index_result(collection: Collection, report: AddReport) -> dict[str, Any]:
     return {
         "added": report.added,
         "updated": report.updated,
@@ -167,7 +254,7 @@ def _added(collection: Collection, report: AddReport) -> dict[str, Any]:
     }
 
 
-def _reencoded(collection: Collection, report: ReencodeReport) -> dict[str, Any]:
+def _reencode_result(collection: Collection, report: ReencodeReport) -> dict[str, Any]:
     return {
         "pictures": report.pictures,
         "captions": report.captions,
@@ -189,3 +276,43 @@ def _free_name(collection: Collection, wanted: str) -> str:
     while name in taken:
         name, number = f"{wanted} {number}", number + 1
     return name
+
+
+_LOCK_SECONDS = 600.0
+
+
+def main() -> int:
+    """Do the job that standard input describes in one line."""
+    # Whatever a library prints must not end up among the reports.
+    reports = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    request = json.loads(sys.stdin.readline())
+    threading.Thread(target=_stop_with_service, daemon=True).start()
+    return run(request, reports)
+
+
+def run(request: Mapping[str, Any], reports: TextIO) -> int:
+    """Do a job and write its reports; return the exit status."""
+    reporter = Reporter(reports)
+    try:
+        with Collection.open(Path(request["collection"]), write_wait=_LOCK_SECONDS) as collection:
+            result = JOB_FUNCTIONS[request["kind"]](collection, request["parameters"], reporter)
+    except DiptychError as error:
+        reporter.failed(str(error))
+        return 1
+    except Exception as error:
+        traceback.print_exc()
+        reporter.failed(f"{type(error).__name__}: {error}")
+        return 1
+    reporter.finished(result)
+    return 0
+
+
+def _stop_with_service() -> None:
+    sys.stdin.read()
+    # Nobody would see the result or could cancel the work.
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

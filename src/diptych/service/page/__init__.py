@@ -1,1 +1,117 @@
-"""The web page: one HTML document, its styles and its modules."""
+"""The web page: one HTML document, its styles and its modules, and the routes that send them."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import mimetypes
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+
+from fastapi import APIRouter, Request, Response
+
+from diptych.service.problems import Problem
+
+# Taken from here alone: the tables of an operating system may call a module text/plain, which browsers refuse to run.
+_TYPES = mimetypes.MimeTypes(filenames=())
+
+_TYPES.add_type("text/javascript", ".js")
+
+_TYPES.add_type("image/svg+xml", ".svg")
+
+
+@dataclass(frozen=True)
+class StaticFile:
+    """A name and its bytes, with the type and the tag that browsers need.
+
+    >>> from diptych.service.page import StaticFile
+    >>> file = StaticFile("js/main.js", b"export {};")
+    >>> file.media_type, file.matches(file.etag), file.matches('W/"old", *'), file.matches(None)
+    ('text/javascript; charset=utf-8', True, True, False)
+    """
+
+    name: str
+    content: bytes
+
+    @cached_property
+    def etag(self) -> str:
+        """A tag that changes with the content; weak, because it stands for the packed bytes as well."""
+        return f'W/"{hashlib.sha256(self.content).hexdigest()[:32]}"'
+
+    @cached_property
+    def packed(self) -> bytes:
+        """The bytes for browsers that unpack gzip, about a third of the plain ones."""
+        return gzip.compress(self.content, mtime=0)
+
+    @property
+    def media_type(self) -> str:
+        """The type that the name stands for."""
+        kind = _TYPES.guess_type(self.name)[0] or "application/octet-stream"
+        return f"{kind}; charset=utf-8" if kind.startswith("text/") else kind
+
+    def matches(self, if_none_match: str | None) -> bool:
+        """Whether a browser that sends ``If-None-Match`` has this content already."""
+        tags = {tag.strip().removeprefix("W/") for tag in (if_none_match or "").split(",")}
+        return bool(tags & {self.etag.removeprefix("W/"), "*"})
+
+
+router = APIRouter(include_in_schema=False)
+
+VIEWS = ("/", "/compare", "/map", "/log", "/jobs", "/item/{item:path}")
+
+# Names of files do not change with their content, so a browser has to ask each time; the tag makes that cheap.
+_CACHING = "no-cache"
+# Browsers look for the icon at every change of the address, so at every query; an old one does no harm for a day.
+_ICON_CACHING = "max-age=86400"
+
+
+@lru_cache(maxsize=1)
+def static_files() -> dict[str, StaticFile]:
+    """Return every file of the page by its name; what is not in here cannot be asked for."""
+    root = files("diptych.service.page").joinpath("static")
+    return {name: StaticFile(name, part.read_bytes()) for name, part in _walk(root, "")}
+
+
+def _walk(folder: Traversable, prefix: str) -> Iterator[tuple[str, Traversable]]:
+    for part in folder.iterdir():
+        if part.is_dir():
+            yield from _walk(part, f"{prefix}{part.name}/")
+        else:
+            yield f"{prefix}{part.name}", part
+
+
+def _answer(name: str, request: Request) -> Response:
+    file = static_files().get(name)
+    if file is None:
+        raise Problem(404, "no-such-file", f"The page has no file {name!r}; its files are named in /.")
+    caching = _ICON_CACHING if name == "icon.svg" else _CACHING
+    headers = {"ETag": file.etag, "Cache-Control": caching, "Vary": "Accept-Encoding"}
+    if file.matches(request.headers.get("if-none-match")):
+        return Response(status_code=304, headers=headers)
+    if "gzip" in request.headers.get("accept-encoding", ""):
+        return Response(file.packed, media_type=file.media_type, headers={**headers, "Content-Encoding": "gzip"})
+    return Response(file.content, media_type=file.media_type, headers=headers)
+
+
+async def show_page(request: Request) -> Response:
+    """Send the document; its script reads the address and shows the view."""
+    return _answer("index.html", request)
+
+
+for _view in VIEWS:
+    router.add_api_route(_view, show_page, methods=["GET", "HEAD"])
+
+
+@router.api_route("/static/{name:path}", methods=["GET", "HEAD"])
+async def show_file(name: str, request: Request) -> Response:
+    """Send a file of the page."""
+    return _answer(name, request)
+
+
+@router.api_route("/favicon.ico", methods=["GET", "HEAD"])
+async def show_icon(request: Request) -> Response:
+    """Send the icon to browsers that ask for it by the old name."""
+    return _answer("icon.svg", request)

@@ -10,13 +10,10 @@ drawn by a small NumPy rasteriser from operations whose result IEEE 754 fixes to
 """
 
 from diptych.data.datasets.scenes.backdrops import BACKGROUNDS
-from diptych.data.datasets.scenes.folder import write_folder
-from diptych.data.datasets.scenes.palette import COLOURS
-from diptych.data.datasets.scenes.pictures import PictureSequence
-from diptych.data.datasets.scenes.scene import Scene, make_scene
-from diptych.data.datasets.scenes.scene_object import SceneObject
-from diptych.data.datasets.scenes.textures import TEXTURES
-from diptych.data.datasets.scenes.things import CLASS_NAMES
+from diptych.data.datasets.scenes.canvas import COLOURS
+from diptych.data.datasets.scenes.composition import SceneObject
+from diptych.data.datasets.scenes.scene import PictureSequence, Scene, make_scene, write_folder
+from diptych.data.datasets.scenes.things import CLASS_NAMES, TEXTURES
 
 __all__ = [
     "BACKGROUNDS",

@@ -6,9 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from diptych.data.datasets.scenes.canvas import Canvas
-from diptych.data.datasets.scenes.dice import Dice
-from diptych.data.datasets.scenes.palette import RGB, WHITE, mix
+from diptych.data.datasets.scenes.canvas import RGB, WHITE, Canvas, box, circle, line, mix, polygon, ring
+from diptych.data.datasets.scenes.portable_random import PortableRandom
 from diptych.data.datasets.scenes.scenery import (
     clouds,
     fir,
@@ -21,14 +20,13 @@ from diptych.data.datasets.scenes.scenery import (
     tufts,
     wash,
 )
-from diptych.data.datasets.scenes.shapes import box, circle, line, polygon, ring
 
 
-def _between(dice: Dice, first: RGB, second: RGB) -> RGB:
+def _between(dice: PortableRandom, first: RGB, second: RGB) -> RGB:
     return mix(first, second, dice.uniform(0, 1))
 
 
-def _meadow(canvas: Canvas, dice: Dice) -> None:
+def _meadow(canvas: Canvas, dice: PortableRandom) -> None:
     blue = _between(dice, (112, 188, 236), (146, 208, 244))
     sky(canvas, (0.0, blue), (0.6, mix(blue, WHITE, 0.75)))
     sun(canvas, dice.choice((0.14, 0.3, 0.72, 0.86)), dice.uniform(0.1, 0.2), 0.07, (255, 224, 110))
@@ -44,7 +42,7 @@ def _meadow(canvas: Canvas, dice: Dice) -> None:
     tufts(canvas, dice, 9, 0.7, 0.98, (58, 128, 56))
 
 
-def _seaside(canvas: Canvas, dice: Dice) -> None:
+def _seaside(canvas: Canvas, dice: PortableRandom) -> None:
     blue = _between(dice, (120, 200, 240), (160, 214, 240))
     sky(canvas, (0.0, blue), (0.48, mix(blue, WHITE, 0.8)))
     sun(canvas, dice.uniform(0.1, 0.9), dice.uniform(0.1, 0.2), 0.06, (255, 232, 140))
@@ -59,7 +57,7 @@ def _seaside(canvas: Canvas, dice: Dice) -> None:
     specks(canvas, dice, 10, 0.84, 0.99, 0.006, (200, 160, 108))
 
 
-def _night(canvas: Canvas, dice: Dice) -> None:
+def _night(canvas: Canvas, dice: PortableRandom) -> None:
     top = _between(dice, (14, 18, 54), (28, 20, 66))
     sky(canvas, (0.0, top), (0.8, _between(dice, (64, 70, 132), (84, 64, 128))))
     specks(canvas, dice, 22, 0.02, 0.62, 0.007, (255, 248, 220))
@@ -72,7 +70,7 @@ def _night(canvas: Canvas, dice: Dice) -> None:
         fir(canvas, x, float(crest[0, int(x * canvas.size)]) + 0.02, dice.uniform(0.04, 0.07), (20, 42, 58))
 
 
-def _moon(canvas: Canvas, dice: Dice, dark: RGB) -> None:
+def _moon(canvas: Canvas, dice: PortableRandom, dark: RGB) -> None:
     pen = canvas.window(dice.choice((0.16, 0.32, 0.7, 0.84)), dice.uniform(0.12, 0.24), 0.08, reach=3.2)
     disc = circle(pen.u, pen.v, 0, 0, 1)
     pen.glow(disc, (190, 190, 230), 0.4, 2.0)
@@ -84,7 +82,7 @@ def _moon(canvas: Canvas, dice: Dice, dark: RGB) -> None:
         pen.fill(circle(pen.u, pen.v, x, y, radius), mix((250, 240, 206), dark, 0.14))
 
 
-def _desert(canvas: Canvas, dice: Dice) -> None:
+def _desert(canvas: Canvas, dice: PortableRandom) -> None:
     air = dice.choice(((112, 186, 220), (150, 200, 220), (244, 190, 136)))
     sky(canvas, (0.0, air), (0.58, (252, 232, 196)))
     sun(canvas, dice.uniform(0.15, 0.85), dice.uniform(0.1, 0.25), 0.075, (255, 240, 190), 0.7)
@@ -99,7 +97,7 @@ def _desert(canvas: Canvas, dice: Dice) -> None:
     ripples(canvas, dice, 8, 0.78, 0.98, (200, 138, 76))
 
 
-def _mesa(canvas: Canvas, dice: Dice, rock: RGB) -> None:
+def _mesa(canvas: Canvas, dice: PortableRandom, rock: RGB) -> None:
     left = dice.uniform(0.0, 0.6)
     width, top = dice.uniform(0.2, 0.4), dice.uniform(0.38, 0.46)
     pen = canvas.strip(top, 0.66)
@@ -119,7 +117,7 @@ def _cactus(canvas: Canvas, x: float, foot: float, scale: float) -> None:
     pen.fill(arms, pen.shaded((98, 146, 92), 0.25))
 
 
-def _snow(canvas: Canvas, dice: Dice) -> None:
+def _snow(canvas: Canvas, dice: PortableRandom) -> None:
     grey = _between(dice, (150, 184, 216), (186, 198, 222))
     sky(canvas, (0.0, grey), (0.6, (232, 238, 246)))
     _peaks(canvas, dice)
@@ -132,7 +130,7 @@ def _snow(canvas: Canvas, dice: Dice) -> None:
     specks(canvas, dice, 24, 0.0, 1.0, 0.008, WHITE)
 
 
-def _peaks(canvas: Canvas, dice: Dice) -> None:
+def _peaks(canvas: Canvas, dice: PortableRandom) -> None:
     pen = canvas.strip(0.26, 0.7)
     for _ in range(3):
         x, top, width = dice.uniform(0, 1), dice.uniform(0.3, 0.44), dice.uniform(0.2, 0.34)
@@ -141,7 +139,7 @@ def _peaks(canvas: Canvas, dice: Dice) -> None:
         pen.fill(np.maximum(mountain, pen.v - (top + 0.09) - np.abs(pen.u - x) * 0.3), (246, 249, 254))
 
 
-def _sunset(canvas: Canvas, dice: Dice) -> None:
+def _sunset(canvas: Canvas, dice: PortableRandom) -> None:
     top = _between(dice, (86, 58, 120), (70, 84, 142))
     middle = _between(dice, (236, 110, 92), (240, 132, 84))
     sky(canvas, (0.0, top), (0.4, middle), (0.64, (255, 208, 124)))
@@ -158,13 +156,13 @@ def _sunset(canvas: Canvas, dice: Dice) -> None:
     tufts(canvas, dice, 5, 0.93, 0.98, shore)
 
 
-def _sun_path(canvas: Canvas, dice: Dice, x: float) -> None:
+def _sun_path(canvas: Canvas, dice: PortableRandom, x: float) -> None:
     for step in range(6):
         pen = canvas.window(x + dice.uniform(-0.02, 0.02), 0.66 + 0.04 * step, 0.05 + 0.012 * step)
         pen.fill(box(pen.u, pen.v, 0, 0, 1.0, 0.1), (255, 232, 168), 0.5)
 
 
-def _forest(canvas: Canvas, dice: Dice) -> None:
+def _forest(canvas: Canvas, dice: PortableRandom) -> None:
     light = _between(dice, (206, 228, 178), (226, 224, 170))
     sky(canvas, (0.0, mix(light, (110, 160, 112), 0.5)), (0.5, light), (0.8, light))
     far = _between(dice, (134, 176, 128), (150, 184, 124))
@@ -182,7 +180,7 @@ def _forest(canvas: Canvas, dice: Dice) -> None:
     tufts(canvas, dice, 12, 0.74, 0.98, (60, 104, 54))
 
 
-def _light_shafts(canvas: Canvas, dice: Dice, colour: RGB, opacity: float) -> None:
+def _light_shafts(canvas: Canvas, dice: PortableRandom, colour: RGB, opacity: float) -> None:
     pen = canvas.whole()
     lean = dice.uniform(-0.5, 0.5)
     for _ in range(3):
@@ -191,7 +189,7 @@ def _light_shafts(canvas: Canvas, dice: Dice, colour: RGB, opacity: float) -> No
         pen.glow(shaft, colour, opacity, 0.05)
 
 
-def _city(canvas: Canvas, dice: Dice) -> None:
+def _city(canvas: Canvas, dice: PortableRandom) -> None:
     top = _between(dice, (96, 126, 186), (120, 108, 172))
     sky(canvas, (0.0, top), (0.7, _between(dice, (250, 202, 168), (246, 216, 190))))
     clouds(canvas, dice, 1 + dice.integer(2), 0.08, 0.26, (250, 226, 220), 0.6)
@@ -206,7 +204,7 @@ def _city(canvas: Canvas, dice: Dice) -> None:
         dash.fill(box(dash.u, dash.v, 0, 0, 1, 0.13), (240, 226, 180), 0.8)
 
 
-def _row_of_towers(canvas: Canvas, dice: Dice, high: float, low: float, wall: RGB, lit: float) -> None:
+def _row_of_towers(canvas: Canvas, dice: PortableRandom, high: float, low: float, wall: RGB, lit: float) -> None:
     edge = -0.02
     while edge < 1.0:
         width, top = dice.uniform(0.09, 0.17), dice.uniform(high, low)
@@ -222,7 +220,7 @@ def _row_of_towers(canvas: Canvas, dice: Dice, high: float, low: float, wall: RG
         edge += width + dice.uniform(-0.01, 0.02)
 
 
-def _underwater(canvas: Canvas, dice: Dice) -> None:
+def _underwater(canvas: Canvas, dice: PortableRandom) -> None:
     top = _between(dice, (88, 200, 220), (72, 180, 226))
     sky(canvas, (0.0, top), (0.9, _between(dice, (16, 78, 136), (18, 92, 128))))
     _light_shafts(canvas, dice, (220, 250, 255), 0.2)
@@ -237,7 +235,7 @@ def _underwater(canvas: Canvas, dice: Dice) -> None:
         pen.fill(ring(bubble, 0.3), WHITE, 0.6)
 
 
-def _seaweed(canvas: Canvas, dice: Dice) -> None:
+def _seaweed(canvas: Canvas, dice: PortableRandom) -> None:
     pen = canvas.window(dice.uniform(0.03, 0.97), 0.86, dice.uniform(0.07, 0.13))
     colour = _between(dice, (40, 136, 96), (78, 150, 74))
     x, y, side = 0.0, 1.0, dice.choice((-1, 1))
@@ -247,7 +245,7 @@ def _seaweed(canvas: Canvas, dice: Dice) -> None:
         x, y, side = next_x, next_y, -side
 
 
-def _paper(canvas: Canvas, dice: Dice) -> None:
+def _paper(canvas: Canvas, dice: PortableRandom) -> None:
     sheet: RGB = dice.choice(((255, 246, 222), (238, 247, 255), (255, 240, 242), (242, 252, 234)))
     sky(canvas, (0.0, sheet), (1.0, mix(sheet, (230, 208, 176), 0.25)))
     pen = canvas.whole()
@@ -267,7 +265,7 @@ def _paper(canvas: Canvas, dice: Dice) -> None:
         stain.glow(circle(stain.u, stain.v, 0, 0, 0.6), tint, 0.6, 0.6)
 
 
-_PAINTERS: dict[str, Callable[[Canvas, Dice], None]] = {
+_PAINTERS: dict[str, Callable[[Canvas, PortableRandom], None]] = {
     "meadow": _meadow,
     "seaside": _seaside,
     "night": _night,
@@ -283,7 +281,7 @@ _PAINTERS: dict[str, Callable[[Canvas, Dice], None]] = {
 BACKGROUNDS: tuple[str, ...] = tuple(_PAINTERS)
 
 
-def draw_backdrop(canvas: Canvas, background: str, dice: Dice) -> None:
+def draw_backdrop(canvas: Canvas, background: str, dice: PortableRandom) -> None:
     """Cover the canvas with the named place; the dice give it its weather, hills and trees."""
     _PAINTERS[background](canvas, dice)
     wash(canvas, dice)

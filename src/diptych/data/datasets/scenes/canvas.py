@@ -1,13 +1,228 @@
-"""The picture while it is painted, and windows onto it."""
+"""Drawing with NumPy, the same on every machine: colours, shapes, the pen and the canvas."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from diptych.data.datasets.scenes.pen import Pen
+RGB = tuple[float, float, float]
+
+COLOURS: dict[str, RGB] = {
+    "red": (214, 48, 49),
+    "orange": (240, 132, 36),
+    "yellow": (248, 208, 58),
+    "green": (76, 165, 80),
+    "turquoise": (56, 190, 184),
+    "blue": (52, 108, 205),
+    "purple": (134, 76, 176),
+    "pink": (244, 132, 176),
+    "brown": (140, 90, 56),
+    "white": (246, 244, 238),
+}
+
+WHITE: RGB = (255, 255, 255)
+
+INK: RGB = (46, 38, 50)
+
+_PATTERN_TINT: dict[str, RGB] = {
+    "white": (158, 170, 196),
+    "yellow": (255, 248, 222),
+    "pink": (255, 238, 244),
+}
+
+
+def mix(first: RGB, second: RGB, share: float) -> RGB:
+    """Return the colour ``share`` of the way from the first to the second."""
+    return (
+        first[0] + (second[0] - first[0]) * share,
+        first[1] + (second[1] - first[1]) * share,
+        first[2] + (second[2] - first[2]) * share,
+    )
+
+
+def pattern_tint(colour: str) -> RGB:
+    """Return the second colour of stripes, dots and checks on things of the named colour."""
+    return _PATTERN_TINT.get(colour) or mix(COLOURS[colour], WHITE, 0.72)
+
+
+def outline(colour: RGB) -> RGB:
+    """Return the dark line colour that goes with a body colour."""
+    return mix((colour[0] * 0.42, colour[1] * 0.42, colour[2] * 0.42), INK, 0.35)
+
+
+Field = NDArray[np.floating[Any]]
+
+
+def circle(u: Field, v: Field, x: float, y: float, radius: float) -> Field:
+    """Return the distance to a disc.
+
+    >>> import numpy as np
+    >>> from diptych.data.datasets.scenes.canvas import circle
+    >>> circle(np.float32([0, 3]), np.float32([0, 4]), 0, 0, 1)
+    array([-1.,  4.], dtype=float32)
+    """
+    du, dv = u - x, v - y
+    distance: Field = np.sqrt(du * du + dv * dv) - radius
+    return distance
+
+
+def ellipse(u: Field, v: Field, x: float, y: float, width: float, height: float) -> Field:
+    """Return a first-order distance to an ellipse with half axes ``width`` and ``height``."""
+    du, dv = (u - x) / width, (v - y) / height
+    # The floor keeps the centre inside, where both the distance's numerator and its slope would vanish.
+    square = np.maximum(du * du, 1e-12) + dv * dv
+    su, sv = du / width, dv / height
+    steepness = np.sqrt(np.maximum(su * su, 1e-12) + sv * sv)
+    distance: Field = (square - np.sqrt(square)) / steepness
+    return distance
+
+
+def box(u: Field, v: Field, x: float, y: float, width: float, height: float) -> Field:
+    """Return the distance to a rectangle with half sides ``width`` and ``height``; corners stay sharp."""
+    distance: Field = np.maximum(np.abs(u - x) - width, np.abs(v - y) - height)
+    return distance
+
+
+def rounded_box(u: Field, v: Field, x: float, y: float, width: float, height: float, radius: float) -> Field:
+    """Return the distance to a rectangle whose corners are quarter circles of the given radius."""
+    du = np.abs(u - x) - (width - radius)
+    dv = np.abs(v - y) - (height - radius)
+    outside_u, outside_v = np.maximum(du, 0), np.maximum(dv, 0)
+    outside = np.sqrt(outside_u * outside_u + outside_v * outside_v)
+    distance: Field = outside + np.minimum(np.maximum(du, dv), 0) - radius
+    return distance
+
+
+def line(u: Field, v: Field, start: tuple[float, float], end: tuple[float, float], radius: float) -> Field:
+    """Return the distance to a straight stroke with round ends, ``radius`` being half its thickness."""
+    (x, y), along, down = start, end[0] - start[0], end[1] - start[1]
+    du, dv = u - x, v - y
+    square = along * along + down * down
+    share = np.minimum(np.maximum(du * (along / square) + dv * (down / square), 0), 1)
+    du, dv = du - share * along, dv - share * down
+    distance: Field = np.sqrt(du * du + dv * dv) - radius
+    return distance
+
+
+def polygon(u: Field, v: Field, corners: Sequence[tuple[float, float]]) -> Field:
+    """Return the distance to a convex polygon, corners given clockwise as seen on the screen (y down)."""
+    distance: Field | None = None
+    for (x, y), (next_x, next_y) in zip(corners, [*corners[1:], corners[0]], strict=True):
+        length = math.sqrt((next_x - x) * (next_x - x) + (next_y - y) * (next_y - y))
+        normal_u, normal_v = (next_y - y) / length, (x - next_x) / length
+        edge = u * normal_u + (v * normal_v - (x * normal_u + y * normal_v))
+        distance = edge if distance is None else np.maximum(distance, edge)
+    assert distance is not None
+    return distance
+
+
+def ring(distance: Field, thickness: float) -> Field:
+    """Return the distance to a line of the given thickness that follows the edge of a shape."""
+    return np.abs(distance) - thickness / 2
+
+
+def turned(u: Field, v: Field, x: float, y: float, cosine: float, sine: float) -> tuple[Field, Field]:
+    """Return coordinates around (x, y) whose first axis points in the direction (cosine, sine)."""
+    du, dv = u - x, v - y
+    return du * cosine + dv * sine, dv * cosine - du * sine
+
+
+def curve(x: Field, knots: Sequence[float]) -> Field:
+    """Return a smooth curve over x ∈ [0, 1]: the uniform quadratic B-spline with the given control heights."""
+    heights = np.array(knots, dtype=np.float32)
+    spans = len(knots) - 2
+    position = np.minimum(np.maximum(x, 0), 1) * spans
+    first = np.minimum(np.floor(position), spans - 1)
+    share = position - first
+    index = first.astype(np.int64)
+    rest = 1 - share
+    blend = rest * rest * heights[index] + share * share * heights[index + 2]
+    line_heights: Field = (blend + (1 + 2 * share * rest) * heights[index + 1]) * 0.5
+    return line_heights
+
+
+Paint = RGB | Field
+
+
+def coverage(distance: Field, pixels: float) -> Field:
+    """Return how much of each pixel lies inside, by a linear ramp one pixel wide across the edge."""
+    cover: Field = distance * -pixels
+    np.add(cover, 0.5, out=cover)
+    np.maximum(cover, 0, out=cover)
+    np.minimum(cover, 1, out=cover)
+    return cover
+
+
+@lru_cache(maxsize=1024)
+def colour_planes(colour: RGB) -> Field:
+    """Return a colour in the shape that spreads over a window, read-only because it is shared."""
+    planes = np.array(colour, dtype=np.float32).reshape(3, 1, 1)
+    planes.flags.writeable = False
+    return planes
+
+
+def _planes(paint: Paint) -> Field:
+    return colour_planes(paint) if isinstance(paint, tuple) else paint
+
+
+@dataclass(frozen=True)
+class Pen:
+    """Paints shapes onto a window of the canvas.
+
+    ``u`` and ``v`` are the coordinates of the window's pixels (right and down, broadcastable), ``pixels`` says how
+    many pixels one unit of them is, so that edges are one pixel soft at every size of picture.
+    """
+
+    planes: Field
+    u: Field
+    v: Field
+    pixels: float
+
+    def fill(self, distance: Field, paint: Paint, opacity: float = 1.0) -> None:
+        """Paint the inside of a shape."""
+        cover = coverage(distance, self.pixels)
+        self.blend(cover if opacity == 1.0 else cover * opacity, paint)
+
+    def glow(self, distance: Field, paint: Paint, opacity: float, width: float) -> None:
+        """Paint a shape that fades out over ``width``, for light, shadow and mist."""
+        fade = coverage(distance - width / 2, 1 / width)
+        self.blend(fade * fade * opacity, paint)
+
+    def body(self, distance: Field, paint: Paint, line: RGB, thickness: float = 0.06) -> None:
+        """Paint a shape with an outline just outside its edge."""
+        self.fill(distance - thickness, line)
+        self.fill(distance, paint)
+
+    def solid(self, distance: Field, colour: RGB, thickness: float = 0.06) -> None:
+        """Paint a shape in one shaded colour, outlined in a darker tone of it."""
+        self.body(distance, self.shaded(colour), outline(colour), thickness)
+
+    def shaded(self, paint: Paint, strength: float = 0.2) -> Field:
+        """Return the paint lit from above and a little from the left."""
+        light: Field = 1 - strength * (self.u * 0.3 + self.v * 0.7)
+        return _planes(paint) * light
+
+    def blend(self, share: Field, paint: Paint) -> None:
+        """Move every pixel of the window towards the paint by its share."""
+        change = _planes(paint) - self.planes
+        np.multiply(change, share, out=change)
+        np.add(self.planes, change, out=self.planes)
+
+    def gradient(self, stops: Sequence[tuple[float, RGB]]) -> Field:
+        """Return colours that run smoothly down the window through (height, colour) stops."""
+        first = stops[0][1]
+        colours = _planes(first) + np.zeros_like(self.v)
+        for (top, _), (bottom, colour) in pairwise(stops):
+            share = np.minimum(np.maximum((self.v - top) / (bottom - top), 0), 1)
+            colours = colours + (_planes(colour) - colours) * (share * share * (3 - 2 * share))
+        return colours
 
 
 class Canvas:

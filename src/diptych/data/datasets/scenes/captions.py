@@ -8,10 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from diptych.data.datasets.scenes.composition import depth, overlap
-from diptych.data.datasets.scenes.dice import Dice
-from diptych.data.datasets.scenes.scene_object import SceneObject
-from diptych.data.datasets.scenes.words import (
+from diptych.data.datasets.scenes.caption_vocabulary import (
     ACTIONS,
     COLOUR_WORDS,
     MOODS,
@@ -24,14 +21,16 @@ from diptych.data.datasets.scenes.words import (
     VIEWS,
     WHERE,
 )
+from diptych.data.datasets.scenes.composition import SceneObject, depth, overlap
+from diptych.data.datasets.scenes.portable_random import PortableRandom
 
 CAPTIONS_PER_SCENE = 5
 
 Things = tuple[SceneObject, ...]
-Style = Callable[[str, Things, Dice], str | None]
+Style = Callable[[str, Things, PortableRandom], str | None]
 
 
-def write_captions(background: str, objects: Things, dice: Dice) -> tuple[str, ...]:
+def write_captions(background: str, objects: Things, dice: PortableRandom) -> tuple[str, ...]:
     """Return five distinct captions, the first of which always names the main thing."""
     opening = dice.choice(_ABOUT_THE_MAIN_THING)
     captions = [_sentence(opening(background, objects, dice))]
@@ -55,7 +54,7 @@ def _with_article(phrase: str) -> str:
     return f"{'an' if phrase[0] in 'aeiou' else 'a'} {phrase}"
 
 
-def _adjectives(thing: SceneObject, dice: Dice, detail: float) -> list[str]:
+def _adjectives(thing: SceneObject, dice: PortableRandom, detail: float) -> list[str]:
     words = []
     if dice.happens(detail * (0.12 if thing.size == "medium" else 0.75)):
         words.append(dice.choice(SIZE_WORDS[thing.size]))
@@ -67,20 +66,20 @@ def _adjectives(thing: SceneObject, dice: Dice, detail: float) -> list[str]:
     return words + (looks[::-1] if thing.texture != "plain" and dice.happens(0.4) else looks)
 
 
-def _described(thing: SceneObject, dice: Dice, detail: float = 0.6) -> str:
+def _described(thing: SceneObject, dice: PortableRandom, detail: float = 0.6) -> str:
     noun = dice.choice(NOUNS[thing.kind])[0]
     return " ".join([*_adjectives(thing, dice, detail), noun])
 
 
-def _one(thing: SceneObject, dice: Dice, detail: float = 0.6) -> str:
+def _one(thing: SceneObject, dice: PortableRandom, detail: float = 0.6) -> str:
     return _with_article(_described(thing, dice, detail))
 
 
-def _action(thing: SceneObject, dice: Dice) -> tuple[str, str, str]:
+def _action(thing: SceneObject, dice: PortableRandom) -> tuple[str, str, str]:
     return dice.choice(PAGE_ACTIONS if thing.setting == "page" else ACTIONS[thing.kind][thing.setting])
 
 
-def _where(background: str, thing: SceneObject, dice: Dice) -> str:
+def _where(background: str, thing: SceneObject, dice: PortableRandom) -> str:
     return dice.choice(WHERE[background][thing.setting])
 
 
@@ -90,7 +89,7 @@ def _groups(objects: Things) -> list[Things]:
     return [tuple(thing for thing in objects if thing.kind == kind) for kind in kinds]
 
 
-def _group(things: Things, dice: Dice, detail: float = 0.5) -> str:
+def _group(things: Things, dice: PortableRandom, detail: float = 0.5) -> str:
     """Return "a red ball", "two balls" or "two red balls", whichever holds for all of them."""
     if len(things) == 1:
         return _one(things[0], dice, detail)
@@ -106,7 +105,7 @@ def _listed(parts: list[str]) -> str:
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
 
 
-def _relation(first: SceneObject, second: SceneObject, dice: Dice) -> str | None:
+def _relation(first: SceneObject, second: SceneObject, dice: PortableRandom) -> str | None:
     """Return words that lead from the first thing to the second, or None when no simple ones fit."""
     across, down = first.x - second.x, first.y - second.y
     if overlap(first, second) > 0.1:
@@ -120,7 +119,7 @@ def _relation(first: SceneObject, second: SceneObject, dice: Dice) -> str | None
     return None
 
 
-def _portrait(background: str, objects: Things, dice: Dice) -> str:
+def _portrait(background: str, objects: Things, dice: PortableRandom) -> str:
     thing = objects[0]
     tail = ""
     if thing.texture != "plain" and dice.happens(0.3):
@@ -135,20 +134,20 @@ def _portrait(background: str, objects: Things, dice: Dice) -> str:
     return opening.format(phrase + tail)
 
 
-def _main_in_place(background: str, objects: Things, dice: Dice) -> str:
+def _main_in_place(background: str, objects: Things, dice: PortableRandom) -> str:
     thing = objects[0]
     verb, _, doing = _action(thing, dice)
     shape = dice.choice(("{one} {verb} {where}", "{one} {doing} {where}", "{one} {where}", "there is {one} {where}"))
     return shape.format(one=_one(thing, dice), verb=verb, doing=doing, where=_where(background, thing, dice))
 
 
-def _place_first(background: str, objects: Things, dice: Dice) -> str:
+def _place_first(background: str, objects: Things, dice: PortableRandom) -> str:
     thing = objects[0]
     verb = _action(thing, dice)[0]
     return f"{_where(background, thing, dice)}, {_one(thing, dice)} {verb}"
 
 
-def _mood(background: str, objects: Things, dice: Dice) -> str:
+def _mood(background: str, objects: Things, dice: PortableRandom) -> str:
     mood = dice.choice(MOODS[background])
     if dice.happens(0.3):
         thing = objects[0]
@@ -158,7 +157,7 @@ def _mood(background: str, objects: Things, dice: Dice) -> str:
     return f"{mood}, and {_group(group, dice)} {verb} {dice.choice(('there', 'in view'))}"
 
 
-def _related(background: str, objects: Things, dice: Dice) -> str | None:
+def _related(background: str, objects: Things, dice: PortableRandom) -> str | None:
     del background
     pairs = [(first, second) for first in objects for second in objects if first is not second]
     for first, second in dice.shuffled(pairs):
@@ -174,7 +173,7 @@ def _related(background: str, objects: Things, dice: Dice) -> str | None:
     return None
 
 
-def _inventory(background: str, objects: Things, dice: Dice) -> str | None:
+def _inventory(background: str, objects: Things, dice: PortableRandom) -> str | None:
     groups = _groups(objects)
     if len(groups) < 2:
         return None
@@ -185,7 +184,7 @@ def _inventory(background: str, objects: Things, dice: Dice) -> str | None:
     return dice.choice((f"{view} with {parts}", f"{parts}", f"I can see {parts}", f"{parts} in one picture"))
 
 
-def _counted(background: str, objects: Things, dice: Dice) -> str | None:
+def _counted(background: str, objects: Things, dice: PortableRandom) -> str | None:
     group = _groups(objects)[0]
     if len(group) < 2:
         return None
@@ -195,7 +194,7 @@ def _counted(background: str, objects: Things, dice: Dice) -> str | None:
     return shape.format(some=_group(group, dice), verb=verb, doing=doing, where=where)
 
 
-def _colours_of_a_group(background: str, objects: Things, dice: Dice) -> str | None:
+def _colours_of_a_group(background: str, objects: Things, dice: PortableRandom) -> str | None:
     del background
     group = _groups(objects)[0]
     if len(group) < 2 or len({thing.colour for thing in group}) == 1:
@@ -208,14 +207,14 @@ def _colours_of_a_group(background: str, objects: Things, dice: Dice) -> str | N
     return f"{NUMBERS[len(group)]} {dice.choice(NOUNS[group[0].kind])[1]}, {_listed(ones)}"
 
 
-def _total(background: str, objects: Things, dice: Dice) -> str | None:
+def _total(background: str, objects: Things, dice: PortableRandom) -> str | None:
     if len(objects) < 3 or background == "paper":
         return None
     view = dice.choice(VIEWS[background])
     return f"{view} with {NUMBERS[len(objects)]} things, one of them {_one(objects[0], dice)}"
 
 
-def _positions(background: str, objects: Things, dice: Dice) -> str:
+def _positions(background: str, objects: Things, dice: PortableRandom) -> str:
     del background
     first, rest = objects[0], objects[1:]
     elsewhere = [thing for thing in rest if thing.place != first.place]
@@ -226,7 +225,7 @@ def _positions(background: str, objects: Things, dice: Dice) -> str:
     return f"{_one(first, dice)} {first.place} and {_one(other, dice)} {other.place}"
 
 
-def _exclaimed(background: str, objects: Things, dice: Dice) -> str | None:
+def _exclaimed(background: str, objects: Things, dice: PortableRandom) -> str | None:
     if len(_groups(objects)[0]) > 1:
         return None
     thing = objects[0]
@@ -237,7 +236,7 @@ def _exclaimed(background: str, objects: Things, dice: Dice) -> str | None:
     )
 
 
-def _stated(background: str, objects: Things, dice: Dice) -> str | None:
+def _stated(background: str, objects: Things, dice: PortableRandom) -> str | None:
     if len(_groups(objects)[0]) > 1:
         return None
     thing = objects[0]
@@ -252,7 +251,7 @@ def _stated(background: str, objects: Things, dice: Dice) -> str | None:
     return dice.choice((f"the {noun} is {colour} and {texture}", f"the {noun} {where} is {texture}"))
 
 
-def _companion(background: str, objects: Things, dice: Dice) -> str | None:
+def _companion(background: str, objects: Things, dice: PortableRandom) -> str | None:
     if len(objects) == 1 or dice.happens(0.5):
         return None
     thing = dice.choice(objects[1:])
@@ -261,7 +260,11 @@ def _companion(background: str, objects: Things, dice: Dice) -> str | None:
     return dice.choice((f"{_one(thing, dice)} {verb} {where}", f"{_one(thing, dice)} {doing} {thing.place}"))
 
 
-_ABOUT_THE_MAIN_THING: tuple[Callable[[str, Things, Dice], str], ...] = (_portrait, _main_in_place, _place_first)
+_ABOUT_THE_MAIN_THING: tuple[Callable[[str, Things, PortableRandom], str], ...] = (
+    _portrait,
+    _main_in_place,
+    _place_first,
+)
 _STYLES: tuple[Style, ...] = (
     *_ABOUT_THE_MAIN_THING,
     _mood,

@@ -1,15 +1,71 @@
-"""What is in a scene: which things, how they look and where they are.
-
-The class is drawn first; it makes some backgrounds, colours and companions more likely without fixing any of them, so
-that what one side tells about the other is real but noisy, as in photographs with captions.
-"""
+"""What is in a scene: which things, how they look and where they are."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from diptych.data.datasets.scenes.backdrops import BACKGROUNDS
-from diptych.data.datasets.scenes.dice import Dice
-from diptych.data.datasets.scenes.palette import COLOURS
-from diptych.data.datasets.scenes.scene_object import SIZES, SceneObject
+from diptych.data.datasets.scenes.canvas import COLOURS
+from diptych.data.datasets.scenes.portable_random import PortableRandom
+
+SIZES: dict[str, float] = {"small": 0.11, "medium": 0.155, "large": 0.215}
+
+# Cosine and sine of the tilts in use, written out because library sines differ in the last bit between machines.
+TILTS: dict[int, tuple[float, float]] = {
+    -24: (0.91355, -0.40674),
+    -12: (0.97815, -0.20791),
+    0: (1.0, 0.0),
+    12: (0.97815, 0.20791),
+    24: (0.91355, 0.40674),
+}
+
+
+@dataclass(frozen=True)
+class SceneObject:
+    """A thing with its looks and its place.
+
+    ``x`` and ``y`` are its centre as fractions of the picture (right and down), ``extent`` half its side,
+    ``tilt`` degrees clockwise, ``setting`` what it is in or on: ``air``, ``ground``, ``water`` or ``page``.
+
+    >>> from diptych.data.datasets.scenes import SceneObject
+    >>> ball = SceneObject("ball", "red", "small", "striped", x=0.2, y=0.8, extent=0.11)
+    >>> ball.column, ball.row, ball.place
+    ('left', 'bottom', 'at the bottom left')
+    """
+
+    kind: str
+    colour: str
+    size: str
+    texture: str
+    x: float
+    y: float
+    extent: float
+    tilt: int = 0
+    flipped: bool = False
+    setting: str = "ground"
+
+    @property
+    def box(self) -> tuple[float, float, float, float]:
+        """The left, top, right and lower edge as fractions of the picture."""
+        return self.x - self.extent, self.y - self.extent, self.x + self.extent, self.y + self.extent
+
+    @property
+    def column(self) -> str:
+        """Which third of the picture the centre is in: ``left``, ``centre`` or ``right``."""
+        return "left" if self.x < 0.37 else "right" if self.x > 0.63 else "centre"
+
+    @property
+    def row(self) -> str:
+        """Which part of the picture the centre is in: ``top``, ``middle`` or ``bottom``."""
+        return "top" if self.y < 0.37 else "bottom" if self.y > 0.63 else "middle"
+
+    @property
+    def place(self) -> str:
+        """Words for where it is, for instance ``at the top left`` or ``in the middle``."""
+        if self.row == "middle":
+            return "in the middle" if self.column == "centre" else f"on the {self.column}"
+        return f"at the {self.row}" if self.column == "centre" else f"at the {self.row} {self.column}"
+
 
 _LABELS: dict[str, int] = {
     "ball": 9,
@@ -73,7 +129,9 @@ _TYPICAL_TEXTURE: dict[str, str] = {
 }
 
 _FLYING = ("balloon", "butterfly", "kite", "rocket")
+
 _SWIMMING = ("boat", "fish")
+
 _TILTING = (*_FLYING, "fish", "ball", "boat")
 
 # For things in the air and in water the range of their centres, for things on the ground that of their feet.
@@ -89,6 +147,7 @@ _AIR: dict[str, tuple[float, float]] = {
     "underwater": (0.16, 0.62),
     "paper": (0.16, 0.84),
 }
+
 _GROUND: dict[str, tuple[float, float]] = {
     "meadow": (0.72, 0.97),
     "seaside": (0.85, 0.98),
@@ -100,10 +159,11 @@ _GROUND: dict[str, tuple[float, float]] = {
     "city": (0.82, 0.98),
     "underwater": (0.91, 0.99),
 }
+
 _WATER_SURFACE: dict[str, tuple[float, float]] = {"seaside": (0.56, 0.74), "sunset": (0.7, 0.86)}
 
 
-def compose(dice: Dice) -> tuple[str, tuple[SceneObject, ...]]:
+def compose(dice: PortableRandom) -> tuple[str, tuple[SceneObject, ...]]:
     """Return a background and its things from back to front, after the main one, which comes first."""
     label = dice.weighted(_LABELS)
     background = dice.weighted(dict(zip(BACKGROUNDS, _BACKGROUNDS_OF[label], strict=True)))
@@ -121,7 +181,7 @@ def depth(thing: SceneObject) -> tuple[int, float]:
     return int(thing.setting != "air"), thing.y + thing.extent
 
 
-def _companions(dice: Dice, label: str, background: str) -> list[str]:
+def _companions(dice: PortableRandom, label: str, background: str) -> list[str]:
     count = dice.weighted({0: 4, 1: 7, 2: 6, 3: 3})
     column = BACKGROUNDS.index(background)
     likely = {kind: weights[column] for kind, weights in _BACKGROUNDS_OF.items()}
@@ -129,7 +189,7 @@ def _companions(dice: Dice, label: str, background: str) -> list[str]:
     return [label if herd and dice.happens(0.8) else dice.weighted(likely) for _ in range(count)]
 
 
-def _looks(dice: Dice, kind: str) -> tuple[str, str, str]:
+def _looks(dice: PortableRandom, kind: str) -> tuple[str, str, str]:
     colours = {name: 6 if name in _TYPICAL_COLOURS[kind] else 2 for name in COLOURS}
     if kind == "flower":
         colours["green"] = 0
@@ -148,7 +208,7 @@ def _setting(kind: str, background: str) -> str:
     return "ground"
 
 
-def _place(dice: Dice, looks: tuple[str, str, str], size: str, background: str) -> SceneObject:
+def _place(dice: PortableRandom, looks: tuple[str, str, str], size: str, background: str) -> SceneObject:
     kind, colour, texture = looks
     extent = SIZES[size] * dice.uniform(0.93, 1.07)
     setting = _setting(kind, background)
@@ -164,7 +224,7 @@ def _place(dice: Dice, looks: tuple[str, str, str], size: str, background: str) 
     return SceneObject(kind, colour, size, texture, x, y, extent, tilt, dice.happens(0.5), setting)
 
 
-def _fit(dice: Dice, kind: str, size: str, background: str, placed: list[SceneObject]) -> SceneObject | None:
+def _fit(dice: PortableRandom, kind: str, size: str, background: str, placed: list[SceneObject]) -> SceneObject | None:
     """Return a companion no larger than the main thing that hides little of the others, or None if there is no room."""
     names = list(SIZES)
     size = dice.choice(names[: names.index(size) + 1][-2:])

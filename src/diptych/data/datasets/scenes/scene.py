@@ -1,20 +1,23 @@
-"""A scene and how it becomes a picture."""
+"""A scene and how it becomes a picture, a sequence of pictures, or a folder of PNG files."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import json
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, cast, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
+from diptych.arrays import IntArray
 from diptych.data.datasets.scenes.backdrops import draw_backdrop
-from diptych.data.datasets.scenes.canvas import Canvas
+from diptych.data.datasets.scenes.canvas import INK, Canvas, ellipse
 from diptych.data.datasets.scenes.captions import write_captions
-from diptych.data.datasets.scenes.composition import compose, depth
-from diptych.data.datasets.scenes.dice import Dice
-from diptych.data.datasets.scenes.palette import INK
-from diptych.data.datasets.scenes.scene_object import TILTS, SceneObject
-from diptych.data.datasets.scenes.shapes import ellipse
+from diptych.data.datasets.scenes.composition import TILTS, SceneObject, compose, depth
+from diptych.data.datasets.scenes.portable_random import PortableRandom
 from diptych.data.datasets.scenes.things import draw_thing
 from diptych.errors import InvalidInputError
 
@@ -49,13 +52,13 @@ class Scene:
         if size < SMALLEST_PICTURE:
             raise InvalidInputError(f"size must be at least {SMALLEST_PICTURE} pixels, got {size}")
         canvas = Canvas(size)
-        draw_backdrop(canvas, self.background, Dice("backdrop", self.seed, self.index))
+        draw_backdrop(canvas, self.background, PortableRandom("backdrop", self.seed, self.index))
         for thing in sorted(self.objects, key=depth):
-            _draw(canvas, thing)
+            _draw_objects(canvas, thing)
         return canvas.picture()
 
 
-def _draw(canvas: Canvas, thing: SceneObject) -> None:
+def _draw_objects(canvas: Canvas, thing: SceneObject) -> None:
     if thing.setting == "ground" or (thing.setting, thing.kind) == ("water", "boat"):
         _shadow(canvas, thing)
     pen = canvas.window(thing.x, thing.y, thing.extent, reach=1.2, direction=TILTS[thing.tilt], flipped=thing.flipped)
@@ -80,7 +83,173 @@ def make_scene(index: int, seed: int = 0) -> Scene:
     """
     if index < 0:
         raise InvalidInputError(f"index must be 0 or more, got {index}")
-    background, objects = compose(Dice("scene", seed, index))
-    captions = write_captions(background, objects, Dice("captions", seed, index))
+    background, objects = compose(PortableRandom("scene", seed, index))
+    captions = write_captions(background, objects, PortableRandom("captions", seed, index))
     kinds = tuple(sorted({thing.kind for thing in objects}))
     return Scene(index, objects[0].kind, kinds, background, objects, captions, seed)
+
+
+Picture = NDArray[np.uint8]
+
+
+class PictureSequence(Sequence[Picture]):
+    """The pictures of some scenes, rendered one by one when asked for, so that thousands cost no memory.
+
+    ``scenes`` is a number (the first so many scenes) or the scene numbers themselves. An integer index gives one
+    picture; slices, index arrays and :meth:`take` give another lazy sequence; ``np.asarray`` renders everything.
+
+    >>> import numpy as np
+    >>> from diptych.data.datasets.scenes import PictureSequence
+    >>> pictures = PictureSequence(1000, size=32)
+    >>> len(pictures), pictures[3].shape, pictures[[5, 3]].shape
+    (1000, (32, 32, 3), (2, 32, 32, 3))
+    >>> bool((np.asarray(pictures[2:4])[1] == pictures[3]).all())
+    True
+    """
+
+    def __init__(self, scenes: int | Sequence[int] | IntArray, *, seed: int = 0, size: int = 128) -> None:
+        numbers = np.arange(scenes) if isinstance(scenes, int) else np.array(scenes, dtype=np.int64)
+        if numbers.ndim != 1 or (numbers < 0).any():
+            raise InvalidInputError("scenes must be a number of scenes or a list of scene numbers, none below 0")
+        if size < SMALLEST_PICTURE:
+            raise InvalidInputError(f"size must be at least {SMALLEST_PICTURE} pixels, got {size}")
+        self.scenes: NDArray[np.int64] = numbers
+        self.seed = seed
+        self.size = size
+
+    @property
+    def shape(self) -> tuple[int, int, int, int]:
+        """The shape that ``np.asarray`` would have."""
+        return len(self), self.size, self.size, 3
+
+    @property
+    def dtype(self) -> np.dtype[np.uint8]:
+        """The type of the pixels."""
+        return np.dtype(np.uint8)
+
+    def take(self, rows: Sequence[int] | IntArray) -> PictureSequence:
+        """Return the pictures at the given rows, in that order, still lazy."""
+        return PictureSequence(self.scenes[np.asarray(rows, dtype=np.int64)], seed=self.seed, size=self.size)
+
+    def __len__(self) -> int:
+        return len(self.scenes)
+
+    @overload
+    def __getitem__(self, index: int) -> Picture: ...
+
+    @overload
+    def __getitem__(self, index: slice | Sequence[int] | NDArray[Any]) -> PictureSequence: ...
+
+    def __getitem__(self, index: int | slice | Sequence[int] | NDArray[Any]) -> Picture | PictureSequence:
+        chosen = self.scenes[cast(Any, index)]
+        if np.ndim(chosen) == 0:
+            return make_scene(int(chosen), self.seed).render(self.size)
+        return PictureSequence(chosen, seed=self.seed, size=self.size)
+
+    def __iter__(self) -> Iterator[Picture]:
+        return (make_scene(number, self.seed).render(self.size) for number in self.scenes.tolist())
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        if copy is False:
+            raise ValueError("the pictures do not exist yet; rendering them always makes a new array")
+        pictures = np.empty(self.shape, dtype=np.uint8)
+        for row, picture in enumerate(self):
+            pictures[row] = picture
+        return pictures if dtype is None else pictures.astype(dtype, copy=False)
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} pictures of scenes, seed {self.seed}, {self.size} pixels>"
+
+
+CAPTIONS_FILE = "captions.json"
+
+_ORIGIN = "diptych scenes"
+
+_UNFINISHED = ".part"
+
+
+def write_folder(
+    path: str | os.PathLike[str],
+    n: int,
+    seed: int = 0,
+    size: int = 128,
+    progress: Callable[[int, int], None] | None = None,
+) -> Path:
+    """Write the first ``n`` scenes as ``scene-000000.png``, … with one ``captions.json``, and return the folder.
+
+    ``captions.json`` holds, for each picture, its file, captions, label, kinds, background and objects; it is written
+    last, so that its presence means the folder is complete. Each file appears whole or not at all, and an interrupted
+    run can simply be repeated. A folder that holds anything else is left alone. ``progress`` is called with
+    (pictures written, n).
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from diptych.data.datasets.scenes import write_folder
+    >>> with tempfile.TemporaryDirectory() as parent:
+    ...     folder = write_folder(Path(parent) / "scenes", 2, size=32)
+    ...     sorted(file.name for file in folder.iterdir())
+    ['captions.json', 'scene-000000.png', 'scene-000001.png']
+    """
+    # Imported here: Pillow is needed for nothing else in this package and takes a while to load.
+    from PIL import Image
+
+    if n < 1:
+        raise InvalidInputError(f"n must be at least 1, got {n}")
+    if size < SMALLEST_PICTURE:
+        raise InvalidInputError(f"size must be at least {SMALLEST_PICTURE} pixels, got {size}")
+    folder = Path(path)
+    names = [f"scene-{number:06d}.png" for number in range(n)]
+    _claim_folder(folder, names)
+    entries = []
+    for number, name in enumerate(names):
+        scene = make_scene(number, seed)
+        unfinished = folder / (name + _UNFINISHED)
+        Image.fromarray(scene.render(size)).save(unfinished, format="PNG")
+        os.replace(unfinished, folder / name)
+        entries.append(_caption_entry(name, scene))
+        if progress is not None:
+            progress(number + 1, n)
+    _write_captions(folder, {"origin": _ORIGIN, "seed": seed, "size": size, "pictures": entries})
+    return folder
+
+
+def _claim_folder(folder: Path, names: list[str]) -> None:
+    """Make the folder, or check that it holds nothing but what this run is about to write."""
+    if folder.exists() and not folder.is_dir():
+        raise InvalidInputError(f"{folder} is a file; name a folder")
+    folder.mkdir(parents=True, exist_ok=True)
+    ours = {CAPTIONS_FILE, *names}
+    for file in sorted(folder.iterdir()):
+        if file.name.removesuffix(_UNFINISHED) not in ours:
+            raise InvalidInputError(f"{folder} already holds other files ({file.name}); name a new or empty folder")
+    captions = folder / CAPTIONS_FILE
+    if captions.exists():
+        if not _is_scenes_folder(captions):
+            raise InvalidInputError(f"{captions} was not written by Diptych; name a new or empty folder")
+        # Until this run ends, the old captions would describe pictures that are being replaced.
+        captions.unlink()
+
+
+def _is_scenes_folder(captions: Path) -> bool:
+    try:
+        content = json.loads(captions.read_text(encoding="utf-8"))
+    except ValueError:
+        return False
+    return isinstance(content, dict) and content.get("origin") == _ORIGIN
+
+
+def _caption_entry(name: str, scene: Scene) -> dict[str, Any]:
+    return {
+        "file": name,
+        "captions": list(scene.captions),
+        "label": scene.label,
+        "kinds": list(scene.kinds),
+        "background": scene.background,
+        "objects": [asdict(thing) | {"place": thing.place} for thing in scene.objects],
+    }
+
+
+def _write_captions(folder: Path, content: dict[str, Any]) -> None:
+    unfinished = folder / (CAPTIONS_FILE + _UNFINISHED)
+    unfinished.write_text(json.dumps(content, indent=1), encoding="utf-8")
+    os.replace(unfinished, folder / CAPTIONS_FILE)

@@ -6,10 +6,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from diptych.data.datasets.scenes.canvas import Canvas
-from diptych.data.datasets.scenes.dice import Dice
-from diptych.data.datasets.scenes.palette import RGB, WHITE, mix
-from diptych.data.datasets.scenes.shapes import Field, circle, curve, ellipse, line, polygon
+from diptych.data.datasets.scenes.canvas import RGB, WHITE, Canvas, Field, circle, curve, ellipse, line, mix, polygon
+from diptych.data.datasets.scenes.portable_random import PortableRandom
 
 
 def sky(canvas: Canvas, *stops: tuple[float, RGB]) -> None:
@@ -18,7 +16,9 @@ def sky(canvas: Canvas, *stops: tuple[float, RGB]) -> None:
     pen.planes[...] = pen.gradient(stops)
 
 
-def ridge(canvas: Canvas, dice: Dice, height: float, swing: float, top: RGB, bottom: RGB, knots: int = 6) -> Field:
+def ridge(
+    canvas: Canvas, dice: PortableRandom, height: float, swing: float, top: RGB, bottom: RGB, knots: int = 6
+) -> Field:
     """Paint rolling land from about ``height`` down to the lower edge and return its upper line over x."""
     heights = [height + dice.uniform(-swing, swing) for _ in range(knots)]
     pen = canvas.strip(height - swing, 1.0)
@@ -35,7 +35,9 @@ def sun(canvas: Canvas, x: float, y: float, radius: float, colour: RGB, halo: fl
     pen.fill(distance, colour)
 
 
-def cloud(canvas: Canvas, dice: Dice, x: float, y: float, scale: float, colour: RGB, opacity: float = 0.85) -> None:
+def cloud(
+    canvas: Canvas, dice: PortableRandom, x: float, y: float, scale: float, colour: RGB, opacity: float = 0.85
+) -> None:
     """Paint a cloud: a row of discs on a soft flat base."""
     pen = canvas.window(x, y, scale, reach=1.3)
     puffs = ellipse(pen.u, pen.v, 0, 0.18, 1.0, 0.24)
@@ -45,14 +47,18 @@ def cloud(canvas: Canvas, dice: Dice, x: float, y: float, scale: float, colour: 
     pen.glow(np.maximum(puffs, pen.v - 0.36), pen.shaded(colour, 0.12), opacity, 0.12)
 
 
-def clouds(canvas: Canvas, dice: Dice, count: int, low: float, high: float, colour: RGB, opacity: float = 0.85) -> None:
+def clouds(
+    canvas: Canvas, dice: PortableRandom, count: int, low: float, high: float, colour: RGB, opacity: float = 0.85
+) -> None:
     """Paint some clouds between two heights."""
     for _ in range(count):
         place = dice.uniform(0.05, 0.95), dice.uniform(low, high)
         cloud(canvas, dice, *place, dice.uniform(0.09, 0.17), colour, opacity)
 
 
-def specks(canvas: Canvas, dice: Dice, count: int, low: float, high: float, radius: float, colour: RGB) -> None:
+def specks(
+    canvas: Canvas, dice: PortableRandom, count: int, low: float, high: float, radius: float, colour: RGB
+) -> None:
     """Scatter tiny soft discs: stars, snowflakes, fireflies."""
     for _ in range(count):
         size = radius * dice.uniform(0.6, 1.5)
@@ -60,7 +66,7 @@ def specks(canvas: Canvas, dice: Dice, count: int, low: float, high: float, radi
         pen.glow(circle(pen.u, pen.v, 0, 0, 0.6), colour, dice.uniform(0.6, 1.0), 1.2)
 
 
-def tufts(canvas: Canvas, dice: Dice, count: int, low: float, high: float, colour: RGB) -> None:
+def tufts(canvas: Canvas, dice: PortableRandom, count: int, low: float, high: float, colour: RGB) -> None:
     """Scatter tufts of three blades."""
     for _ in range(count):
         y = dice.uniform(low, high)
@@ -70,7 +76,7 @@ def tufts(canvas: Canvas, dice: Dice, count: int, low: float, high: float, colou
         pen.fill(np.minimum(stem, leaves), colour, 0.8)
 
 
-def ripples(canvas: Canvas, dice: Dice, count: int, low: float, high: float, colour: RGB) -> None:
+def ripples(canvas: Canvas, dice: PortableRandom, count: int, low: float, high: float, colour: RGB) -> None:
     """Scatter short level strokes of light on water or sand, longer towards the viewer."""
     for _ in range(count):
         y = dice.uniform(low, high)
@@ -106,7 +112,7 @@ def round_tree(canvas: Canvas, x: float, foot: float, scale: float, leaves: RGB,
 @lru_cache(maxsize=8)
 def _wash(size: int) -> Field:
     cells = 9
-    dice = Dice("watercolour wash")
+    dice = PortableRandom("watercolour wash")
     rows = [[dice.uniform(-1, 1) for _ in range(cells)] for _ in range(cells)]
     centres = (np.arange(size, dtype=np.float32) + np.float32(0.5)) / np.float32(size)
     position = centres * np.float32(cells - 2)
@@ -121,7 +127,7 @@ def _wash(size: int) -> Field:
     return np.ascontiguousarray(grid)
 
 
-def wash(canvas: Canvas, dice: Dice, strength: float = 0.05) -> None:
+def wash(canvas: Canvas, dice: PortableRandom, strength: float = 0.05) -> None:
     """Vary the lightness like watercolour on rough paper; one fixed pattern, mirrored at random."""
     pattern = _wash(canvas.size)
     rows = slice(None, None, -1 if dice.happens(0.5) else 1)

@@ -13,27 +13,28 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from diptych.arrays import AnyArray, FloatArray, as_matrix
-from diptych.data.items import SelectedItems
+from diptych.data.item_sequences import SelectedItems
 from diptych.encoders import WordVectors, load_word_vectors
 from diptych.errors import InvalidInputError
 from diptych.models.base import Need
 from diptych.models.item_model import ItemSide, checked_texts
 from diptych.models.labels import Targets
-from diptych.models.neural.checkpoint_file import training_identity
-from diptych.models.neural.mnil.epoch_record import EpochRecord
-from diptych.models.neural.mnil.feature_tower import FeatureTower
-from diptych.models.neural.mnil.parameters import MNiLParameters
-from diptych.models.neural.mnil.picture_tower import PictureTower
-from diptych.models.neural.mnil.pictures import check_pictures, distinct_pictures, square, squares
-from diptych.models.neural.mnil.towers import Towers
-from diptych.models.neural.mnil.trained_networks import TrainedNetworks
-from diptych.models.neural.mnil.training import Progress, Training
-from diptych.models.neural.mnil.training_pairs import TrainingPairs
-from diptych.models.neural.mnil.vocabulary import Vocabulary
-from diptych.models.neural.mnil.word_start import starting_vectors
-from diptych.models.neural.mnil.word_tower import WordTower
-from diptych.models.neural.mnil.workers import Workers
-from diptych.models.neural.torch_package import choose_device
+from diptych.models.neural._torch import choose_device
+from diptych.models.neural._training_loop import training_identity
+from diptych.models.neural.mnil._data import (
+    TrainingPairs,
+    Vocabulary,
+    check_pictures,
+    distinct_pictures,
+    initial_word_vectors,
+    square,
+    squares,
+)
+from diptych.models.neural.mnil._joint_training import EpochRecord, JointTraining, Progress, Workers
+from diptych.models.neural.mnil._onnx import TrainedNetworks
+from diptych.models.neural.mnil._parameters import MNiLParameters
+from diptych.models.neural.mnil._picture_tower import PictureTower
+from diptych.models.neural.mnil._towers import FeatureTower, Towers, WordTower
 
 _DEGENERATE = 1.02
 _MOST_HELD_OUT = 1000
@@ -190,7 +191,9 @@ class MNiL(MNiLParameters):
         workers = Workers.found(choose_device(self.device))
         towers = self._start(pairs, vocabulary, workers.own_device(choose_device(self.device)))
         train, held_out = pairs.parted(self.validation, _MOST_HELD_OUT, np.random.default_rng([self.seed, 1]))
-        training = Training(self._settings(), self._objective(len(train)), towers, train, held_out, self.space, workers)
+        training = JointTraining(
+            self._settings(), self._objective(len(train)), towers, train, held_out, self.space, workers
+        )
         folder = None if self.checkpoint is None else Path(self.checkpoint)
         records = training.run(folder, self._identity(pairs, vocabulary), progress)
         self._learned(towers, vocabulary, len(pairs), records)
@@ -305,7 +308,7 @@ class MNiL(MNiLParameters):
         else:
             image = PictureTower(plan, self._start_weights(), rng=rng, device=device)
         table = self._word_table()
-        words = None if table is None else starting_vectors(vocabulary, table, rng)
+        words = None if table is None else initial_word_vectors(vocabulary, table, rng)
         text = WordTower(
             vocabulary.n_codes,
             self.word_size if words is None else words.shape[1],

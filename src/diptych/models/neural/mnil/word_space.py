@@ -10,9 +10,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from diptych.arrays import AnyArray, FloatArray
 from diptych.encoders import WordVectors
+from diptych.models.base import check_choice
+from diptych.models.neural.mnil._towers import N_LAYERS
 from diptych.models.neural.mnil.mnil import MNiL
-from diptych.models.neural.mnil.word_tower import N_LAYERS
-from diptych.models.parameters import check_choice
 
 WordLayer = Literal["memory", "embedding"]
 WORD_LAYERS: tuple[WordLayer, ...] = ("memory", "embedding")

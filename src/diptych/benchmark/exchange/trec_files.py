@@ -1,0 +1,273 @@
+"""Run and qrels files: rankings and judgements in memory, and how they are written and read."""
+
+from __future__ import annotations
+
+import gzip
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from os import PathLike
+from pathlib import Path
+from typing import IO, Literal, get_args
+from urllib.parse import quote
+
+import numpy as np
+
+from diptych.arrays import AnyArray, FloatArray
+from diptych.errors import InvalidInputError
+from diptych.metrics import Relevance
+
+
+@dataclass(frozen=True, eq=False)
+class RankedList:
+    """What one query found: names of items and their scores, larger is better.
+
+    >>> from diptych.benchmark.exchange import RankedList
+    >>> found = RankedList.of("q1", {"a": 0.5, "b": 0.9, "c": 0.5})
+    >>> found.in_order().items.tolist()
+    ['b', 'c', 'a']
+    """
+
+    query: str
+    items: AnyArray
+    scores: FloatArray
+
+    def __post_init__(self) -> None:
+        if self.items.shape != self.scores.shape or self.items.ndim != 1:
+            raise InvalidInputError(
+                f"query {self.query!r} has {self.items.size} items and {self.scores.size} scores; give one for each"
+            )
+        if not np.isfinite(self.scores).all():
+            raise InvalidInputError(f"the scores of query {self.query!r} hold NaN or infinity; check its points")
+        if len(np.unique(self.items)) != len(self.items):
+            raise InvalidInputError(f"query {self.query!r} ranks an item more than once; keep its best line only")
+
+    @classmethod
+    def of(cls, query: str, scores: Mapping[str, float]) -> RankedList:
+        """Return the ranking of items by their scores, given by name."""
+        return cls(query, np.array([*scores], dtype=str), np.array([*scores.values()], dtype=np.float64))
+
+    def in_order(self, *, single_precision: bool = False) -> RankedList:
+        """Return the list best first; of equal scores, the item whose name is later in the alphabet comes first.
+
+        That is trec_eval's rule, whatever the ranks in a file say. trec_eval also keeps scores in single precision, so
+        that scores which differ only beyond it are equal there; ``single_precision`` does the same.
+        """
+        scores = self.scores.astype(np.float32) if single_precision else self.scores
+        order = np.lexsort((self.items, scores))[::-1]
+        return RankedList(self.query, self.items[order], self.scores[order])
+
+
+_UNSAFE = re.compile(r"[\s%]")
+
+
+def open_text(path: Path, mode: Literal["rt", "wt"]) -> IO[str]:
+    """Open a UTF-8 file, compressed if its name ends in ``.gz``."""
+    try:
+        if path.suffix == ".gz":
+            return gzip.open(path, mode, encoding="utf-8", newline="\n")
+        return path.open(mode, encoding="utf-8", newline="\n")
+    except OSError as error:
+        doing = "read" if mode == "rt" else "written"
+        raise InvalidInputError(f"{path} cannot be {doing}: {error.strerror or error}; check the path") from error
+
+
+@lru_cache(maxsize=1 << 16)
+def as_word(name: str) -> str:
+    """Return ``name`` without white space, which would end the field: written as in addresses, ``%20``.
+
+    >>> from diptych.benchmark.exchange.trec_files import as_word
+    >>> as_word("my cat.jpg"), as_word("100%.jpg")
+    ('my%20cat.jpg', '100%25.jpg')
+    """
+    if not name:
+        raise InvalidInputError("an item or query has an empty name; give every one a name of its own")
+    return _UNSAFE.sub(lambda found: quote(found.group(), safe=""), name)
+
+
+def fields_of(path: Path, fields: Sequence[str]) -> Iterator[tuple[int, list[str]]]:
+    """Yield the number and the words of every line that is not empty, which must have as many words as ``fields``."""
+    try:
+        with open_text(path, "rt") as file:
+            for number, line in enumerate(file, start=1):
+                words = line.split()
+                if not words:
+                    continue
+                if len(words) != len(fields):
+                    raise InvalidInputError(
+                        f"{path}: line {number} has {len(words)} words, expected {len(fields)}: {' '.join(fields)}"
+                    )
+                yield number, words
+    except (UnicodeDecodeError, EOFError, OSError) as error:
+        raise InvalidInputError(f"{path} is not a text file in UTF-8; check that it is the right file") from error
+
+
+Scores = Literal["rank", "model"]
+
+_RUN_FIELDS = ("query", "Q0", "item", "rank", "score", "tag")
+
+
+def write_run(
+    path: str | PathLike[str], rankings: Iterable[RankedList], *, tag: str = "diptych", scores: Scores = "rank"
+) -> int:
+    """Write rankings to a run file, one after another, and return the number of lines.
+
+    Each list is written best first, equal scores in trec_eval's order (`RankedList.in_order`). ``scores="rank"`` writes
+    whole numbers that fall by one with every rank, so that there are no ties left, and every tool, whatever its rule
+    for ties and its precision, sees this one order. ``"model"`` writes the scores themselves, for fusion and
+    thresholds; tools then break ties as they like. White space in a name is written as ``%20``. A path that ends in
+    ``.gz`` is compressed.
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from diptych.benchmark.exchange import RankedList, write_run
+    >>> path = Path(tempfile.mkdtemp()) / "run.txt"
+    >>> write_run(path, [RankedList.of("q1", {"a": 0.2, "b": 0.7})], tag="cca")
+    2
+    >>> print(path.read_text(), end="")
+    q1 Q0 b 1 2 cca
+    q1 Q0 a 2 1 cca
+    """
+    if scores not in get_args(Scores):
+        raise InvalidInputError(f"scores must be one of {', '.join(get_args(Scores))}, got {scores!r}")
+    with open_text(Path(path), "wt") as file:
+        return sum(_write_list(file, ranking.in_order(), as_word(tag), scores) for ranking in rankings)
+
+
+def _write_list(file: IO[str], ranking: RankedList, tag: str, scores: Scores) -> int:
+    query, count = as_word(ranking.query), len(ranking.items)
+    values = range(count, 0, -1) if scores == "rank" else map(repr, ranking.scores.tolist())
+    file.writelines(
+        f"{query} Q0 {as_word(item)} {rank} {value} {tag}\n"
+        for rank, (item, value) in enumerate(zip(ranking.items.tolist(), values, strict=True), start=1)
+    )
+    return count
+
+
+def read_run(path: str | PathLike[str]) -> dict[str, RankedList]:
+    """Read a run file of any tool: for each query its items and scores.
+
+    The order is that of the scores; the column of ranks is not used, as in trec_eval. Lines of a query need not follow
+    one another.
+    """
+    found: dict[str, dict[str, float]] = {}
+    for number, (query, _, item, _, score, _) in _lines(Path(path)):
+        items = found.setdefault(query, {})
+        if item in items:
+            raise InvalidInputError(f"{path}: line {number} ranks {item!r} again for query {query!r}; keep one line")
+        items[item] = _number(score, path, number)
+    if not found:
+        raise InvalidInputError(f"{path} holds no line of the form '{' '.join(_RUN_FIELDS)}'")
+    return {query: RankedList.of(query, items) for query, items in found.items()}
+
+
+def _lines(path: Path) -> Iterator[tuple[int, list[str]]]:
+    return fields_of(path, _RUN_FIELDS)
+
+
+def _number(text: str, path: str | PathLike[str], line: int) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = np.nan
+    if not np.isfinite(value):
+        raise InvalidInputError(f"{path}: line {line} has the score {text!r}, which is not a finite number")
+    return value
+
+
+@dataclass(frozen=True)
+class Qrels:
+    """For each query the grades of judged items; what is not judged, or has a grade of 0 or less, is not relevant.
+
+    >>> from diptych.benchmark.exchange import Qrels
+    >>> from diptych.metrics import SameLabel
+    >>> Qrels.from_relevance(SameLabel(["cat"], ["dog", "cat"]), ["q1"], ["a", "b"])
+    Qrels(grades={'q1': {'b': 1}})
+    """
+
+    grades: Mapping[str, Mapping[str, int]]
+
+    @classmethod
+    def from_relevance(cls, relevance: Relevance, queries: Sequence[str], items: Sequence[str]) -> Qrels:
+        """Write down a relevance by the names of its queries and items.
+
+        Items that were judged and found irrelevant, as `GradedRelevance` knows them with ``judged_only``, get grade 0.
+        """
+        if (len(queries), len(items)) != (relevance.n_queries, relevance.n_gallery):
+            raise InvalidInputError(
+                f"the relevance knows {relevance.n_queries} queries and {relevance.n_gallery} items, "
+                f"but {len(queries)} and {len(items)} names were given"
+            )
+        levels = _whole_grades(relevance.grades)
+        grades: dict[str, dict[str, int]] = {}
+        for row, query in enumerate(queries):
+            judged = relevance.judge(row)
+            candidates = [] if judged.candidates is None else judged.candidates.tolist()
+            own = {items[item]: 0 for item in candidates}
+            positions = np.zeros(len(judged.items), dtype=np.int64) if judged.levels is None else judged.levels
+            own.update({items[item]: levels[level] for item, level in zip(judged.items, positions, strict=True)})
+            grades[query] = own
+        return cls(grades)
+
+    def at_least(self, grade: int) -> Qrels:
+        """Return binary judgements in which ``grade`` and more is relevant, like trec_eval's option ``-l``."""
+        return Qrels(
+            {
+                query: {item: int(given >= grade) for item, given in items.items()}
+                for query, items in self.grades.items()
+            }
+        )
+
+    @property
+    def positive_grades(self) -> FloatArray:
+        """The grades of relevant items, ascending."""
+        found = {grade for items in self.grades.values() for grade in items.values() if grade > 0}
+        if not found:
+            raise InvalidInputError("no item is relevant to any query; check that the qrels are the right ones")
+        return np.array(sorted(found), dtype=np.float64)
+
+
+def _whole_grades(grades: FloatArray) -> list[int]:
+    if not (np.asarray(grades) == np.round(grades)).all():
+        raise InvalidInputError(f"qrels hold whole grades, got {grades.tolist()}; round or rescale them")
+    return [int(grade) for grade in grades]
+
+
+_QRELS_FIELDS = ("query", "iteration", "item", "grade")
+
+
+def write_qrels(path: str | PathLike[str], qrels: Qrels) -> int:
+    """Write judgements to a file and return the number of lines; names are written as in `write_run`.
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from diptych.benchmark.exchange import Qrels, read_qrels, write_qrels
+    >>> path = Path(tempfile.mkdtemp()) / "qrels.txt"
+    >>> write_qrels(path, Qrels({"q1": {"a": 2, "b": 0}}))
+    2
+    >>> read_qrels(path)
+    Qrels(grades={'q1': {'a': 2, 'b': 0}})
+    """
+    count = 0
+    with open_text(Path(path), "wt") as file:
+        for query, items in qrels.grades.items():
+            file.writelines(f"{as_word(query)} 0 {as_word(item)} {grade}\n" for item, grade in items.items())
+            count += len(items)
+    return count
+
+
+def read_qrels(path: str | PathLike[str]) -> Qrels:
+    """Read the judgements of any collection; grades are whole numbers, negative ones count as irrelevant."""
+    grades: dict[str, dict[str, int]] = {}
+    for number, (query, _, item, grade) in fields_of(Path(path), _QRELS_FIELDS):
+        items = grades.setdefault(query, {})
+        if item in items:
+            raise InvalidInputError(f"{path}: line {number} judges {item!r} again for query {query!r}; keep one line")
+        try:
+            items[item] = int(grade)
+        except ValueError:
+            raise InvalidInputError(f"{path}: line {number} has the grade {grade!r}, expected a whole number") from None
+    if not grades:
+        raise InvalidInputError(f"{path} holds no line of the form '{' '.join(_QRELS_FIELDS)}'")
+    return Qrels(grades)

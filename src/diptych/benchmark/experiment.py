@@ -1,0 +1,325 @@
+"""One method on one data set: fitted on the training part, measured on the test part in both directions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Any, Protocol, get_type_hints
+
+from diptych.arrays import AnyArray
+from diptych.benchmark.breakdown import AllTied, Category, HashCodeFacts, by_category, hash_code_facts, label_names
+from diptych.data import Dataset, DatasetSplits, Pairs, find_dataset
+from diptych.encoders import ColourEdgeHistograms, Encoder, TfidfTopics, encode_splits
+from diptych.errors import InvalidInputError, UnknownNameError
+from diptych.metrics import (
+    AP,
+    CMC,
+    NDCG,
+    BootstrapInterval,
+    CMCCurve,
+    ConfusionMatrix,
+    Curve,
+    InterpolatedPrecisionRecall,
+    MeanRank,
+    Measure,
+    MedianRank,
+    Precision,
+    PrecisionRecallCurve,
+    RecallAtK,
+    Ties,
+    bootstrap_interval,
+)
+from diptych.models import CrossModalModel, Preprocessed, method_name, model_classes
+from diptych.models.preprocessed import RowScaling
+from diptych.models.registry import build_model, with_parameter
+from diptych.protocols import HoldOut, Relevant, Tuning, TwoWayEvaluation, evaluate_model, tune
+from diptych.space import DIRECTIONS, Direction
+
+BY_LABEL: tuple[Measure, ...] = (AP(), CMC(1), CMC(5), CMC(10), Precision(10), Precision(50), NDCG(10, "ideal"))
+
+BY_INSTANCE: tuple[Measure, ...] = (RecallAtK(1), RecallAtK(5), RecallAtK(10), MedianRank(), MeanRank(), AP())
+
+
+class Stages(Protocol):
+    """Where a run tells how far it is, and what it took."""
+
+    @property
+    def seconds(self) -> Mapping[str, float]:
+        """How long each stage took that has ended."""
+        ...
+
+    def run(self, name: str, doing: str) -> AbstractContextManager[Callable[[int, int], None]]:
+        """Time what happens inside under ``name``; calling what it gives with (done, total) tells how far it is."""
+        ...
+
+
+def describe_measure(measure: Measure) -> str:
+    """Return the full name of a measure, for readers who do not know its short one.
+
+    >>> from diptych.benchmark.experiment import describe_measure
+    >>> from diptych.metrics import CMC
+    >>> describe_measure(CMC(5))
+    'cumulative match'
+    """
+    names: dict[type[Measure], str] = {
+        AP: "mean average precision",
+        CMC: "cumulative match",
+        RecallAtK: "recall, any hit",
+        Precision: "precision",
+        NDCG: "normalised gain",
+        MedianRank: "of the first hit",
+        MeanRank: "of the first hit",
+    }
+    return names[type(measure)]
+
+
+def is_rank(measure: Measure) -> bool:
+    """Say whether the measure is a rank, where less is better, and not a share."""
+    return isinstance(measure, MedianRank | MeanRank)
+
+
+def load(name: str, options: Mapping[str, Any], stages: Stages) -> DatasetSplits:
+    """Load the data set as it is, after a check of the options."""
+    dataset = find_dataset(name)
+    _check_options(dataset, options)
+    with stages.run("load", f"loading {name}"):
+        return dataset.load(**options)
+
+
+def choose_encoders(
+    splits: DatasetSplits, image_encoder: Encoder | None, text_encoder: Encoder | None
+) -> dict[str, Encoder]:
+    """Return the encoder of each side that is raw: the one asked for, or the default.
+
+    An encoder for a side that already is features has nothing to encode, which is an error.
+    """
+    sides = {
+        "images": (splits.train.has_image_features, image_encoder, ColourEdgeHistograms()),
+        "texts": (splits.train.has_text_features, text_encoder, TfidfTopics()),
+    }
+    chosen: dict[str, Encoder] = {}
+    for side, (has_features, wanted, default) in sides.items():
+        if not has_features:
+            chosen[side] = default if wanted is None else wanted
+        elif wanted is not None:
+            raise InvalidInputError(
+                f"the {side} of {splits.name} come as features, so {type(wanted).__name__} has nothing to encode; "
+                f"leave out --{side[:-1]}-encoder"
+            )
+    return chosen
+
+
+def encode(splits: DatasetSplits, encoders: Mapping[str, Encoder], stages: Stages) -> DatasetSplits:
+    """Turn whichever side is raw into features; features pass through."""
+    if not encoders:
+        return splits
+    n_images, n_texts = (sum(getattr(part, side) for part in splits.parts.values()) for side in ("n_images", "n_texts"))
+    total = ("images" in encoders) * n_images + ("texts" in encoders) * n_texts
+    with stages.run("encode", f"encoding {n_images:,} pictures and {n_texts:,} texts") as advance:
+        done = 0
+
+        def count(more: int) -> None:
+            nonlocal done
+            done += more
+            advance(done, total)
+
+        return encode_splits(splits, encoders.get("images"), encoders.get("texts"), progress=count)
+
+
+def _check_options(dataset: Dataset, options: Mapping[str, Any]) -> None:
+    known, hints = dataset.defaults, get_type_hints(dataset.loader)
+    for name, value in options.items():
+        if name not in known:
+            raise UnknownNameError(f"option of {dataset.name}", name, known)
+        wanted = hints.get(name, object)
+        if not isinstance(value, wanted) or (isinstance(value, bool) and wanted is not bool):
+            kind = getattr(wanted, "__name__", str(wanted))
+            raise InvalidInputError(f"option {name!r} of {dataset.name} takes {kind}, got {value!r}")
+
+
+_SCALINGS = ("images", "texts")
+
+
+def build_grid(model: Preprocessed, choices: Mapping[str, Any]) -> dict[str, list[Any]]:
+    """Return the grid for `tune` of a scaled model, after trying that every single choice can be set.
+
+    ``images`` and ``texts`` choose the scaling, all other names are parameters of the method.
+
+    >>> from diptych.benchmark.experiment import build_grid
+    >>> from diptych.models import SCM, Preprocessed
+    >>> build_grid(Preprocessed(model=SCM()), {"C": [1, 10], "images": ["l2", "hellinger"]})
+    {'model__C': [1, 10], 'images': ['l2', 'hellinger']}
+    """
+    grid: dict[str, list[Any]] = {}
+    for name, values in choices.items():
+        if not isinstance(values, list) or not values:
+            raise InvalidInputError(f"--tune takes name=[value, value, ...], got {name}={values!r}")
+        if name in _SCALINGS:
+            grid[name] = values
+        else:
+            grid[f"model__{name}"] = [_tried(model.model, name, value) for value in values]
+    return grid
+
+
+def readable_parameters(model: CrossModalModel) -> dict[str, Any]:
+    """Return all parameters, nested ones included, with methods given by name.
+
+    >>> from diptych.benchmark.experiment import readable_parameters
+    >>> from diptych.models import CFA, SCM
+    >>> readable_parameters(SCM(correlation=CFA()))["correlation"]
+    'cfa'
+    """
+    values = model.get_params(deep=True)
+    return {
+        name: method_name(type(values[name])) if isinstance(values[name], CrossModalModel) else values[name]
+        for name in sorted(values, key=lambda name: name.split("__"))
+    }
+
+
+def _tried(model: CrossModalModel, name: str, value: Any) -> Any:
+    return with_parameter(model, name, value).get_params(deep=True)[name]
+
+
+CURVES: tuple[Curve, ...] = (InterpolatedPrecisionRecall(), PrecisionRecallCurve(), CMCCurve())
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """What is asked for."""
+
+    dataset: str
+    method: str
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    dataset_options: Mapping[str, Any] = field(default_factory=dict)
+    choices: Mapping[str, Any] = field(default_factory=dict)
+    image_encoder: Encoder | None = None
+    text_encoder: Encoder | None = None
+    images: RowScaling = "l2"
+    texts: RowScaling = "none"
+    relevant: Relevant = "auto"
+    ties: Ties = "expected"
+    seed: int = 0
+
+    def model(self) -> Preprocessed:
+        """Return the unfitted method behind its scaling."""
+        inner = build_model(self.method, self.parameters, seed=self.seed)
+        return Preprocessed(model=inner, images=self.images, texts=self.texts)
+
+    def run(self, stages: Stages, *, in_detail: bool = False) -> Outcome:
+        """Load, encode, fit and measure; ``in_detail`` adds curves and confusion matrices."""
+        model = self.model()
+        twice = sorted(set(self.choices) & set(self.parameters))
+        if twice:
+            raise InvalidInputError(f"{twice[0]!r} is both set by --param and chosen by --tune; give one of them")
+        grid = build_grid(model, self.choices)
+        raw = load(self.dataset, self.dataset_options, stages)
+        relevant = self._resolved(raw.test)
+        _check_labels(model.model, raw)
+        encoders = choose_encoders(raw, self.image_encoder, self.text_encoder)
+        splits = encode(raw, encoders, stages)
+        tuning = None
+        if grid:
+            with stages.run("fit", "choosing parameters on 5 hold-outs of the training part") as advance:
+                tuning = tune(model, splits.train, grid, HoldOut(seed=self.seed), progress=advance)
+                fitted = tuning.model
+        else:
+            with stages.run("fit", f"fitting {method_name(type(model.model))}"):
+                fitted = model.fit(*splits.train.aligned())
+        with stages.run("evaluate", f"asking {splits.test.n_images + splits.test.n_texts:,} queries"):
+            return self._measured(fitted, splits, encoders, relevant, tuning, stages, CURVES if in_detail else ())
+
+    def _resolved(self, test: Pairs) -> Relevant:
+        if self.relevant == "auto":
+            return "instance" if test.labels is None else "label"
+        if self.relevant == "label" and test.labels is None:
+            raise InvalidInputError(f"{self.dataset} has no labels; use --relevant instance")
+        return self.relevant
+
+    def _measured(
+        self,
+        model: CrossModalModel,
+        splits: DatasetSplits,
+        encoders: Mapping[str, Encoder],
+        relevant: Relevant,
+        tuning: Tuning | None,
+        stages: Stages,
+        curves: tuple[Curve, ...],
+    ) -> Outcome:
+        measures = BY_LABEL if relevant == "label" else BY_INSTANCE
+        test = splits.test
+        evaluation = evaluate_model(model, test, [*measures, *curves], relevant=relevant, ties=self.ties)
+        tied = AllTied().fit(*test.aligned())
+        chance = evaluate_model(tied, test, [AP(), *curves], relevant=relevant)
+        return Outcome(
+            experiment=self,
+            model=model,
+            splits=splits,
+            encoders=encoders,
+            relevant=relevant,
+            measures=measures,
+            evaluation=evaluation,
+            chance=chance,
+            intervals={way: bootstrap_interval(evaluation[way].values[AP()], seed=self.seed) for way in DIRECTIONS},
+            categories=by_category(evaluation, chance, test),
+            confusion=_confusion(model, test) if curves else None,
+            codes=hash_code_facts(model, test, relevant),
+            tuning=tuning,
+            seconds=stages.seconds,
+        )
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came out; ``chance`` is the same evaluation of a ranking that prefers nothing.
+
+    ``encoders`` holds those of ``images`` and ``texts`` that were raw.
+    """
+
+    experiment: Experiment
+    model: CrossModalModel
+    splits: DatasetSplits
+    encoders: Mapping[str, Encoder]
+    relevant: Relevant
+    measures: tuple[Measure, ...]
+    evaluation: TwoWayEvaluation
+    chance: TwoWayEvaluation
+    intervals: Mapping[Direction, BootstrapInterval]
+    categories: tuple[Category, ...]
+    confusion: Mapping[Direction, ConfusionMatrix] | None
+    codes: HashCodeFacts | None
+    tuning: Tuning | None
+    seconds: Mapping[str, float]
+
+    @property
+    def scaled(self) -> Preprocessed:
+        """The fitted model, as what it is: a method behind its scaling."""
+        assert isinstance(self.model, Preprocessed)
+        return self.model
+
+
+def _check_labels(method: CrossModalModel, splits: DatasetSplits) -> None:
+    if "labels" in method.needs and splits.train.labels is None:
+        others = ", ".join(name for name, cls in model_classes().items() if "labels" not in cls.needs)
+        raise InvalidInputError(
+            f"{method_name(type(method))} learns from labels, but {splits.name} has none; methods without: {others}"
+        )
+
+
+def _confusion(model: CrossModalModel, test: Pairs) -> dict[Direction, ConfusionMatrix] | None:
+    """Return the confusion matrix of each direction, or None when an image has no or several classes."""
+    names = label_names(test)
+    if names is None:
+        return None
+    sides: dict[Direction, tuple[AnyArray, AnyArray]] = {
+        "image_query": (model.encode_images(test.images), names),
+        "text_query": (model.encode_texts(test.texts), names[test.owners]),
+    }
+    queries, gallery = sides["image_query"], sides["text_query"]
+    matrices: dict[Direction, ConfusionMatrix] = {}
+    for way in DIRECTIONS:
+        matrices[way] = ConfusionMatrix.from_points(
+            queries[0], gallery[0], model.space, queries[1], gallery[1], direction=way
+        )
+        queries, gallery = gallery, queries
+    return matrices

@@ -1,0 +1,173 @@
+"""Queries with their answers, asked again to be looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from textwrap import shorten
+from typing import Any, Literal
+
+import numpy as np
+from sklearn.base import clone
+
+from diptych.arrays import IntArray
+from diptych.benchmark.reporting.method_results import MethodResults
+from diptych.benchmark.reporting.task_results import CHANCE_METHODS, TaskResults
+from diptych.benchmark.running import RetrievalTask, retrieval_tasks
+from diptych.data import Pairs
+from diptych.encoders.image import read_picture, thumbnail
+from diptych.errors import DiptychError
+from diptych.models import CrossModalModel
+from diptych.protocols import EncodedRetrieval, Fold, Retrieval
+from diptych.space import DIRECTIONS, Direction
+
+
+@dataclass(frozen=True)
+class Shown:
+    """One thing to look at: a small JPEG, or a text, and its class."""
+
+    picture: bytes | None
+    text: str
+    label: str
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A query and the first answers of each method, with whether each is of the query's class."""
+
+    direction: Literal["image_query", "text_query"]
+    query: Shown
+    answers: dict[str, tuple[tuple[Shown, bool], ...]]
+
+
+@dataclass(frozen=True)
+class SampleSheet:
+    """The samples of one task, or the reason why there are none."""
+
+    task: str
+    samples: tuple[Sample, ...]
+    note: str
+
+
+_FIRST = 5
+
+_QUERIES = 2
+
+_SIDE = 112
+
+_QUALITY = 65
+
+_LONGEST_TEXT = 240
+
+_BASELINE = "cca"
+
+_OTHER: Mapping[Direction, Direction] = {"image_query": "text_query", "text_query": "image_query"}
+
+
+def sample_sheets(
+    tasks: Sequence[TaskResults], declarations: Sequence[RetrievalTask] | None = None, seed: int = 0
+) -> tuple[SampleSheet, ...]:
+    """Ask a few queries of one task of every data set again, and show what the best method and CCA answer.
+
+    The task on unseen classes is preferred. Both methods are fitted once more with the parameters that the first fold
+    chose. ``declarations`` are the tasks to look them up in, by default those of `retrieval_tasks`. Where the data is
+    not on this machine, or has no pictures, the sheet says so and is empty.
+
+    >>> from diptych.benchmark.reporting import sample_sheets
+    >>> sample_sheets([])
+    ()
+    """
+    declared = {task.name: task for task in (retrieval_tasks() if declarations is None else declarations)}
+    chosen: dict[str, TaskResults] = {}
+    for task in sorted(tasks, key=lambda task: task.setting != "unseen"):
+        if task.name in declared:
+            chosen.setdefault(task.dataset, task)
+    return tuple(_sheet(task, declared[task.name], seed) for task in chosen.values())
+
+
+def _sheet(task: TaskResults, declared: RetrievalTask, seed: int) -> SampleSheet:
+    if not declared.data.is_available:
+        return SampleSheet(task.title, (), f"The data set {task.dataset} is not on this machine, so nothing is shown.")
+    try:
+        raw = declared.data.load(**declared.options)
+        if raw.test.has_image_features:
+            return SampleSheet(task.title, (), f"{task.title} comes as features, without pictures to show.")
+        number = task.folds[0]
+        shown = declared.protocol.fold(raw, number).retrieval
+        fold = declared.fold(declared.load(), number)
+        asked = {method.title: _encoded_again(method, declared, fold, number) for method in _best_and_baseline(task)}
+    except DiptychError as problem:
+        return SampleSheet(task.title, (), f"No samples: {problem}")
+    samples = tuple(
+        _sample(way, row, shown, asked) for way in DIRECTIONS for row in _queries(next(iter(asked.values())), way, seed)
+    )
+    return SampleSheet(
+        task.title,
+        samples,
+        f"Queries of fold {number}, drawn at random, and the first {_FIRST} answers. ✓ and a full frame: of the "
+        "query’s class; ✗ and a dashed frame: of another.",
+    )
+
+
+def _best_and_baseline(task: TaskResults) -> list[MethodResults]:
+    """Return the best real-valued method that learns, and CCA; the two best where CCA is the best."""
+    real = [method for method in task.methods if method.n_bits is None and method.name not in CHANCE_METHODS]
+    baseline = [method for method in real[1:] if method.name == _BASELINE]
+    return [*real[:1], *(baseline or real[1:2])]
+
+
+def _encoded_again(method: MethodResults, declared: RetrievalTask, fold: Fold, number: int) -> EncodedRetrieval:
+    entry = declared.method(method.name)
+    record = next((record for record in method.records if record.fold == number), method.records[0])
+    model: CrossModalModel = clone(entry.model)
+    known = model.get_params(deep=True)
+    model.set_params(**{_full_name(name, known): value for name, value in record.parameters.items()})
+    model.fit(*fold.training.pairs.aligned())
+    return EncodedRetrieval.of(model, fold.retrieval, relevant=declared.relevant)
+
+
+def _full_name(name: str, known: Mapping[str, Any]) -> str:
+    """Return a parameter's name inside the scaling that stands in front of most methods."""
+    return f"model__{name}" if f"model__{name}" in known else name
+
+
+def _queries(encoded: EncodedRetrieval, way: Direction, seed: int) -> list[int]:
+    """Draw queries of different classes, the same for every method."""
+    truth = encoded.query_truth[way]
+    order = np.random.default_rng(seed).permutation(len(truth)).tolist()
+    drawn: dict[str, int] = {}
+    for row in order:
+        drawn.setdefault(str(truth[row]), row)
+    return list(drawn.values())[:_QUERIES]
+
+
+def _sample(way: Direction, row: int, shown: Retrieval, asked: Mapping[str, EncodedRetrieval]) -> Sample:
+    other = _OTHER[way]
+    answers = {}
+    for title, encoded in asked.items():
+        right = encoded.gallery_truth[other] == encoded.query_truth[way][row]
+        found = _nearest(encoded, way, row)
+        answers[title] = tuple((_shown(shown.gallery, other, place), bool(right[place])) for place in found.tolist())
+    return Sample(way, _shown(shown.queries, way, row), answers)
+
+
+def _nearest(encoded: EncodedRetrieval, way: Direction, row: int) -> IntArray:
+    scores = encoded.space.compare(encoded.queries[way][row : row + 1], encoded.gallery[_OTHER[way]], way)[0]
+    return np.argsort(-scores, kind="stable")[:_FIRST]
+
+
+def _shown(pairs: Pairs, side: Direction, row: int) -> Shown:
+    """Return a picture or a text of the pairs; ``side`` is the direction in which it would ask."""
+    owner = row if side == "image_query" else int(pairs.owners[row])
+    label = "" if pairs.labels is None else _label(pairs, owner)
+    if side == "text_query":
+        return Shown(None, shorten(str(pairs.texts[row]), _LONGEST_TEXT, placeholder=" …"), label)
+    pixels = read_picture(pairs.images[row], shortest_side=_SIDE)
+    return Shown(thumbnail(pixels, longest_side=_SIDE, quality=_QUALITY), f"picture of the class {label}", label)
+
+
+def _label(pairs: Pairs, row: int) -> str:
+    assert pairs.labels is not None
+    label = pairs.labels[row]
+    named = pairs.class_names and pairs.labels.dtype.kind != "U" and pairs.labels.ndim == 1
+    return pairs.class_names[int(label)] if named else str(label)

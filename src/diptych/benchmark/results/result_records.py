@@ -1,0 +1,270 @@
+"""Results on disk: the record of one method on one fold, folders of records, and packed ones for publishing."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import os
+import re
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from itertools import groupby
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from diptych.errors import InvalidInputError
+from diptych.space import Direction
+
+FORMAT = 1
+
+"""The version of the files; another number means another meaning."""
+
+ByDirection = dict[Direction, Any]
+
+
+@dataclass(frozen=True)
+class Record:
+    """Everything measured when one method was chosen, fitted and asked on one fold.
+
+    ``measures`` and ``chance`` hold, for each measure's representation such as ``AP()``, a number per direction;
+    ``per_query`` one per query, rounded to six digits, None for a query without a relevant item. ``query_classes``
+    gives for each query the position of its class in ``classes``, the first of several. ``parameters`` are those
+    chosen on the hold-outs, whose score is in ``validation``. ``peak_memory_bytes`` is by how much the resident memory
+    of the process rose above its level at the start of the unit, None where the system does not tell.
+    ``fingerprint`` is a digest of the declaration (data, features, protocol, method and grid), so that results of
+    another declaration are not taken for this one's.
+
+    >>> from diptych.benchmark.results import Record
+    >>> record = Record(task="t", dataset="d", setting="seen", features="f", method="cca", method_title="CCA", fold=0)
+    >>> Record.from_json(record.as_json()) == record
+    True
+    """
+
+    task: str
+    dataset: str
+    setting: str
+    features: str
+    method: str
+    method_title: str
+    fold: int
+    group: str = ""
+    n_bits: int | None = None
+    seed: int = 0
+    train_classes: list[str] = field(default_factory=list)
+    test_classes: list[str] = field(default_factory=list)
+    n_train: int = 0
+    n_queries: ByDirection = field(default_factory=dict)
+    n_gallery: ByDirection = field(default_factory=dict)
+    measures: dict[str, ByDirection] = field(default_factory=dict)
+    chance: dict[str, ByDirection] = field(default_factory=dict)
+    curves: dict[str, ByDirection] = field(default_factory=dict)
+    per_query: dict[str, ByDirection] = field(default_factory=dict)
+    query_classes: ByDirection = field(default_factory=dict)
+    classes: list[str] = field(default_factory=list)
+    confusion: dict[str, Any] | None = None
+    parameters: dict[str, Any] = field(default_factory=dict)
+    model: str = ""
+    validation: dict[str, Any] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+    peak_memory_bytes: int | None = None
+    code_statistics: dict[str, Any] | None = None
+    space: str = ""
+    versions: dict[str, str] = field(default_factory=dict)
+    machine: str = ""
+    started: str = ""
+    fingerprint: str = ""
+    format: int = FORMAT
+
+    @property
+    def key(self) -> tuple[str, str, int]:
+        """The unit of work: task, method and fold."""
+        return self.task, self.method, self.fold
+
+    def average(self, measure: str = "AP()") -> float:
+        """Return the mean of both directions."""
+        values = self.measures[measure].values()
+        return float(sum(values) / len(values))
+
+    def numbers(self) -> dict[str, Any]:
+        """Return what was measured about retrieval, without times, memory, versions and places."""
+        document = self.as_json()
+        return {name: document[name] for name in _NUMBERS}
+
+    def as_json(self) -> dict[str, Any]:
+        """Return plain values, ready for ``json.dumps``."""
+        names = sorted((one.name for one in fields(self)), key=lambda name: name != "format")
+        return {name: getattr(self, name) for name in names}
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any], source: str = "this document") -> Record:
+        """Make a record of plain values; what is no record is an error that names ``source``."""
+        if not isinstance(document, Mapping) or document.get("format") != FORMAT:
+            found = document.get("format") if isinstance(document, Mapping) else None
+            raise InvalidInputError(
+                f"{source} is no result of format {FORMAT} (found {found!r}); run the benchmark again"
+            )
+        known = {one.name for one in fields(cls)}
+        try:
+            return cls(**{name: value for name, value in document.items() if name in known})
+        except TypeError as problem:
+            raise InvalidInputError(f"{source} is not complete ({problem}); delete it and run again") from None
+
+    @classmethod
+    def from_text(cls, text: str, source: str = "this text") -> Record:
+        """Read a record from the text of a file or of a line."""
+        try:
+            document = json.loads(text)
+        except ValueError:
+            raise InvalidInputError(f"{source} is not JSON; delete it and run again") from None
+        return cls.from_json(document, source)
+
+
+_NUMBERS = (
+    "task",
+    "method",
+    "fold",
+    "seed",
+    "train_classes",
+    "test_classes",
+    "n_train",
+    "n_queries",
+    "n_gallery",
+    "measures",
+    "chance",
+    "curves",
+    "per_query",
+    "query_classes",
+    "classes",
+    "confusion",
+    "parameters",
+    "model",
+    "validation",
+    "code_statistics",
+    "space",
+    "fingerprint",
+)
+
+_SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+
+PACKED_SUFFIX = ".jsonl.gz"
+
+
+class ResultFolder:
+    """Records on disk: ``<task>/<method>/<fold>.json``, and packed ones in ``<task>.jsonl.gz``.
+
+    A file appears whole or not at all, so that a run can be stopped at any moment and go on later. Where a unit is
+    both packed and a file of its own, the file counts.
+
+    >>> import tempfile
+    >>> from diptych.benchmark.results import Record, ResultFolder
+    >>> record = Record(task="t", dataset="d", setting="seen", features="f", method="cca", method_title="CCA", fold=0)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     results = ResultFolder(folder)
+    ...     _ = results.write(record)
+    ...     results.has("t", "cca", 0), results.has("t", "cca", 1), len(list(results.records()))
+    (True, False, 1)
+    """
+
+    def __init__(self, path: str | PathLike[str]) -> None:
+        self.path = Path(path)
+        self._packed: dict[tuple[str, str, int], Record] | None = None
+
+    def write(self, record: Record) -> Path:
+        """Write a record in place of the one its unit had, and return the file."""
+        path = self.file(*record.key)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".part")
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as stream:
+                json.dump(record.as_json(), stream, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+                stream.write("\n")
+                stream.flush()
+                os.fsync(stream.fileno())
+            os.replace(temporary, path)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+        return path
+
+    def file(self, task: str, method: str, fold: int) -> Path:
+        """Return where the file of a unit is, or would be."""
+        for name in (task, method):
+            if not _SAFE.fullmatch(name):
+                raise InvalidInputError(f"{name!r} cannot name a file: use letters, digits, dots and hyphens")
+        return self.path / task / method / f"{fold}.json"
+
+    def has(self, task: str, method: str, fold: int) -> bool:
+        """Whether there is a record of this unit."""
+        return self.file(task, method, fold).exists() or (task, method, fold) in self._packed_records()
+
+    def find(self, task: str, method: str, fold: int) -> Record | None:
+        """Return the record of a unit, or None."""
+        path = self.file(task, method, fold)
+        return _read(path) if path.exists() else self._packed_records().get((task, method, fold))
+
+    def records(self) -> Iterator[Record]:
+        """Yield every record by task, method and fold."""
+        if not self.path.is_dir():
+            raise InvalidInputError(f"{self.path} is not a folder of results; `diptych bench run` makes one")
+        files = {
+            (path.parent.parent.name, path.parent.name, int(path.stem)): path
+            for path in self.path.glob("*/*/*.json")
+            if path.stem.isdigit()
+        }
+        packed = self._packed_records()
+        for key in sorted({*files, *packed}):
+            yield _read(files[key]) if key in files else packed[key]
+
+    def _packed_records(self) -> dict[tuple[str, str, int], Record]:
+        if self._packed is None:
+            found = (record for path in sorted(self.path.glob(f"*{PACKED_SUFFIX}")) for record in _unpacked(path))
+            self._packed = {record.key: record for record in found}
+        return self._packed
+
+
+def _read(path: Path) -> Record:
+    return Record.from_text(path.read_text(encoding="utf-8"), str(path))
+
+
+def _unpacked(path: Path) -> Iterator[Record]:
+    try:
+        with gzip.open(path, "rt", encoding="utf-8") as stream:
+            for number, line in enumerate(stream, start=1):
+                yield Record.from_text(line, f"line {number} of {path}")
+    except (OSError, EOFError) as problem:
+        raise InvalidInputError(f"{path} cannot be read ({problem}); pack the results again") from None
+
+
+def pack_results(source: str | PathLike[str], target: str | PathLike[str]) -> list[Path]:
+    """Write ``<task>.jsonl.gz`` into ``target`` for every task of ``source``, one record a line, and return the files.
+
+    The same records always give the same bytes.
+
+    >>> import tempfile
+    >>> from diptych.benchmark.results import Record, ResultFolder, pack_results
+    >>> record = Record(task="t", dataset="d", setting="seen", features="f", method="cca", method_title="CCA", fold=0)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = ResultFolder(f"{folder}/single").write(record)
+    ...     files = pack_results(f"{folder}/single", f"{folder}/packed")
+    ...     [file.name for file in files], ResultFolder(f"{folder}/packed").find("t", "cca", 0) == record
+    (['t.jsonl.gz'], True)
+    """
+    files = []
+    folder = Path(target)
+    folder.mkdir(parents=True, exist_ok=True)
+    for task, records in groupby(ResultFolder(source).records(), key=lambda record: record.task):
+        buffer = io.BytesIO()
+        # Without a time in the header, packing twice gives one file.
+        with gzip.GzipFile(filename="", fileobj=buffer, mode="wb", mtime=0) as stream:
+            for record in records:
+                line = json.dumps(record.as_json(), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+                stream.write(f"{line}\n".encode())
+        path = folder / f"{task}{PACKED_SUFFIX}"
+        temporary = path.with_name(f".{path.name}.part")
+        temporary.write_bytes(buffer.getvalue())
+        os.replace(temporary, path)
+        files.append(path)
+    return files

@@ -1,0 +1,312 @@
+"""Hash codes compared: the data they are asked on, and what the codes of one fit reach."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from sklearn.base import clone
+
+from diptych.arrays import AnyArray
+from diptych.codes import code_statistics, nearest_codes
+from diptych.data import Dataset, DatasetSplits, Pairs, find_dataset
+from diptych.encoders import EfficientNetLite, Encoder, SentenceEncoder, encode_splits
+from diptych.errors import UnknownNameError
+from diptych.metrics import AP, CMC, HammingLookup, Measure, SameLabel, SharedLabel
+from diptych.models import CrossModalModel, Preprocessed, method_name
+from diptych.models.hashing.hashing_model import HashingModel
+from diptych.models.preprocessed import RowScaling
+from diptych.protocols import Extendable, Relevant, Retrieval, evaluate_retrieval
+from diptych.space import DIRECTIONS, Direction
+
+Setting = Literal["seen", "unseen", "captions"]
+
+SETTING_TITLES: Mapping[Setting, str] = {
+    "seen": "classes that were learned",
+    "unseen": "classes that were not learned",
+    "captions": "the query's own photo or captions",
+}
+
+
+@dataclass(frozen=True)
+class HashingTask:
+    """A data set whose items become codes, and how they are asked.
+
+    With classes, fold k is a division of the classes by `Extendable`: codes are learned from one half of them and asked
+    for that half, ``seen``, and for the other, ``unseen``. Without classes, fold k learns from the k-th caption of each
+    training photo, and every test photo and caption asks for what belongs to it: ``captions``.
+    """
+
+    name: str
+    title: str
+    dataset: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    source: Dataset | None = None
+    image_encoder: Encoder | None = None
+    text_encoder: Encoder | None = None
+    images: RowScaling = "l2"
+    texts: RowScaling = "l2"
+    has_classes: bool = True
+    cmc_rank: int = 1
+    notes: tuple[str, ...] = ()
+
+    @property
+    def settings(self) -> tuple[Setting, ...]:
+        """Who is asked for."""
+        return ("seen", "unseen") if self.has_classes else ("captions",)
+
+    def load(self) -> DatasetSplits:
+        """Return the training and test pairs as feature matrices."""
+        source = find_dataset(self.dataset) if self.source is None else self.source
+        return encode_splits(source.load(**self.options), self.image_encoder, self.text_encoder)
+
+    def fold(self, splits: DatasetSplits, number: int) -> tuple[Pairs, dict[Setting, Retrieval]]:
+        """Return what to learn from in fold ``number``, and what to ask in each setting."""
+        if self.has_classes:
+            fold = Extendable(folds=number + 1).class_fold(splits, number)
+            return fold.train, {"seen": fold.seen, "unseen": fold.unseen}
+        captions = splits.train.n_texts // splits.train.n_images
+        return splits.train.one_text_per_image(number % captions), {"captions": Retrieval(splits.test, splits.test)}
+
+    def model(self, method: HashingModel, n_bits: int, number: int) -> Preprocessed:
+        """Return the unfitted method behind the task's scaling; fold ``number`` is its seed, where it has one."""
+        parameters: dict[str, Any] = {"n_bits": n_bits}
+        if "seed" in method.get_params():
+            parameters["seed"] = number
+        return Preprocessed(model=clone(method).set_params(**parameters), images=self.images, texts=self.texts)
+
+
+_NETWORKS = "Features: EfficientNet-Lite2 and MiniLM, rows of unit length."
+
+_TASKS = (
+    HashingTask(
+        name="wikipedia",
+        title="Wikipedia, half of 10 classes learned",
+        dataset="wikipedia",
+        texts="none",
+        notes=("Features: 128 SIFT words, rows of unit length, and 10 LDA topics as supplied.",),
+    ),
+    HashingTask(
+        name="pascal",
+        title="Pascal Sentence, half of 20 classes learned",
+        dataset="pascal_sentence",
+        options={"captions": "join"},
+        image_encoder=EfficientNetLite(),
+        text_encoder=SentenceEncoder(),
+        notes=(_NETWORKS,),
+    ),
+    HashingTask(
+        name="flickr8k",
+        title="Flickr8k, photos and their captions",
+        dataset="flickr8k",
+        image_encoder=EfficientNetLite(),
+        text_encoder=SentenceEncoder(),
+        has_classes=False,
+        cmc_rank=10,
+        notes=(
+            _NETWORKS,
+            "No classes: methods that learn from pairs alone; relevant is the query's own photo, or its five captions.",
+        ),
+    ),
+)
+
+
+def hashing_task_names() -> tuple[str, ...]:
+    """Return the names of the data that codes are compared on.
+
+    >>> from diptych.benchmark.hashing import hashing_task_names
+    >>> hashing_task_names()
+    ('wikipedia', 'pascal', 'flickr8k')
+    """
+    return tuple(task.name for task in _TASKS)
+
+
+def find_hashing_task(name: str) -> HashingTask:
+    """Return the task called ``name``; a typo gets a suggestion.
+
+    >>> from diptych.benchmark.hashing import find_hashing_task
+    >>> find_hashing_task("flickr8k").settings
+    ('captions',)
+    """
+    for task in _TASKS:
+        if task.name == name:
+            return task
+    raise UnknownNameError("data set of the hashing benchmark", name, hashing_task_names())
+
+
+ByDirection = dict[Direction, float]
+
+
+@dataclass(frozen=True)
+class CodeResult:
+    """Measures in both directions, what a lookup finds, and how good the codes of the gallery are as codes.
+
+    ``measures`` and ``chance`` are keyed by the label of the measure, such as ``MAP``; the gallery has codes of the
+    other side alone. ``unified_map`` is MAP where every item of the gallery has one code of both sides.
+    ``precision_radius_2`` counts queries that find nothing as zero, and ``unanswered_radius_2`` is their share.
+    ``lookup_recall`` and ``lookup_precision`` have a point for each radius, all queries thrown together.
+    ``statistics`` are those of the gallery's picture and text codes. ``encoded_per_second`` counts queries of both
+    sides.
+    """
+
+    method: str
+    n_bits: int
+    fold: int
+    setting: str
+    measures: dict[str, ByDirection]
+    chance: dict[str, ByDirection]
+    unified_map: ByDirection
+    precision_radius_2: ByDirection
+    unanswered_radius_2: ByDirection
+    lookup_recall: dict[Direction, list[float]]
+    lookup_precision: dict[Direction, list[float]]
+    statistics: dict[str, dict[str, Any]]
+    fit_seconds: float
+    encoded_per_second: float
+    model: str
+
+    def as_json(self) -> dict[str, Any]:
+        """Return plain values, from which ``CodeResult(**values)`` makes it again."""
+        return asdict(self)
+
+
+Codes = dict[Direction, AnyArray]
+
+
+def codes_of(model: CrossModalModel, pairs: Pairs) -> Codes:
+    """Return the codes of the pictures, which are image queries, and of the texts."""
+    return {"image_query": model.encode_images(pairs.images), "text_query": model.encode_texts(pairs.texts)}
+
+
+def look_up(
+    queries: Codes, gallery: Codes, retrieval: Retrieval, n_bits: int, relevant: Relevant = "auto"
+) -> dict[Direction, HammingLookup]:
+    """Return what lies within each radius, for both directions; ``relevant`` as in `evaluate_retrieval`."""
+    asked, carried = _truth(retrieval.queries, relevant), _truth(retrieval.gallery, relevant)
+    lookups: dict[Direction, HammingLookup] = {}
+    for way, other in zip(DIRECTIONS, reversed(DIRECTIONS), strict=True):
+        kind = SameLabel if asked[way].ndim == 1 else SharedLabel
+        lookups[way] = HammingLookup.from_codes(
+            queries[way], gallery[other], kind(asked[way], carried[other]), n_bits=n_bits
+        )
+    return lookups
+
+
+def _truth(pairs: Pairs, relevant: Relevant) -> dict[Direction, AnyArray]:
+    if relevant == "instance" or pairs.labels is None or pairs.text_labels is None:
+        return {"image_query": pairs.ids, "text_query": pairs.ids[pairs.owners]}
+    return {"image_query": pairs.labels, "text_query": pairs.text_labels}
+
+
+MEASURES: tuple[Measure, ...] = (AP(), CMC(1), CMC(5), CMC(10), CMC(50))
+
+_RADIUS = 2
+
+
+def measure_fold(
+    task: HashingTask, splits: DatasetSplits, method: HashingModel, n_bits: int, fold: int
+) -> list[CodeResult]:
+    """Learn codes of ``n_bits`` in one fold and measure them in every setting of the task."""
+    train, asked = task.fold(splits, fold)
+    model = task.model(method, n_bits, fold)
+    start = time.perf_counter()
+    model.fit(*train.aligned())
+    seconds = time.perf_counter() - start
+    return [_result(model, n_bits, fold, setting, retrieval, seconds) for setting, retrieval in asked.items()]
+
+
+def _result(
+    model: Preprocessed, n_bits: int, fold: int, setting: str, retrieval: Retrieval, fit_seconds: float
+) -> CodeResult:
+    start = time.perf_counter()
+    codes = codes_of(model, retrieval.queries)
+    encode_seconds = time.perf_counter() - start
+    found = codes if retrieval.gallery is retrieval.queries else codes_of(model, retrieval.gallery)
+    evaluation = evaluate_retrieval(model, retrieval, MEASURES)
+    lookups = look_up(codes, found, retrieval, n_bits)
+    return CodeResult(
+        method=method_name(type(model.model)),
+        n_bits=n_bits,
+        fold=fold,
+        setting=setting,
+        measures={measure.label: {way: evaluation[way].mean[measure] for way in DIRECTIONS} for measure in MEASURES},
+        chance={measure.label: {way: evaluation[way].chance[measure] for way in DIRECTIONS} for measure in MEASURES},
+        unified_map=_unified_map(model, retrieval),
+        precision_radius_2={way: lookup.precision(min(_RADIUS, n_bits)) for way, lookup in lookups.items()},
+        unanswered_radius_2={way: lookup.unanswered(min(_RADIUS, n_bits)) for way, lookup in lookups.items()},
+        lookup_recall={way: _listed(lookup.micro_curve().x) for way, lookup in lookups.items()},
+        lookup_precision={way: _listed(lookup.micro_curve().y) for way, lookup in lookups.items()},
+        statistics={
+            "images": asdict(code_statistics(found["image_query"], n_bits)),
+            "texts": asdict(code_statistics(found["text_query"], n_bits)),
+        },
+        fit_seconds=fit_seconds,
+        encoded_per_second=(retrieval.queries.n_images + retrieval.queries.n_texts) / encode_seconds,
+        model=" ".join(repr(model).split()),
+    )
+
+
+def _unified_map(model: Preprocessed, retrieval: Retrieval) -> dict[Direction, float]:
+    unified = evaluate_retrieval(model, retrieval, (AP(),), gallery="unified")
+    return {way: unified[way].mean[AP()] for way in DIRECTIONS}
+
+
+def _listed(values: Iterable[float]) -> list[float]:
+    return [round(float(value), 6) for value in values]
+
+
+_QUERIES = 64
+
+_NEAREST = 10
+
+_REPEATS = 3
+
+
+@dataclass(frozen=True)
+class CodeStorage:
+    """Storage of codes of ``n_bits``, and exact searches for the ten nearest of ``n_items`` random codes in a second.
+
+    >>> from diptych.benchmark.hashing import CodeStorage
+    >>> CodeStorage(n_bits=64, n_items=1_000_000, queries_per_second=1000.0).megabytes_per_million
+    8.0
+    """
+
+    n_bits: int
+    n_items: int
+    queries_per_second: float
+
+    @property
+    def bytes_per_item(self) -> int:
+        """Whole bytes of a packed code."""
+        return -(-self.n_bits // 8)
+
+    @property
+    def megabytes_per_million(self) -> float:
+        """Megabytes (10⁶ bytes) that a million items take."""
+        return float(self.bytes_per_item)
+
+
+def measure_storage(n_bits: int, n_items: int = 1_000_000, seed: int = 0) -> CodeStorage:
+    """Time exact search among ``n_items`` random codes; the best of three batches of 64 queries counts.
+
+    >>> from diptych.benchmark.hashing import measure_storage
+    >>> measure_storage(12, n_items=1000).bytes_per_item
+    2
+    """
+    rng = np.random.default_rng(seed)
+    width = -(-n_bits // 8)
+    gallery = rng.integers(0, 256, size=(n_items, width), dtype=np.uint8)
+    queries = rng.integers(0, 256, size=(_QUERIES, width), dtype=np.uint8)
+    # Bits beyond the length are zero in every code, as they are when signs are packed.
+    padding = np.uint8(0xFF << (8 * width - n_bits) & 0xFF)
+    gallery[:, -1] &= padding
+    queries[:, -1] &= padding
+    seconds = []
+    for _ in range(_REPEATS):
+        start = time.perf_counter()
+        nearest_codes(queries, gallery, min(_NEAREST, n_items))
+        seconds.append(time.perf_counter() - start)
+    return CodeStorage(n_bits, n_items, _QUERIES / min(seconds))

@@ -1,0 +1,111 @@
+"""What a benchmark or a study of several found, as values that print and serialise."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from diptych import __version__
+from diptych.benchmark.published import Published, PublishedTraining
+from diptych.benchmark.task import SensitivityCurve
+from diptych.space import Direction
+
+
+@dataclass(frozen=True)
+class Row:
+    """One method: test MAP in both directions, spread, printed value, and what was chosen on training data.
+
+    ``parameters`` are the chosen ones; ``model`` is the whole model as an expression that makes it again. ``precision``
+    is, for each direction, the interpolated precision at recall 0, 0.1, … 1.
+    """
+
+    name: str
+    image_query: float
+    text_query: float
+    interval: tuple[float, float]
+    published: Published | None
+    same_features: bool
+    parameters: dict[str, Any]
+    model: str
+    validation: float
+    validation_deviation: float
+    fit_seconds: float
+    tune_seconds: float
+    precision: dict[Direction, tuple[float, ...]]
+    training: PublishedTraining | None = None
+    group: str = ""
+
+    @property
+    def average(self) -> float:
+        """The mean of the two directions."""
+        return (self.image_query + self.text_query) / 2
+
+    @property
+    def difference(self) -> float | None:
+        """Ours minus the paper's average, where there is one."""
+        return None if self.published is None else self.average - self.published.average
+
+
+@dataclass(frozen=True)
+class DistanceRow:
+    """One method under one way to compare points: mean MAP over the hold-outs, and the paper's validation value."""
+
+    method: str
+    metric: str
+    average: float
+    deviation: float
+    published: float | None
+
+
+@dataclass(frozen=True)
+class TaskReport:
+    """All rows of one benchmark, with its chance level; ``notes`` say what a reader must know of the data."""
+
+    task: str
+    title: str
+    chance: float
+    rows: tuple[Row, ...]
+    distances: tuple[DistanceRow, ...]
+    sensitivities: tuple[SensitivityCurve, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def row(self, name: str) -> Row:
+        """Return the row called ``name``."""
+        return next(row for row in self.rows if row.name == name)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return everything as plain values, with averages and the version that measured them."""
+        rows = [asdict(row) | {"average": row.average, "difference": row.difference} for row in self.rows]
+        return asdict(self) | {"rows": rows, "measure": "AP()", "ties": "expected", "diptych": __version__}
+
+
+@dataclass(frozen=True)
+class MissingTask:
+    """A task that could not run here, and what it lacks."""
+
+    task: str
+    title: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class StudyReport:
+    """What each task found, and which tasks lack their data."""
+
+    study: str
+    title: str
+    reports: tuple[TaskReport, ...]
+    missing: tuple[MissingTask, ...]
+
+    def report(self, task: str) -> TaskReport:
+        """Return the report of the task called ``task``."""
+        return next(report for report in self.reports if report.task == task)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return everything as plain values."""
+        return {
+            "study": self.study,
+            "title": self.title,
+            "reports": [report.as_json() for report in self.reports],
+            "missing": [asdict(task) for task in self.missing],
+        }

@@ -1,0 +1,168 @@
+"""From what people type to values, encoders and retrievers."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin, get_type_hints
+
+import diptych.encoders
+from diptych.encoders import Concatenated, Encoder
+from diptych.encoders.encoder import Modality
+from diptych.errors import InvalidInputError, UnknownNameError
+
+if TYPE_CHECKING:
+    from diptych.retriever import Retriever
+
+
+_PYTHON_WORDS = {"True": True, "False": False, "None": None}
+
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+
+
+def parse_value(text: str) -> Any:
+    """Read a value as JSON where it is JSON, as Python writes it where that is usual, and else as a string.
+
+    >>> from diptych.cli.arguments import parse_value
+    >>> [parse_value(text) for text in ("9", "1e-3", ".5", "true", "None", "null", "pearson", '"9"', "[1, 2]")]
+    [9, 0.001, 0.5, True, None, None, 'pearson', '9', [1, 2]]
+    """
+    if text in _PYTHON_WORDS:
+        return _PYTHON_WORDS[text]
+    try:
+        return json.loads(text)
+    except ValueError:
+        return float(text) if _NUMBER.fullmatch(text) else text
+
+
+def parse_assignments(texts: Iterable[str], option: str) -> dict[str, Any]:
+    """Read every ``name=value``; ``option`` is where they were typed.
+
+    >>> from diptych.cli.arguments import parse_assignments
+    >>> parse_assignments(["C=10", "correlation=kcca"], "--param")
+    {'C': 10, 'correlation': 'kcca'}
+    """
+    values: dict[str, Any] = {}
+    for text in texts:
+        name, mark, value = text.partition("=")
+        name = name.strip()
+        if not mark or not name:
+            raise InvalidInputError(f"{option} takes name=value, got {text!r}")
+        if name in values:
+            raise InvalidInputError(f"{option} sets {name!r} twice; give it once")
+        values[name] = parse_value(value.strip())
+    return values
+
+
+# A plus joins encoders only where a name follows, so that numbers such as 1e+5 and most paths may hold one.
+_JOINED = re.compile(r"\+(?=\s*[A-Za-z]\w*\s*(?:[:+]|$))")
+
+_SEPARATE = re.compile(r"""(?:[^,"'\[\](]|"(?:\\.|[^"\\])*"|'[^']*'|\[[^\]]*\])+""")
+
+
+def encoder_classes(modality: Modality | None = None) -> dict[str, type[Encoder]]:
+    """Return every encoder that can be asked for by name, of pictures, of texts or of both.
+
+    >>> from diptych.cli.arguments import encoder_classes
+    >>> "ColourEdgeHistograms" in encoder_classes("image"), "ColourEdgeHistograms" in encoder_classes("text")
+    (True, False)
+    """
+    public = {name: getattr(diptych.encoders, name) for name in sorted(diptych.encoders.__all__)}
+    return {
+        name: found
+        for name, found in public.items()
+        if isinstance(found, type)
+        and issubclass(found, Encoder)
+        and not inspect.isabstract(found)
+        and found is not Concatenated
+        and modality in (None, found.modality)
+    }
+
+
+def find_encoder(name: str, modality: Modality | None = None) -> type[Encoder]:
+    """Return the encoder of that name, whatever its case; a typo gets a suggestion."""
+    known = encoder_classes(modality)
+    for spelled, found in known.items():
+        if spelled.lower() == name.lower():
+            return found
+    kind = {"image": "encoder of pictures", "text": "encoder of texts", None: "encoder"}[modality]
+    raise UnknownNameError(kind, name, known)
+
+
+def build_encoder(typed: str, modality: Modality, option: str) -> Encoder:
+    """Return the encoder described as ``NAME[:parameter=value,...]``, or several joined with ``+``.
+
+    >>> from diptych.cli.arguments import build_encoder
+    >>> build_encoder("TfidfTopics:n_components=20,stop_words=None", "text", "--text-encoder")
+    TfidfTopics(n_components=20, stop_words=None)
+    """
+    parts = tuple(_build_one(part.strip(), modality, option) for part in _JOINED.split(typed))
+    return parts[0] if len(parts) == 1 else Concatenated(encoders=parts)
+
+
+def _build_one(typed: str, modality: Modality, option: str) -> Encoder:
+    name, _, assignments = typed.partition(":")
+    cls = find_encoder(name.strip(), modality)
+    parameters = parse_assignments(_SEPARATE.findall(assignments), option)
+    known = inspect.signature(cls).parameters
+    for parameter in parameters:
+        if parameter not in known:
+            raise UnknownNameError(f"parameter of {cls.__name__}", parameter, known)
+    hints = get_type_hints(cls.__init__)
+    checked = {key: _checked(value, hints.get(key, Any), f"{key!r} of {name}") for key, value in parameters.items()}
+    missing = [key for key, about in known.items() if about.default is about.empty and key not in checked]
+    if missing:
+        raise InvalidInputError(f"{cls.__name__} needs {missing[0]!r}: {option} {cls.__name__}:{missing[0]}=...")
+    return cls(**checked)
+
+
+def _checked(value: Any, hint: Any, what: str) -> Any:
+    # JSON has lists only.
+    value = tuple(value) if isinstance(value, list) else value
+    if not _fits(value, hint):
+        raise InvalidInputError(f"{what} cannot be {value!r}; it takes {_in_words(hint)}")
+    return value
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    origin = get_origin(hint)
+    if origin in (Union, UnionType):
+        return any(_fits(value, part) for part in get_args(hint))
+    if origin is Literal:
+        return value in get_args(hint)
+    kind = origin or hint
+    if not isinstance(kind, type):
+        return True
+    if kind in (int, float):
+        return isinstance(value, (int, kind)) and not isinstance(value, bool)
+    return isinstance(value, kind)
+
+
+def _in_words(hint: Any) -> str:
+    if get_origin(hint) in (Union, UnionType, Literal):
+        return " or ".join(_in_words(part) for part in get_args(hint))
+    if hint is NoneType:
+        return "None"
+    return hint.__name__ if isinstance(hint, type) else repr(hint)
+
+
+def load_retriever(name: str) -> Retriever:
+    """Return ``default``, ``conse``, a retriever saved in a folder, or one on the joint model in a folder."""
+    from diptych.retriever import Retriever
+
+    if name == "default":
+        return Retriever.default()
+    if name == "conse":
+        return Retriever.conse()
+    folder = Path(name).expanduser()
+    if (folder / "model.json").is_file():
+        return Retriever.load(folder)
+    if folder.is_dir():
+        return Retriever.joint(folder)
+    if folder.exists():
+        raise InvalidInputError(f"{folder} is a file; --retriever takes default, conse or a folder")
+    raise UnknownNameError("retriever", name, ["default", "conse", "a folder"])

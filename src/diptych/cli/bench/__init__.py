@@ -1,0 +1,1 @@
+"""The commands of ``diptych bench``, each with its tables and figures."""

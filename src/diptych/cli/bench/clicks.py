@@ -1,0 +1,306 @@
+"""``diptych bench clicks``: methods for click logs on human judgements."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+from diptych.cli.console.output import table, writing
+
+if TYPE_CHECKING:
+    from diptych.benchmark.web import WebReport
+
+
+def bench_clicks(
+    method: Annotated[
+        list[str] | None, typer.Option("--method", "-m", help="Only this method, such as text2image; may be repeated.")
+    ] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="Draws of noise that are averaged.")] = 5,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Fit everything again instead of going on where a run stopped.")
+    ] = False,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write all numbers to this JSON file.")] = None,
+    plots: Annotated[
+        Path | None, typer.Option("--plots", help="Draw noise curves and groups of visualness into this folder.")
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")] = False,
+) -> None:
+    """Compare methods that learn from a click log on Flickr8k's human judgements of captions as queries.
+
+    The click log is simulated from the training captions; the judgements are not. Tables have the layout of Dong et
+    al. (2018), with what they print beside ours.
+    """
+    import json
+
+    from diptych import figures
+    from diptych.benchmark.web import chosen_methods, flickr8k_web, run_web
+    from diptych.cli.console.output import check_folder, check_writable_file, results, write_text
+    from diptych.cli.console.progress import Stages
+    from diptych.data import cache_folder
+
+    # Before the data are loaded, which takes a while and a data set.
+    chosen_methods(method)
+    if output is not None:
+        check_writable_file(output)
+    if plots is not None:
+        figures.require_matplotlib()
+        check_folder(plots)
+    stages = Stages(quiet=quiet)
+    with stages.run("data", "loading Flickr8k and simulating clicks"):
+        data = flickr8k_web()
+    report = run_web(
+        data,
+        methods=method,
+        folder=None if fresh else cache_folder() / "web",
+        stage=lambda title: stages.run(title, title),
+        seeds=seeds,
+    )
+    # Files first: a reader of the pipe may leave early.
+    if output is not None:
+        write_text(output, json.dumps(report.as_json(), indent=2) + "\n")
+        stages.note(f"numbers: {output}")
+    if plots is not None:
+        stages.note(f"figures: {', '.join(map(str, draw_click_benchmark(report, plots)))}")
+    print_click_benchmark(report, results())
+
+
+_PRINTED_FOLDS = (0, 1, 2, 5, 10)
+
+_PAPER = "003"
+
+_LEAST_P = 0.0001
+
+
+_LISTS = {
+    "experts": ("Table V: captions as queries, graded by three experts", "Table V", "NDCG@25"),
+    "crowd": ("Table V: captions as queries, graded by crowd workers", "Table V", "NDCG@25"),
+    "words": ("Table IV: single words, every test picture ranked", "Table IV", "MAP"),
+}
+
+
+def print_click_benchmark(report: WebReport, console: Console) -> None:
+    """Print every table, each in the paper's layout with the paper's values beside ours."""
+    from diptych.benchmark.web import LEARNED_FUSION
+
+    console.print("Methods for click logs on Flickr8k; the log is simulated from the training captions", style="bold")
+    console.print(f"{report.data.log!r}")
+    for name in _LISTS:
+        _print_list(report, name, console)
+    if LEARNED_FUSION in report.rows:
+        _print_fusion(report, console)
+    _print_noise(report, console)
+    _print_groups(report, console)
+    _print_people(report, console)
+    _print_costs(report, console)
+
+
+def _print_list(report: WebReport, name: str, console: Console) -> None:
+    from diptych.benchmark.published import published_value
+    from diptych.benchmark.web import AVERAGE_FUSION, FEATURES, RANDOM_ROW
+
+    title, printed_in, metric = _LISTS[name]
+    lists = report.data.lists[name]
+    console.print(f"\n{title}\n", style="bold")
+    listing = table()
+    listing.add_column("method", no_wrap=True, style="bold")
+    for column in report.columns:
+        listing.add_column(FEATURES.get(column, column), justify="right", no_wrap=True)
+    for heading in ("p, random", "p, average", "paper:\nCaffeNet", "paper:\nfeature fusion"):
+        listing.add_column(heading, justify="right", no_wrap=True)
+    last = report.columns[-1]
+    for row in (RANDOM_ROW, *report.rows):
+        cells = [f"{report.mean(row, column, name):.4f}" for column in report.columns]
+        tests = [_p(report, row, other, last, name) for other in (RANDOM_ROW, AVERAGE_FUSION)]
+        listing.add_row(report.title_of[row], *cells, *tests, *_printed(report, row, printed_in, metric))
+    bound = f"{report.upper_bound(name):.4f}"
+    paper = published_value(_PAPER, printed_in, "Upper bound", metric, "CaffeNet") or "–"
+    listing.add_row("upper bound", *[bound] * len(report.columns), "", "", paper, "")
+    console.print(listing)
+    console.print(
+        f"\n{len(lists.queries)} queries, {lists.n_judged:,} judged pairs; {report.measure(name).label}; p-values by "
+        f"the randomisation test in the column {FEATURES.get(last, last)}."
+    )
+
+
+def _p(report: WebReport, row: str, other: str, column: str, name: str) -> str:
+    from diptych.benchmark.web import RANDOM_ROW
+
+    if row in (other, RANDOM_ROW) or other not in (RANDOM_ROW, *report.rows):
+        return ""
+    p_value = report.compare(row, other, column, name).p_value
+    return f"{p_value:.4f}" if p_value >= _LEAST_P else f"< {_LEAST_P}"
+
+
+def _printed(report: WebReport, row: str, printed_in: str, metric: str) -> list[str]:
+    from diptych.benchmark.published import published_value
+
+    name = _name_in_paper(report, row)
+    regimes = ("CaffeNet", "Feature-fusion")
+    return [published_value(_PAPER, printed_in, name, metric, regime) or "–" for regime in regimes]
+
+
+def _name_in_paper(report: WebReport, row: str) -> str:
+    from diptych.benchmark.web import AVERAGE_FUSION, RANDOM_ROW
+
+    return {AVERAGE_FUSION: "Method-fusion", RANDOM_ROW: "random"}.get(row, report.title_of[row])
+
+
+def _print_fusion(report: WebReport, console: Console) -> None:
+    from diptych.benchmark.web import AVERAGE_FUSION, FEATURES, LEARNED_FUSION
+
+    column = report.columns[-1]
+    held_out = report.held_out_fusion(column)
+    shares = ", ".join(f"{name} {share:.2f}" for name, share in report.weights(column).items())
+    console.print(f"\nLearned weights ({FEATURES.get(column, column)}), from the development captions: {shares}.")
+    console.print(
+        f"Weights learned on one half of the development captions, measured on the other: NDCG@25 "
+        f"{held_out[LEARNED_FUSION]:.4f}; equal weights {held_out[AVERAGE_FUSION]:.4f}; p {held_out['p']:.4f}."
+    )
+
+
+def _print_noise(report: WebReport, console: Console) -> None:
+    from diptych.benchmark.web import RANDOM_ROW
+
+    column = report.columns[-1]
+    console.print("\nFigure 7: NDCG@25 of expert grades with irrelevant pictures added\n", style="bold")
+    listing = table()
+    listing.add_column("method", no_wrap=True, style="bold")
+    for fold in _PRINTED_FOLDS:
+        listing.add_column(f"{fold}-fold", justify="right", no_wrap=True)
+    for row in (RANDOM_ROW, *report.rows):
+        cells = [f"{value:.4f}" for value in report.noise_curve(row, column, "experts", _PRINTED_FOLDS)]
+        listing.add_row(report.title_of[row], *cells)
+    console.print(listing)
+
+
+def _print_groups(report: WebReport, console: Console) -> None:
+    from diptych.benchmark.web import RANDOM_ROW
+
+    column = report.columns[-1]
+    console.print("\nFigure 9: expert grades with one-fold noise, by visualness of the query\n", style="bold")
+    listing = table()
+    listing.add_column("method", no_wrap=True, style="bold")
+    sizes = report.group_sizes("experts")
+    for group, size in zip(("0–0.2", "0.2–0.4", "0.4–0.6", "0.6–0.8", "0.8–1"), sizes, strict=True):
+        listing.add_column(f"{group}\n{size}", justify="right", no_wrap=True)
+    listing.add_column("Spearman,\nvisualness", justify="right", no_wrap=True)
+    listing.add_column("Spearman,\n1/length", justify="right", no_wrap=True)
+    for row in (RANDOM_ROW, *report.rows):
+        means = [_number(value) for value in report.group_means(row, column, "experts")]
+        correlations = [_number(value) for value in report.correlations(row, column, "experts").values()]
+        listing.add_row(report.title_of[row], *means, *correlations)
+    console.print(listing)
+    console.print("\nThe paper: DeViSE 0.057 with visualness, 0.224 with 1/length, without noise.")
+
+
+def _number(value: float) -> str:
+    return "–" if math.isnan(value) else f"{value:.3f}"
+
+
+def _print_people(report: WebReport, console: Console) -> None:
+    from diptych.benchmark.published import published_value
+    from diptych.benchmark.web import RANDOM_ROW
+
+    column = report.columns[-1]
+    chosen = report.people_queries("experts")
+    console.print("\nTable IX: one kind of query, worst method first\n", style="bold")
+    listing = table()
+    listing.add_column("method", no_wrap=True, style="bold")
+    for heading in ("NDCG@25, people", "NDCG@25, others", "paper: 240 celebrity queries"):
+        listing.add_column(heading, justify="right", no_wrap=True)
+
+    def people(row: str) -> float:
+        return float(report.values(row, column, "experts")[chosen].mean())
+
+    for row in sorted((RANDOM_ROW, *report.rows), key=people):
+        others = report.values(row, column, "experts")[~chosen]
+        name = _name_in_paper(report, row)
+        paper = published_value(_PAPER, "Table IX", name, "NDCG@25", "240 celebrity-related queries") or "–"
+        listing.add_row(report.title_of[row], f"{people(row):.4f}", f"{float(others.mean()):.4f}", paper)
+    console.print(listing)
+    console.print(f"\n{int(chosen.sum())} of {len(chosen)} queries name a person; celebrities are not among them.")
+
+
+def _print_costs(report: WebReport, console: Console) -> None:
+    from diptych.benchmark.published import published_value
+    from diptych.benchmark.web import FEATURES
+
+    feature = report.features[0]
+    console.print(f"\nTable VII: time and memory, {FEATURES.get(feature, feature)}\n", style="bold")
+    listing = table()
+    listing.add_column("method", no_wrap=True, style="bold")
+    for heading in (
+        "training, s",
+        "training, MB",
+        "test, s",
+        "test, MB",
+        "paper:\ntraining",
+        "paper:\nMB",
+        "paper:\ntest",
+        "paper:\nMB",
+    ):
+        listing.add_column(heading, justify="right", no_wrap=True)
+    for method in report.methods:
+        run = report.runs[method.name, feature]
+        ours = (run.fit_seconds, run.fit_megabytes, run.test_seconds, run.test_megabytes)
+        cells = ["–" if math.isnan(value) else f"{value:,.1f}" for value in ours]
+        printed = [
+            published_value(_PAPER, "Table VII", method.title, metric, regime) or "–"
+            for regime in ("training", "test")
+            for metric in ("time", "memory_MB")
+        ]
+        listing.add_row(method.title, *cells, *printed)
+    console.print(listing)
+    n_pairs = sum(len(lists.queries) * lists.grades.shape[1] for lists, _ in report.data.every_list().values())
+    console.print(
+        f"\nTest: {n_pairs:,} pairs of query and picture here, 79,926 in the paper. Memory: the most over what was "
+        "there before. The paper trained on a Titan X, with 23 million triads."
+    )
+
+
+DRAWN_FOLDS = tuple(range(11))
+
+_GROUPS = ("0–0.2", "0.2–0.4", "0.4–0.6", "0.6–0.8", "0.8–1")
+
+
+def draw_click_benchmark(report: WebReport, folder: Path) -> list[Path]:
+    """Draw noise curves and, with one-fold noise, the groups of visualness; return the files."""
+    from diptych import figures
+    from diptych.benchmark.web import RANDOM_ROW
+
+    column = report.columns[-1]
+    curves = {
+        report.title_of[row]: report.noise_curve(row, column, "experts", DRAWN_FOLDS)
+        for row in (*report.rows, RANDOM_ROW)
+    }
+    drawn = {
+        "clicks-noise.png": figures.noise_curves(
+            DRAWN_FOLDS, curves, score="NDCG@25", title="Expert grades, with irrelevant pictures added"
+        ),
+        "clicks-visualness.png": figures.query_group_bars(
+            _GROUPS,
+            {report.title_of[row]: report.group_means(row, column, "experts") for row in _shown(report)},
+            report.group_means(RANDOM_ROW, column, "experts"),
+            counts=report.group_sizes("experts"),
+            title="Experts, one-fold noise",
+        ),
+    }
+    for name, figure in drawn.items():
+        with writing(folder / name):
+            figures.save_figure(figure, folder / name)
+    return [folder / name for name in drawn]
+
+
+def _shown(report: WebReport) -> list[str]:
+    """Return the methods of the fusion and their average, as many as bars can tell apart."""
+    from diptych.benchmark.web import AVERAGE_FUSION, LEARNED_FUSION
+    from diptych.figures.query_figures import MOST_QUERY_GROUP_METHODS
+
+    fused = [method.name for method in report.methods if method.is_fused]
+    return [row for row in (*fused, AVERAGE_FUSION) if row in report.rows and row != LEARNED_FUSION][
+        :MOST_QUERY_GROUP_METHODS
+    ]

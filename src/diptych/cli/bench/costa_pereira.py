@@ -1,0 +1,162 @@
+"""``diptych bench costa-pereira``: the experiments of Costa Pereira et al. (2014), beside the printed numbers."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+from diptych.cli.console.output import table, writing
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from diptych.benchmark.studies.costa_pereira import CostaPereiraReport, MapRow
+    from diptych.cli.console.progress import Advance, Stages
+
+
+def bench_costa_pereira(
+    data: Annotated[
+        list[str] | None,
+        typer.Option("--data", "-d", help="wikipedia, pascal or tvgraz; may be repeated. Default: all of them."),
+    ] = None,
+    jobs: Annotated[int | None, typer.Option("--jobs", "-j", min=1, help="Processes; by default one per core.")] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write all numbers to this JSON file.")] = None,
+    plots: Annotated[
+        Path | None,
+        typer.Option("--plots", help="Draw precision–recall, MAP per category and confusion into this folder."),
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")] = False,
+) -> None:
+    """Compare distances, correlation methods, and correlation, abstraction and both together (CM, SM, SCM).
+
+    One random fifth of the training part is for choosing; then everything is fitted on the whole training part and the
+    test part is asked once. A data set that is not on this machine is named and left out.
+    """
+    import json
+
+    from diptych import figures
+    from diptych.benchmark.studies.costa_pereira import COSTA_PEREIRA, find_costa_pereira, run_costa_pereira
+    from diptych.cli.console.output import check_folder, check_writable_file, results, write_text
+    from diptych.cli.console.progress import Stages
+    from diptych.errors import MissingDataError, MissingPackageError
+
+    tasks = [find_costa_pereira(name) for name in data] if data else [*COSTA_PEREIRA]
+    if output is not None:
+        check_writable_file(output)
+    if plots is not None:
+        figures.require_matplotlib()
+        check_folder(plots)
+    stages = Stages(quiet=quiet)
+    reports, lacking = [], []
+    for task in tasks:
+        try:
+            reports.append(
+                run_costa_pereira(
+                    task,
+                    n_jobs=jobs or os.cpu_count() or 1,
+                    stage=partial(_stage, stages, task.name),
+                )
+            )
+        except (MissingDataError, MissingPackageError) as error:
+            lacking.append(error)
+            stages.note(f"{task.name} is left out: {error}")
+    if not reports:
+        raise lacking[0]
+    # Files first: a reader of the pipe may leave early.
+    if output is not None:
+        write_text(output, json.dumps([report.as_json() for report in reports], indent=2) + "\n")
+        stages.note(f"numbers: {output}")
+    if plots is not None:
+        stages.note(f"figures: {', '.join(map(str, draw_costa_pereira(reports, plots)))}")
+    console = results()
+    for number, report in enumerate(reports):
+        if number:
+            console.print()
+        print_costa_pereira(report, console)
+
+
+def _stage(stages: Stages, task: str, title: str) -> AbstractContextManager[Advance]:
+    return stages.run(f"{task}: {title}", f"{task}: {title}")
+
+
+_DISTANCES = {"euclidean": "ℓ2", "l1": "ℓ1", "kl": "KL", "cosine": "NC", "pearson": "NCc"}
+
+
+def print_costa_pereira(report: CostaPereiraReport, console: Console) -> None:
+    """Print the tables of one data set in the order of the paper."""
+    console.print(f"{report.title}\n", style="bold")
+    if len(report.representations) > 1:
+        console.print(f"Features, MAP of SM on the {report.n_validation} validation pairs\n", style="bold")
+        _print_rows(report.representations, console, detail="features")
+    console.print("\nDistances (Table IV), MAP on the validation part\n", style="bold")
+    _print_rows([replace(row, detail=_DISTANCES[row.detail]) for row in report.distances], console, detail="distance")
+    console.print("\nCorrelation methods (Tables V and VI), MAP on the validation part\n", style="bold")
+    _print_rows(report.correlation, console, detail="chosen")
+    console.print(f"\nTest part (Tables VIII and IX), MAP of {report.n_test} pairs\n", style="bold")
+    _print_rows(report.test, console, detail="chosen")
+    gains = ", ".join(f"{row.method} {report.gain(row.method):+.1f} %" for row in report.test if row.method != "SCM")
+    console.print(f"\nSCM's average beside that of the others: {gains}.")
+    console.print("MAP: all relevant items, full ranking, ties by expectation.")
+    if any(row.published for row in report.test):
+        console.print("paper: as printed by Costa Pereira et al. 2014, whose features are larger.")
+    for note in report.notes:
+        console.print(note)
+
+
+def _print_rows(rows: Sequence[MapRow], console: Console, *, detail: str) -> None:
+    beside = any(row.published for row in rows)
+    listing = table()
+    listing.add_column("method", no_wrap=True, style="bold")
+    if detail == "distance":
+        listing.add_column(detail, no_wrap=True)
+    for heading in ("image query", "text query", "average"):
+        listing.add_column(heading, justify="right", no_wrap=True, style="bold")
+        if beside:
+            listing.add_column("paper", justify="right", no_wrap=True)
+    if detail != "distance":
+        listing.add_column(detail, overflow="fold")
+    for row in rows:
+        cells = [row.detail] if detail == "distance" else []
+        for name in ("image_query", "text_query", "average"):
+            cells.append(f"{getattr(row, name):.4f}")
+            if beside:
+                cells.append("–" if row.published is None else f"{getattr(row.published, name):.3f}")
+        listing.add_row(row.method, *cells, *([] if detail == "distance" else [row.detail]))
+    console.print(listing)
+
+
+def draw_costa_pereira(reports: Sequence[CostaPereiraReport], folder: Path) -> list[Path]:
+    """Draw what the paper's figures 8 to 11 show, for every data set, and return the files."""
+    from diptych import figures
+
+    files = []
+    for report in reports:
+        for name, figure in _figures(report):
+            path = folder / f"costa-pereira-{report.task}-{name}.png"
+            with writing(path):
+                figures.save_figure(figure, path)
+            files.append(path)
+    return files
+
+
+def _figures(report: CostaPereiraReport) -> Iterator[tuple[str, Figure]]:
+    from diptych import figures
+
+    title = report.title.partition(",")[0]
+    curves = {method: detail.precision for method, detail in report.details.items()}
+    yield "precision-recall", figures.method_precision_recall(curves, report.chance.precision, title=title)
+    for method, detail in report.details.items():
+        name = f"{title}, {method}"
+        yield (
+            f"categories-{method.lower()}",
+            figures.category_bars(detail.categories, report.chance.categories, title=name),
+        )
+        yield f"confusion-{method.lower()}", figures.confusion(detail.confusion, title=name)

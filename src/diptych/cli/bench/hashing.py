@@ -1,0 +1,285 @@
+"""``diptych bench hashing``: what hash codes of each length reach, and what they cost."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+from diptych.cli.console.output import table, writing
+from diptych.cli.console.progress import Stages
+from diptych.errors import MissingDataError
+from diptych.space import DIRECTIONS, Direction
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from diptych.benchmark.hashing import BitBudgetReport, CodeResult, HashingTask
+    from diptych.benchmark.studies.hash_codes import Setting
+    from diptych.figures.parameter_curves import BitBudgetLine
+    from diptych.metrics import Measure
+
+
+_QUICK_BITS = (8, 16, 32)
+
+_QUICK_FOLDS = 2
+
+_QUICK_SEARCHED = 100_000
+
+
+def bench_hashing(
+    data: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--data", "-d", help="wikipedia, pascal or flickr8k; may be repeated. Default: those on this machine."
+        ),
+    ] = None,
+    method: Annotated[
+        list[str] | None, typer.Option("--method", "-m", help="Only this method, such as scm-seq; may be repeated.")
+    ] = None,
+    bits: Annotated[
+        list[int] | None,
+        typer.Option("--bits", "-b", min=1, help="A length of code; may be repeated. Default: 4, 8, 16, 32, 64, 128."),
+    ] = None,
+    folds: Annotated[
+        int | None, typer.Option(min=1, help="Class divisions, each with a seed of its own. Default: 5.")
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="A first look: 8, 16 and 32 bits, two folds; the table says how many.")
+    ] = False,
+    jobs: Annotated[int | None, typer.Option("--jobs", "-j", min=1, help="Processes; by default one per core.")] = None,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Fit everything again instead of going on where a run stopped.")
+    ] = False,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write all numbers to this JSON file.")] = None,
+    plots: Annotated[
+        Path | None, typer.Option("--plots", help="Draw MAP and CMC against bits into this folder.")
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")] = False,
+) -> None:
+    """Compare hashing methods by the length of their codes, for classes that were learned and classes that were not.
+
+    Methods keep their defaults. MAP and CMC are exact under ties and stand beside chance, storage and search speed.
+    """
+    import json
+
+    from diptych import figures
+    from diptych.benchmark.hashing import BITS, run_bit_budget
+    from diptych.cli.console.output import check_folder, check_writable_file, results, write_text
+    from diptych.cli.console.progress import Stages
+    from diptych.data import cache_folder
+
+    stages = Stages(quiet=quiet)
+    tasks = chosen_tasks(data, stages)
+    if output is not None:
+        check_writable_file(output)
+    if plots is not None:
+        figures.require_matplotlib()
+        check_folder(plots)
+    reports = [
+        run_bit_budget(
+            task,
+            bits=bits or (_QUICK_BITS if quick else BITS),
+            methods=method,
+            folds=folds or (_QUICK_FOLDS if quick else 5),
+            n_jobs=jobs or os.cpu_count() or 1,
+            folder=None if fresh else cache_folder() / "hashing",
+            stage=lambda title: stages.run(title, title),
+            **({"n_searched": _QUICK_SEARCHED} if quick else {}),
+        )
+        for task in tasks
+    ]
+    # Files first: a reader of the pipe may leave early.
+    if output is not None:
+        write_text(output, json.dumps([report.as_json() for report in reports], indent=2) + "\n")
+        stages.note(f"numbers: {output}")
+    if plots is not None:
+        stages.note(f"figures: {', '.join(map(str, draw_bit_budgets(reports, plots)))}")
+    console = results()
+    for number, report in enumerate(reports):
+        if number:
+            console.print()
+        print_bit_budget(report, console)
+
+
+def chosen_tasks(names: Sequence[str] | None, stages: Stages) -> list[HashingTask]:
+    """Return the tasks that were asked for, or those whose data are on this machine."""
+    from diptych.benchmark.hashing import find_hashing_task, hashing_task_names
+    from diptych.data import find_dataset
+
+    if names:
+        return [find_hashing_task(name) for name in names]
+    tasks = [find_hashing_task(name) for name in hashing_task_names()]
+    here = [task for task in tasks if find_dataset(task.dataset).is_available]
+    if not here:
+        raise MissingDataError(
+            "none of the data sets of this benchmark is on this machine; "
+            "`diptych datasets get wikipedia` fetches the smallest"
+        )
+    for task in tasks:
+        if task not in here:
+            stages.note(f"not on this machine: {task.title}")
+    return here
+
+
+def print_bit_budget(report: BitBudgetReport, console: Console) -> None:
+    """Print a table for each setting, the costs of each length, and what was left out."""
+    from diptych.benchmark.hashing import SETTING_TITLES
+
+    folds = f"{report.n_folds} fold{'s' if report.n_folds > 1 else ''}"
+    console.print(f"{report.task.title}; {folds}, mean ± standard deviation", style="bold")
+    for setting in report.task.settings:
+        console.print(f"\nAsked for {SETTING_TITLES[setting]}\n", style="bold")
+        _print_setting(report, setting, console)
+    console.print("\nCosts of a length\n", style="bold")
+    _print_costs(report, console)
+    for method, reason in report.left_out.items():
+        console.print(f"left out: {method}, which {reason}" if "learns" in reason else f"left out: {method}: {reason}")
+
+
+def _print_setting(report: BitBudgetReport, setting: Setting, console: Console) -> None:
+    from diptych.metrics import AP, CMC
+
+    cmc = CMC(report.task.cmc_rank)
+    listing = table()
+    listing.add_column("method", no_wrap=True, style="bold")
+    headings = ("bits", "MAP\nimage query", "MAP\ntext query", f"{cmc.label}\nimage query", f"{cmc.label}\ntext query")
+    # Radius 2 and codes: means of the two sides.
+    for heading in (
+        *headings,
+        "unified\nMAP",
+        "P within\nradius 2",
+        "distinct\ncodes",
+        "bit\nbalance",
+        "mean\n|corr.|",
+    ):
+        listing.add_column(heading, justify="right", no_wrap=True)
+    listing.add_column("fit, s", justify="right", no_wrap=True)
+    for method in report.methods:
+        listing.add_section()
+        for n_bits in report.bits:
+            results = report.select(setting, method, n_bits)
+            listing.add_row(method, str(n_bits), *_scores(results, cmc.label), *_code_cells(results))
+    console.print(listing)
+    everything = report.select(setting)
+    chances = [
+        f"{name} {_mean_over_folds(_both_ways(result.chance[key]) for result in everything):.4f}"
+        for name, key in (("MAP", AP().label), (cmc.label, cmc.label))
+    ]
+    console.print(f"\nchance: {', '.join(chances)}. MAP: all relevant items, full ranking, ties by expectation.")
+    console.print(
+        "Gallery: codes of the other side alone; unified MAP: one code of both sides for every item of the gallery. "
+        "P within radius 2: a query that finds nothing counts as zero."
+    )
+    for note in report.task.notes:
+        console.print(note)
+
+
+def _scores(results: list[CodeResult], cmc: str) -> list[str]:
+    from diptych.metrics import AP
+
+    return [_spread_cell(results, key, way) for key in (AP().label, cmc) for way in DIRECTIONS]
+
+
+def _spread_cell(results: list[CodeResult], key: str, way: Direction) -> str:
+    from diptych.benchmark.hashing import spread
+
+    mean, deviation = spread([result.measures[key][way] for result in results])
+    return f"{mean:.4f} ± {deviation:.4f}"
+
+
+def _code_cells(results: list[CodeResult]) -> list[str]:
+    def of_codes(name: str) -> float:
+        return _mean_over_folds(sum(side[name] for side in result.statistics.values()) / 2 for result in results)
+
+    return [
+        f"{_mean_over_folds(_both_ways(result.unified_map) for result in results):.4f}",
+        f"{_mean_over_folds(_both_ways(result.precision_radius_2) for result in results):.4f}",
+        f"{of_codes('distinct'):.0f}",
+        f"{of_codes('bit_balance'):.2f}",
+        f"{of_codes('mean_abs_correlation'):.2f}",
+        f"{_mean_over_folds(result.fit_seconds for result in results):.2f}",
+    ]
+
+
+def _mean_over_folds(values: Iterable[float]) -> float:
+    from diptych.benchmark.hashing import spread
+
+    return spread(list(values))[0]
+
+
+def _both_ways(values: dict[Direction, float]) -> float:
+    return sum(values.values()) / len(values)
+
+
+def _print_costs(report: BitBudgetReport, console: Console) -> None:
+    listing = table()
+    for heading in ("bits", "bytes per item", "MB per million", "searches in a second"):
+        listing.add_column(heading, justify="right", no_wrap=True)
+    for cost in report.storage:
+        listing.add_row(
+            str(cost.n_bits),
+            str(cost.bytes_per_item),
+            f"{cost.megabytes_per_million:g}",
+            f"{cost.queries_per_second:,.0f}",
+        )
+    console.print(listing)
+    if report.storage:
+        console.print(f"\nsearches: the ten nearest of {report.storage[0].n_items:,} random codes, exactly.")
+
+
+def draw_bit_budgets(reports: Sequence[BitBudgetReport], folder: Path) -> list[Path]:
+    """Draw MAP and CMC against bits for every data set, and return the files."""
+    from diptych import figures
+    from diptych.metrics import AP, CMC
+
+    files = []
+    for report in reports:
+        for name, measure in (("map", AP()), ("cmc", CMC(report.task.cmc_rank))):
+            path = folder / f"hashing-{report.task.name}-{name}.png"
+            with writing(path):
+                figures.save_figure(_figure(report, measure), path)
+            files.append(path)
+    return files
+
+
+def _figure(report: BitBudgetReport, measure: Measure) -> Figure:
+    from diptych import figures
+
+    key = measure.label
+    settings: list[str] = list(report.task.settings)
+    lines = {
+        method: {setting: {way: _line(report, setting, method, key, way) for way in DIRECTIONS} for setting in settings}
+        for method in report.methods
+    }
+    chance = {setting: {way: _chance(report.select(setting), key, way) for way in DIRECTIONS} for setting in settings}
+    return figures.bit_budget(
+        report.bits,
+        lines,
+        chance,
+        supervised=report.supervised,
+        score=measure.label,
+        title=f"{report.task.title}: {measure.label} by length of code",
+        costs=[f"{cost.bytes_per_item} B\n{cost.queries_per_second:,.0f}/s" for cost in report.storage],
+    )
+
+
+def _line(report: BitBudgetReport, setting: str, method: str, key: str, way: Direction) -> BitBudgetLine:
+    from diptych.benchmark.hashing import spread
+    from diptych.figures.parameter_curves import BitBudgetLine
+
+    spreads = [
+        spread([result.measures[key][way] for result in report.select(setting, method, n_bits)])
+        for n_bits in report.bits
+    ]
+    return BitBudgetLine([mean for mean, _ in spreads], [deviation for _, deviation in spreads])
+
+
+def _chance(results: list[CodeResult], key: str, way: Direction) -> float:
+    from diptych.benchmark.hashing import spread
+
+    return spread([result.chance[key][way] for result in results])[0]

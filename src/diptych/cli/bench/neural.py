@@ -1,0 +1,324 @@
+"""``diptych bench neural``: ranking methods and networks beside the values of Zhang et al. (2017)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import numpy as np
+import typer
+from rich.console import Console
+
+from diptych.cli.console.output import check_folder, table, writing
+from diptych.cli.console.progress import Stages
+from diptych.errors import MissingDataError, UnknownNameError
+from diptych.space import DIRECTIONS, Direction
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from diptych.benchmark.neural import Illustration, NeuralData, NeuralMethod, NeuralReport, NeuralTask
+    from diptych.data import Pairs
+    from diptych.figures.retrieval_examples import RetrievalExample, ShownItem
+
+
+def bench_neural(
+    data: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--data",
+            "-d",
+            help="wikipedia, pascal, flickr8k, flickr30k or coco; may be repeated. Default: those on this machine.",
+        ),
+    ] = None,
+    method: Annotated[
+        list[str] | None, typer.Option("--method", "-m", help="Only this method, such as ldsp; may be repeated.")
+    ] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="Fits of each method that draws random numbers.")] = 3,
+    epochs: Annotated[
+        int | None, typer.Option(min=1, help="Passes over the data, for methods that have them; else their own.")
+    ] = None,
+    pixels: Annotated[
+        bool, typer.Option("--pixels", help="MNiL from pixels, too: ResNet-50 fine-tuned; wants a graphics card.")
+    ] = False,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Fit everything again instead of going on where a run stopped.")
+    ] = False,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write all numbers to this JSON file.")] = None,
+    plots: Annotated[
+        Path | None, typer.Option(help="Draw precision by scope, maps of the space and answers into this folder.")
+    ] = None,
+    inside: Annotated[
+        str | None, typer.Option(metavar="METHOD", help="The method to look into for --plots and --save.")
+    ] = None,
+    save: Annotated[Path | None, typer.Option(help="Save that method's model, learned with seed 0, in here.")] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")] = False,
+) -> None:
+    """Compare ranking methods and networks: MAP@50 and MAP on classes, recall on captions, chance and the paper beside.
+
+    Methods keep their defaults. MNiL learns from features and words; from pixels when asked.
+    """
+    import json
+
+    from diptych.benchmark.neural import run_neural
+    from diptych.cli.console.output import check_writable_file, results, write_text
+    from diptych.cli.console.progress import Stages
+    from diptych.data import cache_folder
+
+    stages = Stages(quiet=quiet)
+    tasks = chosen_tasks(data, stages)
+    if output is not None:
+        check_writable_file(output)
+    look = MethodInspection(inside, plots, save)
+    look.check(method)
+    reports = []
+    for task in tasks:
+        with stages.run(f"load {task.name}", f"loading {task.name}"):
+            loaded = task.load()
+        report = run_neural(
+            task,
+            methods=method,
+            seeds=seeds,
+            epochs=epochs,
+            pixels=pixels,
+            folder=None if fresh else cache_folder() / "neural",
+            stage=lambda title: stages.run(title, title),
+            data=loaded,
+        )
+        look.look(report, loaded, stages)
+        reports.append(report)
+    # Files first: a reader of the pipe may leave early.
+    if output is not None:
+        write_text(output, json.dumps([report.as_json() for report in reports], indent=2) + "\n")
+        stages.note(f"numbers: {output}")
+    console = results()
+    for number, report in enumerate(reports):
+        if number:
+            console.print()
+        print_neural(report, console)
+
+
+def chosen_tasks(names: Sequence[str] | None, stages: Stages) -> list[NeuralTask]:
+    """Return the tasks that were asked for, or those whose data are on this machine; say what the others lack."""
+    from diptych.benchmark.neural import find_neural_task, neural_task_names
+
+    if names:
+        return [find_neural_task(name) for name in names]
+    tasks = [find_neural_task(name) for name in neural_task_names()]
+    here = [task for task in tasks if task.find().is_available]
+    if not here:
+        raise MissingDataError(
+            "none of the data sets of this benchmark is on this machine; "
+            "`diptych datasets get wikipedia` fetches the smallest"
+        )
+    for task in tasks:
+        if task not in here:
+            files = ", ".join(task.find().files)
+            stages.note(
+                f"not on this machine: {task.title}; needs {files} in {task.find().expected_folder}, see "
+                f"`diptych datasets {task.dataset}`"
+            )
+    return here
+
+
+_QUERIES = 2
+
+_FEWEST_ON_A_MAP = 20
+
+
+def draw_neural(report: NeuralReport, inside: Illustration, folder: Path) -> list[Path]:
+    """Draw precision by scope, the map of the space and a sheet of answers, as far as the data allow; return the files.
+
+    Without classes there is neither a scope to speak of nor a colour for a map; without raw items there is nothing to
+    show of answers.
+    """
+    from diptych import figures
+
+    made: dict[str, Figure] = {}
+    if report.task.has_classes:
+        made["precision-scope"] = _scopes(report)
+        rows, classes = inside.map_rows()
+        if len(rows) >= _FEWEST_ON_A_MAP:
+            title = f"{report.task.title}, {inside.method.name}"
+            made["map"] = figures.embedding_map(inside.stages(rows), classes, title=title)
+    if not inside.pairs.has_text_features:
+        made["examples"] = _examples(report, inside)
+    files = []
+    for name, figure in made.items():
+        path = folder / f"neural-{report.task.name}-{name}.png"
+        with writing(path):
+            figures.save_figure(figure, path)
+        files.append(path)
+    return files
+
+
+def _scopes(report: NeuralReport) -> Figure:
+    from diptych import figures
+
+    curves: dict[str, dict[Direction, list[float]]] = {}
+    for key in report.measured:
+        results = report.select(key)
+        curves[report.methods[key].name] = {
+            way: np.mean([result.precision[way] for result in results], axis=0).tolist() for way in DIRECTIONS
+        }
+    first = report.results[0]
+    return figures.precision_scope(first.scopes, curves, first.relevant_share, title=report.task.title)
+
+
+def _examples(report: NeuralReport, inside: Illustration) -> Figure:
+    from diptych import figures
+
+    rng = np.random.default_rng(0)
+    sides: dict[Direction, int] = {"image_query": inside.pairs.n_images, "text_query": inside.pairs.n_texts}
+    drawn = [
+        _example(inside, way, int(row)) for way, n_items in sides.items() for row in rng.permutation(n_items)[:_QUERIES]
+    ]
+    # A sheet is narrower than the title of a task.
+    data = report.task.title.partition(",")[0]
+    return figures.retrieval_examples(drawn, title=f"{data}, {inside.method.name}: queries drawn at random")
+
+
+def _example(inside: Illustration, way: Direction, row: int) -> RetrievalExample:
+    from diptych.figures.retrieval_examples import RetrievalExample, ShownItem
+
+    found, right = inside.answers(way, row)
+    pairs = inside.pairs
+    if way == "image_query":
+        query = ShownItem(picture=_picture(pairs, row))
+        return RetrievalExample(query, [_text(pairs, int(text)) for text in found], right.tolist())
+    query = ShownItem(pairs.texts[row])
+    return RetrievalExample(query, [ShownItem(picture=_picture(pairs, int(image))) for image in found], right.tolist())
+
+
+def _text(pairs: Pairs, row: int) -> ShownItem:
+    """Return a text with the picture it belongs to, which nobody searched but which helps to judge it."""
+    from diptych.figures.retrieval_examples import ShownItem
+
+    return ShownItem(pairs.texts[row], _picture(pairs, int(pairs.owners[row])))
+
+
+def _picture(pairs: Pairs, row: int) -> str | Path | np.ndarray | None:
+    if pairs.has_image_features:
+        return None
+    picture: str | Path | np.ndarray = pairs.images[row]
+    return picture
+
+
+@dataclass(frozen=True)
+class MethodInspection:
+    """Which method to look into, the best one measured where ``method`` is None, and what to make of it."""
+
+    method: str | None
+    plots: Path | None
+    save: Path | None
+
+    def check(self, asked: Collection[str] | None) -> None:
+        """Raise before any work is done when the method will not be measured or nothing can be written."""
+        from diptych import figures
+        from diptych.benchmark.neural import neural_methods
+
+        known = asked or neural_methods(pixels=True)
+        if self.method is not None and self.method not in known:
+            raise UnknownNameError("method to look into", self.method, known)
+        if self.plots is not None:
+            figures.require_matplotlib()
+            check_folder(self.plots)
+        if self.save is not None:
+            check_folder(self.save)
+
+    def look(self, report: NeuralReport, data: NeuralData, stages: Stages) -> None:
+        """Learn the method once more with seed 0, keep its model and draw its figures, as far as they are wanted."""
+        from diptych.benchmark.neural import Illustration
+
+        if not report.results or (self.plots is None and self.save is None):
+            return
+        wanted = self.method if self.method in report.measured else report.best()
+        chosen = report.methods[wanted]
+        with stages.run(f"inside {report.task.name}", f"looking into {chosen.name}"):
+            found = Illustration.of(report.task, data, chosen, epochs=report.epochs)
+        if self.save is not None:
+            place = self.save / f"{report.task.name}-{chosen.key}"
+            with writing(place):
+                found.model.save(place)
+            stages.note(f"model: {place}")
+        if self.plots is not None:
+            stages.note(f"figures: {', '.join(map(str, draw_neural(report, found, self.plots)))}")
+
+
+_NOTHING = "–"
+
+_DENOMINATORS = (
+    "MAP@50 (retrieved) divides by the relevant items among the first 50, as the authors' evaluator does; MAP@50 "
+    "(total) by all relevant items. Over the full ranking, MAP, both are the same. Ties count by expectation."
+)
+
+
+def print_neural(report: NeuralReport, console: Console) -> None:
+    """Print a table for each direction, ours beside the paper's, and what was left out."""
+    from diptych.benchmark.studies.zhang import LABELLED
+    from diptych.figures.style import NAMES
+
+    seeds = max((len(report.select(key)) for key in report.measured), default=0)
+    spread = f"; mean ± standard deviation of {seeds} seeds" if seeds > 1 else "; one seed"
+    epochs = "" if report.epochs is None else f"; {report.epochs} epochs where a method has them"
+    console.print(f"{report.task.title}{spread if seeds else ''}{epochs}", style="bold")
+    for way in DIRECTIONS:
+        console.print(f"\n{NAMES[way].capitalize()}\n", style="bold")
+        _print_direction(report, way, console)
+    console.print()
+    where = "the same data, other features" if report.task.same_data else "other data: only the order compares"
+    table_name = report.task.published_table.lower()
+    console.print(f"paper: Zhang et al. (2017), {table_name}, {report.task.published_data}, {where}. – not measured.")
+    if report.task.measures == LABELLED:
+        console.print(_DENOMINATORS)
+    for note in report.task.notes:
+        console.print(note)
+    for key, reason in report.left_out.items():
+        name = report.methods[key].name
+        told = f"left out: {name}, which {reason}" if reason.startswith(("learns", "reads")) else f"{name}: {reason}"
+        console.print(told)
+
+
+def _print_direction(report: NeuralReport, way: Direction, console: Console) -> None:
+    labels = [measure.label for measure in report.task.measures]
+    printed = [label for label in labels if any(report.published(m, label, way) is not None for m in report.shown)]
+    listing = table()
+    listing.add_column("method", no_wrap=True, style="bold")
+    for label in labels:
+        listing.add_column(label.replace(" ", "\n"), justify="right", no_wrap=True)
+    for label in printed:
+        listing.add_column(f"paper\n{label.partition(' ')[0]}", justify="right", no_wrap=True)
+    listing.add_column("fit, s", justify="right", no_wrap=True)
+    in_table = True
+    for method in report.shown:
+        if in_table and not method.published:
+            listing.add_section()
+            in_table = False
+        listing.add_row(method.name, *_cells(report, method, labels, printed, way))
+    if report.results:
+        chances = [f"{report.chance(label, way):.4f}" for label in labels]
+        listing.add_section()
+        listing.add_row("chance", *chances, *([""] * (len(printed) + 1)))
+    console.print(listing)
+
+
+def _cells(
+    report: NeuralReport, method: NeuralMethod, labels: list[str], printed: list[str], way: Direction
+) -> list[str]:
+    results = report.select(method.key)
+    ours = [_score(report.score(method.key, label, way), len(results)) for label in labels]
+    theirs = [_value(report.published(method, label, way)) for label in printed]
+    seconds = f"{sum(result.fit_seconds for result in results) / len(results):.1f}" if results else _NOTHING
+    return [*ours, *theirs, seconds]
+
+
+def _score(score: tuple[float, float] | None, seeds: int) -> str:
+    if score is None:
+        return _NOTHING
+    return f"{score[0]:.4f} ± {score[1]:.4f}" if seeds > 1 else f"{score[0]:.4f}"
+
+
+def _value(value: float | None) -> str:
+    return _NOTHING if value is None else f"{value:.4f}"

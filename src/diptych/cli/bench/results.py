@@ -1,0 +1,130 @@
+"""``diptych bench diff``, ``pack`` and ``report``: folders of results compared, packed and as a page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+from diptych.cli.console.output import table
+
+if TYPE_CHECKING:
+    from diptych.benchmark.reporting import Observation
+    from diptych.benchmark.results import ResultsDifference
+
+
+def bench_diff(
+    first: Annotated[Path, typer.Argument(metavar="A", help="A folder of results.")],
+    second: Annotated[Path, typer.Argument(metavar="B", help="Another one.")],
+    tolerance: Annotated[
+        float, typer.Option("--tolerance", min=0, help="Differences up to this size do not count.")
+    ] = 1e-6,
+) -> None:
+    """Compare the numbers of two runs, unit by unit; the exit status is 1 where they differ beyond the tolerance."""
+    from diptych.benchmark.results import ResultFolder, compare_results
+    from diptych.cli.console.output import results
+
+    found = compare_results(ResultFolder(first), ResultFolder(second), tolerance=tolerance)
+    print_difference(found, tolerance, results())
+    if found.units:
+        raise typer.Exit(1)
+
+
+_MOST = 20
+
+
+def print_difference(found: ResultsDifference, tolerance: float, console: Console) -> None:
+    """Print the methods and units that differ, and what only one folder has."""
+    if found.methods:
+        console.print("Methods, main measure, mean of both directions and all folds\n", style="bold")
+        listing = table()
+        for heading in ("task", "method"):
+            listing.add_column(heading, no_wrap=True)
+        for heading in ("A", "B", "B − A", "p"):
+            listing.add_column(heading, justify="right", no_wrap=True)
+        for one in found.methods:
+            p_value = "–" if one.p_value is None else f"{one.p_value:.4f}"
+            cells = (f"{one.first:.6f}", f"{one.second:.6f}", f"{one.difference:+.2e}", p_value)
+            listing.add_row(one.task, one.method, *cells)
+        console.print(listing)
+        console.print("\np: paired randomisation test over all queries of both directions.\n")
+    for unit in found.units[:_MOST]:
+        line = f"{unit.task}, {unit.method}, fold {unit.fold}: {unit.largest:.2e} in {unit.where}"
+        console.print(line, markup=False)
+    if len(found.units) > _MOST:
+        console.print(f"and {len(found.units) - _MOST} more units")
+    for name, only in (("A", found.only_first), ("B", found.only_second)):
+        if only:
+            console.print(f"only in {name}: {len(only)} units, such as {', '.join(map(str, only[0]))}", markup=False)
+    console.print(
+        f"{found.compared} units in both, {len(found.units)} of them differ by more than {tolerance:g}", markup=False
+    )
+
+
+def bench_pack(
+    source: Annotated[Path, typer.Argument(metavar="RESULTS", help="A folder that `bench run` has filled.")],
+    target: Annotated[Path, typer.Argument(metavar="OUT", help="Where <task>.jsonl.gz go.")],
+) -> None:
+    """Pack the result files of every task into one compressed file; every command reads both forms."""
+    from diptych.benchmark.results import pack_results
+    from diptych.cli.console.output import check_folder, results
+
+    check_folder(target)
+    for path in pack_results(source, target):
+        results().print(str(path), markup=False)
+
+
+def bench_report(
+    results: Annotated[Path, typer.Argument(help="The folder that `diptych bench run` filled.")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="The folder to write report.html, .md, .tex and results.csv into.")
+    ] = Path("report"),
+    samples: Annotated[bool, typer.Option(help="Show queries with the answers of the best method and of CCA.")] = True,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")] = False,
+) -> None:
+    """Make the report of a benchmark: leaderboards with significance groups, curves, and tested observations."""
+    from diptych.benchmark.reporting import Report, build_report, sample_sheets
+    from diptych.benchmark.results import ResultFolder
+    from diptych.cli.console.output import check_folder, write_text
+    from diptych.cli.console.output import results as console
+    from diptych.cli.console.progress import Stages
+
+    stages = Stages(quiet=quiet)
+    check_folder(output)
+    with stages.run("reading results", "reading results"):
+        report = build_report(ResultFolder(results).records())
+    if samples:
+        with stages.run("asking samples", "asking samples"):
+            report = Report(report.tasks, sample_sheets(report.tasks))
+    with stages.run("testing differences", "testing differences"):
+        forms = {
+            "report.html": report.as_html(),
+            "report.md": report.as_markdown(),
+            "report.tex": report.as_latex(),
+            "results.csv": report.as_csv(),
+        }
+    for name, text in forms.items():
+        write_text(output / name, text)
+    stages.note(f"report: {output / 'report.html'}")
+    print_observations(report.observations, console())
+
+
+def print_observations(observations: Sequence[Observation], console: Console) -> None:
+    """Print every claim with its verdict, p-value and evidence."""
+    from diptych.benchmark.reporting.observations import written_p
+
+    if not observations:
+        console.print("There is no task with seen or unseen classes, so that no observation could be tested.")
+        return
+    listing = table("Observations")
+    for heading in ("claim", "data"):
+        listing.add_column(heading)
+    listing.add_column("verdict", style="bold", no_wrap=True)
+    listing.add_column("p", justify="right", no_wrap=True)
+    listing.add_column("evidence")
+    for one in observations:
+        listing.add_row(one.claim, one.where, one.verdict, written_p(one.p_value), one.evidence)
+    console.print(listing)

@@ -1,0 +1,194 @@
+"""``diptych bench run``: many methods on many tasks, one result file for each unit of work."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from itertools import groupby
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Annotated, Self
+
+import numpy as np
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
+
+from diptych.cli.console.output import notes, table
+from diptych.space import DIRECTIONS
+
+if TYPE_CHECKING:
+    from diptych.benchmark.results import Record, ResultFolder
+    from diptych.benchmark.running import Failure, RunReport, Unit
+
+
+def bench_run(
+    task: Annotated[
+        list[str] | None,
+        typer.Option("--task", "-t", help="Tasks whose name matches, such as 'extendable-*'; may be repeated."),
+    ] = None,
+    method: Annotated[
+        list[str] | None,
+        typer.Option("--method", "-m", help="Methods whose name matches, such as 'cca' or '*-16'; may be repeated."),
+    ] = None,
+    results: Annotated[
+        Path, typer.Option("--results", "-r", help="Where the results go; what is there is not run again.")
+    ] = Path("results"),
+    jobs: Annotated[int | None, typer.Option("--jobs", "-j", min=1, help="Processes; by default one per core.")] = None,
+    cluster: Annotated[
+        str | None, typer.Option("--cluster", help="Address of a Dask scheduler, such as tcp://host:8786.")
+    ] = None,
+    plugin: Annotated[
+        list[Path] | None, typer.Option("--plugin", help="A Python file with methods of your own; may be repeated.")
+    ] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            "--data",
+            help="Features of your own: an npz file with images, texts and perhaps labels and split; a folder with the "
+            "same as .npy files; or a CSV with columns image…, text…, label and split.",
+        ),
+    ] = None,
+    folds: Annotated[
+        int | None, typer.Option("--folds", min=1, help="Number of class folds or draws; by default the task's own.")
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", help="Of folds, draws and hold-outs.")] = 0,
+    list_only: Annotated[bool, typer.Option("--list", help="Show what would run, and run nothing.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")] = False,
+) -> None:
+    """Run methods on tasks, each tuned on training data alone, and keep one result file for each method and fold.
+
+    What is done is not repeated: stop a run when you like and start it again. A method that fails is named in one line
+    and the others go on; the exit status is then 1.
+    """
+    from diptych.benchmark.results import ResultFolder
+    from diptych.benchmark.running import Catalogue, ClusterEngine, LocalEngine, OwnData, Plugin, run_benchmark
+    from diptych.cli.console.output import check_folder
+    from diptych.cli.console.output import results as results_console
+
+    catalogue = Catalogue(
+        plugins=tuple(Plugin.read(path) for path in plugin or ()),
+        data=None if data is None else OwnData(str(data.resolve()), seed),
+        folds=folds,
+        seed=seed,
+    )
+    units = catalogue.units(task or ["*"], method or ["*"])
+    if list_only:
+        print_units(units, results_console())
+        return
+    check_folder(results)
+    folder = ResultFolder(results)
+    engine = LocalEngine(jobs or os.cpu_count() or 1) if cluster is None else ClusterEngine(cluster)
+    with BenchProgress(quiet=quiet, at_once=jobs or os.cpu_count() or 1) as progress:
+        report = run_benchmark(catalogue, units, folder, engine=engine, progress=progress)
+    print_run(report, units, folder, results_console())
+    if report.failed or (report.missing and not report.done and not report.kept):
+        raise typer.Exit(1)
+
+
+_SHOWN = 2
+
+
+class BenchProgress:
+    """A bar with the units that are running; failures are named at once, in one line.
+
+    Units start in their order, so that the first of those without a result are the ones that run.
+    """
+
+    def __init__(self, *, quiet: bool, at_once: int) -> None:
+        self._console = notes()
+        self._quiet = quiet
+        self._at_once = at_once
+        self._bar = Progress(
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(),
+            console=self._console,
+            transient=True,
+            disable=quiet or not self._console.is_terminal,
+        )
+        self._task = self._bar.add_task("starting", total=None)
+        self._told: set[str] = set()
+
+    def __enter__(self) -> Self:
+        self._bar.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._bar.__exit__(kind, error, trace)
+
+    def __call__(self, outcome: Record | Failure | None, waiting: Sequence[Unit], total: int) -> None:
+        """Take note of one outcome."""
+        from diptych.benchmark.running import Failure
+
+        running = [str(unit) for unit in waiting[: min(self._at_once, _SHOWN)]]
+        self._bar.update(
+            self._task, completed=total - len(waiting), total=total, description="; ".join(running) or "done"
+        )
+        if isinstance(outcome, Failure) and not self._quiet:
+            self._tell(outcome)
+
+    def _tell(self, failure: Failure) -> None:
+        # What a method lacks it lacks on every fold; once is enough.
+        line = f"{failure.unit.method}: {failure.message}" if failure.missing else f"{failure.unit}: {failure.message}"
+        if line not in self._told:
+            self._told.add(line)
+            self._console.print(f"{'skipped' if failure.missing else 'failed'} {line}", markup=False)
+
+
+def print_units(units: Sequence[Unit], console: Console) -> None:
+    """Print one line for each unit."""
+    for unit in units:
+        console.print(f"{unit.task} {unit.method} {unit.fold}", markup=False)
+
+
+def print_run(report: RunReport, units: Sequence[Unit], folder: ResultFolder, console: Console) -> None:
+    """Print a table for each task, best methods first, and what was run, kept and failed."""
+    wanted = {(unit.task, unit.method, unit.fold) for unit in units}
+    records = [record for record in folder.records() if record.key in wanted] if folder.path.is_dir() else []
+    for number, (_, group) in enumerate(groupby(records, key=lambda record: record.task)):
+        if number:
+            console.print()
+        _print_task(list(group), console)
+    notes().print(_summary(report, folder), markup=False)
+
+
+def _summary(report: RunReport, folder: ResultFolder) -> str:
+    parts = [f"{len(report.done)} run", f"{report.kept} kept"]
+    if report.outdated:
+        parts.append(f"{report.outdated} of them made anew, because their declaration has changed")
+    if report.missing:
+        reasons = dict.fromkeys(failure.message for failure in report.missing)
+        parts.append(f"{len(report.missing)} skipped ({'; '.join(reasons)})")
+    if report.failed:
+        parts.append(f"{len(report.failed)} failed")
+    return f"{', '.join(parts)}; results: {folder.path}"
+
+
+def _print_task(records: Sequence[Record], console: Console) -> None:
+    first = records[0]
+    main = next(iter(first.measures))
+    console.print(f"{first.task}: {first.features}\n", style="bold", markup=False)
+    listing = table()
+    listing.add_column("method", no_wrap=True, style="bold")
+    for heading in ("image query", "text query", "average", "± folds", "folds", "seconds"):
+        listing.add_column(heading, justify="right", no_wrap=True)
+    methods = {name: list(group) for name, group in groupby(records, key=lambda record: record.method)}
+    for group in sorted(methods.values(), key=lambda group: -_mean(group, main)):
+        ways = [f"{np.mean([record.measures[main][way] for record in group]):.4f}" for way in DIRECTIONS]
+        averages = [record.average(main) for record in group]
+        seconds = np.mean([sum(record.seconds.values()) for record in group])
+        spread = f"{np.std(averages):.4f}" if len(group) > 1 else "–"
+        cells = [group[0].method_title, *ways, f"{np.mean(averages):.4f}", spread, str(len(group)), f"{seconds:.2f}"]
+        listing.add_row(*cells)
+    console.print(listing)
+    chance = np.mean([np.mean(list(record.chance[main].values())) for record in records])
+    console.print(f"\n{main.replace('AP()', 'MAP')}, mean over folds; chance {chance:.4f}.", markup=False)
+
+
+def _mean(records: Sequence[Record], measure: str) -> float:
+    return float(np.mean([record.average(measure) for record in records]))

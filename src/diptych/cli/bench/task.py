@@ -1,0 +1,277 @@
+"""``diptych bench``: every method on one task or study, tuned on training data, beside the published numbers."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from diptych.cli.console.output import table, writing
+from diptych.space import DIRECTIONS
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from diptych.benchmark import Row, SensitivityCurve, StudyReport, TaskReport
+
+
+def bench(
+    task: Annotated[
+        str,
+        typer.Argument(
+            help="wikipedia, wikipedia-plain, pascal or scenes; pairwise: the tables of Menon et al. 2015, singly "
+            "pairwise-wikipedia, pairwise-pascal or pairwise-tvgraz; auto: wikipedia if it is here, else scenes."
+        ),
+    ] = "auto",
+    method: Annotated[
+        list[str] | None, typer.Option("--method", "-m", help="Only this row, such as marginal-sm; may be repeated.")
+    ] = None,
+    distances: Annotated[bool, typer.Option(help="Also compare the distance measures.")] = True,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="A first look: coarser grids and two hold-outs; the table says so.")
+    ] = False,
+    jobs: Annotated[int | None, typer.Option("--jobs", "-j", min=1, help="Processes; by default one per core.")] = None,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Fit everything again instead of going on where a run stopped.")
+    ] = False,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write all numbers to this JSON file.")] = None,
+    plots: Annotated[
+        Path | None, typer.Option("--plots", help="Draw precision–recall and sensitivity curves into this folder.")
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")] = False,
+) -> None:
+    """Run a benchmark: choose every parameter on hold-outs of the training part, then ask the test part once."""
+    import json
+
+    from diptych import figures
+    from diptych.benchmark import find_study, run_study, study_names
+    from diptych.cli.console.output import check_folder, check_writable_file, results, write_text
+    from diptych.cli.console.progress import Stages
+    from diptych.data import cache_folder, find_dataset
+
+    stages = Stages(quiet=quiet)
+    if task == "auto":
+        task = "wikipedia" if find_dataset("wikipedia").is_available else "scenes"
+        stages.note(f"running the benchmark {task!r}")
+    study = find_study(task)
+    if output is not None:
+        check_writable_file(output)
+    if plots is not None:
+        figures.require_matplotlib()
+        check_folder(plots)
+    report = run_study(
+        study.coarser() if quick else study,
+        methods=method,
+        distances=distances,
+        n_jobs=jobs or os.cpu_count() or 1,
+        folder=None if fresh else cache_folder() / "tuning",
+        stage=lambda title: stages.run(title, title),
+    )
+    # Files first: a reader of the pipe may leave early.
+    if output is not None:
+        document = report.as_json() if task in study_names() else report.reports[0].as_json()
+        write_text(output, json.dumps(document, indent=2) + "\n")
+        stages.note(f"numbers: {output}")
+    if plots is not None:
+        stages.note(f"figures: {', '.join(map(str, draw_bench(report.reports, plots)))}")
+    print_study(report, results())
+
+
+_PAPERS = {"001": "Menon et al. 2015", "004": "Costa Pereira et al. 2014"}
+
+
+def print_study(report: StudyReport, console: Console) -> None:
+    """Print what every task found, one after another, and which tasks could not run here."""
+    for number, task in enumerate(report.reports):
+        if number:
+            console.print()
+        print_bench(task, console)
+    for missing in report.missing:
+        console.print(f"\n{missing.title}\n", style="bold")
+        console.print(f"not on this machine: {missing.reason}")
+
+
+def print_bench(report: TaskReport, console: Console) -> None:
+    """Print the table of methods, what was chosen for each and, if measured, distances and sensitivity curves."""
+    console.print(f"{report.title}\n", style="bold")
+    _print_methods(report, console)
+    console.print("\nChosen on hold-outs of the training part\n", style="bold")
+    _print_choices(report, console)
+    if report.distances:
+        console.print("\nDistance measures, average MAP on hold-outs of the training part\n", style="bold")
+        _print_distances(report, console)
+    for curve in report.sensitivities:
+        console.print(f"\n{curve.entry}, test MAP by {curve.label} (mean ± deviation of draws)\n", style="bold")
+        _print_sensitivity(curve, console)
+
+
+def _print_methods(report: TaskReport, console: Console) -> None:
+    sources = sorted({(row.published.paper, row.published.table) for row in report.rows if row.published})
+    listing = table()
+    listing.add_column("method", no_wrap=True, style="bold")
+    for heading in ("image\nquery", "text\nquery", "\naverage"):
+        listing.add_column(heading, justify="right", no_wrap=True, style="bold")
+        if sources:
+            listing.add_column("\npaper", justify="right", no_wrap=True)
+    if sources:
+        listing.add_column("differ-\nence", justify="right", no_wrap=True)
+    _add_rows(listing, [(row.group, [row.name, *_numbers(row, beside=bool(sources))]) for row in report.rows])
+    console.print(listing)
+    console.print(f"\nMAP (all relevant items, full ranking, ties by expectation); chance {report.chance:.4f}.")
+    if sources:
+        named = "; ".join(f"{_PAPERS[paper]}, {number}" for paper, number in sources)
+        console.print(f"paper: as printed in {named}.")
+        if not all(row.same_features for row in report.rows):
+            console.print("* measured there on other features.")
+    for note in report.notes:
+        console.print(note)
+
+
+def _add_rows(listing: Table, rows: list[tuple[str, list[str]]]) -> None:
+    """Add rows under the headings of their groups."""
+    current = ""
+    for group, cells in rows:
+        if group != current:
+            listing.add_section()
+            listing.add_row(group)
+            current = group
+        listing.add_row(f"  {cells[0]}" if group else cells[0], *cells[1:])
+
+
+def _numbers(row: Row, *, beside: bool) -> list[str]:
+    mark = " " if row.same_features else "*"
+    numbers = []
+    for name in ("image_query", "text_query", "average"):
+        numbers.append(f"{getattr(row, name):.4f}")
+        if beside:
+            numbers.append("–" if row.published is None else f"{getattr(row.published, name):.4f}{mark}")
+    if beside:
+        numbers.append("–" if row.difference is None else f"{row.difference:+.4f}")
+    return numbers
+
+
+def _print_choices(report: TaskReport, console: Console) -> None:
+    # A table in the layout of a paper shows what the paper shows: the parameters, and the seconds of a fit.
+    as_printed = any(row.group for row in report.rows)
+    listing = table()
+    listing.add_column("method", no_wrap=True, style="bold")
+    for heading in ("held-out MAP", "test, 95 % interval", "fit, s", *(["paper, s"] if as_printed else [])):
+        listing.add_column(heading, justify="right", no_wrap=True)
+    for heading in ("chosen", "paper") if as_printed else ("model",):
+        listing.add_column(heading, overflow="fold")
+    rows = [(row.group, [*_outcome(row), *(_beside_paper(row) if as_printed else [row.model])]) for row in report.rows]
+    _add_rows(listing, rows)
+    console.print(listing)
+    if as_printed:
+        console.print("\npaper, s: training time on the authors' machine; paper: the parameters they chose.")
+
+
+def _outcome(row: Row) -> list[str]:
+    return [
+        row.name,
+        f"{row.validation:.4f} ± {row.validation_deviation:.4f}",
+        f"{row.interval[0]:.4f}–{row.interval[1]:.4f}",
+        f"{row.fit_seconds:.2f}",
+    ]
+
+
+def _beside_paper(row: Row) -> list[str]:
+    chosen = ", ".join(f"{name.removeprefix('model__')}={_short(value)}" for name, value in row.parameters.items())
+    if row.training is None:
+        return ["–", chosen, "–"]
+    return [f"{row.training.seconds:.2f}", chosen, row.training.parameters]
+
+
+def _short(value: object) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _print_distances(report: TaskReport, console: Console) -> None:
+    names = {"euclidean": "ℓ2", "l1": "ℓ1", "kl": "KL", "cosine": "NC", "pearson": "NCc"}
+    published = any(row.published is not None for row in report.distances)
+    listing = table()
+    listing.add_column("method", no_wrap=True, style="bold")
+    listing.add_column("distance", no_wrap=True)
+    for heading in ("ours", "± over hold-outs", *(["paper*"] if published else [])):
+        listing.add_column(heading, justify="right", no_wrap=True)
+    for row in report.distances:
+        numbers = [f"{row.average:.4f}", f"{row.deviation:.4f}"]
+        if published:
+            numbers.append("–" if row.published is None else f"{row.published:.4f}")
+        listing.add_row(row.method, names[row.metric], *numbers)
+    console.print(listing)
+    if published:
+        console.print(
+            "paper*: Costa Pereira et al. 2014, Table IV, on a validation part and on other features; its CM uses KCCA."
+        )
+
+
+def _print_sensitivity(curve: SensitivityCurve, console: Console) -> None:
+    listing = table()
+    listing.add_column("value", justify="right", no_wrap=True, style="bold")
+    for way in DIRECTIONS:
+        listing.add_column(way.replace("_", " "), justify="right", no_wrap=True)
+    for number, value in enumerate(curve.values):
+        cells = (f"{curve.means[way][number]:.4f} ± {curve.deviations[way][number]:.4f}" for way in DIRECTIONS)
+        listing.add_row(f"{value:g}", *cells)
+    console.print(listing)
+
+
+# What the text about figure 3 of Menon et al. (2015) compares, with what each of them competes with.
+_COMPARED = ("CCA", "CMML", "logistic cross-product", "SM", "marginal SM", "marginal SCM")
+
+_CHANCE = "random"
+
+
+def draw_bench(reports: Sequence[TaskReport], folder: Path) -> list[Path]:
+    """Draw precision–recall of the compared methods and every sensitivity curve, and return the files."""
+    from diptych import figures
+
+    files = []
+    for report in reports:
+        for name, figure in _figures(report).items():
+            path = folder / f"{report.task}-{name}.png"
+            with writing(path):
+                figures.save_figure(figure, path)
+            files.append(path)
+    return files
+
+
+def _figures(report: TaskReport) -> dict[str, Figure]:
+    from diptych import figures
+
+    title = re.split(r"[,(]", report.title)[0].strip()
+    rows = {row.name: row for row in report.rows}
+    drawn = {}
+    compared = _compared(report.rows)
+    if compared:
+        drawn["precision-recall"] = figures.method_precision_recall(
+            {row.name: row.precision for row in compared},
+            rows[_CHANCE].precision if _CHANCE in rows else None,
+            title=title,
+        )
+    for curve in report.sensitivities:
+        parameter = curve.parameter.rpartition("__")[2].replace("_", "-")
+        drawn[f"sensitivity-{parameter}"] = figures.sensitivity(
+            curve.values,
+            curve.means,
+            curve.deviations,
+            label=curve.label,
+            title=f"{title}, {curve.entry}",
+            score="test MAP",
+        )
+    return drawn
+
+
+def _compared(rows: Sequence[Row]) -> list[Row]:
+    """Return the rows to draw: those of the paper's figure, or the first ones where a run has none of them."""
+    from diptych.figures.retrieval_curves import MOST_PRECISION_RECALL_METHODS
+
+    named = [row for row in rows if row.name in _COMPARED]
+    return named or [row for row in rows if row.name != _CHANCE][:MOST_PRECISION_RECALL_METHODS]

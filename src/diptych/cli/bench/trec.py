@@ -1,0 +1,180 @@
+"""``diptych bench trec``: rankings to and from the files of other tools."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from diptych.cli.choices import Relevance, RunTieBreaking, Scaling, WrittenScores
+
+if TYPE_CHECKING:
+    from diptych.benchmark.exchange import ExportedFiles, RunScores
+    from diptych.metrics import Measure
+
+
+_MEASURES = ("AP", "P@10", "R@10", "RR", "nDCG@10")
+
+bench_trec = typer.Typer(
+    no_args_is_help=True,
+    help="Rankings as run and qrels files, which trec_eval, ranx and ir_measures read and write.",
+)
+
+
+@bench_trec.command("export")
+def trec_export(
+    data: Annotated[str, typer.Option("--data", "-d", help="Name of a data set; `diptych datasets` lists them.")],
+    method: Annotated[str, typer.Option("--method", "-m", help="Name of a method; `diptych methods` lists them.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The folder that gets the files.")],
+    param: Annotated[
+        list[str] | None,
+        typer.Option("--param", "-p", metavar="NAME=VALUE", help="Set a parameter of the method; outer__inner nests."),
+    ] = None,
+    dataset_option: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=VALUE", help="Set an option of the data set.")
+    ] = None,
+    image_encoder: Annotated[
+        str | None, typer.Option(metavar="NAME[:KEY=VALUE,...]", help="What turns pictures into features.")
+    ] = None,
+    text_encoder: Annotated[
+        str | None, typer.Option(metavar="NAME[:KEY=VALUE,...]", help="What turns texts into features.")
+    ] = None,
+    images: Annotated[Scaling, typer.Option(help="Scaling of each picture's features.")] = Scaling.L2,
+    texts: Annotated[Scaling, typer.Option(help="Scaling of each text's features.")] = Scaling.NONE,
+    relevant: Annotated[
+        Relevance, typer.Option(help="What a right answer shares with the query; auto: a label, if there are any.")
+    ] = Relevance.AUTO,
+    depth: Annotated[
+        int | None, typer.Option(min=1, help="Keep so many items of each list; by default all of them.")
+    ] = None,
+    scores: Annotated[
+        WrittenScores,
+        typer.Option(
+            help="rank: whole numbers, so that every tool sees the same order; model: the scores themselves, whose "
+            "ties tools break as they like."
+        ),
+    ] = WrittenScores.RANK,
+    seed: Annotated[int, typer.Option(min=0, help="Of random numbers in the method.")] = 0,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")] = False,
+) -> None:
+    """Fit a method on the training part and write its rankings of the test part, and what would be right.
+
+    There is a run and a qrels file for image queries and for text queries. Items of equal score stand in trec_eval's
+    order: the name that is later in the alphabet first.
+    """
+    from diptych.benchmark.exchange import export_retrieval
+    from diptych.benchmark.experiment import choose_encoders, encode, load
+    from diptych.cli.arguments import build_encoder, parse_assignments
+    from diptych.cli.console.output import check_folder, results
+    from diptych.cli.console.progress import Stages
+    from diptych.models import Preprocessed
+    from diptych.models.registry import build_model
+    from diptych.protocols import Retrieval
+
+    inner = build_model(method, parse_assignments(param or [], "--param"), seed=seed)
+    model = Preprocessed(model=inner, images=images.value, texts=texts.value)
+    options = parse_assignments(dataset_option or [], "--dataset-option")
+    encoders = (
+        build_encoder(image_encoder, "image", "--image-encoder") if image_encoder else None,
+        build_encoder(text_encoder, "text", "--text-encoder") if text_encoder else None,
+    )
+    check_folder(output)
+    stages = Stages(quiet=quiet)
+    raw = load(data, options, stages)
+    splits = encode(raw, choose_encoders(raw, *encoders), stages)
+    with stages.run("fit", f"fitting {method}"):
+        model.fit(*splits.train.aligned())
+    with stages.run("write", f"ranking for {splits.test.n_images + splits.test.n_texts:,} queries"):
+        files = export_retrieval(
+            model,
+            Retrieval(splits.test, splits.test),
+            output,
+            relevant=relevant.value,
+            depth=depth,
+            tag=method,
+            scores=scores.value,
+        )
+    for line in _file_lines(files):
+        results().print(line)
+
+
+@bench_trec.command("score")
+def trec_score(
+    run: Annotated[Path, typer.Argument(help="A run file: query Q0 item rank score tag.")],
+    qrels: Annotated[Path, typer.Argument(help="A qrels file: query 0 item grade.")],
+    measure: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--measure",
+            "-m",
+            help="AP, AP@k, P@k, R@k, RR, nDCG, nDCG@k, nDCG-exp@k or Success@k with a number for k; may be repeated. "
+            f"Default: {', '.join(_MEASURES)}.",
+        ),
+    ] = None,
+    ties: Annotated[
+        RunTieBreaking, typer.Option(help="Order of items of equal score; trec: as trec_eval orders them.")
+    ] = RunTieBreaking.TREC,
+    level: Annotated[
+        int | None, typer.Option(min=1, help="The lowest grade that is relevant; makes all grades 0 or 1.")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Write all numbers, those of each query too, to a JSON file.")
+    ] = None,
+) -> None:
+    """Measure a run file of any tool against a qrels file.
+
+    Judged queries that the run does not rank count as nothing found; queries without a relevant item are left out.
+    """
+    import json
+
+    from diptych.benchmark.exchange import find_measure, read_qrels, read_run, score_run
+    from diptych.cli.console.output import check_writable_file, notes, results, table, write_text
+
+    measures = {name: find_measure(name) for name in measure or _MEASURES}
+    if output is not None:
+        check_writable_file(output)
+    judged = read_qrels(qrels)
+    found = score_run(
+        read_run(run), judged if level is None else judged.at_least(level), [*measures.values()], ties=ties.value
+    )
+    if output is not None:
+        write_text(output, json.dumps(_document(found, measures), indent=2) + "\n")
+    listing = table()
+    listing.add_column("measure", no_wrap=True, style="bold")
+    listing.add_column("mean", justify="right", no_wrap=True)
+    for name, one in measures.items():
+        listing.add_row(name, f"{found.mean[one]:.4f}")
+    results().print(listing)
+    notes().print(_remark(found, ties.value))
+
+
+def _file_lines(files: ExportedFiles) -> list[str]:
+    return [str(path) for way in files.runs for path in (files.runs[way], files.qrels[way])]
+
+
+def _remark(found: RunScores, ties: str) -> str:
+    parts = [f"{len(found.queries):,} queries", f"ties: {ties}"]
+    if found.unanswered:
+        parts.append(f"{found.unanswered:,} judged queries are not in the run and count as nothing found")
+    if found.unjudged:
+        parts.append(f"{found.unjudged:,} queries of the run are not judged and left out")
+    if found.without_relevant:
+        parts.append(f"{found.without_relevant:,} queries have no relevant item and are left out")
+    return "; ".join(parts)
+
+
+def _document(found: RunScores, measures: Mapping[str, Measure]) -> dict[str, dict[str, Any]]:
+    """Return the numbers as plain values, null for a query that was left out."""
+    return {
+        "mean": {name: found.mean[measure] for name, measure in measures.items()},
+        "queries": {
+            name: {
+                query: None if math.isnan(value) else value
+                for query, value in zip(found.queries, found.values[measure].tolist(), strict=True)
+            }
+            for name, measure in measures.items()
+        },
+    }

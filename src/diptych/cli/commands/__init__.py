@@ -1,0 +1,1 @@
+"""The commands of the program, each with what it prints and draws."""

@@ -1,0 +1,251 @@
+"""``diptych clicks``: what the service remembers of searches and clicks."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from diptych.cli.choices import ClickTable, ClickTableFormat
+from diptych.cli.console.output import print_json, results, table
+from diptych.cli.console.paths import find_collection
+from diptych.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from diptych.service.clicks import ClickLog
+    from diptych.service.clicks.interleaving import Interleaving, InterleavingReport
+    from diptych.service.clicks.report import LogCounts
+
+
+def open_click_log(collection: Path | None) -> ClickLog:
+    """Open the log of the collection that was named or that is meant; one that was never begun is not made."""
+    from diptych.service.clicks import ClickLog
+    from diptych.service.clicks.log import click_log_path
+
+    folder = find_collection(collection).folder
+    path = click_log_path(folder)
+    if not path.is_file():
+        raise InvalidInputError(f"nothing was logged for {folder}; searches in `diptych serve` are, unless told not to")
+    return ClickLog(path)
+
+
+def status(
+    collection: Annotated[
+        Path | None, typer.Option("--collection", "-c", help="The collection; by default the one here, or the last.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+) -> None:
+    """Show how many searches, results and clicks are logged, since when, and in which file."""
+    from dataclasses import asdict
+
+    with open_click_log(collection) as log:
+        counts = log.counts()
+        size = log.path.stat().st_size
+        file = log.path
+    if as_json:
+        print_json(json.dumps({"file": str(file), "bytes": size, **asdict(counts)}, indent=2))
+        return
+    facts = table()
+    facts.show_header = False
+    facts.add_column(no_wrap=True)
+    facts.add_column(overflow="fold")
+    facts.add_row("file", f"{file} ({size / 2**20:.1f} MiB)")
+    for fact, value in _facts(counts).items():
+        facts.add_row(fact, value)
+    results().print(facts)
+
+
+def _facts(counts: LogCounts) -> dict[str, str]:
+    from datetime import datetime
+
+    facts = {
+        "searches": f"{counts.searches:,}",
+        "different queries": f"{counts.queries:,}",
+        "results shown": f"{counts.results_shown:,}",
+        "clicks": f"{counts.clicks:,}",
+        "votes": f"{counts.votes:,}",
+    }
+    if counts.since is not None and counts.until is not None:
+        days = (datetime.fromtimestamp(moment).strftime("%Y-%m-%d") for moment in (counts.since, counts.until))
+        facts["from, to"] = ", ".join(days)
+    return facts
+
+
+def export(
+    file: Annotated[
+        Path, typer.Argument(metavar="OUT", help="The file to write; its ending says the format. -: to stdout.")
+    ],
+    what: Annotated[
+        ClickTable,
+        typer.Option(
+            "--what",
+            help="triads: query, item, number of clicks; events: every click with its position; "
+            "impressions: everything shown, clicked or not, by position.",
+        ),
+    ] = ClickTable.TRIADS,
+    format: Annotated[
+        ClickTableFormat | None, typer.Option("--format", help="By default the ending of the file, or csv.")
+    ] = None,
+    collection: Annotated[
+        Path | None, typer.Option("--collection", "-c", help="The collection; by default the one here, or the last.")
+    ] = None,
+) -> None:
+    """Write what was clicked to a file, and print the file."""
+    from diptych.cli.console.output import check_writable_file, writing
+    from diptych.errors import UnknownNameError
+
+    is_stdout = str(file) == "-"
+    name = format.value if format else "csv" if is_stdout else file.suffix.removeprefix(".").lower()
+    if name not in list(ClickTableFormat):
+        raise UnknownNameError("export format", name, [known.value for known in ClickTableFormat])
+    with open_click_log(collection) as log:
+        if is_stdout:
+            log.export(sys.stdout.buffer, what.value, ClickTableFormat(name).value)
+            return
+        check_writable_file(file)
+        with writing(file):
+            _write_whole(log, file, what, ClickTableFormat(name))
+    typer.echo(file)
+
+
+def _write_whole(log: ClickLog, file: Path, what: ClickTable, format: ClickTableFormat) -> None:
+    """Write beside the target and rename, so that a file of that name is always a whole one."""
+    draft = file.with_name(f".{file.name}.part")
+    try:
+        with draft.open("wb") as stream:
+            log.export(stream, what.value, format.value)
+        draft.replace(file)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def forget(
+    older_than: Annotated[
+        int | None, typer.Option("--older-than", metavar="DAYS", min=0, help="Only searches before that many days.")
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    collection: Annotated[
+        Path | None, typer.Option("--collection", "-c", help="The collection; by default the one here, or the last.")
+    ] = None,
+) -> None:
+    """Forget what was asked, shown, clicked and voted; it leaves the file for good."""
+    import time
+
+    from diptych.cli.console.output import results
+    from diptych.errors import InvalidInputError
+
+    with open_click_log(collection) as log:
+        before = log.counts().searches
+        if not yes:
+            part = "all" if older_than is None else f"those older than {older_than} days"
+            if not sys.stdin.isatty():
+                raise InvalidInputError(f"of {before:,} logged searches {part} would be forgotten; say --yes to do it")
+            typer.confirm(f"Forget {part} of {before:,} logged searches?", abort=True, err=True)
+        log.forget(None if older_than is None else time.time() - 86_400 * older_than)
+        left = log.counts().searches
+    results().print(f"{before - left:,} searches forgotten, {left:,} left")
+
+
+def interleave(
+    a: Annotated[str | None, typer.Argument(metavar="[A]", help="A stored retriever to start with.")] = None,
+    b: Annotated[str | None, typer.Argument(metavar="[B]", help="Another one, to compare it with.")] = None,
+    stop: Annotated[bool, typer.Option("--stop", help="Let the retriever in use answer alone again.")] = False,
+    collection: Annotated[
+        Path | None, typer.Option("--collection", "-c", help="The collection; by default the one here, or the last.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+) -> None:
+    """Let two retrievers answer searches of `diptych serve` together, and show whose answers are clicked.
+
+    With two names the comparison starts, in a running service as well; without names its numbers are shown.
+    """
+    from diptych.errors import InvalidInputError
+
+    if (a is None) != (b is None) or (stop and a is not None):
+        raise InvalidInputError("name two retrievers to start, --stop to end, or nothing to see the numbers")
+    if a is not None and b is not None:
+        _start(collection, a, b)
+    with open_click_log(collection) as log:
+        if stop:
+            log.stop_interleaving()
+        reports = log.interleavings()
+    states = _states(collection, [report.interleaving for report in reports])
+    if as_json:
+        documents = [_document(report, state) for report, state in zip(reports, states, strict=True)]
+        print_json(json.dumps(documents, indent=2))
+    else:
+        _print(reports, states)
+
+
+def _start(collection: Path | None, a: str, b: str) -> None:
+    from diptych.cli.console.paths import open_collection
+    from diptych.errors import InvalidInputError, UnknownNameError
+    from diptych.service.clicks import ClickLog
+    from diptych.service.clicks.log import click_log_path
+
+    with open_collection(collection) as opened:
+        stored = {one.name: one for one in opened.retrievers()}
+        folder = opened.folder
+    for name in (a, b):
+        if name not in stored:
+            raise UnknownNameError("retriever", name, list(stored))
+        if not stored[name].ready:
+            raise InvalidInputError(f"the points of {name!r} are unfinished; add it again, then compare")
+    with ClickLog(click_log_path(folder)) as log:
+        log.start_interleaving(a=(a, stored[a].fingerprint), b=(b, stored[b].fingerprint))
+
+
+def _states(collection: Path | None, compared: list[Interleaving]) -> list[str]:
+    """Tell what runs from what waits, because one of the two retrievers is no longer there as it was."""
+    from diptych.cli.console.paths import open_collection
+
+    if all(one.stopped is not None for one in compared):
+        return ["stopped"] * len(compared)
+    with open_collection(collection) as opened:
+        stored = {(one.name, one.fingerprint) for one in opened.retrievers() if one.ready}
+    there = [{(one.a, one.a_fingerprint), (one.b, one.b_fingerprint)} <= stored for one in compared]
+    return [
+        "stopped" if one.stopped is not None else "running" if is_there else "waiting"
+        for one, is_there in zip(compared, there, strict=True)
+    ]
+
+
+def _print(reports: list[InterleavingReport], states: list[str]) -> None:
+    shown = table()
+    for head in ("a", "b", "since", "until"):
+        shown.add_column(head)
+    for head in ("searches", "won by a", "won by b", "ties", "clicks a", "clicks b", "p"):
+        shown.add_column(head, justify="right")
+    for report, state in zip(reports, states, strict=True):
+        one = report.interleaving
+        counts = (report.searches, report.wins_a, report.wins_b, report.ties, report.clicks_a, report.clicks_b)
+        until = state if one.stopped is None else _day(one.stopped)
+        shown.add_row(one.a, one.b, _day(one.started), until, *(f"{n:,}" for n in counts), f"{report.p_value:.3g}")
+    results().print(shown if reports else "No two retrievers have been compared yet; name two to start.")
+    if "waiting" in states:
+        results().print("One of the two is no longer there as it was; the retriever in use answers alone.")
+
+
+def _document(report: InterleavingReport, state: str) -> dict[str, object]:
+    from dataclasses import asdict
+
+    plain = asdict(report)
+    return {**plain.pop("interleaving"), **plain, "p_value": report.p_value, "state": state}
+
+
+def _day(moment: float) -> str:
+    from datetime import datetime
+
+    return datetime.fromtimestamp(moment).strftime("%Y-%m-%d %H:%M")
+
+
+clicks_app = typer.Typer(
+    help="What `diptych serve` remembers of searches and clicks: how much, as a table, for a comparison, or no more.",
+    no_args_is_help=True,
+)
+
+for command in (status, export, interleave, forget):
+    clicks_app.command()(command)

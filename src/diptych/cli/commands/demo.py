@@ -1,0 +1,313 @@
+"""``diptych demo``: a collection of photographs or generated scenes to try searching with."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+import typer
+
+from diptych.cli.choices import AnswerFormat, DemoData
+from diptych.cli.console.output import check_folder, writing
+from diptych.cli.console.paths import is_collection
+from diptych.cli.console.progress import Stages
+from diptych.errors import InvalidInputError, MissingDataError, MissingPackageError
+
+if TYPE_CHECKING:
+    from diptych.collection import Collection, Record
+    from diptych.data import Dataset, Pairs
+    from diptych.retriever import Retriever
+
+
+def demo(
+    data: Annotated[
+        DemoData, typer.Option(help="Which pictures; auto: photographs if they are on this machine, else scenes.")
+    ] = DemoData.AUTO,
+    everything: Annotated[
+        bool, typer.Option("--all", help="All photographs instead of the 1,000 of the test part.")
+    ] = False,
+    page: Annotated[bool, typer.Option(help="Serve the web page at the end.")] = True,
+    terminal: Annotated[bool, typer.Option("--terminal", help="Search in the terminal instead of the page.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")] = False,
+) -> None:
+    """Index a demonstration collection, show three searches, and open a page to search it."""
+    from diptych.cli.commands.search import SearchPrompt
+    from diptych.cli.commands.search_session import SearchSession, SearchSettings
+    from diptych.cli.commands.serve import check_packages
+    from diptych.cli.console.output import results
+    from diptych.cli.console.paths import last_collection, remember
+    from diptych.cli.console.progress import Stages
+
+    stages = Stages(quiet=quiet)
+    shown = choose_demo(data, stages, everything=everything)
+    # Someone's own collection stays the one that commands mean.
+    is_own = last_collection() in (None, shown.folder.resolve())
+    console = results()
+    with shown.open(stages) as collection:
+        if is_own:
+            remember(shown.folder)
+        console.print(f"{shown.title}: {collection.status().pictures:,} pictures", style="bold", soft_wrap=True)
+        option = "" if is_own else f" --collection {shown.folder}"
+        session = SearchSession(collection, SearchSettings(k=3, format=AnswerFormat.TABLE), quiet=quiet)
+        for query in shown.examples:
+            console.print(f"\n$ diptych search '{query}' -k 3{option}\n", style="bold", soft_wrap=True)
+            session.ask(query)
+        if terminal and sys.stdin.isatty() and console.is_terminal:
+            console.print("\nYour turn; :help explains, :quit ends.", style="bold")
+            session = SearchSession(collection, SearchSettings(), quiet=quiet)
+            SearchPrompt(session).run()
+    console.print("\nGo on:", style="bold")
+    for command in (
+        f"diptych search 'your words'{option}",
+        f"diptych search photo.jpg{option}",
+        "diptych index FOLDER",
+        "diptych serve FOLDER",
+    ):
+        console.print(f"  {command}", soft_wrap=True)
+    if page and not terminal:
+        check_packages()
+        is_watched = sys.stdin.isatty() and console.is_terminal
+        serve_page(shown.name, shown.folder.absolute(), open_page=is_watched, quiet=quiet)
+
+
+@dataclass(frozen=True)
+class DemoCollection:
+    """Pictures with captions in a folder, the retriever that suits them, and what to search for."""
+
+    name: str
+    title: str
+    examples: tuple[str, ...]
+    root: Path
+    make_records: Callable[[Stages], Sequence[Record]]
+    make_retriever: Callable[[Sequence[Record], Stages], Retriever]
+
+    @property
+    def folder(self) -> Path:
+        """Where the collection is kept: in the user's cache, since it can be made again."""
+        from diptych.data import cache_folder
+
+        return cache_folder() / "demo" / self.name
+
+    @contextmanager
+    def open(self, stages: Stages) -> Iterator[Collection]:
+        """Make the collection, or bring it up to date, and open it."""
+        from diptych.cli.indexing import add_pictures
+
+        records = self.make_records(stages)
+        with self._kept() or self._made(records, stages) as collection:
+            add_pictures(collection, records, stages)
+            yield collection
+
+    def _kept(self) -> Collection | None:
+        from diptych.collection import Collection
+
+        if not is_collection(self.folder):
+            return None
+        collection = Collection.open(self.folder)
+        if collection.root == Path(os.path.abspath(self.root)):
+            return collection
+        # The pictures have moved since, or an older version had another idea of where they are.
+        collection.close()
+        shutil.rmtree(self.folder)
+        return None
+
+    def _made(self, records: Sequence[Record], stages: Stages) -> Collection:
+        from diptych.collection import Collection
+
+        retriever = self.make_retriever(records, stages)
+        check_folder(self.folder)
+        return Collection.create(self.folder, retriever, root=self.root)
+
+
+_NAMES = {DemoData.FLICKR8K: "flickr8k", DemoData.PASCAL: "pascal_sentence"}
+
+_EXAMPLES = {
+    DemoData.FLICKR8K: ("a dog running through water", "children on a swing", "2:dog + snow - person"),
+    DemoData.PASCAL: ("an aeroplane in the sky", "a cat on a sofa", "2:horse + grass - person"),
+}
+
+
+def dataset_of(data: DemoData) -> Dataset:
+    """Return the data set that the photographs come from."""
+    from diptych.data import find_dataset
+
+    return find_dataset(_NAMES[data])
+
+
+def photograph_demo(data: DemoData, *, everything: bool) -> DemoCollection:
+    """Return photographs with the default retriever; of a large set those of its test part, or everything."""
+    has_parts = data is DemoData.FLICKR8K and not everything
+    return DemoCollection(
+        name=_NAMES[data],
+        title={DemoData.FLICKR8K: "Flickr8k", DemoData.PASCAL: "Pascal Sentence"}[data]
+        + (", the photographs of the test part" if has_parts else ""),
+        examples=_EXAMPLES[data],
+        root=dataset_of(data).folder(),
+        make_records=lambda _: list(_photograph_records(data, only_test=has_parts)),
+        make_retriever=lambda _, stages: _default_retriever(stages),
+    )
+
+
+def _default_retriever(stages: Stages) -> Retriever:
+    from diptych.retriever import Retriever
+
+    with stages.run("retriever", "preparing the retriever"):
+        return Retriever.default()
+
+
+def _photograph_records(data: DemoData, *, only_test: bool) -> Iterator[Record]:
+    from diptych.collection import Record
+
+    splits = dataset_of(data).load()
+    for pairs in [splits.test] if only_test else splits.parts.values():
+        captions = _captions(pairs)
+        for row, path in enumerate(pairs.images):
+            yield Record(path, captions[row], None if pairs.labels is None else [str(pairs.labels[row])])
+
+
+def _captions(pairs: Pairs) -> list[list[str]]:
+    captions: list[list[str]] = [[] for _ in range(pairs.n_images)]
+    for owner, text in zip(pairs.owners.tolist(), cast(Sequence[str], pairs.texts), strict=True):
+        captions[owner].append(text)
+    return captions
+
+
+_N_SCENES = 512
+
+_SCENE_SIZE = 256
+
+
+def scene_demo() -> DemoCollection:
+    """Return generated scenes with a retriever that learns from their captions."""
+    return DemoCollection(
+        name="scenes",
+        title="Generated scenes",
+        examples=("a house in the snow", "a red car", "car - red"),
+        root=_scene_folder(),
+        make_records=_scene_records,
+        make_retriever=_scene_retriever,
+    )
+
+
+def _scene_folder() -> Path:
+    from diptych.data import cache_folder
+
+    return cache_folder() / "demo" / "scenes-pictures"
+
+
+def _scene_records(stages: Stages) -> list[Record]:
+    from diptych.collection import Record
+    from diptych.data.datasets.scenes import write_folder
+
+    folder = _scene_folder()
+    content = _painted(folder)
+    if content is None:
+        with stages.count("paint", f"painting {_N_SCENES:,} scenes") as advance, writing(folder):
+            write_folder(folder, _N_SCENES, size=_SCENE_SIZE, progress=advance)
+        content = _painted(folder) or {"pictures": []}
+    entries: list[Mapping[str, Any]] = content["pictures"]
+    return [Record(folder / entry["file"], entry["captions"], [entry["label"]], _facts(entry)) for entry in entries]
+
+
+def _painted(folder: Path) -> Mapping[str, Any] | None:
+    """Return what the listing of a whole folder of scenes says, None where it has to be painted."""
+    from diptych.data.datasets.scenes.scene import CAPTIONS_FILE
+
+    try:
+        content = json.loads((folder / CAPTIONS_FILE).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return content if isinstance(content, dict) and content.get("size") == _SCENE_SIZE else None
+
+
+def _facts(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what can be filtered by."""
+    things = entry["objects"]
+    return {"background": entry["background"], "colour": things[0]["colour"], "things": len(things)}
+
+
+def _scene_retriever(records: Sequence[Record], stages: Stages) -> Retriever:
+    from diptych.data import Pairs
+    from diptych.encoders import ColourEdgeHistograms, TfidfTopics
+    from diptych.models import CCA
+    from diptych.retriever import Retriever
+
+    pairs = Pairs(
+        [record.path for record in records],
+        [caption for record in records for caption in record.captions or ()],
+        owners=[row for row, record in enumerate(records) for _ in record.captions or ()],
+    )
+    # Colours and outlines say all there is to say about scenes; a network for photographs would say less.
+    retriever = Retriever(
+        image_encoder=ColourEdgeHistograms(size=64),
+        text_encoder=TfidfTopics(n_components=256),
+        model=CCA(n_components=48),
+        name="scenes",
+    )
+    with stages.run("learn", f"learning from {pairs.n_texts:,} captions"):
+        return retriever.fit(pairs, baseline=None)
+
+
+def choose_demo(data: DemoData, stages: Stages, *, everything: bool) -> DemoCollection:
+    """Return what was asked for; ``auto`` is the best that this machine can show."""
+    if data is DemoData.SCENES:
+        return scene_demo()
+    if data is not DemoData.AUTO:
+        dataset = dataset_of(data)
+        if not dataset.is_available:
+            raise MissingDataError(f"{dataset.name} is not on this machine; see: diptych datasets {dataset.name}")
+        return photograph_demo(data, everything=everything)
+    for kind in (DemoData.FLICKR8K, DemoData.PASCAL):
+        if dataset_of(kind).is_available:
+            chosen = photograph_demo(kind, everything=everything)
+            return chosen if _can_encode(chosen, stages) else scene_demo()
+    stages.note("there are no photographs on this machine (see: diptych datasets), so the pictures are generated")
+    return scene_demo()
+
+
+def _can_encode(chosen: DemoCollection, stages: Stages) -> bool:
+    from diptych.retriever import Retriever
+
+    if is_collection(chosen.folder):
+        return True
+    try:
+        Retriever.default()
+    except MissingPackageError as error:
+        stages.note(f"photographs: {error}; until then the pictures are generated")
+        return False
+    return True
+
+
+_HOST = "127.0.0.1"
+
+_PORT = 8765
+
+
+def serve_page(name: str, collection: Path, *, open_page: bool, quiet: bool) -> None:
+    """Serve one collection to this machine until it is told to end, on the usual port or any that is free."""
+    from diptych.cli.commands.serve import listen, open_when_ready, page_address
+    from diptych.service.operations.workers import launch
+    from diptych.service.security.tokens import configured_token, own_token, session_secret
+    from diptych.service.settings import Settings
+
+    settings = Settings(
+        collections={name: collection}, token=configured_token(None) or own_token(), session_secret=session_secret()
+    )
+    try:
+        listening = listen(_HOST, _PORT)
+    except InvalidInputError:
+        listening = listen(_HOST, 0)
+    with listening:
+        address = page_address(_HOST, listening.getsockname()[1])
+        if not quiet:
+            typer.echo(f"\nThe page is at {address} (Ctrl+C ends it)")
+        if open_page:
+            open_when_ready(address)
+        launch(settings, listening, quiet=True)

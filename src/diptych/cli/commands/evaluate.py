@@ -1,0 +1,309 @@
+"""``diptych evaluate``: one method, one data set, both directions; with its tables and figures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+
+from diptych.cli.choices import PictureFormat, Relevance, Scaling, TieBreaking
+from diptych.cli.console.output import table, writing
+from diptych.errors import InvalidInputError
+from diptych.space import DIRECTIONS
+
+if TYPE_CHECKING:
+    from diptych.benchmark.breakdown import HashCodeFacts
+    from diptych.benchmark.experiment import Outcome
+    from diptych.metrics import Measure
+
+
+_FILES = "What to write"
+
+_MEASURING = "How to measure"
+
+
+def evaluate(
+    dataset: Annotated[str, typer.Option("--dataset", "-d", help="Name of a data set; `diptych datasets` lists them.")],
+    method: Annotated[str, typer.Option("--method", "-m", help="Name of a method; `diptych methods` lists them.")],
+    param: Annotated[
+        list[str] | None,
+        typer.Option("--param", "-p", metavar="NAME=VALUE", help="Set a parameter of the method; outer__inner nests."),
+    ] = None,
+    tune: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=[VALUE,...]",
+            help="Choose a parameter, or the scaling of images or texts, on 5 hold-outs of the training part.",
+        ),
+    ] = None,
+    dataset_option: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=VALUE", help="Set an option of the data set.")
+    ] = None,
+    image_encoder: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME[:KEY=VALUE,...]",
+            help="What turns pictures into features, or several joined with +; `diptych encoders` lists them.",
+        ),
+    ] = None,
+    text_encoder: Annotated[
+        str | None, typer.Option(metavar="NAME[:KEY=VALUE,...]", help="What turns texts into features.")
+    ] = None,
+    images: Annotated[Scaling, typer.Option(help="Scaling of each picture's features.")] = Scaling.L2,
+    texts: Annotated[Scaling, typer.Option(help="Scaling of each text's features.")] = Scaling.NONE,
+    seed: Annotated[
+        int, typer.Option(min=0, help="Of random numbers in the method, the hold-outs, the bootstrap.")
+    ] = 0,
+    relevant: Annotated[
+        Relevance,
+        typer.Option(
+            rich_help_panel=_MEASURING,
+            help="What a right answer shares with the query: a label, or the picture itself; auto: labels if any.",
+        ),
+    ] = Relevance.AUTO,
+    ties: Annotated[
+        TieBreaking, typer.Option(rich_help_panel=_MEASURING, help="What happens to items of equal score.")
+    ] = TieBreaking.EXPECTED,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", rich_help_panel=_FILES, help="Write all numbers to this JSON file.")
+    ] = None,
+    per_query: Annotated[
+        bool,
+        typer.Option("--per-query", rich_help_panel=_FILES, help="Values per query and whole curves, too."),
+    ] = False,
+    plots: Annotated[Path | None, typer.Option(rich_help_panel=_FILES, help="Draw figures into this folder.")] = None,
+    file_format: Annotated[
+        PictureFormat, typer.Option("--format", rich_help_panel=_FILES, help="File format of the figures.")
+    ] = PictureFormat.PNG,
+    save: Annotated[
+        Path | None, typer.Option(rich_help_panel=_FILES, help="Save the fitted model in this folder.")
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")] = False,
+) -> None:
+    """Fit a method on the training part of a data set and measure it on the test part, in both directions."""
+    from diptych.benchmark.experiment import Experiment
+    from diptych.cli.arguments import build_encoder, parse_assignments
+    from diptych.cli.console.output import check_folder, check_writable_file, results, write_text, writing
+    from diptych.cli.console.progress import Stages
+
+    experiment = Experiment(
+        dataset=dataset,
+        method=method,
+        parameters=parse_assignments(param or [], "--param"),
+        dataset_options=parse_assignments(dataset_option or [], "--dataset-option"),
+        choices=parse_assignments(tune or [], "--tune"),
+        image_encoder=build_encoder(image_encoder, "image", "--image-encoder") if image_encoder else None,
+        text_encoder=build_encoder(text_encoder, "text", "--text-encoder") if text_encoder else None,
+        images=images.value,
+        texts=texts.value,
+        relevant=relevant.value,
+        ties=ties.value,
+        seed=seed,
+    )
+    if per_query and output is None:
+        raise InvalidInputError("--per-query goes into the JSON file; name one with --output")
+    if output is not None:
+        check_writable_file(output)
+    if save is not None:
+        from diptych.models.files import check_replaceable
+
+        check_replaceable(save)
+    if plots is not None:
+        from diptych.figures import require_matplotlib
+
+        require_matplotlib()
+        check_folder(plots)
+
+    stages = Stages(quiet=quiet)
+    outcome = experiment.run(stages, in_detail=output is not None or plots is not None)
+    # Files first: a reader of the pipe may leave early.
+    if output is not None:
+        from diptych.benchmark.experiment_json import experiment_as_json
+
+        write_text(output, experiment_as_json(outcome, per_query=per_query))
+        stages.note(f"numbers: {output}")
+    if save is not None:
+        with writing(save):
+            outcome.model.save(save)
+        without = ", without the encoders of pictures and texts" if "encode" in stages.seconds else ""
+        stages.note(f"model: {save}{without}")
+    if plots is not None:
+        with stages.run("draw", "drawing"):
+            files = draw_plots(outcome, plots, file_format.value)
+        stages.note("figures: " + ", ".join(str(file) for file in files))
+    print_report(outcome, results())
+
+
+_RELEVANT = {"label": "what shares a label with the query", "instance": "what belongs to the query's own picture"}
+
+
+def print_report(outcome: Outcome, console: Console) -> None:
+    """Print what was done, what came out, and codes and categories if there are any."""
+    _print_header(outcome, console)
+    console.print()
+    _print_measures(outcome, console)
+    if outcome.codes is not None:
+        console.print()
+        _print_hash_codes(outcome.codes, console)
+    if outcome.categories:
+        console.print()
+        _print_categories(outcome, console)
+
+
+def _print_header(outcome: Outcome, console: Console) -> None:
+    from diptych.benchmark.experiment import readable_parameters
+    from diptych.models import method_name
+
+    model, splits = outcome.scaled, outcome.splits
+    facts = {
+        "data set": splits.name + _in_brackets(splits.options),
+        "train": splits.train.describe(),
+        "test": splits.test.describe(),
+        **{f"{side} by": encoder.identity for side, encoder in outcome.encoders.items()},
+        "method": method_name(type(model.model)) + _in_brackets(readable_parameters(model.model)),
+        "scaling": f"images {model.images}, texts {model.texts}",
+        "relevant": _RELEVANT[outcome.relevant],
+        "ties": outcome.experiment.ties,
+    }
+    if outcome.tuning is not None:
+        best = outcome.tuning.best
+        facts["chosen"] = (
+            f"best of {len(outcome.tuning.trials)} settings, MAP {best.mean:.4f} ± {best.deviation:.4f} on 5 hold-outs"
+        )
+    listing = table()
+    listing.show_header = False
+    listing.add_column(no_wrap=True)
+    listing.add_column(overflow="fold")
+    for fact, value in facts.items():
+        listing.add_row(fact, value)
+    console.print(listing)
+
+
+def _in_brackets(options: Mapping[str, Any]) -> str:
+    listed = ", ".join(f"{name}={value!r}" for name, value in options.items())
+    return f" ({listed})" if listed else ""
+
+
+def _print_measures(outcome: Outcome, console: Console) -> None:
+    from diptych.benchmark.experiment import describe_measure
+
+    evaluation = outcome.evaluation
+    listing = table("Measures")
+    listing.add_column("measure", no_wrap=True, style="bold")
+    for heading in ("image query", "text query", "average", "chance"):
+        listing.add_column(heading, justify="right", no_wrap=True)
+    listing.add_column("in words")
+    for measure in outcome.measures:
+        numbers = [*(evaluation[way].mean[measure] for way in DIRECTIONS)]
+        numbers += [evaluation.average(measure), evaluation.chance(measure)]
+        listing.add_row(measure.label, *(_number(measure, value) for value in numbers), describe_measure(measure))
+    console.print(listing)
+    bounds = [f"{interval.low:.4f}–{interval.high:.4f}" for interval in (outcome.intervals[way] for way in DIRECTIONS)]
+    console.print(f"\n95 % bootstrap interval of MAP: images {bounds[0]}, texts {bounds[1]}")
+    skipped = sum(evaluation[way].n_without_relevant for way in DIRECTIONS)
+    if skipped:
+        console.print(f"{skipped:,} queries without a relevant item are left out.")
+
+
+def _number(measure: Measure, value: float) -> str:
+    from diptych.benchmark.experiment import is_rank
+
+    return f"{value:,.1f}" if is_rank(measure) else f"{value:.4f}"
+
+
+def _print_hash_codes(facts: HashCodeFacts, console: Console) -> None:
+    """Print whether the codes use their bits, and what opening the buckets near a query finds."""
+    listing = table(f"Codes of the test part, {facts.images.n_bits} bits")
+    listing.add_column("side", no_wrap=True, style="bold")
+    headings = (
+        "items",
+        "distinct codes",
+        "mean share of ones",
+        "constant bits",
+        "mean |correlation|",
+        "bytes per item",
+    )
+    for heading in headings:
+        listing.add_column(heading, justify="right", no_wrap=True)
+    for side, statistics in (("images", facts.images), ("texts", facts.texts)):
+        listing.add_row(
+            side,
+            f"{statistics.n_items:,}",
+            f"{statistics.distinct:,}",
+            f"{statistics.bit_balance:.3f}",
+            str(statistics.constant_bits),
+            f"{statistics.mean_abs_correlation:.3f}",
+            str(statistics.bytes_per_item),
+        )
+    console.print(listing)
+    within = [
+        f"{way.replace('_', ' ')} {facts.lookups[way].precision(facts.radius):.4f} "
+        f"({facts.lookups[way].unanswered(facts.radius):.1%} find nothing)"
+        for way in DIRECTIONS
+    ]
+    console.print(
+        f"\nPrecision within Hamming radius {facts.radius}, nothing found counts as zero: {', '.join(within)}."
+    )
+
+
+def _print_categories(outcome: Outcome, console: Console) -> None:
+    listing = table("MAP by category of the query")
+    listing.add_column("category", no_wrap=True, style="bold")
+    for heading in ("images", "texts", "image query", "text query", "average", "chance"):
+        listing.add_column(heading, justify="right", no_wrap=True)
+    for category in outcome.categories:
+        values = [category.value[way] for way in DIRECTIONS]
+        chances = [category.chance[way] for way in DIRECTIONS]
+        listing.add_row(
+            category.name,
+            f"{category.n_images:,}",
+            f"{category.n_texts:,}",
+            *(_maybe(value) for value in (*values, _middle(values), _middle(chances))),
+        )
+    console.print(listing)
+
+
+def _middle(values: list[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if len(known) == len(values) else None
+
+
+def _maybe(value: float | None) -> str:
+    return "–" if value is None else f"{value:.4f}"
+
+
+def draw_plots(outcome: Outcome, folder: Path, file_format: str) -> list[Path]:
+    """Draw every figure the outcome allows into ``folder`` and return the files."""
+    from diptych import figures
+    from diptych.models import method_name
+
+    title = f"{method_name(type(outcome.scaled.model))} on {outcome.splits.name}"
+    evaluation, chance = outcome.evaluation, outcome.chance
+    drawn = {
+        "precision-recall-11-point": figures.precision_recall(evaluation, chance, title=title),
+        "precision-recall": figures.precision_recall(evaluation, chance, title=title, interpolated=False),
+        "cmc": figures.cmc(evaluation, chance, title=title),
+    }
+    if outcome.codes is not None:
+        drawn["radius"] = figures.radius_precision_recall(outcome.codes.lookups, title=title)
+    if outcome.categories:
+        values, levels = (
+            {
+                way: {category.name: getattr(category, kind)[way] for category in outcome.categories}
+                for way in DIRECTIONS
+            }
+            for kind in ("value", "chance")
+        )
+        drawn["categories"] = figures.category_bars(values, levels, title=title)
+    if outcome.confusion is not None:
+        drawn["confusion"] = figures.confusion(outcome.confusion, title=title)
+    files = []
+    for name, figure in drawn.items():
+        path = folder / f"{name}.{file_format}"
+        with writing(path):
+            figures.save_figure(figure, path)
+        files.append(path)
+    return files

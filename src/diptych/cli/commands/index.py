@@ -1,0 +1,163 @@
+"""``diptych index``: a folder of pictures becomes a collection."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from diptych.cli.console.output import print_json, results, write_text
+from diptych.cli.console.paths import printable, shown_path
+from diptych.cli.console.progress import Stages
+
+if TYPE_CHECKING:
+    from diptych.cli.indexing import IndexOutcome
+    from diptych.collection import AddReport
+
+
+def index(
+    folder: Annotated[Path, typer.Argument(help="The folder of pictures, searched with all folders below it.")],
+    captions: Annotated[
+        str | None,
+        typer.Option(
+            help="A caption file (CSV, JSON, JSONL, COCO, Karpathy, token), or sidecar: .txt beside pictures."
+        ),
+    ] = None,
+    captions_format: Annotated[
+        str, typer.Option(help="Its format, where auto finds out wrongly: csv, tsv, json, jsonl, coco, ...")
+    ] = "auto",
+    label_folders: Annotated[
+        bool, typer.Option("--label-folders", help="Label each picture with the name of the folder it lies in.")
+    ] = False,
+    collection: Annotated[
+        Path | None, typer.Option("--collection", "-c", help="Where to keep it; by default FOLDER/.diptych.")
+    ] = None,
+    retriever: Annotated[
+        str | None, typer.Option(help="default, conse, or the folder of a saved retriever or a CLIP or SigLIP model.")
+    ] = None,
+    keep_missing: Annotated[
+        bool, typer.Option("--keep-missing", help="Keep items whose file is no longer there.")
+    ] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="List every skipped file.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the counts as JSON.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")] = False,
+) -> None:
+    """Make the pictures of a folder searchable, or bring the collection up to date.
+
+    Only what is new or changed is read; run it again whenever the folder has changed.
+    """
+    from diptych.cli.console.progress import Stages
+    from diptych.cli.indexing import IndexRequest, index_folder
+
+    stages = Stages(quiet=quiet)
+    request = IndexRequest(
+        folder=folder,
+        captions=captions,
+        captions_format=captions_format,
+        label_folders=label_folders,
+        collection=collection,
+        retriever=retriever,
+        keep_missing=keep_missing,
+    )
+    outcome = index_folder(request, stages)
+    print_index_report(outcome, stages, verbose=verbose, as_json=as_json)
+    if outcome.status.pictures == 0:
+        raise typer.Exit(1)
+
+
+_SHOWN = 10
+
+
+def report_skipped(skipped: Mapping[str, str], listing: Path, stages: Stages, *, verbose: bool) -> None:
+    """Say which files were skipped and why: the first ten or all, and all of them in the file ``listing``."""
+    if not skipped:
+        listing.unlink(missing_ok=True)
+        return
+    lines = [_line(path, reason) for path, reason in skipped.items()]
+    write_text(listing, "\n".join(lines) + "\n")
+    many = f"{len(lines):,} {'file' if len(lines) == 1 else 'files'}"
+    stages.note(f"skipped {many} that cannot be used:")
+    for line in lines if verbose else lines[:_SHOWN]:
+        stages.note(f"  {line}")
+    if len(lines) > _SHOWN and not verbose:
+        stages.note(f"  and {len(lines) - _SHOWN:,} more")
+    stages.note(f"all of them are listed in {shown_path(listing)}")
+
+
+def _line(path: str, reason: str) -> str:
+    # Some reasons begin with the path, which is said already.
+    return f"{printable(shown_path(Path(path)))}: {printable(reason.removeprefix(path).lstrip(' :'))}"
+
+
+# A choice of ours for when the hint is worth a line; training itself tells whether it helps.
+_WORTH_TRAINING = 200
+
+
+def print_index_report(outcome: IndexOutcome, stages: Stages, *, verbose: bool, as_json: bool) -> None:
+    """Print the counts, list what was skipped, and say what to do next."""
+    status, report = outcome.status, outcome.report
+    report_skipped(report.skipped, outcome.folder / "skipped.txt", stages, verbose=verbose)
+    if as_json:
+        print_json(json.dumps(as_record(outcome), indent=2, ensure_ascii=False))
+        return
+    console = results()
+    if status.pictures == 0:
+        console.print("nothing could be indexed", soft_wrap=True)
+        return
+    counted = _counted(status.pictures, "picture")
+    if status.captions:
+        counted += f" and {_counted(status.captions, 'caption')}"
+    verb = "is" if status.pictures == 1 and not status.captions else "are"
+    where = shown_path(outcome.folder)
+    console.print(f"{counted} {verb} searchable: {summarise(report)}.", soft_wrap=True)
+    stages.note(f"collection: {where}")
+    if report.duplicates:
+        stages.note(f"{len(report.duplicates):,} of them are copies of others: diptych duplicates")
+    if status.captions >= _WORTH_TRAINING and report.changed:
+        stages.note("the captions can make answers better: diptych train")
+    stages.note('search them: diptych search "two dogs on a beach"')
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
+
+
+def summarise(report: AddReport) -> str:
+    """Return what was done in a few words.
+
+    >>> from diptych.cli.commands.index import summarise
+    >>> from diptych.collection import AddReport
+    >>> summarise(AddReport(added=12, renamed=1, unchanged=1000))
+    '12 added, 1 renamed, 1,000 unchanged'
+    """
+    counts = {
+        "added": report.added,
+        "updated": report.updated,
+        "renamed": report.renamed,
+        "unchanged": report.unchanged,
+        "removed": len(report.removed),
+        "skipped": len(report.skipped),
+    }
+    return ", ".join(f"{count:,} {name}" for name, count in counts.items() if count) or "nothing to do"
+
+
+def as_record(outcome: IndexOutcome) -> dict[str, object]:
+    """Return the outcome as JSON values."""
+    report = outcome.report
+    return {
+        "collection": str(outcome.folder),
+        "pictures": outcome.status.pictures,
+        "captions": outcome.status.captions,
+        "retriever": outcome.status.retriever,
+        "added": report.added,
+        "updated": report.updated,
+        "renamed": report.renamed,
+        "unchanged": report.unchanged,
+        "removed": list(report.removed),
+        "skipped": report.skipped,
+        "duplicates": report.duplicates,
+        "seconds": round(report.seconds, 3),
+    }

@@ -1,0 +1,229 @@
+"""``diptych add``, ``remove``, ``duplicates`` and ``export``: the items of a collection."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from diptych.cli.choices import ExportFormat
+from diptych.cli.console.output import print_json, results
+from diptych.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from diptych.collection import Collection, DuplicateGroup, Item, Record
+
+
+def add(
+    paths: Annotated[
+        list[Path] | None, typer.Argument(help="Picture files and folders; none: the captions are a text of their own.")
+    ] = None,
+    caption: Annotated[list[str] | None, typer.Option(help="Describes the pictures; may be repeated.")] = None,
+    label: Annotated[list[str] | None, typer.Option(help="A label of the pictures; may be repeated.")] = None,
+    meta: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=VALUE", help="Anything else to filter by; may be repeated.")
+    ] = None,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Forget earlier captions, labels and metadata of these pictures.")
+    ] = False,
+    collection: Annotated[
+        Path | None, typer.Option("--collection", "-c", help="The collection; by default the one here, or the last.")
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")] = False,
+) -> None:
+    """Add pictures to a collection, or captions, labels and metadata to pictures that are in it."""
+    from diptych.cli.arguments import parse_assignments
+    from diptych.cli.commands.index import report_skipped, summarise
+    from diptych.cli.console.output import results
+    from diptych.cli.console.paths import open_collection
+    from diptych.cli.console.progress import Stages
+
+    stages = Stages(quiet=quiet)
+    metadata = parse_assignments(meta or [], "--meta")
+    with open_collection(collection, quiet=quiet) as opened:
+        records = described_records(
+            opened, paths or [], captions=caption or [], labels=label or [], metadata=metadata, replace=replace
+        )
+        with stages.count("add", f"adding {len(records):,} {'item' if len(records) == 1 else 'items'}") as advance:
+            report = opened.add(records, progress=lambda step: advance(step.done, step.total))
+        report_skipped(report.skipped, opened.folder / "skipped.txt", stages, verbose=False)
+        results().print(f"{summarise(report)}; {len(opened):,} items in {opened.folder}", soft_wrap=True)
+    if not report.changed and not report.unchanged:
+        raise typer.Exit(1)
+
+
+def described_records(
+    collection: Collection,
+    paths: Sequence[Path],
+    *,
+    captions: Sequence[str],
+    labels: Sequence[str],
+    metadata: Mapping[str, Any],
+    replace: bool,
+) -> list[Record]:
+    """Return a record for each picture, or one without a picture when there are only words.
+
+    Captions, labels and metadata join those the collection has, unless they ``replace`` them.
+    """
+    from diptych.collection import Record
+
+    if not paths and not captions:
+        raise InvalidInputError("there is nothing to add; name pictures, or give the words of a text with --caption")
+    if not paths:
+        return [Record(captions=captions, labels=labels or None, metadata=metadata or None)]
+    if replace:
+        return [Record(path, captions, labels, metadata) for path in _pictures(paths)]
+    return [_joined(collection, path, captions, labels, metadata) for path in _pictures(paths)]
+
+
+def _pictures(paths: Sequence[Path]) -> Iterator[Path]:
+    from diptych.data import find_pictures
+
+    for path in paths:
+        if path.is_dir():
+            found = [picture.absolute() for picture in find_pictures(path)]
+            if not found:
+                raise InvalidInputError(f"there is no picture in {path}; name another folder")
+            yield from found
+        else:
+            yield path.absolute()
+
+
+def _joined(
+    collection: Collection, path: Path, captions: Sequence[str], labels: Sequence[str], metadata: Mapping[str, Any]
+) -> Record:
+    from diptych.collection import Record
+
+    if path not in collection:
+        return Record(path, captions or None, labels or None, metadata or None)
+    known = collection[path]
+    return Record(
+        path,
+        tuple(dict.fromkeys((*known.captions, *captions))) if captions else None,
+        tuple(dict.fromkeys((*known.labels, *labels))) if labels else None,
+        {**known.metadata, **metadata} if metadata else None,
+    )
+
+
+def remove(
+    items: Annotated[
+        list[str] | None, typer.Argument(metavar="[PATH|ID]...", help="Pictures, folders of pictures, or ids.")
+    ] = None,
+    filter: Annotated[str | None, typer.Option("--filter", help="Everything that meets it: 'label:blurred'.")] = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    collection: Annotated[
+        Path | None, typer.Option("--collection", "-c", help="The collection; by default the one here, or the last.")
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No remarks on stderr.")] = False,
+) -> None:
+    """Remove items from a collection; no file is deleted, and the next `index` of its folder adds it again."""
+    from diptych.cli.console.output import results
+    from diptych.cli.console.paths import open_collection
+    from diptych.errors import InvalidInputError
+
+    if (not items) == (filter is None):
+        raise InvalidInputError("say what to remove: paths or ids, or --filter, not both")
+    with open_collection(collection, quiet=quiet) as opened:
+        chosen = opened.items(filter) if items is None or filter is not None else _named(opened, items)
+        if not chosen:
+            results().print("nothing to remove")
+            return
+        _confirm(opened, chosen, yes=yes)
+        opened.remove([item.id for item in chosen])
+        many = f"{len(chosen):,} {'item' if len(chosen) == 1 else 'items'}"
+        results().print(f"{many} removed, {len(opened):,} left; the files stay where they are", soft_wrap=True)
+
+
+def _named(collection: Collection, names: list[str]) -> list[Item]:
+    chosen: dict[str, Item] = {}
+    for name in names:
+        folder = Path(name).absolute()
+        if name not in collection and folder.is_dir():
+            for item in collection:
+                path = collection.path_of(item)
+                if path is not None and path.is_relative_to(folder):
+                    chosen[item.id] = item
+        else:
+            item = collection[name.removeprefix("item:")]
+            chosen[item.id] = item
+    return list(chosen.values())
+
+
+def _confirm(collection: Collection, items: list[Item], *, yes: bool) -> None:
+    from diptych.errors import InvalidInputError
+
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise InvalidInputError(f"{len(items):,} of {len(collection):,} items would be removed; say --yes to do it")
+    names = ", ".join(item.path or item.id for item in items[:3]) + (", …" if len(items) > 3 else "")
+    typer.confirm(f"Remove {len(items):,} of {len(collection):,} items ({names})?", abort=True, err=True)
+
+
+def duplicates(
+    threshold: Annotated[
+        float, typer.Option(min=-1, max=1, help="Least cosine of the features of nearly equal pictures.")
+    ] = 0.97,
+    only_exact: Annotated[
+        bool, typer.Option("--only-exact", help="Only pictures that are equal byte for byte.")
+    ] = False,
+    collection: Annotated[
+        Path | None, typer.Option("--collection", "-c", help="The collection; by default the one here, or the last.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a list.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No remarks on stderr.")] = False,
+) -> None:
+    """List pictures that show the same: copies, and nearly equal ones."""
+    from dataclasses import asdict
+
+    from diptych.cli.console.paths import open_collection
+
+    with open_collection(collection, quiet=quiet) as opened:
+        groups = opened.duplicates(None if only_exact else threshold)
+        if as_json:
+            print_json(json.dumps([asdict(group) for group in groups], indent=2, ensure_ascii=False))
+            return
+        _list(groups, opened)
+
+
+def _list(groups: list[DuplicateGroup], collection: Collection) -> None:
+    from diptych.cli.console.paths import printable, shown_path
+
+    console = results()
+    if not groups:
+        console.print("no two pictures are the same")
+        return
+    for group in groups:
+        console.print("copies:" if group.exact else f"nearly the same (cosine {group.similarity:.3f}):", style="bold")
+        for item_id in group.ids:
+            path = collection.path_of(collection[item_id])
+            if path is not None:
+                console.print(f"  {printable(shown_path(path))}", soft_wrap=True)
+
+
+def export(
+    file: Annotated[Path, typer.Argument(metavar="OUT", help="The file to write; its ending says the format.")],
+    format: Annotated[
+        ExportFormat | None,
+        typer.Option("--format", help="csv, jsonl, parquet: the items; npz, safetensors: the points of the space."),
+    ] = None,
+    collection: Annotated[
+        Path | None, typer.Option("--collection", "-c", help="The collection; by default the one here, or the last.")
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No remarks on stderr.")] = False,
+) -> None:
+    """Write what a collection knows to a file, and print the file."""
+    from diptych.cli.console.output import check_writable_file, writing
+    from diptych.cli.console.paths import open_collection
+    from diptych.errors import InvalidInputError
+
+    if not file.parent.is_dir():
+        raise InvalidInputError(f"the folder {file.parent} does not exist; make it first, or choose another place")
+    check_writable_file(file)
+    with open_collection(collection, quiet=quiet) as opened, writing(file):
+        opened.export(file, None if format is None else format.value)
+    typer.echo(file)

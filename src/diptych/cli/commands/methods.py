@@ -1,0 +1,167 @@
+"""``diptych methods``: the methods, their parameters and when to use them."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from diptych.cli.console.output import print_json, results, table
+
+if TYPE_CHECKING:
+    from diptych.models import CrossModalModel
+    from diptych.models.base import Inputs
+
+
+_INPUTS: tuple[Inputs, ...] = ("features", "items", "clicks")
+
+
+def methods(
+    name: Annotated[str | None, typer.Argument(metavar="[METHOD]", help="Show this method in detail.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+) -> None:
+    """List the methods: what each learns from and when to use it."""
+    from diptych.models import find_model, model_classes
+
+    if name is not None:
+        card = MethodCard.of(find_model(name, among=_INPUTS))
+        print_json(_as_json(card.detail())) if as_json else _show(card)
+        return
+    listed = sorted(entry for inputs in _INPUTS for entry in model_classes(inputs).items())
+    cards = [MethodCard.of(cls) for _, cls in listed]
+    print_json(_as_json([card.outline() for card in cards])) if as_json else _list(cards)
+
+
+def _as_json(content: Any) -> str:
+    return json.dumps(content, indent=2, ensure_ascii=False)
+
+
+def _list(cards: list[MethodCard]) -> None:
+    listing = table()
+    listing.add_column("method", no_wrap=True, style="bold")
+    listing.add_column("learns from", no_wrap=True)
+    listing.add_column("when to use it")
+    for card in cards:
+        listing.add_row(card.name, card.needs_text, card.when_to_use)
+    console = results()
+    console.print(listing)
+    console.print("\n`diptych methods METHOD` shows one of them with its parameters.")
+
+
+def _show(card: MethodCard) -> None:
+    console = results()
+    console.print(f"{card.name} ({card.class_name})", style="bold")
+    console.print(card.summary)
+    console.print(f"\nLearns from: {card.needs_text}\nUse it for:  {card.when_to_use}\n")
+    if card.parameters:
+        listing = table()
+        listing.add_column("parameter", no_wrap=True, style="bold")
+        listing.add_column("default", no_wrap=True)
+        listing.add_column("meaning")
+        for parameter in card.parameters:
+            listing.add_row(parameter.name, repr(parameter.default), parameter.meaning)
+        console.print(listing)
+    if card.reference:
+        console.print(f"\nReference: {card.reference}")
+
+
+_HEADING = re.compile(r"^(\w[\w ]*)\n-{3,}$", re.MULTILINE)
+
+_ENTRY = re.compile(r"^(?P<names>\S[^:\n]*?)(?: ?:[^\n]*)?\n(?P<text>(?:[ ]+[^\n]*\n?|\n)+)", re.MULTILINE)
+
+
+def sections(docstring: str) -> dict[str, str]:
+    """Split a docstring at its underlined headings; what comes before the first is called ""."""
+    parts = _HEADING.split(docstring)
+    return dict(zip(["", *parts[1::2]], [part.strip("\n") for part in parts[0::2]], strict=True))
+
+
+def meanings(described: type) -> dict[str, str]:
+    """Return what each parameter means.
+
+    An entry for many names at once ("as in the other method") gives way to what a base class says of fewer.
+    """
+    found: dict[str, tuple[int, str]] = {}
+    for cls in reversed(described.__mro__):
+        section = sections(inspect.cleandoc(cls.__doc__ or "")).get("Parameters", "")
+        for entry in _ENTRY.finditer(section + "\n"):
+            names = [name.strip() for name in entry["names"].split(",")]
+            for name in names:
+                if name not in found or len(names) <= found[name][0]:
+                    found[name] = len(names), one_line(entry["text"])
+    return {name: meaning for name, (_, meaning) in found.items()}
+
+
+def one_line(text: str) -> str:
+    """Return text without line breaks and code marks."""
+    return " ".join(text.replace("``", "").replace("`", "").split())
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter of a method."""
+
+    name: str
+    default: Any
+    meaning: str
+
+
+@dataclass(frozen=True)
+class MethodCard:
+    """A method for a reader who has to choose.
+
+    >>> from diptych.cli.commands.methods import MethodCard
+    >>> from diptych.models import CFA
+    >>> card = MethodCard.of(CFA)
+    >>> card.name, card.needs_text
+    ('cfa', 'pairs')
+    """
+
+    name: str
+    class_name: str
+    needs: tuple[str, ...]
+    when_to_use: str
+    summary: str
+    parameters: tuple[Parameter, ...]
+    reference: str
+
+    @classmethod
+    def of(cls, method: type[CrossModalModel]) -> MethodCard:
+        """Read the card of a class."""
+        from diptych.models import method_name
+
+        described = sections(inspect.getdoc(method) or "")
+        known = meanings(method)
+        defaults = {name: value.default for name, value in inspect.signature(method).parameters.items()}
+        return cls(
+            name=method_name(method),
+            class_name=method.__name__,
+            needs=tuple(sorted(method.needs, key=("pairs", "labels", "clicks").index)),
+            when_to_use=method.when_to_use,
+            summary=one_line(described[""].partition("\n\n")[0]),
+            parameters=tuple(Parameter(name, default, known.get(name, "")) for name, default in defaults.items()),
+            reference=one_line(described.get("References", "")),
+        )
+
+    @property
+    def needs_text(self) -> str:
+        """What the method learns from, in words."""
+        return ", ".join(self.needs) or "nothing"
+
+    def outline(self) -> dict[str, Any]:
+        """Return what a list of methods shows."""
+        return {
+            "name": self.name,
+            "class": self.class_name,
+            "needs": list(self.needs),
+            "when_to_use": self.when_to_use,
+        }
+
+    def detail(self) -> dict[str, Any]:
+        """Return everything."""
+        parameters = [asdict(parameter) for parameter in self.parameters]
+        return {**self.outline(), "summary": self.summary, "parameters": parameters, "reference": self.reference}

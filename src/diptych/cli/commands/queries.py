@@ -1,0 +1,272 @@
+"""``diptych queries``: what people search for, how visual it is, and where the answers fail them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+import typer
+from rich.console import Console
+
+from diptych.cli.console.output import table, writing
+from diptych.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from diptych.benchmark.query_analysis import LoggedQueries
+
+
+def queries(
+    log: Annotated[
+        Path,
+        typer.Argument(
+            metavar="LOG", help="A table of clicks (.tsv, .csv, .jsonl, .parquet, Clickture), or a served collection."
+        ),
+    ],
+    vocabulary: Annotated[
+        list[Path] | None,
+        typer.Option("--vocabulary", help="A text file of more visible names, one to a line; repeat for several."),
+    ] = None,
+    top: Annotated[int, typer.Option("--top", min=0, help="How many of the most frequent queries to show.")] = 20,
+    plots: Annotated[Path | None, typer.Option("--plots", help="Draw figures into this folder.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Write the whole report to this JSON file.")
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")] = False,
+) -> None:
+    """Report on the queries of a log: their length, how visual they are, which are answered and which are not."""
+    from diptych.benchmark.query_analysis import analyse_queries
+    from diptych.cli.console.output import check_folder, check_writable_file, results, write_text
+    from diptych.cli.console.progress import Stages
+    from diptych.encoders import Visualness, read_vocabulary
+
+    if output is not None:
+        check_writable_file(output)
+    if plots is not None:
+        from diptych.figures import require_matplotlib
+
+        require_matplotlib()
+        check_folder(plots)
+    stages = Stages(quiet=quiet)
+    names = [name for file in vocabulary or [] for name in read_vocabulary(file)]
+    with stages.run("read", "reading the log"):
+        asked = read_queries(log)
+    with stages.count("measure", "measuring queries") as advance:
+        report = analyse_queries(asked, Visualness(names), top=top, advance=advance)
+    print_queries(report, results())
+    if output is not None:
+        write_text(output, json.dumps(report, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+        stages.note(f"report: {output}")
+    if plots is not None:
+        for file in draw_queries(report, plots, "png"):
+            stages.note(f"figure: {file}")
+
+
+_DATABASES = (".sqlite", ".sqlite3", ".db")
+
+
+def read_queries(log: Path) -> LoggedQueries:
+    """Read a file that :func:`diptych.data.clicks.read_clicks` reads, or what was logged for a collection."""
+    asked = _from_service(log) if log.is_dir() or log.suffix.lower() in _DATABASES else _from_table(log)
+    if not len(asked.texts):
+        raise InvalidInputError(f"{log} holds no query; a log begins with the first search")
+    return asked
+
+
+def _from_table(file: Path) -> LoggedQueries:
+    from diptych.benchmark.query_analysis import LoggedQueries
+    from diptych.data.clicks import read_clicks
+
+    log = read_clicks(file)
+    clicks = np.bincount(log.query_ids, weights=log.clicks, minlength=len(log.queries)).astype(np.float64)
+    return LoggedQueries(log.queries, clicks)
+
+
+def _from_service(place: Path) -> LoggedQueries:
+    from contextlib import closing
+
+    from diptych.benchmark.query_analysis import LoggedQueries
+    from diptych.cli.console.paths import find_collection
+    from diptych.service.clicks.database import connect
+    from diptych.service.clicks.log import click_log_path
+    from diptych.service.clicks.report import query_counts
+
+    file = click_log_path(find_collection(place).folder) if place.is_dir() else place
+    if not file.is_file():
+        raise InvalidInputError(f"nothing was logged in {file}; searches in `diptych serve` are, unless told not to")
+    with closing(connect(file)) as connection:
+        rows = query_counts(connection)
+    counts = np.array([row[1:] for row in rows], dtype=np.float64).reshape(len(rows), 4)
+    searches, answered, unmatched, clicks = counts.T
+    return LoggedQueries([row.query for row in rows], clicks, searches, answered, unmatched)
+
+
+def print_queries(report: dict[str, Any], console: Console) -> None:
+    """Print what was asked, how visual it is, where it fails, and the most frequent queries."""
+    _print_facts(report, console)
+    for title, key in (("By length", "by_length"), ("By visualness", "by_visualness")):
+        console.print()
+        _print_groups(title, report[key], console)
+    _print_failing(report, console)
+    console.print()
+    _print_thresholds(report["thresholds"], console)
+    console.print()
+    _print_correlations(report, console)
+    console.print()
+    _print_top(report["top"], console)
+
+
+def _print_facts(report: dict[str, Any], console: Console) -> None:
+    length, visualness = report["length"], report["visualness"]
+    facts = {
+        "different queries": f"{report['queries']:,}",
+        "searches": None if report["searches"] is None else f"{report['searches']:,}",
+        "clicks": f"{report['clicks']:,.10g}",
+        "answered": None if report["answered_share"] is None else f"{_percent(report['answered_share'])} of searches",
+        "no good match": None
+        if report["no_good_match_share"] is None
+        else f"{_percent(report['no_good_match_share'])} of searches",
+        "length": f"{length['mean']:.1f} words on average, half have up to {length['median']:g}, "
+        f"the longest {length['longest']}",
+        "visualness": f"{visualness['mean']:.3f} on average; nothing visible in "
+        f"{_percent(visualness['share_of_none'])} of queries, all of it in {_percent(visualness['share_of_all'])}",
+    }
+    listing = table()
+    listing.show_header = False
+    listing.add_column(no_wrap=True)
+    listing.add_column(overflow="fold")
+    for fact, value in facts.items():
+        if value is not None:
+            listing.add_row(fact, value)
+    console.print(listing)
+
+
+def _print_groups(title: str, groups: list[dict[str, Any]], console: Console) -> None:
+    knows_searches = "searches" in groups[0]
+    listing = table(title)
+    listing.add_column("group", no_wrap=True, style="bold")
+    headings = ["queries", "of all", "clicks", "of all", "per query"]
+    if knows_searches:
+        headings += ["searches", "answered", "no good match", ""]
+    for heading in headings:
+        listing.add_column(heading, justify="left" if not heading else "right", no_wrap=True)
+    for group in groups:
+        cells = [f"{group['queries']:,}", _percent(group["share_of_queries"]), f"{group['clicks']:,.10g}"]
+        cells += [_percent(group["share_of_clicks"]), _decimal(group["clicks_per_query"])]
+        if knows_searches:
+            cells += [f"{group['searches']:,}", _percent(group["answered_share"])]
+            cells += [_percent(group["no_good_match_share"]), "fails" if group["fails"] else ""]
+        listing.add_row(group["group"], *cells)
+    console.print(listing)
+
+
+def _print_failing(report: dict[str, Any], console: Console) -> None:
+    if report["searches"] is None:
+        return
+    console.print()
+    if not report["failing"]:
+        console.print("No group of one length and visualness is answered less often than the others.")
+        return
+    _print_groups("Groups that fail: answered less often than the others (p < 0.05)", report["failing"], console)
+
+
+def _print_thresholds(thresholds: list[dict[str, Any]], console: Console) -> None:
+    listing = table("Share that is more visual than a threshold")
+    listing.add_column("threshold", justify="right", no_wrap=True, style="bold")
+    names = [name for name in thresholds[0] if name != "threshold"]
+    for name in names:
+        listing.add_column(name.removeprefix("share_of_"), justify="right", no_wrap=True)
+    for row in thresholds:
+        listing.add_row(f"{row['threshold']:.1f}", *(_percent(row[name]) for name in names))
+    console.print(listing)
+
+
+def _print_correlations(report: dict[str, Any], console: Console) -> None:
+    listing = table("Spearman's rank correlation")
+    listing.add_column("between", no_wrap=True, style="bold")
+    listing.add_column("coefficient", justify="right", no_wrap=True)
+    listing.add_column("p", justify="right", no_wrap=True)
+    for row in report["spearman"]:
+        coefficient, p_value = row["coefficient"], row["p_value"]
+        listing.add_row(
+            " and ".join(row["between"]),
+            "–" if coefficient is None else f"{coefficient:+.3f}",
+            "–" if p_value is None else "< 0.001" if p_value < 0.001 else f"{p_value:.3f}",
+        )
+    console.print(listing)
+    meaning = "its clicks" if report["success"] == "clicks" else "the share of its searches with a click"
+    console.print(f"\nThe success of a query is {meaning}.")
+
+
+def _print_top(top: list[dict[str, Any]], console: Console) -> None:
+    knows_searches = bool(top) and "searches" in top[0]
+    listing = table("Most frequent, [visible] words in brackets")
+    listing.add_column("query", overflow="fold", style="bold")
+    for heading in ("visualness", *(("searches", "answered") if knows_searches else ()), "clicks"):
+        listing.add_column(heading, justify="right", no_wrap=True)
+    for row in top:
+        counts = [f"{row['searches']:,}", _percent(row["answered_share"])] if knows_searches else []
+        listing.add_row(row["marked"], f"{row['visualness']:.3f}", *counts, f"{row['clicks']:,.10g}")
+    console.print(listing)
+
+
+def _percent(share: float | None) -> str:
+    return "–" if share is None else f"{100 * share:.1f} %"
+
+
+def _decimal(value: float | None) -> str:
+    return "–" if value is None else f"{value:,.2f}"
+
+
+def draw_queries(report: dict[str, Any], folder: Path, file_format: str) -> list[Path]:
+    """Draw figures 2 and 9 of Dong et al. (2018) for a log, the latter also by length, and return the files."""
+    from diptych import figures
+
+    drawn = {
+        "visual-shares": _shares(report["thresholds"]),
+        "visualness-groups": _groups(report["by_visualness"], "visualness"),
+        "length-groups": _groups(report["by_length"], "length"),
+    }
+    files = []
+    for name, figure in drawn.items():
+        path = folder / f"{name}.{file_format}"
+        with writing(path):
+            figures.save_figure(figure, path)
+        files.append(path)
+    return files
+
+
+def _shares(rows: list[dict[str, Any]]) -> Figure:
+    from diptych import figures
+
+    weighted = [row["share_of_clicks"] for row in rows]
+    return figures.visual_shares(
+        [row["threshold"] for row in rows],
+        [row["share_of_queries"] for row in rows],
+        # Without a single click there is nothing to weight with.
+        None if None in weighted else weighted,
+        title="Visual queries",
+    )
+
+
+def _groups(groups: list[dict[str, Any]], label: str) -> Figure:
+    from diptych import figures
+
+    knows_searches = "searches" in groups[0]
+    key, score = (
+        ("answered_share", "share of searches with a click")
+        if knows_searches
+        else ("clicks_per_query", "clicks per query")
+    )
+    values = [float("nan") if group[key] is None else group[key] for group in groups]
+    return figures.query_group_bars(
+        [group["group"] for group in groups],
+        {score: values},
+        counts=[group["queries"] for group in groups],
+        label=label,
+        score=score,
+        title=f"Success by {label}",
+    )

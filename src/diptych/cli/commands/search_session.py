@@ -1,0 +1,399 @@
+"""Searches of one collection, one after another, and how their answers are printed."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from rich.console import Console
+from rich.text import Text
+
+from diptych.cli.choices import AnswerFormat, RerankBy, Target, Thumbnails
+from diptych.cli.console.output import notes, print_json, results, table
+from diptych.cli.console.paths import printable, shown_path
+from diptych.cli.console.thumbnails import choose_graphics, print_sheet, tiles_per_line
+from diptych.collection import Answer, Answers, Filter, Item, Query, Term
+from diptych.data.picture_files import picture_suffixes
+from diptych.errors import InvalidInputError
+from diptych.retriever import Retriever, Subject, explain
+
+if TYPE_CHECKING:
+    from diptych.collection import Collection
+
+
+@dataclass(frozen=True)
+class SearchSettings:
+    """How to search, and how to show what was found.
+
+    ``min_probability`` None shows the best answers if the first of them passes the cut-off of the collection's
+    retriever, and nothing otherwise; a number is asked of every single answer, and 0 shows everything. ``rerank`` is
+    how many of the nearest binary codes are scored again.
+    """
+
+    k: int = 10
+    offset: int = 0
+    target: Target = Target.IMAGES
+    filter: Filter | None = None
+    hybrid: bool = False
+    exact: bool = False
+    min_probability: float | None = None
+    rerank: int | None = None
+    rerank_by: RerankBy = RerankBy.CODES
+    format: AnswerFormat = AnswerFormat.AUTO
+    thumbnails: Thumbnails = Thumbnails.AUTO
+
+
+# Where captions get a column of their own instead of a line below the path.
+_WIDE = 100
+
+_SHEET_LINES = 3
+
+
+@dataclass(frozen=True)
+class AnswersReport:
+    """Prints the answers of one search; ``item_of`` and ``thumbnail_of`` look an id up in the collection."""
+
+    query: str
+    answers: Answers
+    settings: SearchSettings
+    item_of: Callable[[str], Item]
+    thumbnail_of: Callable[[str], bytes | None]
+
+    def print(self) -> None:
+        """Print to stdout in the format that was asked for."""
+        console = results()
+        match self.settings.format:
+            case AnswerFormat.JSON:
+                print_json(json.dumps(self._document(), indent=2, ensure_ascii=False))
+            case AnswerFormat.JSONL:
+                for answer in self.answers:
+                    print_json(json.dumps({"query": self.query, **self._record(answer)}, ensure_ascii=False))
+            case AnswerFormat.PATHS:
+                self._print_paths("\n")
+            case AnswerFormat.PATHS0:
+                self._print_paths("\0")
+            case AnswerFormat.AUTO if not console.is_terminal:
+                if self.settings.target is Target.TEXTS:
+                    self._print_captions()
+                else:
+                    self._print_paths("\n")
+            case _ if self.answers:
+                self._print_sheet(console)
+                self._print_table(console)
+
+    def _document(self) -> dict[str, Any]:
+        return {
+            "query": self.query,
+            "target": self.settings.target.value,
+            "no_good_match": self.answers.no_good_match,
+            "considered": self.answers.considered,
+            "exact": self.answers.exact,
+            "seconds": round(self.answers.seconds, 4),
+            "answers": [self._record(answer) for answer in self.answers],
+        }
+
+    def _record(self, answer: Answer) -> dict[str, Any]:
+        item = self.item_of(answer.id)
+        record: dict[str, Any] = {
+            "rank": answer.rank,
+            "id": answer.id,
+            "path": None if answer.path is None else os.fspath(answer.path),
+            "probability": round(answer.probability, 6),
+            "score": round(answer.score, 6),
+            "matched_by": list(answer.matched_by),
+        }
+        if self.settings.target is Target.TEXTS:
+            record["caption"] = answer.caption
+        return {**record, "captions": list(item.captions), "labels": list(item.labels), "metadata": dict(item.metadata)}
+
+    def _print_paths(self, end: str) -> None:
+        # As bytes: a name that is not valid Unicode is still the name of a file.
+        paths = [shown_path(answer.path) for answer in self.answers if answer.path is not None]
+        sys.stdout.flush()
+        sys.stdout.buffer.write(b"".join(os.fsencode(path + end) for path in dict.fromkeys(paths)))
+        sys.stdout.buffer.flush()
+
+    def _print_captions(self) -> None:
+        # One line each, so that the lines of a pipe are the answers.
+        sys.stdout.writelines(" ".join((answer.caption or "").splitlines()) + "\n" for answer in self.answers)
+        sys.stdout.flush()
+
+    def _print_sheet(self, console: Console) -> None:
+        graphics = choose_graphics(self.settings.thumbnails, console, os.environ)
+        if graphics is None:
+            return
+        shown: Sequence[Answer] = self.answers
+        if self.settings.thumbnails == "auto":
+            shown = self.answers[: _SHEET_LINES * tiles_per_line(console)]
+        tiles = [
+            (f"{answer.rank}  {_percent(answer.probability)}", picture)
+            for answer in shown
+            if (picture := self.thumbnail_of(answer.id))
+        ]
+        if tiles:
+            print_sheet(tiles, graphics, console)
+            console.print()
+
+    def _print_table(self, console: Console) -> None:
+        captions = [self._words(answer) for answer in self.answers]
+        is_wide = console.width >= _WIDE
+        listing = table()
+        listing.add_column("", justify="right", no_wrap=True, style="bold")
+        listing.add_column("probability" if is_wide else "prob.", justify="right", no_wrap=True)
+        listing.add_column("score", justify="right", no_wrap=True)
+        if self.settings.hybrid:
+            listing.add_column("found by", no_wrap=True)
+        listing.add_column("picture", overflow="fold")
+        if is_wide and any(captions):
+            listing.add_column("caption", overflow="fold")
+        for answer, caption in zip(self.answers, captions, strict=True):
+            cells: list[str | Text] = [str(answer.rank), _percent(answer.probability), f"{answer.score:.3f}"]
+            if self.settings.hybrid:
+                cells.append(" + ".join(answer.matched_by))
+            name = _linked(answer)
+            if is_wide and any(captions):
+                cells += [name, caption]
+            else:
+                cells.append(Text.assemble(name, ("\n" + caption, "dim")) if caption else name)
+            listing.add_row(*cells)
+        console.print(listing)
+
+    def _words(self, answer: Answer) -> str:
+        if self.settings.target is Target.TEXTS:
+            return printable(answer.caption or "")
+        return printable(next(iter(self.item_of(answer.id).captions), ""))
+
+
+def _percent(probability: float) -> str:
+    return f"{100 * probability:.0f} %" if probability >= 0.01 else "< 1 %"
+
+
+def _linked(answer: Answer) -> Text:
+    if answer.path is None:
+        return Text("(a text)", style="dim")
+    return Text(printable(shown_path(answer.path)), style=f"link {answer.path.absolute().as_uri()}")
+
+
+class SearchSession:
+    """Asks a collection, prints what it answers, and remembers both, so that the next search can build on them."""
+
+    def __init__(
+        self, collection: Collection, settings: SearchSettings, *, quiet: bool = False, why: bool = False
+    ) -> None:
+        self.collection = collection
+        self.settings = settings
+        self.query: Query | None = None
+        self.shown: dict[int, Answer] = {}
+        self.ask_for_all = "--all"
+        self._offset = settings.offset
+        self._notes = notes()
+        self._quiet = quiet
+        self._why = why
+
+    def ask(self, query: str | Query) -> Answers:
+        """Search and print."""
+        if isinstance(query, str):
+            _refuse_other_files(query.strip())
+        self.query = Query.of(query, self._picture)
+        self.shown = {}
+        return self._page(self.settings)
+
+    def more(self) -> Answers:
+        """Print the next answers of the last search."""
+        self._asked()
+        return self._page(replace(self.settings, offset=self._offset + self.settings.k))
+
+    def like(self, rank: int) -> Answers:
+        """Search for the last query together with one of its answers."""
+        return self._beside(rank, 1.0, "more")
+
+    def unlike(self, rank: int) -> Answers:
+        """Search for the last query away from one of its answers."""
+        # Less than the query itself: an answer is near the query, and taking it away whole would leave nothing.
+        return self._beside(rank, -0.5, "less")
+
+    def _beside(self, rank: int, weight: float, direction: str) -> Answers:
+        answer = self.answer(rank)
+        name = answer.id if answer.path is None else printable(answer.path.name)
+        self.say(f"{direction} like answer {rank} ({name}):")
+        return self.ask(self._asked() + weight * Query.item(answer.id))
+
+    def answer(self, rank: int) -> Answer:
+        """Return the answer that was shown with this rank."""
+        if rank not in self.shown:
+            shown = f"numbers {min(self.shown)} to {max(self.shown)}" if self.shown else "no answers"
+            raise InvalidInputError(f"there is no answer {rank}: {shown} are shown")
+        return self.shown[rank]
+
+    def say(self, text: str) -> None:
+        """Say something beside the answers."""
+        if not self._quiet:
+            self._notes.print(text, soft_wrap=True)
+
+    def _picture(self, name: str) -> Path | None:
+        """Return a picture file of that name, seen from here or from the folder of the collection's pictures."""
+        for path in (Path(name).expanduser(), self.collection.root / name):
+            with suppress(OSError, ValueError):
+                if path.is_file():
+                    return path
+        return None
+
+    def _page(self, settings: SearchSettings) -> Answers:
+        query = self._asked()
+        found = self.collection.search(
+            query,
+            settings.k,
+            target=settings.target.value,
+            filter=settings.filter,
+            hybrid=settings.hybrid or None,
+            exact=settings.exact or None,
+            offset=settings.offset,
+            rerank=settings.rerank,
+            rerank_by=settings.rerank_by.value,
+        )
+        answers = self._probable(found, settings)
+        self._offset = settings.offset
+        self.shown |= {answer.rank: answer for answer in answers}
+        AnswersReport(str(query), answers, settings, self.collection.__getitem__, self.collection.thumbnail).print()
+        self._remark(answers, settings)
+        if self._why and answers:
+            self._explain(query, answers)
+        return answers
+
+    def _explain(self, query: Query, answers: Answers) -> None:
+        """Say why; beside the answers, so that a pipe still gets nothing but these."""
+
+        for line in why_lines(self.collection, query, answers[:]):
+            self._notes.print(line, soft_wrap=True, markup=False, highlight=False)
+
+    def _probable(self, answers: Answers, settings: SearchSettings) -> Answers:
+        """Leave out what is not probable enough; captions that hold the words speak for themselves.
+
+        The cut-off says whether there is a match at all: past it, the answers are the best ``k``, however many of them
+        reach it. A least probability that was asked for holds for every single answer.
+        """
+        least = settings.min_probability
+        if least is None:
+            least = math.inf if answers.no_good_match else 0.0
+        kept = tuple(answer for answer in answers if answer.probability >= least or "words" in answer.matched_by)
+        # A later page may be empty because the pages before it had everything.
+        is_refused = answers.no_good_match or (settings.min_probability is not None and settings.offset == 0)
+        return replace(answers, found=kept, no_good_match=is_refused and not kept)
+
+    def _cutoff(self, settings: SearchSettings) -> float:
+        return self.collection.retriever.cutoff if settings.min_probability is None else settings.min_probability
+
+    def _asked(self) -> Query:
+        if self.query is None:
+            raise InvalidInputError("nothing has been searched for yet; type words or the path of a picture")
+        return self.query
+
+    def _remark(self, answers: Answers, settings: SearchSettings) -> None:
+        limit = f"{100 * self._cutoff(settings):.0f} %"
+        for note in answers.notes:
+            self.say(note)
+        if answers.considered == 0:
+            self.say(self._why_nothing(settings))
+        elif answers.no_good_match and settings.min_probability is None:
+            self.say(f"no good match: nothing reaches a probability of {limit}; {self.ask_for_all} shows the nearest")
+        elif not answers and settings.offset:
+            self.say("no more answers")
+        elif not answers:
+            self.say(f"nothing reaches a probability of {limit}; ask for less")
+        elif self._leaves_out(answers, settings) and results().is_terminal:
+            self.say(f"the rest does not reach a probability of {limit}; {self.ask_for_all} shows it")
+
+    def _leaves_out(self, answers: Answers, settings: SearchSettings) -> bool:
+        is_short = len(answers) < min(settings.k, answers.considered - settings.offset)
+        return is_short and settings.min_probability is not None
+
+    def _why_nothing(self, settings: SearchSettings) -> str:
+        if settings.filter is not None:
+            return f"nothing meets the filter {settings.filter}"
+        if settings.target == "texts":
+            return "the collection has no captions; add some with: diptych index FOLDER --captions FILE"
+        return "the collection is empty; fill it with: diptych index FOLDER"
+
+
+def _refuse_other_files(name: str) -> None:
+    """Raise where a query is the name of something here that cannot be searched with, which is a slip."""
+    kind = _kind_of_other_file(name)
+    if kind is not None:
+        raise InvalidInputError(
+            f"{printable(name)} is {kind} and no picture; give a picture, or search for the words with quotation marks "
+            f"of their own: '\"{printable(name)}\"'"
+        )
+
+
+def _kind_of_other_file(name: str) -> str | None:
+    with suppress(OSError, ValueError, RuntimeError):
+        path = Path(name).expanduser()
+        # A plain word may well be the name of a folder here too; then it is a word.
+        if not (path.suffix or "/" in name or "\\" in name):
+            return None
+        if path.is_dir():
+            return "a folder"
+        if path.is_file() and path.suffix.lower() not in picture_suffixes():
+            return "a file"
+    return None
+
+
+_MOST_ANSWERS = 3
+
+_MOST_BARS = 5
+
+
+def why_lines(collection: Collection, query: Query, answers: Sequence[Answer]) -> list[str]:
+    """Return the reasons of the first answers, a sentence each and the bars that tell most below it."""
+    retriever = collection.retriever
+    if not isinstance(retriever, Retriever):
+        raise InvalidInputError(f"a collection with a {type(retriever).__name__} cannot tell why")
+    subjects = [_query_subject(collection, retriever, term) for term in query.terms]
+    weights = [term.weight for term in query.terms]
+    lines = []
+    for answer in answers[:_MOST_ANSWERS]:
+        explanation = explain(retriever, subjects, _answer_subject(collection, retriever, answer), weights=weights)
+        lines.append(f"{answer.rank}  {printable(explanation.summary)}")
+        strongest = sorted(explanation.bars, key=lambda bar: -abs(bar.contribution))[:_MOST_BARS]
+        lines += [f"   {bar.contribution:+.3f}  {printable(bar.name)}" for bar in strongest]
+    return lines
+
+
+def _query_subject(collection: Collection, retriever: Retriever, term: Term) -> Subject:
+    if term.kind == "text":
+        return Subject.of_text(retriever, term.value)
+    if term.kind == "picture":
+        return Subject.of_picture(retriever, term.value)
+    item = collection[term.value]
+    if item.path is None:
+        return Subject.of_text(retriever, item.captions[0])
+    return _stored_picture_subject(collection, retriever, item.id)
+
+
+def _answer_subject(collection: Collection, retriever: Retriever, answer: Answer) -> Subject:
+    if answer.caption is not None:
+        return Subject.of_text(retriever, answer.caption)
+    return _stored_picture_subject(collection, retriever, answer.id)
+
+
+def _stored_picture_subject(collection: Collection, retriever: Retriever, item_id: str) -> Subject:
+    """Return a picture by its stored point, with its features if its file is still the one that was added."""
+    _, points = collection.points("image", [item_id])
+    if not len(points):
+        raise InvalidInputError(f"item {item_id} has no point to explain; index again")
+    path = collection.path_of(collection[item_id])
+    try:
+        features = None if path is None else retriever.image_features([path])
+    except (InvalidInputError, OSError):
+        features = None
+    if features is None or not np.allclose(retriever.images_to_points(features), points, rtol=1e-3, atol=1e-5):
+        return Subject.of_image_point(points)
+    return Subject.of_image_features(retriever, features)

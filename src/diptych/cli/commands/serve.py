@@ -1,0 +1,269 @@
+"""``diptych serve``: the web page and the REST API."""
+
+from __future__ import annotations
+
+import errno
+import re
+import threading
+import time
+import unicodedata
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from importlib.util import find_spec
+from ipaddress import ip_address
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from diptych.cli.choices import LogFormat
+from diptych.cli.console.paths import find_collection, is_collection, new_collection, shown_path
+from diptych.cli.console.progress import Stages
+from diptych.errors import InvalidInputError, MissingPackageError
+
+if TYPE_CHECKING:
+    import socket
+
+
+def serve(
+    folders: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="[FOLDER]...",
+            help="Folders that were indexed, or collections; by default the one here, or the last.",
+        ),
+    ] = None,
+    name: Annotated[
+        list[str] | None,
+        typer.Option(help="What addresses call a collection; once for each FOLDER, by default the folder's own name."),
+    ] = None,
+    index: Annotated[bool, typer.Option("--index", help="First index the folders, or bring them up to date.")] = False,
+    host: Annotated[
+        str, typer.Option(help="Where to listen; 0.0.0.0 lets others in, which needs a token.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 takes any that is free.")] = 8765,
+    open_page: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
+    workers: Annotated[
+        int, typer.Option(min=1, max=64, help="How many processes search; with more than one, another one writes.")
+    ] = 1,
+    read_only: Annotated[bool, typer.Option("--read-only", help="Refuse every change of the collections.")] = False,
+    no_click_log: Annotated[
+        bool, typer.Option("--no-click-log", help="Do not remember what was asked and clicked.")
+    ] = False,
+    token_file: Annotated[
+        Path | None, typer.Option(help="A file with the token, at least 16 characters; or set DIPTYCH_TOKEN.")
+    ] = None,
+    allow_host: Annotated[
+        list[str] | None, typer.Option(help="A further name of the service, for others, so it needs a token.")
+    ] = None,
+    proxy: Annotated[
+        list[str] | None,
+        typer.Option(help="The address of a proxy that forwards others, and is believed who they are."),
+    ] = None,
+    rate_limit: Annotated[
+        float | None,
+        typer.Option(min=0, help="Requests per second and client; 0: no limit. By default 1000, for others 50."),
+    ] = None,
+    max_upload: Annotated[int, typer.Option(min=1, max=1024, help="The largest upload, in MiB.")] = 20,
+    log_format: Annotated[
+        LogFormat, typer.Option(help="One line per request; auto: text on a terminal, JSON elsewhere.")
+    ] = LogFormat.AUTO,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Log warnings and errors only.")] = False,
+) -> None:
+    """Serve collections as a web page and a REST API, for this machine alone unless told otherwise.
+
+    Programs write with the token (see the documentation), the page with its own session. Ctrl+C finishes what is
+    running and ends.
+    """
+
+    check_packages()
+    from diptych.service.operations.workers import launch
+    from diptych.service.security.tokens import configured_token, own_token, session_secret
+    from diptych.service.settings import Limits, Settings
+
+    token = configured_token(token_file)
+    is_public = require_token_beyond_localhost(host, token, is_forwarded=bool(allow_host or proxy))
+    collections = served_collections(folders or [], name or [], index=index, quiet=quiet)
+    rate = rate_limit if rate_limit is not None else (50.0 if is_public else 1000.0)
+    settings = Settings(
+        collections=collections,
+        token=token or own_token(),
+        public=is_public,
+        allowed_hosts=tuple(allow_host or ()),
+        read_only=read_only,
+        log_clicks=not no_click_log,
+        limits=Limits(upload_bytes=max_upload * 2**20, requests_per_second=rate, burst=max(int(4 * rate), 1)),
+        trusted_proxies=tuple(proxy or ()),
+        workers=workers,
+        session_secret=session_secret(),
+    )
+    with listen(host, port) as listening:
+        address = page_address(host, listening.getsockname()[1])
+        typer.echo(f"{', '.join(collections)}: {address}")
+        if open_page:
+            open_when_ready(address)
+        launch(settings, listening, log_format=log_format.value, quiet=quiet)
+
+
+_PACKAGES = ("fastapi", "httpx", "prometheus_client", "python_multipart", "uvicorn")
+
+
+def check_packages() -> None:
+    """Raise where one of them is not installed."""
+    if any(find_spec(package) is None for package in _PACKAGES):
+        raise MissingPackageError("serving", "'diptych[serve]'")
+
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+
+_UNNAMED = "collection"
+
+
+def served_collections(
+    folders: Sequence[Path], names: Sequence[str], *, index: bool = False, quiet: bool = False
+) -> dict[str, Path]:
+    """Return the folder of each collection by the name that addresses use."""
+    from diptych.collection.storage.layout import Layout
+
+    if index and not folders:
+        raise InvalidInputError("--index needs to know what to index; name the folder of pictures")
+    places = [_place(folder, index=index, quiet=quiet) for folder in folders] or [find_collection(None).folder]
+    if names and len(names) != len(places):
+        raise InvalidInputError(f"--name is given {len(names)} times for {len(places)} collections; give it for each")
+    for name in names:
+        if not _NAME.fullmatch(name):
+            raise InvalidInputError(f"--name {name!r} is no name for an address; use letters, digits, '.', '_' and '-'")
+    if len(set(names)) < len(names):
+        raise InvalidInputError("--name is given twice with the same name; give each collection its own")
+    chosen = list(names) or unique_names(Layout.read(place).root_folder.name for place in places)
+    return dict(zip(chosen, (place.absolute() for place in places), strict=True))
+
+
+def unique_names(names: Iterable[str]) -> list[str]:
+    """Return names for addresses: plain letters, and no two alike.
+
+    >>> from diptych.cli.commands.serve import unique_names
+    >>> unique_names(["Été 2010", "photos", "photos", "写真"])
+    ['Ete-2010', 'photos', 'photos-2', 'collection']
+    """
+    taken: list[str] = []
+    for name in names:
+        plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
+        stem = re.sub(r"[^A-Za-z0-9._-]+", "-", plain).strip("-._")[:48] or _UNNAMED
+        candidates = (stem if number == 1 else f"{stem}-{number}" for number in range(1, len(taken) + 2))
+        taken.append(next(candidate for candidate in candidates if candidate not in taken))
+    return taken
+
+
+def _place(folder: Path, *, index: bool, quiet: bool) -> Path:
+    from diptych.cli.indexing import IndexRequest, index_folder
+
+    if is_collection(folder):
+        return folder
+    place = new_collection(folder, None).folder if folder.is_dir() else folder
+    if index:
+        return index_folder(IndexRequest(folder), Stages(quiet=quiet)).folder
+    if not is_collection(place):
+        state = "is no collection yet" if folder.exists() else "does not exist"
+        remedy = f"make it one with: diptych index {shown_path(folder)}, or with --index"
+        raise InvalidInputError(f"{folder} {state}; {remedy if folder.exists() else 'name a folder of pictures'}")
+    return place
+
+
+_TRIED_PORTS = 100
+
+_BACKLOG = 1024
+
+
+def require_token_beyond_localhost(host: str, token: str | None, *, is_forwarded: bool) -> bool:
+    """Say whether others than this machine could reach a service; without a token they may not.
+
+    They can where it listens beyond this machine, and where something on this machine forwards to it.
+    """
+    from diptych.service.security.tokens import no_token_message
+
+    if _is_this_machine(host) and not is_forwarded:
+        return False
+    if token is None:
+        raise InvalidInputError(no_token_message(host))
+    return True
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Return a socket that listens, or raise an error that names a port that is free."""
+    import socket
+
+    family = _family(host)
+    try:
+        listening = socket.create_server((host, port), family=family, backlog=_BACKLOG)
+    except OverflowError:
+        raise InvalidInputError(f"there is no port {port}; choose one up to 65535") from None
+    except OSError as problem:
+        if problem.errno == errno.EADDRINUSE:
+            raise InvalidInputError(f"port {port} is in use; {_advice(host, port, family)}") from None
+        if problem.errno == errno.EACCES:
+            raise InvalidInputError(f"port {port} is for the system; choose one above 1023") from None
+        raise InvalidInputError(f"cannot listen on {host}: {problem.strerror or problem}; check --host") from None
+    # Connections inherit it. Otherwise the body of an answer waits 40 ms for the client to acknowledge its headers.
+    listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return listening
+
+
+def page_address(host: str, port: int) -> str:
+    """Return the address of the page.
+
+    >>> from diptych.cli.commands.serve import page_address
+    >>> page_address("127.0.0.1", 8765), page_address("::1", 80), page_address("0.0.0.0", 8765)
+    ('http://127.0.0.1:8765/', 'http://[::1]:80/', 'http://127.0.0.1:8765/')
+    """
+    shown = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
+    return f"http://{f'[{shown}]' if ':' in shown else shown}:{port}/"
+
+
+def _is_this_machine(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
+
+
+def _family(host: str) -> socket.AddressFamily:
+    import socket
+
+    try:
+        return socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0][0]
+    except (socket.gaierror, UnicodeError):
+        raise InvalidInputError(f"{host!r} is no address of this machine; give one, such as 127.0.0.1") from None
+
+
+def _advice(host: str, port: int, family: socket.AddressFamily) -> str:
+    import socket
+
+    for candidate in range(port + 1, min(port + _TRIED_PORTS, 65536)):
+        try:
+            with socket.create_server((host, candidate), family=family):
+                return f"{candidate} is free: --port {candidate}"
+        except OSError:
+            continue
+    return "take any that is free with --port 0"
+
+
+_PATIENCE_SECONDS = 60.0
+
+
+def open_when_ready(address: str) -> None:
+    """Open the page in the browser as soon as the service answers, without holding it up."""
+    threading.Thread(target=_open, args=(address,), name="browser", daemon=True).start()
+
+
+def _open(address: str) -> None:
+    import urllib.request
+    import webbrowser
+
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    while time.monotonic() < deadline:
+        with suppress(OSError):
+            urllib.request.urlopen(f"{address}health", timeout=5).close()
+            webbrowser.open(address)
+            return
+        time.sleep(0.1)

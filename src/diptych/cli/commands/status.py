@@ -1,0 +1,79 @@
+"""``diptych status``: what is in a collection."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from diptych.cli.console.output import print_json, results, table
+from diptych.cli.console.paths import printable
+
+if TYPE_CHECKING:
+    from diptych.collection import Status
+
+
+def status(
+    collection: Annotated[
+        Path | None, typer.Option("--collection", "-c", help="The collection; by default the one here, or the last.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+) -> None:
+    """Show what a collection holds, which retriever it uses, and what the last run could not read."""
+    from dataclasses import asdict
+
+    from diptych.cli.console.paths import open_collection
+
+    with open_collection(collection, quiet=True) as opened:
+        state = opened.status()
+    if as_json:
+        print_json(json.dumps(asdict(state), indent=2, ensure_ascii=False))
+        return
+    facts = table()
+    facts.show_header = False
+    facts.add_column(no_wrap=True)
+    facts.add_column(overflow="fold")
+    for fact, value in _facts(state).items():
+        facts.add_row(fact, value)
+    results().print(facts)
+
+
+def _facts(state: Status) -> dict[str, str]:
+    facts = {
+        "collection": printable(state.folder),
+        "pictures from": printable(state.root),
+        "pictures": f"{state.pictures:,}",
+        "captions": f"{state.captions:,}",
+        "retriever": f"{state.retriever} ({state.fingerprint[:12]})",
+        "on disk": f"{_size(state.store_bytes)}, index {_size(state.index_bytes)}",
+    }
+    if state.point_bytes:
+        form = f"codes of {8 * state.point_bytes:,} bits" if state.is_codes else f"{state.point_bytes // 4:,} numbers"
+        facts["points"] = f"{form}, {_size(state.point_bytes)} each, {_size(state.memory_bytes)} in memory"
+    if state.items > state.pictures:
+        facts["texts alone"] = f"{state.items - state.pictures:,}"
+    if state.stale:
+        facts["unfinished"] = (
+            f"the change to retriever {state.pending}: {state.pending_done:,} of "
+            f"{state.pictures:,} {'picture' if state.pictures == 1 else 'pictures'}; "
+            f"diptych index {printable(state.root)} finishes it"
+        )
+    if state.unsearchable:
+        many = "picture" if state.unsearchable == 1 else "pictures"
+        facts["not searchable"] = f"{state.unsearchable:,} {many}, which could not be read"
+    if state.failures:
+        path, reason = next(iter(state.failures.items()))
+        many = "1 file" if len(state.failures) == 1 else f"{len(state.failures):,} files, first"
+        facts["last skipped"] = f"{many} {printable(path)}: {printable(reason)}"
+    return facts
+
+
+def _size(count: int) -> str:
+    size = float(count)
+    for unit in ("B", "KiB", "MiB"):
+        if size < 1024:
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1024
+    return f"{size:.1f} GiB"

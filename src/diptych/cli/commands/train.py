@@ -1,0 +1,157 @@
+"""``diptych train``: a collection's own captions teach its retriever."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from diptych.cli.console.output import print_json, results, table
+from diptych.cli.console.progress import Stages
+from diptych.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from diptych.collection import Collection
+    from diptych.data import Pairs
+    from diptych.retriever import Comparison, Retriever
+
+
+def train(
+    method: Annotated[
+        str | None, typer.Option("--method", "-m", help="One of `diptych methods`; by default the best linear one.")
+    ] = None,
+    param: Annotated[
+        list[str] | None, typer.Option("--param", "-p", metavar="NAME=VALUE", help="A parameter of the method.")
+    ] = None,
+    captions: Annotated[
+        str | None, typer.Option(help="Learn from this caption file instead of the collection's captions.")
+    ] = None,
+    held_out: Annotated[
+        float, typer.Option(min=0.05, max=0.9, help="The share of pictures kept back for the comparison.")
+    ] = 0.2,
+    seed: Annotated[int, typer.Option(help="Of the draw of that share.")] = 0,
+    force: Annotated[bool, typer.Option("--force", help="Take the new model even if it is not better.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Compare only; change nothing.")] = False,
+    retriever_out: Annotated[
+        Path | None, typer.Option("--retriever-out", help="Also save the new retriever in this folder.")
+    ] = None,
+    collection: Annotated[
+        Path | None, typer.Option("--collection", "-c", help="The collection; by default the one here, or the last.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the comparison as JSON.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")] = False,
+) -> None:
+    """Learn from captions or labels, compare with the present retriever on held-out pictures, and keep the better."""
+    from diptych.cli.arguments import parse_assignments
+    from diptych.cli.console.output import check_folder
+    from diptych.cli.console.paths import open_collection
+    from diptych.cli.console.progress import Stages
+
+    stages = Stages(quiet=quiet)
+    if retriever_out is not None:
+        check_folder(retriever_out)
+    with open_collection(collection, quiet=quiet) as opened:
+        training = TrainingWithProgress(
+            opened, stages, method=method, parameters=parse_assignments(param or [], "--param")
+        )
+        learned = training.learn(pairs_to_learn(opened, captions, stages), held_out=held_out, seed=seed, force=force)
+        is_taken = learned.comparison_.replaced and not dry_run
+        if is_taken:
+            training.install(learned)
+        if learned.comparison_.replaced and retriever_out is not None:
+            learned.save(retriever_out)
+            stages.note(f"retriever: {retriever_out}")
+    print_training_report(learned.comparison_, is_taken=is_taken, is_dry_run=dry_run, as_json=as_json)
+
+
+def pairs_to_learn(collection: Collection, captions: str | None, stages: Stages) -> Pairs:
+    """Return the collection's pictures with their captions, those of a caption file, or their labels as words."""
+    from diptych.collection.learning import training_pairs
+    from diptych.data import read_captions
+
+    if captions is None:
+        return training_pairs(collection, stages.note)
+    source = collection.root if captions == "sidecar" else Path(captions).expanduser()
+    described = read_captions(source, collection.root)
+    stages.note(f"captions: {described.describe()}")
+    return described.pairs()
+
+
+class TrainingWithProgress:
+    """Learns a retriever with the encoders that a collection uses, and puts it in the place of the present one."""
+
+    def __init__(
+        self, collection: Collection, stages: Stages, *, method: str | None, parameters: Mapping[str, Any]
+    ) -> None:
+        from diptych.collection.learning import Training
+
+        if method is None and parameters:
+            raise InvalidInputError("--param belongs to a method; name it with --method")
+        self._collection = collection
+        self._stages = stages
+        self._training = Training(collection, method=method, parameters=parameters)
+
+    def learn(self, pairs: Pairs, *, held_out: float, seed: int, force: bool) -> Retriever:
+        """Return what was learned, or the present retriever where that is better, with the comparison of both."""
+        with self._stages.run("learn", f"learning from {pairs.n_images:,} pictures and {pairs.n_texts:,} texts"):
+            return self._training.learn(
+                pairs, held_out=held_out, seed=seed, force=force, epochs=lambda record: self._stages.note(str(record))
+            )
+
+    def install(self, retriever: Retriever) -> None:
+        """Make it the retriever of the collection; points come from stored features where the encoders are the same."""
+        with self._stages.count("reencode", "giving every item its new point") as advance:
+            self._collection.set_retriever(
+                retriever,
+                # Learning from clicks leads back to it.
+                keep=_is_in_learning_history(self._collection),
+                progress=lambda step: advance(step.done, step.total),
+            )
+
+
+def _is_in_learning_history(collection: Collection) -> bool:
+    from diptych.collection.learning import learning_history
+
+    now = collection.retriever.fingerprint
+    return any(now in (each.before_fingerprint, each.after_fingerprint) for each in learning_history(collection))
+
+
+def print_training_report(comparison: Comparison, *, is_taken: bool, is_dry_run: bool, as_json: bool) -> None:
+    """Print the held-out quality of the new and the present retriever, and what was decided."""
+    if as_json:
+        print_json(json.dumps({**comparison.get_params(), "taken": is_taken}, indent=2))
+        return
+    listing = table()
+    listing.add_column("retriever", no_wrap=True)
+    listing.add_column("MAP", justify="right", no_wrap=True, style="bold")
+    listing.add_row("new", f"{comparison.new:.4f}")
+    if comparison.old is not None:
+        listing.add_row(f"present ({comparison.baseline})", f"{comparison.old:.4f}")
+    listing.add_row("chance", f"{comparison.chance:.4f}")
+    console = results()
+    console.print(f"MAP on {comparison.n_held_out:,} held-out pictures, mean of both directions", style="bold")
+    console.print(listing)
+    console.print(f"\n{_verdict(comparison)} {_decision(comparison, is_taken=is_taken, is_dry_run=is_dry_run)}")
+
+
+def _verdict(comparison: Comparison) -> str:
+    if comparison.old is None or comparison.p_value is None:
+        return "There is nothing to compare with."
+    difference = f"{abs(comparison.new - comparison.old):.4f}"
+    if float(difference) == 0:
+        return "The new one is the same."
+    word = "better" if comparison.is_better else "worse"
+    chance = f"p = {comparison.p_value:.3f}" if comparison.p_value >= 0.001 else "p < 0.001"
+    luck = "more than luck" if comparison.is_significant() else "may be luck"
+    return f"The new one is {word} by {difference} ({chance}, {luck})."
+
+
+def _decision(comparison: Comparison, *, is_taken: bool, is_dry_run: bool) -> str:
+    if is_taken:
+        return "The collection uses it now."
+    if comparison.replaced or is_dry_run:
+        return "Nothing was changed."
+    return "The present one stays; --force takes the new one anyway."

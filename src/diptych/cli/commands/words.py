@@ -1,0 +1,144 @@
+"""``diptych words``: which words a trained model takes for similar."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from diptych.cli.choices import WordLayerChoice
+from diptych.cli.console.paths import FOLDER_NAME, is_collection
+from diptych.errors import InvalidInputError, ModelFileError
+
+if TYPE_CHECKING:
+    from diptych.encoders import NearWord, WordVectors
+    from diptych.models.neural.mnil.word_space import WordLayer
+
+
+def words(
+    model: Annotated[
+        str,
+        typer.Argument(
+            metavar="MODEL", help="A saved model, retriever or collection; or glove-50d, or a file of vectors."
+        ),
+    ],
+    asked: Annotated[list[str], typer.Argument(metavar="WORD...", help="Words to look beside.")],
+    k: Annotated[int, typer.Option("--k", "-k", min=1, help="Neighbours of each word.")] = 10,
+    layer: Annotated[
+        WordLayerChoice,
+        typer.Option(help="Of a network: what its memory answers to a word, or the vectors it reads."),
+    ] = WordLayerChoice.MEMORY,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Write words and cosines to this JSON file.")
+    ] = None,
+) -> None:
+    """Show the words nearest to a word in the space that a model learned or uses, by cosine."""
+    from diptych.cli.console.output import check_writable_file, write_text
+    from diptych.encoders import nearest_words
+
+    if output is not None:
+        check_writable_file(output)
+    table = word_table(model, layer.value)
+    found = {word: nearest_words(table, word, k) for word in asked}
+    if output is not None:
+        content = {word: [near._asdict() for near in nearest] for word, nearest in found.items()}
+        write_text(output, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+    _show_one(next(iter(found.values()))) if len(found) == 1 else _show_many(found)
+
+
+def _show_one(nearest: list[NearWord]) -> None:
+    from diptych.cli.console.output import results, table
+
+    listing = table()
+    listing.add_column("word", no_wrap=True, style="bold")
+    listing.add_column("cosine", justify="right", no_wrap=True)
+    for near in nearest:
+        listing.add_row(near.word, f"{near.similarity:.3f}")
+    results().print(listing)
+
+
+def _show_many(found: dict[str, list[NearWord]]) -> None:
+    from diptych.cli.console.output import results, table
+
+    listing = table()
+    listing.add_column("word", no_wrap=True, style="bold")
+    listing.add_column("most similar words")
+    for word, nearest in found.items():
+        listing.add_row(word, ", ".join(near.word for near in nearest))
+    results().print(listing)
+
+
+_PACKAGED = ("glove-50d", "glove-100d")
+
+
+def word_table(name: str, layer: WordLayer = "memory") -> WordVectors:
+    """Return the words of a saved model, a retriever's, a collection's, or those of a file of word vectors."""
+    from diptych.encoders import load_word_vectors
+
+    if name in _PACKAGED or Path(name).expanduser().is_file():
+        return load_word_vectors(name if name in _PACKAGED else Path(name).expanduser())
+    found = _table(_loaded(name), layer)
+    if found is None:
+        raise InvalidInputError(
+            f"{name} has no vectors of single words to look at; name a saved MNiL, a retriever or collection whose "
+            "texts are read word by word (such a network, or mean word vectors), or glove-50d"
+        )
+    return found
+
+
+def _loaded(name: str) -> Any:
+    from diptych.cli.arguments import load_retriever
+    from diptych.models import load_model
+    from diptych.retriever import Retriever
+
+    folder = Path(name).expanduser()
+    for place in (folder, folder / FOLDER_NAME):
+        if is_collection(place):
+            from diptych.collection import Collection
+
+            with Collection.open(place) as opened:
+                return opened.retriever
+    if (folder / "model.json").is_file():
+        try:
+            return load_model(folder)
+        except ModelFileError:
+            return Retriever.load(folder)
+    if name not in ("default", "conse") and not folder.exists():
+        raise InvalidInputError(
+            f"there is no {name}; name the folder of a saved model, retriever or collection, glove-50d, or a file of "
+            "word vectors"
+        )
+    return load_retriever(name)
+
+
+def _table(part: Any, layer: WordLayer) -> WordVectors | None:
+    """Look for words in a model or encoder and in what it is made of."""
+    from diptych.encoders.text.word_vector_encoders import WordVectorEncoder
+    from diptych.models import MNiL
+    from diptych.models.neural.mnil.word_space import learned_words
+
+    if isinstance(part, MNiL):
+        return learned_words(part, layer)
+    if isinstance(part, WordVectorEncoder):
+        return part.table
+    for inner in _inside(part):
+        found = _table(inner, layer)
+        if found is not None:
+            return found
+    return None
+
+
+def _inside(part: Any) -> tuple[Any, ...]:
+    from diptych.encoders import Concatenated
+    from diptych.models import Preprocessed
+    from diptych.retriever import Retriever, TextTower
+
+    if isinstance(part, Retriever):
+        return part.text_encoder_, part.model_
+    if isinstance(part, Concatenated):
+        return tuple(part.encoders_) if hasattr(part, "encoders_") else tuple(part.encoders)
+    if isinstance(part, Preprocessed):
+        return (part.model_,)
+    return (part.model,) if isinstance(part, TextTower) else ()

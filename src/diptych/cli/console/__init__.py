@@ -1,0 +1,1 @@
+"""What all commands share of the terminal: output, progress, thumbnails and paths."""

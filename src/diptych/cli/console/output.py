@@ -1,0 +1,109 @@
+"""Where output goes: results to stdout, for pipes; progress and notes to stderr, for people; documents to files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, NoReturn
+
+import typer
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from diptych.errors import InvalidInputError
+
+
+class ResultConsole(Console):
+    """Prints to a stream that may be closed from the other side, as ``head`` does.
+
+    Rich would end the process with an error status; here the program decides, see
+    :class:`~diptych.cli.app.CommandGroup`.
+    """
+
+    def on_broken_pipe(self) -> NoReturn:
+        """Pass the news on."""
+        raise BrokenPipeError
+
+
+# A pipe has no width: nothing is wrapped or cut there, so that other programs find whole lines.
+_PIPE_WIDTH = 10_000
+
+
+def results() -> Console:
+    """Return the console for results."""
+    return _console(stderr=False)
+
+
+def notes() -> Console:
+    """Return the console for progress and remarks."""
+    return _console(stderr=True)
+
+
+def table(title: str = "") -> Table:
+    """Return an empty table in the house style."""
+    return Table(
+        title=title or None,
+        title_justify="left",
+        title_style="bold",
+        box=box.SIMPLE_HEAD,
+        show_edge=False,
+        pad_edge=False,
+        padding=(0, 1, 0, 0),
+    )
+
+
+def print_json(text: str) -> None:
+    """Write a JSON document to stdout exactly as it is."""
+    typer.echo(text)
+
+
+def _console(*, stderr: bool) -> Console:
+    # Brackets and colons in results are results, never markup.
+    console = ResultConsole(stderr=stderr, highlight=False, markup=False, emoji=False)
+    if not _is_terminal(console.file) and "COLUMNS" not in os.environ:
+        console.width = _PIPE_WIDTH
+    return console
+
+
+def _is_terminal(stream: IO[str]) -> bool:
+    return not stream.closed and stream.isatty()
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Turn what the system says about an unwritable ``path`` into one clear error."""
+    try:
+        yield
+    except OSError as problem:
+        raise InvalidInputError(
+            f"cannot write {path}: {problem.strerror or problem}; choose another place"
+        ) from problem
+
+
+def check_writable_file(path: Path) -> None:
+    """Raise before any work is done when no file can be written at ``path``."""
+    if path.is_dir():
+        raise InvalidInputError(f"{path} is a folder; name a file in it, such as {path / 'results.json'}")
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if not os.access(path if path.exists() else path.parent, os.W_OK):
+            raise PermissionError(13, "no permission")
+
+
+def check_folder(path: Path) -> None:
+    """Make the folder ``path``, or raise before any work is done."""
+    if path.exists() and not path.is_dir():
+        raise InvalidInputError(f"{path} is a file; name a folder")
+    with writing(path):
+        path.mkdir(parents=True, exist_ok=True)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write ``text`` so that the file appears whole or not at all."""
+    draft = path.with_name(f".{path.name}.part")
+    with writing(path):
+        draft.write_text(text, encoding="utf-8")
+        os.replace(draft, path)

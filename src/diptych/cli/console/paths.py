@@ -1,0 +1,154 @@
+"""Paths as people read them, and the folder of the collection a command means."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from diptych.cli.console.output import notes, writing
+from diptych.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from diptych.collection import Collection
+
+
+def shown_path(path: Path) -> str:
+    """Return the shortest form of a path that works from the current folder.
+
+    >>> from pathlib import Path
+    >>> from diptych.cli.console.paths import shown_path
+    >>> shown_path(Path.cwd() / "photos" / "1.jpg"), shown_path(Path("/elsewhere/2.jpg"))
+    ('photos/1.jpg', '/elsewhere/2.jpg')
+    """
+    here = Path.cwd()
+    return os.fspath(path.relative_to(here) if path.is_relative_to(here) else path)
+
+
+def printable(text: str) -> str:
+    """Return a text on one line without control characters, which file names may hold and terminals obey.
+
+    >>> from diptych.cli.console.paths import printable
+    >>> printable("a\\nb\\x1b[31m")
+    'a�b�[31m'
+    """
+    return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text)
+
+
+FOLDER_NAME = ".diptych"
+
+VARIABLE = "DIPTYCH_COLLECTION"
+
+_COLLECTION_FILE = "collection.json"
+
+
+class CollectionLocation(NamedTuple):
+    """A folder, and how it was found; ``reason`` is empty when it was named."""
+
+    folder: Path
+    reason: str = ""
+
+
+def find_collection(named: Path | None) -> CollectionLocation:
+    """Return the collection a command means.
+
+    In this order: the one that was named, ``DIPTYCH_COLLECTION``, ``.diptych`` in the current folder or the nearest
+    folder above, the one indexed last.
+    """
+    if named is not None:
+        return CollectionLocation(_existing(named, f"index it with: diptych index FOLDER --collection {named}"))
+    variable = os.environ.get(VARIABLE)
+    if variable:
+        return CollectionLocation(
+            _existing(Path(variable).expanduser(), f"set {VARIABLE} to a collection, or unset it")
+        )
+    here = Path.cwd()
+    for folder in (here, *here.parents):
+        if is_collection(folder / FOLDER_NAME):
+            return CollectionLocation(folder / FOLDER_NAME, "" if folder == here else f"found above, in {folder}")
+    last = last_collection()
+    if last is not None:
+        return CollectionLocation(last, "indexed last")
+    raise InvalidInputError("there is no collection yet; make one of your pictures with: diptych index FOLDER")
+
+
+def new_collection(pictures: Path, named: Path | None) -> CollectionLocation:
+    """Return where the collection of a folder of pictures is or goes.
+
+    That is the folder that was named, or ``.diptych`` inside the pictures; if nothing can be written there, a folder of
+    the user's cache, named after the pictures.
+    """
+    import hashlib
+
+    from diptych.data.folders import cache_folder
+
+    if named is not None:
+        if named.exists() and not named.is_dir():
+            raise InvalidInputError(f"{named} is a file; name a folder with --collection")
+        # Also the folder of the pictures itself may be named: the collection is then found in it.
+        return CollectionLocation(named / FOLDER_NAME if is_collection(named / FOLDER_NAME) else named)
+    inside = pictures / FOLDER_NAME
+    if _is_writable(inside if os.path.isdir(inside) else pictures):
+        return CollectionLocation(inside)
+    digest = hashlib.sha256(os.fsencode(pictures.resolve())).hexdigest()[:8]
+    folder = cache_folder() / "collections" / f"{pictures.resolve().name or 'pictures'}-{digest}"
+    return CollectionLocation(folder, f"{pictures} cannot be written to")
+
+
+def is_collection(folder: Path) -> bool:
+    """Say whether a folder holds a collection."""
+    # What may not be looked at is none of ours; pathlib would raise.
+    return os.path.isfile(folder / _COLLECTION_FILE)
+
+
+def remember(folder: Path) -> None:
+    """Make a collection the one that commands mean when nothing else tells."""
+    note = _last_collection_file()
+    with writing(note):
+        note.parent.mkdir(parents=True, exist_ok=True)
+        note.write_bytes(os.fsencode(folder.resolve()))
+
+
+def last_collection() -> Path | None:
+    """Return the collection that was indexed last, if it is still there."""
+    try:
+        folder = Path(os.fsdecode(_last_collection_file().read_bytes()))
+    except OSError:
+        return None
+    return folder if is_collection(folder) else None
+
+
+def _is_writable(folder: Path) -> bool:
+    """Try it out: permissions say nothing about disks that are read-only."""
+    import tempfile
+
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            return True
+    except OSError:
+        return False
+
+
+def _last_collection_file() -> Path:
+    from diptych.data.folders import cache_folder
+
+    return cache_folder() / "last-collection"
+
+
+def _existing(folder: Path, remedy: str) -> Path:
+    if is_collection(folder):
+        return folder
+    if is_collection(folder / FOLDER_NAME):
+        return folder / FOLDER_NAME
+    state = "is no collection" if folder.exists() else "does not exist"
+    raise InvalidInputError(f"{folder} {state}; {remedy}")
+
+
+def open_collection(named: Path | None, *, quiet: bool = False) -> Collection:
+    """Open the collection that was named or that is meant, and say which when that is not obvious."""
+    from diptych.collection import Collection
+
+    place = find_collection(named)
+    if place.reason and not quiet:
+        notes().print(f"collection: {shown_path(place.folder)} ({place.reason})", soft_wrap=True)
+    return Collection.open(place.folder)

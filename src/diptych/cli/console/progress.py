@@ -1,0 +1,180 @@
+"""How far a command is: the stages of a long one, and downloads."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Self
+
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    SpinnerColumn,
+    Task,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+    TransferSpeedColumn,
+)
+from rich.text import Text
+
+from diptych.cli.console.output import notes
+
+
+class PaceColumn(ProgressColumn):
+    """Shows the things done per second, and the time left at that pace.
+
+    What was done before the first look, because it was there already, does not count: it says nothing about the pace.
+
+    >>> from diptych.cli.console.progress import PaceColumn
+    >>> PaceColumn.words(done=50, left=100, seconds=10.0)
+    '5.0/s, 0:20 left'
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._starts: dict[TaskID, tuple[float, float]] = {}
+
+    def render(self, task: Task) -> Text:
+        """Return the column's text."""
+        if task.total is None:
+            return Text()
+        elapsed = task.finished_time or task.elapsed or 0.0
+        there, since = self._starts.setdefault(task.id, (task.completed, elapsed))
+        words = self.words(task.completed - there, task.total - task.completed, elapsed - since)
+        return Text(words, style="progress.remaining")
+
+    @staticmethod
+    def words(done: float, left: float, seconds: float) -> str:
+        """Return pace and remaining time; nothing before the first thing is done."""
+        if done <= 0 or seconds <= 0:
+            return ""
+        pace = done / seconds
+        rate = f"{pace:.1f}/s" if pace < 10 else f"{pace:,.0f}/s"
+        if left <= 0:
+            return rate
+        minutes, rest = divmod(round(left / pace), 60)
+        hours, minutes = divmod(minutes, 60)
+        return f"{rate}, {f'{hours}:{minutes:02d}' if hours else minutes}:{rest:02d} left"
+
+
+Advance = Callable[[int, int], None]
+
+
+class Stages:
+    """Shows stages on stderr and remembers their seconds.
+
+    A terminal gets a bar while a stage runs; a file or pipe gets one line when it has ended; ``quiet`` gives neither.
+
+    >>> from diptych.cli.console.progress import Stages
+    >>> stages = Stages(quiet=True)
+    >>> with stages.run("add", "adding") as advance:
+    ...     advance(1, 2)
+    >>> list(stages.seconds)
+    ['add']
+    """
+
+    def __init__(self, *, quiet: bool = False) -> None:
+        self.seconds: dict[str, float] = {}
+        self._quiet = quiet
+        self._console = notes()
+
+    @contextmanager
+    def run(self, name: str, doing: str) -> Iterator[Advance]:
+        """Time what happens inside under ``name``; calling what it yields with (done, total) moves the bar."""
+        with self._timed(name, doing, (TimeElapsedColumn(),)) as advance:
+            yield advance
+
+    @contextmanager
+    def count(self, name: str, doing: str) -> Iterator[Advance]:
+        """Do the same for many things of one kind, and show how many are done, how fast, and how long it takes."""
+        with self._timed(name, doing, (MofNCompleteColumn(), PaceColumn())) as advance:
+            yield advance
+
+    @contextmanager
+    def _timed(self, name: str, doing: str, columns: tuple[ProgressColumn, ...]) -> Iterator[Advance]:
+        start = time.perf_counter()
+        with Progress(
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=None),
+            *columns,
+            console=self._console,
+            expand=True,
+            transient=True,
+            disable=self._quiet or not self._console.is_terminal,
+        ) as progress:
+            task = progress.add_task(doing, total=None)
+            yield lambda done, total: progress.update(task, completed=done, total=total)
+        self.seconds[name] = time.perf_counter() - start
+        self.note(f"{doing}: {self.seconds[name]:.1f} s")
+
+    def note(self, text: str) -> None:
+        """Say something beside the results."""
+        if not self._quiet:
+            self._console.print(text)
+
+
+_SECONDS_BETWEEN_LINES = 10.0
+
+
+class DownloadProgress:
+    """Shows the bytes of each stage on stderr: as a bar in a terminal, as a line now and then elsewhere.
+
+    It is called with what is being done, the bytes done and the bytes in all.
+
+    >>> from diptych.cli.console.progress import DownloadProgress
+    >>> with DownloadProgress(quiet=True) as progress:
+    ...     progress("getting a.zip", 10, 100)
+    """
+
+    def __init__(self, *, quiet: bool = False) -> None:
+        self._console = notes()
+        self._quiet = quiet
+        self._has_bar = not quiet and self._console.is_terminal
+        self._bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            DownloadColumn(),
+            TransferSpeedColumn(),
+            TimeRemainingColumn(),
+            console=self._console,
+            disable=not self._has_bar,
+        )
+        self._stage = ""
+        self._task = TaskID(0)
+        self._started = self._told = 0.0
+        self._first = 0
+
+    def __enter__(self) -> Self:
+        self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._bar.stop()
+
+    def __call__(self, doing: str, done: int, total: int | None) -> None:
+        """Show that ``done`` of ``total`` bytes are done."""
+        now = time.monotonic()
+        if doing != self._stage or done < self._first:
+            self._stage, self._started, self._first = doing, now, done
+            self._task = self._bar.add_task(doing, completed=done, total=total)
+        self._bar.update(self._task, completed=done, total=total)
+        is_due = now - self._told >= _SECONDS_BETWEEN_LINES or done == total
+        if not self._quiet and not self._has_bar and is_due:
+            self._told = now
+            self._console.print(self._line(doing, done, total, now - self._started), soft_wrap=True)
+
+    def _line(self, doing: str, done: int, total: int | None, seconds: float) -> str:
+        rate = (done - self._first) / seconds if seconds > 0 else 0.0
+        known = f" of {total / 1e6:,.1f}" if total is not None else ""
+        left = f", {(total - done) / rate:,.0f} s left" if total is not None and rate > 0 and done < total else ""
+        return f"{doing}: {done / 1e6:,.1f}{known} MB at {rate / 1e6:,.1f} MB/s{left}"

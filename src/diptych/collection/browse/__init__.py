@@ -1,0 +1,1 @@
+"""Looking through a collection without a query: filters, facets, suggestions, thumbnails, export."""

@@ -1,0 +1,309 @@
+"""Filters: which items a search considers, as objects and as text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from fnmatch import translate
+from functools import lru_cache
+from typing import Any, Literal, cast
+
+from diptych.errors import InvalidInputError
+
+OWN_FIELDS = (
+    "id",
+    "path",
+    "name",
+    "kind",
+    "label",
+    "caption",
+    "width",
+    "height",
+    "size",
+    "added",
+    "updated",
+    "modified",
+)
+
+"""What every item has; any other field is a metadatum."""
+
+
+def filter_name(metadatum: str) -> str:
+    """Return the field of a filter that stands for a metadatum.
+
+    >>> from diptych.collection.browse.filter import filter_name
+    >>> filter_name("camera"), filter_name("path")
+    ('camera', 'meta.path')
+    """
+    hidden = metadatum.lower() in OWN_FIELDS or metadatum.startswith("meta.")
+    return f"meta.{metadatum}" if hidden else metadatum
+
+
+COMPARISONS = ("!=", ">=", "<=", ":", "=", ">", "<")
+
+_GIVEN_DATE = re.compile(r"\d{4}(-\d\d(-\d\d([T ]\d\d(:\d\d(:\d\d)?)?)?)?)?")
+
+_STORED_DATE = re.compile(r"\d{4}-\d\d")
+
+
+def compare(stored: Any, operator: str, given: str, *, whole: bool) -> bool:
+    """Say whether a stored value, one of several, or none at all, stands in this relation to the given text.
+
+    ``whole`` asks ``:`` for the whole text instead of a part of it.
+    """
+    if operator == "!=":
+        return not compare(stored, "=", given, whole=whole)
+    if stored is None:
+        return False
+    if isinstance(stored, (list, tuple)):
+        return any(compare(value, operator, given, whole=whole) for value in stored)
+    if operator == ":":
+        return _matches(_text(stored), given, whole)
+    return _ordered(stored, operator, given)
+
+
+def _matches(stored: str, given: str, whole: bool) -> bool:
+    stored, given = stored.casefold(), given.casefold()
+    if "*" in given or "?" in given:
+        return _pattern(given).match(stored) is not None
+    return stored == given if whole else given in stored
+
+
+# Not fnmatchcase, which remembers tens of thousands of patterns, of any length.
+@lru_cache(maxsize=64)
+def _pattern(given: str) -> re.Pattern[str]:
+    # Square brackets are ordinary characters of file names here.
+    return re.compile(translate(given.replace("[", "[[]")))
+
+
+def _ordered(stored: Any, operator: str, given: str) -> bool:
+    if operator == "=" and isinstance(stored, str):
+        # An id of digits is a name: 007 is not 7.
+        left, right = _dates_or_texts(stored, given)
+        return left == right
+    left, right = _comparable(stored, given)
+    if operator == "=":
+        return bool(left == right)
+    if type(left) is not type(right):
+        return False
+    return bool({">=": left >= right, "<=": left <= right, ">": left > right, "<": left < right}[operator])
+
+
+def _comparable(stored: Any, given: str) -> tuple[Any, Any]:
+    """Return both as numbers where both are, as dates cut to the given length, otherwise as texts."""
+    number, other = _number(stored), _number(given)
+    if number is not None and other is not None:
+        return number, other
+    return _dates_or_texts(_text(stored), given)
+
+
+def _dates_or_texts(text: str, given: str) -> tuple[str, str]:
+    if _GIVEN_DATE.fullmatch(given) and _STORED_DATE.match(text):
+        return text.replace(" ", "T")[: len(given)], given.replace(" ", "T")
+    return text, given
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _number(value: Any) -> float | None:
+    if isinstance(value, bool):
+        return None
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return None
+
+
+Lookup = Callable[[str], Any]
+
+Operator = Literal["and", "or", "not", ":", "=", "!=", ">=", "<=", ">", "<"]
+
+
+@dataclass(frozen=True)
+class Filter:
+    """A condition on items, immutable and combinable with ``&``, ``|`` and ``~``.
+
+    As text, ``Filter.parse`` understands (words of the language in any case):
+
+    ====================== =======================================================================================
+    ``label:dog``          some label is "dog"; ``*`` and ``?`` stand for any letters, case does not matter
+    ``caption:boat``       some caption holds "boat"; so for every text field without wildcards
+    ``path:holiday/*``     the whole path matches, ``*`` crosses folders
+    ``camera="X T"``       exactly equal; quotes keep spaces and operators, also in names: ``"shot by"=me``
+    ``year>=2010``         numbers by value (also ``>``, ``<``, ``<=``, ``!=``)
+    ``added>=2024-05``     dates as far as they are written: ``added<=2024-05`` includes all of May
+    ``a and b``, ``a b``   both
+    ``a or b``, ``not a``  as they say; not binds before and, and before or; parentheses group
+    ====================== =======================================================================================
+
+    Fields are ``id``, ``path``, ``name`` (of the file), ``kind`` (picture or text), ``label``, ``caption``, ``width``,
+    ``height``, ``size``, ``added``, ``updated``, ``modified``, and the names of the metadata, with dots into nested
+    values; ``meta.path`` is the metadatum called "path". An item without a field meets no condition on it, except
+    ``!=`` and ``not``.
+
+    >>> from diptych.collection import Filter
+    >>> wanted = Filter.parse('label:dog and (year>=2010 or camera="X T")')
+    >>> print(wanted & ~Filter.parse("path:old/*"))
+    label:dog and (year>=2010 or camera="X T") and not path:old/*
+    >>> wanted.matches({"label": ("Dog", "snow"), "year": 2012}.get)
+    True
+    """
+
+    operator: Operator
+    parts: tuple[Filter, ...] = ()
+    field: str = ""
+    value: str = ""
+
+    def __post_init__(self) -> None:
+        if self.operator in ("and", "or", "not"):
+            if not self.parts or (self.operator == "not" and len(self.parts) != 1):
+                raise InvalidInputError(f"a filter with {self.operator!r} needs other filters to join")
+        elif self.operator not in COMPARISONS or not self.field:
+            raise InvalidInputError(f"a filter compares a field with one of {' '.join(COMPARISONS)}")
+
+    @classmethod
+    def parse(cls, text: str) -> Filter:
+        """Return the filter that a text describes."""
+
+        return parse_filter(text)
+
+    def matches(self, lookup: Lookup) -> bool:
+        """Say whether an item meets the condition; ``lookup`` gives the value of a field, or None."""
+        if self.operator == "and":
+            return all(part.matches(lookup) for part in self.parts)
+        if self.operator == "or":
+            return any(part.matches(lookup) for part in self.parts)
+        if self.operator == "not":
+            return not self.parts[0].matches(lookup)
+        return compare(lookup(self.field), self.operator, self.value, whole=self.field.lower() == "label")
+
+    @property
+    def fields(self) -> frozenset[str]:
+        """The fields that are compared."""
+        if self.parts:
+            return frozenset().union(*(part.fields for part in self.parts))
+        return frozenset({self.field})
+
+    def __and__(self, other: Filter) -> Filter:
+        return Filter("and", (*self._joined("and"), *other._joined("and")))
+
+    def __or__(self, other: Filter) -> Filter:
+        return Filter("or", (*self._joined("or"), *other._joined("or")))
+
+    def __invert__(self) -> Filter:
+        return Filter("not", (self,))
+
+    def _joined(self, operator: str) -> tuple[Filter, ...]:
+        return self.parts if self.operator == operator else (self,)
+
+    def __str__(self) -> str:
+        if self.operator == "not":
+            return f"not {self._grouped(self.parts[0])}"
+        if self.operator in ("and", "or"):
+            return f" {self.operator} ".join(self._grouped(part) for part in self.parts)
+        return f"{_quoted(self.field, _FIELD_MARKS)}{self.operator}{_quoted(self.value, _VALUE_MARKS)}"
+
+    @staticmethod
+    def _grouped(part: Filter) -> str:
+        return f"({part})" if part.operator in ("and", "or") else str(part)
+
+
+_VALUE_MARKS = re.compile(r"""^[=<>]|[\s"()\\]""")
+
+_FIELD_MARKS = re.compile(r"""[\s"'():=!<>\\]""")
+
+
+def _quoted(text: str, marks: re.Pattern[str]) -> str:
+    """Return a text as the parser takes it: in quotation marks where it would be read as something else."""
+    plain = text and not marks.search(text)
+    return text if plain else '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+# Deeper ones come from no person, and would exhaust the stack.
+_DEEPEST = 50
+
+_TOKEN = re.compile(
+    r"""\s*(?:
+        (?P<bracket>[()])
+      | (?:"(?P<named>(?:[^"\\]|\\.)+)"|(?P<field>[^\s()"':=!<>]+))
+        (?P<operator>!=|>=|<=|:|=|>|<)\s*
+        (?:"(?P<quoted>(?:[^"\\]|\\.)*)"|(?P<bare>[^\s()"=<>][^\s()"]*))
+      | (?P<word>and|or|not)(?=[\s(]|$)
+    )""",
+    re.VERBOSE | re.IGNORECASE,
+)
+
+
+def parse_filter(text: str) -> Filter:
+    """Return the filter that a text describes; see :class:`Filter` for the language."""
+    tokens = _tokens(text)
+    if not tokens:
+        raise InvalidInputError("the filter is empty; write something like label:dog and year>=2010")
+    result, rest = _either(tokens, text, 0)
+    if rest:
+        raise InvalidInputError(f"the filter {text!r} has a closing bracket too many; remove it")
+    return result
+
+
+def _tokens(text: str) -> list[str | Filter]:
+    tokens: list[str | Filter] = []
+    position, end = 0, len(text.rstrip())
+    while position < end:
+        match = _TOKEN.match(text, position)
+        if match is None:
+            raise InvalidInputError(
+                f"the filter {text!r} is not understood from {text[position:].strip()!r} on; "
+                f"write conditions as field, one of {' '.join(COMPARISONS)}, value: label:dog and year>=2010; "
+                'a value that begins with an operator goes in quotation marks: mood=">:("'
+            )
+        tokens.append(_token(match))
+        position = match.end()
+    return tokens
+
+
+def _token(match: re.Match[str]) -> str | Filter:
+    if match["operator"] is None:
+        return match["bracket"] or match["word"].lower()
+    field = match["field"] if match["named"] is None else _unquoted(match["named"])
+    value = match["bare"] if match["quoted"] is None else _unquoted(match["quoted"])
+    return Filter(cast(Operator, match["operator"]), field=field, value=value)
+
+
+def _unquoted(text: str) -> str:
+    return re.sub(r"\\(.)", r"\1", text, flags=re.DOTALL)
+
+
+def _either(tokens: list[str | Filter], text: str, depth: int) -> tuple[Filter, list[str | Filter]]:
+    result, tokens = _both(tokens, text, depth)
+    while tokens and tokens[0] == "or":
+        other, tokens = _both(tokens[1:], text, depth)
+        result = result | other
+    return result, tokens
+
+
+def _both(tokens: list[str | Filter], text: str, depth: int) -> tuple[Filter, list[str | Filter]]:
+    result, tokens = _single(tokens, text, depth)
+    while tokens and tokens[0] not in ("or", ")"):
+        other, tokens = _single(tokens[1:] if tokens[0] == "and" else tokens, text, depth)
+        result = result & other
+    return result, tokens
+
+
+def _single(tokens: list[str | Filter], text: str, depth: int) -> tuple[Filter, list[str | Filter]]:
+    if not tokens or tokens[0] in ("and", "or", ")"):
+        raise InvalidInputError(f"the filter {text!r} lacks a condition; write one like label:dog")
+    first, rest = tokens[0], tokens[1:]
+    if isinstance(first, Filter):
+        return first, rest
+    if depth == _DEEPEST:
+        raise InvalidInputError(f"the filter is nested more than {_DEEPEST} deep; use fewer brackets and nots")
+    if first == "not":
+        part, rest = _single(rest, text, depth + 1)
+        return ~part, rest
+    inner, rest = _either(rest, text, depth + 1)
+    if not rest:
+        raise InvalidInputError(f"the filter {text!r} lacks a closing bracket; add it")
+    return inner, rest[1:]

@@ -1,0 +1,1 @@
+"""Changing a collection: adding, removing, encoding, other retrievers, maintenance."""

@@ -1,0 +1,361 @@
+"""From records to stored items."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from diptych.collection.browse.item_catalogue import Catalogue, text_hash
+from diptych.collection.changes.encoding import EveryEncoding, FileFacts, file_facts, file_status
+from diptych.collection.storage.item import Item, Record
+from diptych.collection.storage.layout import Root
+from diptych.collection.storage.store import Store
+from diptych.errors import InvalidInputError
+
+
+@dataclass(frozen=True)
+class AddProgress:
+    """Told after each batch: ``done`` of ``total`` records are dealt with, and the items ``stored`` are durable.
+
+    Once an id has been in ``stored``, the item survives whatever happens to the process.
+    """
+
+    done: int
+    total: int
+    stored: tuple[str, ...] = ()
+
+
+@dataclass
+class AddReport:
+    """What became of each picture and text that was to be added.
+
+    ``added``, ``updated``, ``renamed`` and ``unchanged`` count items; ``skipped`` gives the reason for each path that
+    cannot be used; ``duplicates`` names, for each added path, a stored path with the same content; ``removed`` lists
+    the paths that ``refresh`` found missing.
+    """
+
+    added: int = 0
+    updated: int = 0
+    renamed: int = 0
+    unchanged: int = 0
+    skipped: dict[str, str] = field(default_factory=dict)
+    duplicates: dict[str, str] = field(default_factory=dict)
+    removed: list[str] = field(default_factory=list)
+    seconds: float = 0.0
+
+    @property
+    def changed(self) -> int:
+        """How many items were written."""
+        return self.added + self.updated + self.renamed
+
+
+@dataclass(frozen=True)
+class PendingRecord:
+    """A record that needs more than a look: its item, its file, and the file's status if the file must be read."""
+
+    record: Record
+    known: Item | None
+    path: Path | None = None
+    status: os.stat_result | None = None
+
+
+_BATCH = 64
+
+_BATCH_WITHOUT_FILES = 2048
+# Room between two items for the order of their captions.
+_TICK_NS = 1000
+
+
+class Adding:
+    """Brings records into the store, batch by batch.
+
+    Files whose size and time are the stored ones are not opened. Each batch is written in the order features, points,
+    thumbnails, captions, items: an item that exists is whole, and a batch is acknowledged when its items are written.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        root: Root,
+        encoding: Callable[[], EveryEncoding],
+        catalogue: Catalogue,
+        publish: Callable[[Sequence[Item]], None],
+    ) -> None:
+        self._store = store
+        self._root = root
+        self._make_encoding = encoding
+        self._catalogue = catalogue
+        self._publish = publish
+        self._clock = max((item.added_ns for item in catalogue.items.values()), default=0)
+        # What this run has written so far: items by id and by content, and the paths and ids it has dealt with.
+        self._written: dict[str, Item] = {}
+        self._written_contents: dict[str, list[Item]] = {}
+        self._claimed: set[str] = set()
+        self.report = AddReport()
+
+    def add(self, records: Sequence[Record], progress: Callable[[AddProgress], None] | None = None) -> AddReport:
+        """Add all records and say what became of them."""
+        work = list(self._needing_work(records))
+        done = len(records) - len(work)
+        if progress is not None:
+            progress(AddProgress(done, len(records)))
+        if work:
+            encoding = self._make_encoding()
+            reads_files = any(one.status is not None for one in work)
+            size = _BATCH if reads_files else _BATCH_WITHOUT_FILES
+            with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
+                for start in range(0, len(work), size):
+                    batch = work[start : start + size]
+                    stored = self._batch(batch, encoding, pool)
+                    done += len(batch)
+                    if progress is not None:
+                        progress(AddProgress(done, len(records), stored))
+        return self.report
+
+    def change(self, item: Item, record: Record) -> None:
+        """Give a stored item the captions, labels and metadata of a record, without looking at its file."""
+        work = PendingRecord(record, item)
+        changed = self._item(work, None)
+        self._make_encoding().texts({text_hash(text): text for text in changed.captions})
+        self._write([(work, changed)], [])
+        self._publish([changed])
+
+    def _needing_work(self, records: Sequence[Record]) -> Iterator[PendingRecord]:
+        for record in records:
+            try:
+                work = self._look_at(record)
+            except InvalidInputError as reason:
+                self.report.skipped[_name(record)] = str(reason)
+                continue
+            if work is None:
+                self.report.unchanged += 1
+            else:
+                yield work
+
+    def _look_at(self, record: Record) -> PendingRecord | None:
+        if record.path is None:
+            name = record.id or self._text_id(record)
+            self._claim(name)
+            known = self._catalogue.items.get(name)
+            return None if known is not None and _says_nothing_new(record, known) else PendingRecord(record, known)
+        path = self._root.given(record.path)
+        status = file_status(path)
+        at_path = self._catalogue.by_path.get(self._root.stored(path))
+        self._claim(*filter(None, (str(path), record.id)))
+        known = at_path if record.id is None else self._catalogue.items.get(record.id)
+        if record.id is not None and at_path is not None and at_path.id != record.id:
+            raise InvalidInputError(f"it is in the collection as item {at_path.id}; remove that one first")
+        same_file = (
+            known is not None
+            and known is at_path
+            and (known.size, known.mtime_ns) == (status.st_size, status.st_mtime_ns)
+        )
+        if known is not None and same_file and _says_nothing_new(record, known):
+            return None
+        return PendingRecord(record, known, path, None if same_file else status)
+
+    def _text_id(self, record: Record) -> str:
+        """Return the id of a text without a name of its own: the same text is the same item.
+
+        An item that has been given other captions since is no longer that text, so the text gets the next id.
+        """
+        texts = tuple(record.captions or ())
+        digest = hashlib.sha256("\0".join(texts).encode())
+        while True:
+            name = digest.hexdigest()[:16]
+            known = self._catalogue.items.get(name)
+            if known is None or known.captions == texts:
+                return name
+            digest.update(b"\0")
+
+    def _claim(self, *names: str) -> None:
+        """Deal with each path and each id once in a run."""
+        if not self._claimed.isdisjoint(names):
+            raise InvalidInputError("it is named twice; name each path and each id once")
+        self._claimed.update(names)
+
+    def _batch(
+        self, batch: Sequence[PendingRecord], encoding: EveryEncoding, pool: ThreadPoolExecutor
+    ) -> tuple[str, ...]:
+        batch = [_looked_at_again(work) for work in batch]
+        facts = list(pool.map(_facts, batch))
+        items = self._items(batch, facts)
+        files = {
+            item.content_hash: (work.path, status)
+            for work, item in items
+            if item.content_hash is not None
+            and work.path is not None
+            and (status := work.status or _stored_status(work.path, item)) is not None
+        }
+        failures = encoding.pictures(files)
+        for work, item in items:
+            if item.content_hash in failures:
+                self.report.skipped[os.fspath(work.path or "")] = failures[item.content_hash]
+        kept = [(work, item) for work, item in items if item.content_hash not in failures]
+        encoding.texts({text_hash(text): text for _, item in kept for text in item.captions})
+        self._write(kept, facts)
+        for work, item in kept:
+            self._count(work, item)
+            self._written[item.id] = item
+            self._written_contents.setdefault(item.content_hash or "", []).append(item)
+        self._publish([item for _, item in kept])
+        return tuple(item.id for _, item in kept)
+
+    def _items(
+        self, batch: Sequence[PendingRecord], facts: Sequence[FileFacts | InvalidInputError | None]
+    ) -> list[tuple[PendingRecord, Item]]:
+        items = []
+        claimed: set[str] = set()
+        for work, found in zip(batch, facts, strict=True):
+            if isinstance(found, InvalidInputError):
+                self.report.skipped[os.fspath(work.path or "")] = str(found)
+                continue
+            if work.known is None and found is not None:
+                moved = self._moved_item(found.content_hash, claimed)
+                if moved is not None:
+                    claimed.add(moved.id)
+                    work = replace(work, known=moved)
+            items.append((work, self._item(work, found)))
+        return items
+
+    def _moved_item(self, content: str, claimed: set[str]) -> Item | None:
+        """Return an item with this content whose file is gone: the file was renamed."""
+        for item in self._twins(content):
+            if item.id not in claimed and item.path is not None and self._root.is_missing(item.path):
+                return item
+        return None
+
+    def _twins(self, content: str) -> list[Item]:
+        """Return the items that have this content now."""
+        before = self._catalogue.by_content.get(content, [])
+        return [item for item in before if item.id not in self._written] + self._written_contents.get(content, [])
+
+    def _item(self, work: PendingRecord, found: FileFacts | None) -> Item:
+        now = time.time_ns()
+        record, item = work.record, work.known
+        if item is None:
+            self._clock = max(now, self._clock + _TICK_NS)
+            fresh = record.id or (self._text_id(record) if work.path is None else uuid.uuid4().hex[:16])
+            item = Item(fresh, None, None, added_ns=self._clock)
+        if work.path is not None and work.status is not None and found is not None:
+            item = replace(
+                item,
+                path=self._root.stored(work.path),
+                content_hash=found.content_hash,
+                size=work.status.st_size,
+                mtime_ns=work.status.st_mtime_ns,
+                width=found.width,
+                height=found.height,
+            )
+        if record.captions is not None and tuple(record.captions) != item.captions:
+            texts = tuple(record.captions)
+            item = replace(item, captions=texts, caption_ids=_caption_ids(item, texts))
+        return replace(
+            item,
+            labels=item.labels if record.labels is None else tuple(record.labels),
+            metadata=item.metadata if record.metadata is None else record.metadata,
+            updated_ns=now,
+        )
+
+    def _write(
+        self, items: Sequence[tuple[PendingRecord, Item]], facts: Sequence[FileFacts | InvalidInputError | None]
+    ) -> None:
+        used = {item.content_hash for _, item in items}
+        thumbnails = {
+            fact.content_hash: fact.thumbnail
+            for fact in facts
+            if isinstance(fact, FileFacts)
+            and fact.thumbnail
+            and fact.content_hash in used
+            and not self._twins(fact.content_hash)
+        }
+        self._store.add_thumbnails(thumbnails)
+        self._store.add_captions(
+            [
+                (caption_id, item.id, text)
+                for work, item in items
+                for caption_id, text in zip(item.caption_ids, item.captions, strict=True)
+                if work.known is None or caption_id not in work.known.caption_ids
+            ]
+        )
+        self._store.add_items([item for work, item in items if work.known is None])
+        self._store.replace_items([item for work, item in items if work.known is not None])
+
+    def _count(self, work: PendingRecord, item: Item) -> None:
+        before = work.known
+        if before is None:
+            self.report.added += 1
+            self._note_twin(item)
+        elif before.path != item.path:
+            self.report.renamed += 1
+        elif _content(before) == _content(item):
+            self.report.unchanged += 1
+        else:
+            self.report.updated += 1
+
+    def _note_twin(self, item: Item) -> None:
+        if item.path is None or item.content_hash is None:
+            return
+        twins = self._twins(item.content_hash)
+        if twins and twins[0].path is not None:
+            self.report.duplicates[item.path] = twins[0].path
+
+
+def _looked_at_again(work: PendingRecord) -> PendingRecord:
+    """Take the status of a file right before it is read: since the first look many others may have been."""
+    if work.path is None or work.status is None:
+        return work
+    try:
+        return replace(work, status=file_status(work.path))
+    except InvalidInputError:
+        # Reading it gives the reason.
+        return work
+
+
+def _stored_status(path: Path, item: Item) -> os.stat_result | None:
+    """Return the status of a file that is not to be hashed, None if it is no longer the stored one."""
+    try:
+        status = file_status(path)
+    except InvalidInputError:
+        return None
+    return status if (status.st_size, status.st_mtime_ns) == (item.size, item.mtime_ns) else None
+
+
+def _facts(work: PendingRecord) -> FileFacts | InvalidInputError | None:
+    if work.path is None or work.status is None:
+        return None
+    try:
+        return file_facts(work.path)
+    except InvalidInputError as reason:
+        return reason
+
+
+def _content(item: Item) -> tuple[object, ...]:
+    return item.content_hash, item.captions, item.labels, item.metadata
+
+
+def _says_nothing_new(record: Record, item: Item) -> bool:
+    return (
+        (record.captions is None or tuple(record.captions) == item.captions)
+        and (record.labels is None or tuple(record.labels) == item.labels)
+        and (record.metadata is None or record.metadata == item.metadata)
+    )
+
+
+def _name(record: Record) -> str:
+    """Return what a report calls a record: its path, or else its id, or else its text."""
+    return os.fspath(record.path) if record.path is not None else record.id or " ".join(record.captions or ())
+
+
+def _caption_ids(item: Item, texts: Sequence[str]) -> tuple[str, ...]:
+    """Keep the ids of captions that stay, so that their points stay where they are."""
+    left: dict[str, list[str]] = {}
+    for caption_id, text in zip(item.caption_ids, item.captions, strict=True):
+        left.setdefault(text, []).append(caption_id)
+    return tuple(left[text].pop(0) if left.get(text) else f"{item.id}-{uuid.uuid4().hex[:8]}" for text in texts)

@@ -1,0 +1,135 @@
+"""Changes of the items of a collection, from whatever a user names."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from diptych.collection.changes.adding import Adding, AddProgress, AddReport
+from diptych.collection.changes.encoding import Encoding, EveryEncoding
+from diptych.collection.search.live_state import LiveState
+from diptych.collection.storage.item import Item, Record
+from diptych.collection.storage.layout import Root, write_json
+from diptych.data.captioned_pictures import CaptionedPicture
+from diptych.data.picture_files import find_pictures
+from diptych.errors import InvalidInputError
+
+
+class Sources:
+    """Collects records from files, folders, records and captioned pictures.
+
+    A path that is named twice counts once; what is said of it last holds. ``skipped`` gets the folders that cannot be
+    read, and the captioned pictures whose description cannot be stored.
+    """
+
+    def __init__(self, root: Root) -> None:
+        self._root = root
+        self.skipped: dict[str, str] = {}
+
+    def records(self, sources: Any) -> list[Record]:
+        """Return one record per picture or text."""
+        found: dict[object, Record] = {}
+        for record in self._each(sources):
+            key = object() if record.path is None else self._root.given(record.path)
+            found.pop(key, None)
+            found[key] = record
+        return list(found.values())
+
+    def _each(self, source: Any) -> Iterable[Record]:
+        if isinstance(source, Record):
+            yield source
+        elif isinstance(source, CaptionedPicture):
+            yield from self._captioned(source)
+        elif isinstance(source, (str, os.PathLike)):
+            yield from self._files(self._root.given(source))
+        elif isinstance(source, Iterable) and not isinstance(source, (bytes, dict)):
+            for part in source:
+                yield from self._each(part)
+        else:
+            raise InvalidInputError(
+                f"add takes paths of pictures or folders, and Records, got {type(source).__name__}; pass a Record"
+            )
+
+    def _captioned(self, source: CaptionedPicture) -> Iterable[Record]:
+        try:
+            record = Record(source.path, source.captions or None, source.labels or None, source.metadata or None)
+        except InvalidInputError as reason:
+            # One bad line of a caption file must not cost the others.
+            self._skip(source.path, str(reason))
+            return
+        yield record
+
+    def _files(self, path: Path) -> Iterable[Record]:
+        if not path.is_dir():
+            yield Record(path)
+            return
+        for picture in find_pictures(path, on_unreadable=self._skip):
+            yield Record(picture)
+
+    def _skip(self, path: Path, reason: str) -> None:
+        self.skipped[str(path)] = reason
+
+
+Progress = Callable[[AddProgress], None]
+
+
+class ItemChanges:
+    """Adds, changes and removes items; the caller is the only writer."""
+
+    def __init__(self, state: LiveState) -> None:
+        self._state = state
+
+    def add(self, sources: Any, progress: Progress | None) -> AddReport:
+        """Add what the sources hold, and note what could not be read."""
+        started = time.perf_counter()
+        collected = Sources(self._state.root)
+        records = collected.records(sources)
+        adding = self._adding()
+        adding.report.skipped.update(collected.skipped)
+        report = adding.add(records, progress)
+        if report.changed:
+            self._compact()
+        report.seconds = time.perf_counter() - started
+        write_json(self._state.layout.last_run, {"skipped": report.skipped})
+        return report
+
+    def change(self, item: Item, record: Record) -> None:
+        """Give an item the captions, labels and metadata of a record."""
+        self._adding().change(item, record)
+        self._compact()
+
+    def remove(self, ids: Sequence[str]) -> None:
+        """Remove items."""
+        if ids:
+            self._state.store.delete_items(ids)
+            self._state.publish(removed=ids)
+            self._compact()
+
+    def remove_missing(self, base: Path) -> list[Item]:
+        """Remove the items of a folder whose files are gone, and return them."""
+        root = self._state.root
+        missing = [
+            item
+            for item in self._state.catalogue().items.values()
+            if item.path is not None and root.file(item.path).is_relative_to(base) and root.is_missing(item.path)
+        ]
+        self.remove([item.id for item in missing])
+        return missing
+
+    def _adding(self) -> Adding:
+        state = self._state
+        return Adding(state.store, state.root, self._encoding, state.catalogue(), state.publish)
+
+    def _encoding(self) -> EveryEncoding:
+        state = self._state
+        return EveryEncoding(
+            [Encoding(state.store, state.retriever(names.name), names) for names in state.layout.stored]
+        )
+
+    def _compact(self) -> None:
+        self._state.store.compact()
+        # Joining files is a new version of the store, with the same items.
+        self._state.publish()

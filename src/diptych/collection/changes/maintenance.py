@@ -1,0 +1,236 @@
+"""Maintenance: the status of a collection, its repair, its duplicates and its export."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from weakref import ReferenceType, ref
+
+import numpy as np
+from scipy.sparse import coo_matrix
+from scipy.sparse.csgraph import connected_components
+
+from diptych.arrays import AnyArray, FloatArray, IntArray, row_blocks, unit_rows
+from diptych.collection.browse import export
+from diptych.collection.browse.item_catalogue import Catalogue
+from diptych.collection.changes.retriever_changes import RetrieverChanges
+from diptych.collection.changes.store_check import CheckReport, StoreCheck
+from diptych.collection.search.approximate_index import IndexCache
+from diptych.collection.search.live_state import LiveState
+from diptych.collection.storage import saved_retrievers
+from diptych.collection.storage.item import iso_time
+from diptych.collection.storage.retriever_protocol import SIDES
+from diptych.collection.storage.store import features_table, points_table
+from diptych.errors import InvalidInputError
+
+
+@dataclass(frozen=True)
+class Status:
+    """Counts, sizes and the retriever of a collection.
+
+    ``stale`` is true while a new retriever is pending: searches still use the old one, and ``reencode`` finishes the
+    change. ``unsearchable`` counts pictures without points, which could not be read when they were encoded.
+    ``updated`` is when an item was last added or changed, ISO 8601 in UTC, None without items. ``failures`` are the
+    paths that the last addition skipped, with reasons.
+
+    ``point_bytes`` is what one point takes, on disk and in memory (8 for a code of 64 bits, 4 for each number of a
+    vector), 0 before there are any; ``is_codes`` says that points are binary codes; ``memory_bytes`` is what the points
+    of all pictures and captions take when they are searched.
+    """
+
+    folder: str
+    root: str
+    items: int
+    pictures: int
+    captions: int
+    retriever: str
+    fingerprint: str
+    stale: bool
+    pending: str | None
+    pending_done: int
+    unsearchable: int
+    store_bytes: int
+    index_bytes: int
+    updated: str | None = None
+    failures: Mapping[str, str] = field(default_factory=dict)
+    point_bytes: int = 0
+    is_codes: bool = False
+    memory_bytes: int = 0
+
+
+@dataclass(frozen=True)
+class DuplicateGroup:
+    """Items whose pictures are the same: byte for byte (``exact``), or nearly, by the cosine of their features.
+
+    ``similarity`` is the smallest cosine of a link that holds the group together; 1 for exact copies.
+    """
+
+    exact: bool
+    ids: tuple[str, ...]
+    paths: tuple[str, ...]
+    similarity: float
+
+
+_BLOCK = 2048
+
+
+def exact_groups(catalogue: Catalogue) -> list[DuplicateGroup]:
+    """Return the groups of items with the same bytes."""
+    return [
+        DuplicateGroup(True, tuple(item.id for item in items), tuple(str(item.path) for item in items), 1.0)
+        for items in catalogue.by_content.values()
+        if len(items) > 1
+    ]
+
+
+def near_groups(
+    catalogue: Catalogue, contents: Sequence[str], features: FloatArray, threshold: float
+) -> list[DuplicateGroup]:
+    """Return the groups of different contents linked by a cosine of at least ``threshold``.
+
+    Blocks of rows meet blocks of rows, and the links of each are taken into the groups at once, so memory stays
+    bounded; the time grows with the square of the number.
+    """
+    group_of: IntArray = np.arange(len(contents))
+    weakest = np.full(len(contents), np.inf)
+    for left, right, cosines in _links(unit_rows(features), threshold):
+        np.minimum.at(weakest, left, cosines)
+        group_of = _joined(group_of, group_of[left], group_of[right])
+    groups = []
+    by_group = np.argsort(group_of, kind="stable")
+    for rows in np.split(by_group, np.flatnonzero(np.diff(group_of[by_group])) + 1):
+        if len(rows) < 2:
+            continue
+        items = [item for row in rows.tolist() for item in catalogue.by_content[contents[row]]]
+        ids, paths = tuple(item.id for item in items), tuple(str(item.path) for item in items)
+        groups.append(DuplicateGroup(False, ids, paths, float(weakest[rows].min())))
+    return groups
+
+
+def _joined(group_of: IntArray, left: IntArray, right: IntArray) -> IntArray:
+    """Return the groups after those on the left are one with those on the right, in the order of their first rows."""
+    apart = left != right
+    if not apart.any():
+        return group_of
+    shape = (len(group_of), len(group_of))
+    links = coo_matrix((np.ones(np.count_nonzero(apart)), (left[apart], right[apart])), shape)
+    return np.asarray(connected_components(links, directed=False)[1][group_of])
+
+
+def _links(features: FloatArray, threshold: float) -> Iterator[tuple[IntArray, IntArray, FloatArray]]:
+    for rows in row_blocks(len(features), _BLOCK):
+        for columns in row_blocks(rows.stop, _BLOCK):
+            cosines = features[rows] @ features[columns].T
+            left, right = np.nonzero(cosines >= threshold)
+            pairs = left + rows.start > right + columns.start
+            if pairs.any():
+                left, right = left[pairs], right[pairs]
+                yield left + rows.start, right + columns.start, cosines[left, right]
+
+
+class Maintenance:
+    """Counts, checks, cleans and exports what a collection holds."""
+
+    def __init__(self, state: LiveState) -> None:
+        self._state = state
+        # The last answer of unsearchable, and what it was about.
+        self._counted: tuple[ReferenceType[Catalogue], str, int] | None = None
+        self._unsearchable = 0
+
+    def status(self) -> Status:
+        """Return counts, sizes, and whether a change of retriever is unfinished."""
+        self._state.check_layout()
+        catalogue, layout, store = self._state.catalogue(), self._state.layout, self._state.store
+        pending = layout.pending
+        width, kind = self._form_of_points() or (0, np.dtype(np.float32))
+        return Status(
+            folder=str(layout.folder),
+            root=str(self._state.root.folder),
+            items=len(catalogue),
+            pictures=catalogue.n_pictures,
+            captions=len(catalogue.captions),
+            retriever=layout.retriever.name,
+            fingerprint=layout.retriever.fingerprint,
+            stale=pending is not None,
+            pending=None if pending is None else pending.name,
+            pending_done=0 if pending is None else len(set(store.vector_keys(points_table(pending, "image")))),
+            unsearchable=self._count_unsearchable(catalogue, points_table(layout.retriever, "image")),
+            store_bytes=_bytes_in(layout.store),
+            index_bytes=_bytes_in(layout.index),
+            updated=iso_time(catalogue.newest_ns) if len(catalogue) else None,
+            failures=self._last_failures(),
+            point_bytes=width * kind.itemsize,
+            is_codes=kind == np.uint8,
+            memory_bytes=width * kind.itemsize * (catalogue.n_pictures + len(catalogue.captions)),
+        )
+
+    def check(self) -> CheckReport:
+        """Compare the tables with the items."""
+        self._state.check_layout()
+        return StoreCheck(self._state.store, self._state.layout, self._state.catalogue()).check()
+
+    def repair(self) -> None:
+        """Give missing points where possible, and drop what nothing uses."""
+        with self._state.writing():
+            RetrieverChanges(self._state).fill()
+            layout = self._state.layout
+            StoreCheck(self._state.store, layout, self._state.catalogue()).clean()
+            IndexCache(layout.index).keep_only([names.fingerprint for names in layout.stored])
+            saved_retrievers.delete_saved(layout)
+            self._state.publish()
+
+    def duplicates(self, threshold: float | None) -> list[DuplicateGroup]:
+        """Return groups of items with the same picture."""
+        catalogue = self._state.catalogue()
+        groups = exact_groups(catalogue)
+        if threshold is None or not catalogue.by_content:
+            return groups
+        if not -1 <= threshold <= 1:
+            raise InvalidInputError(f"threshold is a cosine between -1 and 1, got {threshold}")
+        table = features_table(self._state.layout.retriever, "image")
+        rows = {
+            key: row
+            for keys, features in self._state.store.read_vectors(table, list(catalogue.by_content))
+            for key, row in zip(keys, features, strict=True)
+        }
+        return groups + (near_groups(catalogue, list(rows), np.stack(list(rows.values())), threshold) if rows else [])
+
+    def export(self, path: str | os.PathLike[str], format: str | None) -> None:
+        """Write the items or the points to a file."""
+        target = Path(path)
+        kind = export.export_format(target, format)
+        if kind in ("csv", "jsonl", "parquet"):
+            export.write_items(target, kind, list(self._state.catalogue().items.values()))
+            return
+        points: dict[str, tuple[list[str], AnyArray]] = {
+            side: ([gallery.keys[row] for row in np.flatnonzero(gallery.live)], gallery.vectors[gallery.live])
+            for side, gallery in self._state.searching().galleries.items()
+        }
+        export.write_points(target, kind, points)
+
+    def _count_unsearchable(self, catalogue: Catalogue, table: str) -> int:
+        """Count the pictures without points; reading all keys takes long, so it is done once for each state."""
+        about = (ref(catalogue), table, self._state.store.vectors_version(table))
+        if about != self._counted:
+            there = set(self._state.store.vector_keys(table))
+            self._unsearchable, self._counted = len(set(catalogue.by_content) - there), about
+        return self._unsearchable
+
+    def _form_of_points(self) -> tuple[int, np.dtype[Any]] | None:
+        tables = [points_table(self._state.layout.retriever, side) for side in SIDES]
+        return next((form for name in tables if (form := self._state.store.vector_form(name)) is not None), None)
+
+    def _last_failures(self) -> dict[str, str]:
+        try:
+            document = json.loads(self._state.layout.last_run.read_text(encoding="utf-8"))
+            return dict(document["skipped"])
+        except (OSError, ValueError, KeyError, TypeError):
+            return {}
+
+
+def _bytes_in(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())

@@ -1,0 +1,299 @@
+"""The retrievers of a collection: changed, kept beside each other, re-encoded, calibrated."""
+
+from __future__ import annotations
+
+import copy
+import os
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+
+from diptych.collection.browse.item_catalogue import Catalogue, text_hash
+from diptych.collection.changes.adding import AddProgress
+from diptych.collection.changes.encoding import Encoding, content_hash, file_status
+from diptych.collection.changes.store_check import StoreCheck
+from diptych.collection.search.live_state import LiveState
+from diptych.collection.storage import saved_retrievers
+from diptych.collection.storage.item import Item
+from diptych.collection.storage.layout import LONGEST_NAME, CollectionError, Layout, RetrieverNames, Root, unique_name
+from diptych.collection.storage.retriever_protocol import SIDES, RetrieverProtocol
+from diptych.collection.storage.saved_retrievers import StoredRetriever, defensive_copy
+from diptych.collection.storage.store import features_table, points_table
+from diptych.errors import InvalidInputError
+
+
+@dataclass(frozen=True)
+class ReencodeReport:
+    """How many pictures and captions got points of the new retriever.
+
+    ``read_again`` counts the pictures that had to be read, because another image encoder asks for other features;
+    ``failures`` gives the reason for each path that could not be. Those items stay, without being found by pictures.
+    """
+
+    pictures: int = 0
+    captions: int = 0
+    read_again: int = 0
+    failures: dict[str, str] = field(default_factory=dict)
+    seconds: float = 0.0
+
+
+_BATCH = 1024
+
+
+class Reencoding:
+    """Gives every picture and caption a point of a new retriever, from stored features where its encoders made them.
+
+    What is there already is not made again, so an interrupted run goes on where it stopped.
+    """
+
+    def __init__(self, catalogue: Catalogue, root: Root, encoding: Encoding) -> None:
+        self._catalogue = catalogue
+        self._root = root
+        self._encoding = encoding
+        self._failures: dict[str, str] = {}
+
+    def run(self, progress: Callable[[AddProgress], None] | None = None) -> ReencodeReport:
+        """Make all missing points."""
+        started = time.perf_counter()
+        pictures = self._encoding.missing("image", list(self._catalogue.by_content))
+        texts = {text_hash(text): text for _, text in self._catalogue.captions.values()}
+        captions = self._encoding.missing("text", list(texts))
+        total, done = len(pictures) + len(captions), 0
+        for start in range(0, len(pictures), _BATCH):
+            batch = pictures[start : start + _BATCH]
+            self._pictures(batch)
+            done += len(batch)
+            if progress is not None:
+                progress(AddProgress(done, total))
+        for start in range(0, len(captions), _BATCH):
+            part = captions[start : start + _BATCH]
+            self._encoding.texts({key: texts[key] for key in part})
+            done += len(part)
+            if progress is not None:
+                progress(AddProgress(done, total))
+        return ReencodeReport(
+            pictures=len(pictures) - len(self._failures),
+            captions=len(captions),
+            read_again=self._encoding.read_again,
+            failures=self._failures,
+            seconds=time.perf_counter() - started,
+        )
+
+    def _pictures(self, contents: list[str]) -> None:
+        files = {}
+        for content in self._encoding.from_features(contents):
+            try:
+                files[content] = self._file_with(content)
+            except InvalidInputError as reason:
+                self._failures[str(self._catalogue.by_content[content][0].path)] = str(reason)
+        for content, unreadable in self._encoding.pictures(files).items():
+            self._failures[str(self._catalogue.by_content[content][0].path)] = unreadable
+
+    def _file_with(self, content: str) -> tuple[Path, os.stat_result]:
+        """Return a file that still holds this content, with its status from before it was looked at."""
+        problem = InvalidInputError("it is stored without a file")
+        for item in self._catalogue.by_content[content]:
+            if item.path is None:
+                continue
+            path = self._root.file(item.path)
+            try:
+                status = file_status(path)
+                if _is_unchanged(path, status, item):
+                    return path, status
+                problem = InvalidInputError("it has changed since it was added; refresh the collection")
+            except InvalidInputError as reason:
+                problem = reason
+        raise problem
+
+
+def _is_unchanged(path: Path, status: os.stat_result, item: Item) -> bool:
+    if (status.st_size, status.st_mtime_ns) == (item.size, item.mtime_ns):
+        return True
+    return content_hash(path) == item.content_hash
+
+
+Progress = Callable[[AddProgress], None]
+
+
+class RetrieverChanges:
+    """Gives a collection other retrievers.
+
+    Each change of what is valid replaces ``collection.json`` in one step. A retriever is named there before its points
+    are made, so that an interrupted run is known and goes on where it stopped, and its saved folder and tables are
+    deleted after it is no longer named.
+    """
+
+    def __init__(self, state: LiveState) -> None:
+        self._state = state
+
+    def stored(self) -> list[StoredRetriever]:
+        """Return the retrievers, the active one first."""
+        return self._state.settled(self._stored)
+
+    def _stored(self) -> list[StoredRetriever]:
+        layout = self._state.layout
+        maintenance = StoreCheck(self._state.store, layout, self._state.catalogue())
+        return [
+            StoredRetriever(
+                name=names.name,
+                fingerprint=names.fingerprint,
+                active=names is layout.retriever,
+                ready=names.fingerprint not in layout.unfinished,
+                missing=sum(maintenance.lacking(names, side) for side in SIDES),
+                kind=saved_retrievers.kind_of_saved(layout.saved_retriever(names)),
+            )
+            for names in layout.stored
+        ]
+
+    def set(
+        self, retriever: RetrieverProtocol, progress: Progress | None, *, now: bool = True, keep: bool = False
+    ) -> ReencodeReport:
+        """Change the active retriever."""
+        retriever = defensive_copy(retriever)
+        with self._state.writing():
+            layout = self._state.layout
+            if retriever.fingerprint == layout.retriever.fingerprint:
+                # The same points; what may differ is the calibration.
+                self._save_again(retriever, layout.retriever)
+                return ReencodeReport()
+            if layout.pending is None or layout.pending.fingerprint != retriever.fingerprint:
+                leaving = () if keep else (layout.retriever,)
+                names = self._named(retriever, None, leaving)
+                saved_retrievers.save_retriever(retriever, layout, names)
+                layout = layout.with_pending(names)
+            self._write(replace(layout, keep_old=keep), None)
+            return self._reencode(retriever, progress) if now else ReencodeReport()
+
+    def reencode(self, progress: Progress | None) -> ReencodeReport:
+        """Finish a change of the active retriever that was begun."""
+        with self._state.writing():
+            pending = self._state.layout.pending
+            return ReencodeReport() if pending is None else self._reencode(self._state.load(pending), progress)
+
+    def add(self, retriever: RetrieverProtocol, name: str | None, progress: Progress | None) -> ReencodeReport:
+        """Keep the points of one more retriever."""
+        retriever = defensive_copy(retriever)
+        with self._state.writing():
+            known = self._state.layout.with_fingerprint(retriever.fingerprint)
+            if known is None:
+                names = self._named(retriever, name)
+                saved_retrievers.save_retriever(retriever, self._state.layout, names)
+                self._write(self._state.layout.with_further(names), retriever)
+            else:
+                if name not in (None, known.name):
+                    raise CollectionError(
+                        f"this retriever is stored already, as {known.name!r}; use that name, or remove it first"
+                    )
+                names = self._save_again(retriever, known)
+            report = self._run(retriever, names, progress)
+            self._write(self._state.layout.finished(names), None)
+            return report
+
+    def activate(self, name: str) -> None:
+        """Let searches use a stored retriever from now on."""
+        with self._state.writing():
+            layout = self._state.layout
+            chosen = layout.named(name)
+            if chosen.fingerprint in layout.unfinished:
+                raise CollectionError(
+                    f"the points of the retriever {name!r} are unfinished; add it again to finish them, then activate"
+                )
+            if chosen is not layout.retriever:
+                self._write(layout.activated(chosen), None)
+
+    def remove(self, name: str) -> None:
+        """Forget a retriever and its points."""
+        with self._state.writing():
+            layout = self._state.layout
+            removed = layout.named(name)
+            if removed is layout.retriever:
+                raise CollectionError(f"the retriever {name!r} is the active one; activate another one first")
+            layout = layout.without(removed)
+            self._write(layout, None)
+            used = {table(names, side) for names in layout.in_force for side in SIDES for table in _TABLES}
+            for table in (make(removed, side) for side in SIDES for make in _TABLES):
+                if table not in used:
+                    self._state.store.drop(table)
+            saved_retrievers.delete_saved(layout)
+
+    def calibrate(self, judgements: Iterable[tuple[str, str, bool]]) -> None:
+        """Fit the probabilities of text→image searches to judgements: (words, id of the item, whether it is good)."""
+        from diptych.retriever import Calibration, Retriever
+
+        with self._state.writing():
+            searching = self._state.searching()
+            retriever = searching.retriever
+            if not isinstance(retriever, Retriever):
+                raise InvalidInputError(f"a {type(retriever).__name__} has no calibration to fit")
+            scores, relevance = [], []
+            for words, item_id, is_good in judgements:
+                point = searching.galleries["image"].vector(item_id)
+                if point is not None:
+                    asked = retriever.encode_texts([words])
+                    scores.append(float(retriever.space.compare(asked, point, "text_query")[0, 0]))
+                    relevance.append(float(is_good))
+            fitted = Calibration(prior=None).fit({"text_to_image": (scores, relevance)})
+            # Searches that are under way keep the retriever they began with.
+            calibrated, calibration = copy.copy(retriever), copy.deepcopy(retriever.calibration_)
+            # The first line is that of text→image.
+            calibration.intercepts_ = np.append(fitted.intercepts_[:1], calibration.intercepts_[1:])
+            calibration.slopes_ = np.append(fitted.slopes_[:1], calibration.slopes_[1:])
+            calibrated.calibration_ = calibration
+            self._save_again(calibrated, self._state.layout.retriever)
+
+    def fill(self) -> None:
+        """Make the points that stored retrievers lack; the caller is the only writer."""
+        for names in self._state.layout.stored:
+            self._run(self._state.retriever(names.name), names, None)
+            self._write(self._state.layout.finished(names), None)
+
+    def _reencode(self, retriever: RetrieverProtocol, progress: Progress | None) -> ReencodeReport:
+        names = self._state.layout.pending
+        if names is None:
+            return ReencodeReport()
+        report = self._run(retriever, names, progress)
+        self._write(self._state.layout.switched(), retriever)
+        return report
+
+    def _run(self, retriever: RetrieverProtocol, names: RetrieverNames, progress: Progress | None) -> ReencodeReport:
+        encoding = Encoding(self._state.store, retriever, names)
+        return Reencoding(self._state.catalogue(), self._state.root, encoding).run(progress)
+
+    def _save_again(self, retriever: RetrieverProtocol, known: RetrieverNames) -> RetrieverNames:
+        """Take a retriever that makes the same points; a change to another one that was begun stays begun."""
+        layout = self._state.layout
+        names = replace(saved_retrievers.names_of(retriever), name=known.name)
+        saved_retrievers.save_retriever(retriever, layout, names)
+        self._write(layout.saved_again(names), retriever)
+        saved_retrievers.delete_saved(self._state.layout)
+        return names
+
+    def _write(self, layout: Layout, retriever: RetrieverProtocol | None) -> None:
+        if layout != self._state.layout:
+            layout.write()
+            self._state.use(layout, retriever)
+
+    def _named(
+        self, retriever: RetrieverProtocol, name: str | None, leaving: Sequence[RetrieverNames] = ()
+    ) -> RetrieverNames:
+        """Return the names of a retriever, with one that no other has except those that are leaving."""
+        layout, names = self._state.layout, saved_retrievers.names_of(retriever)
+        known = layout.with_fingerprint(names.fingerprint)
+        if known is not None:
+            return replace(names, name=known.name)
+        taken = {other.name for other in layout.stored if other not in leaving}
+        if name is None:
+            return replace(names, name=unique_name(names.name, taken))
+        if unique_name(name, ()) != name:
+            raise InvalidInputError(
+                f"{name!r} cannot name a retriever; use up to {LONGEST_NAME} printable letters without /"
+            )
+        if name in taken:
+            raise CollectionError(f"a retriever is called {name!r} already; choose another name, or remove it first")
+        return replace(names, name=name)
+
+
+_TABLES = (features_table, points_table)

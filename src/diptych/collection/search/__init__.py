@@ -1,0 +1,1 @@
+"""From a query to ranked answers: read snapshot.py first."""

@@ -1,0 +1,176 @@
+"""Approximate search: inverted lists of faiss, tuned to a recall and kept beside the store."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import uuid
+from collections.abc import Collection, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from diptych.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from diptych.collection.storage.layout import write_json
+from diptych.collection.storage.retriever_protocol import SIDES, Side
+from diptych.collection.storage.store import search_package
+
+_TARGET_RECALL = 0.98
+
+_NEIGHBOURS = 10
+
+_TUNING_QUERIES = 256
+
+_TRAINING_ROWS_PER_LIST = 40
+
+_TRAINING_ROUNDS = 10
+
+_LARGEST_FLAT = 1 << 30
+
+
+class ApproximateIndex:
+    """An inverted-file index over a fixed set of rows.
+
+    The rows are split among about 4√n lists by k-means, and a query looks into the nearest lists only. How many is not
+    guessed: after building, sample queries are answered exactly as well, and lists are added until the recall among the
+    ten nearest is at least 0.98 (or every list is looked into). Up to 1 GiB the lists hold the vectors themselves,
+    beyond that one byte per number, and answers are scored again with the exact vectors.
+
+    Jégou et al., "Product quantization for nearest neighbor search", TPAMI 2011, for inverted files; Douze et al., "The
+    Faiss library", 2024.
+    """
+
+    def __init__(self, engine: Any, probes: int, recall: float) -> None:
+        self.engine = engine
+        self.probes = probes
+        self.recall = recall
+
+    def __len__(self) -> int:
+        return int(self.engine.ntotal)
+
+    @property
+    def is_coarse(self) -> bool:
+        """Whether the lists hold rounded vectors, so that answers should be scored again."""
+        return "ScalarQuantizer" in type(self.engine).__name__
+
+    @classmethod
+    def build(
+        cls, vectors: FloatArray, metric: Literal["inner_product", "l2"], queries: FloatArray | None = None
+    ) -> ApproximateIndex:
+        """Index the rows; ``queries`` are examples of what will be asked, by default some of the rows."""
+        faiss = search_package("faiss")
+        rng = np.random.default_rng(0)
+        lists = max(1, min(int(4 * len(vectors) ** 0.5), len(vectors) // 40))
+        kind = "Flat" if vectors.nbytes <= _LARGEST_FLAT else "SQ8"
+        measure = faiss.METRIC_INNER_PRODUCT if metric == "inner_product" else faiss.METRIC_L2
+        engine = faiss.index_factory(vectors.shape[1], f"IVF{lists},{kind}", measure)
+        engine.cp.niter = _TRAINING_ROUNDS
+        sample = rng.permutation(len(vectors))[: _TRAINING_ROWS_PER_LIST * lists]
+        engine.train(vectors[np.sort(sample)])
+        engine.add(vectors)
+        asked = vectors if queries is None or not len(queries) else queries
+        asked = asked[rng.permutation(len(asked))[:_TUNING_QUERIES]]
+        index = cls(engine, 1, 0.0)
+        index._tune(np.ascontiguousarray(asked), vectors, measure, lists)
+        return index
+
+    def search(self, queries: FloatArray, k: int, allowed: BoolArray | None = None) -> tuple[FloatArray, IntArray]:
+        """Return engine scores and positions of the ``k`` nearest; −1 where there are fewer.
+
+        ``allowed`` marks the positions that may be returned; the fewer they are, the more lists are looked into.
+        """
+        found: tuple[FloatArray, IntArray]
+        if allowed is None:
+            found = self.engine.search(queries, k)
+            return found
+        faiss = search_package("faiss")
+        share = max(1e-9, np.count_nonzero(allowed) / len(allowed))
+        probes = min(self.engine.nlist, int(np.ceil(self.probes / share)))
+        bits = np.packbits(allowed, bitorder="little")
+        # The engine keeps bare addresses: bits and selector must outlive the search.
+        selector = faiss.IDSelectorBitmap(len(allowed), faiss.swig_ptr(bits))
+        found = self.engine.search(queries, k, params=faiss.SearchParametersIVF(nprobe=probes, sel=selector))
+        return found
+
+    @property
+    def probes(self) -> int:
+        """How many lists a search looks into."""
+        return int(self.engine.nprobe)
+
+    @probes.setter
+    def probes(self, number: int) -> None:
+        # Kept by the engine: handing it over with every search costs a tenth of the search.
+        self.engine.nprobe = number
+
+    def _tune(self, queries: FloatArray, vectors: AnyArray, measure: int, lists: int) -> None:
+        faiss = search_package("faiss")
+        k = min(_NEIGHBOURS, len(vectors))
+        _, truth = faiss.knn(queries, vectors, k, metric=measure)
+        while True:
+            # Coarse lists are asked for more, as the caller does before scoring again.
+            _, found = self.search(queries, 2 * k if self.is_coarse else k)
+            hits = (truth[:, :, None] == found[:, None, :]).any(axis=2)
+            self.recall = float(hits.mean())
+            if self.recall >= _TARGET_RECALL or self.probes >= lists:
+                return
+            self.probes = min(lists, 2 * self.probes)
+
+
+class IndexCache:
+    """A folder of built indexes, one per side and retriever; anything missing or damaged counts as absent."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def write(
+        self, side: Side, fingerprint: str, index: ApproximateIndex, keys: Sequence[str], hashes: Sequence[str]
+    ) -> None:
+        """Keep an index and what its positions hold; a folder that cannot be written costs the next start, no more."""
+        with suppress(OSError, RuntimeError):
+            self._folder.mkdir(parents=True, exist_ok=True)
+            draft = self._folder / f".{side}.{uuid.uuid4().hex[:12]}"
+            try:
+                search_package("faiss").write_index(index.engine, str(draft))
+                document = {
+                    "fingerprint": fingerprint,
+                    "sha256": _digest(draft),
+                    "probes": index.probes,
+                    "recall": index.recall,
+                    "keys": list(keys),
+                    "hashes": list(hashes),
+                }
+                os.replace(draft, self._path(side, fingerprint, "faiss"))
+                write_json(self._path(side, fingerprint, "json"), document)
+            finally:
+                draft.unlink(missing_ok=True)
+
+    def read(self, side: Side, fingerprint: str) -> tuple[ApproximateIndex, list[str], list[str]] | None:
+        """Return an index and what its positions hold, or None."""
+        path = self._path(side, fingerprint, "faiss")
+        try:
+            document = json.loads(self._path(side, fingerprint, "json").read_text(encoding="utf-8"))
+            if document["fingerprint"] != fingerprint or document["sha256"] != _digest(path):
+                return None
+            engine = search_package("faiss").read_index(str(path))
+            index = ApproximateIndex(engine, document["probes"], document["recall"])
+            return (index, document["keys"], document["hashes"]) if len(index) == len(document["keys"]) else None
+        except (OSError, ValueError, KeyError, TypeError, RuntimeError):
+            return None
+
+    def keep_only(self, fingerprints: Collection[str]) -> None:
+        """Delete the indexes of all other retrievers, and what writers that were killed have left."""
+        kept = {self._path(side, name, end) for side in SIDES for name in fingerprints for end in ("faiss", "json")}
+        for path in self._folder.iterdir() if self._folder.is_dir() else ():
+            if path not in kept:
+                path.unlink(missing_ok=True)
+
+    def _path(self, side: Side, fingerprint: str, ending: str) -> Path:
+        return self._folder / f"{side}-{fingerprint}.{ending}"
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()

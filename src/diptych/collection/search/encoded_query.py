@@ -1,0 +1,174 @@
+"""Encoded queries: the terms of a query as points, the cache of their embeddings, their scores and probabilities."""
+
+from __future__ import annotations
+
+import copy
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+
+from diptych.arrays import AnyArray, FloatArray
+from diptych.collection.search.gallery import Gallery, Scoring
+from diptych.collection.storage.retriever_protocol import RetrieverProtocol, SearchDirection, Side
+from diptych.space import Direction
+
+
+@dataclass(frozen=True)
+class EncodedTerm:
+    """A term of a query as a point: one row, its weight, and the side it comes from.
+
+    ``is_blank`` marks words in which the encoder finds nothing: their point is where all unknown words lie, and no
+    score is evidence of a match with them. ``outputs`` are the real numbers that a code is the signs of, where they are
+    asked for and known.
+    """
+
+    point: AnyArray
+    weight: float
+    side: Side
+    is_blank: bool = False
+    outputs: FloatArray | None = None
+
+    @property
+    def direction(self) -> Direction:
+        """The direction of the space; only spaces that treat the sides differently look at it."""
+        return "image_query" if self.side == "image" else "text_query"
+
+
+RetrieverT = TypeVar("RetrieverT", bound=RetrieverProtocol)
+
+_REMEMBERED = 1024
+
+
+class QueryEmbedding(NamedTuple):
+    """The point of some words, whether the retriever knows none of them, and the features the point was made from."""
+
+    point: AnyArray
+    is_unknown: bool
+    features: FloatArray
+
+
+class QueryEmbeddingCache:
+    """Turns the words of queries into points and remembers the last ones, in memory alone.
+
+    The features of pictures and captions are kept on disk because they will be needed again. What somebody asks for is
+    nobody else's business, and there is no end of it.
+    """
+
+    def __init__(self, retriever: RetrieverProtocol) -> None:
+        self._retriever = without_disk_cache(retriever)
+        self._lock = threading.Lock()
+        self._known: OrderedDict[str, QueryEmbedding] = OrderedDict()
+
+    def point(self, words: str) -> QueryEmbedding:
+        """Return the point of some words."""
+        with self._lock:
+            known = self._known.get(words)
+            if known is not None:
+                self._known.move_to_end(words)
+                return known
+        features = self._retriever.text_features([words])
+        made = QueryEmbedding(self._retriever.texts_to_points(features), not np.any(features), features)
+        with self._lock:
+            self._known[words] = made
+            while len(self._known) > _REMEMBERED:
+                self._known.popitem(last=False)
+        return made
+
+
+def without_disk_cache(retriever: RetrieverT) -> RetrieverT:
+    """Return the same retriever without a cache on disk."""
+    if not getattr(retriever, "cache", False):
+        return retriever
+    alike = copy.copy(retriever)
+    vars(alike)["cache"] = False
+    return alike
+
+
+@dataclass(frozen=True)
+class EncodedQuery:
+    """The terms of a query against one side of a collection.
+
+    One term is compared as the space says. Several are combined: in a linear space (cosine, Pearson, covariance, dot)
+    the query is the unit vector along Σ wᵢ·uᵢ over the terms' unit vectors uᵢ, in other spaces the score is the
+    weighted mean Σ wᵢ·sᵢ / Σ|wᵢ| of the terms' scores sᵢ. For binary codes that mean of Hamming distances is, but for a
+    constant, one real query Σ wᵢ·bᵢ against the bits of each item, where bᵢ ∈ {−1, +1} are those of the terms.
+
+    The cosine of a combined query reads like that of a single one, so its probability is what the calibrations of the
+    wanted terms' directions say of it, averaged by weight. Elsewhere, and when nothing is wanted, it is the weighted
+    geometric mean of what each term says: pᵢ for a wanted term, 1 − pᵢ for an unwanted one. Words in which the encoder
+    finds nothing have a probability of 0 with everything.
+    """
+
+    terms: tuple[EncodedTerm, ...]
+    gallery: Gallery
+    target: Side
+    retriever: RetrieverProtocol
+
+    @property
+    def weights(self) -> FloatArray:
+        """The weights of the terms."""
+        return np.array([term.weight for term in self.terms])
+
+    @cached_property
+    def vector(self) -> AnyArray | None:
+        """The one query vector an index can answer, or None when scores must be combined instead."""
+        scoring = self.gallery.scoring
+        if len(self.terms) == 1 and self.terms[0].weight > 0:
+            term = self.terms[0]
+            same = scoring.direction == term.direction or scoring.is_symmetric
+            return scoring.asked(term.point) if same else None
+        if not scoring.is_linear:
+            return None
+        return scoring.combined(np.vstack([scoring.asked(term.point) for term in self.terms]), self.weights)
+
+    def scores(self, kept: AnyArray) -> FloatArray:
+        """Return the combined scores of kept rows."""
+        if self.vector is not None:
+            return np.asarray(self.gallery.scoring.scores(self.vector, kept)[0])
+        weights = self.weights
+        each = np.stack([self._term_scores(term, kept) for term in self.terms])
+        return np.asarray(weights @ each / np.abs(weights).sum())
+
+    def judged(self, kept: AnyArray) -> tuple[FloatArray, FloatArray]:
+        """Return the scores of kept rows, and their probabilities of relevance."""
+        if not len(kept):
+            return np.zeros(0), np.zeros(0)
+        scores = self.scores(kept)
+        wanted = [term for term in self.terms if term.weight > 0]
+        if not wanted or not self.gallery.scoring.is_cosine:
+            return scores, self._agreement(kept)
+        if len(wanted) == 1:
+            return scores, self._chance(wanted[0], scores)
+        each = np.stack([self._chance(term, scores) for term in wanted])
+        return scores, np.average(each, axis=0, weights=[term.weight for term in wanted])
+
+    def _agreement(self, kept: AnyArray) -> FloatArray:
+        """Return the weighted geometric mean of what each term says."""
+        logarithms = np.zeros(len(kept))
+        for term in self.terms:
+            chance = self._chance(term, self._term_scores(term, kept))
+            chance = np.clip(chance if term.weight > 0 else 1 - chance, 1e-12, 1)
+            logarithms += abs(term.weight) * np.log(chance)
+        return np.asarray(np.exp(logarithms / np.abs(self.weights).sum()))
+
+    def _chance(self, term: EncodedTerm, scores: FloatArray) -> FloatArray:
+        if term.is_blank:
+            return np.zeros(len(scores))
+        direction: SearchDirection = _DIRECTIONS[term.side, self.target]
+        return np.asarray(self.retriever.probability(scores, direction))
+
+    def _term_scores(self, term: EncodedTerm, kept: AnyArray) -> FloatArray:
+        scoring = Scoring(self.gallery.scoring.space, term.direction)
+        return np.asarray(scoring.scores(scoring.asked(term.point), kept)[0])
+
+
+_DIRECTIONS: dict[tuple[Side, Side], SearchDirection] = {
+    ("text", "image"): "text_to_image",
+    ("image", "text"): "image_to_text",
+    ("image", "image"): "image_to_image",
+    ("text", "text"): "text_to_text",
+}

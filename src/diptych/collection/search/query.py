@@ -1,0 +1,185 @@
+"""Queries: words, pictures and items with weights, as objects and as text."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from diptych.data.picture_files import picture_suffixes
+from diptych.errors import InvalidInputError
+
+
+@dataclass(frozen=True, eq=False)
+class Term:
+    """Words, a picture or a stored item, with a weight; a negative weight asks for what is unlike it."""
+
+    kind: Literal["text", "picture", "item"]
+    value: Any
+    weight: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not np.isfinite(self.weight) or self.weight == 0:
+            raise InvalidInputError(f"the weight of a query term is a number other than 0, got {self.weight}")
+        if self.kind in ("text", "item") and (not isinstance(self.value, str) or not self.value.strip()):
+            raise InvalidInputError(f"a query term needs {'words' if self.kind == 'text' else 'an id'}, got nothing")
+
+    def __str__(self) -> str:
+        weight = "" if abs(self.weight) == 1 else f"{abs(self.weight):g}:"
+        if self.kind == "item":
+            return f"{weight}item:{self.value}"
+        if self.kind == "text" or isinstance(self.value, (str, os.PathLike)):
+            return f"{weight}{os.fspath(self.value)}"
+        return f"{weight}(picture)"
+
+
+_LONE_SIGN = re.compile(r"(^|\s)[+-](\s|$)")
+
+
+@dataclass(frozen=True, eq=False)
+class Query:
+    """A weighted sum of words, pictures and stored items; minus asks for what is unlike a term.
+
+    >>> from diptych.collection import Query
+    >>> query = 2 * Query.text("golden retriever") + Query.picture("photo.jpg") - Query.text("snow")
+    >>> print(query)
+    2:golden retriever + photo.jpg - snow
+    """
+
+    terms: tuple[Term, ...]
+
+    def __post_init__(self) -> None:
+        if not self.terms:
+            raise InvalidInputError("the query is empty; write what to look for")
+
+    @classmethod
+    def text(cls, words: str) -> Query:
+        """Ask for words, exactly as they are."""
+        return cls((Term("text", words),))
+
+    @classmethod
+    def picture(cls, picture: Any) -> Query:
+        """Ask for what resembles a picture: a path, an array of bytes or a Pillow image."""
+        return cls((Term("picture", picture),))
+
+    @classmethod
+    def item(cls, item_id: str) -> Query:
+        """Ask for what resembles a stored item."""
+        return cls((Term("item", item_id),))
+
+    @classmethod
+    def of(cls, query: Any, find_picture: Callable[[str], Path | None] | None = None) -> Query:
+        """Return a query as it is, parse a string, and take anything else for a picture."""
+        if isinstance(query, Query):
+            return query
+        if isinstance(query, str):
+            return parse_query(query, find_picture=find_picture)
+        return cls.picture(query)
+
+    @property
+    def words(self) -> str:
+        """The words asked for, without those of negative terms."""
+        return " ".join(term.value for term in self.terms if term.kind == "text" and term.weight > 0)
+
+    def __add__(self, other: Query) -> Query:
+        return Query(self.terms + other.terms)
+
+    def __sub__(self, other: Query) -> Query:
+        return self + -1 * other
+
+    def __mul__(self, weight: float) -> Query:
+        return Query(tuple(replace(term, weight=weight * term.weight) for term in self.terms))
+
+    __rmul__ = __mul__
+
+    def __str__(self) -> str:
+        parts = [f"{'-' if term.weight < 0 else '+'} {_protected(str(term))}" for term in self.terms]
+        return " ".join(parts).removeprefix("+ ")
+
+
+def _protected(term: str) -> str:
+    return f'"{term}"' if _LONE_SIGN.search(term) else term
+
+
+# A quoted part stands alone between operators; elsewhere a quotation mark is an ordinary character.
+_PART = re.compile(r'\s*(?:"(?P<quoted>[^"]*)"(?=\s+[+-](?:\s|$)|$)|(?P<plain>.*?)(?=\s+[+-](?:\s|$)|$))', re.DOTALL)
+
+_JOINING_SIGN = re.compile(r"\s+(?P<sign>[+-])(?=\s|$)")
+
+_FIRST_SIGN = re.compile(r"(?P<sign>[+-])(?=\s|$)")
+
+_WEIGHT = re.compile(r"(?P<weight>\d+(?:\.\d*)?|\.\d+):(?!\d)\s*(?=\S)")
+
+
+def parse_query(text: str, *, find_picture: Callable[[str], Path | None] | None = None) -> Query:
+    """Return the query that a text describes; a text without operators is itself, untouched.
+
+    * Terms are joined by ``+`` (like) and ``-`` (unlike) with white space on both sides; the first term may have a sign
+      as well, followed by white space. A hyphen inside a word, ``-word`` and ``C++`` are ordinary text.
+    * A term may begin with a weight, a number and a colon: ``2:golden retriever``. A number and colon before a digit
+      are not a weight, so ``16:9`` and ``10:30`` are text.
+    * A term in double quotes from end to end may contain operators: ``"salt - pepper" + sea``. The quotes go around the
+      weight as well: ``"2:golden retriever"``.
+    * A text that names an existing picture file as a whole is that picture, even if its name holds operators.
+    * A term that names an existing picture file is that picture; a single word that ends like a picture file and does
+      not exist is an error, because it is a slip more often than a search.
+    * ``item:ID`` is an item of the collection.
+    * Everything else is words.
+
+    ``find_picture`` looks a name up elsewhere than in the current folder.
+
+    >>> from diptych.collection import parse_query
+    >>> [(term.kind, term.value, term.weight) for term in parse_query('"2:golden retriever" + sea - snow').terms]
+    [('text', 'golden retriever', 2.0), ('text', 'sea', 1.0), ('text', 'snow', -1.0)]
+    >>> [term.value for term in parse_query("a well-known t-shirt, 16:9").terms]
+    ['a well-known t-shirt, 16:9']
+    """
+    terms = []
+    text = text.strip()
+    if not text:
+        raise InvalidInputError("type some words or the path of a picture: write what to look for")
+    find_picture = find_picture or _existing
+    whole = find_picture(text) if Path(text).suffix.lower() in picture_suffixes() else None
+    if whole is not None:
+        return Query((Term("picture", whole),))
+    first = _FIRST_SIGN.match(text)
+    sign, position = (first["sign"], first.end()) if first else ("+", 0)
+    while True:
+        part = _PART.match(text, position)
+        body = "" if part is None else (part["plain"] if part["quoted"] is None else part["quoted"])
+        if part is None or not body.strip() or (part["quoted"] is None and _FIRST_SIGN.match(body)):
+            raise InvalidInputError(
+                f"the query {text!r} lacks words or a picture after {sign!r}; write what to look for"
+            )
+        terms.append(_term(body.strip(), -1.0 if sign == "-" else 1.0, find_picture))
+        operator = _JOINING_SIGN.match(text, part.end())
+        if operator is None:
+            return Query(tuple(terms))
+        sign, position = operator["sign"], operator.end()
+
+
+def _term(body: str, sign: float, find_picture: Callable[[str], Path | None]) -> Term:
+    weight = _WEIGHT.match(body)
+    if weight is not None:
+        sign, body = sign * float(weight["weight"]), body[weight.end() :]
+    if body.startswith("item:"):
+        return Term("item", body.removeprefix("item:"), sign)
+    if Path(body).suffix.lower() not in picture_suffixes():
+        return Term("text", body, sign)
+    picture = find_picture(body)
+    if picture is None and len(body.split()) == 1:
+        raise InvalidInputError(f"there is no picture {body!r}; check the path, or ask with more words for a text")
+    return Term("text", body, sign) if picture is None else Term("picture", picture, sign)
+
+
+def _existing(name: str) -> Path | None:
+    try:
+        path = Path(name).expanduser()
+        return path if path.is_file() else None
+    except (OSError, ValueError, RuntimeError):
+        return None

@@ -1,0 +1,272 @@
+"""From query to answers, on one unchanging state of a collection."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, overload
+
+import numpy as np
+
+from diptych.arrays import BoolArray, FloatArray, IntArray
+from diptych.collection.browse.filter import OWN_FIELDS, Filter
+from diptych.collection.browse.item_catalogue import Catalogue
+from diptych.collection.search.encoded_query import EncodedQuery, EncodedTerm, QueryEmbeddingCache
+from diptych.collection.search.gallery import Gallery, top_rows
+from diptych.collection.search.query import Query, Term
+from diptych.collection.search.ranking import FetchFeatures, PointRanking, RerankBy, Reranking, fuse_rankings
+from diptych.collection.storage.item import Item
+from diptych.collection.storage.layout import CollectionError, RetrieverNames, Root
+from diptych.collection.storage.retriever_protocol import RetrieverProtocol, Side
+from diptych.errors import InvalidInputError
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One item that a search found.
+
+    ``score`` is the similarity in the space of the retriever, larger is better; ``probability`` the calibrated
+    probability that the answer is relevant. ``caption`` is the text that was found when texts are searched, None when
+    pictures are. ``matched_by`` says what brought the answer up: "points" of the space, "words" of its captions.
+    ``item`` is the whole item as it was when it was found.
+    """
+
+    rank: int
+    id: str
+    path: Path | None
+    score: float
+    probability: float
+    caption: str | None = None
+    caption_id: str | None = None
+    matched_by: tuple[str, ...] = ("points",)
+    labels: tuple[str, ...] = ()
+    metadata: Mapping[str, Any] | None = None
+    item: Item | None = field(default=None, repr=False, compare=False)
+
+
+@dataclass(frozen=True)
+class Answers(Sequence[Answer]):
+    """The answers of a search, best first, and what can be said about all of them.
+
+    ``no_good_match`` is true when no answer of the collection reaches the probability that counts as a match.
+    ``considered`` counts the items or captions that the filter left, ``exact`` says whether all of them were compared,
+    ``seconds`` is the whole time, encoding the query included. ``notes`` are remarks for the person who asked, such as
+    that no item has a field of the filter. ``retriever`` is the stored name of the retriever that answered, with its
+    ``fingerprint`` and ``cutoff``.
+    """
+
+    found: tuple[Answer, ...]
+    no_good_match: bool
+    considered: int
+    exact: bool
+    seconds: float
+    notes: tuple[str, ...] = ()
+    retriever: str = ""
+    fingerprint: str = ""
+    cutoff: float = 0.0
+
+    def __len__(self) -> int:
+        return len(self.found)
+
+    @overload
+    def __getitem__(self, place: int) -> Answer: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> tuple[Answer, ...]: ...
+
+    def __getitem__(self, place: int | slice) -> Answer | tuple[Answer, ...]:
+        return self.found[place]
+
+
+Target = Literal["images", "texts"]
+
+# How deep two rankings are joined; the same for every page, so that pages fit together.
+_CANDIDATES = 1000
+
+_FIELDS_NAMED = 20
+
+_BY_POINTS = ("points",)
+
+
+@dataclass(frozen=True)
+class SearchSnapshot:
+    """Answers queries on a state of a collection that does not change under it."""
+
+    root: Root
+    names: RetrieverNames
+    retriever: RetrieverProtocol
+    words: QueryEmbeddingCache
+    catalogue: Catalogue
+    galleries: dict[Side, Gallery]
+    features: FetchFeatures
+
+    def search(
+        self,
+        query: Query,
+        *,
+        k: int,
+        offset: int,
+        target: Target,
+        wanted: Filter | None,
+        hybrid: float | None,
+        exact: bool,
+        min_probability: float | None,
+        reranking: Reranking | None = None,
+    ) -> Answers:
+        """Return the answers from place ``offset`` on, at most ``k``."""
+        started = time.perf_counter()
+        side: Side = "image" if target == "images" else "text"
+        gallery = self.galleries[side]
+        asked = EncodedQuery(tuple(self._asked(term, reranking) for term in query.terms), gallery, side, self.retriever)
+        allowed = self._allowed(gallery, side, query, wanted)
+        considered = len(gallery) if allowed is None else int(np.count_nonzero(allowed & gallery.live))
+        ranking = PointRanking(asked, allowed, exact, reranking)
+        rows, matched = self._ranked(ranking, query.words, offset + k, hybrid)
+        cutoff = self.retriever.cutoff if min_probability is None else min_probability
+        shown = rows[offset : offset + k]
+        scores, chances = asked.judged(gallery.vectors[shown])
+        # The best answers of all say whether there is a match, whichever page is asked for.
+        top = chances if offset == 0 else asked.judged(gallery.vectors[rows[:k]])[1]
+        page = self._answers(gallery, side, shown, scores, chances, offset, matched)
+        if min_probability is not None:
+            page = tuple(answer for answer in page if answer.probability >= min_probability)
+        return Answers(
+            page,
+            no_good_match=bool(top.max(initial=0.0) < cutoff),
+            considered=considered,
+            exact=exact or gallery.index is None or asked.vector is None,
+            seconds=time.perf_counter() - started,
+            notes=() if wanted is None else self._notes(wanted),
+            retriever=self.names.name,
+            fingerprint=self.names.fingerprint,
+            cutoff=self.retriever.cutoff,
+        )
+
+    def reranking(self, depth: int, by: RerankBy) -> Reranking:
+        """Return what scores the nearest codes again."""
+        return Reranking.of(depth, by, self.retriever, self.features)
+
+    def _ranked(
+        self, ranking: PointRanking, words: str, k: int, hybrid: float | None
+    ) -> tuple[IntArray, dict[int, tuple[str, ...]]]:
+        if hybrid is None:
+            return ranking.nearest(k), {}
+        if not words:
+            raise InvalidInputError("a hybrid search compares words with captions, but the query has none; add words")
+        nearest = ranking.nearest(max(_CANDIDATES, k)).tolist()
+        by_points, further = nearest[:_CANDIDATES], nearest[_CANDIDATES:]
+        by_words = self._by_words(words, ranking).tolist()
+        fused = fuse_rankings(by_points, by_words, hybrid)
+        both = (set(by_points), "points"), (set(by_words), "words")
+        matched = {row: tuple(name for members, name in both if row in members) for row in fused}
+        rows = fused + [row for row in further if row not in matched]
+        return np.array(rows[:k], dtype=np.int64), matched
+
+    def _by_words(self, words: str, ranking: PointRanking) -> IntArray:
+        gallery, side, allowed = ranking.gallery, ranking.asked.target, ranking.allowed
+        gains = self.catalogue.full_text.scores(words)
+        scores = np.full(len(gallery.keys), -np.inf)
+        for place in np.flatnonzero(gains > 0):
+            caption_id = self.catalogue.caption_list[place]
+            key = self.catalogue.captions[caption_id][0].id if side == "image" else caption_id
+            row = gallery.row_of.get(key)
+            if row is not None and (allowed is None or allowed[row]):
+                # A picture is as good as its best caption.
+                scores[row] = max(scores[row], gains[place])
+        return top_rows(scores, gallery.order, _CANDIDATES)
+
+    def _asked(self, term: Term, reranking: Reranking | None) -> EncodedTerm:
+        if term.kind == "text":
+            known = self.words.point(term.value)
+            outputs = None if reranking is None else reranking.outputs("text", known.features)
+            return EncodedTerm(known.point, term.weight, "text", known.is_unknown, outputs)
+        if term.kind == "item":
+            return self._asked_item(term, reranking)
+        if reranking is None:
+            return EncodedTerm(self.retriever.encode_images([term.value]), term.weight, "image")
+        features = reranking.source.image_features([term.value])
+        outputs = reranking.outputs("image", features)
+        return EncodedTerm(self.retriever.images_to_points(features), term.weight, "image", outputs=outputs)
+
+    def _asked_item(self, term: Term, reranking: Reranking | None) -> EncodedTerm:
+        item = self.catalogue.items.get(term.value)
+        if item is None:
+            raise CollectionError(f"there is no item {term.value!r} in the collection; take the id of an answer")
+        by_side: dict[Side, str | None] = {"image": item.id, "text": next(iter(item.caption_ids), None)}
+        for side, key in by_side.items():
+            row = None if key is None else self.galleries[side].row_of.get(key)
+            if row is not None:
+                gallery = self.galleries[side]
+                outputs = None if reranking is None else reranking.stored_outputs(side, gallery.hashes[row])
+                return EncodedTerm(gallery.vectors[row : row + 1], term.weight, side, outputs=outputs)
+        raise CollectionError(f"item {item.id} has neither a readable picture nor a caption to search with")
+
+    def _allowed(self, gallery: Gallery, side: Side, query: Query, wanted: Filter | None) -> BoolArray | None:
+        itself = {term.value for term in query.terms if term.kind == "item" and self._is_own_side(term.value, side)}
+        if wanted is None and not itself:
+            return None
+        allowed = np.ones(len(gallery.keys), dtype=bool)
+        if wanted is not None:
+            allowed[:] = False
+            allowed[self._rows_of(self.catalogue.matching(wanted), gallery, side)] = True
+        allowed[self._rows_of(itself, gallery, side)] = False
+        return allowed
+
+    def _notes(self, wanted: Filter) -> tuple[str, ...]:
+        """Say which fields of a filter no item has: most often they are misspelt."""
+        unknown = [
+            field
+            for field in sorted(wanted.fields)
+            if field.lower() not in OWN_FIELDS and not self.catalogue.has_field(field)
+        ]
+        if not unknown or not len(self.catalogue):
+            return ()
+        known = ", ".join((*OWN_FIELDS, *self.catalogue.fields[:_FIELDS_NAMED]))
+        more = ", …" if len(self.catalogue.fields) > _FIELDS_NAMED else ""
+        return tuple(f"no item has a field {field!r}; fields are {known}{more}" for field in unknown)
+
+    def _is_own_side(self, item_id: str, side: Side) -> bool:
+        """Say whether the item would answer a question about itself: a picture among pictures, a text among texts."""
+        item = self.catalogue.items.get(item_id)
+        return item is not None and (item.path is None) == (side == "text")
+
+    def _rows_of(self, ids: set[str] | frozenset[str], gallery: Gallery, side: Side) -> list[int]:
+        if side == "text":
+            keys = [caption_id for item_id in ids for caption_id in self.catalogue.items[item_id].caption_ids]
+        else:
+            keys = list(ids)
+        return [gallery.row_of[key] for key in keys if key in gallery.row_of]
+
+    def _answers(
+        self,
+        gallery: Gallery,
+        side: Side,
+        rows: IntArray,
+        scores: FloatArray,
+        chances: FloatArray,
+        offset: int,
+        matched: dict[int, tuple[str, ...]],
+    ) -> tuple[Answer, ...]:
+        answers = []
+        judged = zip(rows.tolist(), scores.tolist(), chances.tolist(), strict=True)
+        for rank, (row, score, chance) in enumerate(judged, start=offset + 1):
+            key = gallery.keys[row]
+            item, caption = self.catalogue.captions[key] if side == "text" else (self.catalogue.items[key], None)
+            answers.append(
+                Answer(
+                    rank=rank,
+                    id=item.id,
+                    path=None if item.path is None else self.root.file(item.path),
+                    score=score,
+                    probability=chance,
+                    caption=caption,
+                    caption_id=None if caption is None else key,
+                    matched_by=matched.get(row, _BY_POINTS),
+                    labels=item.labels,
+                    metadata=item.metadata,
+                    item=item,
+                )
+            )
+        return tuple(answers)

@@ -1,0 +1,361 @@
+"""The folder of a collection: the small file that says what is valid in it, its write lock, its paths, its errors."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+import uuid
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Self
+
+from diptych import __version__
+from diptych.errors import DiptychError
+
+
+class CollectionError(DiptychError):
+    """A collection is missing, foreign, of another version, being written by another process, or has no such item.
+
+    >>> from diptych.collection import Collection, CollectionError
+    >>> try:
+    ...     Collection.open("no/such/folder")
+    ... except CollectionError as error:
+    ...     print(error)
+    no/such/folder is not a collection: collection.json is missing; make one with Collection.create or `diptych index`
+    """
+
+
+class UnknownRetrieverError(CollectionError):
+    """A collection has no retriever of that name.
+
+    >>> from diptych.collection import CollectionError, UnknownRetrieverError
+    >>> issubclass(UnknownRetrieverError, CollectionError)
+    True
+    """
+
+
+@dataclass(frozen=True)
+class RetrieverNames:
+    """A saved retriever: its folder, what people call it, and the fingerprints of it and of its encoders."""
+
+    saved: str
+    name: str
+    fingerprint: str
+    image_fingerprint: str
+    text_fingerprint: str
+
+
+LONGEST_NAME = 80
+
+
+def unique_name(name: str, taken: Collection[str]) -> str:
+    """Return the name fit for addresses and lists, with a number where it is taken.
+
+    >>> from diptych.collection.storage.layout import unique_name
+    >>> unique_name("trained", ["trained", "trained 2"]), unique_name("my/model", [])
+    ('trained 3', 'my model')
+    """
+    letters = (letter if letter.isprintable() and letter != "/" else " " for letter in name)
+    plain = " ".join("".join(letters).split())[:LONGEST_NAME].strip() or "retriever"
+    free, number = plain, 1
+    while free in taken:
+        number += 1
+        free = f"{plain} {number}"
+    return free
+
+
+FORMAT = "diptych-collection"
+# A collection with one retriever is still written as version 1, which every Diptych reads.
+_ONE_RETRIEVER, _SEVERAL_RETRIEVERS = 1, 2
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The paths of a collection, the root its pictures are named from, and the retrievers in force.
+
+    ``pending`` is a retriever whose points are still being made; searches use ``retriever`` until the switch, which
+    replaces ``collection.json`` in one step. ``keep_old`` says that the one before stays beside it then. ``further``
+    are retrievers whose points are kept too; ``unfinished`` has the fingerprints of those that never got all of them.
+    Names and fingerprints are unique among ``retriever`` and ``further``.
+    """
+
+    folder: Path
+    root: str
+    retriever: RetrieverNames
+    pending: RetrieverNames | None = None
+    further: tuple[RetrieverNames, ...] = ()
+    unfinished: frozenset[str] = frozenset()
+    keep_old: bool = False
+
+    @property
+    def store(self) -> Path:
+        """The durable tables."""
+        return self.folder / "store"
+
+    @property
+    def index(self) -> Path:
+        """Search indexes; deleting the folder costs time, nothing else."""
+        return self.folder / "index"
+
+    @property
+    def retrievers(self) -> Path:
+        """Saved retrievers: the one in force, the pending one, and older ones until the next repair."""
+        return self.folder / "retrievers"
+
+    @property
+    def lock(self) -> Path:
+        """The file that the writer holds."""
+        return self.folder / "write.lock"
+
+    @property
+    def last_run(self) -> Path:
+        """What the last run could not read."""
+        return self.folder / "last_run.json"
+
+    @property
+    def root_folder(self) -> Path:
+        """The folder that stored paths are relative to, absolute."""
+        return Path(os.path.abspath(self.folder / self.root))
+
+    def saved_retriever(self, names: RetrieverNames) -> Path:
+        """The folder a retriever is saved in."""
+        return self.retrievers / names.saved
+
+    def write(self) -> None:
+        """Replace ``collection.json`` in one step."""
+        document: dict[str, Any] = {
+            "format": FORMAT,
+            "format_version": _ONE_RETRIEVER,
+            "diptych": __version__,
+            "root": self.root,
+            "retriever": asdict(self.retriever),
+            "pending": None if self.pending is None else asdict(self.pending),
+        }
+        if self.further or self.keep_old:
+            document |= {
+                "format_version": _SEVERAL_RETRIEVERS,
+                "further": [asdict(names) for names in self.further],
+                "unfinished": sorted(self.unfinished),
+                "keep_old": self.keep_old,
+            }
+        write_json(self.folder / "collection.json", document)
+
+    @classmethod
+    def read(cls, folder: Path) -> Self:
+        """Read ``collection.json``; any defect is one clear error."""
+        path = folder / "collection.json"
+        try:
+            document = json.loads(path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            raise CollectionError(
+                f"{folder} is not a collection: collection.json is missing; "
+                "make one with Collection.create or `diptych index`"
+            ) from None
+        except (OSError, ValueError) as problem:
+            raise CollectionError(f"{path} cannot be read ({problem}); restore it from a backup") from None
+        if not isinstance(document, dict) or document.get("format") != FORMAT:
+            raise CollectionError(f"{path} was not written by Diptych: its format is not {FORMAT!r}")
+        if document.get("format_version") not in (_ONE_RETRIEVER, _SEVERAL_RETRIEVERS):
+            raise CollectionError(
+                f"{path} has format version {document.get('format_version')}, this Diptych {__version__} reads "
+                f"up to {_SEVERAL_RETRIEVERS}: install Diptych {document.get('diptych', 'of that time')} or index again"
+            )
+        try:
+            return cls._from(folder, document)
+        except (KeyError, TypeError) as problem:
+            raise CollectionError(f"{path} is incomplete ({problem}); restore it from a backup") from None
+
+    @classmethod
+    def _from(cls, folder: Path, document: dict[str, Any]) -> Self:
+        pending = document["pending"]
+        return cls(
+            folder,
+            document["root"],
+            RetrieverNames(**document["retriever"]),
+            None if pending is None else RetrieverNames(**pending),
+            tuple(RetrieverNames(**names) for names in document.get("further", ())),
+            frozenset(document.get("unfinished", ())),
+            bool(document.get("keep_old", False)),
+        )
+
+    @property
+    def stored(self) -> tuple[RetrieverNames, ...]:
+        """Every retriever that searches may use, the active one first."""
+        return (self.retriever, *self.further)
+
+    @property
+    def in_force(self) -> tuple[RetrieverNames, ...]:
+        """Every retriever whose points are kept, the pending one included."""
+        return self.stored if self.pending is None else (*self.stored, self.pending)
+
+    def named(self, name: str | None) -> RetrieverNames:
+        """Return a stored retriever by name; None is the active one."""
+        if name is None:
+            return self.retriever
+        for names in self.stored:
+            if names.name == name:
+                return names
+        known = ", ".join(repr(names.name) for names in self.stored)
+        raise UnknownRetrieverError(f"there is no retriever {name!r} in {self.folder}; stored are {known}")
+
+    def with_fingerprint(self, fingerprint: str) -> RetrieverNames | None:
+        """Return the stored retriever that makes these points, or None."""
+        return next((names for names in self.stored if names.fingerprint == fingerprint), None)
+
+    def with_pending(self, pending: RetrieverNames | None, *, keep_old: bool = False) -> Layout:
+        """Return the layout with another retriever on its way, or none."""
+        return replace(self, pending=pending, keep_old=keep_old)
+
+    def switched(self) -> Layout:
+        """Return the layout after the pending retriever has taken over."""
+        if self.pending is None:
+            raise CollectionError("no retriever is pending; call set_retriever first")
+        new = self.pending.fingerprint
+        others = tuple(names for names in self.further if names.fingerprint != new)
+        others = (*others, self.retriever) if self.keep_old else others
+        # Another retriever may have been activated or added under that name since the change was begun.
+        name = unique_name(self.pending.name, [names.name for names in others])
+        return replace(
+            self,
+            retriever=replace(self.pending, name=name),
+            pending=None,
+            further=others,
+            unfinished=self.unfinished - {new},
+            keep_old=False,
+        )
+
+    def with_further(self, names: RetrieverNames) -> Layout:
+        """Return the layout with one more retriever, whose points are yet to be made."""
+        return replace(self, further=(*self.further, names), unfinished=self.unfinished | {names.fingerprint})
+
+    def finished(self, names: RetrieverNames) -> Layout:
+        """Return the layout after a retriever has got its points."""
+        return replace(self, unfinished=self.unfinished - {names.fingerprint})
+
+    def saved_again(self, names: RetrieverNames) -> Layout:
+        """Return the layout with another saved form of a stored retriever that makes the same points."""
+        if names.fingerprint == self.retriever.fingerprint:
+            return replace(self, retriever=names)
+        return replace(
+            self, further=tuple(names if old.fingerprint == names.fingerprint else old for old in self.further)
+        )
+
+    def activated(self, chosen: RetrieverNames) -> Layout:
+        """Return the layout with a stored retriever in force; the one before stays beside it."""
+        others = tuple(names for names in self.stored if names.fingerprint != chosen.fingerprint)
+        layout = replace(self, retriever=chosen, further=others)
+        reached = self.pending is not None and self.pending.fingerprint == chosen.fingerprint
+        return layout.with_pending(None) if reached else layout
+
+    def without(self, removed: RetrieverNames) -> Layout:
+        """Return the layout without one of the further retrievers."""
+        others = tuple(names for names in self.further if names.fingerprint != removed.fingerprint)
+        return replace(self, further=others, unfinished=self.unfinished - {removed.fingerprint})
+
+
+def write_json(path: Path, document: Any) -> None:
+    """Write a JSON file whole or not at all."""
+    draft = path.with_name(f".{path.name}.{uuid.uuid4().hex[:12]}")
+    try:
+        with draft.open("w", encoding="utf-8") as stream:
+            # Escaped: a file name that is not valid Unicode cannot be written otherwise.
+            json.dump(document, stream, indent=2)
+            stream.write("\n")
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(draft, path)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+# Between two attempts to get the lock.
+_PAUSE = 0.02
+
+
+@contextmanager
+def write_lock(path: Path, wait: float = 0.0) -> Iterator[None]:
+    """Hold the operating system's lock on ``path``, or raise when another writer still holds it after ``wait`` seconds.
+
+    The system lets go of the lock when a process ends, however it ends, so a killed writer blocks nobody.
+    """
+    handle = os.open(path, os.O_RDWR | os.O_CREAT)
+    try:
+        deadline = time.monotonic() + wait
+        while not _is_locked(handle):
+            if time.monotonic() >= deadline:
+                raise CollectionError(
+                    f"{path.parent} is being written by another process or thread; "
+                    "wait until it has finished and try again"
+                )
+            time.sleep(_PAUSE)
+        yield
+    finally:
+        # Closing the file releases the lock.
+        os.close(handle)
+
+
+def _is_locked(handle: int) -> bool:
+    try:
+        _lock(handle)
+    except OSError:
+        return False
+    return True
+
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _lock(handle: int) -> None:
+        msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
+
+else:
+    import fcntl
+
+    def _lock(handle: int) -> None:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+class Root:
+    """The folder that stored paths are relative to, so that a collection can move together with its pictures.
+
+    >>> from diptych.collection.storage.layout import Root
+    >>> root = Root("/photos")
+    >>> root.stored("/photos/a/b.jpg"), root.stored("/elsewhere/c.jpg"), str(root.file("a/b.jpg"))
+    ('a/b.jpg', '/elsewhere/c.jpg', '/photos/a/b.jpg')
+    """
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        self.folder = Path(os.path.abspath(folder))
+        self._prefix = str(self.folder).rstrip(os.sep) + os.sep
+
+    def file(self, stored: str) -> Path:
+        """Return the file of a stored path."""
+        return self.folder / stored
+
+    def given(self, path: str | os.PathLike[str]) -> Path:
+        """Return the absolute path of what a user names: seen from the current folder, or else from the root."""
+        name = os.path.expanduser(path)
+        full = os.path.abspath(name)
+        if not os.path.isabs(name) and not os.path.lexists(full) and os.path.lexists(self.folder / name):
+            return self.folder / name
+        # Thousands of files come this way, and most are given as they should be.
+        return path if isinstance(path, Path) and name == full else Path(full)
+
+    def stored(self, path: str | os.PathLike[str]) -> str:
+        """Return the stored form of an absolute path."""
+        name = os.fspath(path)
+        return name.removeprefix(self._prefix).replace(os.sep, "/") if name.startswith(self._prefix) else name
+
+    def is_missing(self, stored: str) -> bool:
+        """Say whether the file of a stored path is gone; one that merely cannot be reached is not."""
+        try:
+            os.stat(self.folder / stored)
+        except (FileNotFoundError, NotADirectoryError):
+            return True
+        except OSError:
+            return False
+        return False

@@ -1,0 +1,416 @@
+"""The durable tables: a thin layer over LanceDB, the only module that knows it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import uuid
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import timedelta
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from diptych.arrays import AnyArray
+from diptych.collection.storage.item import Item
+from diptych.collection.storage.layout import CollectionError, RetrieverNames
+from diptych.collection.storage.retriever_protocol import Side
+from diptych.errors import MissingPackageError
+
+
+def search_package(name: str) -> Any:
+    """Return the module ``lancedb`` (durable tables), ``pyarrow`` (columns) or ``faiss`` (approximate search).
+
+    >>> from diptych.collection.storage.store import search_package
+    >>> search_package("no_such_module")
+    Traceback (most recent call last):
+    diptych.errors.MissingPackageError: searching needs a package that is not installed: pip install 'diptych[search]'
+    """
+    try:
+        return import_module(name)
+    except ImportError:
+        raise MissingPackageError("searching", "'diptych[search]'") from None
+
+
+def items_schema() -> Any:
+    """Return the columns of the items table; its rows decide what exists."""
+    pa = search_package("pyarrow")
+    return pa.schema(
+        [
+            ("id", pa.string()),
+            ("path", pa.string()),
+            ("content_hash", pa.string()),
+            ("size", pa.int64()),
+            ("mtime_ns", pa.int64()),
+            ("width", pa.int32()),
+            ("height", pa.int32()),
+            ("labels", pa.list_(pa.string())),
+            ("metadata", pa.string()),
+            ("caption_ids", pa.list_(pa.string())),
+            ("added_ns", pa.int64()),
+            ("updated_ns", pa.int64()),
+        ]
+    )
+
+
+def captions_schema() -> Any:
+    """Return the columns of the captions table; a caption counts when its item names it."""
+    pa = search_package("pyarrow")
+    return pa.schema([("id", pa.string()), ("item_id", pa.string()), ("text", pa.string())])
+
+
+def thumbnails_schema() -> Any:
+    """Return the columns of the thumbnails table, named by the picture's content."""
+    pa = search_package("pyarrow")
+    return pa.schema([("key", pa.string()), ("jpeg", pa.binary())])
+
+
+def items_table(items: Sequence[Item]) -> Any:
+    """Return items as rows."""
+    rows = [
+        {
+            "id": item.id,
+            "path": item.path,
+            "content_hash": item.content_hash,
+            "size": item.size,
+            "mtime_ns": item.mtime_ns,
+            "width": item.width,
+            "height": item.height,
+            "labels": list(item.labels),
+            "metadata": json.dumps(item.metadata, ensure_ascii=False),
+            "caption_ids": list(item.caption_ids),
+            "added_ns": item.added_ns,
+            "updated_ns": item.updated_ns,
+        }
+        for item in items
+    ]
+    return search_package("pyarrow").Table.from_pylist(rows, schema=items_schema())
+
+
+def items_of(table: Any, captions: Mapping[str, str]) -> list[Item]:
+    """Return the items of rows, with their captions."""
+    columns = {name: table[name].to_pylist() for name in table.column_names}
+    return [_item(dict(zip(columns, values, strict=True)), captions) for values in zip(*columns.values(), strict=True)]
+
+
+def _item(row: dict[str, Any], captions: Mapping[str, str]) -> Item:
+    ids = tuple(row.pop("caption_ids"))
+    row["labels"] = tuple(row["labels"])
+    row["metadata"] = json.loads(row["metadata"])
+    return Item(**row, caption_ids=ids, captions=tuple(captions[name] for name in ids))
+
+
+def vectors_table(keys: Sequence[str], vectors: AnyArray) -> Any:
+    """Return rows of (key, vector); float32, or bytes for packed codes."""
+    pa = search_package("pyarrow")
+    values = np.ascontiguousarray(vectors, dtype=np.uint8 if vectors.dtype == np.uint8 else np.float32)
+    column = pa.FixedSizeListArray.from_arrays(pa.array(values.ravel()), values.shape[1])
+    return pa.table({"key": pa.array(list(keys), pa.string()), "vector": column})
+
+
+def vector_form(schema: Any) -> tuple[int, np.dtype[Any]]:
+    """Return the width and the kind of numbers of a table of vectors."""
+    column = schema.field("vector").type
+    return int(column.list_size), np.dtype(column.value_type.to_pandas_dtype())
+
+
+def vectors_of(batch: Any) -> tuple[list[str], AnyArray]:
+    """Return the keys and the matrix of rows of (key, vector)."""
+    column = batch["vector"]
+    values = column.flatten().to_numpy(zero_copy_only=False)
+    return batch["key"].to_pylist(), values.reshape(len(column), -1)
+
+
+def features_table(names: RetrieverNames, side: Side) -> str:
+    """Return the table of features, named by the encoder that made them."""
+    return f"features_{side}_{names.image_fingerprint if side == 'image' else names.text_fingerprint}"
+
+
+def points_table(names: RetrieverNames, side: Side) -> str:
+    """Return the table of points, named by the retriever that made them."""
+    return f"points_{side}_{names.fingerprint}"
+
+
+_DROPPED = ".dropped"
+
+_KEYS_AT_ONCE = 1000
+# Beyond this many, reading the whole table is faster than asking for rows.
+_MANY_KEYS = 4000
+
+_READ_ATTEMPTS = 3
+
+_MANY_FRAGMENTS = 40
+
+_MANY_DELETED = 1000
+
+
+class Store:
+    """The tables of a collection.
+
+    ``items`` decides what exists: captions, thumbnails and vectors are written before the items that use them and are
+    named by id or content, so that whatever a killed writer leaves behind is unused rows, never half an item. Each call
+    that writes is one commit of one table; it is durable when the call returns.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        # Every read asks for the newest version: another process may have written since.
+        self._database = search_package("lancedb").connect(str(folder), read_consistency_interval=timedelta(0))
+        self._tables: dict[str, Any] = {}
+
+    def prepare(self) -> None:
+        """Make the tables of an empty collection; only the writer calls this."""
+        self._created("items", items_schema())
+        self._created("captions", captions_schema())
+        self._created("thumbnails", thumbnails_schema())
+
+    def version(self) -> int:
+        """Return a number that changes whenever items are added, changed or removed, by whichever process."""
+        return int(self._items().version)
+
+    def version_folder(self) -> Path:
+        """Return the folder that gets a new file with every commit to the items."""
+        return self._folder / "items.lance" / "_versions"
+
+    def item_stamps(self) -> dict[str, tuple[int, int]]:
+        """Return when each item was added and last changed, which is much less to read than the items."""
+        rows = self._items().search().select(["id", "added_ns", "updated_ns"]).to_arrow()
+        stamps = zip(rows["added_ns"].to_pylist(), rows["updated_ns"].to_pylist(), strict=True)
+        return dict(zip(rows["id"].to_pylist(), stamps, strict=True))
+
+    def read_items(self, ids: Sequence[str] | None = None) -> list[Item]:
+        """Return every item, or some, with their captions, in the order of addition."""
+        if ids is not None and not len(ids):
+            return []
+        for _ in range(_READ_ATTEMPTS):
+            # Items first: captions are written before the items that name them, so they are there.
+            if ids is None:
+                rows, captions = self._items().to_arrow(), self._captions().to_arrow()
+            else:
+                rows = self._items().search().where(_membership("id", ids)).to_arrow()
+                captions = self._captions().search().where(_membership("item_id", ids)).to_arrow()
+            texts = dict(zip(captions["id"].to_pylist(), captions["text"].to_pylist(), strict=True))
+            try:
+                return sorted(items_of(rows, texts), key=lambda item: item.added_ns)
+            except KeyError:
+                # Another process replaced captions and cleaned up between the two reads.
+                continue
+        raise CollectionError(f"captions are missing in {self._folder}; restore the collection from a backup")
+
+    def add_items(self, items: Sequence[Item]) -> None:
+        """Append items that are not there yet."""
+        if items:
+            self._items().add(items_table(items))
+
+    def replace_items(self, items: Sequence[Item]) -> None:
+        """Put items in the place of those with the same ids."""
+        if items:
+            table = items_table(items)
+            self._items().merge_insert("id").when_matched_update_all().when_not_matched_insert_all().execute(table)
+
+    def delete_items(self, ids: Sequence[str]) -> None:
+        """Remove items in one commit."""
+        if ids:
+            self._items().delete(_membership("id", ids))
+
+    def add_captions(self, captions: Sequence[tuple[str, str, str]]) -> None:
+        """Append captions: (id, id of the item, text)."""
+        if captions:
+            columns = zip(*captions, strict=True)
+            schema = captions_schema()
+            arrays = dict(zip(schema.names, map(list, columns), strict=True))
+            self._captions().add(search_package("pyarrow").table(arrays, schema=schema))
+
+    def caption_ids(self) -> list[str]:
+        """Return the ids of all captions, used or not."""
+        return list(self._captions().to_arrow()["id"].to_pylist())
+
+    def delete_captions(self, ids: Sequence[str]) -> None:
+        """Remove captions."""
+        self._delete(self._captions(), "id", ids)
+
+    def add_thumbnails(self, thumbnails: Mapping[str, bytes]) -> None:
+        """Append thumbnails, named by the content of their pictures."""
+        if thumbnails:
+            columns = {"key": list(thumbnails), "jpeg": list(thumbnails.values())}
+            self._thumbnails().add(search_package("pyarrow").table(columns, schema=thumbnails_schema()))
+
+    def thumbnails_version(self) -> int:
+        """Return a number that changes whenever thumbnails are added, removed or moved, by whichever process."""
+        return int(self._thumbnails().version)
+
+    def thumbnail_places(self) -> dict[str, int]:
+        """Return where the thumbnails lie now, by key, for :meth:`thumbnails_at`."""
+        rows = self._thumbnails().search().select(["key"]).with_row_id(True).to_arrow()
+        return dict(zip(rows["key"].to_pylist(), rows["_rowid"].to_pylist(), strict=True))
+
+    def thumbnails_at(self, places: Sequence[int]) -> list[tuple[str, bytes]]:
+        """Return keys and thumbnails at some places; after a change of the table other ones or none."""
+        if not len(places):
+            return []
+        try:
+            rows = self._thumbnails().take_row_ids(list(places)).select(["key", "jpeg"]).to_arrow()
+        except (ValueError, RuntimeError, OSError):
+            # Joining files has taken the places away.
+            return []
+        return list(zip(rows["key"].to_pylist(), rows["jpeg"].to_pylist(), strict=True))
+
+    def thumbnail_keys(self) -> list[str]:
+        """Return the keys of all thumbnails."""
+        return self._keys(self._thumbnails())
+
+    def delete_thumbnails(self, keys: Sequence[str]) -> None:
+        """Remove thumbnails."""
+        self._delete(self._thumbnails(), "key", keys)
+
+    def add_vectors(self, name: str, keys: Sequence[str], vectors: AnyArray) -> None:
+        """Append vectors to a table, which the first ones create."""
+        if len(keys):
+            rows = vectors_table(keys, vectors)
+            self._created(name, rows.schema).add(rows)
+
+    def vector_keys(self, name: str) -> list[str]:
+        """Return the keys of a table of vectors; none when there is no such table."""
+        table = self._existing(name)
+        return [] if table is None else self._keys(table)
+
+    def vectors_version(self, name: str) -> int:
+        """Return a number that changes whenever a table of vectors does, 0 when there is none."""
+        table = self._existing(name)
+        return 0 if table is None else int(table.version)
+
+    def vector_form(self, name: str) -> tuple[int, np.dtype[Any]] | None:
+        """Return the width and the kind of numbers of a table of vectors, None when there is none."""
+        table = self._existing(name)
+        return None if table is None else vector_form(table.schema)
+
+    def present_keys(self, name: str, keys: Sequence[str]) -> list[str]:
+        """Return those of ``keys`` that a table of vectors holds."""
+        table = self._existing(name)
+        if table is None:
+            return []
+        if len(keys) > _KEYS_AT_ONCE:
+            wanted = set(keys)
+            return [key for key in self._keys(table) if key in wanted]
+        rows = table.search().where(_membership("key", keys)).select(["key"]) if len(keys) else None
+        return [] if rows is None else [key for batch in rows.to_batches() for key in batch["key"].to_pylist()]
+
+    def read_vectors(self, name: str, keys: Sequence[str] | None = None) -> Iterator[tuple[list[str], AnyArray]]:
+        """Yield the vectors of a table in batches, all of them or those of some keys."""
+        table = self._existing(name)
+        if table is None or (keys is not None and not len(keys)):
+            return
+        if keys is None or len(keys) > _MANY_KEYS:
+            wanted_keys = None if keys is None else set(keys)
+            for batch in table.search().select(["key", "vector"]).to_batches():
+                found, vectors = vectors_of(batch)
+                if wanted_keys is None:
+                    yield found, vectors
+                    continue
+                chosen = [row for row, key in enumerate(found) if key in wanted_keys]
+                if chosen:
+                    yield [found[row] for row in chosen], vectors[chosen]
+            return
+        for start in range(0, len(keys), _KEYS_AT_ONCE):
+            wanted = _membership("key", keys[start : start + _KEYS_AT_ONCE])
+            for batch in table.search().where(wanted).select(["key", "vector"]).to_batches():
+                yield vectors_of(batch)
+
+    def delete_vectors(self, name: str, keys: Sequence[str]) -> None:
+        """Remove vectors."""
+        table = self._existing(name)
+        if table is not None:
+            self._delete(table, "key", keys)
+
+    def vector_tables(self) -> list[str]:
+        """Return the names of all tables of vectors."""
+        fixed = {"items", "captions", "thumbnails"}
+        return sorted(path.stem for path in self._folder.glob("*.lance") if path.stem not in fixed)
+
+    def drop(self, name: str) -> None:
+        """Remove a whole table of vectors.
+
+        It first gets a name that is no table's, in one step: a writer killed while its files go leaves no half of one.
+        """
+        self._tables.pop(name, None)
+        table = self._folder / f"{name}.lance"
+        if table.exists():
+            table.rename(self._folder / f"{uuid.uuid4().hex}{_DROPPED}")
+        for left in self._folder.glob(f"*{_DROPPED}"):
+            shutil.rmtree(left, ignore_errors=True)
+
+    def compact(self, *, everything: bool = False) -> None:
+        """Join the small files that many commits leave behind, drop deleted rows, forget versions older than an hour.
+
+        ``everything`` does so whether or not there are many, and keeps versions for a minute only, which is enough for
+        a reader in the middle of a read.
+        """
+        for name in ("items", "captions", "thumbnails", *self.vector_tables()):
+            table = self._existing(name)
+            if table is None:
+                continue
+            if everything:
+                # The caller is the only writer, so files that belong to no version are left from a killed one.
+                table.optimize(cleanup_older_than=timedelta(minutes=1), delete_unverified=True)
+            elif _is_worn(table.stats()):
+                table.optimize(cleanup_older_than=timedelta(hours=1))
+
+    def _items(self) -> Any:
+        return self._required("items")
+
+    def _captions(self) -> Any:
+        return self._required("captions")
+
+    def _thumbnails(self) -> Any:
+        return self._required("thumbnails")
+
+    def _required(self, name: str) -> Any:
+        table = self._existing(name)
+        if table is None:
+            raise CollectionError(f"table {name} is missing in {self._folder}; restore it from a backup")
+        return table
+
+    def _created(self, name: str, schema: Any) -> Any:
+        table = self._existing(name)
+        if table is None:
+            # A writer killed while it created the table leaves a folder without any version, which is no table.
+            shutil.rmtree(self._folder / f"{name}.lance", ignore_errors=True)
+            table = self._tables[name] = self._database.create_table(name, schema=schema)
+        return table
+
+    def _existing(self, name: str) -> Any:
+        if name not in self._tables:
+            versions = self._folder / f"{name}.lance" / "_versions"
+            if not versions.is_dir() or not any(versions.iterdir()):
+                return None
+            try:
+                self._tables[name] = self._database.open_table(name)
+            except (ValueError, RuntimeError, OSError) as problem:
+                raise CollectionError(
+                    f"table {name} in {self._folder} cannot be read ({problem}); restore it from a backup"
+                ) from None
+        return self._tables[name]
+
+    @staticmethod
+    def _keys(table: Any) -> list[str]:
+        return [key for batch in table.search().select(["key"]).to_batches() for key in batch["key"].to_pylist()]
+
+    @staticmethod
+    def _delete(table: Any, column: str, values: Sequence[str]) -> None:
+        for start in range(0, len(values), _KEYS_AT_ONCE):
+            table.delete(_membership(column, values[start : start + _KEYS_AT_ONCE]))
+
+
+def _is_worn(stats: dict[str, Any]) -> bool:
+    """Say whether a table has many small files, or many rows that were deleted and are still read over."""
+    fragments = stats["fragment_stats"]
+    written = fragments["num_fragments"] * fragments["lengths"]["mean"]
+    deleted = written - stats["num_rows"]
+    return bool(fragments["num_small_fragments"] >= _MANY_FRAGMENTS or deleted >= max(_MANY_DELETED, written / 2))
+
+
+def _membership(column: str, values: Iterable[str]) -> str:
+    quoted = ", ".join("'" + value.replace("'", "''") + "'" for value in values)
+    return f"{column} IN ({quoted})"

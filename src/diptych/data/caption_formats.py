@@ -1,0 +1,305 @@
+"""The formats of caption files: tables, token files, JSON, COCO's annotations and Karpathy's splits."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from diptych.data.caption_fields import (
+    CAPTION_NAMES,
+    FILE_NAMES,
+    CaptionRecord,
+    caption_record_of,
+    captions_in,
+    file_column,
+    plain_value,
+)
+from diptych.data.picture_files import picture_suffixes
+from diptych.errors import InvalidInputError
+
+_INTEGER = re.compile(r"-?(0|[1-9]\d{0,17})")
+
+_DECIMAL = re.compile(r"-?\d+(\.\d+)?([eE][+-]?\d+)?")
+
+
+def read_delimited(path: Path, text: str, delimiters: str = "\t,;|") -> Iterator[CaptionRecord]:
+    """Yield a record per row of a table.
+
+    The first row names the columns; without names, a table of two columns is read as picture and caption. Columns other
+    than file, captions and labels are metadata, and become numbers where every value of the column is one.
+    """
+    delimiter, header = _table_layout(path, text, delimiters)
+    rows = _table_rows(path, text, delimiter)
+    names = next(rows)[1] if header is None else header
+    records = [_row_record(path, line, names, row) for line, row in rows if any(cell.strip() for cell in row)]
+    converters = _converters(records)
+    for record in records:
+        for name, value in record.metadata.items():
+            record.metadata[name] = converters[name](value)
+        yield record
+
+
+def _table_layout(path: Path, text: str, delimiters: str) -> tuple[str, Sequence[str] | None]:
+    """Return the delimiter, and the columns where the table does not name them itself."""
+    first = next((line for line in io.StringIO(text) if line.strip()), "").strip("\r\n")
+    split = {delimiter: _first_row_cells(path, first, delimiter) for delimiter in delimiters}
+    for delimiter, cells in split.items():
+        if len(cells) > 1 and file_column(cells) is not None:
+            return delimiter, None
+    for delimiter, cells in split.items():
+        if len(cells) == 2 and any(map(_is_picture, cells)):
+            return delimiter, ("file", "caption") if _is_picture(cells[0]) else ("caption", "file")
+    raise InvalidInputError(
+        f"{path}: line 1 names no columns; start the table with a row such as {FILE_NAMES[0]},{CAPTION_NAMES[0]}"
+    )
+
+
+def _first_row_cells(path: Path, line: str, delimiter: str) -> list[str]:
+    try:
+        return next(csv.reader([line], delimiter=delimiter, skipinitialspace=True), [])
+    except csv.Error as error:
+        raise _bad_row_error(path, f"{error}, line 1") from error
+
+
+def _is_picture(cell: str) -> bool:
+    return PurePosixPath(cell.strip()).suffix.lower() in picture_suffixes()
+
+
+def _table_rows(path: Path, text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    try:
+        yield from list(_read_rows(text, delimiter, csv.QUOTE_MINIMAL))
+    except csv.Error as error:
+        if delimiter != "\t":
+            raise _bad_row_error(path, str(error)) from error
+        # Tables with tabs are often written without any quoting, so that a quote is only a quote.
+        yield from _unquoted_rows(path, text, delimiter)
+
+
+def _unquoted_rows(path: Path, text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    try:
+        yield from list(_read_rows(text, delimiter, csv.QUOTE_NONE))
+    except csv.Error as error:
+        raise _bad_row_error(path, str(error)) from error
+
+
+def _bad_row_error(path: Path, problem: str) -> InvalidInputError:
+    reason, _, line = problem.rpartition(", line ")
+    return InvalidInputError(
+        f"{path}: line {line} is no valid row ({reason}); save the table as text, close every quote, and double the "
+        "quotes inside a quoted field"
+    )
+
+
+def _read_rows(text: str, delimiter: str, quoting: Any) -> Iterator[tuple[int, list[str]]]:
+    reader = csv.reader(
+        io.StringIO(text, newline=""), delimiter=delimiter, quoting=quoting, strict=True, skipinitialspace=True
+    )
+    try:
+        for row in reader:
+            if row:
+                yield reader.line_num, row
+    except csv.Error as error:
+        raise csv.Error(f"{error}, line {reader.line_num}") from error
+
+
+def _row_record(path: Path, line: int, names: Sequence[str], row: Sequence[str]) -> CaptionRecord:
+    if len(row) != len(names):
+        raise InvalidInputError(
+            f"{path}: line {line} has {len(row)} fields, but there are {len(names)} columns; put quotes around a field "
+            "that holds the separator"
+        )
+    return caption_record_of(dict(zip(names, row, strict=True)), f"{path}: line {line}")
+
+
+def _converters(records: Iterable[CaptionRecord]) -> dict[str, Callable[[str], Any]]:
+    """Return for each column of metadata what turns its values into integers, numbers or text."""
+    converters: dict[str, Callable[[str], Any]] = {}
+    for record in records:
+        for name, value in record.metadata.items():
+            narrowest = converters.get(name, int)
+            if narrowest is int and not _INTEGER.fullmatch(value):
+                narrowest = float
+            if narrowest is float and not _is_number(value):
+                narrowest = str
+            converters[name] = narrowest
+    return converters
+
+
+def _is_number(value: str) -> bool:
+    # Leading zeros belong to codes, such as 007, and not to numbers.
+    return bool(_DECIMAL.fullmatch(value)) and not re.match(r"-?0\d", value)
+
+
+_TOKEN_LINE = re.compile(r"(?P<file>[^\t]+)#(?P<number>\d+)\t(?P<caption>.*)")
+
+
+def is_token_line(line: str) -> bool:
+    """Say whether a line is one of such a file.
+
+    >>> from diptych.data.caption_formats import is_token_line
+    >>> is_token_line("1.jpg#0\\ta boat"), is_token_line("1.jpg,a boat")
+    (True, False)
+    """
+    return _TOKEN_LINE.fullmatch(line.rstrip("\r")) is not None
+
+
+def read_token_file(path: Path, text: str) -> Iterator[CaptionRecord]:
+    """Yield a record per picture, its captions in the order of their numbers."""
+    captions: dict[str, list[tuple[int, str]]] = {}
+    places: dict[str, int] = {}
+    for row, line in enumerate(text.split("\n"), start=1):
+        if not line.strip():
+            continue
+        found = _TOKEN_LINE.fullmatch(line.rstrip("\r"))
+        if found is None:
+            raise InvalidInputError(f"{path}: line {row} must be file#number, a tab and the caption, got {line[:60]!r}")
+        captions.setdefault(found["file"], []).append((int(found["number"]), found["caption"]))
+        places.setdefault(found["file"], row)
+    for file, numbered in captions.items():
+        listed = tuple(caption for _, caption in sorted(numbered, key=lambda pair: pair[0]))
+        yield CaptionRecord(file, listed, f"{path}: line {places[file]}")
+
+
+_LIST_NAMES = ("images", "pictures", "data", "records", "items", "annotations")
+
+
+def parse_json(path: Path, text: str) -> Any:
+    """Return the content of a JSON file, or say in which line it is broken."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        line = f"line {error.lineno}" if isinstance(error, json.JSONDecodeError) else "it"
+        raise InvalidInputError(f"{path}: {line} is not valid JSON ({error}); correct it") from error
+
+
+def read_json_captions(path: Path, content: Any) -> Iterator[CaptionRecord]:
+    """Yield the records of an object of files, ``{file: caption, captions or record}``, or of a list of records."""
+    if isinstance(content, list):
+        return _list_records(content, f"{path}: entry")
+    if not isinstance(content, dict):
+        raise InvalidInputError(f"{path} must hold an object or a list, got {type(content).__name__}")
+    if file_column(list(content)) is not None:
+        return _list_records([content], f"{path}: entry")
+    for name in _LIST_NAMES:
+        listed = content.get(name)
+        if isinstance(listed, list) and all(isinstance(entry, dict) for entry in listed):
+            return _list_records(listed, f"{path}: {name} entry")
+    return (record_from_json(value, f"{path}: {file!r}", file) for file, value in content.items())
+
+
+def read_caption_lines(path: Path, text: str) -> Iterator[CaptionRecord]:
+    """Yield the record of every line."""
+    # Not splitlines: JSON may hold the Unicode line separators that it also splits at.
+    for number, line in enumerate(text.split("\n"), start=1):
+        if not line.strip():
+            continue
+        place = f"{path}: line {number}"
+        try:
+            entry = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise InvalidInputError(f"{place} is not valid JSON ({error}); correct it") from error
+        yield from _list_records([entry], place, numbered=False)
+
+
+def record_from_json(value: Any, place: str, file: str) -> CaptionRecord:
+    """Return what a caption, a list of captions or a record says about ``file``."""
+    if isinstance(value, dict):
+        return caption_record_of(value, place, file=file)
+    return CaptionRecord(file, tuple(captions_in(value, place)), place)
+
+
+def _list_records(entries: Iterable[Any], where: str, *, numbered: bool = True) -> Iterator[CaptionRecord]:
+    for number, entry in enumerate(entries, start=1):
+        place = f"{where} {number}" if numbered else where
+        if not isinstance(entry, dict):
+            raise InvalidInputError(f'{place} must be an object such as {{"file": "1.jpg", "caption": "a boat"}}')
+        yield caption_record_of(entry, place)
+
+
+def is_coco(content: Any) -> bool:
+    """Say whether parsed JSON has the layout of COCO."""
+    return isinstance(content, dict) and all(isinstance(content.get(key), list) for key in ("images", "annotations"))
+
+
+def read_coco(path: Path, content: Any) -> Iterator[CaptionRecord]:
+    """Yield a record per image, with its captions and, from an instances file, the categories in it as labels.
+
+    Lin et al., "Microsoft COCO: common objects in context", ECCV 2014, with the layout of https://cocodataset.org.
+    """
+    if not is_coco(content):
+        raise InvalidInputError(f"{path} is not in COCO's layout: it needs the lists 'images' and 'annotations'")
+    categories = _coco_categories(path, content.get("categories", []))
+    captions: dict[Any, list[str]] = {_coco_value(path, "image", image, "id"): [] for image in content["images"]}
+    labels: dict[Any, dict[str, None]] = {}
+    for number, annotation in enumerate(content["annotations"], start=1):
+        image = _coco_value(path, f"annotation {number}", annotation, "image_id")
+        if image not in captions:
+            raise InvalidInputError(f"{path}: annotation {number} is of image {image!r}, which 'images' does not list")
+        if "caption" in annotation:
+            captions[image].append(_coco_text(path, number, annotation["caption"]))
+        elif "category_id" in annotation:
+            labels.setdefault(image, {})[_coco_category(path, number, annotation["category_id"], categories)] = None
+    for number, image in enumerate(content["images"], start=1):
+        file = _coco_text(path, number, _coco_value(path, f"image {number}", image, "file_name"))
+        known = {name: plain_value(value) for name, value in image.items() if name != "file_name" and value is not None}
+        yield CaptionRecord(
+            file, tuple(captions[image["id"]]), f"{path}: image {number}", tuple(labels.get(image["id"], ())), known
+        )
+
+
+def _coco_categories(path: Path, listed: list[Any]) -> dict[Any, str]:
+    return {
+        _coco_value(path, "category", entry, "id"): str(_coco_value(path, "category", entry, "name"))
+        for entry in listed
+    }
+
+
+def _coco_category(path: Path, number: int, category: Any, categories: dict[Any, str]) -> str:
+    if category not in categories:
+        raise InvalidInputError(f"{path}: annotation {number} has category {category!r}, which 'categories' lacks")
+    return categories[category]
+
+
+def _coco_value(path: Path, place: str, entry: Any, name: str) -> Any:
+    if not isinstance(entry, dict) or name not in entry:
+        raise InvalidInputError(f"{path}: {place} has no {name!r}; get a fresh copy of the file")
+    return entry[name]
+
+
+def _coco_text(path: Path, number: int, value: Any) -> str:
+    if not isinstance(value, str):
+        raise InvalidInputError(f"{path}: entry {number} must hold text, got {value!r}; get a fresh copy of the file")
+    return value
+
+
+_NO_METADATA = {"filename", "filepath", "sentences", "sentids"}
+
+
+def is_karpathy(content: Any) -> bool:
+    """Say whether parsed JSON has the layout of a Karpathy split."""
+    images = content.get("images") if isinstance(content, dict) else None
+    return isinstance(images, list) and bool(images) and isinstance(images[0], dict) and "sentences" in images[0]
+
+
+def read_karpathy(path: Path, content: Any) -> Iterator[CaptionRecord]:
+    """Yield a record per image; its part of the split is kept as metadata ``split``.
+
+    Karpathy and Fei-Fei, "Deep visual-semantic alignments for generating image descriptions", CVPR 2015.
+    """
+    if not is_karpathy(content):
+        raise InvalidInputError(f"{path} is not a Karpathy split: it needs 'images' with 'filename' and 'sentences'")
+    for number, image in enumerate(content["images"], start=1):
+        place = f"{path}: image {number}"
+        if not isinstance(image, dict) or not isinstance(image.get("filename"), str) or "sentences" not in image:
+            raise InvalidInputError(f"{place} needs 'filename' and 'sentences'; get a fresh copy of the file")
+        folder = image.get("filepath")
+        file = f"{folder}/{image['filename']}" if folder else image["filename"]
+        known = {
+            name: plain_value(value) for name, value in image.items() if name not in _NO_METADATA and value is not None
+        }
+        yield CaptionRecord(file, tuple(captions_in(image["sentences"], place)), place, metadata=known)

@@ -1,0 +1,224 @@
+"""Rows of clicks in files: tables with commas or tabs, JSON lines and Parquet."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+import re
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import IO, Any, NamedTuple, cast
+
+from diptych.errors import InvalidInputError, MissingPackageError
+
+
+class TriadRow(NamedTuple):
+    """One row as it was found, not yet checked; ``place`` is its line, or its row in a file without lines."""
+
+    place: int
+    query: Any
+    image: Any
+    clicks: Any
+    time: Any
+
+
+class BadRow(NamedTuple):
+    """A row that could not be taken apart, and why."""
+
+    place: int
+    reason: str
+
+
+QUERY_NAMES = ("query", "queries", "text", "search", "keywords")
+
+IMAGE_NAMES = ("image", "item", "image_id", "item_id", "image_key", "key", "picture", "photo", "file", "document")
+
+CLICK_NAMES = ("clicks", "click", "click_count", "clickcount", "n_clicks", "count")
+
+TIME_NAMES = ("time", "timestamp", "date", "datetime")
+
+# Tables that hold what was shown, or single events of several kinds, would be counted wrongly row by row.
+_EVENT_NAMES = {"shown", "clicked", "position", "kind", "impressions"}
+
+
+class ClickColumns(NamedTuple):
+    """The names, or the places, of the columns; without clicks every row is one click."""
+
+    query: str
+    image: str
+    clicks: str | None
+    time: str | None
+
+
+def find_click_columns(names: Sequence[str], source: str) -> ClickColumns | None:
+    """Return which of the names mean what, or None where they name no query and image.
+
+    >>> from diptych.data.clicks.click_files import find_click_columns
+    >>> find_click_columns(["Query", "item", "clicks"], "log.csv")
+    ClickColumns(query='Query', image='item', clicks='clicks', time=None)
+    """
+    of = {re.sub(r"[\s_-]+", "_", name.strip()).lower(): name for name in reversed(names)}
+    query, image, clicks, time = (
+        _first_known(of, known) for known in (QUERY_NAMES, IMAGE_NAMES, CLICK_NAMES, TIME_NAMES)
+    )
+    if query is None or image is None:
+        return None
+    if clicks is None and _EVENT_NAMES & set(of):
+        raise InvalidInputError(
+            f"{source} holds events or impressions, not clicks per query and image; export the triads instead "
+            "(`diptych clicks export --what triads`)"
+        )
+    return ClickColumns(query, image, clicks, time)
+
+
+def _first_known(of: dict[str, str], known: Sequence[str]) -> str | None:
+    return next((of[name] for name in known if name in of), None)
+
+
+PLAIN_COLUMNS = ("query", "image", "clicks")
+
+_SAMPLED_ROWS = 200
+
+
+def open_text(path: Path) -> IO[str]:
+    """Open a text file, or one packed by gzip; bytes that are not UTF-8 become the replacement character."""
+    if path.suffix.lower() == ".gz":
+        return cast("IO[str]", gzip.open(path, "rt", encoding="utf-8-sig", errors="replace", newline=""))
+    return path.open(encoding="utf-8-sig", errors="replace", newline="")
+
+
+def read_named_table(path: Path, delimiter: str) -> Iterator[TriadRow | BadRow]:
+    """Yield the rows of a table whose first row names the columns; quotes may stand around a field."""
+    with open_text(path) as stream:
+        reader = csv.reader(stream, delimiter=delimiter)
+        names = next(reader, [])
+        columns = find_click_columns(names, str(path))
+        if columns is None:
+            raise InvalidInputError(
+                f"{path}: line 1 must name the columns, such as query{delimiter}image{delimiter}clicks; it holds "
+                f"{delimiter.join(names)[:80]!r}"
+            )
+        yield from _triad_rows(reader, names, columns)
+
+
+def read_plain_table(path: Path, names: Sequence[str] | None = None) -> Iterator[TriadRow | BadRow]:
+    """Yield the rows of a table without names and quotes, as Clickture comes: query, image key, clicks.
+
+    Image keys hold no spaces, so the first rows tell whether queries or keys come first, unless ``names`` says it.
+    """
+    names = plain_columns(path) if names is None else names
+    columns = find_click_columns(names, str(path))
+    if columns is None:
+        raise InvalidInputError(f"columns must name a query and an image, got {', '.join(names)}")
+    with open_text(path) as stream:
+        yield from _triad_rows(csv.reader(stream, delimiter="\t", quoting=csv.QUOTE_NONE), names, columns)
+
+
+def plain_columns(path: Path) -> tuple[str, ...]:
+    """Return the order of the columns of a table without names, as its first rows show it."""
+    with open_text(path) as stream:
+        rows = [line.rstrip("\r\n").split("\t") for line in islice(stream, _SAMPLED_ROWS)]
+    width = min(len(PLAIN_COLUMNS), max((len(row) for row in rows), default=0))
+    if width < 2:
+        raise InvalidInputError(f"{path} has no tabs in its first lines; a triad is query, image key and clicks")
+    with_spaces = [sum(" " in row[place].strip() for row in rows if len(row) > place) for place in (0, 1)]
+    order = ("image", "query", "clicks") if with_spaces[1] > with_spaces[0] else PLAIN_COLUMNS
+    return order[:width]
+
+
+def first_line(path: Path) -> str:
+    """Return the first line that is not empty."""
+    with open_text(path) as stream:
+        return next((line.strip("\r\n") for line in stream if line.strip()), "")
+
+
+def _triad_rows(reader: Any, names: Sequence[str], columns: ClickColumns) -> Iterator[TriadRow | BadRow]:
+    place_of = {name: place for place, name in enumerate(names)}
+    query, image = place_of[columns.query], place_of[columns.image]
+    clicks = None if columns.clicks is None else place_of[columns.clicks]
+    time = None if columns.time is None else place_of[columns.time]
+    width = len(names)
+    while True:
+        try:
+            row = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            yield BadRow(reader.line_num, str(error))
+            continue
+        if len(row) == width:
+            yield TriadRow(
+                reader.line_num,
+                row[query],
+                row[image],
+                1 if clicks is None else row[clicks],
+                None if time is None else row[time],
+            )
+        elif row:
+            yield BadRow(reader.line_num, f"it has {len(row)} fields, but there are {width} columns")
+
+
+def read_click_lines(path: Path) -> Iterator[TriadRow | BadRow]:
+    """Yield the triad of every line; the names of an object's values may differ from line to line."""
+    found: dict[tuple[str, ...], ClickColumns | None] = {}
+    with open_text(path) as stream:
+        for number, line in enumerate(stream, start=1):
+            if not line.strip():
+                continue
+            try:
+                entry = json.loads(line)
+            except (ValueError, RecursionError) as error:
+                yield BadRow(number, f"it is not valid JSON ({error})")
+                continue
+            names = tuple(entry) if isinstance(entry, dict) else ()
+            if names not in found:
+                found[names] = find_click_columns(names, str(path))
+            columns = found[names]
+            if columns is None:
+                yield BadRow(number, 'it is no object such as {"query": "red car", "image": "1.jpg", "clicks": 2}')
+                continue
+            yield TriadRow(
+                number,
+                entry[columns.query],
+                entry[columns.image],
+                1 if columns.clicks is None else entry[columns.clicks],
+                None if columns.time is None else entry[columns.time],
+            )
+
+
+_PARQUET_ROWS_AT_ONCE = 65_536
+
+
+def read_parquet(path: Path) -> Iterator[TriadRow | BadRow]:
+    """Yield the rows of a file, of which only one batch is in memory."""
+    parquet = pyarrow_parquet("reading")
+    try:
+        file = parquet.ParquetFile(path)
+    except (OSError, ValueError) as error:
+        raise InvalidInputError(f"{path} is no readable Parquet file ({error}); get a fresh copy") from error
+    with file:
+        names = file.schema_arrow.names
+        columns = find_click_columns(names, str(path))
+        if columns is None:
+            raise InvalidInputError(f"{path} needs the columns query, image and clicks; it has {', '.join(names)}")
+        wanted = [name for name in columns if name is not None]
+        place = 0
+        for batch in file.iter_batches(batch_size=_PARQUET_ROWS_AT_ONCE, columns=wanted):
+            listed = {name: batch.column(name).to_pylist() for name in wanted}
+            nothing = [None] * len(batch)
+            clicks = [1] * len(batch) if columns.clicks is None else listed[columns.clicks]
+            times = nothing if columns.time is None else listed[columns.time]
+            for row in zip(listed[columns.query], listed[columns.image], clicks, times, strict=True):
+                place += 1
+                yield TriadRow(place, *row)
+
+
+def pyarrow_parquet(doing: str) -> Any:
+    """Return the module that reads and writes Parquet, or say what to install."""
+    try:
+        from pyarrow import parquet
+    except ImportError as error:
+        raise MissingPackageError(f"{doing} Parquet files", "pyarrow") from error
+    return parquet

@@ -1,0 +1,320 @@
+"""Getting data sets that are public by address: download, check, unpack, note."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import stat
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import partial
+from pathlib import Path, PurePosixPath
+from typing import Any
+from urllib.parse import unquote, urlsplit
+from zipfile import BadZipFile, ZipFile, ZipInfo
+
+from diptych.data.transfer import Progress, Transfer
+from diptych.errors import InvalidInputError, MissingDataError
+
+__all__ = ["Download", "fetch_downloads"]
+
+
+@dataclass(frozen=True)
+class Download:
+    """A zip archive, where it is, and what of it a data set needs.
+
+    ``size`` and ``sha256`` are checked where they are known and never guessed. ``members`` are patterns of the names in
+    the archive; ``flat`` drops the folders before a name. ``note`` tells a user what is uncertain about the address.
+
+    >>> from diptych.data.downloads import Download
+    >>> Download("https://example.org/sets/photos.zip").file_name
+    'photos.zip'
+    """
+
+    url: str
+    size: int | None = None
+    sha256: str | None = None
+    members: tuple[str, ...] = ("*",)
+    flat: bool = False
+    unpacked_size: int | None = None
+    note: str = ""
+
+    def __post_init__(self) -> None:
+        if urlsplit(self.url).scheme not in ("http", "https") or not self.file_name:
+            raise InvalidInputError(f"a download needs the http address of a file, got {self.url!r}")
+
+    @property
+    def file_name(self) -> str:
+        """The name of the file at the address."""
+        return PurePosixPath(unquote(urlsplit(self.url).path)).name
+
+
+RECEIPTS_FILE = "downloads.json"
+
+
+class Receipts:
+    """Which addresses a data set's files came from, with the size and the digest that were found.
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from diptych.data.downloads import Receipts
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     receipts = Receipts(Path(folder))
+    ...     receipts.add("http://example.org/a.zip", size=3, sha256="ab", holds=())
+    ...     receipts.covers("http://example.org/a.zip"), receipts.covers("http://example.org/b.zip")
+    (True, False)
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def covers(self, url: str) -> bool:
+        """Say whether what came from ``url`` is still here."""
+        receipt = self._read().get(url)
+        return receipt is not None and all((self._folder / name).exists() for name in receipt.get("holds", ()))
+
+    def add(self, url: str, *, size: int, sha256: str, holds: tuple[str, ...]) -> None:
+        """Note what came from ``url``: its size, its digest and the names it put into the folder."""
+        receipts = self._read() | {url: {"bytes": size, "sha256": sha256, "holds": list(holds)}}
+        draft = self._folder / f".{RECEIPTS_FILE}.part"
+        draft.write_text(json.dumps(receipts, indent=2) + "\n", encoding="utf-8")
+        os.replace(draft, self._folder / RECEIPTS_FILE)
+
+    def _read(self) -> dict[str, Any]:
+        try:
+            found = json.loads((self._folder / RECEIPTS_FILE).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return {}
+        return found if isinstance(found, dict) else {}
+
+
+_STAGING = ".unpacking"
+
+_ENCRYPTED = 0x1
+# What the usual file systems take, in bytes.
+_LONGEST_NAME = 255
+
+
+def unpack_zip(
+    archive: Path,
+    folder: Path,
+    members: Sequence[str] = ("*",),
+    *,
+    flat: bool = False,
+    progress: Progress | None = None,
+) -> tuple[str, ...]:
+    """Unpack the members whose names match a pattern, and return the top-level names that appeared in ``folder``.
+
+    Names that lead out of the folder or that no folder can hold together, links and special files are refused before
+    anything is written, checksums are verified while reading, and what is unpacked appears whole: it is written aside
+    first and moved at the end.
+    """
+    staging = folder / _STAGING
+    shutil.rmtree(staging, ignore_errors=True)
+    try:
+        with ZipFile(archive) as opened:
+            chosen = _chosen_members(opened.infolist(), members, flat, archive)
+            _check_unpacking_space(chosen, folder)
+            _write_members(opened, chosen, staging, progress)
+        return _move_into(staging, folder)
+    except (BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
+        raise InvalidInputError(f"{archive} is a damaged archive ({error}); delete it and get it again") from error
+    except MissingDataError:
+        raise
+    except OSError as error:
+        raise MissingDataError(
+            f"{archive} cannot be unpacked into {folder} ({error}); make sure that it can be written, or choose another"
+        ) from error
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
+
+
+def _chosen_members(infos: Sequence[ZipInfo], members: Sequence[str], flat: bool, archive: Path) -> dict[str, ZipInfo]:
+    chosen: dict[str, ZipInfo] = {}
+    for info in infos:
+        if info.is_dir() or not any(fnmatchcase(info.filename, pattern) for pattern in members):
+            continue
+        name = _safe_name(info, archive)
+        name = PurePosixPath(name).name if flat else name
+        if name in chosen:
+            raise InvalidInputError(f"{archive} holds {name} twice; it is not the archive that is known")
+        if name.casefold() == RECEIPTS_FILE:
+            raise InvalidInputError(f"{archive} holds {name}, where downloads are noted; do not use it")
+        chosen[name] = info
+    _check_folders(chosen, archive)
+    for pattern in members:
+        if not any(fnmatchcase(info.filename, pattern) for info in chosen.values()):
+            raise InvalidInputError(f"{archive} holds no {pattern}; it is not the archive that is known")
+    return chosen
+
+
+def _check_folders(chosen: dict[str, ZipInfo], archive: Path) -> None:
+    for name in chosen:
+        both = next((str(folder) for folder in PurePosixPath(name).parents if str(folder) in chosen), None)
+        if both is not None:
+            raise InvalidInputError(f"{archive} holds {both} as a file and as a folder; do not use it")
+
+
+def _safe_name(info: ZipInfo, archive: Path) -> str:
+    name = info.filename
+    kind = stat.S_IFMT(info.external_attr >> 16)
+    if kind not in (0, stat.S_IFREG):
+        raise InvalidInputError(f"{archive} holds {name!r}, which is a link or a special file; do not use it")
+    if info.flag_bits & _ENCRYPTED:
+        raise InvalidInputError(f"{archive} is encrypted; it is not the archive that is known")
+    parts = PurePosixPath(name).parts
+    if not parts or name.startswith("/") or ".." in parts or any(sign in name for sign in '\\:\0<>|"?*'):
+        raise InvalidInputError(f"{archive} holds {name!r}, which leads out of its folder; do not use it")
+    if any(len(os.fsencode(part)) > _LONGEST_NAME for part in parts):
+        raise InvalidInputError(f"{archive} holds {name[:60]!r}…, a name too long for a file; do not use it")
+    return "/".join(parts)
+
+
+def _check_unpacking_space(chosen: dict[str, ZipInfo], folder: Path) -> None:
+    wanted, free = sum(info.file_size for info in chosen.values()), shutil.disk_usage(folder).free
+    if wanted > free:
+        raise MissingDataError(f"{folder} has {free:,} bytes free, but unpacking needs {wanted:,}; make room there")
+
+
+def _write_members(opened: ZipFile, chosen: dict[str, ZipInfo], staging: Path, progress: Progress | None) -> None:
+    done, total = 0, sum(info.file_size for info in chosen.values())
+    for name, info in chosen.items():
+        place = staging / name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with opened.open(info) as source, place.open("xb") as target:
+            shutil.copyfileobj(source, target, 1 << 20)
+        done += info.file_size
+        if progress is not None:
+            progress(done, total)
+
+
+def _move_into(staging: Path, folder: Path) -> tuple[str, ...]:
+    tops = sorted(os.listdir(staging))
+    for top in tops:
+        source, target = staging / top, folder / top
+        if source.is_dir() and target.is_dir():
+            _merge_folders(source, target)
+        else:
+            os.replace(source, target)
+    return tuple(tops)
+
+
+def _merge_folders(source: Path, target: Path) -> None:
+    for entry in sorted(source.iterdir()):
+        if entry.is_dir() and (target / entry.name).is_dir():
+            _merge_folders(entry, target / entry.name)
+        else:
+            os.replace(entry, target / entry.name)
+
+
+Report = Callable[[str, int, int | None], None]
+
+"""Called with what is being done, the bytes done, and the bytes in all where they are known."""
+
+_BLOCK_BYTES = 1 << 20
+
+
+def fetch_downloads(
+    downloads: Sequence[Download],
+    folder: str | os.PathLike[str],
+    *,
+    report: Report | None = None,
+    timeout: float = 30.0,
+    attempts: int = 6,
+    pause: float = 1.0,
+) -> None:
+    """Get the archives of a data set and unpack them into ``folder``.
+
+    What is already here is passed over, and what was interrupted goes on where it stopped. An archive whose digest is
+    known must have it; of every other, the size and the checksums inside the archive are verified, and the digest that
+    was found is noted in ``downloads.json``. ``timeout``, ``attempts`` and ``pause`` are those of a connection.
+    """
+    place = Path(folder)
+    _make_folder(place)
+    receipts = Receipts(place)
+    pending = [download for download in downloads if not receipts.covers(download.url)]
+    _check_download_space(pending, place)
+    tell = report or _no_report
+    for download in pending:
+        archive = place / download.file_name
+        transfer = Transfer(
+            download.url,
+            archive,
+            size=download.size,
+            timeout=timeout,
+            attempts=attempts,
+            pause=pause,
+            progress=partial(tell, f"getting {download.file_name}"),
+        )
+        digest, size = _download_archive(transfer, download, tell)
+        holds = _unpack_archive(archive, place, download, tell)
+        receipts.add(download.url, size=size, sha256=digest, holds=holds)
+        archive.unlink()
+
+
+def _make_folder(place: Path) -> None:
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InvalidInputError(f"cannot write {place}: {error.strerror}; choose another folder") from error
+
+
+def _check_download_space(pending: Sequence[Download], place: Path) -> None:
+    wanted = sum((download.size or 0) + (download.unpacked_size or 0) for download in pending)
+    free = shutil.disk_usage(place).free
+    if wanted > free:
+        raise MissingDataError(f"{place} has {free:,} bytes free, but {wanted:,} are needed; choose another folder")
+
+
+def _download_archive(transfer: Transfer, download: Download, tell: Report) -> tuple[str, int]:
+    """Make sure that the archive is here and right; return its digest and size."""
+    archive = transfer.target
+    if archive.exists():
+        # An earlier run was stopped between the last byte and the end of unpacking.
+        digest = _digest(archive, tell)
+        if download.sha256 in (None, digest):
+            return digest, archive.stat().st_size
+        archive.unlink()
+    part = transfer.run()
+    digest = _digest(part.path, tell, download.file_name)
+    if download.sha256 not in (None, digest):
+        part.discard()
+        raise InvalidInputError(
+            f"{download.url} came with the digest {digest} instead of {download.sha256}; the bytes were deleted: try "
+            "again, and if that fails see the data set's home page"
+        )
+    part.finish()
+    return digest, archive.stat().st_size
+
+
+def _unpack_archive(archive: Path, place: Path, download: Download, tell: Report) -> tuple[str, ...]:
+    try:
+        return unpack_zip(
+            archive,
+            place,
+            download.members,
+            flat=download.flat,
+            progress=partial(tell, f"unpacking {download.file_name}"),
+        )
+    except InvalidInputError:
+        # Kept, it would be found and refused again by every later run.
+        archive.unlink(missing_ok=True)
+        raise
+
+
+def _digest(path: Path, tell: Report, name: str = "") -> str:
+    digest, done, total = hashlib.sha256(), 0, path.stat().st_size
+    with path.open("rb") as file:
+        while block := file.read(_BLOCK_BYTES):
+            digest.update(block)
+            done += len(block)
+            tell(f"checking {name or path.name}", done, total)
+    return digest.hexdigest()
+
+
+def _no_report(doing: str, done: int, total: int | None) -> None:
+    """Tell nobody."""

@@ -1,0 +1,145 @@
+"""What picture and text encoders learn from counted words, visual or written: k-means codebooks and topics."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from scipy.sparse import csr_matrix
+from scipy.special import digamma
+from sklearn.cluster import MiniBatchKMeans
+from sklearn.decomposition import LatentDirichletAllocation
+
+from diptych.arrays import FloatArray, IntArray, row_blocks
+
+_KMEANS_BATCH = 4096
+
+_KMEANS_PASSES = 20
+
+_KMEANS_PLUS_PLUS_SAMPLE = 64
+
+_DISTANCE_BLOCK_ENTRIES = 4_000_000
+
+
+def learn_centres(vectors: FloatArray, n_centres: int, *, seed: int = 0) -> FloatArray:
+    """Return k-means centres of the rows, by mini-batches (Sculley, "Web-scale k-means clustering", WWW 2010).
+
+    With no more rows than centres, the rows themselves are the centres.
+
+    >>> import numpy as np
+    >>> from diptych.encoders.clustering import learn_centres
+    >>> points = np.repeat(np.array([[0.0, 0.0], [8.0, 8.0]], dtype=np.float32), 50, axis=0)
+    >>> np.sort(learn_centres(points, 2), axis=0).round(3).tolist()
+    [[0.0, 0.0], [8.0, 8.0]]
+    """
+    vectors = np.ascontiguousarray(vectors, dtype=np.float32)
+    if len(vectors) <= n_centres:
+        return vectors
+    clusters = MiniBatchKMeans(
+        n_centres,
+        # The careful start takes longer than all the rest when there are many centres, and matters little then.
+        init="k-means++" if n_centres <= _KMEANS_PLUS_PLUS_SAMPLE else "random",
+        batch_size=max(_KMEANS_BATCH, n_centres),
+        max_iter=_KMEANS_PASSES,
+        n_init=1,
+        random_state=seed,
+    )
+    return np.asarray(clusters.fit(vectors).cluster_centers_, dtype=np.float32)
+
+
+def nearest_centres(vectors: FloatArray, centres: FloatArray) -> IntArray:
+    """Return the number of the centre nearest to each row, the first of equals; never all distances at once.
+
+    >>> import numpy as np
+    >>> from diptych.encoders.clustering import nearest_centres
+    >>> nearest_centres(np.array([[1.0], [6.0], [9.0]]), np.array([[0.0], [10.0]])).tolist()
+    [0, 1, 1]
+    """
+    nearest = np.empty(len(vectors), dtype=np.int64)
+    half_squares = np.einsum("ij,ij->i", centres, centres, dtype=np.float64).astype(centres.dtype) / 2
+    for rows in row_blocks(len(vectors), _DISTANCE_BLOCK_ENTRIES // max(1, len(centres))):
+        # ‖x − c‖² without ‖x‖², which all centres share.
+        nearest[rows] = (half_squares - vectors[rows] @ centres.T).argmin(axis=1)
+    return nearest
+
+
+_TOPIC_STEPS = 100
+
+_TOPIC_TOLERANCE = 1e-3
+# Of (count, topic) products held at once: 64 MB.
+_BLOCK_ENTRIES = 8_000_000
+
+
+@dataclass(frozen=True)
+class TopicModel:
+    """Topics as distributions over words, and the inference of how much of each is in a document.
+
+    A document is a mixture θ of K topics with prior θ ~ Dirichlet(1/K), a topic a distribution over words whose
+    posterior is Dirichlet(λ_k). Learning is the variational Bayes of Hoffman et al., "Online learning for latent
+    Dirichlet allocation", NIPS 2010, as scikit-learn has it; inference repeats its per-document step
+
+        γ_k = 1/K + Σ_w n_w φ_wk,   φ_wk ∝ exp(ψ(γ_k) + E[log β_kw])
+
+    until γ changes by less than a thousandth on average, for many documents at once, and returns γ / Σγ.
+
+    Parameters
+    ----------
+    components:
+        λ, the (topics, words) weights; everything else follows from them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from diptych.encoders.clustering import TopicModel
+    >>> counts = np.array([[4, 3, 0, 0], [3, 5, 0, 0], [0, 0, 4, 4], [0, 0, 5, 3]])
+    >>> winners = TopicModel.learn(counts, 2).proportions(counts).argmax(axis=1)
+    >>> bool(winners[0] == winners[1] != winners[2] == winners[3])
+    True
+    """
+
+    components: FloatArray
+
+    @classmethod
+    def learn(cls, counts: csr_matrix, n_topics: int, *, max_iter: int = 20, seed: int = 0) -> Self:
+        """Learn topics from a (documents, words) matrix of counts, sparse or dense."""
+        allocation = LatentDirichletAllocation(n_topics, max_iter=max_iter, random_state=seed)
+        return cls(np.asarray(allocation.fit(counts).components_))
+
+    def proportions(self, counts: csr_matrix) -> FloatArray:
+        """Return the topic proportions of each row of counts; a row without any word gets equal ones."""
+        counts = csr_matrix(counts, dtype=np.float64)
+        words = np.exp(digamma(self.components) - digamma(self.components.sum(axis=1, keepdims=True))).T
+        proportions = np.empty((counts.shape[0], len(self.components)))
+        mean_length = max(1, counts.nnz // max(1, counts.shape[0]))
+        for rows in row_blocks(counts.shape[0], _BLOCK_ENTRIES // (mean_length * len(self.components))):
+            weights = _infer_topics(counts[rows], words)
+            proportions[rows] = weights / weights.sum(axis=1, keepdims=True)
+        return proportions
+
+
+def _infer_topics(counts: csr_matrix, words: FloatArray) -> FloatArray:
+    """Return γ of each document; a document leaves the iteration as soon as its own γ has settled."""
+    gamma = np.ones((counts.shape[0], words.shape[1]))
+    moving = np.arange(counts.shape[0])
+    part, vectors = counts, words[counts.indices]
+    for _ in range(_TOPIC_STEPS):
+        before = gamma[moving]
+        gamma[moving] = after = _topic_step(part, vectors, words, before)
+        settled = np.abs(after - before).mean(axis=1) < _TOPIC_TOLERANCE
+        if settled.all():
+            break
+        if settled.any():
+            moving = moving[~settled]
+            part = counts[moving]
+            vectors = words[part.indices]
+    return gamma
+
+
+def _topic_step(counts: csr_matrix, vectors: FloatArray, words: FloatArray, gamma: FloatArray) -> FloatArray:
+    topics = np.exp(digamma(gamma) - digamma(gamma.sum(axis=1, keepdims=True)))
+    owners = np.repeat(np.arange(counts.shape[0]), np.diff(counts.indptr))
+    # The small number keeps a word that no topic explains from dividing by zero.
+    explained = np.einsum("nk,nk->n", topics[owners], vectors) + np.finfo(np.float64).eps
+    shares = csr_matrix((counts.data / explained, counts.indices, counts.indptr), shape=counts.shape)
+    return np.asarray(1 / words.shape[1] + topics * (shares @ words))

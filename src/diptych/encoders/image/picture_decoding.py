@@ -1,0 +1,272 @@
+"""From any picture a user may have to eight-bit upright RGB, and to a thumbnail."""
+
+from __future__ import annotations
+
+import io
+import os
+import threading
+from contextlib import nullcontext
+from typing import Any, BinaryIO, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, ImageFile
+
+from diptych.encoders.image.picture_formats import open_image, open_regular_file, shown_name
+from diptych.errors import InvalidInputError
+
+_STRIP_PIXELS = 4_000_000
+
+_ORIENTATION_TAG = 0x0112
+
+_UPRIGHT = {
+    2: Image.Transpose.FLIP_LEFT_RIGHT,
+    3: Image.Transpose.ROTATE_180,
+    4: Image.Transpose.FLIP_TOP_BOTTOM,
+    5: Image.Transpose.TRANSPOSE,
+    6: Image.Transpose.ROTATE_270,
+    7: Image.Transpose.TRANSVERSE,
+    8: Image.Transpose.ROTATE_90,
+}
+
+
+def upright_rgb(image: Image.Image, reduction: tuple[int, int] = (1, 1)) -> NDArray[np.uint8]:
+    """Return a decoded picture as (height, width, 3) bytes, turned upright, transparency on white.
+
+    ``reduction`` averages that many columns and rows into one.
+    """
+    turn = _UPRIGHT.get(_orientation(image))
+    whole = _reduced_rgb(image, reduction)
+    return np.asarray(whole if turn is None else whole.transpose(turn), dtype=np.uint8)
+
+
+def _orientation(image: Image.Image) -> int:
+    try:
+        found = image.getexif().get(_ORIENTATION_TAG, 1)
+    except Exception:
+        # Notes of a camera that cannot be understood are no reason to refuse its picture.
+        return 1
+    return found if isinstance(found, int) else 1
+
+
+def _reduced_rgb(image: Image.Image, reduction: tuple[int, int]) -> Image.Image:
+    width, height = image.size
+    value_range = _value_range(image)
+    # A strip must hold whole groups of rows, so that strips reduce to what the whole would.
+    rows = max(1, _STRIP_PIXELS // (width * reduction[1])) * reduction[1]
+    if rows >= height:
+        return _reduced(_to_rgb(image, value_range), reduction)
+    result = Image.new("RGB", (-(-width // reduction[0]), -(-height // reduction[1])))
+    for top in range(0, height, rows):
+        strip = image.crop((0, top, width, min(height, top + rows)))
+        result.paste(_reduced(_to_rgb(strip, value_range), reduction), (0, top // reduction[1]))
+    return result
+
+
+def _reduced(image: Image.Image, reduction: tuple[int, int]) -> Image.Image:
+    return image if reduction == (1, 1) else image.reduce(reduction)
+
+
+def _to_rgb(image: Image.Image, value_range: tuple[float, float]) -> Image.Image:
+    if image.mode == "RGB" and "transparency" not in image.info:
+        return image
+    if _is_deep(image):
+        return _deep_grey_to_rgb(image, value_range)
+    if image.mode == "La":
+        # Pillow knows the way back from premultiplied grey in two steps only.
+        image = image.convert("LA")
+    if image.mode in ("RGBA", "LA", "PA", "RGBa") or "transparency" in image.info:
+        opaque = image.convert("RGBA")
+        return Image.alpha_composite(Image.new("RGBA", opaque.size, "white"), opaque).convert("RGB")
+    return image.convert("RGB")
+
+
+def _is_deep(image: Image.Image) -> bool:
+    return image.mode == "F" or image.mode.startswith("I")
+
+
+def _value_range(image: Image.Image) -> tuple[float, float]:
+    """Return the values that become black and white: all sixteen bits, or from least to most where these differ."""
+    if not _is_deep(image):
+        return 0.0, 255.0
+    low, high = np.inf, -np.inf
+    rows = max(1, _STRIP_PIXELS // image.width)
+    for top in range(0, image.height, rows):
+        values = np.asarray(image.crop((0, top, image.width, min(image.height, top + rows))))
+        finite = values[np.isfinite(values)] if image.mode == "F" else values
+        if finite.size:
+            low, high = min(low, float(finite.min())), max(high, float(finite.max()))
+    if image.mode != "F" and 0 <= low <= high <= 65535:
+        return 0.0, 65535.0
+    return low, high
+
+
+def _deep_grey_to_rgb(image: Image.Image, value_range: tuple[float, float]) -> Image.Image:
+    # Pillow clips deep grey at 255 instead of scaling it, which would turn most such pictures white.
+    low, high = value_range
+    values = np.asarray(image).astype(np.float64)
+    if not high > low:
+        return Image.new("RGB", image.size)
+    shades = np.nan_to_num(np.clip((values - low) * (255 / (high - low)), 0, 255), nan=0.0)
+    return Image.fromarray(np.rint(shades).astype(np.uint8)).convert("RGB")
+
+
+Picture = str | os.PathLike[str] | bytes | BinaryIO | NDArray[np.uint8] | Image.Image
+
+MAX_PIXELS = 200_000_000
+
+"""Pictures with more pixels than this are refused; the largest cameras in phones stay just below."""
+
+_LONGEST_SIDE = 1_000_000
+
+_LONGEST_TO_SHORTEST = 16
+
+_LARGE_PICTURE = 32_000_000
+
+_one_large_picture_at_a_time = threading.Lock()
+
+
+def read_picture(
+    picture: Picture,
+    size: tuple[int, int] | None = None,
+    *,
+    shortest_side: int | None = None,
+    max_pixels: int = MAX_PIXELS,
+) -> NDArray[np.uint8]:
+    """Return a picture as (height, width, 3) RGB bytes, upright, transparency on white.
+
+    Accepts a path, the bytes of a picture file, a binary file, an array of bytes (height, width[, 1, 3 or 4 channels])
+    or a Pillow image. Camera rotation is undone; palettes, greyscale, CMYK and sixteen-bit pictures become RGB; of an
+    animation the first frame is taken. Whatever cannot be read raises :class:`InvalidInputError` with its name and
+    the reason.
+
+    Parameters
+    ----------
+    picture:
+        What to read. The format is recognised by the content (``PICTURE_FORMATS``), whatever the file is called.
+    size:
+        The (width, height) to scale to.
+    shortest_side:
+        No more detail is needed than this many pixels along the shortest side: larger pictures are averaged down by
+        whole factors, JPEG already while it is decoded, and come out with a shortest side of at least this and less
+        than twice as much. Sides beyond sixteen times the shortest side are averaged down further. Reading the result
+        again with the same value changes nothing, so a file can be read once and used for several things.
+    max_pixels:
+        Pictures that say they are larger are refused before they are decoded.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from diptych.encoders.image import read_picture
+    >>> read_picture(np.full((2, 4), 7, dtype=np.uint8), size=(3, 3)).shape
+    (3, 3, 3)
+    >>> read_picture(np.zeros((1000, 1600, 3), dtype=np.uint8), shortest_side=200).shape
+    (200, 320, 3)
+    """
+    if size is not None:
+        pixels = read_picture(picture, shortest_side=2 * max(size), max_pixels=max_pixels)
+        return np.asarray(Image.fromarray(pixels).resize(size, Image.Resampling.BOX))
+    if isinstance(picture, (str, os.PathLike)):
+        with open_regular_file(picture) as file:
+            return _read_file(file, shown_name(os.fspath(picture)), shortest_side, max_pixels)
+    if isinstance(picture, bytes):
+        return _read_file(io.BytesIO(picture), "a picture given as bytes", shortest_side, max_pixels)
+    if not isinstance(picture, (np.ndarray, Image.Image)) and hasattr(picture, "read"):
+        return _read_file(picture, shown_name(str(getattr(picture, "name", "a file"))), shortest_side, max_pixels)
+    return _read_opened(_pillow_image(picture), "a picture given as an array", shortest_side, max_pixels)
+
+
+def _read_file(file: BinaryIO, name: str, shortest_side: int | None, max_pixels: int) -> NDArray[np.uint8]:
+    try:
+        image = open_image(file)
+    except Exception as error:
+        raise _unreadable(name, error) from error
+    with image:
+        return _read_opened(image, name, shortest_side, max_pixels)
+
+
+def _read_opened(image: Image.Image, name: str, shortest_side: int | None, max_pixels: int) -> NDArray[np.uint8]:
+    width, height = image.size
+    if width * height > max_pixels:
+        raise InvalidInputError(
+            f"{name} has {width:,} × {height:,} pixels, more than the limit of {max_pixels:,}; scale it down"
+        )
+    if max(width, height) > _LONGEST_SIDE:
+        raise InvalidInputError(
+            f"{name} has {width:,} × {height:,} pixels, and no side may exceed {_LONGEST_SIDE:,}; cut it into pieces"
+        )
+    try:
+        with _one_large_picture_at_a_time if width * height > _LARGE_PICTURE else nullcontext():
+            return _decoded(image, shortest_side)
+    except Exception as error:
+        raise _unreadable(name, error) from error
+
+
+def _decoded(image: Image.Image, shortest_side: int | None) -> NDArray[np.uint8]:
+    if shortest_side is not None and isinstance(image, ImageFile.ImageFile):
+        # JPEG can be decoded at half, quarter or eighth size, which saves most of the time on large photos.
+        image.draft(None, (shortest_side, shortest_side))
+    image.load()
+    return upright_rgb(image, _reduction(image.size, shortest_side))
+
+
+def _unreadable(name: str, error: Exception) -> InvalidInputError:
+    # Decoders meet damaged files with any kind of exception, so all of them mean the same here.
+    reason = str(error) or type(error).__name__
+    return InvalidInputError(f"{name} cannot be read as a picture: {reason}; repair it or leave it out")
+
+
+def _reduction(size: tuple[int, int], shortest_side: int | None) -> tuple[int, int]:
+    """Return how many columns and rows to average into one."""
+    if shortest_side is None:
+        return 1, 1
+    common = max(1, min(size) // shortest_side)
+    longest = _LONGEST_TO_SHORTEST * shortest_side
+    across, down = (common * max(1, -(-side // (common * longest))) for side in size)
+    return across, down
+
+
+def _pillow_image(picture: Any) -> Image.Image:
+    if isinstance(picture, Image.Image):
+        return picture.copy()
+    if not isinstance(picture, np.ndarray):
+        raise InvalidInputError(
+            f"a picture is a path, an array of bytes or a Pillow image, got {type(picture).__name__}"
+        )
+    if picture.dtype != np.uint8 or picture.ndim not in (2, 3) or 0 in picture.shape:
+        raise InvalidInputError(
+            f"a picture array must be uint8 of shape (height, width[, channels]), "
+            f"got {picture.dtype} of shape {picture.shape}"
+        )
+    if picture.ndim == 3 and picture.shape[2] not in (1, 3, 4):
+        raise InvalidInputError(f"a picture array has 1, 3 or 4 channels, got {picture.shape[2]}")
+    return Image.fromarray(picture[:, :, 0] if picture.ndim == 3 and picture.shape[2] == 1 else picture)
+
+
+def thumbnail(
+    pixels: NDArray[np.uint8],
+    *,
+    longest_side: int = 256,
+    format: Literal["JPEG", "WEBP"] = "JPEG",
+    quality: int = 80,
+) -> bytes:
+    """Return RGB pixels as the bytes of a small picture file; a picture that is small already keeps its size.
+
+    >>> import numpy as np
+    >>> from diptych.encoders.image import read_picture, thumbnail
+    >>> small = thumbnail(np.zeros((300, 600, 3), dtype=np.uint8))
+    >>> small[:2], read_picture(small).shape
+    (b'\\xff\\xd8', (128, 256, 3))
+    """
+    if pixels.dtype != np.uint8 or pixels.ndim != 3 or pixels.shape[2] != 3 or 0 in pixels.shape:
+        raise InvalidInputError(
+            f"a thumbnail is made from uint8 pixels (height, width, 3), got {pixels.dtype} of shape {pixels.shape}; "
+            f"read_picture gives such"
+        )
+    if longest_side < 1:
+        raise InvalidInputError(f"longest_side must be at least 1, got {longest_side}")
+    image = Image.fromarray(pixels)
+    image.thumbnail((longest_side, longest_side), Image.Resampling.BICUBIC)
+    content = io.BytesIO()
+    image.save(content, format=format, quality=quality)
+    return content.getvalue()

@@ -1,1 +1,0 @@
-"""Networks written down once for each machine and run on ONNX Runtime."""

@@ -1,0 +1,117 @@
+"""Files of models: digests remembered, names that lead outside refused, and external weights of ONNX files found."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from functools import lru_cache
+from pathlib import Path, PurePosixPath, PureWindowsPath
+from typing import Any
+
+from diptych.data.folders import cache_folder
+from diptych.errors import MissingPackageError, ModelFileError
+
+
+def digest_of_files(files: Iterable[Path]) -> str:
+    """Return a digest of the contents of files, whatever their names.
+
+    The digest of each file is remembered in the cache folder by path, inode, size and times of change, so that
+    gigabytes of weights are read through once and not at every start.
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from diptych.encoders.networks.model_files import digest_of_files
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     one, two = Path(folder) / "one", Path(folder) / "two"
+    ...     _ = one.write_text("same"), two.write_text("same")
+    ...     digest_of_files([one]) == digest_of_files([two]) != digest_of_files([one, two])
+    True
+    """
+    parts = [_remembered_digest(file) for file in files]
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
+def _remembered_digest(file: Path) -> str:
+    state = file.stat()
+    # A copy may keep size and time of the file it replaces; the time of the last change to the entry cannot be set.
+    return _digest_in_state(file, (state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns))
+
+
+# Every search asks, and even a look at the note would be a fourth of its time.
+@lru_cache(maxsize=256)
+def _digest_in_state(file: Path, facts: tuple[int, ...]) -> str:
+    key = hashlib.sha256("\0".join(map(str, (file.resolve(), *facts))).encode()).hexdigest()
+    note = cache_folder() / "networks" / "digests" / key
+    with suppress(OSError):
+        remembered = note.read_text(encoding="ascii")
+        if len(remembered) == hashlib.sha256().digest_size * 2:
+            return remembered
+    with file.open("rb") as content:
+        digest = hashlib.file_digest(content, "sha256").hexdigest()
+    # Where nothing can be written, the file is read again the next time; that is all.
+    with suppress(OSError):
+        _write_note(note, digest)
+    return digest
+
+
+def _write_note(note: Path, text: str) -> None:
+    note.parent.mkdir(parents=True, exist_ok=True)
+    handle, draft = tempfile.mkstemp(dir=note.parent)
+    with os.fdopen(handle, "w", encoding="ascii") as file:
+        file.write(text)
+    os.replace(draft, note)
+
+
+def leads_outside(name: str) -> bool:
+    """Say whether a name, read as a path below a folder, leads out of it on any system.
+
+    Only the name is judged: a link in the folder was put there by its owner, as download caches do.
+
+    >>> from diptych.encoders.networks.model_files import leads_outside
+    >>> [leads_outside(name) for name in ("model-1.safetensors", "onnx/weights.bin", "../weights.bin", "C:weights.bin")]
+    [False, False, True, True]
+    """
+    windows = PureWindowsPath(name)
+    return bool(windows.anchor) or ".." in windows.parts or PurePosixPath(name).is_absolute()
+
+
+def external_files(file: Path) -> list[Path]:
+    """Return the files beside an ONNX file that hold its weights, whatever they are called, in order of their names."""
+    try:
+        import onnx
+    except ImportError as error:
+        raise MissingPackageError("reading an exported network", "onnx") from error
+    try:
+        model = onnx.load(file, load_external_data=False)
+    except Exception as error:
+        # The parser's errors have no base in common with those of the file system.
+        raise ModelFileError(f"{file} cannot be read as ONNX ({error}); copy the file again") from error
+    locations = sorted(set(_external_locations(model.graph)))
+    for location in locations:
+        if leads_outside(location):
+            raise ModelFileError(f"{file} keeps weights in {location!r}, outside its folder; do not use this model")
+        if not (file.parent / location).is_file():
+            raise ModelFileError(
+                f"{file.parent} lacks {location}, which {file.name} needs; copy the whole model folder"
+            )
+    return [file.parent / location for location in locations]
+
+
+def _external_locations(graph: Any) -> Iterator[str]:
+    for tensor in _graph_tensors(graph):
+        for entry in tensor.external_data:
+            if entry.key == "location":
+                yield entry.value
+
+
+def _graph_tensors(graph: Any) -> Iterator[Any]:
+    """Yield the arrays of a graph, of its nodes' attributes and of the graphs inside these."""
+    yield from graph.initializer
+    for node in graph.node:
+        for attribute in node.attribute:
+            yield from (attribute.t, *attribute.tensors)
+            for inner in (attribute.g, *attribute.graphs):
+                yield from _graph_tensors(inner)

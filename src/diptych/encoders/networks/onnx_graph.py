@@ -1,0 +1,209 @@
+"""Networks written down in ONNX: the nodes every network needs, and those of convolutional networks."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from diptych.arrays import AnyArray, FloatArray
+from diptych.errors import MissingPackageError
+
+NETWORK_FILE, WEIGHTS_FILE = "network.onnx", "weights.bin"
+
+RUNTIME_OPERATORS = "com.microsoft"
+
+"""The domain of the operators that ONNX Runtime adds to the standard."""
+
+# Offsets at page boundaries let the runtime map the weights instead of copying them.
+_ALIGNMENT = 4096
+
+_OPSET, _IR_VERSION = 20, 10
+
+
+class GraphBuilder:
+    """Writes a network operation by operation; every method returns the name of the value it adds.
+
+    Weights go straight to a file beside the graph, one at a time, so that a model of any size is converted in the
+    memory of its largest matrix. Subclasses add the layers of a family of networks.
+
+    Parameters
+    ----------
+    folder:
+        An existing folder, where ``network.onnx`` and ``weights.bin`` are written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> from diptych.encoders.networks.onnx_graph import GraphBuilder
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with GraphBuilder(Path(folder)) as graph:
+    ...         vectors = graph.input("vectors", np.float32, ("items", 3))
+    ...         graph.output("halves", graph.node("Mul", vectors, graph.constant(np.float32(0.5))), ("items", 3))
+    ...     sorted(path.name for path in Path(folder).iterdir())
+    ['network.onnx', 'weights.bin']
+    """
+
+    def __init__(self, folder: Path) -> None:
+        try:
+            import onnx
+        except ImportError as error:
+            raise MissingPackageError("writing a network for ONNX Runtime", "onnx") from error
+        self._onnx = onnx
+        self._folder = folder
+        self._nodes: list[Any] = []
+        self._initialisers: list[Any] = []
+        self._inputs: list[Any] = []
+        self._outputs: list[Any] = []
+        self._n_values = 0
+
+    def __enter__(self) -> Self:
+        self._file = (self._folder / WEIGHTS_FILE).open("wb")
+        return self
+
+    def __exit__(self, failure: type[BaseException] | None, *_: object) -> None:
+        # On the disk before the folder gets its final name: after a power cut a cached network is whole or absent.
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        self._file.close()
+        if failure is None:
+            self._write_graph()
+
+    def input(self, name: str, dtype: type[np.generic], shape: tuple[int | str, ...]) -> str:
+        """Add an input; a string stands for a size that may vary."""
+        self._inputs.append(self._value_info(name, dtype, shape))
+        return name
+
+    def output(self, name: str, value: str, shape: tuple[int | str, ...]) -> None:
+        """Give out a float32 value under a name."""
+        self._nodes.append(self._onnx.helper.make_node("Identity", [value], [name]))
+        self._outputs.append(self._value_info(name, np.float32, shape))
+
+    def constant(self, values: AnyArray | np.generic) -> str:
+        """Add a small constant, kept inside the graph."""
+        name = self._new_name("constant")
+        self._initialisers.append(self._onnx.numpy_helper.from_array(np.asarray(values), name))
+        return name
+
+    def weight(self, values: FloatArray) -> str:
+        """Add a float32 weight, kept in the file beside the graph."""
+        name = self._new_name("weight")
+        content = np.ascontiguousarray(values, dtype="<f4").tobytes()
+        self._file.write(b"\0" * (-self._file.tell() % _ALIGNMENT))
+        tensor = self._onnx.TensorProto(
+            name=name,
+            data_type=self._onnx.TensorProto.FLOAT,
+            dims=values.shape,
+            data_location=self._onnx.TensorProto.EXTERNAL,
+        )
+        place = {"location": WEIGHTS_FILE, "offset": str(self._file.tell()), "length": str(len(content))}
+        for key, value in place.items():
+            tensor.external_data.add(key=key, value=value)
+        self._file.write(content)
+        self._initialisers.append(tensor)
+        return name
+
+    def node(self, operator: str, *inputs: str, domain: str = "", **attributes: Any) -> str:
+        """Add an operation with one result."""
+        name = self._new_name(operator)
+        self._nodes.append(self._onnx.helper.make_node(operator, list(inputs), [name], domain=domain, **attributes))
+        return name
+
+    def affine(self, value: str, matrix: FloatArray, bias: FloatArray | None = None) -> str:
+        """Add ``value @ matrix + bias``."""
+        product = self.node("MatMul", value, self.weight(matrix))
+        return product if bias is None else self.node("Add", product, self.weight(bias))
+
+    def cast(self, value: str, dtype: type[np.generic]) -> str:
+        """Add a conversion to another type of number."""
+        return self.node("Cast", value, to=self._onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
+
+    def reshape(self, value: str, shape: tuple[int, ...]) -> str:
+        """Add a change of shape; 0 keeps a size and -1 works it out."""
+        return self.node("Reshape", value, self.whole_numbers(*shape))
+
+    def whole_numbers(self, *numbers: int) -> str:
+        """Add a row of integers, as sizes, axes and positions are given."""
+        return self.constant(np.array(numbers, dtype=np.int64))
+
+    def _new_name(self, stem: str) -> str:
+        self._n_values += 1
+        return f"{stem}_{self._n_values}"
+
+    def _value_info(self, name: str, dtype: type[np.generic], shape: tuple[int | str, ...]) -> Any:
+        number = self._onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+        return self._onnx.helper.make_tensor_value_info(name, number, list(shape))
+
+    def _write_graph(self) -> None:
+        helper = self._onnx.helper
+        graph = helper.make_graph(self._nodes, "network", self._inputs, self._outputs, self._initialisers)
+        opsets = [helper.make_opsetid("", _OPSET), helper.make_opsetid(RUNTIME_OPERATORS, 1)]
+        model = helper.make_model(graph, opset_imports=opsets, ir_version=_IR_VERSION, producer_name="diptych")
+        (self._folder / NETWORK_FILE).write_bytes(model.SerializeToString())
+
+
+class BatchNorm(NamedTuple):
+    """What a batch normalisation learned, one number for each channel."""
+
+    gain: AnyArray
+    shift: AnyArray
+    mean: AnyArray
+    variance: AnyArray
+
+
+class ConvolutionGraph(GraphBuilder):
+    """Adds the layers of convolutional networks; values have the shape (items, channels, rows, columns)."""
+
+    def centred_pixels(self, side: int, centre: tuple[float, ...]) -> str:
+        """Add the input ``pixels``, RGB bytes (items, side, side, 3), and take ``centre`` from its colours."""
+        pixels = self.input("pixels", np.uint8, ("items", side, side, 3))
+        centred = self.node("Sub", self.cast(pixels, np.float32), self.constant(np.array(centre, dtype=np.float32)))
+        return self.node("Transpose", centred, perm=[0, 3, 1, 2])
+
+    def convolution(
+        self, value: str, kernel: FloatArray, bias: FloatArray, *, stride: int = 1, padding: tuple[int, int] = (0, 0)
+    ) -> str:
+        """Add a convolution with a (filters, channels, size, size) kernel; one channel means one for each filter.
+
+        ``padding`` is how many zeros are put before and after rows and columns.
+        """
+        size = kernel.shape[-1]
+        return self.node(
+            "Conv",
+            value,
+            self.weight(kernel),
+            self.weight(bias),
+            kernel_shape=[size, size],
+            strides=[stride, stride],
+            pads=[padding[0], padding[0], padding[1], padding[1]],
+            group=len(kernel) if kernel.shape[1] == 1 else 1,
+        )
+
+    def pooled_features(self, value: str, width: int) -> None:
+        """Give out the mean over rows and columns as ``features``."""
+        pooled = self.node("GlobalAveragePool", value)
+        self.output("features", self.node("Flatten", pooled, axis=1), ("items", width))
+
+
+def fold_batch_norm(
+    kernel: AnyArray, norm: BatchNorm, *, epsilon: float, bias: AnyArray | float = 0.0
+) -> tuple[FloatArray, FloatArray]:
+    """Return kernel and bias of the one convolution that equals a convolution and the batch normalisation after it.
+
+    γ (k∗x + b − μ)/√(σ² + ε) + β = (f k)∗x + (β + f (b − μ)) with f = γ/√(σ² + ε).
+
+    >>> import numpy as np
+    >>> from diptych.encoders.networks.onnx_graph import BatchNorm, fold_batch_norm
+    >>> norm = BatchNorm(*(np.array([value]) for value in (6.0, 1.0, 2.0, 3.0)))
+    >>> kernel, bias = fold_batch_norm(np.ones((1, 1, 1, 1)), norm, epsilon=1.0)
+    >>> kernel.item(), bias.item()
+    (3.0, -5.0)
+    """
+    gain, shift, mean, variance = (np.asarray(part, dtype=np.float64) for part in norm)
+    factor = gain / np.sqrt(variance + epsilon)
+    scaled = kernel.astype(np.float64) * factor[:, None, None, None]
+    return scaled.astype(np.float32), (shift + (bias - mean) * factor).astype(np.float32)

@@ -1,0 +1,129 @@
+"""A network ready to run."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import tempfile
+import warnings
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+from diptych.arrays import AnyArray
+from diptych.data.folders import cache_folder
+from diptych.encoders.networks.model_files import digest_of_files
+from diptych.encoders.networks.onnx_graph import NETWORK_FILE, WEIGHTS_FILE, GraphBuilder
+from diptych.errors import MissingPackageError, ModelFileError
+
+Builder = TypeVar("Builder", bound=GraphBuilder)
+
+# Part of every name in the cache: raised when the same weights are to be written down in another way.
+_FORMAT = 2
+
+_DIGEST_FILE = "digest"
+
+
+class Network:
+    """A session of ONNX Runtime on the processor.
+
+    Runs may be made from several threads at once.
+
+    Parameters
+    ----------
+    file:
+        An ONNX file.
+    n_threads:
+        Threads of one run; by default one for each processor this process may use.
+    """
+
+    def __init__(self, file: Path, n_threads: int | None = None) -> None:
+        try:
+            import onnxruntime
+        except ImportError as error:
+            raise MissingPackageError("running a pretrained network", "onnxruntime") from error
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = n_threads if n_threads is not None else available_processors()
+        # Threads that wait by spinning take the cores away from those that decode the next pictures.
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+        options.log_severity_level = 3
+        try:
+            self._session = onnxruntime.InferenceSession(str(file), options, providers=["CPUExecutionProvider"])
+        except Exception as error:
+            # The runtime raises types of its own, without a common base, for a file that it cannot use.
+            raise ModelFileError(f"{file} cannot be run by ONNX Runtime ({error}); copy the file again") from error
+
+    @classmethod
+    def written_once(
+        cls, name: str, builder: type[Builder], describe: Callable[[Builder], None], n_threads: int | None = None
+    ) -> Network:
+        """Return the network that ``describe`` writes, written the first time and taken from the cache from then on.
+
+        ``name`` must change whenever the network does. Networks lie under ``networks`` in the cache folder; they
+        appear there whole or not at all, one that was altered is written again, and deleting them is always safe.
+        """
+
+        def write(folder: Path) -> None:
+            with builder(folder) as graph:
+                describe(graph)
+
+        key = hashlib.sha256(f"{_FORMAT}\0{name}".encode()).hexdigest()[:32]
+        target = cache_folder() / "networks" / key
+        if _is_whole(target):
+            return cls(target / NETWORK_FILE, n_threads)
+        try:
+            shutil.rmtree(target, ignore_errors=True)
+            _write_network(target, write)
+        except OSError as error:
+            warnings.warn(f"the network was not cached in {target.parent}: {error}", stacklevel=2)
+            with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+                write(Path(folder))
+                return cls(Path(folder) / NETWORK_FILE, n_threads)
+        return cls(target / NETWORK_FILE, n_threads)
+
+    @property
+    def inputs(self) -> dict[str, tuple[str, list[Any]]]:
+        """The type and shape of each input by its name; sizes that vary are strings or None."""
+        return {value.name: (value.type, list(value.shape)) for value in self._session.get_inputs()}
+
+    @property
+    def outputs(self) -> dict[str, list[Any]]:
+        """The shape of each output by its name; sizes that vary are strings or None."""
+        return {value.name: list(value.shape) for value in self._session.get_outputs()}
+
+    def run(self, output: str, inputs: Mapping[str, AnyArray]) -> AnyArray:
+        """Return one output of a run."""
+        result: AnyArray = self._session.run([output], dict(inputs))[0]
+        return result
+
+
+def available_processors() -> int:
+    """Return how many processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _is_whole(folder: Path) -> bool:
+    try:
+        return (folder / _DIGEST_FILE).read_text(encoding="ascii") == _digest(folder)
+    except (OSError, ValueError):
+        return False
+
+
+def _digest(folder: Path) -> str:
+    return digest_of_files((folder / NETWORK_FILE, folder / WEIGHTS_FILE))
+
+
+def _write_network(target: Path, write: Callable[[Path], None]) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    draft = Path(tempfile.mkdtemp(dir=target.parent, suffix=".part"))
+    try:
+        write(draft)
+        (draft / _DIGEST_FILE).write_text(_digest(draft), encoding="ascii")
+        draft.rename(target)
+    except OSError:
+        # Another process may have been quicker; what it wrote is the same.
+        if not _is_whole(target):
+            raise
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)

@@ -1,0 +1,155 @@
+"""Pretrained weights in safetensors files."""
+
+from __future__ import annotations
+
+import json
+from copy import copy
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from safetensors import SafetensorError, safe_open
+
+from diptych.arrays import FloatArray
+from diptych.encoders.networks.model_files import digest_of_files, leads_outside
+from diptych.errors import ModelFileError
+
+_SINGLE, _INDEX = "model.safetensors", "model.safetensors.index.json"
+
+SAFETENSORS_FILES = (_SINGLE, _INDEX)
+
+"""A model folder has one of these."""
+
+_PICKLED = ("pytorch_model.bin", "pytorch_model.bin.index.json", "open_clip_pytorch_model.bin")
+
+WEIGHTS_FILES = (*SAFETENSORS_FILES, *_PICKLED)
+
+"""The same, or one of these, whose conversion :meth:`Weights.of_folder` explains."""
+
+
+class Weights:
+    """The named arrays of one or several safetensors files, read one at a time as float32.
+
+    Half-precision numbers, also those with eight bits of exponent (bfloat16), are widened, which is exact.
+
+    Parameters
+    ----------
+    files:
+        The safetensors files; together they hold every array once.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from pathlib import Path
+    >>> from safetensors.numpy import save_file
+    >>> from diptych.encoders.networks.safetensors_weights import Weights
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_file({"text.scale": np.ones(2, dtype=np.float16)}, Path(folder) / "model.safetensors")
+    ...     weights = Weights.of_folder(Path(folder)).under("text.")
+    ...     weights["scale"].dtype.name, "shift" in weights
+    ('float32', False)
+    """
+
+    def __init__(self, files: tuple[Path, ...]) -> None:
+        self.files = files
+        self._prefix = ""
+        self._places = {name: file for file in files for name in _names_in(file)}
+
+    @classmethod
+    def of_folder(cls, folder: Path, single: str = _SINGLE) -> Self:
+        """Open the weights of a model folder: one file, or the parts that an index lists."""
+        if (folder / single).is_file():
+            return cls((folder / single,))
+        if (folder / _INDEX).is_file():
+            return cls(_indexed_files(folder))
+        pickled = [name for name in _PICKLED if (folder / name).is_file()]
+        if pickled:
+            raise ModelFileError(
+                f"{folder / pickled[0]} is a pickle, which could run code when read, so it is not; convert it once, "
+                "in Python with transformers installed: "
+                f"AutoModel.from_pretrained({str(folder)!r}).save_pretrained({str(folder)!r})"
+            )
+        raise ModelFileError(f"{folder} has no {single}; copy the whole model folder, weights included")
+
+    def under(self, prefix: str) -> Self:
+        """Return the arrays whose names start with ``prefix``, named without it."""
+        part = copy(self)
+        part._prefix = self._prefix + prefix
+        return part
+
+    @property
+    def digest(self) -> str:
+        """A digest of the contents of all files."""
+        return digest_of_files(self.files)
+
+    def __contains__(self, name: str) -> bool:
+        return self._holds(self._prefix + name)
+
+    def __getitem__(self, name: str) -> FloatArray:
+        return self._array(self._prefix + name)
+
+    def optional(self, name: str) -> FloatArray | None:
+        """Return an array, or None where there is none of that name."""
+        if name not in self:
+            return None
+        return self[name]
+
+    def _holds(self, name: str) -> bool:
+        return name in self._places
+
+    def _array(self, name: str) -> FloatArray:
+        if name not in self._places:
+            where = ", ".join(file.name for file in self.files)
+            raise ModelFileError(
+                f"{self.files[0].parent} lacks the weight {name!r} (in {where}); configuration and weights do not "
+                "belong together, or the files are incomplete: copy the model folder again"
+            )
+        return _read_tensor(self._places[name], name)
+
+
+def _names_in(file: Path) -> list[str]:
+    with _opened(file) as content:
+        return list(content.keys())
+
+
+def _read_tensor(file: Path, name: str) -> FloatArray:
+    with _opened(file) as content:
+        if content.get_slice(name).get_dtype() == "BF16":
+            return _read_bfloat16(file, name)
+        return np.asarray(content.get_tensor(name), dtype=np.float32)
+
+
+def _read_bfloat16(file: Path, name: str) -> FloatArray:
+    # NumPy has no such type, but its bits are the upper half of a float32.
+    with file.open("rb") as content:
+        header_length = int.from_bytes(content.read(8), "little")
+        place = json.loads(content.read(header_length))[name]
+        start, end = place["data_offsets"]
+        content.seek(8 + header_length + start)
+        upper = np.frombuffer(content.read(end - start), dtype="<u2")
+    return (upper.astype(np.uint32) << 16).view(np.float32).reshape(place["shape"])
+
+
+def _opened(file: Path) -> Any:
+    try:
+        return safe_open(file, framework="np")
+    except (OSError, SafetensorError) as error:
+        raise ModelFileError(f"{file} cannot be read as safetensors ({error}); copy the file again") from error
+
+
+def _indexed_files(folder: Path) -> tuple[Path, ...]:
+    try:
+        places = json.loads((folder / _INDEX).read_text(encoding="utf-8"))["weight_map"]
+        files = tuple(folder / name for name in sorted(set(places.values())))
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ModelFileError(f"{folder / _INDEX} is not an index of weights ({error!r}); copy it again") from error
+    outside = sorted(name for name in set(places.values()) if leads_outside(name))
+    if outside:
+        raise ModelFileError(
+            f"{folder / _INDEX} names {outside[0]!r}, which is outside the folder; do not use this model"
+        )
+    missing = [file.name for file in files if not file.is_file()]
+    if missing:
+        raise ModelFileError(f"{folder} lacks {', '.join(missing)}, listed in {_INDEX}; copy the missing parts")
+    return files

@@ -1,0 +1,100 @@
+"""Words to token numbers, from local files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from diptych.errors import InvalidInputError, MissingPackageError, ModelFileError
+
+Tokens = NDArray[np.int64]
+
+
+class Tokenizer:
+    """Cuts texts into the tokens that a network knows by number.
+
+    Parameters
+    ----------
+    file:
+        A ``tokenizer.json``.
+    definition:
+        The content of such a file, where it was put together from ``file`` and others instead.
+    max_tokens:
+        Longer texts are cut, keeping the marks that the network expects at either end.
+    """
+
+    def __init__(self, file: Path, *, max_tokens: int, definition: str | None = None) -> None:
+        try:
+            import tokenizers
+        except ImportError as error:
+            raise MissingPackageError("reading a tokenizer", "tokenizers") from error
+        try:
+            content = file.read_text(encoding="utf-8") if definition is None else definition
+            self._tokenizer = tokenizers.Tokenizer.from_str(content)
+        except Exception as error:
+            # The library raises bare exceptions for a file that it cannot use.
+            raise ModelFileError(f"{file} cannot be read as a tokenizer ({error}); copy the file again") from error
+        self._tokenizer.no_padding()
+        self._tokenizer.enable_truncation(max_tokens)
+
+    def encode(self, texts: Sequence[str]) -> list[Tokens]:
+        """Return the token numbers of each text."""
+        # A lone half of a surrogate pair is no character; a question mark stands in for it.
+        clean = [text.encode("utf-8", "replace").decode("utf-8") for text in texts]
+        return [np.array(found.ids, dtype=np.int64) for found in self._tokenizer.encode_batch(clean)]
+
+    def number_of(self, token: str) -> int | None:
+        """Return the number of a token, or None when it is unknown."""
+        number: int | None = self._tokenizer.token_to_id(token)
+        return number
+
+
+def check_texts(texts: Sequence[str]) -> None:
+    """Raise unless there is at least one text and all are strings."""
+    if isinstance(texts, str):
+        raise InvalidInputError("texts must be a sequence of strings, got one string; pass it in a list")
+    if len(texts) == 0:
+        raise InvalidInputError("there are no texts; pass at least one")
+    for row, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise InvalidInputError(f"texts must be strings, but text {row} is a {type(text).__name__}")
+
+
+def batches_of_like_length(rows: Sequence[Tokens], batch_size: int) -> Iterator[NDArray[np.int64]]:
+    """Yield the indices of rows in batches of similar length, the longest first, so that little is padded.
+
+    >>> import numpy as np
+    >>> from diptych.encoders.networks.tokenizer import batches_of_like_length
+    >>> rows = [np.zeros(length, dtype=np.int64) for length in (2, 9, 3, 8)]
+    >>> [batch.tolist() for batch in batches_of_like_length(rows, 2)]
+    [[1, 3], [2, 0]]
+    """
+    order = np.argsort([-len(row) for row in rows], kind="stable")
+    for start in range(0, len(order), batch_size):
+        yield order[start : start + batch_size]
+
+
+def padded(
+    rows: Sequence[Tokens], *, padding: int, length: int | None = None, left: bool = False
+) -> tuple[Tokens, Tokens]:
+    """Return rows as one array, filled with ``padding`` to a length or to the longest, and the mask of what is not.
+
+    The filling goes to the right, or to the left where that is asked for.
+
+    >>> import numpy as np
+    >>> from diptych.encoders.networks.tokenizer import padded
+    >>> tokens, mask = padded([np.array([5, 6]), np.array([7])], padding=0)
+    >>> tokens.tolist(), mask.tolist()
+    ([[5, 6], [7, 0]], [[1, 1], [1, 0]])
+    """
+    width = max(len(row) for row in rows) if length is None else length
+    tokens = np.full((len(rows), width), padding, dtype=np.int64)
+    mask = np.zeros((len(rows), width), dtype=np.int64)
+    for index, row in enumerate(rows):
+        place = slice(width - len(row), width) if left else slice(len(row))
+        tokens[index, place] = row
+        mask[index, place] = 1
+    return tokens, mask

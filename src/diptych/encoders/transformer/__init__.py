@@ -1,1 +1,0 @@
-"""Transformer networks on ONNX Runtime, written from safetensors weights without PyTorch."""

@@ -1,0 +1,290 @@
+"""Curves along the ranking: precision against recall, against scope and within Hamming radii, and cumulative match."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from diptych.errors import InvalidInputError
+from diptych.figures.style import (
+    CHANCE,
+    COLOURS,
+    DASHES,
+    MARKERS,
+    NAMES,
+    EvaluationByDirection,
+    curve_of,
+    house_style,
+    legend_entry,
+    light_grid,
+    new_figure,
+)
+from diptych.metrics import CMCCurve, CurvePoints, HammingLookup, InterpolatedPrecisionRecall, PrecisionRecallCurve
+from diptych.space import DIRECTIONS, Direction
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def precision_recall(
+    evaluation: EvaluationByDirection,
+    chance: EvaluationByDirection | None = None,
+    *,
+    title: str = "",
+    interpolated: bool = True,
+) -> Figure:
+    """Draw precision against recall for image and text queries.
+
+    ``evaluation`` must hold an `InterpolatedPrecisionRecall`, the 11-point curve of Costa Pereira et al. (TPAMI 2014),
+    or, with ``interpolated=False``, a `PrecisionRecallCurve` of every scope. ``chance`` is the same evaluation of a
+    ranking that prefers nothing, drawn dashed. Use the 11-point curve to compare with the literature, the full one to
+    see every rank.
+
+    >>> from diptych.figures import precision_recall
+    >>> from diptych.metrics import AP, InterpolatedPrecisionRecall, SameLabel, evaluate_scores
+    >>> relevance = SameLabel(["cat", "dog"], ["cat", "dog"])
+    >>> result = evaluate_scores([[0.9, 0.1], [0.8, 0.2]], relevance, [AP(), InterpolatedPrecisionRecall()])
+    >>> figure = precision_recall({"image_query": result, "text_query": result}, title="An example")
+    >>> [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
+    ['image query, MAP 0.750', 'text query, MAP 0.750']
+    """
+    kind = InterpolatedPrecisionRecall if interpolated else PrecisionRecallCurve
+    highest = 0.0
+    with house_style():
+        figure = new_figure(6.4, 4.6)
+        axes = figure.add_subplot()
+        for way in DIRECTIONS:
+            points = curve_of(evaluation[way], kind)
+            axes.plot(
+                points.x,
+                points.y,
+                color=COLOURS[way],
+                marker=MARKERS[way] if interpolated else "",
+                markersize=5,
+                label=legend_entry(evaluation[way], way),
+            )
+            highest = max(highest, float(points.y.max()))
+        if chance is not None:
+            for number, way in enumerate(DIRECTIONS):
+                level = curve_of(chance[way], kind)
+                axes.plot(
+                    level.x, level.y, color=CHANCE, linestyle=DASHES, linewidth=1.5, label="" if number else "chance"
+                )
+                highest = max(highest, float(level.y.max()))
+        axes.set(xlim=(-0.01, 1.01), ylim=(0, min(1.02, 1.12 * highest)), xlabel="recall", title=title)
+        axes.set_ylabel("interpolated precision" if interpolated else "precision")
+        light_grid(axes)
+        axes.legend(loc="upper right")
+    return figure
+
+
+# Okabe and Ito's colours without yellow, which is too faint for a line; markers tell the lines apart without colour.
+_METHOD_LINE_STYLES = (
+    ("#0072B2", "o"),
+    ("#D55E00", "s"),
+    ("#009E73", "^"),
+    ("#CC79A7", "D"),
+    ("#E69F00", "v"),
+    ("#56B4E9", "P"),
+)
+
+MOST_PRECISION_RECALL_METHODS = len(_METHOD_LINE_STYLES)
+
+
+def method_precision_recall(
+    precision: Mapping[str, Mapping[Direction, Sequence[float]]],
+    chance: Mapping[Direction, Sequence[float]] | None = None,
+    *,
+    title: str = "",
+) -> Figure:
+    """Draw interpolated precision at evenly spaced recall levels, a line for each method.
+
+    The figures of Menon et al. (SDM 2015) and Costa Pereira et al. (TPAMI 2014) have this form. ``chance`` is the curve
+    of a ranking that prefers nothing, drawn dashed. Use it to see at which depth of a ranking one method passes
+    another, which a single number hides.
+
+    >>> from diptych.figures import method_precision_recall
+    >>> falling, level = [0.5, 0.3, 0.1], [0.1, 0.1, 0.1]
+    >>> figure = method_precision_recall(
+    ...     {"CCA": {"image_query": falling, "text_query": falling}},
+    ...     {"image_query": level, "text_query": level},
+    ... )
+    >>> [text.get_text() for text in figure.legends[0].get_texts()]
+    ['CCA', 'chance']
+    """
+    if not 0 < len(precision) <= MOST_PRECISION_RECALL_METHODS:
+        raise InvalidInputError(
+            f"draw one to {MOST_PRECISION_RECALL_METHODS} methods, got {len(precision)}; more cannot be told apart"
+        )
+    highest = max(max(curve[way]) for curve in precision.values() for way in DIRECTIONS)
+    with house_style():
+        figure = new_figure(12.0, 4.6)
+        panels = figure.subplots(1, len(DIRECTIONS), sharey=True)
+        for axes, way in zip(panels, DIRECTIONS, strict=True):
+            for (name, curve), (colour, marker) in zip(precision.items(), _METHOD_LINE_STYLES, strict=False):
+                axes.plot(_recall_levels(curve[way]), curve[way], color=colour, marker=marker, markersize=5, label=name)
+            if chance is not None:
+                axes.plot(_recall_levels(chance[way]), chance[way], color=CHANCE, linestyle=DASHES, label="chance")
+            axes.set(xlim=(-0.01, 1.01), ylim=(0, min(1.02, 1.08 * highest)), xlabel="recall", title=NAMES[way])
+            light_grid(axes)
+        panels[0].set_ylabel("interpolated precision")
+        # Beside the panels: methods as good as these leave no corner free.
+        figure.legend(*panels[0].get_legend_handles_labels(), loc="outside right center")
+        figure.suptitle(title, x=0.01, ha="left", weight="bold")
+    return figure
+
+
+def _recall_levels(curve: Sequence[float]) -> np.ndarray:
+    return np.linspace(0, 1, len(curve))
+
+
+_FEW_RADII = 33
+
+
+def radius_precision_recall(lookups: Mapping[Direction, HammingLookup], *, title: str = "") -> Figure:
+    """Draw mean precision against mean recall, a point for each radius from 0 to the number of bits.
+
+    Points to the left are small radii, and the last one is the whole gallery, whose precision is chance. A query that
+    finds nothing counts as zero, so that a line that rises first shows buckets that are mostly empty; radius 2 is
+    marked. Every query weighs the same: thrown together, pictures that ask for texts and these texts that ask for these
+    pictures would have one and the same line. Use it to choose how many buckets to open.
+
+    >>> import numpy as np
+    >>> from diptych.figures import radius_precision_recall
+    >>> from diptych.metrics import HammingLookup, SameLabel
+    >>> codes = np.array([[0b11110000], [0b11100000], [0]], dtype=np.uint8)
+    >>> lookup = HammingLookup.from_codes(codes, codes, SameLabel(list("aab"), list("aab")), n_bits=4)
+    >>> radius_precision_recall({"image_query": lookup, "text_query": lookup}).axes[0].get_xlabel()
+    'recall'
+    """
+    with house_style():
+        figure = new_figure(6.4, 4.6)
+        axes = figure.add_subplot()
+        highest = 0.0
+        for way in DIRECTIONS:
+            lookup, curve = lookups[way], lookups[way].mean_curve()
+            axes.plot(
+                curve.x,
+                curve.y,
+                color=COLOURS[way],
+                marker=MARKERS[way] if lookup.n_bits < _FEW_RADII else None,
+                markersize=4,
+                label=NAMES[way],
+            )
+            highest = max(highest, float(curve.y.max()))
+            radius = min(2, lookup.n_bits)
+            axes.plot(curve.x[radius], curve.y[radius], marker="o", markersize=11, mfc="none", color=COLOURS[way])
+        axes.plot([], [], marker="o", markersize=11, markerfacecolor="none", linestyle="none", color="#222222")
+        axes.lines[-1].set_label("radius 2")
+        axes.set(xlim=(-0.01, 1.01), ylim=(0, min(1.02, 1.12 * highest)), xlabel="recall")
+        axes.set_ylabel("precision, nothing found is zero")
+        axes.set_title(title)
+        light_grid(axes)
+        axes.legend(loc="upper right")
+    return figure
+
+
+# Okabe and Ito's colours without yellow, which is too faint for a line. There are fewer than methods, so that markers
+# tell lines of one colour apart.
+_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+
+_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", ">")
+
+MOST_SCOPE_METHODS = len(_COLOURS) * len(_MARKERS)
+
+
+def precision_scope(
+    scopes: Sequence[int],
+    precision: Mapping[str, Mapping[Direction, Sequence[float]]],
+    chance: Mapping[Direction, float] | None = None,
+    *,
+    title: str = "",
+) -> Figure:
+    """Draw the precision of the first k answers against k, the scope, a line for each method.
+
+    Zhang et al. (ACM Multimedia 2017, figure 3) draw such curves, as do Rasiwasia et al. (2007). ``chance``, the share
+    of relevant items, is the same at every scope. Use it to see how many answers stay good, where MAP mixes all depths
+    of a ranking. Values are those of `PrecisionScope`.
+
+    >>> from diptych.figures import precision_scope
+    >>> falling = {"image_query": [0.5, 0.4], "text_query": [0.6, 0.3]}
+    >>> figure = precision_scope([10, 50], {"CCA": falling}, {"image_query": 0.1, "text_query": 0.1})
+    >>> [text.get_text() for text in figure.legends[0].get_texts()]
+    ['CCA', 'chance']
+    """
+    if not 0 < len(precision) <= MOST_SCOPE_METHODS:
+        raise InvalidInputError(
+            f"draw one to {MOST_SCOPE_METHODS} methods, got {len(precision)}; more cannot be told apart"
+        )
+    for name, curves in precision.items():
+        if any(len(curves[way]) != len(scopes) for way in DIRECTIONS):
+            raise InvalidInputError(f"{name} needs one precision for each of the {len(scopes)} scopes")
+    highest = max(max(curve[way]) for curve in precision.values() for way in DIRECTIONS)
+    with house_style():
+        figure = new_figure(12.0, 4.6)
+        panels = figure.subplots(1, len(DIRECTIONS), sharey=True)
+        for axes, way in zip(panels, DIRECTIONS, strict=True):
+            for number, (name, curves) in enumerate(precision.items()):
+                colour, marker = _COLOURS[number % len(_COLOURS)], _MARKERS[number % len(_MARKERS)]
+                axes.plot(scopes, curves[way], color=colour, marker=marker, markersize=5, linewidth=1.6, label=name)
+            if chance is not None:
+                axes.axhline(chance[way], color=CHANCE, linestyle=DASHES, linewidth=1.5, label="chance")
+            axes.set(ylim=(0, min(1.02, 1.08 * highest)), xlabel="answers shown, k", title=NAMES[way])
+            light_grid(axes)
+        panels[0].set_ylabel("precision of the first k")
+        figure.legend(*panels[0].get_legend_handles_labels(), loc="outside right center")
+        figure.suptitle(title, x=0.01, ha="left", weight="bold")
+    return figure
+
+
+_NEARLY_ALL = 0.999
+
+
+def cmc(evaluation: EvaluationByDirection, chance: EvaluationByDirection | None = None, *, title: str = "") -> Figure:
+    """Draw the share of queries with a right answer among the first k, for every k that still changes something.
+
+    ``evaluation`` must hold a `CMCCurve`; ``chance`` is the same evaluation of a ranking that prefers nothing, drawn
+    dashed. Ranks have a logarithmic axis, because the first page matters most. Use it when one right answer is enough.
+
+    >>> from diptych.figures import cmc
+    >>> from diptych.metrics import CMCCurve, SameLabel, evaluate_scores
+    >>> result = evaluate_scores([[0.9, 0.1], [0.8, 0.2]], SameLabel(["cat", "dog"], ["cat", "dog"]), [CMCCurve()])
+    >>> cmc({"image_query": result, "text_query": result}).axes[0].get_xlabel()
+    'rank k'
+    """
+    curves = {way: curve_of(evaluation[way], CMCCurve) for way in DIRECTIONS}
+    with house_style():
+        figure = new_figure(6.4, 4.6)
+        axes = figure.add_subplot()
+        for way, points in curves.items():
+            axes.plot(
+                points.x,
+                points.y,
+                color=COLOURS[way],
+                label=legend_entry(evaluation[way], way),
+            )
+        levels = [] if chance is None else [curve_of(chance[way], CMCCurve) for way in DIRECTIONS]
+        for number, level in enumerate(levels):
+            axes.plot(level.x, level.y, color=CHANCE, linestyle=DASHES, linewidth=1.5, label="" if number else "chance")
+        last = max(_last_rank(points) for points in (*curves.values(), *levels))
+        axes.set_xscale("log")
+        ticks = _round_ranks(last)
+        axes.set_xticks(ticks, [f"{tick:,}" for tick in ticks])
+        axes.set_xticks([], minor=True)
+        axes.set(xlim=(1, max(last, 2)), ylim=(0, 1.01), xlabel="rank k", title=title)
+        axes.set_ylabel("queries with a right answer among the first k")
+        light_grid(axes)
+        axes.legend(loc="lower right")
+    return figure
+
+
+def _last_rank(points: CurvePoints) -> int:
+    """Return the rank at which nearly all queries have an answer, where the rest of the curve is flat."""
+    return int(np.searchsorted(points.y, _NEARLY_ALL * points.y[-1]) + 1)
+
+
+def _round_ranks(last: int) -> list[int]:
+    ranks = [step * 10**power for power in range(9) for step in (1, 2, 5)]
+    return [rank for rank in ranks if rank <= max(last, 2)]

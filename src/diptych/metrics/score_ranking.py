@@ -1,0 +1,209 @@
+"""Tie groups from scores: a block of queries at a time, by one sort of values per query."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple, cast
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from diptych.arrays import AnyArray, BoolArray, FloatArray, IntArray, row_blocks
+from diptych.errors import InvalidInputError
+from diptych.metrics.relevance import Judgement, Relevance
+from diptych.metrics.tie_groups import RankedGroups
+from diptych.space import Direction, Space
+
+
+class _Ranking(NamedTuple):
+    """The groups of one query, best first."""
+
+    before: IntArray
+    size: IntArray
+    relevant: IntArray
+
+
+def rank_scores(scores: AnyArray, relevance: Relevance, first_query: int) -> RankedGroups:
+    """Return the tie groups of consecutive queries, given their scores against the gallery (larger is better).
+
+    Values are sorted, not positions: the scores of the relevant items are then looked up, which gives the number of
+    better and of equal items with exact ties, and costs a fraction of an argsort.
+
+    >>> import numpy as np
+    >>> from diptych.metrics import SameLabel
+    >>> from diptych.metrics.score_ranking import rank_scores
+    >>> groups = rank_scores(np.array([[0.5, 0.9, 0.5]]), SameLabel(["cat"], ["cat", "dog", "dog"]), 0)
+    >>> groups.before, groups.size
+    (array([1]), array([2]))
+    """
+    rows = np.arange(first_query, first_query + len(scores))
+    judgements = [relevance.judge(int(row)) for row in rows]
+    n_levels = len(relevance.grades)
+    rankings = [
+        _rank(row_scores, judgement, n_levels, query)
+        for row_scores, judgement, query in zip(scores, judgements, rows.tolist(), strict=True)
+    ]
+    return RankedGroups(
+        query=np.repeat(np.arange(len(rows)), [len(ranking.before) for ranking in rankings]),
+        before=np.concatenate([ranking.before for ranking in rankings]),
+        size=np.concatenate([ranking.size for ranking in rankings]),
+        relevant=np.concatenate([ranking.relevant for ranking in rankings]),
+        total=np.array([grade_counts(judgement, n_levels) for judgement in judgements]),
+        gallery=np.array([count_ranked_items(judgement, relevance) for judgement in judgements]),
+        grades=relevance.grades,
+        rows=rows,
+    )
+
+
+def grade_counts(judgement: Judgement, n_levels: int) -> IntArray:
+    """Return how many relevant items a query has of each grade."""
+    if judgement.levels is None:
+        return np.array([len(judgement.items)])
+    return np.bincount(judgement.levels, minlength=n_levels)
+
+
+def count_ranked_items(judgement: Judgement, relevance: Relevance) -> int:
+    """Return how many items are ranked for a query."""
+    return relevance.n_gallery if judgement.candidates is None else len(judgement.candidates)
+
+
+def _rank(scores: AnyArray, judgement: Judgement, n_levels: int, query: int) -> _Ranking:
+    ordered = np.sort(scores if judgement.candidates is None else scores[judgement.candidates])
+    # NaN sorts last, so one look is enough.
+    if len(ordered) and np.isnan(ordered[-1]):
+        raise InvalidInputError(f"the scores of query {query} hold NaN; check its points for NaN or zero vectors")
+    found = scores[judgement.items]
+    levels: IntArray
+    if judgement.levels is None:
+        found.sort()
+        levels = np.zeros(len(found), dtype=np.int64)
+    else:
+        order = np.argsort(found)
+        found, levels = found[order], judgement.levels[order]
+    starts = _changes(found)
+    distinct = found if starts.all() else found[starts]
+    end = ordered.searchsorted(distinct, "right")
+    tied = not _changes(ordered).all()
+    begin = ordered.searchsorted(distinct, "left") if tied else end - 1
+    relevant = _count_levels(starts, levels, n_levels)
+    return _Ranking((len(ordered) - end)[::-1], (end - begin)[::-1], relevant[::-1])
+
+
+def _changes(ordered: AnyArray) -> BoolArray:
+    """Mark the entries that differ from the one before."""
+    marks = np.ones(len(ordered), dtype=bool)
+    np.not_equal(ordered[1:], ordered[:-1], out=marks[1:])
+    return marks
+
+
+def _count_levels(starts: BoolArray, levels: IntArray, n_levels: int) -> IntArray:
+    """Count the items of each grade in each run that ``starts`` begins."""
+    n_groups = int(starts.sum())
+    if n_levels == 1 and n_groups == len(starts):
+        return np.ones((n_groups, 1), dtype=np.int64)
+    group = np.cumsum(starts) - 1
+    counts = np.bincount(group * n_levels + levels, minlength=n_groups * n_levels)
+    return counts.reshape(n_groups, n_levels)
+
+
+def rank_classes(scores: FloatArray, codes: IntArray, n_classes: int, first_query: int) -> RankedGroups:
+    """Return, from one sort per query, its tie groups with each class in turn as the relevant one.
+
+    Row q·``n_classes`` + c of the result is query q with the items of class c relevant; ``codes`` are the classes of
+    the gallery.
+    """
+    n_items = len(codes)
+    totals = np.bincount(codes, minlength=n_classes)
+    rankings = [_rank_by_class(row, codes, n_classes, first_query + query) for query, row in enumerate(scores)]
+    return RankedGroups(
+        query=np.concatenate([query * n_classes + ranking[0] for query, ranking in enumerate(rankings)]),
+        before=np.concatenate([ranking[1] for ranking in rankings]),
+        size=np.concatenate([ranking[2] for ranking in rankings]),
+        relevant=np.concatenate([ranking[3] for ranking in rankings])[:, None],
+        total=np.tile(totals, len(scores))[:, None],
+        gallery=np.full(len(scores) * n_classes, n_items),
+        grades=np.ones(1),
+        rows=np.arange(len(scores) * n_classes),
+    )
+
+
+def _rank_by_class(
+    scores: FloatArray, codes: IntArray, n_classes: int, query: int
+) -> tuple[IntArray, IntArray, IntArray, IntArray]:
+    """Return class, items before, size and relevant items of every (class, tie group) that meets an item."""
+    order = np.argsort(scores)[::-1]
+    ordered = scores[order]
+    if np.isnan(ordered[0]):
+        raise InvalidInputError(f"the scores of query {query} hold NaN; check its points for NaN or zero vectors")
+    starts = _changes(ordered)
+    before = np.flatnonzero(starts)
+    size = np.diff(before, append=len(ordered))
+    group = np.cumsum(starts) - 1
+    keys, hits = np.unique(codes[order].astype(np.int64) * len(before) + group, return_counts=True)
+    owner, group = np.divmod(keys, len(before))
+    return owner, before[group], size[group], cast(IntArray, hits)
+
+
+_SCORE_BYTES = 8
+# Scoring a tile holds a few temporaries of its size and a few copies of its points.
+_TILE_BYTES = 6 * _SCORE_BYTES
+
+
+def check_points(queries: AnyArray, gallery: AnyArray, *, n_queries: int, n_gallery: int) -> None:
+    """Raise an error unless the points are matrices with as many rows as the relevance has queries and items."""
+    for name, points, expected in (("queries", queries, n_queries), ("gallery", gallery, n_gallery)):
+        if points.ndim != 2:
+            raise InvalidInputError(f"{name} must be a matrix, one point per row, got {points.ndim} dimensions")
+        if not len(points):
+            raise InvalidInputError(f"{name} is empty; there is nothing to rank")
+        if len(points) != expected:
+            raise InvalidInputError(f"{name} has {len(points)} points, but the relevance knows {expected}")
+
+
+def point_blocks(
+    queries: AnyArray, gallery: AnyArray, space: Space, direction: Direction, *, rows: int, memory: int
+) -> Iterator[AnyArray]:
+    """Yield the scores of ``rows`` queries at a time, scored in tiles whose temporaries stay below ``memory`` bytes."""
+    for block in row_blocks(len(queries), rows):
+        yield _score(queries[block], gallery, space, direction, memory)
+
+
+def _score(queries: AnyArray, gallery: AnyArray, space: Space, direction: Direction, memory: int) -> AnyArray:
+    width = gallery.shape[1]
+    tile_rows = max(1, min(len(queries), memory // (4 * _TILE_BYTES * max(1, width))))
+    columns = max(1, memory // (_TILE_BYTES * (tile_rows + width)))
+    scores: AnyArray | None = None
+    for row_tile in row_blocks(len(queries), tile_rows):
+        for column_tile in row_blocks(len(gallery), columns):
+            tile = space.compare(queries[row_tile], gallery[column_tile], direction)
+            if tile.shape == (len(queries), len(gallery)):
+                return tile
+            if scores is None:
+                scores = np.empty((len(queries), len(gallery)), dtype=tile.dtype)
+            scores[row_tile, column_tile] = tile
+    if scores is None:
+        raise InvalidInputError("queries or gallery is empty; there is nothing to rank")
+    return scores
+
+
+def matrix_blocks(scores: ArrayLike | Iterable[ArrayLike], *, n_gallery: int, rows: int) -> Iterator[AnyArray]:
+    """Yield ``rows`` queries at a time from a ready matrix of scores, or from an iterator over blocks of its rows."""
+    given = scores if isinstance(scores, Iterator) else iter([scores])
+    for part in given:
+        matrix = np.asarray(part)
+        _check_scores(matrix, n_gallery)
+        for block in row_blocks(len(matrix), rows):
+            yield matrix[block]
+
+
+def _check_scores(matrix: AnyArray, n_gallery: int) -> None:
+    if matrix.ndim != 2:
+        raise InvalidInputError(
+            f"scores must be a matrix, queries × gallery, got {matrix.ndim} dimensions; pass iter(blocks) for blocks"
+        )
+    if matrix.dtype.kind not in "biuf":
+        raise InvalidInputError(f"scores must be real numbers, got dtype {matrix.dtype}")
+    if matrix.shape[1] == 0:
+        raise InvalidInputError("the gallery is empty; there is nothing to rank")
+    if matrix.shape[1] != n_gallery:
+        raise InvalidInputError(f"scores have {matrix.shape[1]} columns, but the relevance knows {n_gallery} items")

@@ -1,0 +1,201 @@
+"""Steps that several hashing methods share: whitening, label similarity, extra bits, kernel logistic regression."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import eigh
+from scipy.optimize import minimize
+from scipy.special import expit
+from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
+
+from diptych.arrays import FloatArray, row_blocks, unit_rows
+from diptych.models.base import check_count, check_number
+from diptych.models.labels import weighted_sums
+from diptych.models.linear import Moments, check_varies, column_means, moments, whitener
+
+
+@dataclass(frozen=True)
+class WhitenedPair:
+    """Centred moments and, for each side, R with Rᵀ(moment + ridge·I)R = I."""
+
+    sums: Moments
+    image: FloatArray
+    text: FloatArray
+
+    @classmethod
+    def of(cls, images: FloatArray, texts: FloatArray, regularization: float) -> WhitenedPair:
+        """Whiten with a ridge relative to the mean variance of a feature."""
+        check_number("regularization", regularization, low=0)
+        check_varies(images, name="images")
+        check_varies(texts, name="texts")
+        sums = moments(images, texts)
+        ridges = [regularization * float(np.trace(moment)) / len(moment) for moment in (sums.image, sums.text)]
+        return cls(
+            sums, whitener(sums.image, ridges[0], sums.precision), whitener(sums.text, ridges[1], sums.precision)
+        )
+
+
+def factored_svd(left: FloatArray, right: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return the thin SVD (U, s, V) of ``left @ right.T`` from its factors; V has columns, not rows."""
+    left_basis, left_part = np.linalg.qr(left)
+    right_basis, right_part = np.linalg.qr(right)
+    inner_left, values, inner_right = np.linalg.svd(left_part @ right_part.T)
+    kept = min(left_basis.shape[1], right_basis.shape[1])
+    return left_basis @ inner_left[:, :kept], values[:kept], right_basis @ inner_right[:kept].T
+
+
+def semantic_factors(
+    images: FloatArray, texts: FloatArray, image_mean: FloatArray, text_mean: FloatArray, indicator: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return F and G, one column per class, with 2FGᵀ = XᵀSY for centred X and Y.
+
+    S = 2L̃L̃ᵀ − 11ᵀ is the cosine of two label vectors, stretched to [−1, 1]; L̃ are the labels with rows of unit length.
+    Centring makes the second term vanish, so that rows without a label do not count.
+    """
+    labels = unit_rows(indicator)
+    return weighted_sums(images, image_mean, labels).T, weighted_sums(texts, text_mean, labels).T
+
+
+_NOISE = 1e-7
+
+
+def mixed_directions(
+    left: FloatArray, right: FloatArray, weights: FloatArray, n_bits: int, seed: int, kept: int | None = None
+) -> tuple[FloatArray, FloatArray]:
+    """Return ``n_bits`` pairs of directions: the given ones, or the first ``kept``, then random mixtures of all.
+
+    A mixture draws one normal number per given pair, times its weight, and uses the same ones on both sides: a random
+    hyperplane of the weighted common space, so that bits on both sides go on agreeing. Every mixture is drawn by its
+    own number, so that longer codes begin with the shorter ones. Pairs whose weight is at rounding level are noise, and
+    mixtures take their place.
+    """
+    real = weights > _NOISE * weights.max(initial=0.0)
+    left, right, weights = left[:, real], right[:, real], weights[real]
+    own = slice(0, min(n_bits, left.shape[1] if kept is None else kept))
+    missing = n_bits - len(weights[own])
+    if missing == 0:
+        return left[:, own], right[:, own]
+    draws = [np.random.default_rng([seed, number]).normal(size=left.shape[1]) for number in range(missing)]
+    mixture = weights[:, None] * np.stack(draws, axis=1)
+    return np.hstack([left[:, own], left @ mixture]), np.hstack([right[:, own], right @ mixture])
+
+
+def random_complement(basis: FloatArray, n_columns: int, seed: int) -> FloatArray:
+    """Return random unit columns outside the span of the orthonormal ``basis``, orthogonal to each other too.
+
+    Where the space has no room left, the remaining columns are random ones inside it.
+    """
+    rng = np.random.default_rng([seed, len(basis)])
+    room = len(basis) - basis.shape[1]
+    outside = rng.normal(size=(len(basis), min(n_columns, room)))
+    outside -= basis @ (basis.T @ outside)
+    columns = np.linalg.qr(outside)[0]
+    inside = rng.normal(size=(len(basis), n_columns - columns.shape[1]))
+    return np.hstack([columns, inside / np.linalg.norm(inside, axis=0)])
+
+
+def sample_pairs(
+    images: FloatArray, texts: FloatArray, max_pairs: int | None, seed: int
+) -> tuple[FloatArray, FloatArray]:
+    """Return at most ``max_pairs`` aligned rows, drawn without replacement; all of them where it is None."""
+    if max_pairs is None or len(images) <= check_count("max_pairs", max_pairs):
+        return images, texts
+    chosen = np.sort(np.random.default_rng(seed).choice(len(images), max_pairs, replace=False))
+    return images[chosen], texts[chosen]
+
+
+_BLOCK_BYTES = 1 << 25
+
+_EIGENVALUE_FLOOR = 1e-10
+
+_ROWS_PER_CENTRE = 20
+
+_TOLERANCE = 1e-3
+
+
+@dataclass(frozen=True)
+class KernelBasis:
+    """The features exp(−‖x − z‖²/s²) of a row: one per centre z; s² is the mean squared distance of training rows.
+
+    Rows are kept as (x − mean)/s, which makes the features independent of the unit of the data.
+    """
+
+    mean: FloatArray
+    scale: float
+    centres: FloatArray
+
+    @classmethod
+    def fitted(cls, rows: FloatArray, n_centres: int, *, seed: int) -> KernelBasis:
+        """Place at most ``n_centres`` centres by k-means; fewer different rows are all of them centres."""
+        mean = column_means(rows)
+        squares = sum(float(((rows[block] - mean) ** 2).sum()) for block in _blocks(rows, rows.shape[1]))
+        # The mean of ‖xᵢ − xⱼ‖² over all pairs is twice the total variance.
+        scale = float(np.sqrt(2 * squares / len(rows)))
+        rng = np.random.default_rng(seed)
+        chosen = np.sort(rng.permutation(len(rows))[: _ROWS_PER_CENTRE * n_centres])
+        points = np.unique((rows[chosen].astype(np.float64) - mean) / scale, axis=0)
+        if len(points) > n_centres:
+            means = KMeans(n_centres, init="random", n_init=1, max_iter=100, random_state=int(rng.integers(1 << 31)))
+            points = means.fit(points).cluster_centers_
+        return cls(mean, scale, points)
+
+    def __call__(self, rows: FloatArray) -> FloatArray:
+        """Return the features of ``rows`` in float64."""
+        points = (rows.astype(np.float64) - self.mean) / self.scale
+        # Rows are centred and of unit size, so that expanding the square loses no digits that matter.
+        distances = (points**2).sum(axis=1)[:, None] + (self.centres**2).sum(axis=1) - 2 * points @ self.centres.T
+        return np.asarray(np.exp(-np.maximum(distances, 0)))
+
+    def outputs(self, rows: FloatArray, weights: FloatArray) -> FloatArray:
+        """Return features times ``weights`` block by block, in the precision of ``rows``."""
+        values = np.empty((len(rows), weights.shape[1]), dtype=rows.dtype)
+        for block in _blocks(rows, len(self.centres)):
+            values[block] = self(rows[block]) @ weights
+        return values
+
+
+def fit_kernel_logistic(
+    basis: KernelBasis, rows: FloatArray, signs: FloatArray, *, regularization: float, max_iter: int
+) -> FloatArray:
+    """Return the weights, one column per bit, that minimise  Σᵢ log(1 + exp(−hᵢ φᵢᵀw)) + c wᵀK₀w.
+
+    K₀ is the kernel between the centres. In the coordinates v = K₀^½ w the penalty is c‖v‖², and L-BFGS on all columns
+    at once needs two products with one matrix for each step.
+    """
+    values, vectors = eigh(basis(basis.centres * basis.scale + basis.mean))
+    kept = values > _EIGENVALUE_FLOOR * values[-1]
+    whitening = vectors[:, kept] / np.sqrt(values[kept])
+    features = np.empty((len(rows), whitening.shape[1]))
+    for block in _blocks(rows, len(basis.centres)):
+        features[block] = basis(rows[block]) @ whitening
+
+    def objective(flat: FloatArray) -> tuple[float, FloatArray]:
+        weights = flat.reshape(features.shape[1], signs.shape[1])
+        value, gradient = regularization * float((weights**2).sum()), 2 * regularization * weights
+        for block in _blocks(rows, features.shape[1]):
+            margins = signs[block] * (features[block] @ weights)
+            value += float(np.logaddexp(0, -margins).sum())
+            gradient -= features[block].T @ (signs[block] * expit(-margins))
+        return value, gradient.ravel()
+
+    slope = np.abs(features.T @ signs).max() / 2
+    options = {"maxiter": max_iter, "gtol": _TOLERANCE * slope, "ftol": 0.0, "maxcor": 20}
+    solution = minimize(
+        objective, np.zeros(features.shape[1] * signs.shape[1]), jac=True, method="L-BFGS-B", options=options
+    )
+    if solution.nit >= max_iter:
+        warnings.warn(
+            f"kernel logistic regression stopped after {max_iter} iterations before it converged; raise max_iter or "
+            "regularization",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
+    return np.asarray(whitening @ solution.x.reshape(features.shape[1], signs.shape[1]))
+
+
+def _blocks(rows: FloatArray, width: int) -> list[slice]:
+    return list(row_blocks(len(rows), _BLOCK_BYTES // (8 * width)))

@@ -1,0 +1,127 @@
+"""Dense layers as NumPy arrays, the features they read, and the rows kept out of training."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from diptych.arrays import FloatArray, IntArray, row_blocks
+from diptych.errors import InvalidInputError
+from diptych.models.base import check_count
+from diptych.models.linear import centre, check_varies, column_deviations, column_means
+
+Layers = list[FloatArray]
+
+"""Weights and intercepts in turn, from the input to the output."""
+
+Activation = Literal["relu", "tanh"]
+
+_BLOCK_ROWS = 4096
+
+
+def _relu(values: FloatArray) -> FloatArray:
+    return np.maximum(values, 0)
+
+
+ACTIVATIONS: dict[Activation, Callable[[FloatArray], FloatArray]] = {"relu": _relu, "tanh": np.tanh}
+
+
+def check_sizes(name: str, sizes: object) -> tuple[int, ...]:
+    """Return ``sizes`` as a tuple of layer widths, or raise."""
+    if not isinstance(sizes, tuple | list):
+        raise InvalidInputError(f"{name} must be a tuple of layer sizes such as (512, 256), got {sizes!r}")
+    return tuple(check_count(f"each size in {name}", size) for size in sizes)
+
+
+def initial_layers(sizes: Sequence[int], rng: np.random.Generator) -> Layers:
+    """Return float32 layers of the given widths: weights uniform in ±√(6/(in + out)), intercepts zero.
+
+    Glorot and Bengio, "Understanding the difficulty of training deep feedforward neural networks", AISTATS 2010.
+    """
+    layers: Layers = []
+    for width_in, width_out in pairwise(sizes):
+        bound = np.sqrt(6 / (width_in + width_out))
+        weights = rng.uniform(-bound, bound, size=(width_in, width_out))
+        layers += [weights.astype(np.float32), np.zeros(width_out, dtype=np.float32)]
+    return layers
+
+
+def for_raw_rows(layers: Layers, deviation: FloatArray) -> Layers:
+    """Return float64 layers for rows that are centred but not scaled: the first weights take the scale in."""
+    raw: Layers = [np.array(layer, dtype=np.float64, order="C") for layer in layers]
+    raw[0] /= deviation[:, None]
+    return raw
+
+
+def run_layers(rows: FloatArray, mean: FloatArray, layers: Layers, activation: Activation) -> FloatArray:
+    """Return what the last layer gives for each row, before any function of its own, in the precision of ``rows``."""
+    kernels = [layer.astype(rows.dtype, copy=False) for layer in layers]
+    outputs = np.empty((len(rows), len(kernels[-1])), dtype=rows.dtype)
+    for block in row_blocks(len(rows), _BLOCK_ROWS):
+        values = centre(rows[block], mean) @ kernels[0] + kernels[1]
+        for weights, intercepts in zip(kernels[2::2], kernels[3::2], strict=True):
+            values = ACTIVATIONS[activation](values) @ weights + intercepts
+        outputs[block] = values
+    return outputs
+
+
+@dataclass(frozen=True)
+class StandardView:
+    """Features with their means and deviations; rows are scaled when they are asked for, never all at once.
+
+    >>> import numpy as np
+    >>> from diptych.models.neural._layers import StandardView
+    >>> view = StandardView.of(np.array([[1.0, 5.0], [3.0, 5.0]]), name="images")
+    >>> view.standardized(np.array([1, 0]))
+    array([[ 1.,  0.],
+           [-1.,  0.]], dtype=float32)
+    """
+
+    rows: FloatArray
+    mean: FloatArray
+    deviation: FloatArray
+
+    @classmethod
+    def of(cls, rows: FloatArray, *, name: str) -> StandardView:
+        """Measure ``rows``, which must not be all the same."""
+        check_varies(rows, name=name)
+        mean = column_means(rows)
+        return cls(rows, mean, column_deviations(rows, mean))
+
+    def standardized(self, chosen: IntArray) -> NDArray[np.float32]:
+        """Return the chosen rows with zero mean and unit variance, in the precision that networks are trained in."""
+        return np.asarray((self.rows[chosen] - self.mean) / self.deviation, dtype=np.float32)
+
+
+_FEWEST, _MOST = 5, 2000
+
+
+def held_out_rows(indicator: FloatArray, share: float, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
+    """Return (rows to train on, rows held out), drawn at random so that no class leaves training altogether.
+
+    A handful of rows says nothing and thousands say it too slowly: fewer than 5 are not held out at all, and never
+    more than 2000.
+
+    >>> import numpy as np
+    >>> from diptych.models.neural._layers import held_out_rows
+    >>> train, held_out = held_out_rows(np.eye(2)[np.arange(50) % 2], 0.2, np.random.default_rng(0))
+    >>> len(train), len(held_out)
+    (40, 10)
+    """
+    wanted = min(int(share * len(indicator)), _MOST)
+    left = indicator.sum(axis=0)
+    held_out: list[int] = []
+    for row in rng.permutation(len(indicator)) if wanted >= _FEWEST else ():
+        if len(held_out) == wanted:
+            break
+        if (left[indicator[row] > 0] > 1).all():
+            left -= indicator[row]
+            held_out.append(int(row))
+    chosen = np.zeros(len(indicator), dtype=bool)
+    chosen[held_out] = True
+    return np.flatnonzero(~chosen), np.flatnonzero(chosen)

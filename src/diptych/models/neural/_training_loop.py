@@ -1,0 +1,237 @@
+"""Epoch after epoch: when to stop, what to keep, what to report, and how to go on after a crash."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import asdict, astuple, dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save
+
+from diptych.arrays import AnyArray, FloatArray, row_blocks
+from diptych.errors import InvalidInputError, ModelFileError
+from diptych.models.neural._torch import TorchAdam, Tower
+
+_BLOCK_ROWS = 4096
+
+_MAY_CHANGE = ("epochs", "patience", "checkpoint")
+
+_FORMAT = "diptych-checkpoint-1"
+
+
+@dataclass(frozen=True)
+class CheckpointFile:
+    """One safetensors file: arrays, and JSON in its header.
+
+    ``identity`` names parameters and data; the state of another training is refused instead of continued. A new state
+    replaces the older one in one move, so that a crash at any time leaves a whole file.
+
+    >>> import numpy as np, tempfile
+    >>> from diptych.models.neural._training_loop import CheckpointFile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = CheckpointFile.within(folder, "towers", identity="a")
+    ...     file.write({"weights": np.ones(2)}, {"epoch": 3})
+    ...     arrays, facts = file.read()
+    >>> arrays["weights"], facts["epoch"]
+    (array([1., 1.]), 3)
+    """
+
+    path: Path
+    identity: str
+
+    @classmethod
+    def within(cls, folder: str | PathLike[str], name: str, *, identity: str) -> CheckpointFile:
+        """Return the file called ``name`` in ``folder``, which is made when it is first written."""
+        return cls(Path(folder) / f"{name}.safetensors", identity)
+
+    def write(self, arrays: Mapping[str, AnyArray], facts: Mapping[str, Any]) -> None:
+        """Put the state in place of the one before."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        header = {"format": _FORMAT, "identity": self.identity, "facts": json.dumps(facts)}
+        content = save({name: np.ascontiguousarray(values) for name, values in arrays.items()}, metadata=header)
+        draft = self.path.with_name(f".{self.path.name}.draft")
+        with draft.open("wb") as stream:
+            stream.write(content)
+            stream.flush()
+            os.fsync(stream.fileno())
+        draft.replace(self.path)
+
+    def read(self) -> tuple[dict[str, AnyArray], dict[str, Any]] | None:
+        """Return (arrays, facts); None where nothing has been written yet."""
+        try:
+            with safe_open(self.path, framework="np") as opened:
+                header = opened.metadata() or {}
+                names = opened.keys()
+                arrays = {name: opened.get_tensor(name) for name in names}
+        except FileNotFoundError:
+            return None
+        except SafetensorError:
+            raise ModelFileError(f"{self.path} is damaged; delete it to train from the start") from None
+        if header.get("format") != _FORMAT:
+            raise ModelFileError(f"{self.path} is no checkpoint of this Diptych; delete it to train from the start")
+        if header["identity"] != self.identity:
+            raise InvalidInputError(
+                f"{self.path} is of another training: parameters or data differ; choose another folder or delete it"
+            )
+        return arrays, json.loads(header["facts"])
+
+
+def training_identity(
+    parameters: Mapping[str, object], *data: AnyArray | None, may_change: Collection[str] = _MAY_CHANGE
+) -> str:
+    """Return a digest of parameters and data, equal for two trainings only if these are.
+
+    What ``may_change`` from one call to the next is left out: by default how long to train and where to keep the state.
+
+    >>> import numpy as np
+    >>> from diptych.models.neural._training_loop import training_identity
+    >>> rows = np.ones((3, 2))
+    >>> training_identity({"seed": 0}, rows) == training_identity({"seed": 1}, rows)
+    False
+    """
+    deciding = {name: repr(value) for name, value in parameters.items() if name not in may_change}
+    digest = hashlib.sha256(json.dumps(deciding).encode())
+    for rows in data:
+        if rows is None:
+            digest.update(b"none")
+            continue
+        digest.update(f"{rows.dtype.str}{rows.shape}".encode())
+        for block in row_blocks(len(rows), _BLOCK_ROWS):
+            digest.update(np.ascontiguousarray(rows[block]).tobytes())
+    return digest.hexdigest()
+
+
+@dataclass(frozen=True)
+class EpochReport:
+    """The mean loss of an epoch, how the held-out part fares after it, and the speed.
+
+    ``judged`` is what decides when to stop, the larger the better; ``recall`` the share of held-out queries that find a
+    right answer among the first ten. Both are NaN where nothing was held out or measured.
+
+    >>> from diptych.models.neural._training_loop import EpochReport
+    >>> EpochReport(epoch=1, loss=0.4, judged=0.2, recall=0.5, items_per_second=900.0).recall
+    0.5
+    """
+
+    epoch: int
+    loss: float
+    judged: float
+    recall: float
+    items_per_second: float
+
+    @staticmethod
+    def table(reports: Sequence[EpochReport]) -> FloatArray:
+        """Return one row (epoch, loss, judged, recall) for each epoch; no two trainings share their speed."""
+        return np.array([astuple(report)[:-1] for report in reports], dtype=np.float64).reshape(len(reports), 4)
+
+
+Progress = Callable[[EpochReport], None]
+
+Judge = Callable[[], tuple[float, float]]
+
+"""Returns how good the towers are on the held-out part, the larger the better, and their recall there."""
+
+
+@dataclass(frozen=True)
+class TrainingLoop:
+    """Trains until ``epochs`` are done, or ``patience`` of them have brought nothing on the held-out part.
+
+    The best epoch is kept, the last where nothing is held out. With a checkpoint, everything that the next epoch
+    depends on is written after each one, and `run` goes on from there: on the processor, to the same bits as a training
+    that was never interrupted.
+    """
+
+    epochs: int
+    patience: int
+    checkpoint: CheckpointFile | None = None
+    progress: Progress | None = None
+
+    def run(
+        self,
+        towers: Sequence[Tower],
+        descent: TorchAdam,
+        rng: np.random.Generator,
+        *,
+        train: Callable[[], float],
+        judge: Judge | None,
+        n_items: int,
+    ) -> list[EpochReport]:
+        """Train the towers and return a report of each epoch.
+
+        ``train`` passes once over the ``n_items`` items and returns their mean loss; whatever it draws comes from
+        ``rng`` or from the towers.
+        """
+        reports, best = self._taken_up(towers, descent, rng)
+        while len(reports) < self.epochs and not self._is_over(reports):
+            started = time.perf_counter()
+            loss = train()
+            seconds = time.perf_counter() - started
+            judged, recall = judge() if judge else (math.nan, math.nan)
+            reports.append(EpochReport(len(reports) + 1, loss, judged, recall, n_items / max(seconds, 1e-9)))
+            if judge is None or judged >= max(report.judged for report in reports):
+                best = [tower.state() for tower in towers]
+            self._save(towers, descent, rng, reports, best)
+            if self.progress:
+                self.progress(reports[-1])
+        for tower, state in zip(towers, best, strict=True):
+            tower.restore(state)
+        return reports
+
+    def _is_over(self, reports: list[EpochReport]) -> bool:
+        values = [report.judged for report in reports]
+        if not values or math.isnan(values[-1]):
+            return False
+        return len(values) - 1 - int(np.argmax(values)) >= self.patience
+
+    def _save(
+        self,
+        towers: Sequence[Tower],
+        descent: TorchAdam,
+        rng: np.random.Generator,
+        reports: list[EpochReport],
+        best: list[dict[str, AnyArray]],
+    ) -> None:
+        if self.checkpoint is None:
+            return
+        parts = {"descent": descent.state()}
+        parts |= {f"tower{number}": tower.state() for number, tower in enumerate(towers)}
+        parts |= {f"best{number}": state for number, state in enumerate(best)}
+        arrays = {f"{part}.{name}": values for part, state in parts.items() for name, values in state.items()}
+        facts = {"reports": [_plain(report) for report in reports], "draws": rng.bit_generator.state}
+        self.checkpoint.write(arrays, facts)
+
+    def _taken_up(
+        self, towers: Sequence[Tower], descent: TorchAdam, rng: np.random.Generator
+    ) -> tuple[list[EpochReport], list[dict[str, AnyArray]]]:
+        found = self.checkpoint.read() if self.checkpoint else None
+        if found is None:
+            return [], [tower.state() for tower in towers]
+        arrays, facts = found
+        parts: dict[str, dict[str, AnyArray]] = {}
+        for name, values in arrays.items():
+            part, _, rest = name.partition(".")
+            parts.setdefault(part, {})[rest] = values
+        descent.restore(parts["descent"])
+        for number, tower in enumerate(towers):
+            tower.restore(parts[f"tower{number}"])
+        rng.bit_generator.state = facts["draws"]
+        return [_report(values) for values in facts["reports"]], [parts[f"best{n}"] for n in range(len(towers))]
+
+
+def _plain(report: EpochReport) -> dict[str, Any]:
+    """Return the report as JSON can hold it, without NaN."""
+    return {name: None if math.isnan(value) else value for name, value in asdict(report).items()}
+
+
+def _report(values: dict[str, Any]) -> EpochReport:
+    numbers: dict[str, Any] = {name: math.nan if value is None else value for name, value in values.items()}
+    return EpochReport(**numbers)

@@ -1,0 +1,406 @@
+"""How the two networks are trained together: settings, epochs, checkpoints, and several processes."""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from diptych.arrays import AnyArray, FloatArray
+from diptych.errors import InvalidInputError
+from diptych.metrics import AP, Measure, RecallAtK, Relevance, SameLabel, SharedLabel, evaluate
+from diptych.models.neural._torch import torch_package
+from diptych.models.neural._training_loop import CheckpointFile
+from diptych.models.neural.mnil._data import Batch, BatchStream, TrainingPairs
+from diptych.models.neural.mnil._objective import Optimiser, OptimiserName, RankingObjective
+from diptych.models.neural.mnil._towers import Towers
+from diptych.space import Space
+
+Schedule = Literal["cosine", "constant"]
+
+SCHEDULES: tuple[Schedule, ...] = ("cosine", "constant")
+
+
+@dataclass(frozen=True)
+class TrainingSettings:
+    """How long, how fast and in what portions."""
+
+    optimiser: OptimiserName
+    learning_rate: float
+    map_factor: float
+    image_factor: float
+    momentum: float
+    weight_decay: float
+    schedule: Schedule
+    epochs: int
+    patience: int | None
+    pictures_per_batch: int
+    texts_per_picture: int
+    accumulate: int
+    margin: int
+    flip: bool
+    train_image: bool
+    seed: int
+
+
+_OF_SPEED = ("pictures_per_second", "seconds")
+
+
+@dataclass(frozen=True)
+class EpochRecord:
+    """Means over one epoch.
+
+    ``draws`` is the mean number of negatives drawn until one violated the margin, over the anchors that found one, and
+    ``violating`` the share that did; ``held_out`` is how well the held-out part is found (both ways' mean of recall at
+    10, or of average precision with labels), NaN without one; ``norm`` the mean length of points.
+
+    >>> from diptych.models.neural.mnil._joint_training import EpochRecord
+    >>> print(EpochRecord(1, 0.4, 0.2, 3.0, 0.9, float("nan"), 1.0, 100.0, 2.0))
+    epoch 1: loss 0.4000, 100 pictures a second
+    """
+
+    epoch: int
+    loss: float
+    rate: float
+    draws: float
+    violating: float
+    held_out: float
+    norm: float
+    pictures_per_second: float
+    seconds: float
+
+    def __str__(self) -> str:
+        held_out = "" if math.isnan(self.held_out) else f"held out {self.held_out:.3f}, "
+        return f"epoch {self.epoch}: loss {self.loss:.4f}, {held_out}{self.pictures_per_second:,.0f} pictures a second"
+
+    @classmethod
+    def table(cls, records: list[EpochRecord]) -> FloatArray:
+        """Return one row of numbers for each epoch, under `names`."""
+        rows = [[getattr(record, name) for name in cls.names()] for record in records]
+        return np.array(rows, dtype=np.float64).reshape(len(records), len(cls.names()))
+
+    @classmethod
+    def names(cls) -> tuple[str, ...]:
+        """Return the names of the columns of `table`: all but those of speed, which no two trainings share."""
+        return tuple(field.name for field in fields(cls) if field.name not in _OF_SPEED)
+
+
+_NAME = "mnil"
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """The state after some epochs, in a `CheckpointFile`: plain arrays, the epochs' records, and what it was of."""
+
+    identity: str
+    epoch: int
+    n_steps: int
+    records: tuple[EpochRecord, ...]
+    arrays: Mapping[str, AnyArray]
+
+    def write(self, folder: Path) -> None:
+        """Write it into ``folder``; a crash leaves the one before."""
+        facts = {"epoch": self.epoch, "n_steps": self.n_steps, "records": [asdict(record) for record in self.records]}
+        CheckpointFile.within(folder, _NAME, identity=self.identity).write(self.arrays, facts)
+
+    @classmethod
+    def read(cls, folder: Path, identity: str) -> Checkpoint | None:
+        """Read the checkpoint in ``folder``; None where there is none yet, and an error where it is of another."""
+        found = CheckpointFile.within(folder, _NAME, identity=identity).read()
+        if found is None:
+            return None
+        arrays, facts = found
+        records = tuple(EpochRecord(**record) for record in facts["records"])
+        return cls(identity, int(facts["epoch"]), int(facts["n_steps"]), records, arrays)
+
+
+class Workers:
+    """The processes that ``torchrun`` started, or this one alone.
+
+    Each process encodes its part of a batch; points are exchanged, so that every anchor sees the negatives of all, and
+    the sum of the gradients is that of one process with the whole batch.
+
+    >>> from diptych.models.neural.mnil._joint_training import Workers
+    >>> workers = Workers.found("cpu")
+    >>> workers.rank, workers.size
+    (0, 1)
+    """
+
+    def __init__(self, rank: int, size: int) -> None:
+        self._torch = torch_package()
+        self.rank = rank
+        self.size = size
+
+    @classmethod
+    def found(cls, device: str) -> Workers:
+        """Join the group of processes that the environment names; nothing happens outside ``torchrun``."""
+        if int(os.environ.get("WORLD_SIZE", "1")) == 1:
+            return cls(0, 1)
+        distributed = torch_package("torch.distributed")
+        if not distributed.is_initialized():
+            distributed.init_process_group("nccl" if device.startswith("cuda") else "gloo")
+        return cls(distributed.get_rank(), distributed.get_world_size())
+
+    def own_device(self, device: str) -> str:
+        """Return this process's device: processes on one machine take its graphics cards in turn."""
+        return f"cuda:{int(os.environ.get('LOCAL_RANK', '0'))}" if device == "cuda" and self.size > 1 else device
+
+    def check_batch(self, n_pictures: int) -> None:
+        """Raise unless a batch of so many pictures can be shared out evenly."""
+        if n_pictures % self.size:
+            raise InvalidInputError(
+                f"a batch of {n_pictures} pictures cannot be shared by {self.size} processes; choose a multiple"
+            )
+
+    def gathered(self, rows: Any) -> Any:
+        """Return the rows of all processes; only those of this one carry gradients."""
+        if self.size == 1:
+            return rows
+        parts = [self._torch.empty_like(rows) for _ in range(self.size)]
+        self._distributed.all_gather(parts, rows.detach().contiguous())
+        parts[self.rank] = rows
+        return self._torch.cat(parts)
+
+    def add(self, tensors: Sequence[Any]) -> None:
+        """Replace tensors by their sums over the processes, in one message."""
+        if self.size == 1:
+            return
+        flat = self._torch.cat([tensor.reshape(-1) for tensor in tensors])
+        self._distributed.all_reduce(flat)
+        parts = flat.split([tensor.numel() for tensor in tensors])
+        for tensor, part in zip(tensors, parts, strict=True):
+            tensor.copy_(part.view_as(tensor))
+
+    def average(self, tensors: Sequence[Any]) -> None:
+        """Replace tensors by their means over the processes."""
+        if self.size > 1 and tensors:
+            self.add(tensors)
+            for tensor in tensors:
+                tensor.div_(self.size)
+
+    def wait(self) -> None:
+        """Wait until every process is here."""
+        if self.size > 1:
+            self._distributed.barrier()
+
+    @property
+    def _distributed(self) -> Any:
+        return torch_package("torch.distributed")
+
+
+Progress = Callable[[EpochRecord], None]
+
+_WARM_UP = 0.05
+
+
+class JointTraining:
+    """Trains towers on pairs, epoch by epoch.
+
+    Whatever is random in an epoch is drawn from the seed and the epoch's number, so that a training that is taken up
+    again goes on as if it had never stopped.
+    """
+
+    def __init__(
+        self,
+        settings: TrainingSettings,
+        objective: RankingObjective,
+        towers: Towers,
+        pairs: TrainingPairs,
+        held_out: TrainingPairs | None,
+        space: Space,
+        workers: Workers,
+    ) -> None:
+        self._torch = torch_package()
+        self._settings = settings
+        self._objective = objective
+        self._towers = towers
+        self._pairs = pairs
+        self._held_out = held_out
+        self._space = space
+        self._workers = workers
+        self._optimiser = Optimiser(
+            settings.optimiser,
+            self._groups(),
+            momentum=settings.momentum,
+            weight_decay=settings.weight_decay,
+        )
+        self._generator = self._torch.Generator(towers.device)
+        self._records: list[EpochRecord] = []
+        self._best: dict[str, AnyArray] = {}
+        per_epoch = len(self._batches(0))
+        self._n_steps = settings.epochs * -(-per_epoch // settings.accumulate)
+
+    def run(self, folder: Path | None, identity: str, progress: Progress | None) -> list[EpochRecord]:
+        """Train to the end, from the checkpoint in ``folder`` where there is one; the best epoch is kept."""
+        if folder is not None:
+            self._take_up(Checkpoint.read(folder, identity))
+        # What the memory's dropout draws comes from the global generator, which is put back afterwards.
+        with self._torch.random.fork_rng(devices=self._devices()):
+            while len(self._records) < self._settings.epochs and not self._is_over():
+                self._records.append(self._epoch(len(self._records) + 1))
+                self._keep_best()
+                self._save(folder, identity)
+                if progress is not None and self._workers.rank == 0:
+                    progress(self._records[-1])
+        if self._best:
+            self._put(self._best, self._state())
+        return self._records
+
+    def _groups(self) -> dict[str, list[Any]]:
+        groups: dict[str, list[Any]] = {"image": [], "text": [], "maps": []}
+        for name, tensor in self._towers.parameters().items():
+            if name.startswith("image.") and not self._settings.train_image:
+                tensor.requires_grad_(False)
+                continue
+            groups["maps" if "_map." in name else name.partition(".")[0]].append(tensor)
+        return groups
+
+    def _epoch(self, epoch: int) -> EpochRecord:
+        started = time.perf_counter()
+        settings, workers = self._settings, self._workers
+        self._torch.manual_seed(_combined_seed(settings.seed, epoch, 1 + workers.rank))
+        self._generator.manual_seed(_combined_seed(settings.seed, epoch, 0))
+        batches = self._batches(epoch)
+        stream = BatchStream(
+            self._pairs,
+            [batch.share(workers.rank, workers.size) for batch in batches],
+            margin=settings.margin,
+            flip=settings.flip,
+            device=self._towers.device,
+        )
+        sums = self._torch.zeros(5, dtype=self._torch.float64, device=self._towers.device)
+        rng = np.random.default_rng([settings.seed, epoch, 1 + workers.rank])
+        for number, batch in enumerate(stream.ready(rng), start=1):
+            sums += self._gradients(batch)
+            if number % settings.accumulate == 0 or number == len(batches):
+                self._step()
+        workers.average(list(self._towers.buffers().values()))
+        # Reading the sums waits for the device: once an epoch, not at every step.
+        loss, norm, draws, found, anchors = sums.tolist()
+        seconds = time.perf_counter() - started
+        n_pictures = sum(len(batch) for batch in batches)
+        return EpochRecord(
+            epoch=epoch,
+            loss=loss / len(batches),
+            rate=self._rate(),
+            draws=draws / max(1.0, found),
+            violating=found / anchors,
+            held_out=self._held_out_score(),
+            norm=norm / len(batches),
+            pictures_per_second=n_pictures / seconds,
+            seconds=seconds,
+        )
+
+    def _batches(self, epoch: int) -> list[Any]:
+        rng = np.random.default_rng([self._settings.seed, epoch])
+        order = self._pairs.order(self._settings.texts_per_picture, rng)
+        size = min(self._settings.pictures_per_batch, len(order) - len(order) % self._workers.size)
+        self._workers.check_batch(size)
+        return order.batches(size)
+
+    def _gradients(self, batch: Batch) -> Any:
+        """Add the gradients of one batch to the parameters and return its sums for the record."""
+        towers, workers = self._towers, self._workers
+        own_images = towers.image_points(batch.pictures, batch.corners, batch.mirrored, training=True)
+        own_texts = towers.text_points(batch.codes, batch.lengths, training=True)
+        images, texts = workers.gathered(own_images), workers.gathered(own_texts)
+        groups = workers.gathered(batch.groups)
+        labels = None if batch.labels is None else workers.gathered(batch.labels)
+        loss, sums = self._objective.loss(images, texts, groups, labels, self._generator)
+        (loss / self._settings.accumulate).backward()
+        with self._torch.no_grad():
+            norm = (images.norm(dim=1).mean() + texts.norm(dim=1).mean()) / 2
+            return self._torch.cat([self._torch.stack([loss, norm]).double(), sums])
+
+    def _step(self) -> None:
+        for tensor in self._optimiser.tensors:
+            if tensor.grad is None:
+                tensor.grad = self._torch.zeros_like(tensor)
+        self._workers.add([tensor.grad for tensor in self._optimiser.tensors])
+        rate, settings = self._rate(), self._settings
+        self._optimiser.step({"image": rate * settings.image_factor, "text": rate, "maps": rate * settings.map_factor})
+        self._towers.retract()
+
+    def _rate(self) -> float:
+        if self._settings.schedule == "constant":
+            return self._settings.learning_rate
+        done = self._optimiser.n_steps / self._n_steps
+        warm = min(1.0, (self._optimiser.n_steps + 1) / max(1.0, _WARM_UP * self._n_steps))
+        return self._settings.learning_rate * warm * (1 + math.cos(math.pi * min(1.0, done))) / 2
+
+    def _held_out_score(self) -> float:
+        """Return how well held-out items find each other: by average precision with labels, else by recall at 10."""
+        pairs = self._held_out
+        if pairs is None:
+            return math.nan
+        chosen, first, position = np.unique(pairs.picture_of, return_index=True, return_inverse=True)
+        images = self._towers.encode_pictures(pairs.pictures[chosen])
+        texts = self._towers.encode_codes(pairs.codes, pairs.lengths)
+        measure: Measure = RecallAtK(10) if pairs.labels is None else AP()
+        by_image: Relevance = SameLabel(np.arange(len(chosen)), position)
+        by_text: Relevance = SameLabel(position, np.arange(len(chosen)))
+        if pairs.labels is not None:
+            by_image = SharedLabel(pairs.labels[first], pairs.labels)
+            by_text = SharedLabel(pairs.labels, pairs.labels[first])
+        of_images = evaluate(images, texts, self._space, by_image, [measure], direction="image_query")
+        of_texts = evaluate(texts, images, self._space, by_text, [measure], direction="text_query")
+        return (of_images.mean[measure] + of_texts.mean[measure]) / 2
+
+    def _is_over(self) -> bool:
+        if self._held_out is None or self._settings.patience is None or not self._records:
+            return False
+        scores = [record.held_out for record in self._records]
+        return len(scores) - 1 - int(np.argmax(scores)) >= self._settings.patience
+
+    def _keep_best(self) -> None:
+        scores = [record.held_out for record in self._records]
+        if self._held_out is not None and int(np.argmax(scores)) == len(scores) - 1:
+            self._best = self._copied(self._state())
+
+    def _state(self) -> dict[str, Any]:
+        return {**self._towers.parameters(), **self._towers.buffers()}
+
+    def _copied(self, tensors: dict[str, Any]) -> dict[str, AnyArray]:
+        return {name: tensor.detach().cpu().contiguous().numpy().copy() for name, tensor in tensors.items()}
+
+    def _put(self, arrays: dict[str, AnyArray], tensors: dict[str, Any]) -> None:
+        with self._torch.no_grad():
+            for name, tensor in tensors.items():
+                tensor.copy_(self._torch.from_numpy(arrays[name]))
+
+    def _save(self, folder: Path | None, identity: str) -> None:
+        if folder is None:
+            return
+        if self._workers.rank == 0:
+            arrays = {f"now.{name}": values for name, values in self._copied(self._state()).items()}
+            arrays |= {f"memory.{name}": values for name, values in self._copied(self._optimiser.memory()).items()}
+            arrays |= {f"best.{name}": values for name, values in self._best.items()}
+            records = tuple(self._records)
+            Checkpoint(identity, len(records), self._optimiser.n_steps, records, arrays).write(folder)
+        self._workers.wait()
+
+    def _take_up(self, checkpoint: Checkpoint | None) -> None:
+        if checkpoint is None:
+            return
+        parts: dict[str, dict[str, AnyArray]] = {"now": {}, "memory": {}, "best": {}}
+        for name, values in checkpoint.arrays.items():
+            part, _, rest = name.partition(".")
+            parts[part][rest] = values
+        self._put(parts["now"], self._state())
+        self._put(parts["memory"], self._optimiser.memory())
+        self._best = parts["best"]
+        self._optimiser.n_steps = checkpoint.n_steps
+        self._records = list(checkpoint.records)
+
+    def _devices(self) -> list[str]:
+        return [self._towers.device] if self._towers.device.startswith("cuda") else []
+
+
+def _combined_seed(*parts: int) -> int:
+    return int(np.random.SeedSequence(parts).generate_state(1)[0])

@@ -1,0 +1,323 @@
+"""What MNiL minimises and how: drawn negatives, the ranking loss of sextuples, and steps with two learning rates."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from diptych.models.neural._torch import torch_package
+
+TrainedDirections = Literal["both", "image_query", "text_query"]
+
+TRAINED_DIRECTIONS: tuple[TrainedDirections, ...] = ("both", "image_query", "text_query")
+
+
+class Sextuples(NamedTuple):
+    """Rows of points: the pair (xᵢ, yᵢ), the positives and the negatives of either side."""
+
+    image: Any
+    text: Any
+    positive_image: Any
+    negative_image: Any
+    positive_text: Any
+    negative_text: Any
+
+
+def rank_cost(ranks: Any) -> Any:
+    """Return Hᵣ = Σ_{t≤r} 1/t, what a rank r costs (equation 2), by ψ(r + 1) + γ: no table that grows with the data.
+
+    >>> import torch
+    >>> from diptych.models.neural.mnil._objective import rank_cost
+    >>> rank_cost(torch.tensor([1, 2, 4])).tolist()
+    [1.0, 1.5, 2.0833332538604736]
+    """
+    return ((ranks.double() + 1).digamma() + np.euler_gamma).clamp(min=0).float()
+
+
+def sextuple_loss(
+    points: Sextuples,
+    image_query_weights: Any,
+    text_query_weights: Any,
+    *,
+    margin: float,
+    within_margin: float,
+    image_term: float,
+    text_term: float,
+    direction: TrainedDirections = "both",
+) -> Any:
+    """Return the mean over the rows of equation 6 of Zhang et al. (2017).
+
+        wₓ[ρ + xᵢ·yₖ − xᵢ·yⱼ]₊ + w_y[ρ + xₖ·yᵢ − xⱼ·yᵢ]₊ + β₁[τ + xᵢ·xₖ − xᵢ·xⱼ]₊ + β₂[τ + yᵢ·yₖ − yᵢ·yⱼ]₊
+
+    The weights are constants. One ``direction`` keeps its own ranking term and the term within its query's side.
+
+    >>> import torch
+    >>> from diptych.models.neural.mnil._objective import Sextuples, sextuple_loss
+    >>> one, two = torch.eye(2)[:1], torch.eye(2)[1:]
+    >>> points = Sextuples(one, one, one, one, one, two)
+    >>> weights = torch.ones(1)
+    >>> settings = dict(margin=0.3, within_margin=0.5, image_term=0.1, text_term=0.2)
+    >>> round(sextuple_loss(points, weights, weights, **settings).item(), 4)
+    0.35
+    """
+    parts = []
+    if direction != "text_query":
+        ranking = _hinge(points.image, points.positive_text, points.negative_text, margin)
+        within = _hinge(points.image, points.positive_image, points.negative_image, within_margin)
+        parts += [image_query_weights * ranking, image_term * within]
+    if direction != "image_query":
+        ranking = _hinge(points.text, points.positive_image, points.negative_image, margin)
+        within = _hinge(points.text, points.positive_text, points.negative_text, within_margin)
+        parts += [text_query_weights * ranking, text_term * within]
+    return torch_package().stack(parts).sum(dim=0).mean()
+
+
+def _hinge(anchor: Any, positive: Any, negative: Any, margin: float) -> Any:
+    return (margin + (anchor * negative).sum(dim=1) - (anchor * positive).sum(dim=1)).relu()
+
+
+class Violators(NamedTuple):
+    """For each anchor the negative drawn, how many draws it took, and whether it violates the margin."""
+
+    columns: Any
+    draws: Any
+    found: Any
+
+
+def draw_violators(
+    scores: Any, positives: Any, negative: Any, margin: float, *, max_trials: int, keys: Any
+) -> Violators:
+    """Draw negatives of each row without replacement until margin + score > positive, ``max_trials`` times at most.
+
+    ``scores`` are (anchors, candidates), ``positives`` one score for each anchor, ``negative`` says which candidates
+    may be drawn, and ``keys`` are random numbers whose order is that of the draws. Where nothing violates, the column
+    is the highest-scoring negative that was drawn; a row without any negative has 0 draws and column 0.
+
+    >>> import torch
+    >>> from diptych.models.neural.mnil._objective import draw_violators
+    >>> scores, keys = torch.tensor([[0.9, 0.1, 0.8]]), torch.tensor([[0.0, 0.2, 0.7]])
+    >>> negative = torch.tensor([[False, True, True]])
+    >>> [part.tolist() for part in draw_violators(scores, scores[:, 0], negative, 0.3, max_trials=100, keys=keys)]
+    [[2], [2], [True]]
+    """
+    torch = torch_package()
+    with torch.no_grad():
+        # Beyond every key, which are below 1.
+        order = keys.masked_fill(~negative, 2.0)
+        violates = negative & (margin + scores > positives[:, None])
+        stop, columns = order.masked_fill(~violates, 2.0).min(dim=1)
+        draws = ((order <= stop[:, None]) & negative).sum(dim=1)
+        found = (stop < 2.0) & (draws <= max_trials)
+        seen = negative
+        if max_trials < scores.shape[1]:
+            last = order.kthvalue(max_trials, dim=1).values
+            seen = negative & (order <= last[:, None])
+        hardest = scores.masked_fill(~seen, -torch.inf).argmax(dim=1)
+        return Violators(torch.where(found, columns, hardest), draws.clamp(max=max_trials), found)
+
+
+Positive = Literal["own_pair", "same_class"]
+
+POSITIVES: tuple[Positive, ...] = ("own_pair", "same_class")
+
+RankBase = Literal["pairs", "negatives"]
+
+RANK_BASES: tuple[RankBase, ...] = ("pairs", "negatives")
+
+
+@dataclass(frozen=True)
+class RankingObjective:
+    """Draws a sextuple for every pair of a batch and returns their loss.
+
+    Negatives of an anchor are the batch's items that are not relevant to it, drawn in random order; ⌊(n − 1)/v⌋ after
+    v draws estimates the rank among all n training pairs. Where nothing violates the margin the ranking term is 0, and
+    the highest-scoring negative drawn serves the other side's term within; an anchor without any negative costs
+    nothing.
+    """
+
+    n_pairs: int
+    margin: float
+    within_margin: float
+    image_term: float
+    text_term: float
+    direction: TrainedDirections = "both"
+    positive: Positive = "own_pair"
+    max_trials: int = 100
+    rank_base: RankBase = "pairs"
+    scaled: bool = True
+
+    def loss(self, images: Any, texts: Any, groups: Any, labels: Any, generator: Any) -> tuple[Any, Any]:
+        """Return (loss, sums): of draws, of anchors that found a violator, of anchors.
+
+        ``texts`` has the same number of rows for each row of ``images``, one picture's after the other; ``groups``
+        number the pictures, and ``labels`` are indicator rows of the texts, or None where only a picture's own texts
+        are relevant to it.
+        """
+        torch = torch_package()
+        owners = torch.arange(len(texts), device=texts.device) // (len(texts) // len(images))
+        to_images, to_texts = self._relevant(groups, labels, owners)
+        rows = torch.arange(len(texts), device=texts.device)
+        anchors = _selected_rows(images, owners)
+        text_scores, image_scores = (anchors @ texts.T).detach(), (texts @ images.T).detach()
+        positive_texts = self._positives(to_texts, rows, generator)
+        positive_images = self._positives(to_images, owners, generator)
+        drawn_texts = self._drawn(text_scores, positive_texts, ~to_texts, generator)
+        drawn_images = self._drawn(image_scores, positive_images, ~to_images, generator)
+        loss = sextuple_loss(
+            Sextuples(
+                anchors,
+                texts,
+                _selected_rows(images, positive_images),
+                _selected_rows(images, drawn_images.columns),
+                _selected_rows(texts, positive_texts),
+                _selected_rows(texts, drawn_texts.columns),
+            ),
+            self._weights(drawn_texts, ~to_texts),
+            self._weights(drawn_images, ~to_images),
+            margin=self.margin,
+            within_margin=self.within_margin,
+            image_term=self.image_term * (drawn_images.draws > 0),
+            text_term=self.text_term * (drawn_texts.draws > 0),
+            direction=self.direction,
+        )
+        return loss, self._sums(drawn_texts, drawn_images)
+
+    def _relevant(self, groups: Any, labels: Any, owners: Any) -> tuple[Any, Any]:
+        """Return which pictures and which texts are relevant to each pair."""
+        own = groups[owners]
+        to_images, to_texts = own[:, None] == groups, own[:, None] == own
+        if labels is None:
+            return to_images, to_texts
+        of_pictures = labels[:: len(owners) // len(groups)]
+        return to_images | (labels @ of_pictures.T > 0), to_texts | (labels @ labels.T > 0)
+
+    def _positives(self, relevant: Any, own: Any, generator: Any) -> Any:
+        if self.positive == "own_pair":
+            return own
+        return self._keys(relevant, generator).masked_fill(~relevant, -1).argmax(dim=1)
+
+    def _drawn(self, scores: Any, positives: Any, negative: Any, generator: Any) -> Violators:
+        keys = self._keys(negative, generator)
+        reached = scores.gather(1, positives[:, None])[:, 0]
+        return draw_violators(scores, reached, negative, self.margin, max_trials=self.max_trials, keys=keys)
+
+    def _keys(self, like: Any, generator: Any) -> Any:
+        return torch_package().rand(like.shape, generator=generator, device=like.device)
+
+    def _weights(self, drawn: Violators, negative: Any) -> Any:
+        base: Any = self.n_pairs - 1
+        if self.rank_base == "negatives":
+            base = (negative.float().mean(dim=1) * self.n_pairs).long()
+        weights = rank_cost(base // drawn.draws.clamp(min=1)) * drawn.found
+        largest = rank_cost(torch_package().tensor(max(1, self.n_pairs - 1))).item() if self.scaled else 1.0
+        return weights / largest
+
+    def _sums(self, *sides: Violators) -> Any:
+        torch = torch_package()
+        kept = {"image_query": sides[:1], "text_query": sides[1:]}.get(self.direction, sides)
+        return torch.stack(
+            [
+                sum((side.draws * side.found).sum() for side in kept),
+                sum(side.found.sum() for side in kept),
+                kept[0].draws.new_full((), sum(len(side.found) for side in kept)),
+            ]
+        ).double()
+
+
+def _selected_rows(rows: Any, numbers: Any) -> Any:
+    # Indexing by brackets sorts the numbers on the way back, which costs a small batch more than the products do.
+    return rows.index_select(0, numbers)
+
+
+OptimiserName = Literal["adam", "sgd"]
+
+OPTIMISERS: tuple[OptimiserName, ...] = ("adam", "sgd")
+
+_FIRST, _SECOND, _EPSILON = 0.9, 0.999, 1e-8
+
+_LARGEST = 8.0
+
+
+class Optimiser:
+    """Stochastic gradient descent with momentum, or Adam (Kingma and Ba, ICLR 2015), over groups of tensors.
+
+    Entries of gradients are clamped to ±8, as in the code the authors of the method released. Weights (not
+    intercepts) decay by a share of the step. Written out because PyTorch's own optimisers load its compiler, which
+    takes longer than training a small model; what it remembers are plain tensors, so that a checkpoint is too.
+
+    >>> from diptych.models.neural.mnil._objective import Optimiser
+    >>> from diptych.models.neural._torch import torch_package
+    >>> place = torch_package().tensor([3.0], requires_grad=True)
+    >>> optimiser = Optimiser("sgd", {"all": [place]}, momentum=0.5, weight_decay=0.0)
+    >>> for _ in range(50):
+    ...     ((place - 1) ** 2).sum().backward()
+    ...     optimiser.step({"all": 0.1})
+    >>> round(place.item(), 2)
+    1.0
+    """
+
+    def __init__(
+        self, name: OptimiserName, groups: Mapping[str, Sequence[Any]], *, momentum: float, weight_decay: float
+    ) -> None:
+        self._torch = torch_package()
+        self._name = name
+        self._groups = {group: list(tensors) for group, tensors in groups.items() if tensors}
+        self._momentum = momentum
+        self._weight_decay = weight_decay
+        self.n_steps = 0
+        kinds = ("first", "second") if name == "adam" else ("first",)
+        self._moments = {
+            (group, kind): [self._torch.zeros_like(tensor) for tensor in tensors]
+            for group, tensors in self._groups.items()
+            for kind in kinds
+        }
+
+    @property
+    def tensors(self) -> list[Any]:
+        """Everything that is moved."""
+        return [tensor for tensors in self._groups.values() for tensor in tensors]
+
+    def memory(self) -> dict[str, Any]:
+        """Return what it remembers, by name; with `n_steps` it is all that a continuation needs."""
+        return {
+            f"{group}.{kind}.{number}": tensor
+            for (group, kind), tensors in self._moments.items()
+            for number, tensor in enumerate(tensors)
+        }
+
+    def step(self, rates: Mapping[str, float]) -> None:
+        """Move every tensor along its gradient at its group's rate, and forget the gradients."""
+        self.n_steps += 1
+        with self._torch.no_grad():
+            for group, tensors in self._groups.items():
+                slopes = [tensor.grad for tensor in tensors]
+                self._torch._foreach_clamp_min_(slopes, -_LARGEST)
+                self._torch._foreach_clamp_max_(slopes, _LARGEST)
+                self._decay([tensor for tensor in tensors if tensor.ndim > 1], rates[group])
+                move = self._move_adam if self._name == "adam" else self._move_along
+                move(group, tensors, slopes, rates[group])
+        for tensor in self.tensors:
+            tensor.grad = None
+
+    def _decay(self, weights: list[Any], rate: float) -> None:
+        if self._weight_decay and weights:
+            self._torch._foreach_mul_(weights, 1 - rate * self._weight_decay)
+
+    def _move_along(self, group: str, tensors: list[Any], slopes: list[Any], rate: float) -> None:
+        speeds = self._moments[group, "first"]
+        self._torch._foreach_mul_(speeds, self._momentum)
+        self._torch._foreach_add_(speeds, slopes)
+        self._torch._foreach_add_(tensors, speeds, alpha=-rate)
+
+    def _move_adam(self, group: str, tensors: list[Any], slopes: list[Any], rate: float) -> None:
+        means, squares = self._moments[group, "first"], self._moments[group, "second"]
+        self._torch._foreach_lerp_(means, slopes, 1 - _FIRST)
+        self._torch._foreach_mul_(squares, _SECOND)
+        self._torch._foreach_addcmul_(squares, slopes, slopes, 1 - _SECOND)
+        sizes = self._torch._foreach_div(squares, 1 - _SECOND**self.n_steps)
+        self._torch._foreach_sqrt_(sizes)
+        self._torch._foreach_add_(sizes, _EPSILON)
+        self._torch._foreach_addcdiv_(tensors, means, sizes, -rate / (1 - _FIRST**self.n_steps))

@@ -1,0 +1,185 @@
+"""Trained towers as networks for ONNX Runtime."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from diptych.arrays import AnyArray, as_matrix, row_blocks
+from diptych.encoders.networks.onnx_graph import ConvolutionGraph, GraphBuilder
+from diptych.errors import InvalidInputError
+from diptych.models.item_model import ItemSide
+from diptych.models.neural.mnil._data import square
+from diptych.models.neural.mnil._picture_tower import Convolution, ConvolutionPlan
+from diptych.models.neural.mnil._towers import N_LAYERS, SMALLEST_NORM, Normalization
+
+Arrays = Mapping[str, AnyArray]
+
+_AT_ONCE = 64
+
+
+class TrainedNetworks:
+    """Encodes with the arrays that a training left; a network is made when it is first asked.
+
+    ``side`` is that of the squares that pictures are squeezed into, ``edge`` that of the middle which is looked at.
+    ``arrays`` may lack a side.
+    """
+
+    def __init__(
+        self,
+        arrays: Mapping[ItemSide, Arrays],
+        plan: ConvolutionPlan | None,
+        normalization: Normalization,
+        *,
+        side: int,
+        edge: int,
+    ) -> None:
+        self._arrays = arrays
+        self._plan = plan
+        self._normalization = normalization
+        self._side = side
+        self._edge = edge
+        self._networks: dict[ItemSide, Any] = {}
+
+    def features_to_points(self, images: Any) -> AnyArray:
+        """Return the points of rows of an encoder's features."""
+        rows = as_matrix(images, name="images", width=len(self._of("image")["mean"]))
+        return self._run("image", len(rows), lambda block: {"features": rows[block].astype(np.float32)})
+
+    def pictures_to_points(self, pictures: Sequence[Any] | AnyArray) -> AnyArray:
+        """Return the points of pictures."""
+        return self._run("image", len(pictures), lambda block: {"pixels": self._pixels(pictures, block)})
+
+    def codes_to_points(self, codes: AnyArray, lengths: AnyArray) -> AnyArray:
+        """Return the points of rows of word numbers."""
+        counts = lengths.astype(np.int32)
+        return self._run("text", len(codes), lambda block: {"codes": codes[block], "lengths": counts[block]})
+
+    def write(self, side: ItemSide, folder: Path) -> None:
+        """Write one network into ``folder``."""
+
+        if side == "text":
+            write_text_tower(folder, self._of("text"), self._normalization)
+        else:
+            write_image_tower(folder, self._plan, self._of("image"), self._edge, self._normalization)
+
+    def _pixels(self, pictures: Sequence[Any] | AnyArray, block: slice) -> AnyArray:
+        made = np.stack([square(pictures[row], self._side) for row in range(block.start, block.stop)])
+        corner = (self._side - self._edge) // 2
+        middle = slice(corner, corner + self._edge)
+        return np.ascontiguousarray(made[:, middle, middle])
+
+    def _run(self, side: ItemSide, n_items: int, inputs: Callable[[slice], dict[str, AnyArray]]) -> AnyArray:
+        network = self._network(side)
+        return np.concatenate([network.run("points", inputs(block)) for block in row_blocks(n_items, _AT_ONCE)])
+
+    def _network(self, side: ItemSide) -> Any:
+        from diptych.encoders.networks.onnx_network import Network
+
+        if side not in self._networks:
+            with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+                self.write(side, Path(folder))
+                self._networks[side] = Network(Path(folder) / "network.onnx")
+        return self._networks[side]
+
+    def _of(self, side: ItemSide) -> Arrays:
+        if side not in self._arrays:
+            raise InvalidInputError(f"this model was parted and holds no {side} side; use the whole model")
+        return self._arrays[side]
+
+
+def write_image_tower(
+    folder: Path, plan: ConvolutionPlan | None, arrays: Arrays, side: int, normalization: Normalization
+) -> None:
+    """Write the picture side: input ``pixels``, RGB bytes (items, side, side, 3), or ``features``; output ``points``.
+
+    Without a plan the input are features that an encoder gave.
+    """
+    with ConvolutionGraph(folder) as graph:
+        features = _centred_features(graph, arrays) if plan is None else _pictures(graph, plan, arrays, side)
+        _write_map(graph, features, arrays, normalization)
+
+
+def write_text_tower(folder: Path, arrays: Arrays, normalization: Normalization) -> None:
+    """Write the text side: inputs ``codes`` (items, words) and ``lengths`` (items); output ``points``."""
+    with GraphBuilder(folder) as graph:
+        codes, lengths = (
+            graph.input("codes", np.int64, ("items", "words")),
+            graph.input("lengths", np.int32, ("items",)),
+        )
+        # (words, items, numbers), as the operator of the standard wants them.
+        values = graph.node("Transpose", graph.node("Gather", graph.weight(arrays["words"]), codes), perm=[1, 0, 2])
+        for layer in range(N_LAYERS):
+            values = _memory(graph, values, lengths, arrays, layer)
+        if normalization == "code":
+            values = _unit(graph, values, axis=2)
+        total = graph.node("ReduceSum", values, graph.whole_numbers(0), keepdims=0)
+        counts = graph.node("Unsqueeze", graph.cast(lengths, np.float32), graph.whole_numbers(1))
+        _write_map(graph, graph.node("Div", total, counts), arrays, normalization)
+
+
+def _pictures(graph: ConvolutionGraph, plan: ConvolutionPlan, arrays: Arrays, side: int) -> str:
+    def convolved(values: str, convolution: Convolution) -> str:
+        kernel, bias = arrays[f"{convolution.name}.kernel"], arrays[f"{convolution.name}.bias"]
+        border = convolution.size // 2
+        return graph.convolution(values, kernel, bias, stride=convolution.stride, padding=(border, border))
+
+    red, green, blue = arrays["centre"].tolist()
+    values = graph.node("Relu", convolved(graph.centred_pixels(side, (red, green, blue)), plan.stem))
+    if plan.pooled:
+        values = graph.node("MaxPool", values, kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1])
+    for block in plan.blocks:
+        inner = values
+        for convolution in block.body[:-1]:
+            inner = graph.node("Relu", convolved(inner, convolution))
+        inner = convolved(inner, block.body[-1])
+        values = values if block.shortcut is None else convolved(values, block.shortcut)
+        values = graph.node("Relu", graph.node("Add", inner, values))
+    return graph.node("Flatten", graph.node("GlobalAveragePool", values), axis=1)
+
+
+def _centred_features(graph: GraphBuilder, arrays: Arrays) -> str:
+    rows = graph.input("features", np.float32, ("items", len(arrays["mean"])))
+    centred = graph.node("Sub", rows, graph.constant(arrays["mean"]))
+    return graph.node("Div", centred, graph.constant(arrays["scale"]))
+
+
+def _memory(graph: GraphBuilder, values: str, lengths: str, arrays: Arrays, layer: int) -> str:
+    """Add a layer of long short-term memory; steps beyond a text's length come out as zeros."""
+    from_input, from_state = (_gates(arrays[f"weight_{kind}_l{layer}"])[None] for kind in ("ih", "hh"))
+    biases = np.concatenate([_gates(arrays[f"bias_{kind}_l{layer}"]) for kind in ("ih", "hh")])[None]
+    steps = graph.node(
+        "LSTM",
+        values,
+        graph.weight(from_input),
+        graph.weight(from_state),
+        graph.weight(biases),
+        lengths,
+        hidden_size=from_state.shape[2],
+    )
+    return graph.node("Squeeze", steps, graph.whole_numbers(1))
+
+
+def _gates(rows: AnyArray) -> AnyArray:
+    """Put the gates in the order of the standard: input, output, forget, cell."""
+    enter, forget, cell, leave = np.split(rows, 4)
+    return np.concatenate([enter, leave, forget, cell])
+
+
+def _write_map(graph: GraphBuilder, features: str, arrays: Arrays, normalization: Normalization) -> None:
+    if normalization == "code":
+        features = _unit(graph, features, axis=1)
+    weight = arrays["map.weight"]
+    points = graph.affine(features, np.ascontiguousarray(weight.T), arrays["map.bias"])
+    graph.output(
+        "points", _unit(graph, points, axis=1) if normalization == "cosine" else points, ("items", len(weight))
+    )
+
+
+def _unit(graph: GraphBuilder, values: str, axis: int) -> str:
+    norms = graph.node("ReduceL2", values, graph.whole_numbers(axis), keepdims=1)
+    return graph.node("Div", values, graph.node("Max", norms, graph.constant(np.float32(SMALLEST_NORM))))

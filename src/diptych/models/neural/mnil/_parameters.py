@@ -1,0 +1,248 @@
+"""The constructor parameters of MNiL and their checks."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Literal
+
+from diptych.errors import InvalidInputError
+from diptych.models.base import check_choice, check_count, check_number
+from diptych.models.item_model import ItemModel
+from diptych.models.neural._torch import Device
+from diptych.models.neural.mnil._joint_training import SCHEDULES, Schedule, TrainingSettings
+from diptych.models.neural.mnil._objective import (
+    OPTIMISERS,
+    POSITIVES,
+    RANK_BASES,
+    TRAINED_DIRECTIONS,
+    OptimiserName,
+    Positive,
+    RankBase,
+    RankingObjective,
+    TrainedDirections,
+)
+from diptych.models.neural.mnil._picture_tower import ConvolutionPlan, packaged_resnet, read_weights
+from diptych.models.neural.mnil._towers import NORMALIZATIONS, Normalization
+from diptych.space import Space
+
+ImageNetwork = Literal["residual", "resnet50", "features"]
+
+IMAGE_NETWORKS: tuple[ImageNetwork, ...] = ("residual", "resnet50", "features")
+
+_COUNTS = (
+    "n_components",
+    "image_side",
+    "image_blocks",
+    "word_size",
+    "hidden_size",
+    "max_words",
+    "min_texts",
+    "max_trials",
+    "epochs",
+    "batch_size",
+    "texts_per_picture",
+    "accumulate",
+)
+
+
+class MNiLParameters(ItemModel):
+    """The parameters of `MNiL`, whose documentation explains them, and what they mean to the parts of a training."""
+
+    encoding_parameters: ClassVar[tuple[str, ...]] = (
+        "image_tower",
+        "image_side",
+        "image_crop",
+        "image_widths",
+        "image_blocks",
+        "max_words",
+        "normalization",
+    )
+
+    def __init__(
+        self,
+        *,
+        n_components: int = 128,
+        image_tower: ImageNetwork = "residual",
+        image_side: int = 64,
+        image_crop: int | None = None,
+        flip: bool = False,
+        image_widths: tuple[int, ...] = (32, 64, 128, 256),
+        image_blocks: int = 1,
+        image_weights: str | None = None,
+        train_image: bool = True,
+        word_vectors: str | None = None,
+        train_words: bool = True,
+        word_size: int = 256,
+        hidden_size: int = 256,
+        dropout: float = 0.1,
+        max_words: int = 20,
+        min_texts: int = 1,
+        normalization: Normalization = "cosine",
+        margin: float = 0.3,
+        within_margin: float = 0.5,
+        image_term: float = 0.1,
+        text_term: float = 0.2,
+        direction: TrainedDirections = "both",
+        positive: Positive = "own_pair",
+        max_trials: int = 100,
+        rank_base: RankBase = "pairs",
+        scale_weights: bool = True,
+        relevance: Literal["auto", "pairs", "labels"] = "auto",
+        optimizer: OptimiserName = "adam",
+        learning_rate: float = 5e-4,
+        map_factor: float = 10.0,
+        image_factor: float = 1.0,
+        momentum: float = 0.9,
+        weight_decay: float = 5e-5,
+        schedule: Schedule = "cosine",
+        epochs: int = 20,
+        batch_size: int = 128,
+        texts_per_picture: int = 1,
+        accumulate: int = 1,
+        validation: float = 0.0,
+        patience: int | None = None,
+        mixed_precision: bool = True,
+        compile: bool = False,
+        checkpoint: str | None = None,
+        device: Device = "auto",
+        seed: int = 0,
+    ) -> None:
+        self.n_components = n_components
+        self.image_tower = image_tower
+        self.image_side = image_side
+        self.image_crop = image_crop
+        self.flip = flip
+        self.image_widths = image_widths
+        self.image_blocks = image_blocks
+        self.image_weights = image_weights
+        self.train_image = train_image
+        self.word_vectors = word_vectors
+        self.train_words = train_words
+        self.word_size = word_size
+        self.hidden_size = hidden_size
+        self.dropout = dropout
+        self.max_words = max_words
+        self.min_texts = min_texts
+        self.normalization = normalization
+        self.margin = margin
+        self.within_margin = within_margin
+        self.image_term = image_term
+        self.text_term = text_term
+        self.direction = direction
+        self.positive = positive
+        self.max_trials = max_trials
+        self.rank_base = rank_base
+        self.scale_weights = scale_weights
+        self.relevance = relevance
+        self.optimizer = optimizer
+        self.learning_rate = learning_rate
+        self.map_factor = map_factor
+        self.image_factor = image_factor
+        self.momentum = momentum
+        self.weight_decay = weight_decay
+        self.schedule = schedule
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.texts_per_picture = texts_per_picture
+        self.accumulate = accumulate
+        self.validation = validation
+        self.patience = patience
+        self.mixed_precision = mixed_precision
+        self.compile = compile
+        self.checkpoint = checkpoint
+        self.device = device
+        self.seed = seed
+
+    @property
+    def space(self) -> Space:
+        """Cosine where points have unit length, else the inner product."""
+        return Space("cosine" if self.normalization == "cosine" else "dot")
+
+    @property
+    def takes_pictures(self) -> bool:
+        """Whether images are pictures, not rows of features."""
+        return self.image_tower != "features"
+
+    @property
+    def picture_side(self) -> int:
+        """The side of the squares that pictures are squeezed into."""
+        return self.image_side
+
+    @property
+    def _edge(self) -> int:
+        """The side of the square of pixels that the network sees."""
+        return self.image_crop or self.image_side
+
+    def _plan(self) -> ConvolutionPlan | None:
+        if self.image_tower == "features":
+            return None
+        if self.image_tower == "resnet50":
+            return ConvolutionPlan.resnet50()
+        return ConvolutionPlan.residual(tuple(self.image_widths), self.image_blocks)
+
+    def _start_weights(self) -> dict[str, Any] | None:
+        if self.image_tower != "resnet50":
+            return None
+        return packaged_resnet() if self.image_weights is None else read_weights(self.image_weights)
+
+    def _cut_side(self) -> int | None:
+        """Return the side of the square that is cut out; the whole one is cut, too, where it may be mirrored."""
+        return self._edge if self.image_crop or self.flip else None
+
+    def _objective(self, n_pairs: int) -> RankingObjective:
+        return RankingObjective(
+            n_pairs=n_pairs,
+            margin=self.margin,
+            within_margin=self.within_margin,
+            image_term=self.image_term,
+            text_term=self.text_term,
+            direction=self.direction,
+            positive=self.positive,
+            max_trials=self.max_trials,
+            rank_base=self.rank_base,
+            scaled=self.scale_weights,
+        )
+
+    def _settings(self) -> TrainingSettings:
+        return TrainingSettings(
+            optimiser=self.optimizer,
+            learning_rate=self.learning_rate,
+            map_factor=self.map_factor,
+            image_factor=self.image_factor,
+            momentum=self.momentum,
+            weight_decay=self.weight_decay,
+            schedule=self.schedule,
+            epochs=self.epochs,
+            patience=self.patience,
+            pictures_per_batch=max(2, self.batch_size // self.texts_per_picture),
+            texts_per_picture=self.texts_per_picture,
+            accumulate=self.accumulate,
+            margin=self.image_side - self._edge,
+            flip=self.flip,
+            train_image=self.train_image,
+            seed=self.seed,
+        )
+
+    def _check_parameters(self) -> None:
+        check_choice("image_tower", self.image_tower, IMAGE_NETWORKS)
+        check_choice("normalization", self.normalization, NORMALIZATIONS)
+        check_choice("direction", self.direction, TRAINED_DIRECTIONS)
+        check_choice("positive", self.positive, POSITIVES)
+        check_choice("rank_base", self.rank_base, RANK_BASES)
+        check_choice("relevance", self.relevance, ("auto", "pairs", "labels"))
+        check_choice("optimizer", self.optimizer, OPTIMISERS)
+        check_choice("schedule", self.schedule, SCHEDULES)
+        for name in _COUNTS:
+            check_count(name, getattr(self, name))
+        for width in self.image_widths:
+            check_count("each of image_widths", width)
+        for name in ("margin", "within_margin", "image_term", "text_term", "weight_decay"):
+            check_number(name, getattr(self, name), low=0)
+        for name in ("learning_rate", "map_factor", "image_factor"):
+            check_number(name, getattr(self, name), low=0, open_low=True)
+        check_number("momentum", self.momentum, low=0, high=1)
+        check_number("dropout", self.dropout, low=0, high=0.99)
+        check_number("validation", self.validation, low=0, high=0.9)
+        if self.patience is not None:
+            check_count("patience", self.patience)
+        if self.image_crop is not None and check_count("image_crop", self.image_crop) > self.image_side:
+            raise InvalidInputError(f"image_crop must be at most image_side ({self.image_side}), got {self.image_crop}")

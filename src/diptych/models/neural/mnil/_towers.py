@@ -1,0 +1,277 @@
+"""The two networks and their maps to the common space, while they are trained."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+
+from diptych.arrays import AnyArray, FloatArray, row_blocks
+from diptych.models.neural._torch import torch_package
+from diptych.models.neural.mnil._picture_tower import PictureTower
+
+Normalization = Literal["cosine", "none", "code"]
+
+NORMALIZATIONS: tuple[Normalization, ...] = ("cosine", "none", "code")
+
+SMALLEST_NORM = 1e-12
+
+
+class FeatureMap:
+    """Maps features into the common space, on PyTorch.
+
+    ``cosine`` scales points to unit length, ``none`` leaves them, and ``code`` does as the code the authors released:
+    features of unit length, and a matrix with orthogonal rows and Frobenius norm 1 after every step.
+
+    >>> import numpy as np
+    >>> from diptych.models.neural.mnil._towers import FeatureMap
+    >>> chart = FeatureMap(5, 3, "cosine", rng=np.random.default_rng(0), device="cpu")
+    >>> points = chart.points(chart.parameters["weight"].new_ones(2, 5))
+    >>> points.norm(dim=1).round(decimals=4).tolist()
+    [1.0, 1.0]
+    """
+
+    def __init__(
+        self, width: int, n_components: int, normalization: Normalization, *, rng: np.random.Generator, device: str
+    ) -> None:
+        self._torch = torch_package()
+        self._normalization = normalization
+        bound = np.sqrt(6 / (width + n_components))
+        weight = rng.uniform(-bound, bound, size=(n_components, width)).astype(np.float32)
+        self.parameters = {
+            "weight": self._torch.from_numpy(weight).to(device).requires_grad_(),
+            "bias": self._torch.zeros(n_components, device=device, requires_grad=True),
+        }
+        self.retract()
+
+    def points(self, features: Any) -> Any:
+        """Return the points of rows of features."""
+        functional = self._torch.nn.functional
+        if self._normalization == "code":
+            features = functional.normalize(features, dim=1, eps=SMALLEST_NORM)
+        points = functional.linear(features, self.parameters["weight"], self.parameters["bias"])
+        return functional.normalize(points, dim=1, eps=SMALLEST_NORM) if self._normalization == "cosine" else points
+
+    def retract(self) -> None:
+        """After a step, bring the matrix back to where the normalisation wants it."""
+        if self._normalization != "code":
+            return
+        with self._torch.no_grad():
+            weight = self.parameters["weight"]
+            orthogonal = self._torch.linalg.qr(weight.T).Q.T
+            weight.copy_(orthogonal / orthogonal.norm())
+
+    def arrays(self) -> dict[str, AnyArray]:
+        """Return the matrix and the intercepts."""
+        return {f"map.{name}": tensor.detach().cpu().numpy().copy() for name, tensor in self.parameters.items()}
+
+
+class FeatureTower:
+    """Takes rows of features, brings them to zero mean and unit variance on average, and learns nothing.
+
+    >>> import numpy as np
+    >>> from diptych.models.neural.mnil._towers import FeatureTower
+    >>> tower = FeatureTower(np.array([1.0, 1.0]), 2.0, device="cpu")
+    >>> tower.features(tower.tensor(np.array([[3.0, 1.0]], dtype=np.float32)))
+    tensor([[1., 0.]])
+    """
+
+    def __init__(self, mean: FloatArray, scale: float, *, device: str) -> None:
+        self._torch = torch_package()
+        self._device = device
+        self.width = len(mean)
+        self.parameters: dict[str, Any] = {}
+        self.buffers = {
+            "mean": self.tensor(mean.astype("float32")),
+            "scale": self._torch.tensor([float(scale)], device=device),
+        }
+
+    def tensor(self, values: AnyArray) -> Any:
+        """Return ``values`` where the tower is."""
+        return self._torch.from_numpy(values).to(self._device)
+
+    def features(self, rows: Any, *, training: bool = False) -> Any:
+        """Return the rows, centred and scaled; ``training`` makes no difference."""
+        del training
+        return (rows.float() - self.buffers["mean"]) / self.buffers["scale"]
+
+    def arrays(self) -> dict[str, AnyArray]:
+        """Return the mean, and the scale as an array of one number."""
+        return {name: buffer.cpu().numpy().copy() for name, buffer in self.buffers.items()}
+
+
+N_LAYERS = 2
+
+_SMALLEST = 1e-12
+
+
+class WordTower:
+    """Word vectors, two layers of long short-term memory, and the mean over time, on PyTorch.
+
+    Word vectors start as standard normal numbers unless ``words`` gives them, weights uniform in ±1/√width, and forget
+    gates open. Without ``train_words`` the vectors stay as they are. ``unit_steps`` scales what the memory gives for
+    each word to unit length before the mean.
+
+    >>> import numpy as np
+    >>> from diptych.models.neural.mnil._towers import WordTower
+    >>> tower = WordTower(10, 4, 6, dropout=0.0, unit_steps=False, rng=np.random.default_rng(0), device="cpu")
+    >>> codes = tower.tensor(np.array([[2, 3, 0], [4, 0, 0]]))
+    >>> tuple(tower.features(codes, tower.tensor(np.array([2, 1]))).shape)
+    (2, 6)
+    """
+
+    def __init__(
+        self,
+        n_words: int,
+        word_size: int,
+        hidden_size: int,
+        *,
+        dropout: float,
+        unit_steps: bool,
+        rng: np.random.Generator,
+        device: str,
+        words: FloatArray | None = None,
+        train_words: bool = True,
+    ) -> None:
+        self._torch = torch_package()
+        self._device = device
+        self._unit_steps = unit_steps
+        self.width = hidden_size
+        # Made without numbers at first, because PyTorch would draw them from its global generator.
+        memory = self._torch.nn.LSTM(word_size, hidden_size, N_LAYERS, batch_first=True, dropout=dropout, device="meta")
+        self._memory = memory.to_empty(device=device)
+        if words is None:
+            words = rng.standard_normal((n_words, word_size), dtype=np.float32)
+        self._words = self.tensor(words).requires_grad_(train_words)
+        vectors = {"words": self._words}
+        self.parameters = {**(vectors if train_words else {}), **dict(self._memory.named_parameters())}
+        self.buffers: dict[str, Any] = {} if train_words else vectors
+        self._begin(rng)
+
+    def tensor(self, values: AnyArray) -> Any:
+        """Return ``values`` where the network is."""
+        return self._torch.from_numpy(values).to(self._device)
+
+    def features(self, codes: Any, lengths: Any, *, training: bool = False) -> Any:
+        """Return the mean over the words of each text; ``codes`` beyond a text's length do not count."""
+        self._memory.train(training)
+        steps, _ = self._memory(self._torch.nn.functional.embedding(codes, self._words))
+        if self._unit_steps:
+            steps = self._torch.nn.functional.normalize(steps, dim=2, eps=_SMALLEST)
+        counted = self._torch.arange(codes.shape[1], device=codes.device) < lengths[:, None]
+        return (steps * counted[:, :, None]).sum(dim=1) / lengths[:, None]
+
+    def arrays(self) -> dict[str, AnyArray]:
+        """Return word vectors and memory under PyTorch's names; gates come as input, forget, cell, output."""
+        learned = {"words": self._words, **self.parameters}
+        return {name: parameter.detach().cpu().numpy().copy() for name, parameter in learned.items()}
+
+    def _begin(self, rng: np.random.Generator) -> None:
+        for name, parameter in self._memory.named_parameters():
+            bound = 1 / np.sqrt(self.width)
+            values = rng.uniform(-bound, bound, size=tuple(parameter.shape)).astype(np.float32)
+            if name.startswith("bias"):
+                values[:] = 0
+                # The two biases are added; one of them opens the forget gates.
+                values[self.width : 2 * self.width] = 1.0 if name.startswith("bias_ih") else 0.0
+            parameter.data.copy_(self.tensor(values))
+
+
+_BLOCK = 128
+
+
+class Towers:
+    """A picture and a text side that end in one space.
+
+    ``crop`` is the side of the square of pixels that the picture side sees, None for all; ``mixed`` runs it in
+    bfloat16 and ``compiled`` through PyTorch's compiler.
+    """
+
+    def __init__(
+        self,
+        image: PictureTower | FeatureTower,
+        text: WordTower,
+        n_components: int,
+        normalization: Normalization,
+        *,
+        rng: np.random.Generator,
+        device: str,
+        crop: int | None = None,
+        mixed: bool = False,
+        compiled: bool = False,
+    ) -> None:
+        self._torch = torch_package()
+        self.image, self.text = image, text
+        self.image_map = FeatureMap(image.width, n_components, normalization, rng=rng, device=device)
+        self.text_map = FeatureMap(text.width, n_components, normalization, rng=rng, device=device)
+        self.device = device
+        self._crop = crop
+        self._mixed = mixed
+        self._features = self._torch.compile(image.features) if compiled else image.features
+
+    def parameters(self) -> dict[str, Any]:
+        """Return everything that is learned, by name."""
+        parts = {"image": self.image, "text": self.text, "image_map": self.image_map, "text_map": self.text_map}
+        return {f"{side}.{name}": tensor for side, part in parts.items() for name, tensor in part.parameters.items()}
+
+    def buffers(self) -> dict[str, Any]:
+        """Return what is measured along the way, or stays as it is, by name."""
+        sides = {"image": self.image.buffers, "text": self.text.buffers}
+        return {f"{side}.{name}": tensor for side, buffers in sides.items() for name, tensor in buffers.items()}
+
+    def image_points(self, pictures: Any, corners: Any = None, mirrored: Any = None, *, training: bool = False) -> Any:
+        """Return the points of pictures or features; without ``corners`` the middle is cut out."""
+        if self._crop is not None and pictures.ndim == 4:
+            pictures = self._cut(pictures, corners, mirrored)
+        kind = self.device.partition(":")[0]
+        with self._torch.autocast(kind, dtype=self._torch.bfloat16, enabled=self._mixed):
+            features = self._features(pictures, training=training)
+        return self.image_map.points(features.float())
+
+    def text_points(self, codes: Any, lengths: Any, *, training: bool = False) -> Any:
+        """Return the points of rows of word numbers."""
+        return self.text_map.points(self.text.features(codes, lengths, training=training))
+
+    def retract(self) -> None:
+        """After a step, bring the maps back to where their normalisation wants them."""
+        self.image_map.retract()
+        self.text_map.retract()
+
+    def encode_pictures(self, pictures: AnyArray) -> AnyArray:
+        """Return the points of an array of pictures or features, on the device they were trained on."""
+        return self._blocks(pictures, lambda rows: self.image_points(self._tensor(pictures[rows])))
+
+    def encode_codes(self, codes: AnyArray, lengths: AnyArray) -> AnyArray:
+        """Return the points of rows of word numbers, on the device they were trained on."""
+        return self._blocks(
+            codes, lambda rows: self.text_points(self._tensor(codes[rows]), self._tensor(lengths[rows]))
+        )
+
+    def image_arrays(self) -> dict[str, AnyArray]:
+        """Return all that encoding pictures needs."""
+        return {**self.image.arrays(), **self.image_map.arrays()}
+
+    def text_arrays(self) -> dict[str, AnyArray]:
+        """Return all that encoding word numbers needs."""
+        return {**self.text.arrays(), **self.text_map.arrays()}
+
+    def _cut(self, pictures: Any, corners: Any, mirrored: Any) -> Any:
+        """Cut a square out of each picture where its corner is, and mirror those to be mirrored."""
+        assert self._crop is not None
+        margin = pictures.shape[1] - self._crop
+        steps = self._torch.arange(self._crop, device=pictures.device)
+        if corners is None:
+            middle = margin // 2
+            return pictures[:, middle : middle + self._crop, middle : middle + self._crop]
+        across = self._torch.where(mirrored[:, None], self._crop - 1 - steps, steps)
+        rows, columns = corners[:, :1] + steps, corners[:, 1:] + across
+        numbers = self._torch.arange(len(pictures), device=pictures.device)
+        return pictures[numbers[:, None, None], rows[:, :, None], columns[:, None, :]]
+
+    def _tensor(self, values: AnyArray) -> Any:
+        return self._torch.from_numpy(np.ascontiguousarray(values)).to(self.device)
+
+    def _blocks(self, rows: AnyArray, encode: Any) -> AnyArray:
+        with self._torch.no_grad():
+            parts = [encode(block).float().cpu().numpy() for block in row_blocks(len(rows), _BLOCK)]
+        return np.concatenate(parts)

@@ -1,0 +1,301 @@
+"""Two linear maps learned by ranking, batch by batch, and the search for wrong answers that rank too high."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from diptych.arrays import BoolArray, FloatArray, IntArray, row_blocks
+from diptych.models.base import LinearProjectionModel, check_choice, check_count, check_number
+from diptych.models.correlation import CCA
+from diptych.models.labels import Targets
+from diptych.models.linear import check_varies, column_deviations, column_means
+from diptych.models.optimisers import Adam
+from diptych.models.related_rows import RelatedRows, picture_numbers
+
+
+@dataclass(frozen=True, eq=False)
+class LinearSide:
+    """Features, their means and scales, and the weights that map scaled features to points.
+
+    Features are divided by ``scale``, the deviation of their column times √(number of columns): rows then have a length
+    of about 1 whatever the features are, and one learning rate fits all of them.
+
+    >>> import numpy as np
+    >>> from diptych.models.ranking._linear_ranking import LinearSide
+    >>> side = LinearSide.of(np.array([[1.0, 5.0], [3.0, 5.0]]), name="images")
+    >>> round(float(side.features(np.array([1]))[0, 0]), 4)
+    0.7071
+    """
+
+    rows: FloatArray
+    mean: FloatArray
+    scale: FloatArray
+    weights: FloatArray
+
+    @classmethod
+    def of(cls, rows: FloatArray, *, name: str) -> LinearSide:
+        """Measure ``rows``, which must not be all the same; there are no weights yet."""
+        check_varies(rows, name=name)
+        mean = column_means(rows)
+        width = rows.shape[1]
+        return cls(rows, mean, column_deviations(rows, mean) * np.sqrt(width), np.zeros((width, 0), dtype=np.float32))
+
+    @property
+    def projection(self) -> FloatArray:
+        """What maps centred rows to points."""
+        return np.asarray(self.weights / self.scale[:, None], dtype=np.float64)
+
+    def features(self, chosen: IntArray) -> FloatArray:
+        """Return the chosen rows, centred and scaled, in the precision of the weights."""
+        return np.asarray((self.rows[chosen] - self.mean) / self.scale, dtype=self.weights.dtype)
+
+    def points(self, chosen: IntArray) -> FloatArray:
+        """Return the points of the chosen rows."""
+        return np.asarray(self.features(chosen) @ self.weights)
+
+
+@dataclass(frozen=True, eq=False)
+class RankingStep:
+    """The mean loss of a batch of queries, its slope at their points, and at the points of the rows they were told of.
+
+    ``gallery`` may name a row several times; its slopes add up.
+    """
+
+    loss: float
+    query_slopes: FloatArray
+    gallery: IntArray
+    gallery_slopes: FloatArray
+
+    def __add__(self, other: RankingStep) -> RankingStep:
+        """Add the loss of the same queries under another term."""
+        return RankingStep(
+            self.loss + other.loss,
+            np.asarray(self.query_slopes + other.query_slopes),
+            np.concatenate([self.gallery, other.gallery]),
+            np.concatenate([self.gallery_slopes, other.gallery_slopes]),
+        )
+
+    def scaled(self, factor: float) -> RankingStep:
+        """Return the same with the loss multiplied."""
+        return RankingStep(
+            factor * self.loss,
+            np.asarray(factor * self.query_slopes),
+            self.gallery,
+            np.asarray(factor * self.gallery_slopes),
+        )
+
+
+Start = Literal["cca", "random"]
+
+
+class LinearRankingModel(LinearProjectionModel):
+    """Trains both projections by Adam on batches of rows that ask in both directions.
+
+    A subclass writes ``_step``, the loss of a batch of queries of one side against the other side and its slopes. It
+    may write ``_constrain``, called after each step, and ``_after_epoch``.
+    """
+
+    n_components: int
+    start: Start
+    regularization: float
+    learning_rate: float
+    epochs: int
+    batch_size: int
+    seed: int
+
+    losses_: FloatArray
+
+    def _targets(self, labels: ArrayLike | None, n_rows: int) -> Targets | None:
+        # Labels are welcome and not needed: without them, what shows the same picture belongs together.
+        if labels is None and "labels" not in self.needs:
+            return None
+        return Targets.from_labels(labels, n_rows) if labels is not None else super()._targets(labels, n_rows)
+
+    def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
+        self._check()
+        related = (
+            RelatedRows.of_numbers(picture_numbers(images))
+            if targets is None
+            else RelatedRows.of_marks(targets.indicator)
+        )
+        rng = np.random.default_rng(self.seed)
+        sides = self._started(images, texts, rng)
+        self.losses_ = self._train(sides, related, rng)
+        image_side, text_side = sides
+        self.image_mean_, self.text_mean_ = image_side.mean, text_side.mean
+        self.image_projection_, self.text_projection_ = image_side.projection, text_side.projection
+
+    def _started(self, images: FloatArray, texts: FloatArray, rng: np.random.Generator) -> list[LinearSide]:
+        sides = [LinearSide.of(images, name="images"), LinearSide.of(texts, name="texts")]
+        if self.start == "cca":
+            first = CCA(n_components=self.n_components).fit(images, texts)
+            projections = first.image_projection_, first.text_projection_
+            # Canonical components have unit variance each: points of about unit length suit the margins.
+            weights = [
+                projection * side.scale[:, None] / np.sqrt(projection.shape[1])
+                for projection, side in zip(projections, sides, strict=True)
+            ]
+        else:
+            deviation = 1 / np.sqrt(self.n_components)
+            weights = [rng.normal(scale=deviation, size=(len(side.mean), self.n_components)) for side in sides]
+        return [replace(side, weights=of_side.astype(np.float32)) for side, of_side in zip(sides, weights, strict=True)]
+
+    def _train(self, sides: list[LinearSide], related: RelatedRows, rng: np.random.Generator) -> FloatArray:
+        """Change the weights in place and return the mean loss of each epoch."""
+        known = related.known
+        n_batches = -(-len(known) // self.batch_size)
+        adam = Adam([side.weights for side in sides], self.learning_rate, self.epochs * n_batches)
+        losses = np.zeros(self.epochs)
+        for epoch in range(self.epochs):
+            for queries in np.array_split(rng.permutation(known), n_batches):
+                loss, gradients = self._loss_and_gradients(sides, related, queries, rng)
+                adam.step(gradients)
+                self._constrain(sides)
+                losses[epoch] += loss * len(queries) / len(known)
+            self._after_epoch(sides)
+        return losses
+
+    def _loss_and_gradients(
+        self, sides: list[LinearSide], related: RelatedRows, queries: IntArray, rng: np.random.Generator
+    ) -> tuple[float, list[FloatArray]]:
+        gradients = [np.asarray(self.regularization * side.weights) for side in sides]
+        loss = self.regularization / 2 * sum(float((side.weights**2).sum()) for side in sides)
+        for asking, searched in ((0, 1), (1, 0)):
+            step = self._step(sides[asking], sides[searched], related, queries, rng)
+            gradients[asking] += sides[asking].features(queries).T @ step.query_slopes
+            gradients[searched] += sides[searched].features(step.gallery).T @ step.gallery_slopes
+            loss += step.loss
+        return loss, gradients
+
+    def _step(
+        self,
+        asking: LinearSide,
+        searched: LinearSide,
+        related: RelatedRows,
+        queries: IntArray,
+        rng: np.random.Generator,
+    ) -> RankingStep:
+        raise NotImplementedError
+
+    def _constrain(self, sides: list[LinearSide]) -> None:
+        """Bring the weights back to where they may be; anywhere, unless a subclass says otherwise."""
+
+    def _after_epoch(self, sides: list[LinearSide]) -> None:
+        """Do what is due once in each pass; nothing, unless a subclass says otherwise."""
+
+    def _check(self) -> None:
+        for name in ("n_components", "epochs", "batch_size"):
+            check_count(name, getattr(self, name))
+        check_choice("start", self.start, ("cca", "random"))
+        check_number("regularization", self.regularization, low=0)
+        check_number("learning_rate", self.learning_rate, low=0, open_low=True)
+
+
+def sampled_list(queries: IntArray, n_rows: int, size: int, rng: np.random.Generator) -> IntArray:
+    """Return about ``size`` different rows to rank for a batch: its own, so that none goes without a right answer,
+    and others drawn evenly.
+    """
+    others = rng.permutation(n_rows)
+    others = others[~np.isin(others, queries)]
+    return np.concatenate([queries, others[: max(0, size - len(queries))]])
+
+
+_BLOCK_COLUMNS = 256
+
+
+@dataclass(frozen=True, eq=False)
+class Violators:
+    """For each query of a batch: the first wrong answer found within the margin, and the draws this took.
+
+    ``draws`` counts wrong answers only, the last being the violator. Where none was ``found``, ``rows`` is meaningless.
+    """
+
+    rows: IntArray
+    draws: IntArray
+    found: BoolArray
+
+    def ranks(self, n_wrong: IntArray) -> IntArray:
+        """Return ⌊wrong answers / draws⌋, an estimate of how many are within the margin; 0 where none was found."""
+        return np.where(self.found, n_wrong // np.maximum(self.draws, 1), 0)
+
+
+def rank_losses(n_ranks: int) -> FloatArray:
+    """Return L(k) = 1 + 1/2 + … + 1/k for k = 0 … ``n_ranks``: mistakes at the top cost most.
+
+    >>> from diptych.models.ranking._linear_ranking import rank_losses
+    >>> rank_losses(3).tolist()
+    [0.0, 1.0, 1.5, 1.8333333333333333]
+    """
+    return np.concatenate([[0.0], np.cumsum(1 / np.arange(1, n_ranks + 1))])
+
+
+def first_violators(
+    points: FloatArray,
+    thresholds: FloatArray,
+    searched: LinearSide,
+    related: RelatedRows,
+    queries: IntArray,
+    order: IntArray,
+    max_draws: int | None = None,
+) -> Violators:
+    """Walk the rows in ``order``, the same for all queries, until each has met a wrong answer above its threshold.
+
+    A random order is drawing without replacement. Right answers are passed over and cost nothing. A query gives up
+    after ``max_draws`` wrong answers, or when there are no more.
+    """
+    rows, draws = np.zeros(len(queries), dtype=np.intp), np.zeros(len(queries), dtype=np.intp)
+    found = np.zeros(len(queries), dtype=bool)
+    open_queries = np.arange(len(queries))
+    for block in row_blocks(len(order), _BLOCK_COLUMNS):
+        if not len(open_queries):
+            break
+        candidates = order[block]
+        wrong = ~related.matrix(queries[open_queries], candidates)
+        drawn = draws[open_queries, None] + wrong.cumsum(axis=1)
+        allowed = drawn <= (len(order) if max_draws is None else max_draws)
+        scores = points[open_queries] @ searched.points(candidates).T
+        violates = wrong & allowed & (scores > thresholds[open_queries, None])
+        first, here = violates.argmax(axis=1), violates.any(axis=1)
+        position = np.arange(len(open_queries))
+        rows[open_queries] = candidates[first]
+        draws[open_queries] = np.where(here, drawn[position, first], drawn[:, -1])
+        found[open_queries] = here
+        open_queries = open_queries[~here & allowed[:, -1]]
+    return Violators(rows, draws, found)
+
+
+def warp_step(
+    asking: LinearSide,
+    searched: LinearSide,
+    related: RelatedRows,
+    queries: IntArray,
+    rng: np.random.Generator,
+    *,
+    margin: float,
+    max_draws: int | None,
+) -> RankingStep:
+    """Return the mean of L(rank)·[margin − f(x, y⁺) + f(x, y⁻)]₊ over the queries and its slopes.
+
+    y⁺ is a right answer drawn at random and y⁻ the first violator; L(rank) counts as a constant. A query without a
+    violator costs nothing and moves nothing.
+    """
+    points, answers = asking.points(queries), related.partners(queries, rng)
+    wanted = searched.points(answers)
+    reached = np.einsum("ij,ij->i", points, wanted)
+    order = rng.permutation(len(searched.rows))
+    violators = first_violators(points, reached - margin, searched, related, queries, order, max_draws)
+    n_wrong = related.n_unrelated[queries]
+    weights = rank_losses(int(n_wrong.max(initial=0)))[violators.ranks(n_wrong)] / len(queries)
+    wrong = searched.points(violators.rows)
+    gaps = margin - reached + np.einsum("ij,ij->i", points, wrong)
+    slopes = (weights[:, None] * points).astype(points.dtype)
+    return RankingStep(
+        float(np.where(violators.found, weights * gaps, 0).sum()),
+        np.asarray(weights[:, None] * (wrong - wanted), dtype=points.dtype),
+        np.concatenate([answers, violators.rows]),
+        np.concatenate([-slopes, slopes]),
+    )

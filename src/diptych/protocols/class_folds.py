@@ -1,0 +1,190 @@
+"""Extendable retrieval: learn from half of the classes, ask for these or for the others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from diptych.data import DatasetSplits, Pairs
+from diptych.errors import InvalidInputError
+from diptych.protocols.folds import Fold, Training
+from diptych.protocols.hold_outs import ClassQueryHoldOut, QueryHoldOut
+from diptych.protocols.retrieval import Retrieval
+
+
+@dataclass(frozen=True)
+class ClassFold:
+    """A half of the classes to learn from, and what is asked afterwards.
+
+    ``train`` is the database of the training classes, ``seen`` asks for these classes again, ``unseen`` for the others,
+    of which nothing is in ``train``. The names of the classes are kept in the order in which they were drawn.
+    """
+
+    number: int
+    train_classes: tuple[str, ...]
+    test_classes: tuple[str, ...]
+    train: Pairs
+    seen: Retrieval
+    unseen: Retrieval
+
+
+def class_list(pairs: Pairs) -> tuple[str, ...]:
+    """Return the names of the classes that occur, in the order of tables.
+
+    >>> import numpy as np
+    >>> from diptych.data import Pairs
+    >>> from diptych.protocols import class_list
+    >>> class_list(Pairs(np.eye(3), np.eye(3), labels=[2, 0, 2], class_names=["cat", "dog", "emu"]))
+    ('cat', 'emu')
+    """
+    if pairs.labels is None:
+        raise InvalidInputError("these pairs have no labels, so they have no classes to divide")
+    if pairs.is_multi_label:
+        occurs = np.flatnonzero(pairs.labels.any(axis=0))
+        return tuple(pairs.class_names[column] for column in occurs)
+    present = np.unique(pairs.labels)
+    if pairs.labels.dtype.kind == "U":
+        return tuple(name for name in pairs.class_names if name in set(present.tolist()))
+    return tuple(pairs.class_names[int(value)] if pairs.class_names else str(value) for value in present)
+
+
+_FEWEST_CLASSES = 4
+
+
+@dataclass(frozen=True)
+class Extendable:
+    """Learn from half of the classes; ask for these, and for the other half.
+
+    The classes are shuffled ``folds`` times. Each time the first half is learned from, and every half has a database
+    (the training part of the data set) and queries (its test part). Non-extendable retrieval asks for the training
+    classes and finds them in the very database that was learned from; extendable retrieval asks for the other classes
+    in their own database. Results are averaged over the folds. The shuffles of the paper are not published, so these
+    are ours: fold k depends on the seed and k alone, and its class lists are kept with every result. An odd number of
+    classes gives the training half one more.
+
+    References
+    ----------
+    Liu et al., "A new evaluation protocol and benchmarking results for extendable cross-media retrieval", section II,
+    whose number of folds is 5.
+
+    >>> import numpy as np
+    >>> from diptych.data import DatasetSplits, Pairs
+    >>> from diptych.protocols import Extendable
+    >>> pairs = Pairs(np.eye(8), np.eye(8), labels=list("aabbccdd"))
+    >>> splits = DatasetSplits(train=pairs.select(range(0, 8, 2)), test=pairs.select(range(1, 8, 2)))
+    >>> fold = next(Extendable().class_folds(splits))
+    >>> len(fold.train_classes), fold.train.n_images, sorted(fold.train_classes + fold.test_classes)
+    (2, 2, ['a', 'b', 'c', 'd'])
+    >>> set(fold.train.labels) & set(fold.unseen.gallery.labels)
+    set()
+    """
+
+    folds: int = field(default=5, repr=False)
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.folds < 1:
+            raise InvalidInputError(f"folds must be at least 1, got {self.folds}")
+
+    def class_folds(self, splits: DatasetSplits) -> Iterator[ClassFold]:
+        """Yield the folds one after another; fold k is the same however many are asked for."""
+        for number in range(self.folds):
+            yield self.class_fold(splits, number)
+
+    def class_fold(self, splits: DatasetSplits, number: int) -> ClassFold:
+        """Return one fold."""
+        if not 0 <= number < self.folds:
+            raise InvalidInputError(f"there are folds 0 to {self.folds - 1}, not {number}")
+        classes = class_list(splits.train)
+        if len(classes) < _FEWEST_CLASSES:
+            raise InvalidInputError(
+                f"extendable retrieval needs at least {_FEWEST_CLASSES} classes, two to learn and two to ask for, "
+                f"but the data set has {len(classes)}"
+            )
+        order = np.random.default_rng([self.seed, number]).permutation(len(classes))
+        shuffled = tuple(classes[position] for position in order)
+        half = (len(classes) + 1) // 2
+        database, asked = _halves(splits.train, shuffled[:half]), _halves(splits.test, shuffled[:half])
+        return ClassFold(
+            number,
+            shuffled[:half],
+            shuffled[half:],
+            database[0],
+            seen=Retrieval(asked[0], database[0]),
+            unseen=Retrieval(asked[1], database[1]),
+        )
+
+
+def _halves(pairs: Pairs, classes: tuple[str, ...]) -> tuple[Pairs, Pairs]:
+    """Return the pairs of ``classes`` and those of the others; a pair of both is in neither."""
+    present = set(class_list(pairs))
+    parts = pairs.split_classes([name for name in classes if name in present])
+    return parts.first, parts.second
+
+
+@dataclass(frozen=True)
+class SeenClasses:
+    """Ask for the classes that were learned, in the database that was learned from.
+
+    The "non-extendable" setting of Liu et al., on the folds of `Extendable`. Parameters are chosen with queries held
+    out of the training database.
+
+    >>> from diptych.data import load_dataset
+    >>> from diptych.protocols import SeenClasses
+    >>> fold = SeenClasses().fold(load_dataset("scenes", n_train=60, n_test=30, size=32), 0)
+    >>> fold.retrieval.gallery is fold.training.pairs, set(fold.train_classes) & set(fold.test_classes)
+    (True, set())
+    """
+
+    folds: Extendable = field(default_factory=Extendable)
+    hold_outs: QueryHoldOut = field(default_factory=QueryHoldOut)
+
+    @property
+    def setting(self) -> str:
+        """``seen``."""
+        return "seen"
+
+    @property
+    def n_folds(self) -> int:
+        """The number of shuffles of the classes."""
+        return self.folds.folds
+
+    def fold(self, splits: DatasetSplits, number: int) -> Fold:
+        """Return one fold."""
+        fold = self.folds.class_fold(splits, number)
+        return Fold(number, Training(fold.train, self.hold_outs), fold.seen, fold.train_classes, fold.test_classes)
+
+
+@dataclass(frozen=True)
+class UnseenClasses:
+    """Ask for classes that were not learned, in a database of their own.
+
+    The "extendable" setting of Liu et al., on the folds of `Extendable`: with equal seeds the training data are those
+    of `SeenClasses`. Parameters are chosen on training classes that are held out whole.
+
+    >>> from diptych.data import load_dataset
+    >>> from diptych.protocols import UnseenClasses
+    >>> fold = UnseenClasses().fold(load_dataset("scenes", n_train=60, n_test=30, size=32), 0)
+    >>> set(fold.training.pairs.labels) & set(fold.retrieval.gallery.labels)
+    set()
+    """
+
+    folds: Extendable = field(default_factory=Extendable)
+    hold_outs: ClassQueryHoldOut = field(default_factory=ClassQueryHoldOut)
+
+    @property
+    def setting(self) -> str:
+        """``unseen``."""
+        return "unseen"
+
+    @property
+    def n_folds(self) -> int:
+        """The number of shuffles of the classes."""
+        return self.folds.folds
+
+    def fold(self, splits: DatasetSplits, number: int) -> Fold:
+        """Return one fold."""
+        fold = self.folds.class_fold(splits, number)
+        return Fold(number, Training(fold.train, self.hold_outs), fold.unseen, fold.train_classes, fold.test_classes)

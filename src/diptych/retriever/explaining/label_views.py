@@ -1,0 +1,319 @@
+"""Explanations by labels: class probabilities, the labels of a ConSE point, and what a network sees in a picture."""
+
+from __future__ import annotations
+
+from functools import singledispatch
+from typing import ClassVar
+
+import numpy as np
+
+from diptych.arrays import AnyArray, FloatArray, IntArray
+from diptych.encoders import Encoder, ImageNetLabels, imagenet_labels
+from diptych.encoders.image.image_encoder import ConvolutionalEncoder
+from diptych.errors import InvalidInputError
+from diptych.models import ConSE, CrossModalModel, Random
+from diptych.models.semantic.classifier_pair import ClassifierPairModel
+from diptych.retriever.explaining.explanation import Contribution, View, ViewKind, counted, listed, per_cent
+from diptych.retriever.explaining.match import (
+    Explainer,
+    Match,
+    Subject,
+    coordinate_contributions,
+    inner_model,
+    is_linear,
+    linear_parts,
+)
+
+
+def class_names(match: Match, model: ClassifierPairModel) -> list[str]:
+    """Return the names that were given for a model's classes, else the classes as it learned them."""
+    given = match.class_names
+    if given is None:
+        is_number = model.classes_.dtype.kind in "iuf"
+        return [f"class {value}" if is_number else str(value) for value in model.classes_.tolist()]
+    if len(given) != len(model.classes_):
+        raise InvalidInputError(f"give one name for each of the {len(model.classes_)} classes, got {len(given)}")
+    return list(given)
+
+
+_MOST_CLASSES = 12
+
+
+class ClassProbabilities(Explainer):
+    """For semantic models, whose coordinates are class probabilities: the two vectors and what each class adds.
+
+    The view of figures 12 and 13 of Costa Pereira et al. (2014), with the exact decomposition of the score beside it.
+    """
+
+    kind: ClassVar[ViewKind] = "classes"
+
+    def reads_model(self, model: CrossModalModel) -> bool:
+        """Say whether points are class probabilities."""
+        return isinstance(inner_model(model), ClassifierPairModel)
+
+    def views(self, match: Match) -> list[View]:
+        """Return the classes that add most."""
+        model = inner_model(match.retriever.model_)
+        if not isinstance(model, ClassifierPairModel):
+            return []
+        names = class_names(match, model)
+        asked, found = match.query.point[0], match.answer.point[0]
+        added = coordinate_contributions(match.space, match.query.point, match.answer.point, match.direction)
+        order = _order(match, added, asked * found)[:_MOST_CLASSES]
+        bars = tuple(Contribution(names[row], float(asked[row]), float(found[row]), float(added[row])) for row in order)
+        rest = float(added.sum() - sum(bar.contribution for bar in bars))
+        return [
+            View(
+                self.kind,
+                "Class probabilities",
+                _class_sentence(match, names),
+                bars,
+                _class_note(match, names, rest),
+                rest,
+            )
+        ]
+
+
+def _order(match: Match, added: FloatArray, joint: FloatArray) -> list[int]:
+    # What differs makes a distance, but what is shared is why the answer is there.
+    weight = np.abs(added) if is_linear(match.space) else joint
+    return [int(row) for row in np.argsort(-weight, kind="stable")]
+
+
+def _class_sentence(match: Match, names: list[str]) -> str:
+    asked, found = match.query.point[0], match.answer.point[0]
+    first, second = int(asked.argmax()), int(found.argmax())
+    if first == second:
+        shares = f"{per_cent(float(asked[first]))} and {per_cent(float(found[first]))}"
+        return f"Both the query and the {match.answer_noun} look most like {names[first]} ({shares})."
+    return (
+        f"The query looks most like {names[first]} ({per_cent(float(asked[first]))}), the {match.answer_noun} most "
+        f"like {names[second]} ({per_cent(float(found[second]))})."
+    )
+
+
+def _class_note(match: Match, names: list[str], rest: float) -> str:
+    hidden = len(names) - _MOST_CLASSES
+    shown = f"The other {counted(hidden, 'class', 'classes')} add {rest:+.3f}. " if hidden > 0 else ""
+    return f"{shown}The contributions of all classes sum to the score in the space {match.space.name}."
+
+
+@singledispatch
+def label_names(encoder: Encoder, n_labels: int) -> list[str]:
+    """Return the names of the columns of an encoder's features; numbers where it does not name them."""
+    del encoder
+    return [f"class {number}" for number in range(n_labels)]
+
+
+@label_names.register
+def _(encoder: ImageNetLabels, n_labels: int) -> list[str]:
+    del encoder
+    return [label.lemmas[0] for label in imagenet_labels()[:n_labels]]
+
+
+def label_shares(model: ConSE, features: AnyArray) -> FloatArray:
+    """Return the weight of each label in the point of one row of probabilities: they sum to one, or are all zero.
+
+    A ConSE point is linear in the label vectors, so one whose labels have the unit vectors for theirs tells the shares.
+
+    >>> import numpy as np
+    >>> from diptych.models import ConSE
+    >>> from diptych.retriever.explaining.label_views import label_shares
+    >>> model = ConSE(label_vectors=np.eye(3), n_labels=2).fit(np.eye(3), np.eye(3))
+    >>> label_shares(model, np.array([[0.6, 0.2, 0.1]])).round(2).tolist()
+    [0.75, 0.25, 0.0]
+    """
+    row: FloatArray = np.asarray(features, dtype=np.float64)
+    # A label without a vector stays without one.
+    units = np.diag((np.abs(model.label_vectors_).max(axis=1) > 0).astype(np.float64))
+    probe = ConSE(label_vectors=units, n_labels=model.n_labels).fit(row, np.zeros_like(row))
+    return np.asarray(probe.encode_images(row)[0])
+
+
+_NAMED = 3
+
+
+class CombinedLabels(Explainer):
+    """For ConSE: the likeliest labels of a picture, and how near each one's vector is to the other side.
+
+    A picture is f = Σ_y s_y v(y) with the shares s_y of its likeliest labels, so that its inner product with a text t
+    is Σ_y s_y v(y)·t: the terms of this sum, divided by the same lengths as the score, are the contributions. Between
+    two pictures f and g a label gets ½(s_y v(y)·g + r_y v(y)·f), which also sums to the score.
+
+    Norouzi et al., "Zero-shot learning by convex combination of semantic embeddings", ICLR 2014.
+    """
+
+    kind: ClassVar[ViewKind] = "labels"
+
+    def reads_model(self, model: CrossModalModel) -> bool:
+        """Say whether pictures are mixtures of labels."""
+        return isinstance(model, ConSE)
+
+    def views(self, match: Match) -> list[View]:
+        """Return the labels of the picture, or of both pictures."""
+        model = match.retriever.model_
+        pictures = [side for side in (match.query, match.answer) if side.side == "image"]
+        features = [side.features for side in pictures if side.features is not None]
+        if not isinstance(model, ConSE) or not pictures or len(features) < len(pictures):
+            return []
+        shares = {id(side): label_shares(model, row) for side, row in zip(pictures, features, strict=True)}
+        rows = np.flatnonzero(sum(shares.values()) > 0)
+        if not len(rows):
+            return []
+        added = np.mean([self._added(match, side, model, shares[id(side)][rows], rows) for side in pictures], axis=0)
+        names = label_names(match.retriever.image_encoder_, len(model.label_vectors_))
+        bars = [
+            Contribution(
+                names[row],
+                _value(match, match.query, model, int(row)),
+                _value(match, match.answer, model, int(row)),
+                float(contribution),
+            )
+            for row, contribution in zip(rows, added, strict=True)
+        ]
+        bars.sort(key=lambda bar: -abs(bar.contribution))
+        exact = is_linear(match.space)
+        return [
+            View(
+                self.kind,
+                "Labels",
+                _combined_sentence(match, bars),
+                tuple(bars),
+                _combined_note(match, exact),
+                0.0 if exact else None,
+            )
+        ]
+
+    @staticmethod
+    def _added(match: Match, picture: Subject, model: ConSE, shares: FloatArray, rows: IntArray) -> FloatArray:
+        parts = shares[:, None] * model.label_vectors_[rows]
+        if is_linear(match.space):
+            other = linear_parts(match.space, match.direction, match.beside(picture).point)
+            return np.asarray(linear_parts(match.space, match.direction, parts) @ other[0])
+        # Elsewhere a label counts what the score loses when the others stand for the picture alone.
+        rest = np.maximum(shares.sum() - shares, 0)[:, None]
+        without: AnyArray = np.where(rest > 0, (parts.sum(axis=0) - parts) / np.where(rest > 0, rest, 1), 0)
+        return match.score - match.scores_instead(picture, without.astype(picture.point.dtype))
+
+
+def _value(match: Match, side: Subject, model: ConSE, row: int) -> float:
+    """Return the label's probability in a picture, or the score of its vector with a text."""
+    if side.features is not None and side.side == "image":
+        return float(side.features[0, row])
+    vector = model.label_vectors_[row : row + 1].astype(side.point.dtype)
+    return float(match.space.compare(side.point, vector, "text_query")[0, 0])
+
+
+def _combined_sentence(match: Match, bars: list[Contribution]) -> str:
+    if match.query.side == match.answer.side:
+        shared = [bar for bar in bars if min(bar.query or 0, bar.answer or 0) >= 0.01][:_NAMED]
+        if shared:
+            return f"Both pictures look like {listed([bar.name for bar in shared])}."
+        return f"The pictures share no likely label; {bars[0].name} brings them nearest."
+    probability = "answer" if match.answer.side == "image" else "query"
+    best = [f"{bar.name} ({per_cent(getattr(bar, probability))})" for bar in bars[:_NAMED] if bar.contribution > 0]
+    if not best:
+        return "None of the labels seen in the picture is near the words."
+    return f"The picture looks like {listed(best)}, which is what lies near the words."
+
+
+def _combined_note(match: Match, exact: bool) -> str:
+    if exact:
+        return (
+            "The picture is the mean of its likeliest labels' vectors, weighted by probability; the contributions sum "
+            f"to the score in the space {match.space.name}."
+        )
+    return "Each contribution is what the score loses when the other labels stand for the picture; they do not add up."
+
+
+_MOST_LABELS = 8
+
+_LIKELY = 0.01
+
+
+class SeenLabels(Explainer):
+    """For features of a network with a classifier: its likeliest labels, and how near their words lie to the text.
+
+    The labels are those of the layer that was trained on top of the same features; the words of each label are encoded
+    as a text and compared with the text of the match, in the space of the retriever. A bar is the probability of the
+    label times this score. Between two pictures it is the product of the two probabilities. The score was not computed
+    in this way, so the bars do not add up to it: they say what is in the picture.
+    """
+
+    kind: ClassVar[ViewKind] = "labels"
+
+    def reads_model(self, model: CrossModalModel) -> bool:
+        """Say no: whether there are labels depends on the encoder alone."""
+        del model
+        return False
+
+    def views(self, match: Match) -> list[View]:
+        """Return the labels of the picture, or those that two pictures share."""
+        # Points of ConSE are made of these labels, which is told elsewhere; random points of nothing.
+        if isinstance(inner_model(match.retriever.model_), (ConSE, Random)):
+            return []
+        if match.query.side == match.answer.side == "image":
+            return self._shared(match)
+        return [
+            view
+            for picture, text in ((match.query, match.answer), (match.answer, match.query))
+            if picture.side == "image" and text.side == "text"
+            for view in self._beside_words(match, picture, text)
+        ]
+
+    def _beside_words(self, match: Match, picture: Subject, text: Subject) -> list[View]:
+        probabilities = _seen(match, picture)
+        if probabilities is None:
+            return []
+        rows = np.argsort(-probabilities, kind="stable")[:_MOST_LABELS]
+        names = [imagenet_labels()[row].lemmas[0] for row in rows]
+        near = match.space.compare(text.point, match.retriever.encode_texts(names), "text_query")[0]
+        bars = []
+        for name, probability, score in zip(names, probabilities[rows].tolist(), near.tolist(), strict=True):
+            values = (score, probability) if picture is match.answer else (probability, score)
+            bars.append(Contribution(name, *values, probability * score))
+        bars.sort(key=lambda bar: -abs(bar.contribution))
+        seen = listed(
+            [f"{name} ({per_cent(float(probabilities[row]))})" for name, row in zip(names, rows, strict=True)][:_NAMED]
+        )
+        note = (
+            "Labels of the network that the picture's features come from, each with the score of its words and the "
+            "text; a bar is the product. They tell what is seen, not how the score was computed."
+        )
+        return [View(self.kind, "Seen in the picture", f"The network sees {seen}.", tuple(bars), note)]
+
+    def _shared(self, match: Match) -> list[View]:
+        asked, found = _seen(match, match.query), _seen(match, match.answer)
+        if asked is None or found is None:
+            return []
+        rows = np.argsort(-asked * found, kind="stable")[:_MOST_LABELS]
+        bars = tuple(
+            Contribution(
+                imagenet_labels()[row].lemmas[0], float(asked[row]), float(found[row]), float(asked[row] * found[row])
+            )
+            for row in rows
+        )
+        common = [bar.name for bar in bars if min(bar.query or 0, bar.answer or 0) >= _LIKELY][:_NAMED]
+        sentence = f"Both pictures look like {listed(common)}." if common else "The pictures share no likely label."
+        note = (
+            "Labels of the network that the features come from; a bar is the product of the label's probabilities in "
+            "the two pictures. They tell what is seen, not how the score was computed."
+        )
+        return [View(self.kind, "Seen in both pictures", sentence, bars, note)]
+
+
+def _seen(match: Match, picture: Subject) -> FloatArray | None:
+    features = picture.features
+    return None if features is None else label_probabilities(match.retriever.image_encoder_, features)
+
+
+@singledispatch
+def label_probabilities(encoder: Encoder, features: AnyArray) -> FloatArray | None:
+    """Return the probability of each ImageNet label from one row of features; None where there is no classifier."""
+    del encoder, features
+    return None
+
+
+@label_probabilities.register
+def _(encoder: ConvolutionalEncoder, features: AnyArray) -> FloatArray | None:
+    return np.asarray(encoder.probabilities(features)[0], dtype=np.float64)

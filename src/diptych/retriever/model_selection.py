@@ -1,0 +1,140 @@
+"""Which model a retriever learns, with which checkpoints, and whether it is better than the one it would replace."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone
+
+from diptych.arrays import FloatArray, IntArray
+from diptych.data import Pairs
+from diptych.metrics import AP, randomisation_test
+from diptych.models import CCA, ContrastiveProjection, CrossModalModel, MarginalSM, Preprocessed
+from diptych.protocols import TwoWayEvaluation, evaluate_model
+
+_HELD_OUT = 0.25
+
+
+def choose_model(features: Pairs) -> CrossModalModel:
+    """Return the unfitted model that does best on a quarter of the pairs after learning from the rest.
+
+    CCA and its contrastive continuation learn from the pairs; with labels, semantic matching joins them, and an answer
+    counts as right when it shares a label.
+    """
+    train, held_out = features.split(_HELD_OUT)
+    candidates: list[CrossModalModel] = [
+        Preprocessed(model=CCA(n_components=256, regularization=1.0, weight_power=0.5), images="l2"),
+        Preprocessed(model=ContrastiveProjection(temperature=0.03), images="l2"),
+    ]
+    if features.labels is not None:
+        candidates.append(Preprocessed(model=MarginalSM(C=3.0), images="l2"))
+    rows = train.aligned()
+    return max(candidates, key=lambda model: evaluate_model(model.fit(*rows), held_out).average(AP()))
+
+
+_Model = TypeVar("_Model", bound=CrossModalModel)
+
+
+@contextmanager
+def separate_checkpoint(model: _Model, part: str) -> Iterator[_Model]:
+    """Give an unfitted copy of ``model`` whose checkpoints, while it is fitted, lie in the folder ``part`` of its own.
+
+    A retriever learns from most pairs to compare and then from all: two trainings, neither of which may take up the
+    other's state.
+
+    >>> from diptych.models import LDSP
+    >>> from diptych.retriever.model_selection import separate_checkpoint
+    >>> with separate_checkpoint(LDSP(checkpoint="kept"), "trial") as model:
+    ...     during = model.checkpoint
+    >>> during, model.checkpoint
+    ('kept/trial', 'kept')
+    """
+    copied: _Model = clone(model)
+    kept = {name: value for name, value in copied.get_params().items() if _names_checkpoint(name) and value is not None}
+    copied.set_params(**{name: (Path(value) / part).as_posix() for name, value in kept.items()})
+    yield copied
+    copied.set_params(**kept)
+
+
+def _names_checkpoint(parameter: str) -> bool:
+    return parameter.rpartition("__")[2] == "checkpoint"
+
+
+class Comparison(BaseEstimator):
+    """The held-out quality of a new model and of the one it had to beat: MAP, both directions, per picture.
+
+    ``p_value`` is that of a paired randomisation test over the held-out pictures; ``replaced`` tells whether the new
+    model was taken. Without a baseline only the chance level stands beside the new model.
+
+    >>> from diptych.retriever import Comparison
+    >>> print(Comparison(n_held_out=100, new=0.41, chance=0.02, baseline="default", old=0.35, p_value=0.003))
+    MAP 0.410 on 100 held-out pictures, default 0.350: better by 0.060 (p = 0.003), chance 0.020
+    """
+
+    def __init__(
+        self,
+        *,
+        n_held_out: int,
+        new: float,
+        chance: float,
+        baseline: str | None = None,
+        old: float | None = None,
+        p_value: float | None = None,
+        replaced: bool = True,
+    ) -> None:
+        self.n_held_out = n_held_out
+        self.new = new
+        self.chance = chance
+        self.baseline = baseline
+        self.old = old
+        self.p_value = p_value
+        self.replaced = replaced
+
+    @property
+    def is_better(self) -> bool:
+        """Whether the new model has the larger value, by chance or not."""
+        return self.old is None or self.new > self.old
+
+    def is_significant(self, level: float = 0.05) -> bool:
+        """Whether the difference is more than luck at this level."""
+        return self.p_value is not None and self.p_value < level
+
+    def __str__(self) -> str:
+        start = f"MAP {self.new:.3f} on {self.n_held_out} held-out pictures"
+        if self.old is None or self.p_value is None:
+            return f"{start}, chance {self.chance:.3f}"
+        word = "better" if self.is_better else "worse"
+        difference = f"{word} by {abs(self.new - self.old):.3f} (p = {self.p_value:.3f})"
+        return f"{start}, {self.baseline} {self.old:.3f}: {difference}, chance {self.chance:.3f}"
+
+
+def compare(
+    new: TwoWayEvaluation, owners: IntArray, baseline: str | None = None, old: TwoWayEvaluation | None = None
+) -> Comparison:
+    """Compare two evaluations of the same pairs; a picture and its texts count as one independent unit."""
+    ours = _per_picture(new, owners)
+    chance = new.chance(AP())
+    if old is None:
+        return Comparison(n_held_out=len(ours), new=float(np.nanmean(ours)), chance=chance)
+    theirs = _per_picture(old, owners)
+    test = randomisation_test(ours, theirs)
+    return Comparison(
+        n_held_out=len(ours),
+        new=float(np.nanmean(ours)),
+        chance=chance,
+        baseline=baseline,
+        old=float(np.nanmean(theirs)),
+        p_value=test.p_value,
+    )
+
+
+def _per_picture(evaluation: TwoWayEvaluation, owners: IntArray) -> FloatArray:
+    of_images = np.asarray(evaluation.image_query.values[AP()])
+    of_texts = np.nan_to_num(np.asarray(evaluation.text_query.values[AP()]))
+    counts = np.bincount(owners, minlength=len(of_images))
+    means = np.bincount(owners, weights=of_texts, minlength=len(of_images)) / np.maximum(counts, 1)
+    return np.asarray((of_images + means) / 2)

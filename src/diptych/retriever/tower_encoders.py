@@ -1,0 +1,248 @@
+"""Fitted models as encoders: one side of a model that takes pictures, queries or texts themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import copy
+from functools import cached_property
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from diptych.arrays import AnyArray, FloatArray
+from diptych.encoders import Encoder, ImageEncoder
+from diptych.encoders.encoder import Modality
+from diptych.encoders.image.picture_decoding import Picture
+from diptych.encoders.text.word_counts import check_texts
+from diptych.errors import InvalidInputError
+from diptych.models import CrossModalModel, SharedSpace
+from diptych.models.files import model_digest
+from diptych.models.item_model import ItemModel
+from diptych.retriever.calibration import Calibration
+
+__all__ = ["ImageTower", "TextTower"]
+
+
+def side_digest(model: CrossModalModel) -> str:
+    """Return a digest of what a fitted model encodes by.
+
+    How it was trained is left out where the model says what counts, so that a collection outlives another default, or
+    one parameter more, in a later version.
+    """
+    return model_digest(model, parameters=model.encoding_parameters if isinstance(model, ItemModel) else None)
+
+
+_ANY_PICTURE = np.zeros((8, 8, 3), dtype=np.uint8)
+
+
+class ImageTower(ImageEncoder):
+    """Turns pictures into points with a fitted model that looks at pixels, such as `MNiL`.
+
+    It makes an encoder of what a model has learned, so that a retriever, a collection and the service use the model
+    as any other encoder: pictures are read in threads, and one that cannot be read is told by its row. Where the model
+    takes features instead of pictures, ``encoder`` makes them, and caches keep those. The model stays fitted: a copy
+    made by ``sklearn.base.clone`` encodes as the tower itself does.
+
+    Parameters
+    ----------
+    model :
+        A fitted model whose ``encode_images`` takes pictures, or features. `of` leaves out what only texts need.
+    encoder : ImageEncoder or None
+        Makes the features for a model that takes them.
+    batch_size, n_threads : int, int or None
+        Pictures encoded at once, and threads that read them; None takes as many as there are cores.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from diptych.models import MNiL
+    >>> from diptych.retriever import ImageTower
+    >>> pictures = np.random.default_rng(0).integers(255, size=(20, 8, 8, 3), dtype=np.uint8)
+    >>> texts = [f"a picture called {number}" for number in range(20)]
+    >>> model = MNiL(image_side=8, image_widths=(4,), word_size=4, hidden_size=4, n_components=3, epochs=1, margin=0.02)
+    >>> tower = ImageTower.of(model.fit(pictures, texts))
+    >>> [(batch.rows, list(batch.failures)) for batch in tower.stream([pictures[0], "nowhere.jpg"])]
+    [([0], [1])]
+    """
+
+    learns: ClassVar[bool] = False
+
+    def __init__(
+        self,
+        model: CrossModalModel,
+        *,
+        encoder: ImageEncoder | None = None,
+        batch_size: int = 32,
+        n_threads: int | None = None,
+    ) -> None:
+        self.model = model
+        self.encoder = encoder
+        self.batch_size = batch_size
+        self.n_threads = n_threads
+
+    @classmethod
+    def of(cls, model: CrossModalModel, *, encoder: Encoder | None = None) -> Self:
+        """Return the tower of a fitted model, without what the model needs for texts alone."""
+        if _takes_pictures(model):
+            return cls(model.only("image") if isinstance(model, ItemModel) else model)
+        if encoder is None:
+            raise InvalidInputError(
+                f"this {type(model).__name__} takes features of pictures; pass the image_encoder that made them"
+            )
+        if not isinstance(encoder, ImageEncoder):
+            raise InvalidInputError(f"image_encoder must encode pictures one by one, got {type(encoder).__name__}")
+        return cls(model.only("image") if isinstance(model, ItemModel) else model, encoder=encoder)
+
+    @property
+    def identity(self) -> str:
+        """The kind of model and the encoder's identity; what the model learned is in `weights_digest`."""
+        features = "" if self.encoder is None else f", encoder={self.encoder.identity}"
+        return f"{type(self).__name__}({type(self.model).__name__}{features})"
+
+    @property
+    def weights_digest(self) -> str:
+        """The digest of the model, and of the encoder before it."""
+        return self._digest if self.encoder is None else f"{self._digest} {self.encoder.fingerprint}"
+
+    @property
+    def sources(self) -> tuple[Encoder, ...]:
+        """The encoder of features, where there is one: points follow from them quickly."""
+        return (self,) if self.encoder is None else self.encoder.sources
+
+    def from_sources(self, features: Sequence[FloatArray]) -> FloatArray:
+        """Return the points, given what the `sources` made."""
+        if self.encoder is None:
+            return super().from_sources(features)
+        return self._points(self.encoder.from_sources(features))
+
+    @property
+    def n_features(self) -> int:
+        """The dimensions of the model's space."""
+        return self._width
+
+    @property
+    def reading_side(self) -> int:
+        """The shortest side that the model, or the encoder before it, can use."""
+        return self._item_model.picture_side if self.encoder is None else self.encoder.reading_side
+
+    def prepare(self, picture: Picture) -> AnyArray:
+        """Read one picture and bring it to the size that the model takes."""
+        return self._item_model.prepared(picture) if self.encoder is None else self.encoder.prepare(picture)
+
+    def encode_prepared(self, prepared: Sequence[AnyArray]) -> FloatArray:
+        """Return one point for each prepared picture."""
+        return self._points(list(prepared) if self.encoder is None else self.encoder.encode_prepared(prepared))
+
+    def _points(self, images: Any) -> FloatArray:
+        return np.asarray(self.model.encode_images(images), dtype=np.float32)
+
+    @property
+    def _item_model(self) -> ItemModel:
+        if isinstance(self.model, ItemModel) and self.model.takes_pictures:
+            return self.model
+        raise InvalidInputError(f"this {type(self.model).__name__} takes features; give the tower their encoder")
+
+    @cached_property
+    def _width(self) -> int:
+        return int(self.encode_prepared([self.prepare(_ANY_PICTURE)]).shape[1])
+
+    @cached_property
+    def _digest(self) -> str:
+        return side_digest(self.model)
+
+    def __sklearn_clone__(self) -> Self:
+        return copy(self)
+
+
+def _takes_pictures(model: CrossModalModel) -> bool:
+    return isinstance(model, ItemModel) and model.takes_pictures
+
+
+class TextTower(Encoder):
+    """Turns strings into points with a fitted model that reads strings, such as `MNiL` or a model of clicks.
+
+    It makes an encoder of what a model has learned, so that a retriever, a collection and the service use the model
+    as any other encoder. The row of a text is ``model.encode_texts([text])``. The model stays fitted: a copy made by
+    ``sklearn.base.clone`` encodes as the tower itself does.
+
+    Parameters
+    ----------
+    model :
+        A fitted model whose ``encode_texts`` takes strings. `of` leaves out what only pictures need.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from diptych.models import MNiL
+    >>> from diptych.retriever import TextTower
+    >>> pictures = np.random.default_rng(0).integers(255, size=(20, 8, 8, 3), dtype=np.uint8)
+    >>> texts = [f"a picture called {number}" for number in range(20)]
+    >>> model = MNiL(image_side=8, image_widths=(4,), word_size=4, hidden_size=4, n_components=3, epochs=1, margin=0.02)
+    >>> tower = TextTower.of(model.fit(pictures, texts))
+    >>> tower.transform(["a picture", "nothing at all"]).shape
+    (2, 3)
+    """
+
+    modality: ClassVar[Modality] = "text"
+    learns: ClassVar[bool] = False
+
+    def __init__(self, model: CrossModalModel) -> None:
+        self.model = model
+
+    @classmethod
+    def of(cls, model: CrossModalModel) -> Self:
+        """Return the tower of a fitted model, without what the model needs for pictures alone."""
+        return cls(model.only("text") if isinstance(model, ItemModel) else model)
+
+    @property
+    def identity(self) -> str:
+        """The kind of model; what it learned is in `weights_digest`."""
+        return f"{type(self).__name__}({type(self.model).__name__})"
+
+    @property
+    def weights_digest(self) -> str:
+        """The digest of what the model learned and of the parameters that it encodes by."""
+        return self._digest
+
+    def fit(self, items: Sequence[str]) -> Self:
+        """Do nothing: the model is fitted already."""
+        del items
+        return self
+
+    def transform(self, items: Sequence[str]) -> FloatArray:
+        """Return one point per text."""
+        check_texts(items)
+        return np.asarray(self.model.encode_texts(items), dtype=np.float32)
+
+    @cached_property
+    def _digest(self) -> str:
+        return side_digest(self.model)
+
+    def __sklearn_clone__(self) -> Self:
+        return copy(self)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # The digest is made again, in case the model was fitted again meanwhile.
+        return {name: value for name, value in vars(self).items() if not name.startswith("_")}
+
+
+_EVEN, _SLOPE, _CUTOFF = 0.5, 10.0, 0.1
+
+
+def tower_parts(model: CrossModalModel, encoder: Encoder | None = None) -> tuple[ImageTower, TextTower, SharedSpace]:
+    """Return both towers of a fitted model, each with its own half alone, and the space that their points share.
+
+    ``encoder`` makes the features of pictures for a model that takes features.
+    """
+    image_tower, text_tower = ImageTower.of(model, encoder=encoder), TextTower.of(model)
+    point = np.eye(1, text_tower.transform(["a picture"]).shape[1])
+    return image_tower, text_tower, SharedSpace(metric=model.space.name).fit(point, point)
+
+
+def assumed_calibration() -> Calibration:
+    """Return what stands in until pairs or judgements say more: a score of a half is as likely right as wrong."""
+    calibration = Calibration()
+    calibration.slopes_ = np.full(4, _SLOPE)
+    calibration.intercepts_ = np.full(4, -_SLOPE * _EVEN)
+    calibration.cutoff_ = _CUTOFF
+    return calibration

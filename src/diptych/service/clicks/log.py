@@ -1,0 +1,316 @@
+"""The click log: what was asked, shown and clicked, and where each collection keeps it."""
+
+from __future__ import annotations
+
+import json
+import logging
+import secrets
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import Any, BinaryIO, Self
+
+from diptych.errors import InvalidInputError
+from diptych.service.clicks.database import click_log_error, connect, delete_searches
+from diptych.service.clicks.errors import ClickLogError, UnknownSearchError
+from diptych.service.clicks.export import ExportFormat, ExportKind, write_export
+from diptych.service.clicks.interleaving import Interleaving, InterleavingReport, VotePair, vote_pairs
+from diptych.service.clicks.records import (
+    CLICK_KINDS,
+    VOTE_CHOICES,
+    Click,
+    ClickKind,
+    InterleavedPage,
+    PendingSearch,
+    Vote,
+    VoteChoice,
+    is_plain,
+    normalised_query,
+)
+from diptych.service.clicks.report import LogCounts, QueryReport, query_report
+from diptych.service.clicks.writer import BATCH_SECONDS, LogWriter
+from diptych.service.hosting import HostedCollection
+
+_ID_BYTES = 16
+
+_SEARCH_OF_ID = """
+SELECT queries.text, target, name, fingerprint FROM searches
+JOIN queries ON queries.number = query JOIN retrievers ON retrievers.number = retriever
+WHERE id = ?
+"""
+
+
+class ClickLog:
+    """Remembers, in one file on this machine, what was asked, shown and clicked.
+
+    A search is written a moment after it was answered, so that answering does not wait; a click is acknowledged when
+    it is durable. Several processes may write to one file. Positions are recorded with everything shown, so that
+    counts of clicks can be corrected for them. The counts are the (query, image, clicks) triads of Dong et al.,
+    "Cross-media similarity evaluation for web image retrieval in the wild", 2018.
+
+    Parameters
+    ----------
+    path :
+        The file; it is made, for its owner alone, where it does not exist.
+    most_waiting :
+        How many searches may wait to be written, should the disk be slow or full; more are not recorded.
+    most_bytes :
+        How large the file may grow; by default as large as the disk allows.
+    clock :
+        Tells the time in seconds since 1970.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from diptych.service.clicks import ClickLog
+    >>> with tempfile.TemporaryDirectory() as folder, ClickLog(Path(folder) / "clicks.sqlite") as log:
+    ...     search = log.record_search(
+    ...         query="a red circle", retriever="default", fingerprint="f1", target="images",
+    ...         shown=[("scene-7", 1), ("scene-2", 2)], no_good_match=False, best_probability=0.9,
+    ...     )
+    ...     log.record_click(search_id=search, item="scene-2", position=2, kind="open")
+    1
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        most_waiting: int = 4096,
+        most_bytes: int | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.path = path
+        self._clock = clock
+        self._writer = LogWriter(path, most_waiting=most_waiting, most_bytes=most_bytes)
+        self._lookup = connect(path)
+        self._lookup_lock = threading.Lock()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def record_search(
+        self,
+        *,
+        query: str,
+        retriever: str,
+        fingerprint: str,
+        target: str,
+        shown: Sequence[tuple[str, int]],
+        no_good_match: bool,
+        best_probability: float | None,
+        continues: str | None = None,
+        terms: Sequence[Mapping[str, Any]] | None = None,
+        draft: InterleavedPage | None = None,
+    ) -> str | None:
+        """Record what was asked and the results that one page showed, as pairs of item and position from 1.
+
+        Returns the id of the search, under which its clicks are recorded; None where nothing more can be kept waiting
+        to be written. ``continues`` names the search whose next page this is; if that asked something else, or is
+        unknown, a new one begins. ``draft`` says which of two interleaved retrievers each result came from; a search
+        that begins with one has the id that its teams were drawn with. Never waits for the disk.
+        """
+        normalised = normalised_query(query)
+        page = PendingSearch(
+            id=secrets.token_bytes(_ID_BYTES),
+            time=self._clock(),
+            query=normalised,
+            terms=None if terms is None else json.dumps(list(terms)),
+            plain=is_plain(normalised, terms),
+            target=target,
+            retriever=retriever,
+            fingerprint=fingerprint,
+            no_good_match=no_good_match,
+            best_probability=best_probability,
+            shown=tuple(shown),
+            draft=draft,
+        )
+        if continues is not None and self._asked(continues) == page.asked:
+            page = replace(page, id=bytes.fromhex(continues))
+        elif draft is not None and self._asked(draft.draw) in (None, page.asked):
+            page = replace(page, id=bytes.fromhex(draft.draw))
+        return page.id.hex() if self._writer.put(page) else None
+
+    def record_click(
+        self, *, search_id: str, item: str, position: int, kind: ClickKind, caption_id: str | None = None
+    ) -> int:
+        """Record a click on an item at the position where the search showed it; return its number once durable."""
+        if kind not in CLICK_KINDS:
+            raise InvalidInputError(f"unknown kind of click {kind!r}; use one of {', '.join(CLICK_KINDS)}")
+        click = Click(_search_key(search_id), item, position, kind, caption_id, self._clock())
+        return self._patiently(click.write)
+
+    def record_vote(self, *, left: str, right: str, choice: VoteChoice) -> int:
+        """Record which of two searches a person prefers, of one query with two retrievers; a later vote replaces it."""
+        if choice not in VOTE_CHOICES:
+            raise InvalidInputError(f"unknown choice {choice!r}; use one of {', '.join(VOTE_CHOICES)}")
+        vote = Vote(_search_key(left), _search_key(right), choice, self._clock())
+        return self._patiently(vote.write)
+
+    def may_continue(self, search_id: str, *, query: str, retriever: str, fingerprint: str, target: str) -> bool:
+        """Say whether a further page of this can go on with a search of that id: one that asked the same.
+
+        One that is unknown may be on its way to the file from another process.
+        """
+        try:
+            _search_key(search_id)
+        except UnknownSearchError:
+            return False
+        return self._asked(search_id) in (None, (normalised_query(query), target, retriever, fingerprint))
+
+    def interleaving(self) -> Interleaving | None:
+        """Return the interleaving that runs, whichever process started it; None where there is none."""
+        # Searching goes on even where the log cannot be read.
+        with self._lookup_lock, suppress(sqlite3.Error):
+            return Interleaving.running(self._lookup)
+        return None
+
+    def start_interleaving(self, *, a: tuple[str, str], b: tuple[str, str]) -> Interleaving:
+        """Interleave two retrievers, each given as name and fingerprint, from now on; only one pair at a time."""
+        if a[1] == b[1]:
+            raise InvalidInputError("a retriever cannot be interleaved with itself; name two different ones")
+        now = self._clock()
+        return self._writer.do(lambda connection: Interleaving.start(connection, a, b, now))
+
+    def stop_interleaving(self) -> Interleaving:
+        """Answer searches as usual from now on; what was counted stays."""
+        now = self._clock()
+        return self._writer.do(lambda connection: Interleaving.stop(connection, now))
+
+    def interleavings(self) -> list[InterleavingReport]:
+        """Return what came out of each interleaving, the latest first."""
+        with self._snapshot() as connection:
+            return InterleavingReport.read(connection)
+
+    def report(self, days: int = 30) -> QueryReport:
+        """Return what was asked and clicked on each of the last days, which queries are frequent and which fail."""
+        with self._snapshot() as connection:
+            return query_report(connection, now=self._clock(), days=days)
+
+    def votes(self) -> list[VotePair]:
+        """Return how often each of two retrievers was preferred to the other."""
+        with self._snapshot() as connection:
+            return vote_pairs(connection)
+
+    def counts(self) -> LogCounts:
+        """Return how much the log holds."""
+        with self._snapshot() as connection:
+            return LogCounts.read(connection)
+
+    def export(self, stream: BinaryIO, what: ExportKind = "triads", format: ExportFormat = "csv") -> int:
+        """Write the log as a table to a stream of bytes, in bounded memory, and return the number of rows.
+
+        ``triads`` are (query, item, clicks), of searches for words alone; an item counts once in each search, and
+        asking for less of it does not count. ``events`` are all clicks, each with its position and how often that
+        position was shown. ``impressions`` are all results shown, clicked or not, counted by query, retriever, item and
+        position: what correcting counts for the position needs.
+        """
+        with self._snapshot() as connection:
+            return write_export(connection, stream, what, format)
+
+    def forget(self, before: float | None = None) -> None:
+        """Forget everything, or the searches before a time (in seconds since 1970) with their clicks and votes.
+
+        What is forgotten is no longer in the file afterwards.
+        """
+        self.flush()
+        with self._told_plainly(), closing(connect(self.path)) as connection:
+            delete_searches(connection, before)
+
+    def flush(self) -> None:
+        """Return when every search recorded so far is in the file."""
+        self._writer.do(lambda _: None)
+
+    def close(self) -> None:
+        """Write what waits and close the file."""
+        self._writer.close()
+        with self._lookup_lock:
+            self._lookup.close()
+
+    @contextmanager
+    def _snapshot(self) -> Iterator[sqlite3.Connection]:
+        """Give the state of the log at one moment."""
+        # Where nothing more can be written, what was written before can still be read.
+        with suppress(ClickLogError):
+            self.flush()
+        with self._told_plainly(), closing(connect(self.path)) as connection:
+            connection.execute("BEGIN")
+            yield connection
+
+    @contextmanager
+    def _told_plainly(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise click_log_error(self.path, error) from error
+
+    def _asked(self, search_id: str) -> tuple[str, str, str, str] | None:
+        """Return what a search asked, whether it is written yet or not."""
+        try:
+            key = _search_key(search_id)
+        except UnknownSearchError:
+            return None
+        waiting = self._writer.waiting(key)
+        if waiting is not None:
+            return waiting
+        with self._lookup_lock, suppress(sqlite3.Error):
+            row: tuple[str, str, str, str] | None = self._lookup.execute(_SEARCH_OF_ID, (key,)).fetchone()
+            return row
+        return None
+
+    def _patiently(self, work: Callable[[sqlite3.Connection], int]) -> int:
+        try:
+            return self._writer.do(work)
+        except UnknownSearchError:
+            failure = self._writer.failure
+            if failure is not None:
+                # The search may be one that could not be written.
+                raise failure from None
+        # With several processes, the one that answered the search may be about to write it.
+        time.sleep(2 * BATCH_SECONDS)
+        return self._writer.do(work)
+
+
+def _search_key(search_id: str) -> bytes:
+    try:
+        key = bytes.fromhex(search_id)
+    except ValueError:
+        key = b""
+    if len(key) != _ID_BYTES or key.hex() != search_id:
+        raise UnknownSearchError(search_id)
+    return key
+
+
+FILE_NAME = "clicks.sqlite"
+
+_log = logging.getLogger("diptych.service")
+
+
+def click_log_path(collection_folder: Path) -> Path:
+    """Return where the click log of a collection is."""
+    return collection_folder / "service" / FILE_NAME
+
+
+def open_click_logs(hosted: Iterable[HostedCollection]) -> dict[str, ClickLog]:
+    """Open the log of each collection by the name of the collection.
+
+    One that cannot be opened, on a disk that is read-only for example, is left out: the collection is searched without.
+    """
+    logs = {}
+    for each in hosted:
+        try:
+            logs[each.name] = ClickLog(each.state_folder / FILE_NAME)
+        except ClickLogError as error:
+            _log.warning("collection %s is served without a click log: %s", each.name, error)
+    return logs

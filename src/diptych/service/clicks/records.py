@@ -1,0 +1,218 @@
+"""What a click log records: searches with the results shown, clicks, and votes."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import unicodedata
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+from diptych.errors import InvalidInputError
+from diptych.metrics.team_draft_interleaving import Team
+from diptych.service.clicks.errors import NotShownError, UnknownSearchError
+
+ClickKind = Literal["open", "original", "more_like", "less_like"]
+
+VoteChoice = Literal["left", "right", "both", "neither"]
+
+CLICK_KINDS: tuple[ClickKind, ...] = get_args(ClickKind)
+
+VOTE_CHOICES: tuple[VoteChoice, ...] = get_args(VoteChoice)
+
+# Asking for less of something is recorded, but it is no sign that the answer was wanted.
+NEGATIVE_CLICK: ClickKind = "less_like"
+
+
+def normalised_query(text: str) -> str:
+    """Return the query with one form of every character, in lower case, with single blanks.
+
+    Words are neither reordered nor stemmed: whoever learns from the log chooses how to read them.
+
+    >>> from diptych.service.clicks.records import normalised_query
+    >>> normalised_query("  Golden\\tRetriever ")
+    'golden retriever'
+    """
+    # What is no character cannot be written to the file; a client may still send it.
+    writable = text.encode("utf-8", "replace").decode("utf-8")
+    return " ".join(unicodedata.normalize("NFKC", writable).casefold().split())
+
+
+def is_plain(query: str, terms: Sequence[Mapping[str, Any]] | None) -> bool:
+    """Return whether a search asked for words and nothing else: no picture, no item, nothing subtracted.
+
+    Only such searches say which items go with the words of a query.
+
+    >>> from diptych.service.clicks.records import is_plain
+    >>> is_plain("dog", [{"text": "dog", "weight": 1.0}]), is_plain("dog - cat", [{"text": "cat", "weight": -1}])
+    (True, False)
+    """
+    if terms is None:
+        return not any(word.startswith(("item:", "upload:")) or word == "-" for word in query.split())
+    return all(term.get("text") is not None and (term.get("weight") or 1.0) > 0 for term in terms)
+
+
+@dataclass(frozen=True, slots=True)
+class InterleavedPage:
+    """The teams of the results of one page, in their order, and what they were drawn with.
+
+    ``draw`` has the form of the id of a search: pages that are drawn with the same one fit together.
+    """
+
+    interleaving: int
+    draw: str
+    teams: Sequence[Team]
+
+
+@dataclass(frozen=True, slots=True)
+class PendingSearch:
+    """What was asked and the results of one page; several of one id are pages of one search."""
+
+    id: bytes
+    time: float
+    query: str
+    terms: str | None
+    plain: bool
+    target: str
+    retriever: str
+    fingerprint: str
+    no_good_match: bool
+    best_probability: float | None
+    shown: tuple[tuple[str, int], ...]
+    draft: InterleavedPage | None = None
+
+    @property
+    def asked(self) -> tuple[str, str, str, str]:
+        """What makes two pages those of one search."""
+        return self.query, self.target, self.retriever, self.fingerprint
+
+    def write(self, connection: sqlite3.Connection) -> None:
+        """Write the search unless it is there, and its page."""
+        connection.execute("INSERT OR IGNORE INTO queries (text) VALUES (?)", (self.query,))
+        retriever = (self.retriever, self.fingerprint)
+        connection.execute("INSERT OR IGNORE INTO retrievers (name, fingerprint) VALUES (?, ?)", retriever)
+        connection.execute(
+            "INSERT OR IGNORE INTO searches"
+            " (id, time, query, terms, plain, target, retriever, no_good_match, best_probability)"
+            " VALUES (?, ?, (SELECT number FROM queries WHERE text = ?), ?, ?, ?,"
+            " (SELECT number FROM retrievers WHERE name = ? AND fingerprint = ?), ?, ?)",
+            (
+                self.id,
+                self.time,
+                self.query,
+                self.terms,
+                self.plain,
+                self.target,
+                *retriever,
+                self.no_good_match,
+                self.best_probability,
+            ),
+        )
+        for first, items in _consecutive_runs(self.shown):
+            connection.execute(
+                "INSERT OR IGNORE INTO pages (search, first, length, time, items)"
+                " SELECT number, ?, ?, ?, ? FROM searches WHERE id = ?",
+                (first, len(items), self.time, json.dumps(items), self.id),
+            )
+            if self.draft is not None:
+                self._write_draft(connection, self.draft, first, len(items))
+
+    def _write_draft(self, connection: sqlite3.Connection, draft: InterleavedPage, first: int, length: int) -> None:
+        teams = dict(zip((position for _, position in self.shown), draft.teams, strict=True))
+        connection.execute(
+            "INSERT OR IGNORE INTO drafts (search, first, length, interleaving, teams)"
+            " SELECT number, ?, ?, ?, ? FROM searches WHERE id = ?",
+            (first, length, draft.interleaving, "".join(teams[first + place] for place in range(length)), self.id),
+        )
+
+
+def _consecutive_runs(shown: tuple[tuple[str, int], ...]) -> list[tuple[int, list[str]]]:
+    runs: list[tuple[int, list[str]]] = []
+    for item, position in sorted(shown, key=lambda result: result[1]):
+        if runs and position == runs[-1][0] + len(runs[-1][1]):
+            runs[-1][1].append(item)
+        else:
+            runs.append((position, [item]))
+    return runs
+
+
+_MOST_POSITIONS = 2**31
+
+
+@dataclass(frozen=True, slots=True)
+class Click:
+    """What a person did with one result of a search."""
+
+    search: bytes
+    item: str
+    position: int
+    kind: ClickKind
+    caption_id: str | None
+    time: float
+
+    def write(self, connection: sqlite3.Connection) -> int:
+        """Write the click if the search showed the item there, and return its number."""
+        found = connection.execute("SELECT number FROM searches WHERE id = ?", (self.search,)).fetchone()
+        if found is None:
+            raise UnknownSearchError(self.search.hex())
+        (search,) = found
+        if not self._was_shown(connection, search):
+            raise NotShownError(self.item, self.position)
+        if self.kind != NEGATIVE_CLICK:
+            connection.execute("UPDATE searches SET clicked = 1 WHERE number = ? AND clicked = 0", (search,))
+        added = connection.execute(
+            "INSERT INTO clicks (search, item, position, caption_id, kind, time) VALUES (?, ?, ?, ?, ?, ?)",
+            (search, self.item, self.position, _writable(self.caption_id), self.kind, self.time),
+        )
+        return int(added.lastrowid or 0)
+
+    def _was_shown(self, connection: sqlite3.Connection, search: int) -> bool:
+        # What cannot be written to the file was never read from it: halves of characters, enormous numbers.
+        if _writable(self.item) != self.item or not 1 <= self.position < _MOST_POSITIONS:
+            return False
+        shown = connection.execute(
+            "SELECT 1 FROM pages WHERE search = ? AND first <= ? AND ? < first + length"
+            " AND json_extract(items, '$[' || (? - first) || ']') = ?",
+            (search, self.position, self.position, self.position, self.item),
+        )
+        return shown.fetchone() is not None
+
+
+def _writable(text: str | None) -> str | None:
+    return None if text is None else text.encode("utf-8", "replace").decode("utf-8")
+
+
+_SWAPPED: dict[VoteChoice, VoteChoice] = {"left": "right", "right": "left", "both": "both", "neither": "neither"}
+
+
+@dataclass(frozen=True, slots=True)
+class Vote:
+    """Which of two searches a person prefers."""
+
+    left: bytes
+    right: bytes
+    choice: VoteChoice
+    time: float
+
+    def write(self, connection: sqlite3.Connection) -> int:
+        """Write the vote instead of an earlier one on the same two searches, and return its number."""
+        left, *asked_left, retriever_left = self._search(connection, self.left)
+        right, *asked_right, retriever_right = self._search(connection, self.right)
+        if asked_left != asked_right or retriever_left == retriever_right:
+            raise InvalidInputError("the two searches do not compare; vote on one query asked with two retrievers")
+        # In one order, so that a vote on the same two searches from the other side replaces this one.
+        first, second, choice = (left, right, self.choice) if left < right else (right, left, _SWAPPED[self.choice])
+        added = connection.execute(
+            "INSERT OR REPLACE INTO votes (first, second, choice, time) VALUES (?, ?, ?, ?)",
+            (first, second, choice, self.time),
+        )
+        return int(added.lastrowid or 0)
+
+    def _search(self, connection: sqlite3.Connection, search: bytes) -> tuple[int, int, str, int]:
+        found: tuple[int, int, str, int] | None = connection.execute(
+            "SELECT number, query, target, retriever FROM searches WHERE id = ?", (search,)
+        ).fetchone()
+        if found is None:
+            raise UnknownSearchError(search.hex())
+        return found

@@ -1,0 +1,264 @@
+"""Reports on a click log: how much it holds, what people ask for, how visual that is, and where the answers fail."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+from diptych.errors import MissingPackageError
+from diptych.service.clicks.records import NEGATIVE_CLICK, is_plain
+
+if TYPE_CHECKING:
+    from diptych.encoders import Visualness, VisualQuery
+
+
+@dataclass(frozen=True)
+class LogCounts:
+    """Numbers of what was asked, shown, clicked and voted; times are seconds since 1970, None of an empty log."""
+
+    searches: int
+    queries: int
+    results_shown: int
+    clicks: int
+    votes: int
+    since: float | None
+    until: float | None
+
+    @classmethod
+    def read(cls, connection: sqlite3.Connection) -> Self:
+        """Count."""
+        row = connection.execute(
+            "SELECT (SELECT count(*) FROM searches), (SELECT count(*) FROM queries),"
+            " (SELECT coalesce(sum(length), 0) FROM pages INDEXED BY pages_by_place),"
+            " (SELECT count(*) FROM clicks), (SELECT count(*) FROM votes),"
+            " (SELECT min(time) FROM searches), (SELECT max(time) FROM searches)"
+        ).fetchone()
+        return cls(*row)
+
+
+# A search for a picture, or with something subtracted, is not one for its words.
+_COUNTS = """
+SELECT text, asked.searches, answered, unmatched, coalesce(used.clicks, 0)
+FROM (
+    SELECT query, count(*) AS searches, sum(clicked) AS answered, sum(no_good_match) AS unmatched
+    FROM searches WHERE plain GROUP BY query
+) AS asked
+JOIN queries ON queries.number = asked.query
+LEFT JOIN (
+    SELECT query, count(*) AS clicks FROM clicks JOIN searches ON searches.number = clicks.search
+    WHERE plain AND kind <> ? GROUP BY query
+) AS used ON used.query = asked.query
+ORDER BY asked.searches DESC, text
+"""
+
+
+class QueryCounts(NamedTuple):
+    """A query in words and what became of it."""
+
+    query: str
+    searches: int
+    """How often it was asked."""
+    answered: int
+    """In how many of these searches something was clicked."""
+    unmatched: int
+    """How many of them had no good match."""
+    clicks: int
+    """How many clicks there were in all; a wish for less of an item is none."""
+
+
+def query_counts(connection: sqlite3.Connection) -> list[QueryCounts]:
+    """Return every query that was asked in words, the most frequent first."""
+    return [QueryCounts(*row) for row in connection.execute(_COUNTS, (NEGATIVE_CLICK,))]
+
+
+@lru_cache(maxsize=1 << 16)
+def query_visualness(query: str) -> VisualQuery | None:
+    """Return how visual a query is; None for one that is not in words, or where the list of concepts is missing.
+
+    >>> from diptych.service.clicks.report import query_visualness
+    >>> query_visualness("a red tulip").marked, query_visualness("item:17")
+    ('a [red] [tulip]', None)
+    """
+    measure = _visualness() if is_plain(query, None) else None
+    return None if measure is None else measure.of(query)
+
+
+@cache
+def _visualness() -> Visualness | None:
+    # Reading the names of all concepts takes a second or two, which only those wait for who look at a log.
+    from diptych.encoders import Visualness
+
+    try:
+        return Visualness()
+    except MissingPackageError:
+        return None
+
+
+FREQUENT_SEARCHES = 3
+
+_MOST_QUERIES = 50
+
+_MOST_POSITIONS = 100
+# Queries that differ are mostly rare: these hold nearly all searches, and measuring them takes a moment.
+_MOST_MEASURED = 5_000
+
+_VISUAL_ABOVE = 0.5
+
+# Scanning this index in order groups by query without sorting; SQLite would choose the one in time, and sort.
+_GROUPS = """
+SELECT queries.text, searches, share, last, no_good_match
+FROM (
+    SELECT query, count(*) AS searches, avg(clicked) AS share, max(time) AS last, min(no_good_match) AS no_good_match
+    FROM searches INDEXED BY searches_by_query
+    WHERE time >= :start AND time < :end
+    GROUP BY query HAVING {condition}
+    ORDER BY searches DESC, last DESC, query LIMIT :limit
+) JOIN queries ON queries.number = query
+ORDER BY searches DESC, last DESC, query
+"""
+
+_TOP = _GROUPS.format(condition="true")
+
+_FAILING = _GROUPS.format(condition="min(no_good_match) = 1 OR (max(clicked) = 0 AND count(*) >= :often)")
+
+_SHOWN = """
+SELECT first, length, count(*) FROM pages INDEXED BY pages_by_place
+WHERE time >= :start AND time < :end GROUP BY first, length
+"""
+
+_CLICKED = """
+SELECT position, count(DISTINCT search) FROM clicks INDEXED BY clicks_by_place
+WHERE time >= :start AND time < :end AND kind <> :against AND position <= :furthest GROUP BY position
+"""
+
+_ASKED = """
+SELECT queries.text, searches, clicked
+FROM (
+    SELECT query, count(*) AS searches, sum(clicked) AS clicked FROM searches INDEXED BY searches_by_query
+    WHERE time >= :start AND time < :end GROUP BY query ORDER BY searches DESC, query LIMIT :limit
+) JOIN queries ON queries.number = query
+"""
+
+_SEARCHES_OF_DAY = "SELECT count(*) FROM searches WHERE time >= ? AND time < ?"
+
+_CLICKS_OF_DAY = "SELECT count(*) FROM clicks WHERE time >= ? AND time < ? AND kind <> ?"
+
+
+class QueryReport(NamedTuple):
+    """What was asked and clicked in some days; every entry has the names of the service's document."""
+
+    searches: int
+    clicks: int
+    visual: dict[str, Any] | None
+    per_day: list[dict[str, Any]]
+    top: list[dict[str, Any]]
+    failing: list[dict[str, Any]]
+    positions: list[dict[str, Any]]
+
+
+def query_report(connection: sqlite3.Connection, *, now: float, days: int) -> QueryReport:
+    """Count the searches and clicks of the last ``days`` days, today included, by the calendar of this machine.
+
+    A query fails if none of its searches had a good match, or if it was asked :data:`OFTEN` times or more and never
+    clicked. A click that asks for less of an item does not count. A search is visual if more than half of its words
+    name something visible.
+    """
+    per_day = [_day(connection, day) for day in _last_days(now, days)]
+    first, last = per_day[0]["day"], per_day[-1]["day"]
+    period = {"start": _midnight(date.fromisoformat(first)), "end": _midnight(_next(date.fromisoformat(last)))}
+    return QueryReport(
+        searches=sum(day["searches"] for day in per_day),
+        clicks=sum(day["clicks"] for day in per_day),
+        visual=_visual_searches(connection, period),
+        per_day=per_day,
+        top=[
+            {
+                "query": query,
+                "searches": count,
+                "clicked_share": share,
+                "last": _iso_time(last_time),
+                "no_good_match": bool(no_good_match),
+                **_visible(query),
+            }
+            for query, count, share, last_time, no_good_match in connection.execute(
+                _TOP, {**period, "limit": _MOST_QUERIES}
+            )
+        ],
+        failing=[
+            {
+                "query": query,
+                "searches": count,
+                "reason": "no good match" if no_good_match else "never clicked",
+                "last": _iso_time(last_time),
+                **_visible(query),
+            }
+            for query, count, _, last_time, no_good_match in connection.execute(
+                _FAILING, {**period, "limit": _MOST_QUERIES, "often": FREQUENT_SEARCHES}
+            )
+        ],
+        positions=_positions(connection, period),
+    )
+
+
+def _visible(query: str) -> dict[str, Any]:
+    found = query_visualness(query)
+    if found is None:
+        return {"visualness": None, "visible": []}
+    return {"visualness": found.visualness, "visible": [span._asdict() for span in found.spans]}
+
+
+def _visual_searches(connection: sqlite3.Connection, period: dict[str, float]) -> dict[str, Any] | None:
+    asked = clicked = visual_asked = visual_clicked = 0
+    for query, searches, with_click in connection.execute(_ASKED, {**period, "limit": _MOST_MEASURED}):
+        found = query_visualness(query)
+        if found is None:
+            continue
+        asked, clicked = asked + searches, clicked + with_click
+        if found.visualness > _VISUAL_ABOVE:
+            visual_asked, visual_clicked = visual_asked + searches, visual_clicked + with_click
+    if not asked:
+        return None
+    share = visual_clicked / clicked if clicked else None
+    return {"threshold": _VISUAL_ABOVE, "searches": visual_asked / asked, "clicked": share}
+
+
+def _positions(connection: sqlite3.Connection, period: dict[str, float]) -> list[dict[str, Any]]:
+    shown: Counter[int] = Counter()
+    for first, length, count in connection.execute(_SHOWN, period):
+        for position in range(first, min(first + length, _MOST_POSITIONS + 1)):
+            shown[position] += count
+    bounds = {**period, "against": NEGATIVE_CLICK, "furthest": _MOST_POSITIONS}
+    clicked = dict(connection.execute(_CLICKED, bounds).fetchall())
+    return [
+        {"position": position, "shown": shown[position], "clicked": clicked.get(position, 0)}
+        for position in sorted(shown.keys() | clicked.keys())
+    ]
+
+
+def _day(connection: sqlite3.Connection, day: date) -> dict[str, Any]:
+    bounds = (_midnight(day), _midnight(_next(day)))
+    (searches,) = connection.execute(_SEARCHES_OF_DAY, bounds).fetchone()
+    (clicks,) = connection.execute(_CLICKS_OF_DAY, (*bounds, NEGATIVE_CLICK)).fetchone()
+    return {"day": day.isoformat(), "searches": searches, "clicks": clicks}
+
+
+def _last_days(now: float, days: int) -> Iterator[date]:
+    today = datetime.fromtimestamp(now).date()
+    return (today - timedelta(days=ago) for ago in range(days - 1, -1, -1))
+
+
+def _midnight(day: date) -> float:
+    return datetime(day.year, day.month, day.day).timestamp()
+
+
+def _next(day: date) -> date:
+    return day + timedelta(days=1)
+
+
+def _iso_time(time: float) -> str:
+    return datetime.fromtimestamp(time, UTC).isoformat(timespec="seconds")

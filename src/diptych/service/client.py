@@ -1,0 +1,406 @@
+"""The service from Python: everything it can do, as methods."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal, Self
+from urllib.parse import urlsplit
+
+from diptych.service.client_connection import Connection, ServiceError, address, without_none
+from diptych.service.jobs.store import JobKind
+from diptych.service.schemas.clicks import QueryLogDocument
+from diptych.service.schemas.collections import CollectionDocument, CollectionList, ItemDocument, ItemList, MapDocument
+from diptych.service.schemas.explanations import ExplanationDocument
+from diptych.service.schemas.interleaving import InterleavingDocument, InterleavingList, VoteList
+from diptych.service.schemas.jobs import JobDocument, JobList
+from diptych.service.schemas.operations import ReadinessDocument
+from diptych.service.schemas.retrievers import LearningDocument, LearningStep, RetrieverList
+from diptych.service.schemas.search import (
+    AnswerDocument,
+    FacetDocument,
+    FacetList,
+    SearchResponse,
+    SuggestionDocument,
+    SuggestionList,
+    UploadDocument,
+)
+from diptych.service.security.tokens import TOKEN_VARIABLE, client_token
+
+__all__ = ["Client", "ServiceError"]
+
+
+Term = Mapping[str, Any]
+
+QueryInput = str | os.PathLike[str] | Sequence[Term]
+
+_POLL_SECONDS = 0.3
+
+
+class Client:
+    """A service of `diptych serve` from Python.
+
+    Parameters
+    ----------
+    url :
+        Where the service listens.
+    token :
+        What lets programs write; by default ``DIPTYCH_TOKEN``, or the token of the user's own service.
+    collection :
+        The name of the collection that methods mean; needed only where a service has several.
+    seconds :
+        How long to wait for an answer.
+
+    Examples
+    --------
+    ``Client().search("a dog on the beach").answers[0].id`` is the best answer of the only collection. Errors are
+    :class:`ServiceError`, with the problem document of the service:
+
+    >>> from diptych.service import Client, ServiceError
+    >>> with Client("http://127.0.0.1:1", token="secret") as client:
+    ...     try:
+    ...         client.search("a dog")
+    ...     except ServiceError as error:
+    ...         print(error.kind)
+    unreachable
+    """
+
+    def __init__(
+        self,
+        url: str = "http://127.0.0.1:8765",
+        token: str | None = None,
+        collection: str | None = None,
+        *,
+        seconds: float = 60.0,
+    ) -> None:
+        self._connection = Connection(url, _own_token(url) if token is None else token, seconds)
+        self._collection = collection
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the network."""
+        self._connection.close()
+
+    def ready(self) -> ReadinessDocument:
+        """Say of each collection whether it can be searched."""
+        # A service that is not ready says so with this status and the same document.
+        return self._connection.read(ReadinessDocument, "GET", "/ready", accepted=503)
+
+    def collections(self) -> list[CollectionDocument]:
+        """Return the collections of the service."""
+        return self._connection.read(CollectionList, "GET", address("collections")).collections
+
+    def status(self) -> CollectionDocument:
+        """Return what is in the collection and how it is searched."""
+        return self._connection.read(CollectionDocument, "GET", self._at())
+
+    def search(
+        self,
+        asked: QueryInput,
+        *,
+        target: Literal["images", "texts"] = "images",
+        limit: int = 30,
+        offset: int = 0,
+        filter: str | None = None,
+        hybrid: float | None = None,
+        exact: bool | None = None,
+        min_probability: float | None = None,
+        retriever: str | None = None,
+        log: bool = True,
+        search_id: str | None = None,
+        draw: str | None = None,
+    ) -> SearchResponse:
+        """Find pictures or texts.
+
+        ``asked`` is a string of the query language, the path object of a picture, which is sent along, or terms: each a
+        mapping with one of ``text``, ``item`` and ``upload``, and perhaps a ``weight``.
+        """
+        options = {
+            "target": target,
+            "limit": limit,
+            "offset": offset,
+            "filter": filter,
+            "hybrid": hybrid,
+            "exact": exact,
+            "min_probability": min_probability,
+            "retriever": retriever,
+            "log": log,
+            "search_id": search_id,
+            "draw": draw,
+        }
+        if isinstance(asked, os.PathLike):
+            with open(asked, "rb") as file:
+                return self._connection.read(
+                    SearchResponse,
+                    "POST",
+                    self._at("search", "picture"),
+                    files={"picture": (Path(asked).name, file)},
+                    data=without_none(options),
+                )
+        chosen = {name: value for name, value in options.items() if value is not None}
+        return self._connection.read(SearchResponse, "POST", self._at("search"), json={**_query_body(asked), **chosen})
+
+    def upload(self, picture: str | os.PathLike[str]) -> UploadDocument:
+        """Send a picture to search with; its id serves as ``upload`` of a term."""
+        with open(picture, "rb") as file:
+            files = {"picture": (Path(picture).name, file)}
+            return self._connection.read(UploadDocument, "POST", address("uploads"), files=files)
+
+    def upload_preview(self, upload_id: str) -> bytes:
+        """Return a small JPEG of a picture that was sent."""
+        return self._connection.send("GET", address("uploads", upload_id)).content
+
+    def facets(self, filter: str | None = None, *, limit: int = 10) -> list[FacetDocument]:
+        """Return what a search can be narrowed down by."""
+        asked = without_none({"filter": filter, "limit": limit})
+        return self._connection.read(FacetList, "GET", self._at("facets"), params=asked).facets
+
+    def suggestions(self, prefix: str, *, limit: int = 8) -> list[SuggestionDocument]:
+        """Return ways to go on with what has been typed."""
+        asked = {"prefix": prefix, "limit": limit}
+        return self._connection.read(SuggestionList, "GET", self._at("suggestions"), params=asked).suggestions
+
+    def items(self, filter: str | None = None, *, page: int = 200) -> Iterator[ItemDocument]:
+        """Yield the items that meet a filter, in the order of their addition."""
+        offset: int | None = 0
+        while offset is not None:
+            asked = without_none({"filter": filter, "limit": page, "offset": offset})
+            found = self._connection.read(ItemList, "GET", self._at("items"), params=asked)
+            yield from found.items
+            offset = found.next_offset
+
+    def item(self, item_id: str) -> ItemDocument:
+        """Return what is known of an item."""
+        return self._connection.read(ItemDocument, "GET", self._at("items", item_id))
+
+    def add(
+        self,
+        picture: str | os.PathLike[str] | None = None,
+        *,
+        captions: Sequence[str] | None = None,
+        labels: Sequence[str] | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        id: str | None = None,
+    ) -> ItemDocument:
+        """Add a picture with what is known of it, or a text, which is then its captions."""
+        values = {"captions": captions, "labels": labels, "metadata": metadata, "id": id}
+        described = {name: value for name, value in values.items() if value is not None}
+        if picture is None:
+            return self._connection.read(ItemDocument, "POST", self._at("items"), json=described)
+        with ExitStack() as stack:
+            file = stack.enter_context(open(picture, "rb"))
+            return self._connection.read(
+                ItemDocument,
+                "POST",
+                self._at("items"),
+                files={"picture": (Path(picture).name, file)},
+                data={"item": json.dumps(described)},
+            )
+
+    def update(
+        self,
+        item_id: str,
+        *,
+        captions: Sequence[str] | None = None,
+        labels: Sequence[str] | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> ItemDocument:
+        """Replace captions, labels or metadata of an item; what is None stays."""
+        values = {"captions": captions, "labels": labels, "metadata": metadata}
+        change = {name: value for name, value in values.items() if value is not None}
+        return self._connection.read(ItemDocument, "PATCH", self._at("items", item_id), json=change)
+
+    def remove(self, item_id: str) -> None:
+        """Remove an item; its file stays where it is."""
+        self._connection.send("DELETE", self._at("items", item_id))
+
+    def thumbnail(self, item_id: str) -> bytes:
+        """Return a small JPEG of the picture of an item."""
+        return self._connection.send("GET", self._at("items", item_id, "thumbnail")).content
+
+    def original(self, item_id: str) -> bytes:
+        """Return the picture file of an item."""
+        return self._connection.send("GET", self._at("items", item_id, "original")).content
+
+    def neighbours(
+        self,
+        item_id: str,
+        *,
+        target: Literal["images", "texts"] = "images",
+        limit: int = 12,
+        retriever: str | None = None,
+    ) -> SearchResponse:
+        """Find what resembles an item."""
+        asked = without_none({"target": target, "limit": limit, "retriever": retriever})
+        return self._connection.read(SearchResponse, "GET", self._at("items", item_id, "neighbours"), params=asked)
+
+    def explain(
+        self,
+        asked: str | Sequence[Term],
+        item_id: str,
+        *,
+        caption_id: str | None = None,
+        target: Literal["images", "texts"] = "images",
+        retriever: str | None = None,
+    ) -> ExplanationDocument:
+        """Say why an item answers a query."""
+        values = {"item": item_id, "caption_id": caption_id, "target": target, "retriever": retriever}
+        chosen = {name: value for name, value in values.items() if value is not None}
+        body = {**_query_body(asked), **chosen}
+        return self._connection.read(ExplanationDocument, "POST", self._at("explanations"), json=body)
+
+    def map(self, retriever: str | None = None) -> MapDocument:
+        """Return the map of the collection; a job of kind ``map`` draws it."""
+        asked = without_none({"retriever": retriever})
+        return self._connection.read(MapDocument, "GET", self._at("map"), params=asked)
+
+    def retrievers(self) -> RetrieverList:
+        """Return the retrievers of the collection, and those that can be added by name."""
+        return self._connection.read(RetrieverList, "GET", self._at("retrievers"))
+
+    def add_retriever(self, name: str) -> JobDocument:
+        """Start the job that adds a retriever beside the active one."""
+        return self._connection.read(JobDocument, "POST", self._at("retrievers"), json={"name": name})
+
+    def activate_retriever(self, name: str) -> CollectionDocument:
+        """Let searches use a retriever from now on."""
+        return self._connection.read(CollectionDocument, "POST", self._at("retrievers", name, "activate"))
+
+    def remove_retriever(self, name: str) -> None:
+        """Forget a retriever and its points."""
+        self._connection.send("DELETE", self._at("retrievers", name))
+
+    def start(self, kind: JobKind, **parameters: Any) -> JobDocument:
+        """Start a job: ``index``, ``train``, ``learn``, ``reencode``, ``map`` or ``retriever``."""
+        body = {"kind": kind, "parameters": parameters}
+        return self._connection.read(JobDocument, "POST", self._at("jobs"), json=body)
+
+    def jobs(self, *, limit: int = 50) -> list[JobDocument]:
+        """Return jobs, the newest first."""
+        return self._connection.read(JobList, "GET", self._at("jobs"), params={"limit": limit}).jobs
+
+    def job(self, job_id: str) -> JobDocument:
+        """Return how far a job has come."""
+        return self._connection.read(JobDocument, "GET", self._at("jobs", job_id))
+
+    def cancel(self, job_id: str) -> JobDocument:
+        """Cancel a job; what it has added stays."""
+        return self._connection.read(JobDocument, "DELETE", self._at("jobs", job_id))
+
+    def wait(
+        self, job: JobDocument | str, progress: Callable[[JobDocument], None] | None = None, *, seconds: float = 3600.0
+    ) -> JobDocument:
+        """Return a job when it is over; ``progress`` is told whenever it has come further."""
+        name = job if isinstance(job, str) else job.id
+        deadline = time.monotonic() + seconds
+        last = None
+        while True:
+            found = self.job(name)
+            if progress is not None and found != last:
+                progress(found)
+            last = found
+            if found.state not in ("waiting", "running"):
+                return found
+            if time.monotonic() > deadline:
+                detail = f"job {name} is still {found.state} after {seconds:g} s; wait again, or cancel it"
+                raise ServiceError(0, {"type": "/problems/still-running", "detail": detail})
+            time.sleep(_POLL_SECONDS)
+
+    def click(
+        self,
+        search: SearchResponse,
+        answer: AnswerDocument,
+        kind: Literal["open", "original", "more_like", "less_like"] = "open",
+    ) -> None:
+        """Remember that an answer of a search was used."""
+        if search.search_id is None:
+            raise ServiceError(0, {"type": "/problems/not-remembered", "detail": "the search was not remembered"})
+        values = {"search_id": search.search_id, "item": answer.id, "position": answer.rank, "kind": kind}
+        caption = {} if answer.caption_id is None else {"caption_id": answer.caption_id}
+        self._connection.send("POST", self._at("clicks"), json={**values, **caption})
+
+    def export(
+        self,
+        format: Literal["csv", "tsv", "jsonl", "parquet"] = "csv",
+        *,
+        events: bool = False,
+        impressions: bool = False,
+    ) -> bytes:
+        """Return the clicks as a table: counts of query and item, single events, or all that was shown."""
+        asked = without_none({"format": format, "events": events, "impressions": impressions})
+        return self._connection.send("GET", self._at("clicks"), params=asked).content
+
+    def forget(self) -> None:
+        """Forget every search, click and vote."""
+        self._connection.send("DELETE", self._at("clicks"))
+
+    def vote(
+        self, left: SearchResponse, right: SearchResponse, choice: Literal["left", "right", "both", "neither"]
+    ) -> None:
+        """Remember which of two searches is better: one query, asked with two retrievers."""
+        body = {"left": left.search_id, "right": right.search_id, "choice": choice}
+        self._connection.send("POST", self._at("votes"), json=body)
+
+    def votes(self) -> VoteList:
+        """Return how often each retriever was preferred to each other one."""
+        return self._connection.read(VoteList, "GET", self._at("votes"))
+
+    def interleave(self, a: str, b: str) -> InterleavingDocument:
+        """Let two retrievers answer searches together from now on, and count whose answers are clicked."""
+        return self._connection.read(InterleavingDocument, "POST", self._at("interleaving"), json={"a": a, "b": b})
+
+    def interleavings(self) -> list[InterleavingDocument]:
+        """Return what clicks said of each two retrievers that were interleaved, the latest first."""
+        return self._connection.read(InterleavingList, "GET", self._at("interleaving")).interleavings
+
+    def stop_interleaving(self) -> InterleavingDocument:
+        """Let the active retriever answer alone again."""
+        return self._connection.read(InterleavingDocument, "DELETE", self._at("interleaving"))
+
+    def learning(self) -> LearningDocument:
+        """Return what was learned from clicks when, and what became of it; a job of kind ``learn`` learns."""
+        return self._connection.read(LearningDocument, "GET", self._at("learning"))
+
+    def roll_back(self) -> LearningStep:
+        """Let searches use the retriever from before the last promotion again."""
+        return self._connection.read(LearningStep, "POST", self._at("learning", "rollback"))
+
+    def query_log(self, *, days: int = 30) -> QueryLogDocument:
+        """Return what was asked how often, and what found nothing."""
+        return self._connection.read(QueryLogDocument, "GET", self._at("query-log"), params={"days": days})
+
+    def _at(self, *parts: str) -> str:
+        return address("collections", self._name(), *parts)
+
+    def _name(self) -> str:
+        if self._collection is None:
+            names = [collection.name for collection in self.collections()]
+            if len(names) != 1:
+                detail = (
+                    f"the service has the collections {', '.join(names) or '(none)'}; name one: Client(collection=...)"
+                )
+                raise ServiceError(0, {"type": "/problems/which-collection", "detail": detail})
+            self._collection = names[0]
+        return self._collection
+
+
+def _own_token(url: str) -> str | None:
+    """Return the token to use where none is given; that of this machine's service is never sent elsewhere."""
+    is_here = urlsplit(url).hostname in ("127.0.0.1", "::1", "localhost")
+    return client_token() if is_here else os.environ.get(TOKEN_VARIABLE)
+
+
+def _query_body(asked: str | Sequence[Term]) -> dict[str, Any]:
+    return {"query": asked} if isinstance(asked, str) else {"terms": [dict(term) for term in asked]}

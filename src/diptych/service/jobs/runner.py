@@ -1,0 +1,205 @@
+"""Running jobs one after the other, each in a process of its own."""
+
+from __future__ import annotations
+
+import collections
+import json
+import logging
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import IO, Any
+
+from diptych.collection import CollectionError
+from diptych.collection.storage.layout import write_lock
+from diptych.service.jobs.store import Job, JobStore
+
+_PATIENCE_SECONDS = 5.0
+
+_LONGEST_LINE = 1 << 20
+
+_LONGEST_MESSAGE = 500
+
+_KEPT_LINES = 20
+
+
+class JobProcess:
+    """A job in a process of its own, which can be stopped at any moment because the store survives that.
+
+    The process reports one JSON object per line; anything else it prints is thrown away, except for the last lines of
+    its standard error, which explain a crash. It ends by itself when the service does, since its input closes then.
+    """
+
+    def __init__(self, collection: Path, job: Job) -> None:
+        self.progress: tuple[int, int, str] = (0, 0, "starting")
+        self.result: Mapping[str, Any] | None = None
+        self.was_stopped = False
+        self._failure: str | None = None
+        self._last_lines: collections.deque[str] = collections.deque(maxlen=_KEPT_LINES)
+        self._kill_at = float("inf")
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "diptych.service.jobs.work"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            # Interrupting the service from a terminal must let it decide what becomes of its jobs.
+            start_new_session=True,
+        )
+        self._readers = [
+            threading.Thread(target=self._read, args=(self._process.stdout, self._report), daemon=True),
+            threading.Thread(target=self._read, args=(self._process.stderr, self._last_lines.append), daemon=True),
+        ]
+        for reader in self._readers:
+            reader.start()
+        self._send({"collection": str(collection), "kind": job.kind, "parameters": job.parameters})
+
+    @property
+    def error(self) -> str:
+        """Why there is no result."""
+        if self._failure is not None:
+            return self._failure
+        last = self._last_lines[-1].strip() if self._last_lines else "without a word"
+        return f"The process of the job ended with status {self._process.returncode}: {last}"[:_LONGEST_MESSAGE]
+
+    def wait(self, seconds: float) -> bool:
+        """Wait for the end, at most that long, and say whether it has come."""
+        try:
+            self._process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            if time.monotonic() > self._kill_at:
+                self._process.kill()
+            return False
+        for reader in self._readers:
+            reader.join()
+        return True
+
+    def stop(self) -> None:
+        """Ask the process to end, and end it should it not do so."""
+        if not self.was_stopped:
+            self.was_stopped = True
+            self._kill_at = time.monotonic() + _PATIENCE_SECONDS
+            self._process.terminate()
+
+    def _send(self, request: Mapping[str, Any]) -> None:
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(json.dumps(request).encode() + b"\n")
+            self._process.stdin.flush()
+        except BrokenPipeError:
+            # It has ended already, and its last lines say why.
+            return
+
+    @staticmethod
+    def _read(stream: IO[bytes] | None, take: Any) -> None:
+        assert stream is not None
+        with stream:
+            while line := stream.readline(_LONGEST_LINE):
+                take(line.decode("utf-8", "replace"))
+
+    def _report(self, line: str) -> None:
+        try:
+            report = json.loads(line)
+            if "result" in report:
+                self.result = dict(report["result"])
+            elif "error" in report:
+                self._failure = str(report["error"])[:_LONGEST_MESSAGE]
+            else:
+                message = str(report["message"])[:_LONGEST_MESSAGE]
+                self.progress = int(report["done"]), int(report["total"]), message
+        except (ValueError, TypeError, KeyError):
+            # A library printed something; reports are ours alone.
+            return
+
+
+_POLL_SECONDS = 0.5
+
+_RETRY_SECONDS = 5.0
+
+_log = logging.getLogger("diptych.service")
+
+
+class JobRunner:
+    """Runs the jobs of one collection one at a time.
+
+    Only one runner works on a collection at any time, whichever process it lives in: it holds a lock, and the others
+    wait for it. Jobs that were running when it begins belonged to one that has ended, so they are interrupted.
+    """
+
+    def __init__(self, collection: Path, state: Path) -> None:
+        self.store = JobStore(state / "jobs.sqlite")
+        self._collection = collection
+        self._lock_path = state / "jobs.lock"
+        self._is_stopping = threading.Event()
+        self._is_asked = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="diptych-jobs", daemon=True)
+
+    def start(self) -> None:
+        """Begin to work."""
+        self._lock_path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._thread.start()
+
+    def look(self) -> None:
+        """Look for work now; it would be found a moment later anyway."""
+        self._is_asked.set()
+
+    def stop(self) -> None:
+        """Interrupt what runs and return when it has ended; what waits goes on with the next start."""
+        self._is_stopping.set()
+        self._is_asked.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def _run(self) -> None:
+        while not self._is_stopping.is_set():
+            try:
+                with write_lock(self._lock_path):
+                    self.store.interrupt_running()
+                    self._work()
+            except CollectionError:
+                # Another process runs the jobs of this collection.
+                self._is_stopping.wait(_RETRY_SECONDS)
+            except (sqlite3.Error, OSError):
+                # A full disk, or someone who keeps the file of the jobs locked: neither is for ever.
+                _log.exception("jobs cannot be run now; trying again in %g s", _RETRY_SECONDS)
+                self._is_stopping.wait(_RETRY_SECONDS)
+
+    def _work(self) -> None:
+        while not self._is_stopping.is_set():
+            self._is_asked.clear()
+            job = self.store.claim()
+            if job is None:
+                self._is_asked.wait(_POLL_SECONDS)
+            else:
+                self._do(job)
+
+    def _do(self, job: Job) -> None:
+        process = JobProcess(self._collection, job)
+        try:
+            self._follow(process, job)
+        finally:
+            # One that can no longer be followed must not go on beside the next.
+            process.stop()
+            while not process.wait(_POLL_SECONDS):
+                pass
+
+    def _follow(self, process: JobProcess, job: Job) -> None:
+        last = None
+        while not process.wait(_POLL_SECONDS / 2):
+            if process.progress != last:
+                last = process.progress
+                self.store.progress(job.id, *last)
+            if self._is_stopping.is_set() or self.store.is_to_cancel(job.id):
+                process.stop()
+        self.store.progress(job.id, *process.progress)
+        if process.result is not None:
+            # Whoever wanted to stop it came too late.
+            self.store.finish(job.id, "done", result=process.result)
+        elif process.was_stopped:
+            is_wanted = self.store.is_to_cancel(job.id)
+            self.store.finish(job.id, "cancelled" if is_wanted else "interrupted")
+        else:
+            self.store.finish(job.id, "failed", error=process.error)

@@ -1,0 +1,209 @@
+"""The jobs of a collection, kept in a SQLite file that several processes share."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+JobKind = Literal["index", "train", "learn", "reencode", "map", "retriever"]
+
+JobState = Literal["waiting", "running", "done", "failed", "cancelled", "interrupted"]
+
+JOB_KINDS: tuple[JobKind, ...] = get_args(JobKind)
+
+
+@dataclass(frozen=True)
+class Job:
+    """A piece of long work on a collection, and how far it has come.
+
+    ``done`` of ``total`` counts whatever the work is made of, and ``message`` says what is being done. A job ends as
+    ``done`` with a ``result``, ``failed`` with an ``error``, ``cancelled``, or ``interrupted`` when the service ended
+    before it. Times are ISO 8601 in UTC.
+    """
+
+    id: str
+    kind: JobKind
+    parameters: Mapping[str, Any]
+    state: JobState
+    created: str
+    done: int = 0
+    total: int = 0
+    message: str = ""
+    error: str | None = None
+    result: Mapping[str, Any] | None = None
+    started: str | None = None
+    finished: str | None = None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more will happen to it."""
+        return self.state not in ("waiting", "running")
+
+
+_TABLE = """
+CREATE TABLE IF NOT EXISTS jobs (
+    number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, kind TEXT NOT NULL, parameters TEXT NOT NULL,
+    state TEXT NOT NULL, done INTEGER NOT NULL DEFAULT 0, total INTEGER NOT NULL DEFAULT 0,
+    message TEXT NOT NULL DEFAULT '', error TEXT, result TEXT, created TEXT NOT NULL, started TEXT, finished TEXT,
+    to_cancel INTEGER NOT NULL DEFAULT 0
+)
+"""
+
+_COLUMNS = "id, kind, parameters, state, created, done, total, message, error, result, started, finished"
+
+_BUSY_SECONDS = 10.0
+
+_MOST_KEPT = 1000
+
+
+class JobStore:
+    """Remembers jobs in one file, which several processes may read and write.
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from diptych.service.jobs import JobStore
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     jobs = JobStore(Path(folder) / "jobs.sqlite")
+    ...     job = jobs.add("index", {"remove_missing": True})
+    ...     jobs.claim().id == job.id, jobs.find(job.id).state
+    (True, 'running')
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def add(self, kind: JobKind, parameters: Mapping[str, Any]) -> Job:
+        """Remember a job that waits for its turn."""
+        job = Job(secrets.token_hex(8), kind, dict(parameters), "waiting", _now())
+        with self._writing() as connection:
+            connection.execute(
+                "INSERT INTO jobs (id, kind, parameters, state, created) VALUES (?, ?, ?, ?, ?)",
+                (job.id, job.kind, json.dumps(job.parameters), job.state, job.created),
+            )
+            connection.execute(
+                "DELETE FROM jobs WHERE finished IS NOT NULL AND number <= (SELECT MAX(number) FROM jobs) - ?",
+                (_MOST_KEPT,),
+            )
+        return job
+
+    def find(self, job_id: str) -> Job | None:
+        """Return a job, or None."""
+        found = self._select("WHERE id = ?", (job_id,))
+        return found[0] if found else None
+
+    def newest(self, limit: int) -> list[Job]:
+        """Return jobs, the newest first."""
+        return self._select("ORDER BY number DESC LIMIT ?", (limit,))
+
+    def count(self, state: JobState) -> int:
+        """Return how many jobs are in a state."""
+        return len(self._select("WHERE state = ?", (state,)))
+
+    def claim(self) -> Job | None:
+        """Take the job that has waited longest, or None; nobody else can take it then."""
+        if not self._path.exists():
+            return None
+        with self._writing() as connection:
+            row = connection.execute(
+                "UPDATE jobs SET state = 'running', started = ? WHERE number = "
+                f"(SELECT MIN(number) FROM jobs WHERE state = 'waiting') RETURNING {_COLUMNS}",
+                (_now(),),
+            ).fetchone()
+        return None if row is None else _job(row)
+
+    def progress(self, job_id: str, done: int, total: int, message: str) -> None:
+        """Note how far a job has come."""
+        with self._writing() as connection:
+            connection.execute(
+                "UPDATE jobs SET done = ?, total = ?, message = ? WHERE id = ? AND state = 'running'",
+                (done, total, message, job_id),
+            )
+
+    def finish(
+        self, job_id: str, state: JobState, *, error: str | None = None, result: Mapping[str, Any] | None = None
+    ) -> None:
+        """Note how a job ended."""
+        with self._writing() as connection:
+            connection.execute(
+                "UPDATE jobs SET state = ?, error = ?, result = ?, finished = ?, "
+                "done = CASE WHEN ? = 'done' THEN total ELSE done END WHERE id = ?",
+                (state, error, None if result is None else json.dumps(result), _now(), state, job_id),
+            )
+
+    def ask_to_cancel(self, job_id: str) -> None:
+        """Cancel a job that waits, and ask whoever runs it to stop one that runs."""
+        with self._writing() as connection:
+            connection.execute("UPDATE jobs SET to_cancel = 1 WHERE id = ?", (job_id,))
+            connection.execute(
+                "UPDATE jobs SET state = 'cancelled', finished = ? WHERE id = ? AND state = 'waiting'",
+                (_now(), job_id),
+            )
+
+    def is_to_cancel(self, job_id: str) -> bool:
+        """Say whether someone wants a job to stop."""
+        with self._reading() as connection:
+            row = connection.execute("SELECT to_cancel FROM jobs WHERE id = ?", (job_id,)).fetchone()
+        return row is not None and bool(row[0])
+
+    def interrupt_running(self) -> None:
+        """Note that whatever ran has ended with the process that ran it."""
+        if self._path.exists():
+            with self._writing() as connection:
+                connection.execute(
+                    "UPDATE jobs SET state = 'interrupted', finished = ? WHERE state = 'running'", (_now(),)
+                )
+
+    def _select(self, condition: str, values: tuple[Any, ...]) -> list[Job]:
+        if not self._path.exists():
+            return []
+        with self._reading() as connection:
+            return [_job(row) for row in connection.execute(f"SELECT {_COLUMNS} FROM jobs {condition}", values)]
+
+    @contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection]:
+        connection = sqlite3.connect(self._path, timeout=_BUSY_SECONDS, isolation_level=None)
+        try:
+            yield connection
+        finally:
+            connection.close()
+
+    @contextmanager
+    def _writing(self) -> Iterator[sqlite3.Connection]:
+        if not self._path.exists():
+            self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            os.close(os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600))
+        with self._reading() as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            connection.execute(_TABLE)
+            yield connection
+            connection.execute("COMMIT")
+
+
+def _job(row: tuple[Any, ...]) -> Job:
+    job_id, kind, parameters, state, created, done, total, message, error, result, started, finished = row
+    return Job(
+        job_id,
+        kind,
+        json.loads(parameters),
+        state,
+        created,
+        done,
+        total,
+        message,
+        error,
+        None if result is None else json.loads(result),
+        started,
+        finished,
+    )
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")

@@ -1,0 +1,155 @@
+"""The log of the service: its formats, and one line and one count for each request."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import secrets
+import sys
+import time
+from datetime import UTC, datetime
+from typing import Literal, TextIO
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from diptych.service.operations.metrics import Metrics
+
+
+class JsonFormatter(logging.Formatter):
+    """Writes each record as one line of JSON, with the fields that it brings along."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line."""
+        entry = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "message": record.getMessage(),
+            "process": record.process,
+            **getattr(record, "fields", {}),
+        }
+        if record.exc_info:
+            entry["exception"] = self.formatException(record.exc_info)
+        return json.dumps(entry, ensure_ascii=False, default=str)
+
+
+class TextFormatter(logging.Formatter):
+    """Writes each record as one line to read; only the trace of an error takes more."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line."""
+        clock = time.strftime("%H:%M:%S", time.localtime(record.created))
+        fields = getattr(record, "fields", None)
+        text = record.getMessage() if fields is None else _request(fields)
+        level = "" if record.levelno <= logging.INFO else f"{record.levelname.lower()}: "
+        trace = f"\n{self.formatException(record.exc_info)}" if record.exc_info else ""
+        return f"{clock} {level}{text}{trace}"
+
+
+def _request(fields: dict[str, object]) -> str:
+    template = "{method} {route} {status} {milliseconds} ms {bytes} bytes {client} {request_id}"
+    return template.format_map(fields)
+
+
+LogFormat = Literal["text", "json"]
+
+
+def configure_logging(format: LogFormat, *, quiet: bool = False, stream: TextIO | None = None) -> None:
+    """Send the log of the service to stderr; ``quiet`` keeps warnings and errors."""
+    handler = logging.StreamHandler(stream or sys.stderr)
+    handler.setFormatter(JsonFormatter() if format == "json" else TextFormatter())
+    level = logging.WARNING if quiet else logging.INFO
+    for name, least in (("diptych", level), ("uvicorn", logging.WARNING)):
+        logger = logging.getLogger(name)
+        logger.handlers = [handler]
+        logger.setLevel(least)
+        logger.propagate = False
+    # Anyone can cause this message as often as they like, and nobody here can mend what it says.
+    logging.getLogger("uvicorn.error").addFilter(lambda record: "Invalid HTTP request" not in record.getMessage())
+
+
+REQUEST_ID = "X-Request-ID"
+# From the writer to the readers, which record for it.
+ROUTE_HEADER = "X-Diptych-Route"
+
+_log = logging.getLogger("diptych.service.requests")
+
+_USABLE_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+
+_NO_ROUTE = "(none)"
+
+_NOT_ANSWERED = 499
+
+
+class RequestLogMiddleware:
+    """Gives each request a name, and records what became of it.
+
+    Of the address only the route's template is recorded, and nothing of headers and bodies, so that no secret and no
+    query gets into the log.
+    """
+
+    def __init__(self, app: ASGIApp, metrics: Metrics, *, is_recording: bool = True) -> None:
+        self._app = app
+        self._metrics = metrics
+        self._is_recording = is_recording
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request and record it."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        started = time.perf_counter()
+        name = _request_id(scope)
+        scope.setdefault("state", {})["request_id"] = name
+        status, sent = _NOT_ANSWERED, 0
+
+        async def recorded_send(message: Message) -> None:
+            nonlocal status, sent
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                headers = MutableHeaders(scope=message)
+                headers[REQUEST_ID] = name
+                if not self._is_recording:
+                    headers[ROUTE_HEADER] = route_template(scope)
+            else:
+                sent += len(message.get("body", b""))
+            await send(message)
+
+        if self._is_recording:
+            self._metrics.begin_request()
+        try:
+            await self._app(scope, receive, recorded_send)
+        finally:
+            self._record(scope, name, status, sent, time.perf_counter() - started)
+
+    def _record(self, scope: Scope, name: str, status: int, sent: int, seconds: float) -> None:
+        if not self._is_recording:
+            return
+        route = route_template(scope)
+        self._metrics.end_request(scope["method"], route, status, seconds)
+        client = scope.get("client")
+        fields = {
+            "method": scope["method"],
+            "route": route,
+            "status": status,
+            "milliseconds": round(1000 * seconds, 2),
+            "bytes": sent,
+            "client": client[0] if client else "",
+            "request_id": name,
+        }
+        _log.info("request", extra={"fields": fields})
+
+
+def route_template(scope: Scope) -> str:
+    """Return the template of the route that took a request, such as ``/v1/collections/{collection}``."""
+    template = scope.get("state", {}).get("route_template")
+    if template is not None:
+        return str(template)
+    route = scope.get("route")
+    return str(getattr(route, "path", None) or _NO_ROUTE)
+
+
+def _request_id(scope: Scope) -> str:
+    given = Headers(scope=scope).get(REQUEST_ID, "")
+    return given if _USABLE_ID.fullmatch(given) else secrets.token_hex(8)

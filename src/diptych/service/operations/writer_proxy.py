@@ -1,0 +1,133 @@
+"""Forwarding requests that write from a reader process to the one writer."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+from starlette.requests import ClientDisconnect
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from diptych.service.operations.logging import REQUEST_ID, ROUTE_HEADER
+from diptych.service.problems import Problem, ProblemResponse
+
+_SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+# What changes nothing, or only what every process may write: the log of clicks, uploads, the browser's own cookie.
+_OWN = re.compile(
+    r"/v1/(?:session|uploads|collections/[^/]+/(?:search|search/picture|explanations|clicks|votes))/?", re.IGNORECASE
+)
+# Jobs are processes of the writer, which alone knows how far they are.
+_JOBS = re.compile(r"/v1/collections/[^/]+/jobs(?:/[^/]+)?/?")
+
+_HOP_BY_HOP = frozenset(
+    {b"connection", b"keep-alive", b"proxy-authenticate", b"proxy-authorization", b"te", b"trailer"}
+    | {b"transfer-encoding", b"upgrade", b"expect", b"x-forwarded-for", b"x-forwarded-proto", b"x-request-id"}
+)
+
+_CONNECT_SECONDS = 5.0
+
+_ANSWER_SECONDS = 120.0
+# The server of the reader adds these itself.
+_OWN_ANSWER_HEADERS = _HOP_BY_HOP | {b"date", ROUTE_HEADER.lower().encode()}
+
+
+class WriterProxyMiddleware:
+    """Hands requests that write to the writer process and its answers back, both as they arrive.
+
+    The writer checks who may write by itself; it is told who the client is.
+    """
+
+    def __init__(self, app: ASGIApp, writer_socket: Path) -> None:
+        self._app = app
+        self._client = httpx.AsyncClient(
+            transport=httpx.AsyncHTTPTransport(uds=str(writer_socket), limits=httpx.Limits(max_connections=64)),
+            timeout=httpx.Timeout(_ANSWER_SECONDS, connect=_CONNECT_SECONDS),
+        )
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request here, or let the writer do it."""
+        if scope["type"] != "http" or not is_for_writer(scope["method"], scope["path"]):
+            await self._app(scope, receive, send)
+            return
+        try:
+            await self._hand_over(scope, receive, send)
+        except httpx.ConnectError:
+            await ProblemResponse(_writer_unavailable("nothing was written; try again in a moment"))(
+                scope, receive, send
+            )
+        except httpx.TransportError:
+            await ProblemResponse(_writer_unavailable("look whether it was written before trying again"))(
+                scope, receive, send
+            )
+
+    async def _hand_over(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = self._client.build_request(
+            scope["method"],
+            httpx.URL(scheme="http", host="writer", raw_path=_target(scope)),
+            headers=_headers(scope),
+            content=_body(receive) if _has_body(scope) else None,
+        )
+        answer = await self._client.send(request, stream=True)
+        try:
+            scope["state"]["route_template"] = answer.headers.get(ROUTE_HEADER)
+            headers = [(name, value) for name, value in answer.headers.raw if name.lower() not in _OWN_ANSWER_HEADERS]
+            await send({"type": "http.response.start", "status": answer.status_code, "headers": headers})
+            async for chunk in answer.aiter_raw():
+                await send({"type": "http.response.body", "body": chunk, "more_body": True})
+            await send({"type": "http.response.body", "body": b""})
+        finally:
+            await answer.aclose()
+
+
+def is_for_writer(method: str, path: str) -> bool:
+    """Say whether the writer must answer a request.
+
+    >>> from diptych.service.operations.writer_proxy import is_for_writer
+    >>> is_for_writer("PATCH", "/v1/collections/c/items/1"), is_for_writer("POST", "/v1/collections/c/search")
+    (True, False)
+    """
+    if _JOBS.fullmatch(path):
+        return True
+    if method in _SAFE_METHODS or not path.startswith("/v1/"):
+        return False
+    return not _OWN.fullmatch(path) or (method == "DELETE" and path.startswith("/v1/collections/"))
+
+
+def _target(scope: Scope) -> bytes:
+    query = scope.get("query_string", b"")
+    path: bytes = scope["raw_path"]
+    return path + b"?" + query if query else path
+
+
+def _headers(scope: Scope) -> list[tuple[bytes, bytes]]:
+    client = scope.get("client")
+    address = (client[0] if client else "unknown").encode()
+    kept = [(name, value) for name, value in scope["headers"] if name not in _HOP_BY_HOP]
+    return [
+        *kept,
+        (b"x-forwarded-for", address),
+        (b"x-forwarded-proto", scope["scheme"].encode()),
+        (REQUEST_ID.lower().encode(), scope["state"]["request_id"].encode()),
+    ]
+
+
+def _has_body(scope: Scope) -> bool:
+    headers = dict(scope["headers"])
+    return b"transfer-encoding" in headers or headers.get(b"content-length", b"0") != b"0"
+
+
+async def _body(receive: Receive) -> AsyncIterator[bytes]:
+    message: dict[str, Any] = {"more_body": True}
+    while message.get("more_body", False):
+        message = dict(await receive())
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnect
+        yield message.get("body", b"")
+
+
+def _writer_unavailable(what_to_do: str) -> Problem:
+    detail = f"The process that writes is starting again; {what_to_do}."
+    return Problem(503, "busy", detail, headers={"Retry-After": "2"})

@@ -1,0 +1,233 @@
+"""Every error as a problem document (RFC 9457)."""
+
+from __future__ import annotations
+
+import errno
+import json
+import logging
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from diptych.collection.storage.layout import CollectionError, UnknownRetrieverError
+from diptych.errors import DiptychError, InvalidInputError, MissingPackageError, UnknownNameError
+
+
+class Problem(Exception):
+    """An answer other than success, as a problem document (RFC 9457).
+
+    ``kind`` is the last part of the document's type and stays the same between versions; ``detail`` says what to do.
+
+    >>> from diptych.service.problems import Problem
+    >>> Problem(404, "no-such-item", "There is no item x.").document()["status"]
+    404
+    """
+
+    def __init__(
+        self, status: int, kind: str, detail: str, *, headers: dict[str, str] | None = None, **members: Any
+    ) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.kind = kind
+        self.detail = detail
+        self.headers = headers or {}
+        self.members = members
+
+    @property
+    def title(self) -> str:
+        """The kind in words."""
+        return self.kind.replace("-", " ").capitalize()
+
+    def document(self) -> dict[str, Any]:
+        """Return the members of the problem document."""
+        return {
+            "type": f"/problems/{self.kind}",
+            "title": self.title,
+            "status": self.status,
+            "detail": self.detail,
+            **self.members,
+        }
+
+
+def allowed_methods(request: Request) -> str:
+    """Return what the header Allow says of an address: the methods of all its routes, not of the first alone."""
+    path = request.scope["path"]
+    routes = (route for router in request.app.state.routers for route in router.routes if isinstance(route, Route))
+    methods = {method for route in routes if route.path_regex.match(path) for method in route.methods or ()}
+    return ", ".join(sorted(methods))
+
+
+MEDIA_TYPE = "application/problem+json"
+
+_log = logging.getLogger("diptych.service")
+
+_MOST_ERRORS = 20
+
+_BUSY_SECONDS = "2"
+
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
+
+_NOT_WRITABLE = (errno.EACCES, errno.EPERM, errno.EROFS)
+
+_PLAIN_KINDS = {
+    400: ("malformed-request", "The request cannot be read; check its body and its content type."),
+    404: ("no-such-address", "There is nothing at this address; /v1/openapi.json lists what there is."),
+    405: ("method-not-allowed", "This address does not take that method; the header Allow names those it takes."),
+    413: ("too-large", "The request is larger than this service takes."),
+    415: ("unsupported-media-type", "This kind of content is not understood here."),
+}
+
+
+class ProblemResponse(Response):
+    """The answer that carries a problem document."""
+
+    media_type = MEDIA_TYPE
+
+    def __init__(self, problem: Problem) -> None:
+        content = json.dumps(problem.document(), ensure_ascii=False).encode("utf-8", errors="replace")
+        super().__init__(content, problem.status, problem.headers)
+
+
+def problem_of(error: Exception) -> Problem:
+    """Return what a client is told about an error.
+
+    >>> from diptych.errors import InvalidInputError
+    >>> from diptych.service.problems import problem_of
+    >>> problem_of(InvalidInputError("k must be at least 1")).status
+    422
+    """
+    if isinstance(error, Problem):
+        return error
+    if isinstance(error, RequestValidationError):
+        return _invalid_request(error)
+    if isinstance(error, HTTPException):
+        return _http_problem(error)
+    if isinstance(error, CollectionError):
+        return _collection_problem(error)
+    if isinstance(error, (InvalidInputError, UnknownNameError)):
+        return Problem(422, "invalid-input", _sentence(error))
+    if isinstance(error, OSError) and error.errno in _NO_ROOM:
+        return Problem(507, "no-room", "There is no room left where the service writes; ask its owner to make some.")
+    if isinstance(error, OSError) and error.errno in _NOT_WRITABLE:
+        return Problem(403, "not-writable", "The service may not write there; ask its owner to let it.")
+    if isinstance(error, MissingPackageError):
+        return Problem(501, "missing-package", _sentence(error))
+    return Problem(
+        500, "unexpected-error", "Something went wrong that nobody foresaw; the log of the service says what."
+    )
+
+
+def add_problem_handlers(app: FastAPI) -> None:
+    """Let an application answer every foreseen error with a problem document."""
+    for kind in (Problem, RequestValidationError, HTTPException, DiptychError):
+        app.add_exception_handler(kind, _handle_error)
+
+
+async def _handle_error(request: Request, error: Exception) -> Response:
+    problem = problem_of(error)
+    if problem.status == HTTPStatus.METHOD_NOT_ALLOWED:
+        problem.headers["Allow"] = allowed_methods(request) or problem.headers.get("allow", "")
+    if problem.status == HTTPStatus.INTERNAL_SERVER_ERROR:
+        _log.error("a request failed", exc_info=error)
+    return ProblemResponse(problem)
+
+
+def _invalid_request(error: RequestValidationError) -> Problem:
+    errors = [
+        {"at": "/".join(str(part) for part in entry["loc"]), "message": str(entry["msg"])}
+        for entry in error.errors()[:_MOST_ERRORS]
+    ]
+    first = f"{errors[0]['at']}: {errors[0]['message']}" if errors else "it does not follow the schema"
+    return Problem(422, "invalid-request", f"The request cannot be used: {first}.", errors=errors)
+
+
+def _http_problem(error: HTTPException) -> Problem:
+    kind, detail = _PLAIN_KINDS.get(
+        error.status_code, (HTTPStatus(error.status_code).phrase.lower().replace(" ", "-"), str(error.detail))
+    )
+    return Problem(error.status_code, kind, detail, headers=dict(error.headers or {}))
+
+
+def _collection_problem(error: CollectionError) -> Problem:
+    text = str(error)
+    if "there is no item" in text or text.startswith("not in "):
+        return Problem(404, "no-such-item", "There is no such item in the collection; take the id of an answer.")
+    if isinstance(error, UnknownRetrieverError):
+        detail = "There is no such retriever in the collection; its address /retrievers lists those there are."
+        return Problem(404, "no-such-retriever", detail)
+    if "is the active one" in text:
+        return Problem(409, "retriever-active", "This is the active retriever; activate another one first.")
+    if "is being written" in text:
+        return Problem(
+            503,
+            "busy",
+            "The collection is being written by someone else; try again in a moment.",
+            headers={"Retry-After": _BUSY_SECONDS},
+        )
+    if "has neither a readable picture nor a caption" in text:
+        return Problem(422, "invalid-input", _sentence(error))
+    # The message may name folders of this machine, which are none of the client's business.
+    return Problem(500, "collection-unusable", "The collection cannot be used; the log of the service says why.")
+
+
+def _sentence(error: Exception) -> str:
+    text = " ".join(str(error).split())
+    return text[:1].upper() + text[1:] + ("" if text.endswith((".", "?", "!")) else ".")
+
+
+def problem_schema() -> dict[str, Any]:
+    """Return the JSON schema of a problem document."""
+    text = {"type": "string"}
+    entry = {"type": "object", "properties": {"at": text, "message": text}, "required": ["at", "message"]}
+    return {
+        "type": "object",
+        "title": "Problem",
+        "description": "A problem document as in RFC 9457.",
+        "properties": {
+            "type": text,
+            "title": text,
+            "status": {"type": "integer"},
+            "detail": text,
+            "errors": {"type": "array", "items": entry},
+        },
+        "required": ["type", "title", "status", "detail"],
+    }
+
+
+def problem_response(text: str) -> dict[str, Any]:
+    """Return the description of an answer that is a problem document."""
+    return {"description": text, "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}}
+
+
+class UnexpectedErrorMiddleware:
+    """Logs what nobody foresaw, answers with a problem document that tells nothing of the inside, and goes on."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, whatever happens."""
+        is_begun = False
+
+        async def watched_send(message: Message) -> None:
+            nonlocal is_begun
+            is_begun = True
+            await send(message)
+
+        try:
+            await self._app(scope, receive, watched_send)
+        except ClientDisconnect:
+            raise
+        except Exception as error:
+            _log.exception("%s %r failed", scope.get("method"), scope.get("path"))
+            if is_begun:
+                # Half an answer was sent; only a broken connection tells the client that the rest is missing.
+                raise
+            await ProblemResponse(problem_of(error))(scope, receive, send)

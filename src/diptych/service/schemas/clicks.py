@@ -1,0 +1,141 @@
+"""Clicks and the query log over REST."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import ConfigDict, Field
+
+from diptych.service.clicks.records import ClickKind
+from diptych.service.schemas import Document, RequestDocument
+
+
+class ClickRequest(RequestDocument):
+    """What a person did with one answer of a search."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {"search_id": "0123456789abcdef0123456789abcdef", "item": "5f2b", "position": 1, "kind": "open"},
+            ]
+        }
+    )
+
+    search_id: str = Field(min_length=1, max_length=64)
+    """The search that showed the answer."""
+    item: str = Field(min_length=1, max_length=400)
+    """The id of the answer."""
+    position: int = Field(ge=1, le=2**31 - 1)
+    """The rank at which it was shown, from 1."""
+    kind: ClickKind = "open"
+    """What was done: opened, looked at in full, or asked for more or less like it."""
+    caption_id: str | None = Field(default=None, max_length=400)
+    """Which text of the item it was, when texts were searched."""
+
+
+class ClickReceipt(Document):
+    """The click is on the disk."""
+
+    id: int
+    """Its number in the log."""
+
+
+class VisibleWords(Document):
+    """A part of a query that is the name of something that can be seen in pictures."""
+
+    start: int
+    """Where it begins in the query, in characters from 0."""
+    end: int
+    """The character behind it."""
+    concept: str
+    """The name, as ImageNet has it."""
+
+
+class DayCount(Document):
+    """How much was asked and clicked on one day."""
+
+    day: str
+    """The date, ISO 8601, by the calendar of the service."""
+    searches: int
+    """How many searches."""
+    clicks: int
+    """How many clicks."""
+
+
+class QueryCount(Document):
+    """How often a query was asked, and how well it did."""
+
+    query: str
+    """The query, in lower case."""
+    searches: int
+    """How often it was asked."""
+    clicked_share: float
+    """The share of these searches in which something was clicked."""
+    last: str
+    """When it was asked last, ISO 8601."""
+    no_good_match: bool
+    """Whether none of these searches had a good match."""
+    visualness: float | None
+    """The share of its words that name something visible, 0 to 1; null where that is not known."""
+    visible: list[VisibleWords]
+    """These names, from left to right."""
+
+
+class FailingQuery(Document):
+    """A query that people ask in vain."""
+
+    query: str
+    """The query, in lower case."""
+    searches: int
+    """How often it was asked."""
+    reason: Literal["no good match", "never clicked"]
+    """Why it is listed: nothing reached the cut-off, or nobody used an answer though it was asked often."""
+    last: str
+    """When it was asked last, ISO 8601."""
+    visualness: float | None
+    """The share of its words that name something visible, 0 to 1; null where that is not known."""
+    visible: list[VisibleWords]
+    """These names, from left to right."""
+
+
+class PositionCount(Document):
+    """How often a place was shown and clicked."""
+
+    position: int
+    """The place, from 1."""
+    shown: int
+    """How often an answer was shown there."""
+    clicked: int
+    """In how many searches it was clicked."""
+
+
+class VisualSearches(Document):
+    """Which share of the searches in words asks for what can be seen; of very many queries, the most frequent count."""
+
+    threshold: float
+    """A query is visual if its visualness is above this."""
+    searches: float
+    """The share of visual ones among all searches."""
+    clicked: float | None
+    """The share of visual ones among searches with a click: larger, if visual ones are answered better."""
+
+
+class QueryLogDocument(Document):
+    """What was asked, what was clicked, and where the answers failed; a wish for less of an item is no click."""
+
+    log: bool
+    """Whether searches and clicks are remembered at all."""
+    searches: int
+    """How many searches in these days."""
+    clicks: int
+    """How many clicks in these days."""
+    visual: VisualSearches | None
+    """How much is asked for what can be seen; null where that is not known, or nothing was asked in words."""
+    per_day: list[DayCount]
+    """Every day, the oldest first."""
+    top: list[QueryCount]
+    """The most frequent queries."""
+    failing: list[FailingQuery]
+    """The most frequent queries that found nothing."""
+    positions: list[PositionCount]
+    """The first hundred places of the answers."""

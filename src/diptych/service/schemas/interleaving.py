@@ -1,0 +1,124 @@
+"""Two retrievers compared over REST: interleaved on live traffic, and by votes on answers side by side."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import ConfigDict, Field
+
+from diptych.service.clicks.records import VoteChoice
+from diptych.service.schemas import Document, RequestDocument
+
+
+class InterleavingRequest(RequestDocument):
+    """Two retrievers of the collection."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"a": "default", "b": "learned"}]})
+
+    a: str = Field(min_length=1, max_length=200)
+    """The name of one."""
+    b: str = Field(min_length=1, max_length=200)
+    """The name of the other."""
+
+
+InterleavingState = Literal["running", "waiting", "stopped"]
+
+
+class InterleavingDocument(Document):
+    """Two retrievers that answered the same searches together, and whose answers were clicked."""
+
+    a: str
+    """The name of one retriever."""
+    a_fingerprint: str
+    """Which state of it."""
+    b: str
+    """The name of the other."""
+    b_fingerprint: str
+    """Which state of it."""
+    state: InterleavingState
+    """Whether both answer now; waiting means that one of them is no longer there as it was, so neither does."""
+    started: str
+    """Since when, ISO 8601."""
+    stopped: str | None
+    """Until when; null while it goes on."""
+    searches: int
+    """How many searches both answered."""
+    clicks_a: int
+    """Clicked answers that the one picked."""
+    clicks_b: int
+    """Clicked answers that the other picked."""
+    wins_a: int
+    """Searches in which more of the one's answers were clicked."""
+    wins_b: int
+    """Searches in which more of the other's were."""
+    ties: int
+    """Searches in which as many were, and any at all."""
+    p_value: float
+    """How likely so uneven a split of the wins is if neither is better: the exact sign test, two-sided."""
+
+
+class InterleavingList(Document):
+    """Each two retrievers that were interleaved."""
+
+    interleavings: list[InterleavingDocument]
+    """The latest first; at most that one runs."""
+
+
+class VoteRequest(RequestDocument):
+    """Which of two searches a person prefers: one query, asked with two retrievers."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "left": "0123456789abcdef0123456789abcdef",
+                    "right": "fedcba9876543210fedcba9876543210",
+                    "choice": "left",
+                },
+            ]
+        }
+    )
+
+    left: str = Field(min_length=1, max_length=64)
+    """The search_id of the answers on the left."""
+    right: str = Field(min_length=1, max_length=64)
+    """The search_id of the answers on the right."""
+    choice: VoteChoice
+    """The better one, both if they are equally good, neither if equally bad."""
+
+
+class VoteReceipt(Document):
+    """The vote is on the disk."""
+
+    id: int
+    """Its number in the log."""
+
+
+class VotePairDocument(Document):
+    """How often each of two retrievers was preferred, whichever side it was shown on."""
+
+    left: str
+    """The name of one retriever."""
+    left_fingerprint: str
+    """Which state of it."""
+    right: str
+    """The name of the other."""
+    right_fingerprint: str
+    """Which state of it."""
+    left_wins: int
+    """Votes for the one."""
+    right_wins: int
+    """Votes for the other."""
+    both: int
+    """Votes that found both good."""
+    neither: int
+    """Votes that found neither good."""
+    p_value: float
+    """How likely so uneven a split of the votes for one is if neither is better: the exact sign test, two-sided."""
+
+
+class VoteList(Document):
+    """The votes on each two retrievers that were compared."""
+
+    pairs: list[VotePairDocument]
+    """In the order of the names."""

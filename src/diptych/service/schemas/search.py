@@ -1,0 +1,248 @@
+"""Search over REST: requests, answers, facets, suggestions, and pictures uploaded to search with."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, Self
+
+from fastapi import UploadFile
+from pydantic import ConfigDict, Field, StringConstraints, model_validator
+
+from diptych.service.schemas import Document, RequestDocument
+from diptych.service.schemas.retrievers import RetrieverSummary
+
+_Words = Annotated[str, StringConstraints(min_length=1, max_length=2000)]
+
+_Name = Annotated[str, StringConstraints(min_length=1, max_length=400)]
+
+
+class TermRequest(RequestDocument):
+    """Words, a stored item or an uploaded picture, with a weight; exactly one of the three is given."""
+
+    text: _Words | None = None
+    """Words, exactly as they are."""
+    item: _Name | None = None
+    """The id of a stored item."""
+    upload: _Name | None = None
+    """The id of an uploaded picture."""
+    weight: float = Field(default=1.0, ge=-100, le=100)
+    """How much the term counts, other than 0; below 0 asks for what is unlike it."""
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> Self:
+        if sum(value is not None for value in (self.text, self.item, self.upload)) != 1:
+            raise ValueError("a term has exactly one of text, item and upload")
+        if self.weight == 0:
+            raise ValueError("the weight of a term is a number other than 0")
+        if self.text is not None and not self.text.strip():
+            raise ValueError("the text of a term holds words")
+        return self
+
+
+Target = Literal["images", "texts"]
+
+
+class SearchOptions(Document):
+    """What every way to search can be told."""
+
+    target: Target = "images"
+    """What to find: pictures or texts."""
+    limit: int = Field(default=30, ge=1, le=200)
+    """How many answers."""
+    offset: int = Field(default=0, ge=0, le=10_000)
+    """How many answers to leave out before them."""
+    filter: str | None = Field(default=None, max_length=2000, examples=["label:dog and year>=2010"])
+    """Which items to consider."""
+    hybrid: float | None = Field(default=None, ge=0, le=1)
+    """Also look for the words in captions; the weight of the words."""
+    exact: bool | None = None
+    """Compare everything (true), use the index (false), or decide by size."""
+    min_probability: float | None = Field(default=None, ge=0, le=1)
+    """Leave out answers that are less likely relevant."""
+    retriever: str | None = Field(default=None, min_length=1, max_length=200)
+    """The name of a retriever of the collection; by default the active one."""
+    log: bool = True
+    """Whether to remember the search, where searches are remembered at all."""
+    search_id: str | None = Field(default=None, min_length=1, max_length=100)
+    """The search that this one goes on with, for a further page."""
+    draw: str | None = Field(default=None, pattern="^[0-9a-f]{32}$")
+    """What an earlier answer to the same search was drawn with, to see it again or go on with it."""
+
+
+class SearchRequest(SearchOptions):
+    """What to look for, as text of the query language or as terms: exactly one of the two."""
+
+    model_config = ConfigDict(
+        strict=True,
+        json_schema_extra={
+            "examples": [
+                {"query": "a dog on the beach - snow", "limit": 10},
+                {"terms": [{"text": "a dog", "weight": 2}, {"item": "5f2b"}], "target": "texts"},
+            ]
+        },
+    )
+
+    query: str | None = Field(default=None, min_length=1, max_length=2000)
+    """Words; with + and - between terms, weights as in 2:dog, and item:ID for a stored item."""
+    terms: list[TermRequest] | None = Field(default=None, min_length=1, max_length=16)
+    """The terms of a query one by one."""
+
+    @model_validator(mode="after")
+    def _one_question(self) -> Self:
+        if (self.query is None) == (self.terms is None):
+            raise ValueError("a search has exactly one of query and terms")
+        return self
+
+
+class SearchParameters(SearchOptions):
+    """The parameters of a search by address."""
+
+    q: str = Field(min_length=1, max_length=2000, examples=["a dog on the beach - snow"])
+    """Words; with + and - between terms, weights as in 2:dog, and item:ID for a stored item."""
+
+
+class PictureSearch(SearchOptions):
+    """A picture and how to search with it."""
+
+    picture: UploadFile
+    """The picture: JPEG, PNG, GIF, WebP, AVIF, TIFF, BMP or PPM."""
+
+
+class AnswerDocument(Document):
+    """An item that a search found."""
+
+    rank: int
+    """The place of the answer, from 1."""
+    id: str
+    """The item."""
+    score: float
+    """The similarity in the space of the retriever; larger is better."""
+    probability: float
+    """The calibrated probability that the answer is relevant."""
+    good: bool
+    """Whether that reaches the cut-off."""
+    caption: str | None
+    """The text that was found, when texts are searched."""
+    caption_id: str | None
+    """The id of that text."""
+    matched_by: list[str]
+    """What brought the answer up: "points" of the space, "words" of its captions."""
+    picture: bool
+    """Whether the item has a picture."""
+    width: int
+    """Of the picture, in pixels; 0 without one."""
+    height: int
+    """Of the picture, in pixels; 0 without one."""
+    labels: list[str]
+    """The labels of the item."""
+    captions: list[str]
+    """The first captions of the item, at most five."""
+    metadata: dict[str, Any]
+    """What else is known of the item."""
+    name: str | None
+    """The name of the file, without its folder."""
+    content_hash: str | None
+    """The SHA-256 of the picture; the v of a thumbnail's address."""
+
+
+class SearchResponse(Document):
+    """Answers, best first, and what can be said of all of them."""
+
+    search_id: str | None
+    """The name of the search in the click log; null when it is not remembered."""
+    query: str
+    """The query as it was understood."""
+    target: Target
+    """What was searched."""
+    retriever: RetrieverSummary
+    """Which retriever answered."""
+    limit: int
+    """How many answers were asked for."""
+    offset: int
+    """How many were left out before them."""
+    considered: int
+    """How many pictures or texts the filter left."""
+    exact: bool
+    """Whether all of them were compared."""
+    seconds: float
+    """How long the search took."""
+    no_good_match: bool
+    """Whether even the best answer is below the cut-off."""
+    cutoff: float
+    """The probability from which an answer is a good match."""
+    upload: str | None
+    """The uploaded picture that was asked with, for further pages."""
+    answers: list[AnswerDocument]
+    """The answers."""
+    next_offset: int | None
+    """Where the next page begins; null when there is none."""
+    draw: str | None = None
+    """What the order was drawn with while two retrievers are interleaved, to be sent along; null otherwise."""
+
+
+class FacetValueDocument(Document):
+    """A value, how many items have it, and the filter that finds them."""
+
+    value: bool | int | float | str
+    """The value."""
+    count: int
+    """How many items have it."""
+    filter: str
+    """What to send as filter to find those."""
+
+
+class FacetDocument(Document):
+    """A field to narrow a search down by."""
+
+    field: str
+    """The name that filters use."""
+    kind: Literal["values", "range"]
+    """Whether it has a few values or a range of numbers."""
+    values: list[FacetValueDocument]
+    """The most frequent values."""
+    minimum: float | None
+    """The least number of a range."""
+    maximum: float | None
+    """The largest number of a range."""
+
+
+class FacetList(Document):
+    """Fields to narrow a search down by."""
+
+    facets: list[FacetDocument]
+
+
+class SuggestionDocument(Document):
+    """A query that one may have in mind."""
+
+    text: str
+    """The whole query."""
+    kind: Literal["label", "caption", "query"]
+    """Where it comes from."""
+    count: int
+    """How often it occurs there."""
+
+
+class SuggestionList(Document):
+    """Queries that one may have in mind, the likeliest first."""
+
+    suggestions: list[SuggestionDocument]
+
+
+class UploadForm(Document):
+    """A picture to search with."""
+
+    picture: UploadFile
+    """The picture: JPEG, PNG, GIF, WebP, AVIF, TIFF, BMP or PPM."""
+
+
+class UploadDocument(Document):
+    """A picture that was sent, to be named in the terms of searches."""
+
+    id: str
+    """Its name; whoever knows it can search with it."""
+    width: int
+    """In pixels, as it is seen."""
+    height: int
+    """In pixels, as it is seen."""
+    expires: str
+    """When it is forgotten, ISO 8601."""

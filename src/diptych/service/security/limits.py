@@ -1,0 +1,267 @@
+"""Limits on requests: size and speed of bodies, requests per second, searches at once."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import os
+import time
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from ipaddress import IPv6Address, ip_address
+
+from starlette.requests import ClientDisconnect
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from diptych.service.problems import Problem, ProblemResponse
+from diptych.service.settings import Limits
+
+_LINGER_SECONDS = 5.0
+
+
+class BoundedBody:
+    """Answers one request whose body is counted and timed while it arrives."""
+
+    def __init__(self, app: ASGIApp, most: int, seconds: float) -> None:
+        self._app = app
+        self._most = most
+        self._seconds = seconds
+        self._received = 0
+        self._is_whole = False
+        self._is_answered = False
+        self._problem: Problem | None = None
+
+    async def run(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer the request, or say what is wrong with its body."""
+        deadline = asyncio.get_running_loop().time() + self._seconds
+        awaits_permission = b"expect" in dict(scope["headers"])
+
+        async def bounded_receive() -> Message:
+            if self._is_whole:
+                return await receive()
+            if self._problem is not None:
+                raise ClientDisconnect
+            return await self._next(receive, deadline)
+
+        async def bounded_send(message: Message) -> None:
+            # Whatever the application makes of half a body, the client is told what was wrong with it.
+            if self._problem is None or self._is_answered:
+                if not (self._is_answered or self._is_whole or awaits_permission):
+                    # Refused before it was read, as for want of a token.
+                    self._is_whole = True
+                    await drain(receive)
+                self._is_answered = True
+                await send(message)
+
+        with suppress(ClientDisconnect):
+            await self._app(scope, bounded_receive, bounded_send)
+        if self._problem is not None and not self._is_answered:
+            if not self._is_whole and self._problem.status == 413:
+                await drain(receive)
+            await ProblemResponse(self._problem)(scope, receive, send)
+
+    async def _next(self, receive: Receive, deadline: float) -> Message:
+        try:
+            async with asyncio.timeout_at(deadline):
+                message = await receive()
+        except TimeoutError:
+            self._problem = _too_slow(self._seconds)
+            raise ClientDisconnect from None
+        self._received += len(message.get("body", b""))
+        self._is_whole = not message.get("more_body", False)
+        if self._received > self._most:
+            self._problem = too_large(self._most)
+            raise ClientDisconnect
+        return message
+
+
+async def drain(receive: Receive) -> None:
+    """Read on for a moment: a client that is still sending would see a broken connection instead of the answer."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_LINGER_SECONDS):
+            message: Message = {"more_body": True}
+            while message.get("more_body", False):
+                message = await receive()
+
+
+def too_large(most: int) -> Problem:
+    """Return the problem of a body that is too long."""
+    detail = f"The body is larger than {most:,} bytes, the most that is taken here."
+    return Problem(413, "too-large", detail, headers={"Connection": "close"})
+
+
+def _too_slow(seconds: float) -> Problem:
+    detail = f"The body did not arrive within {seconds:g} s; send it again, faster or smaller."
+    return Problem(408, "too-slow", detail, headers={"Connection": "close"})
+
+
+# Boundaries and the fields beside the file.
+_MULTIPART_EXTRA = 64 * 1024
+
+
+class BodyLimitMiddleware:
+    """Counts and times a body while it arrives, whatever its headers say, and answers 413 or 408.
+
+    A multipart body may be as long as an upload may be, any other as long as a document.
+    """
+
+    def __init__(self, app: ASGIApp, limits: Limits) -> None:
+        self._app = app
+        self._limits = limits
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request whose body is within bounds."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = dict(scope["headers"])
+        most = self._most_bytes(headers.get(b"content-type", b""))
+        announced = headers.get(b"content-length", b"0")
+        if announced.isdigit() and int(announced) > most:
+            if b"expect" not in headers:
+                await drain(receive)
+            await ProblemResponse(too_large(most))(scope, receive, send)
+            return
+        await BoundedBody(self._app, most, self._limits.body_seconds).run(scope, receive, send)
+
+    def _most_bytes(self, content_type: bytes) -> int:
+        is_multipart = content_type.strip().lower().startswith(b"multipart/")
+        return self._limits.upload_bytes + _MULTIPART_EXTRA if is_multipart else self._limits.body_bytes
+
+
+_MOST_CLIENTS = 10_000
+
+
+class TokenBuckets:
+    """A bucket of tokens for each client, which fills at a steady rate and is emptied by requests.
+
+    Only the clients seen last are remembered. One that is forgotten starts with a full bucket, as it would after the
+    time that this takes.
+
+    >>> from diptych.service.security.limits import TokenBuckets
+    >>> buckets = TokenBuckets(rate=1.0, burst=2, clock=lambda: 0.0)
+    >>> [buckets.take("a") for _ in range(3)]
+    [0.0, 0.0, 1.0]
+    """
+
+    def __init__(
+        self,
+        rate: float,
+        burst: float,
+        *,
+        most_clients: int = _MOST_CLIENTS,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._rate = rate
+        self._burst = burst
+        self._most_clients = most_clients
+        self._clock = clock
+        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._buckets)
+
+    def take(self, client: str, cost: float = 1.0) -> float:
+        """Take tokens and return 0, or take none and return the seconds until there are enough."""
+        now = self._clock()
+        left, then = self._buckets.pop(client, (self._burst, now))
+        left = min(self._burst, left + (now - then) * self._rate)
+        is_enough = left >= cost
+        self._buckets[client] = (left - cost if is_enough else left, now)
+        if len(self._buckets) > self._most_clients:
+            self._buckets.popitem(last=False)
+        return 0.0 if is_enough else (cost - left) / self._rate
+
+
+# What a page loads many of at once and what costs next to nothing.
+_CHEAP_COST = 0.05
+
+_CHEAP_PREFIXES = ("/static/",)
+
+_CHEAP_SUFFIXES = ("/thumbnail",)
+
+_FREE = ("/health", "/ready")
+
+_NETWORK_BITS = 64
+
+
+class RateLimitMiddleware:
+    """Answers 429 to clients that ask faster than they may, and says when to come back."""
+
+    def __init__(self, app: ASGIApp, rate: float, burst: int) -> None:
+        self._app = app
+        self._buckets = TokenBuckets(rate, max(burst, 1))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request of a client that has not asked too much."""
+        if scope["type"] == "http" and scope["path"] not in _FREE:
+            seconds = self._buckets.take(client_network(scope), _cost(scope["path"]))
+            if seconds > 0:
+                await ProblemResponse(_too_many(seconds))(scope, receive, send)
+                return
+        await self._app(scope, receive, send)
+
+
+def client_network(scope: Scope) -> str:
+    """Return who asks: the address, or the network of an IPv6 address, of which one client has as many as it likes."""
+    client = scope.get("client")
+    address = client[0] if client else ""
+    try:
+        parsed = ip_address(address.partition("%")[0])
+    except ValueError:
+        return str(address)
+    if isinstance(parsed, IPv6Address):
+        return str(IPv6Address(int(parsed) >> _NETWORK_BITS << _NETWORK_BITS))
+    return str(parsed)
+
+
+def _cost(path: str) -> float:
+    is_cheap = path.startswith(_CHEAP_PREFIXES) or path.endswith(_CHEAP_SUFFIXES)
+    return _CHEAP_COST if is_cheap else 1.0
+
+
+def _too_many(seconds: float) -> Problem:
+    wait = str(math.ceil(seconds))
+    return Problem(429, "too-many-requests", f"Too many requests; go on in {wait} s.", headers={"Retry-After": wait})
+
+
+_MOST_WAITING = 1_000
+
+
+class SearchConcurrencyLimit:
+    """Lets a few searches run and the others wait in line.
+
+    Searches compute: more of them at once than there are cores only fight for the cores and hold memory meanwhile. In
+    line, a request costs a few kilobytes and no thread.
+    """
+
+    def __init__(self, at_once: int, most_waiting: int = _MOST_WAITING) -> None:
+        self._free = asyncio.Semaphore(at_once)
+        self._most_waiting = most_waiting
+        self.waiting = 0
+
+    @asynccontextmanager
+    async def turn(self) -> AsyncIterator[None]:
+        """Wait for a turn and hold it."""
+        if self.waiting >= self._most_waiting:
+            raise Problem(
+                503, "busy", "Too many searches are waiting; try again in a moment.", headers={"Retry-After": "2"}
+            )
+        self.waiting += 1
+        try:
+            await self._free.acquire()
+        finally:
+            self.waiting -= 1
+        try:
+            yield
+        finally:
+            self._free.release()
+
+
+def usable_cores() -> int:
+    """Return how many cores this process may use."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:
+        return os.cpu_count() or 1

@@ -1,0 +1,269 @@
+"""Pictures that were sent: checked, kept for a while to search with, or added to a collection for good."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import secrets
+import shutil
+import stat
+import tempfile
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, Self
+
+from PIL import Image
+
+from diptych.encoders.image import read_picture, thumbnail
+from diptych.encoders.image.picture_formats import open_image
+from diptych.errors import InvalidInputError
+from diptych.service.problems import Problem
+from diptych.service.settings import Limits
+
+__all__ = ["Upload", "UploadStore"]
+
+
+@dataclass(frozen=True)
+class Upload:
+    """A picture that was sent, kept for a while.
+
+    ``file`` holds it as it came, so that it is encoded as it would be from a disk, and ``preview`` a small JPEG of it.
+    ``expires`` counts seconds since 1970.
+    """
+
+    id: str
+    file: Path
+    preview: Path
+    width: int
+    height: int
+    expires: float
+
+
+_PREVIEW_SIDE = 512
+
+_ORIENTATION_TAG = 0x0112
+
+_ON_ITS_SIDE = (5, 6, 7, 8)
+
+_SUFFIXES = {"JPEG": ".jpg", "PNG": ".png", "GIF": ".gif", "WEBP": ".webp", "AVIF": ".avif", "TIFF": ".tif"}
+
+_SUFFIXES |= {"BMP": ".bmp", "PPM": ".ppm", "MPO": ".jpg"}
+
+
+@dataclass(frozen=True)
+class CheckedPicture:
+    """A picture that could be read: its size as it is seen, the ending its file should have, and a small JPEG of it."""
+
+    width: int
+    height: int
+    suffix: str
+    preview: bytes
+
+    @classmethod
+    def read(cls, file: BinaryIO, limits: Limits) -> Self:
+        """Decode what was sent, or say what is wrong with it; sizes are looked at before anything is decoded."""
+        size = file.seek(0, 2)
+        if size > limits.upload_bytes:
+            raise too_many_bytes(size, limits)
+        width, height, suffix = _opened(file, limits)
+        file.seek(0)
+        try:
+            pixels = read_picture(file, shortest_side=_PREVIEW_SIDE, max_pixels=limits.upload_pixels)
+        except InvalidInputError as reason:
+            raise Problem(
+                422, "unreadable-picture", f"The picture cannot be decoded: {_reason_text(reason)}."
+            ) from None
+        finally:
+            file.seek(0)
+        return cls(width, height, suffix, thumbnail(pixels, longest_side=_PREVIEW_SIDE))
+
+
+def too_many_bytes(size: int, limits: Limits) -> Problem:
+    """Return the answer to a file that is too large."""
+    return Problem(
+        413, "picture-too-large", f"The picture has {size:,} bytes; send at most {limits.upload_bytes:,} bytes."
+    )
+
+
+def _opened(file: BinaryIO, limits: Limits) -> tuple[int, int, str]:
+    # Decoders meet damaged files with any kind of exception, so all of them mean the same here.
+    try:
+        image = open_image(file)
+    except Exception as reason:
+        detail = f"What was sent is no picture that can be read: {_reason_text(reason)}."
+        raise Problem(415, "not-a-picture", detail) from None
+    width, height = image.size
+    if width * height > limits.upload_pixels:
+        detail = f"The picture has {width:,} × {height:,} pixels; scale it to at most {limits.upload_pixels:,} in all."
+        raise Problem(413, "picture-too-large", detail)
+    if _is_on_its_side(image):
+        width, height = height, width
+    return width, height, _SUFFIXES.get(image.format or "", ".jpg")
+
+
+def _is_on_its_side(image: Image.Image) -> bool:
+    # Notes of a camera that cannot be understood are no reason to refuse its picture.
+    try:
+        return image.getexif().get(_ORIENTATION_TAG, 1) in _ON_ITS_SIDE
+    except Exception:
+        return False
+
+
+def _reason_text(reason: Exception) -> str:
+    return (str(reason) or type(reason).__name__).removesuffix(".")[:300]
+
+
+_ID = re.compile(r"[0-9a-f]{32}")
+
+
+class UploadStore:
+    """Keeps pictures that were sent in a folder that all processes of a service share.
+
+    Names are 128 random bits, so that only who sent a picture can ask for it. Pictures go after
+    ``limits.upload_seconds``, and the oldest ones when there are more than ``limits.kept_uploads`` or they take more
+    than ``limits.kept_upload_bytes`` together.
+
+    >>> import io, tempfile
+    >>> import numpy as np
+    >>> from pathlib import Path
+    >>> from diptych.encoders.image import thumbnail
+    >>> from diptych.service.settings import Limits
+    >>> from diptych.service.uploads import UploadStore
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     uploads = UploadStore(Path(folder), Limits())
+    ...     kept = uploads.keep(io.BytesIO(thumbnail(np.zeros((30, 40, 3), dtype=np.uint8))))
+    ...     uploads.find(kept.id).width
+    40
+    """
+
+    def __init__(self, folder: Path, limits: Limits) -> None:
+        self._folder = folder
+        self._limits = limits
+
+    @classmethod
+    def shared_by(cls, collections: Iterable[Path], limits: Limits) -> UploadStore:
+        """Return the store that every process serving these collections for this user finds."""
+        names = "\0".join(sorted(str(folder.absolute()) for folder in collections))
+        owner = os.getuid() if hasattr(os, "getuid") else "user"
+        base = Path(tempfile.gettempdir()) / f"diptych-{owner}"
+        _make_private(base)
+        folder = base / hashlib.sha256(names.encode()).hexdigest()[:16]
+        _make_private(folder)
+        return cls(folder, limits)
+
+    def keep(self, file: BinaryIO) -> Upload:
+        """Keep a picture, or raise why it is none."""
+        picture = CheckedPicture.read(file, self._limits)
+        self._make_room(file.seek(0, os.SEEK_END))
+        file.seek(0)
+        name = secrets.token_hex(16)
+        draft = self._folder / f".{name}"
+        draft.mkdir(mode=0o700)
+        with (draft / "picture").open("wb") as target:
+            shutil.copyfileobj(file, target)
+        (draft / "preview.jpg").write_bytes(picture.preview)
+        (draft / "size.json").write_text(json.dumps([picture.width, picture.height]))
+        # Whole or not at all: another process may look for it at once.
+        draft.rename(self._folder / name)
+        return self.find(name)
+
+    def find(self, upload_id: str) -> Upload:
+        """Return a picture that is still kept."""
+        folder = self._folder / upload_id
+        try:
+            # Anything else than an id could lead out of the folder.
+            if not _ID.fullmatch(upload_id):
+                raise FileNotFoundError
+            expires = folder.stat().st_mtime + self._limits.upload_seconds
+            width, height = json.loads((folder / "size.json").read_text())
+        except FileNotFoundError:
+            raise _gone(upload_id) from None
+        if expires < time.time():
+            raise _gone(upload_id)
+        return Upload(upload_id, folder / "picture", folder / "preview.jpg", width, height, expires)
+
+    def read_preview(self, upload_id: str) -> tuple[Upload, bytes]:
+        """Return a picture that is still kept, with its small JPEG."""
+        found = self.find(upload_id)
+        try:
+            return found, found.preview.read_bytes()
+        except FileNotFoundError:
+            # It went this moment.
+            raise _gone(upload_id) from None
+
+    def _make_room(self, size: int) -> None:
+        """Remove what is too old, and the oldest, until one more of this size has room."""
+        kept = sorted(self._kept(), reverse=True)
+        oldest = time.time() - self._limits.upload_seconds
+        for place, (made, path, taken) in enumerate(kept, start=2):
+            size += taken
+            if place > self._limits.kept_uploads or size > self._limits.kept_upload_bytes or made < oldest:
+                shutil.rmtree(path, ignore_errors=True)
+
+    def _kept(self) -> Iterator[tuple[float, str, int]]:
+        """Yield when each picture came, where it lies, and its size."""
+        for entry in os.scandir(self._folder):
+            # Another process may make room as well.
+            with suppress(FileNotFoundError):
+                yield entry.stat().st_mtime, entry.path, _size_in(entry.path)
+
+
+def _gone(upload_id: str) -> Problem:
+    return Problem(404, "no-such-upload", f"There is no uploaded picture {upload_id!r} any more; send it again.")
+
+
+def _size_in(folder: str) -> int:
+    return sum(file.stat().st_size for file in os.scandir(folder))
+
+
+def _make_private(folder: Path) -> None:
+    """Make a folder that only this user can look into; one that someone else prepared is refused."""
+    folder.mkdir(mode=0o700, exist_ok=True)
+    status = os.lstat(folder)
+    is_own = not hasattr(os, "getuid") or (status.st_uid == os.getuid() and not status.st_mode & 0o077)
+    if not stat.S_ISDIR(status.st_mode) or not is_own:
+        raise InvalidInputError(f"{folder} is not a private folder of this user; remove it, or set TMPDIR")
+
+
+_FOLDER = "uploads"
+
+_BLOCK = 1 << 20
+
+
+def store_picture(root: Path, file: BinaryIO, suffix: str) -> Path:
+    """Write a picture into the folder ``uploads`` of a root, named by its content, and return its path.
+
+    A file of that name is never replaced: it has the same content already.
+    """
+    folder = root / _FOLDER
+    folder.mkdir(exist_ok=True)
+    target = folder / f"{_digest(file)[:32]}{suffix}"
+    if target.exists():
+        return target
+    draft = folder / f".{secrets.token_hex(8)}"
+    file.seek(0)
+    try:
+        with draft.open("xb") as stream:
+            shutil.copyfileobj(file, stream)
+            stream.flush()
+            os.fsync(stream.fileno())
+        # A link fails where a name is taken, which a renaming would overwrite.
+        os.link(draft, target)
+    except FileExistsError:
+        return target
+    finally:
+        draft.unlink(missing_ok=True)
+    return target
+
+
+def _digest(file: BinaryIO) -> str:
+    digest = hashlib.sha256()
+    file.seek(0)
+    while block := file.read(_BLOCK):
+        digest.update(block)
+    return digest.hexdigest()
