@@ -9,11 +9,11 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from command_line import Program, Run, World
 from typer.main import get_command
 from typer.testing import CliRunner, Result
 
 from diptych.cli import app
+from tests.cli.command_line import Program, Run, World
 
 N_PICTURES = 60
 

@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
-from command_line import Run, World
 
 from diptych.collection import Collection
+from tests.cli.command_line import Run, World
 
 
 @pytest.fixture

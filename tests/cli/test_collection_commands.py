@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from command_line import Run, World
 
 from diptych.collection import Collection
+from tests.cli.command_line import Run, World
 
 
 @pytest.fixture

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from breaking_server import BreakingServer, breaking_server, zip_of
-from command_line import Run
 
 import diptych.data.datasets
 from diptych.cli.console.progress import DownloadProgress
 from diptych.data import Dataset, DatasetSplits, Download, load_dataset
+from tests.cli.command_line import Run
+from tests.data.breaking_server import BreakingServer, breaking_server, zip_of
 
 FILES = {"photos/1.jpg": random.Random(1).randbytes(300_000), "words.txt": b"1.jpg\ta boat\n"}
 ARCHIVE = zip_of(FILES)

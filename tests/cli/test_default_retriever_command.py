@@ -6,11 +6,11 @@ import json
 from pathlib import Path
 
 import pytest
-from command_line import Run
 from typer.testing import CliRunner
 
 from diptych.cli import app
 from diptych.data import load_dataset
+from tests.cli.command_line import Run
 
 N_PHOTOGRAPHS = 40
 

@@ -4,10 +4,10 @@ import re
 from pathlib import Path
 
 import pytest
-from command_line import Run
 
 from diptych.cli.console.paths import last_collection, remember
 from diptych.data import cache_folder
+from tests.cli.command_line import Run
 
 
 def test_scenes_are_indexed_and_searched_and_kept(

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from command_line import SMALL_SCENES, Program, Run
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
@@ -24,6 +23,7 @@ from diptych.metrics import AP, CMC, InterpolatedPrecisionRecall, bootstrap_inte
 from diptych.models import CCA, SCM, Preprocessed, load_model
 from diptych.protocols import HoldOut, evaluate_model, tune
 from diptych.space import DIRECTIONS
+from tests.cli.command_line import SMALL_SCENES, Program, Run
 
 # Two processes may round sums differently in the last bit, which an iterative fit carries along.
 OPTIMISER = 1e-6

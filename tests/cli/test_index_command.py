@@ -5,11 +5,11 @@ import shutil
 from pathlib import Path
 
 import pytest
-from command_line import Program, Run, World
 
 from diptych import Retriever
 from diptych.collection import Collection
 from diptych.models import CCA
+from tests.cli.command_line import Program, Run, World
 
 
 @pytest.fixture

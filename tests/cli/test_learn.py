@@ -5,7 +5,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from command_line import Run, World
 from pydantic import ValidationError
 
 from diptych import Retriever
@@ -17,6 +16,7 @@ from diptych.service.clicks import ClickLog
 from diptych.service.clicks.export import text_query_impressions
 from diptych.service.clicks.log import click_log_path
 from diptych.service.schemas.jobs import LearnParameters
+from tests.cli.command_line import Run, World
 
 SEEN = Impressions.from_rows([("dog", "a", 1, 90, 60), ("dog", "a", 2, 90, 30), ("cat", "b", 1, 90, 1)])
 

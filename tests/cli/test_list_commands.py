@@ -5,7 +5,6 @@ import json
 from pathlib import Path
 
 import pytest
-from command_line import Run
 
 from diptych.cli.arguments import encoder_classes
 from diptych.cli.commands.encoders import missing_for
@@ -13,6 +12,7 @@ from diptych.data import describe_datasets
 from diptych.encoders import TfidfTopics
 from diptych.errors import MissingPackageError
 from diptych.models import model_classes
+from tests.cli.command_line import Run
 
 METHODS = {**model_classes(), **model_classes("items"), **model_classes("clicks")}
 

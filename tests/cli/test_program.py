@@ -6,9 +6,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from command_line import Program, Run
 
 from diptych import __version__
+from tests.cli.command_line import Program, Run
 
 
 def test_version_and_help(program: Program) -> None:

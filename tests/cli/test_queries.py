@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import Run
 from scipy.stats import spearmanr
+
+from tests.cli.command_line import Run
 
 # Table II of Dong et al. (2018): visualness and clicks.
 TABLE = {

@@ -3,10 +3,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from command_line import Program, Run
 from PIL import Image
 
 from diptych.data.datasets.scenes import make_scene
+from tests.cli.command_line import Program, Run
 
 
 def test_scenes_are_written_and_the_folder_is_the_only_result(program: Program, tmp_path: Path) -> None:

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import Run, World
 from typer.testing import CliRunner
 
 from diptych.cli import app
 from diptych.collection import Collection
+from tests.cli.command_line import Run, World
 
 
 @pytest.fixture

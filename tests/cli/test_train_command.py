@@ -5,13 +5,13 @@ import json
 from pathlib import Path
 
 import pytest
-from command_line import Run, World
 
 from diptych import Retriever
 from diptych.cli.commands.train import print_training_report
 from diptych.collection import Collection
 from diptych.models import Random
 from diptych.retriever import Comparison
+from tests.cli.command_line import Run, World
 
 
 @pytest.fixture

@@ -1,10 +1,10 @@
 from __future__ import annotations
 
 import pytest
-from command_line import Run, World
 
 from diptych.collection import Collection
 from diptych.retriever import Retriever, explain
+from tests.cli.command_line import Run, World
 
 
 @pytest.fixture

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from command_line import Run, World
 
 from diptych.encoders import Concatenated, MeanWordVectors, TfidfTopics, nearest_words
 from diptych.models import CCA, MNiL
 from diptych.models.neural.mnil.word_space import learned_words
+from tests.cli.command_line import Run, World
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from breaking_server import BreakingServer, breaking_server, zip_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -19,6 +18,7 @@ from diptych.data import Download, describe_datasets, fetch_downloads
 from diptych.data.downloads import unpack_zip
 from diptych.data.transfer import Transfer
 from diptych.errors import InvalidInputError, MissingDataError
+from tests.data.breaking_server import BreakingServer, breaking_server, zip_of
 
 BYTES = random.Random(0).randbytes(400_000)
 PHOTOS = {f"photos/{number}.jpg": random.Random(number).randbytes(50_000) for number in range(4)}

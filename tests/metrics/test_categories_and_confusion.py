@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from enumerated_orders import average_precision, expectation
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from diptych.errors import InvalidInputError
 from diptych.metrics import AP, ConfusionMatrix, SameLabel, category_means, evaluate_scores
 from diptych.space import Space
+from tests.metrics.enumerated_orders import average_precision, expectation
 
 
 def test_category_means_weighted_by_queries_give_map():

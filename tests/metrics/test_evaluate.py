@@ -6,7 +6,6 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from enumerated_orders import average_precision
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
@@ -32,6 +31,7 @@ from diptych.metrics import (
     evaluate_scores,
 )
 from diptych.space import SPACE_NAMES, Space
+from tests.metrics.enumerated_orders import average_precision
 
 MEASURES = [AP(), AP(7, "retrieved"), AP(7, "min"), Precision(5), Recall(5), CMC(3), RecallAtK(5), MeanRank()]
 CURVES = [CMCCurve(), PrecisionRecallCurve(), PrecisionScope((1, 5, 9)), InterpolatedPrecisionRecall()]

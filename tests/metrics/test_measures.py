@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 import pytest
-from enumerated_orders import interpolated, orders
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
@@ -28,6 +27,7 @@ from diptych.metrics import (
     SameLabel,
     evaluate_scores,
 )
+from tests.metrics.enumerated_orders import interpolated, orders
 
 
 def test_the_representation_is_the_identity():

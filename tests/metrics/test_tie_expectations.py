@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 import pytest
-from enumerated_orders import average_precision, expectation, first_rank, gain, orders, precision, recall
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -29,6 +28,7 @@ from diptych.metrics import (
 )
 from diptych.metrics.average_precision import reciprocal_sum
 from diptych.metrics.measure import hypergeometric, miss_probability
+from tests.metrics.enumerated_orders import average_precision, expectation, first_rank, gain, orders, precision, recall
 
 
 @st.composite

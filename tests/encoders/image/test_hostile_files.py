@@ -11,10 +11,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from hostile_files import HostileFile, make_hostile_files
 
 from diptych.encoders import read_picture
 from diptych.errors import InvalidInputError
+from tests.encoders.image.hostile_files import HostileFile, make_hostile_files
 
 MEMORY_LIMIT = 250_000_000
 SECONDS = 120
