@@ -2,13 +2,12 @@
 
 from typing import TYPE_CHECKING, Any
 
+from diptych._version import __version__
 from diptych.space import DIRECTIONS, Direction, IndexForm, Space
 
 if TYPE_CHECKING:
     from diptych.collection import Collection
     from diptych.retriever import Retriever
-
-__version__ = "0.1.0"
 
 __all__ = ["DIRECTIONS", "Collection", "Direction", "IndexForm", "Retriever", "Space", "__version__"]
 

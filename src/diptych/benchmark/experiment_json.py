@@ -7,7 +7,7 @@ import json
 import platform
 from typing import Any
 
-from diptych import __version__
+from diptych._version import __version__
 from diptych.arrays import FloatArray
 from diptych.benchmark.experiment import CURVES, Outcome, readable_parameters
 from diptych.data import DatasetSplits

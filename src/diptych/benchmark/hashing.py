@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed
 
-from diptych import __version__
+from diptych._version import __version__
 from diptych.benchmark.studies.hash_codes import (
     SETTING_TITLES,
     CodeResult,

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from diptych import __version__
+from diptych._version import __version__
 from diptych.benchmark.published import published_scores
 from diptych.benchmark.studies.zhang import (
     NeuralData,

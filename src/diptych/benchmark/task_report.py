@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from diptych import __version__
+from diptych._version import __version__
 from diptych.benchmark.published import Published, PublishedTraining
 from diptych.benchmark.task import SensitivityCurve
 from diptych.space import Direction

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from diptych import __version__
+from diptych._version import __version__
 from diptych.cli.bench.clicks import bench_clicks
 from diptych.cli.bench.costa_pereira import bench_costa_pereira
 from diptych.cli.bench.hashing import bench_hashing

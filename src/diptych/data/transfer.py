@@ -15,7 +15,7 @@ from typing import Any
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
-from diptych import __version__
+from diptych._version import __version__
 from diptych.errors import MissingDataError
 
 

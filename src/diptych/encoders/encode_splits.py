@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from sklearn.base import clone
 
-from diptych import __version__
+from diptych._version import __version__
 from diptych.arrays import FloatArray
 from diptych.data.dataset import DatasetSplits
 from diptych.data.item_sequences import is_features

@@ -25,7 +25,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 from sklearn.base import BaseEstimator
 
-from diptych import __version__
+from diptych._version import __version__
 from diptych.arrays import AnyArray
 from diptych.errors import InvalidInputError, ModelFileError
 

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from fastapi import APIRouter, FastAPI
 from fastapi.concurrency import run_in_threadpool
 
-from diptych import __version__
+from diptych._version import __version__
 from diptych.collection import Collection
 from diptych.service import page
 from diptych.service.api import (

@@ -18,7 +18,7 @@ from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
 from threadpoolctl import threadpool_limits
 
-from diptych import __version__
+from diptych._version import __version__
 from diptych.arrays import FloatArray
 from diptych.benchmark.peak_memory import PeakMemory
 from diptych.benchmark.results import Record

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
-from diptych import __version__
+from diptych._version import __version__
 from diptych.errors import DiptychError
 
 

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
 
-from diptych import __version__
+from diptych._version import __version__
 from diptych.service.context import Context, Reading, ServiceContext
 from diptych.service.hosting import CollectionMetrics
 from diptych.service.openapi import openapi_document
