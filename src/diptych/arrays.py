@@ -69,10 +69,15 @@ def check_finite(matrix: FloatArray, *, name: str) -> None:
         raise InvalidInputError(f"{name} holds NaN or infinity, first in row {first}; drop or impute such rows")
 
 
-def row_blocks(n_rows: int, block_rows: int) -> Iterator[slice]:
+BLOCK_ROWS = 4096
+"""How many rows `row_blocks` takes at a time where nobody asks for another number."""
+
+
+def row_blocks(n_rows: int, block_rows: int | None = None) -> Iterator[slice]:
     """Yield consecutive slices of at most ``block_rows`` rows that together cover ``n_rows``."""
-    for start in range(0, n_rows, max(1, block_rows)):
-        yield slice(start, min(n_rows, start + max(1, block_rows)))
+    step = BLOCK_ROWS if block_rows is None else max(1, block_rows)
+    for start in range(0, n_rows, step):
+        yield slice(start, min(n_rows, start + step))
 
 
 def unit_rows(matrix: FloatArray) -> FloatArray:

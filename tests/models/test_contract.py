@@ -98,9 +98,7 @@ def test_float32_rows_give_float32_points_close_to_float64(model, problem):
 def test_blocks_of_any_size_give_the_same_points(model, problem, monkeypatch):
     whole = problem.fitted(model).similarity(problem.images, problem.texts)
     for name, size in (
-        ("diptych.models.linear._BLOCK_ROWS", 7),
-        ("diptych.models.semantic.classifier_pair._BLOCK_ROWS", 11),
-        ("diptych.models.correlation.kcca._BLOCK_ROWS", 13),
+        ("diptych.arrays.BLOCK_ROWS", 7),
         ("diptych.models.pairwise._pairs._BLOCK_NUMBERS", 100),
         ("diptych.models.correlation._kernels._BLOCK_BYTES", 8 * 90 * 5),
         ("diptych.models.correlation._kernels._TILE_ROWS", 3),

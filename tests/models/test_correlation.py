@@ -37,7 +37,7 @@ def histograms():
 
 def test_moments_equal_centred_products_whatever_the_block(views, monkeypatch):
     images, texts = views
-    monkeypatch.setattr("diptych.models.linear._BLOCK_ROWS", 37)
+    monkeypatch.setattr("diptych.arrays.BLOCK_ROWS", 37)
     sums = moments(images, texts)
     a, b = images - images.mean(axis=0), texts - texts.mean(axis=0)
     np.testing.assert_allclose(sums.image, a.T @ a)

@@ -75,9 +75,6 @@ class Targets:
         return np.asarray(self.indicator / np.maximum(counts, 1))
 
 
-_BLOCK_ROWS = 4096
-
-
 @dataclass(frozen=True)
 class ClassMeans:
     """Means and sizes of classes; a row with several labels counts for each by its share."""
@@ -101,7 +98,7 @@ class ClassMeans:
 def weighted_sums(rows: FloatArray, mean: FloatArray, weights: FloatArray) -> FloatArray:
     """Return ``weightsᵀ (rows − mean)`` in float64, block by block."""
     total = np.zeros((weights.shape[1], rows.shape[1]))
-    for block in row_blocks(len(rows), _BLOCK_ROWS):
+    for block in row_blocks(len(rows)):
         total += weights[block].T @ centre(rows[block], mean)
     return total
 
@@ -109,7 +106,7 @@ def weighted_sums(rows: FloatArray, mean: FloatArray, weights: FloatArray) -> Fl
 def weighted_moment(rows: FloatArray, mean: FloatArray, weights: FloatArray) -> FloatArray:
     """Return ``Σ_i weights_i (x_i − mean)(x_i − mean)ᵀ`` in float64, block by block."""
     total = np.zeros((rows.shape[1], rows.shape[1]))
-    for block in row_blocks(len(rows), _BLOCK_ROWS):
+    for block in row_blocks(len(rows)):
         deviations = centre(rows[block], mean)
         total += (deviations * weights[block, None].astype(deviations.dtype)).T @ deviations
     return total

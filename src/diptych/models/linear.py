@@ -11,8 +11,6 @@ from scipy.linalg import LinAlgError, cholesky, eigh, solve_triangular
 from diptych.arrays import FloatArray, row_blocks
 from diptych.errors import InvalidInputError
 
-_BLOCK_ROWS = 4096
-
 
 @dataclass(frozen=True)
 class Moments:
@@ -43,10 +41,12 @@ class Moments:
         )
 
 
-def check_varies(rows: FloatArray, *, name: str) -> None:
-    """Raise when all rows are the same, which leaves nothing to correlate; stops at the first block that differs."""
-    if all(bool((rows[block] == rows[0]).all()) for block in row_blocks(len(rows), _BLOCK_ROWS)):
-        raise InvalidInputError(f"all rows of {name} are the same: there is nothing to correlate")
+def check_varies(**sides: FloatArray) -> None:
+    """Raise when all rows of a side are the same, which leaves nothing to correlate."""
+    for name, rows in sides.items():
+        # Stops at the first block that differs.
+        if all(bool((rows[block] == rows[0]).all()) for block in row_blocks(len(rows))):
+            raise InvalidInputError(f"all rows of {name} are the same: there is nothing to correlate")
 
 
 def moments(images: FloatArray, texts: FloatArray) -> Moments:
@@ -55,10 +55,7 @@ def moments(images: FloatArray, texts: FloatArray) -> Moments:
     Rows are centred before they are multiplied, so that float32 keeps its digits far from the origin.
     """
     image_mean, text_mean = column_means(images), column_means(texts)
-    blocks = (
-        (centre(images[rows], image_mean), centre(texts[rows], text_mean))
-        for rows in row_blocks(len(images), _BLOCK_ROWS)
-    )
+    blocks = ((centre(images[rows], image_mean), centre(texts[rows], text_mean)) for rows in row_blocks(len(images)))
     sums = moments_of_blocks(blocks, image_mean.size, text_mean.size, center=False)
     return replace(sums, image_mean=image_mean, text_mean=text_mean)
 
@@ -93,7 +90,7 @@ def moments_of_blocks(
 def column_means(matrix: FloatArray) -> FloatArray:
     """Mean of each column, summed in float64 block by block."""
     total = np.zeros(matrix.shape[1])
-    for rows in row_blocks(len(matrix), _BLOCK_ROWS):
+    for rows in row_blocks(len(matrix)):
         total += matrix[rows].sum(axis=0, dtype=np.float64)
     return total / len(matrix)
 
@@ -101,7 +98,7 @@ def column_means(matrix: FloatArray) -> FloatArray:
 def column_deviations(matrix: FloatArray, mean: FloatArray) -> FloatArray:
     """Standard deviation of each column; constant columns give 1, so that dividing by it is always safe."""
     total = np.zeros(matrix.shape[1])
-    for rows in row_blocks(len(matrix), _BLOCK_ROWS):
+    for rows in row_blocks(len(matrix)):
         total += ((matrix[rows] - mean) ** 2).sum(axis=0, dtype=np.float64)
     deviation = np.sqrt(total / len(matrix))
     noise = 8 * np.finfo(matrix.dtype).eps * np.maximum(np.abs(mean), np.finfo(np.float64).tiny)
@@ -117,7 +114,7 @@ def project(matrix: FloatArray, mean: FloatArray, projection: FloatArray) -> Flo
     """Return ``(matrix − mean) @ projection`` in the precision of ``matrix``, centring one block at a time."""
     kernel = projection.astype(matrix.dtype, copy=False)
     points = np.empty((len(matrix), kernel.shape[1]), dtype=matrix.dtype)
-    for rows in row_blocks(len(matrix), _BLOCK_ROWS):
+    for rows in row_blocks(len(matrix)):
         points[rows] = centre(matrix[rows], mean) @ kernel
     return points
 

@@ -95,7 +95,7 @@ def test_anchor_features_are_the_kernel_at_twice_the_mean_squared_distance(tripl
     expected = np.exp(-(cdist(images, centres) ** 2) / width)
     np.testing.assert_allclose(anchors.features(images), expected, rtol=1e-9)
     assert np.isclose(expected, 1).any(axis=0).all(), "an anchor is a training row"
-    monkeypatch.setattr("diptych.models.hashing.scratch._BLOCK_ROWS", 7)
+    monkeypatch.setattr("diptych.arrays.BLOCK_ROWS", 7)
     projection = np.random.default_rng(0).normal(size=(25, 3))
     np.testing.assert_allclose(anchors.project(images, projection, np.ones(3)), expected @ projection - 1, atol=1e-9)
 

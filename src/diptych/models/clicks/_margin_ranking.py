@@ -35,8 +35,6 @@ class QuerySide(Protocol):
 
 Triplets = tuple[IntArray, IntArray, IntArray]
 
-_BLOCK_ROWS = 4096
-
 
 class MarginRanking:
     """Minimises the mean of max(0, m − ⟨Wᵀx⁺, t⟩ + ⟨Wᵀx⁻, t⟩) over triplets of a query t and two pictures.
@@ -88,7 +86,7 @@ class MarginRanking:
         """Return the mean loss of triplets."""
         queries, positives, negatives = triplets
         total = 0.0
-        for rows in row_blocks(len(queries), _BLOCK_ROWS):
+        for rows in row_blocks(len(queries)):
             moved = self._gaps(positives[rows], negatives[rows]) @ self.weights
             total += float(self._losses(self._queries.points(queries[rows]), moved).sum(dtype=np.float64))
         return total / max(1, len(queries))
@@ -202,7 +200,7 @@ class MarginRankingModel(ClickModel):
 
     def _fit_clicks(self, log: ClickLog, images: FloatArray) -> None:
         self._check_parameters()
-        check_varies(images, name="images")
+        check_varies(images=images)
         rng = np.random.default_rng(self.seed)
         sets, table = query_table(log)
         side, known = self._query_side(log, sets, rng)

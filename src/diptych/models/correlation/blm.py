@@ -73,8 +73,7 @@ class BLM(LinearProjectionModel):
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
         check_choice("variant", self.variant, ("projections", "factors"))
         check_number("alpha", self.alpha, low=0, open_low=True)
-        check_varies(images, name="images")
-        check_varies(texts, name="texts")
+        check_varies(images=images, texts=texts)
         sums = moments(images, texts)
         image_scale, text_scale = np.sqrt(np.trace(sums.image)), np.sqrt(np.trace(sums.text))
         agreement = self.alpha if self.variant == "projections" else 1.0

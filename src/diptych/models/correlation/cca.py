@@ -86,8 +86,7 @@ class CCA(LinearProjectionModel):
         check_number("regularization", self.regularization, low=0)
         check_number("weight_power", self.weight_power, low=0)
         check_components(self.n_components, 1)
-        check_varies(images, name="images")
-        check_varies(texts, name="texts")
+        check_varies(images=images, texts=texts)
         sums = moments(images, texts)
         image_ridge, text_ridge = self._ridges(sums)
         left, self.correlations_, right = canonical_directions(

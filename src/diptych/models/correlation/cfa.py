@@ -59,8 +59,7 @@ class CFA(LinearProjectionModel):
 
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
         check_choice("scale", self.scale, ("std", "none"))
-        check_varies(images, name="images")
-        check_varies(texts, name="texts")
+        check_varies(images=images, texts=texts)
         sums = moments(images, texts)
         image_scale = self._scale(images, sums.image_mean)
         text_scale = self._scale(texts, sums.text_mean)

@@ -22,7 +22,6 @@ from diptych.models.linear import check_varies, column_means, moments_of_blocks
 
 _SOLVERS = ("auto", "exact", "cholesky", "nystrom")
 _EXACT_ROWS = 2500
-_BLOCK_ROWS = 4096
 
 
 class KCCA(CrossModalModel):
@@ -121,8 +120,7 @@ class KCCA(CrossModalModel):
         check_count("rank", self.rank)
         check_components(self.n_components, 1)
         check_number("tolerance", self.tolerance, low=0, high=1)
-        check_varies(images, name="images")
-        check_varies(texts, name="texts")
+        check_varies(images=images, texts=texts)
         self.image_kernel_ = _chosen(self.image_kernel, images, "chi2_rbf")
         self.text_kernel_ = _chosen(self.text_kernel, texts, "intersection")
         self.image_shift_ = self._shift(self.image_kernel_, images)
@@ -131,7 +129,7 @@ class KCCA(CrossModalModel):
         image_kernel = Kernel.fitted(self.image_kernel_, images, side="images", seed=self.seed)
         text_kernel = Kernel.fitted(self.text_kernel_, texts, side="texts", seed=self.seed)
         image_map, text_map = self._features(image_kernel, images), self._features(text_kernel, texts)
-        blocks = ((image_map.training(rows), text_map.training(rows)) for rows in row_blocks(len(images), _BLOCK_ROWS))
+        blocks = ((image_map.training(rows), text_map.training(rows)) for rows in row_blocks(len(images)))
         widths = image_map.weights.shape[1], text_map.weights.shape[1]
         sums = moments_of_blocks(blocks, *widths, center=self.center)
         keep = 1 - self.kappa

@@ -79,8 +79,7 @@ class LinearRegression(CrossModalModel):
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
         check_choice("target", self.target, ("gallery", "texts", "images"))
         check_number("regularization", self.regularization, low=0)
-        check_varies(images, name="images")
-        check_varies(texts, name="texts")
+        check_varies(images=images, texts=texts)
         sums = moments(images, texts) if self.center else moments(images, texts).about_origin()
         self.image_mean_, self.text_mean_ = sums.image_mean, sums.text_mean
         self.image_to_text_ = self._solve(sums.image, sums.cross, sums.precision)

@@ -66,8 +66,7 @@ class PLS(LinearProjectionModel):
 
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
         check_choice("text_points", self.text_points, ("least_squares", "projection"))
-        check_varies(images, name="images")
-        check_varies(texts, name="texts")
+        check_varies(images=images, texts=texts)
         sums = moments(images, texts)
         wanted = check_components(self.n_components, min(sums.cross.shape))
         weights, loadings = deflate(sums.image, sums.cross, wanted, sums.precision)

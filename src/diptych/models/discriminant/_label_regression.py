@@ -11,8 +11,6 @@ from diptych.models.base import CrossModalModel
 from diptych.models.labels import Targets
 from diptych.models.linear import moments
 
-_BLOCK_ROWS = 4096
-
 
 class RegressionSums(NamedTuple):
     """Everything that a regression of labels needs to know of the data: products, none of which grows with n."""
@@ -76,15 +74,14 @@ def regression_sums(
 def product(rows: FloatArray, targets: FloatArray) -> FloatArray:
     """Return ``rowsᵀ targets`` in float64, block by block."""
     total = np.zeros((rows.shape[1], targets.shape[1]))
-    for block in row_blocks(len(rows), _BLOCK_ROWS):
+    for block in row_blocks(len(rows)):
         total += rows[block].T.astype(np.float64) @ targets[block]
     return total
 
 
 def _row_length(rows: FloatArray) -> float:
     total = sum(
-        float(np.einsum("ij,ij->", rows[block], rows[block], dtype=np.float64))
-        for block in row_blocks(len(rows), _BLOCK_ROWS)
+        float(np.einsum("ij,ij->", rows[block], rows[block], dtype=np.float64)) for block in row_blocks(len(rows))
     )
     length = float(np.sqrt(total / len(rows)))
     return length if length > 0 else 1.0

@@ -79,8 +79,7 @@ class GeneralizedMultiviewModel(LinearProjectionModel):
         check_number("energy", self.energy, low=0, high=1, open_low=True)
         check_number("regularization", self.regularization, low=0)
         check_components(self.n_components, 1)
-        check_varies(images, name="images")
-        check_varies(texts, name="texts")
+        check_varies(images=images, texts=texts)
         rows = targets.labelled
         if len(rows) < len(images):
             images, texts = images[rows], texts[rows]

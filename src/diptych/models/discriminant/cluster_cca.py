@@ -61,8 +61,7 @@ class ClusterCCA(LinearProjectionModel):
         assert targets is not None, "the base class has checked that labels were given"
         check_number("regularization", self.regularization, low=0)
         check_components(self.n_components, 1)
-        check_varies(images, name="images")
-        check_varies(texts, name="texts")
+        check_varies(images=images, texts=texts)
         belongs = targets.indicator
         sizes = belongs.sum(axis=0)
         # How many pairs a row is in: one with each member of each of its classes.

@@ -12,7 +12,6 @@ from diptych.models.base import Need, check_count, check_number
 from diptych.models.discriminant._label_regression import LabelRegressionModel, product, regression_sums
 
 _LEAST_GROUP = 1e-8
-_BLOCK_ROWS = 4096
 
 
 class LGCFL(LabelRegressionModel):
@@ -109,7 +108,7 @@ def _dragged_targets(
 ) -> tuple[FloatArray, float]:
     """Return the best targets for the present scores, and the loss that they leave."""
     goals, loss = np.empty_like(labels), 0.0
-    for block in row_blocks(len(labels), _BLOCK_ROWS):
+    for block in row_blocks(len(labels)):
         image, text = images[block] @ image_weights, texts[block] @ text_weights
         middle, wanted = (image + text) / 2, labels[block]
         goals[block] = np.where(wanted > 0, np.maximum(middle, 1.0), np.minimum(middle, 0.0))

@@ -86,8 +86,7 @@ class MLCCA(LinearProjectionModel):
         check_number("sigma", self.sigma, low=0, open_low=True)
         check_number("regularization", self.regularization, low=0)
         check_components(self.n_components, 1)
-        check_varies(images, name="images")
-        check_varies(texts, name="texts")
+        check_varies(images=images, texts=texts)
         rows = targets.labelled
         labels = targets.indicator
         if len(rows) < len(images):

@@ -28,8 +28,7 @@ class ScaledViews:
     @classmethod
     def of(cls, images: FloatArray, texts: FloatArray) -> ScaledViews:
         """Measure two aligned matrices."""
-        check_varies(images, name="images")
-        check_varies(texts, name="texts")
+        check_varies(images=images, texts=texts)
         sums = moments(images, texts)
         image_scale, text_scale = (float(np.sqrt(np.trace(part) / sums.n_rows)) for part in (sums.image, sums.text))
         image, text = sums.image / image_scale / image_scale, sums.text / text_scale / text_scale

@@ -30,8 +30,7 @@ class WhitenedPair:
     def of(cls, images: FloatArray, texts: FloatArray, regularization: float) -> WhitenedPair:
         """Whiten with a ridge relative to the mean variance of a feature."""
         check_number("regularization", regularization, low=0)
-        check_varies(images, name="images")
-        check_varies(texts, name="texts")
+        check_varies(images=images, texts=texts)
         sums = moments(images, texts)
         ridges = [regularization * float(np.trace(moment)) / len(moment) for moment in (sums.image, sums.text)]
         return cls(

@@ -12,8 +12,6 @@ from diptych.models.hashing.hashing_model import LinearHashingModel
 from diptych.models.labels import Targets
 from diptych.models.linear import centre, project
 
-_BLOCK_ROWS = 4096
-
 
 class CMFH(LinearHashingModel):
     """Collective matrix factorisation hashing: one latent vector explains both sides and is predicted from each.
@@ -119,7 +117,7 @@ class CMFH(LinearHashingModel):
         rng = np.random.default_rng(self.seed)
         products = np.zeros((len(views.joint), self.n_bits))
         square = np.zeros((self.n_bits, self.n_bits))
-        for rows in row_blocks(len(images), _BLOCK_ROWS):
+        for rows in row_blocks(len(images)):
             latent = rng.random((rows.stop - rows.start, self.n_bits)) - 0.5
             both = np.hstack(
                 [

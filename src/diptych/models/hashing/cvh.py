@@ -70,8 +70,7 @@ class CVH(LinearHashingModel):
 
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
         check_number("regularization", self.regularization, low=0)
-        check_varies(images, name="images")
-        check_varies(texts, name="texts")
+        check_varies(images=images, texts=texts)
         sums = moments(images, texts)
         left, self.correlations_, right = canonical_directions(
             sums.image,

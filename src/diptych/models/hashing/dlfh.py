@@ -151,8 +151,7 @@ class DLFH(HashingModel):
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
         assert targets is not None
         self._check_parameters()
-        check_varies(images, name="images")
-        check_varies(texts, name="texts")
+        check_varies(images=images, texts=texts)
         rows = targets.labelled
         if len(rows) < len(images):
             images, texts = images[rows], texts[rows]

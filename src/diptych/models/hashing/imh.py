@@ -214,8 +214,7 @@ class IMH(LinearHashingModel):
         check_number("least_agreement", self.least_agreement, low=-1, high=1)
         check_count("n_neighbours", self.n_neighbours)
         images, texts = sample_pairs(images, texts, self.max_pairs, self.seed)
-        check_varies(images, name="images")
-        check_varies(texts, name="texts")
+        check_varies(images=images, texts=texts)
         sums = moments(images, texts)
         self.image_mean_, self.text_mean_ = sums.image_mean, sums.text_mean
         image_whitener, text_whitener = self._whitener(sums, sums.image), self._whitener(sums, sums.text)

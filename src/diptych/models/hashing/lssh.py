@@ -99,8 +99,6 @@ def fit_atoms(
     return [np.ascontiguousarray(part) for part in parts]
 
 
-_BLOCK_ROWS = 4096
-
 _SWEEPS = 2
 # A round moves the dictionaries a little, and its sparse codes start from the last round's: few steps keep up.
 _ROUND_STEPS = 10
@@ -201,8 +199,7 @@ class LSSH(HashingModel):
         check_number("text_weight", self.text_weight, low=0, open_low=True)
         check_number("coupling", self.coupling, low=0, open_low=True)
         images, texts = sample_pairs(images, texts, self.max_pairs, self.seed)
-        check_varies(images, name="images")
-        check_varies(texts, name="texts")
+        check_varies(images=images, texts=texts)
         sums = moments(images, texts)
         self.image_mean_, self.text_mean_ = sums.image_mean, sums.text_mean
         self.image_components_ = _principal_components(sums.image, self.n_image_components, sums.precision)
@@ -257,7 +254,7 @@ class LSSH(HashingModel):
     def _decide_images(self, images: FloatArray) -> FloatArray:
         outputs = np.empty((len(images), self.n_bits), dtype=images.dtype)
         topics = self.image_topics_.astype(images.dtype, copy=False)
-        for block in row_blocks(len(images), _BLOCK_ROWS):
+        for block in row_blocks(len(images)):
             rows = self._reduced_images(images[block])
             outputs[block] = sparse_codes(rows, self.image_atoms_, self.sparsity, self.n_lasso_iter) @ topics
         return outputs
@@ -265,7 +262,7 @@ class LSSH(HashingModel):
     def _decide_texts(self, texts: FloatArray) -> FloatArray:
         to_latent = (self.text_topics_.T @ self.shrinkage_).astype(texts.dtype, copy=False)
         outputs = np.empty((len(texts), self.n_bits), dtype=texts.dtype)
-        for block in row_blocks(len(texts), _BLOCK_ROWS):
+        for block in row_blocks(len(texts)):
             outputs[block] = self._unit_texts(texts[block]) @ to_latent
         return outputs
 

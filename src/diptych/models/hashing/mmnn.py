@@ -33,7 +33,6 @@ from diptych.models.neural._training_loop import CheckpointFile, EpochReport, Pr
 from diptych.models.optimisers import Adam
 from diptych.space import DIRECTIONS, Space
 
-_BLOCK_ROWS = 4096
 # How often a run looks at the rows held out, and how many looks may bring nothing before it ends.
 _LOOKS, _PATIENCE = 20, 6
 # The entropy under which no bit of a side says anything.
@@ -299,5 +298,5 @@ def _code_map(outputs: list[FloatArray], indicator: FloatArray) -> float:
 
 def _shares(decide: Callable[[FloatArray], FloatArray], rows: FloatArray) -> FloatArray:
     """Return the share of ones of each bit."""
-    ones = sum((decide(rows[block]) >= 0).sum(axis=0) for block in row_blocks(len(rows), _BLOCK_ROWS))
+    ones = sum((decide(rows[block]) >= 0).sum(axis=0) for block in row_blocks(len(rows)))
     return np.asarray(ones / len(rows))

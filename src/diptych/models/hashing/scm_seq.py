@@ -15,8 +15,6 @@ from diptych.models.linear import centre
 
 OnIncrease = Literal["cca", "continue"]
 
-_BLOCK_ROWS = 4096
-
 
 class SCMSeq(LinearHashingModel):
     """Semantic correlation maximisation, sequential form: each bit explains what the bits before it left over.
@@ -117,7 +115,7 @@ def signed_sum(rows: FloatArray, mean: FloatArray, direction: FloatArray) -> Flo
     """Return (rows − mean)ᵀ sgn((rows − mean) @ direction) in float64, block by block."""
     total = np.zeros(rows.shape[1])
     direction = direction.astype(rows.dtype)
-    for block in row_blocks(len(rows), _BLOCK_ROWS):
+    for block in row_blocks(len(rows)):
         deviations = centre(rows[block], mean)
         total += np.where(deviations @ direction >= 0, 1, -1).astype(rows.dtype) @ deviations
     return total

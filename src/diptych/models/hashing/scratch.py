@@ -14,8 +14,6 @@ from diptych.models.hashing.hashing_model import HashingModel
 from diptych.models.labels import Targets
 from diptych.models.linear import centre, check_varies, column_means
 
-_BLOCK_ROWS = 4096
-
 
 @dataclass(frozen=True)
 class RbfAnchors:
@@ -41,7 +39,7 @@ class RbfAnchors:
     def features(self, rows: FloatArray) -> FloatArray:
         """Return the (rows, anchors) matrix of features in the precision of ``rows``."""
         features = np.empty((len(rows), len(self.anchors)), dtype=rows.dtype)
-        for block in row_blocks(len(rows), _BLOCK_ROWS):
+        for block in row_blocks(len(rows)):
             features[block] = self._block(rows[block])
         return features
 
@@ -49,7 +47,7 @@ class RbfAnchors:
         """Return features @ ``projection`` − ``offset`` without holding the features of more than a block of rows."""
         kernel, shift = projection.astype(rows.dtype, copy=False), offset.astype(rows.dtype, copy=False)
         points = np.empty((len(rows), projection.shape[1]), dtype=rows.dtype)
-        for block in row_blocks(len(rows), _BLOCK_ROWS):
+        for block in row_blocks(len(rows)):
             points[block] = self._block(rows[block]) @ kernel - shift
         return points
 
@@ -65,7 +63,7 @@ class RbfAnchors:
 
 def _total_variance(rows: FloatArray, mean: FloatArray) -> float:
     total = 0.0
-    for block in row_blocks(len(rows), _BLOCK_ROWS):
+    for block in row_blocks(len(rows)):
         deviations = centre(rows[block], mean)
         # The sum of a block in its own precision, the sum of blocks in float64.
         total += float(np.einsum("ij,ij->", deviations, deviations))
@@ -93,7 +91,7 @@ class AnchoredSide:
         feature_mean = column_means(features)
         features -= feature_mean.astype(features.dtype)
         moment = np.zeros((features.shape[1], features.shape[1]))
-        for block in row_blocks(len(features), _BLOCK_ROWS):
+        for block in row_blocks(len(features)):
             moment += features[block].T @ features[block]
         factor = cho_factor(moment + ridge * np.eye(len(moment)))
         return cls(anchors, feature_mean, features, moment, factor)
@@ -298,8 +296,7 @@ class SCRATCH(HashingModel):
             check_number(name, getattr(self, name), low=0, open_low=True)
         check_count("n_anchors", self.n_anchors)
         check_count("n_iter", self.n_iter)
-        check_varies(images, name="images")
-        check_varies(texts, name="texts")
+        check_varies(images=images, texts=texts)
         sides = (
             AnchoredSide.of(images, self.n_anchors, self.ridge / self.agreement, self.seed),
             AnchoredSide.of(texts, self.n_anchors, self.ridge / self.agreement, self.seed),

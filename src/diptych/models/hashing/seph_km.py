@@ -285,8 +285,7 @@ class SePHkm(HashingModel):
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
         assert targets is not None
         self._check_parameters()
-        check_varies(images, name="images")
-        check_varies(texts, name="texts")
+        check_varies(images=images, texts=texts)
         rows = targets.labelled
         if self.max_pairs is not None and len(rows) > self.max_pairs:
             rows = np.sort(np.random.default_rng(self.seed).choice(rows, self.max_pairs, replace=False))

@@ -21,8 +21,6 @@ Layers = list[FloatArray]
 
 Activation = Literal["relu", "tanh"]
 
-_BLOCK_ROWS = 4096
-
 
 def _relu(values: FloatArray) -> FloatArray:
     return np.maximum(values, 0)
@@ -62,7 +60,7 @@ def run_layers(rows: FloatArray, mean: FloatArray, layers: Layers, activation: A
     """Return what the last layer gives for each row, before any function of its own, in the precision of ``rows``."""
     kernels = [layer.astype(rows.dtype, copy=False) for layer in layers]
     outputs = np.empty((len(rows), len(kernels[-1])), dtype=rows.dtype)
-    for block in row_blocks(len(rows), _BLOCK_ROWS):
+    for block in row_blocks(len(rows)):
         values = centre(rows[block], mean) @ kernels[0] + kernels[1]
         for weights, intercepts in zip(kernels[2::2], kernels[3::2], strict=True):
             values = ACTIVATIONS[activation](values) @ weights + intercepts
@@ -89,7 +87,7 @@ class StandardView:
     @classmethod
     def of(cls, rows: FloatArray, *, name: str) -> StandardView:
         """Measure ``rows``, which must not be all the same."""
-        check_varies(rows, name=name)
+        check_varies(**{name: rows})
         mean = column_means(rows)
         return cls(rows, mean, column_deviations(rows, mean))
 

@@ -21,8 +21,6 @@ from diptych.arrays import AnyArray, FloatArray, row_blocks
 from diptych.errors import InvalidInputError, ModelFileError
 from diptych.models.neural._torch import TorchAdam, Tower
 
-_BLOCK_ROWS = 4096
-
 _MAY_CHANGE = ("epochs", "patience", "checkpoint")
 
 _FORMAT = "diptych-checkpoint-1"
@@ -105,7 +103,7 @@ def training_identity(
             digest.update(b"none")
             continue
         digest.update(f"{rows.dtype.str}{rows.shape}".encode())
-        for block in row_blocks(len(rows), _BLOCK_ROWS):
+        for block in row_blocks(len(rows)):
             digest.update(np.ascontiguousarray(rows[block]).tobytes())
     return digest.hexdigest()
 

@@ -97,8 +97,7 @@ class CMML(LinearProjectionModel):
 
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
         self._check_parameters()
-        check_varies(images, name="images")
-        check_varies(texts, name="texts")
+        check_varies(images=images, texts=texts)
         self.image_mean_, self.text_mean_ = column_means(images), column_means(texts)
         common = np.result_type(images, texts)
         image_rows = centre(images, self.image_mean_).astype(common, copy=False)

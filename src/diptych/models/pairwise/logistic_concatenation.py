@@ -92,8 +92,7 @@ class LogisticConcatenation(CrossModalModel):
         check_number("C", self.C, low=0, open_low=True)
         check_count("max_iter", self.max_iter)
         check_number("tol", self.tol, low=0, open_low=True)
-        check_varies(images, name="images")
-        check_varies(texts, name="texts")
+        check_varies(images=images, texts=texts)
         self.image_mean_, self.text_mean_ = column_means(images), column_means(texts)
         pairs, loss, matched = self._pairs(len(images))
         weights, self.intercept_ = fit_concatenation(

@@ -98,8 +98,7 @@ class OneClassSVM(BilinearModel):
 
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
         self._check_parameters()
-        check_varies(images, name="images")
-        check_varies(texts, name="texts")
+        check_varies(images=images, texts=texts)
         if self.center:
             self.image_mean_, self.text_mean_ = column_means(images), column_means(texts)
         else:

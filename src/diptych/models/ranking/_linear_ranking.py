@@ -39,7 +39,7 @@ class LinearSide:
     @classmethod
     def of(cls, rows: FloatArray, *, name: str) -> LinearSide:
         """Measure ``rows``, which must not be all the same; there are no weights yet."""
-        check_varies(rows, name=name)
+        check_varies(**{name: rows})
         mean = column_means(rows)
         width = rows.shape[1]
         return cls(rows, mean, column_deviations(rows, mean) * np.sqrt(width), np.zeros((width, 0), dtype=np.float32))

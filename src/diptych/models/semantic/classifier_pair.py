@@ -18,8 +18,6 @@ from diptych.models.labels import Targets
 
 Loss = Literal["softmax", "ovr"]
 
-_BLOCK_ROWS = 4096
-
 
 def fit_logistic(
     rows: FloatArray, targets: FloatArray, *, C: float, loss: Loss, max_iter: int, tol: float
@@ -41,7 +39,7 @@ def fit_logistic(
         kernel, bias = weights.astype(rows.dtype, copy=False), intercepts - mean @ weights
         value = penalty * float((scaled**2).sum()) / 2
         gradient, bias_gradient = np.zeros_like(scaled), np.zeros(n_classes)
-        for block in row_blocks(n_rows, _BLOCK_ROWS):
+        for block in row_blocks(n_rows):
             loss_value, residual = _LOSSES[loss](rows[block] @ kernel + bias, targets[block])
             value += loss_value
             gradient += rows[block].T @ residual.astype(rows.dtype, copy=False)
@@ -67,7 +65,7 @@ def fit_logistic(
 
 def _spread(rows: FloatArray, mean: FloatArray) -> float:
     """Return the root mean square of the centred features, 1 when they are constant."""
-    total = sum(float(((rows[block] - mean) ** 2).sum()) for block in row_blocks(len(rows), _BLOCK_ROWS))
+    total = sum(float(((rows[block] - mean) ** 2).sum()) for block in row_blocks(len(rows)))
     return float(np.sqrt(total / rows.size)) or 1.0
 
 
@@ -75,7 +73,7 @@ def predict_logistic(rows: FloatArray, weights: FloatArray, intercepts: FloatArr
     """Return class probabilities: they sum to one for ``softmax``, each stands alone for ``ovr``."""
     kernel, bias = weights.astype(rows.dtype, copy=False), intercepts.astype(rows.dtype, copy=False)
     probabilities = np.empty((len(rows), weights.shape[1]), dtype=rows.dtype)
-    for block in row_blocks(len(rows), _BLOCK_ROWS):
+    for block in row_blocks(len(rows)):
         scores = rows[block] @ kernel + bias
         probabilities[block] = softmax(scores, axis=1) if loss == "softmax" else expit(scores)
     return probabilities
