@@ -50,3 +50,40 @@ class MissingPackageError(DiptychError, ImportError):
 
     def __init__(self, purpose: str, requirement: str, installer: str = "pip install") -> None:
         super().__init__(f"{purpose} needs a package that is not installed: {installer} {requirement}")
+
+
+class CollectionError(DiptychError):
+    """A collection is missing, foreign, of another version, being written by another process, or has no such item.
+
+    >>> from diptych.collection import Collection, CollectionError
+    >>> try:
+    ...     Collection.open("no/such/folder")
+    ... except CollectionError as error:
+    ...     print(error)
+    no/such/folder is not a collection: collection.json is missing; make one with Collection.create or `diptych index`
+    """
+
+
+class CollectionBusyError(CollectionError):
+    """Another process or thread writes to the collection; the same call may work a little later."""
+
+
+class UnknownItemError(CollectionError):
+    """A collection has no item of that id or path."""
+
+
+class UnsearchableItemError(CollectionError):
+    """An item has nothing to search with: neither a readable picture nor a caption."""
+
+
+class ActiveRetrieverError(CollectionError):
+    """The retriever that searches use cannot be removed."""
+
+
+class UnknownRetrieverError(CollectionError):
+    """A collection has no retriever of that name.
+
+    >>> from diptych.collection import CollectionError, UnknownRetrieverError
+    >>> issubclass(UnknownRetrieverError, CollectionError)
+    True
+    """

@@ -74,7 +74,7 @@ def test_whatever_is_asked_the_metrics_stay_few(running_service: Start) -> None:
 def test_sixty_four_clients_get_through(running_service: Start) -> None:
     service = running_service()
     wait_until_ready(service.url)
-    turns = service.context.search_turns
+    limit = service.context.search_limit
 
     def ask(client: int) -> list[int]:
         with httpx.Client(base_url=service.url, timeout=30) as own:
@@ -83,19 +83,19 @@ def test_sixty_four_clients_get_through(running_service: Start) -> None:
     with ThreadPoolExecutor(64) as pool:
         statuses = list(pool.map(ask, range(64)))
     assert statuses == [[200, 200, 200]] * 64
-    assert turns.waiting == 0
+    assert limit.waiting == 0
 
 
-def test_only_so_many_wait_in_line_and_a_turn_is_given_back() -> None:
+def test_only_so_many_wait_in_line_and_a_slot_is_given_back() -> None:
     async def main() -> tuple[int, list[str]]:
-        turns = SearchConcurrencyLimit(2, most_waiting=3)
+        limit = SearchConcurrencyLimit(2, max_waiting=3)
         running = most = 0
         refused = []
 
         async def search() -> None:
             nonlocal running, most
             try:
-                async with turns.turn():
+                async with limit.slot():
                     running += 1
                     most = max(most, running)
                     try:

@@ -14,8 +14,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from starlette.exceptions import HTTPException
 
-from diptych.collection import CollectionError
-from diptych.errors import DiptychError, InvalidInputError, MissingPackageError, UnknownNameError
+from diptych.errors import (
+    ActiveRetrieverError,
+    CollectionBusyError,
+    CollectionError,
+    DiptychError,
+    InvalidInputError,
+    MissingPackageError,
+    UnknownItemError,
+    UnknownNameError,
+    UnknownRetrieverError,
+    UnsearchableItemError,
+)
 from diptych.service.problems import (
     Problem,
     ProblemResponse,
@@ -34,8 +44,11 @@ Start = Callable[..., Any]
         (InvalidInputError("k must be at least 1"), 422, "invalid-input"),
         (UnknownNameError("target", "sounds", ["images"]), 422, "invalid-input"),
         (MissingPackageError("searching", "faiss-cpu"), 501, "missing-package"),
-        (CollectionError("there is no item 'x' in /home/me/photos; name an id"), 404, "no-such-item"),
-        (CollectionError("/home/me/photos is being written by another process; wait"), 503, "busy"),
+        (UnknownItemError("there is no item 'x' in /home/me/photos; name an id"), 404, "no-such-item"),
+        (CollectionBusyError("/home/me/photos is being written by another process; wait"), 503, "busy"),
+        (UnknownRetrieverError("no 'x' in /home/me/photos"), 404, "no-such-retriever"),
+        (ActiveRetrieverError("'x' of /home/me/photos is active"), 409, "retriever-active"),
+        (UnsearchableItemError("item x has neither a picture nor a caption"), 422, "invalid-input"),
         (CollectionError("table items in /home/me/photos cannot be read"), 500, "collection-unusable"),
         (HTTPException(404), 404, "no-such-address"),
         (HTTPException(405, headers={"Allow": "GET"}), 405, "method-not-allowed"),
@@ -54,7 +67,7 @@ def test_every_error_has_its_problem(error: Exception, status: int, kind: str) -
 
 
 def test_busy_says_when_to_come_back_and_a_wrong_method_what_to_use() -> None:
-    assert problem_of(CollectionError("it is being written")).headers["Retry-After"]
+    assert problem_of(CollectionBusyError("it is being written")).headers["Retry-After"]
     assert problem_of(HTTPException(405, headers={"Allow": "GET"})).headers == {"Allow": "GET"}
 
 

@@ -256,7 +256,7 @@ def test_a_bucket_never_gives_more_than_its_rate_and_burst(rate: float, burst: i
 
 
 def test_buckets_of_a_million_clients_fit_in_bounded_memory() -> None:
-    buckets = TokenBuckets(1.0, 2, most_clients=100)
+    buckets = TokenBuckets(1.0, 2, max_clients=100)
     for client in range(10_000):
         buckets.take(str(client))
     assert len(buckets) == 100

@@ -11,9 +11,9 @@ from diptych.collection.collection import Collection
 from diptych.collection.search.query import Query, Term, parse_query
 from diptych.collection.search.snapshot import Answer, Answers
 from diptych.collection.storage.item import Item, Record
-from diptych.collection.storage.layout import CollectionError, UnknownRetrieverError
 from diptych.collection.storage.retriever_protocol import HashCodeRetrieverProtocol, RetrieverProtocol
 from diptych.collection.storage.saved_retrievers import StoredRetriever
+from diptych.errors import CollectionError, UnknownRetrieverError
 
 __all__ = [
     "AddProgress",

@@ -33,10 +33,9 @@ from diptych.collection.search.ranking import RerankBy
 from diptych.collection.search.snapshot import Answers, SearchSnapshot, Target
 from diptych.collection.storage import saved_retrievers
 from diptych.collection.storage.item import Item, Record
-from diptych.collection.storage.layout import CollectionError
 from diptych.collection.storage.retriever_protocol import RetrieverProtocol, Side
 from diptych.collection.storage.saved_retrievers import StoredRetriever, defensive_copy
-from diptych.errors import InvalidInputError
+from diptych.errors import CollectionError, InvalidInputError, UnknownItemError
 
 Progress = Callable[[AddProgress], None]
 Which = str | os.PathLike[str] | Filter | Iterable[str | os.PathLike[str]]
@@ -162,7 +161,9 @@ class Collection:
         """Return an item by id or path."""
         item = self._find(which, self._state.catalogue())
         if item is None:
-            raise CollectionError(f"there is no item {os.fspath(which)!r} in {self.folder}; name an id or a path in it")
+            raise UnknownItemError(
+                f"there is no item {os.fspath(which)!r} in {self.folder}; name an id or a path in it"
+            )
         return item
 
     @property

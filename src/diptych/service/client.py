@@ -36,9 +36,7 @@ __all__ = ["Client", "ServiceError"]
 
 
 Term = Mapping[str, Any]
-
 QueryInput = str | os.PathLike[str] | Sequence[Term]
-
 _POLL_SECONDS = 0.3
 
 

@@ -38,7 +38,7 @@ class ServiceContext:
     def __post_init__(self) -> None:
         self.credentials = Credentials(self.settings)
         self.metrics = Metrics()
-        self.search_turns = SearchConcurrencyLimit(max(1, usable_cores() // self.settings.workers))
+        self.search_limit = SearchConcurrencyLimit(max(1, usable_cores() // self.settings.workers))
 
     def running_jobs(self) -> dict[str, int]:
         """Return how many jobs work on each collection."""
@@ -67,7 +67,6 @@ async def request_collection(
 Hosted = Annotated[HostedCollection, Depends(request_collection)]
 
 
-# Coroutines, because FastAPI would spend a thread on each plain function.
 async def may_read(request: Request, context: Context) -> None:
     """Let those read who may reach the service: everyone on this machine; beyond it, those with token or session."""
     context.credentials.check_reading(request, is_public=context.settings.public)
@@ -86,15 +85,13 @@ async def may_write(request: Request, context: Context) -> None:
 
 
 async def search_slot(context: Context) -> AsyncIterator[None]:
-    """Hold one of the few turns in which searches compute."""
-    async with context.search_turns.turn():
+    """Hold one of the few places in which searches compute."""
+    async with context.search_limit.slot():
         yield
 
 
 Reading = Depends(may_read)
-
 Clicking = Depends(may_click)
-
 Writing = Depends(may_write)
 # Given back as soon as the handler has computed its answer, not when a slow client has taken it.
 Searching = Depends(search_slot, scope="function")

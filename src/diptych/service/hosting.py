@@ -34,7 +34,6 @@ class HostedCollection:
 
 
 _log = logging.getLogger("diptych.service")
-
 _WARM_UP_WORDS = "a picture"
 
 

@@ -54,19 +54,12 @@ def write_map(collection: Collection, fingerprint: str, document: dict[str, Any]
 
 
 Progress = Callable[[int, int], None]
-
 _STAGES = 3
-
 _STAGE_STEPS = 250
-
 _PERPLEXITY = 30.0
-
 _FEWEST_FOR_NEIGHBOURS = 6
-
 _FEWEST_FOR_ITERATION = 400
-
 _START_SPREAD = 1e-4
-
 _VECTOR_SPACES = ("cosine", "pearson", "covariance", "dot", "euclidean")
 
 

@@ -16,8 +16,18 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from diptych.collection.storage.layout import CollectionError, UnknownRetrieverError
-from diptych.errors import DiptychError, InvalidInputError, MissingPackageError, UnknownNameError
+from diptych.errors import (
+    ActiveRetrieverError,
+    CollectionBusyError,
+    CollectionError,
+    DiptychError,
+    InvalidInputError,
+    MissingPackageError,
+    UnknownItemError,
+    UnknownNameError,
+    UnknownRetrieverError,
+    UnsearchableItemError,
+)
 
 
 class Problem(Exception):
@@ -40,16 +50,11 @@ class Problem(Exception):
         self.headers = headers or {}
         self.members = members
 
-    @property
-    def title(self) -> str:
-        """The kind in words."""
-        return self.kind.replace("-", " ").capitalize()
-
     def document(self) -> dict[str, Any]:
         """Return the members of the problem document."""
         return {
             "type": f"/problems/{self.kind}",
-            "title": self.title,
+            "title": self.kind.replace("-", " ").capitalize(),
             "status": self.status,
             "detail": self.detail,
             **self.members,
@@ -65,15 +70,10 @@ def allowed_methods(request: Request) -> str:
 
 
 MEDIA_TYPE = "application/problem+json"
-
 _log = logging.getLogger("diptych.service")
-
 _MOST_ERRORS = 20
-
 _BUSY_SECONDS = "2"
-
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
-
 _NOT_WRITABLE = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 _PLAIN_KINDS = {
@@ -112,13 +112,13 @@ def problem_of(error: Exception) -> Problem:
     if isinstance(error, CollectionError):
         return _collection_problem(error)
     if isinstance(error, (InvalidInputError, UnknownNameError)):
-        return Problem(422, "invalid-input", _sentence(error))
+        return Problem(422, "invalid-input", sentence(error))
     if isinstance(error, OSError) and error.errno in _NO_ROOM:
         return Problem(507, "no-room", "There is no room left where the service writes; ask its owner to make some.")
     if isinstance(error, OSError) and error.errno in _NOT_WRITABLE:
         return Problem(403, "not-writable", "The service may not write there; ask its owner to let it.")
     if isinstance(error, MissingPackageError):
-        return Problem(501, "missing-package", _sentence(error))
+        return Problem(501, "missing-package", sentence(error))
     return Problem(
         500, "unexpected-error", "Something went wrong that nobody foresaw; the log of the service says what."
     )
@@ -156,28 +156,24 @@ def _http_problem(error: HTTPException) -> Problem:
 
 
 def _collection_problem(error: CollectionError) -> Problem:
-    text = str(error)
-    if "there is no item" in text or text.startswith("not in "):
+    if isinstance(error, UnknownItemError):
         return Problem(404, "no-such-item", "There is no such item in the collection; take the id of an answer.")
     if isinstance(error, UnknownRetrieverError):
         detail = "There is no such retriever in the collection; its address /retrievers lists those there are."
         return Problem(404, "no-such-retriever", detail)
-    if "is the active one" in text:
+    if isinstance(error, ActiveRetrieverError):
         return Problem(409, "retriever-active", "This is the active retriever; activate another one first.")
-    if "is being written" in text:
-        return Problem(
-            503,
-            "busy",
-            "The collection is being written by someone else; try again in a moment.",
-            headers={"Retry-After": _BUSY_SECONDS},
-        )
-    if "has neither a readable picture nor a caption" in text:
-        return Problem(422, "invalid-input", _sentence(error))
+    if isinstance(error, CollectionBusyError):
+        detail = "The collection is being written by someone else; try again in a moment."
+        return Problem(503, "busy", detail, headers={"Retry-After": _BUSY_SECONDS})
+    if isinstance(error, UnsearchableItemError):
+        return Problem(422, "invalid-input", sentence(error))
     # The message may name folders of this machine, which are none of the client's business.
     return Problem(500, "collection-unusable", "The collection cannot be used; the log of the service says why.")
 
 
-def _sentence(error: Exception) -> str:
+def sentence(error: Exception) -> str:
+    """Return the message of an error with a capital letter and a full stop."""
     text = " ".join(str(error).split())
     return text[:1].upper() + text[1:] + ("" if text.endswith((".", "?", "!")) else ".")
 
@@ -206,14 +202,33 @@ def problem_response(text: str) -> dict[str, Any]:
     return {"description": text, "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}}
 
 
-class UnexpectedErrorMiddleware:
-    """Logs what nobody foresaw, answers with a problem document that tells nothing of the inside, and goes on."""
+class HttpMiddleware:
+    """A layer around the application, whose method ``_answer`` takes HTTP requests and may refuse them with a problem.
+
+    A problem must be raised before any of the response is sent.
+    """
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, whatever happens."""
+        """Pass on what is no HTTP request, and answer a request or send the problem that it raises."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        try:
+            await self._answer(scope, receive, send)
+        except Problem as problem:
+            await ProblemResponse(problem)(scope, receive, send)
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        raise NotImplementedError
+
+
+class UnexpectedErrorMiddleware(HttpMiddleware):
+    """Logs what nobody foresaw, answers with a problem document that tells nothing of the inside, and goes on."""
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         is_begun = False
 
         async def watched_send(message: Message) -> None:

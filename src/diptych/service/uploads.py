@@ -45,11 +45,8 @@ class Upload:
 
 
 _PREVIEW_SIDE = 512
-
 _ORIENTATION_TAG = 0x0112
-
 _ON_ITS_SIDE = (5, 6, 7, 8)
-
 _SUFFIXES = {"JPEG": ".jpg", "PNG": ".png", "GIF": ".gif", "WEBP": ".webp", "AVIF": ".avif", "TIFF": ".tif"}
 
 _SUFFIXES |= {"BMP": ".bmp", "PPM": ".ppm", "MPO": ".jpg"}
@@ -231,7 +228,6 @@ def _make_private(folder: Path) -> None:
 
 
 _FOLDER = "uploads"
-
 _BLOCK = 1 << 20
 
 

@@ -18,11 +18,11 @@ from diptych.collection.changes.store_check import StoreCheck
 from diptych.collection.search.live_state import LiveState
 from diptych.collection.storage import saved_retrievers
 from diptych.collection.storage.item import Item
-from diptych.collection.storage.layout import LONGEST_NAME, CollectionError, Layout, RetrieverNames, Root, unique_name
+from diptych.collection.storage.layout import LONGEST_NAME, Layout, RetrieverNames, Root, unique_name
 from diptych.collection.storage.retriever_protocol import SIDES, RetrieverProtocol
 from diptych.collection.storage.saved_retrievers import StoredRetriever, defensive_copy
 from diptych.collection.storage.store import features_table, points_table
-from diptych.errors import InvalidInputError
+from diptych.errors import ActiveRetrieverError, CollectionError, InvalidInputError
 
 
 @dataclass(frozen=True)
@@ -210,7 +210,7 @@ class RetrieverChanges:
             layout = self._state.layout
             removed = layout.named(name)
             if removed is layout.retriever:
-                raise CollectionError(f"the retriever {name!r} is the active one; activate another one first")
+                raise ActiveRetrieverError(f"the retriever {name!r} is the active one; activate another one first")
             layout = layout.without(removed)
             self._write(layout, None)
             used = {table(names, side) for names in layout.in_force for side in SIDES for table in _TABLES}

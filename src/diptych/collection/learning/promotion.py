@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 from diptych.collection.collection import Collection, Progress
-from diptych.collection.storage.layout import CollectionError
 from diptych.collection.storage.retriever_protocol import RetrieverProtocol
 from diptych.collection.storage.saved_retrievers import StoredRetriever
+from diptych.errors import CollectionError
 
 Action = Literal["promoted", "kept", "rolled back"]
 

@@ -20,11 +20,11 @@ from diptych.collection.search.encoded_query import QueryEmbeddingCache
 from diptych.collection.search.gallery import Gallery, Scoring
 from diptych.collection.search.snapshot import SearchSnapshot
 from diptych.collection.storage.item import Item
-from diptych.collection.storage.layout import CollectionError, Layout, RetrieverNames, Root, write_lock
+from diptych.collection.storage.layout import Layout, RetrieverNames, Root, write_lock
 from diptych.collection.storage.retriever_protocol import RetrieverProtocol, Side
 from diptych.collection.storage.saved_retrievers import check_same_points
 from diptych.collection.storage.store import Store, features_table, points_table
-from diptych.errors import DiptychError
+from diptych.errors import CollectionError, DiptychError, UnknownItemError
 from diptych.space import Direction
 
 _QUERY_SIDE: dict[Side, Direction] = {"image": "text_query", "text": "image_query"}
@@ -393,8 +393,8 @@ def _contents(catalogue: Catalogue, side: Side, ids: Sequence[str] | None) -> di
     wanted = list(known) if ids is None else list(ids)
     unknown = [item_id for item_id in wanted if item_id not in known]
     if unknown:
-        what = "item" if side == "image" else "caption"
-        raise CollectionError(f"there is no {what} {unknown[0]!r} in the collection; take the id of an answer")
+        what, error = ("item", UnknownItemError) if side == "image" else ("caption", CollectionError)
+        raise error(f"there is no {what} {unknown[0]!r} in the collection; take the id of an answer")
     if side == "text":
         return {caption_id: text_hash(catalogue.captions[caption_id][1]) for caption_id in wanted}
     return {item_id: content for item_id in wanted if (content := catalogue.items[item_id].content_hash) is not None}

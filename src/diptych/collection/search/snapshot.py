@@ -18,9 +18,9 @@ from diptych.collection.search.gallery import Gallery, top_rows
 from diptych.collection.search.query import Query, Term
 from diptych.collection.search.ranking import FetchFeatures, PointRanking, RerankBy, Reranking, fuse_rankings
 from diptych.collection.storage.item import Item
-from diptych.collection.storage.layout import CollectionError, RetrieverNames, Root
+from diptych.collection.storage.layout import RetrieverNames, Root
 from diptych.collection.storage.retriever_protocol import RetrieverProtocol, Side
-from diptych.errors import InvalidInputError
+from diptych.errors import InvalidInputError, UnknownItemError, UnsearchableItemError
 
 
 @dataclass(frozen=True)
@@ -193,7 +193,7 @@ class SearchSnapshot:
     def _asked_item(self, term: Term, reranking: Reranking | None) -> EncodedTerm:
         item = self.catalogue.items.get(term.value)
         if item is None:
-            raise CollectionError(f"there is no item {term.value!r} in the collection; take the id of an answer")
+            raise UnknownItemError(f"there is no item {term.value!r} in the collection; take the id of an answer")
         by_side: dict[Side, str | None] = {"image": item.id, "text": next(iter(item.caption_ids), None)}
         for side, key in by_side.items():
             row = None if key is None else self.galleries[side].row_of.get(key)
@@ -201,7 +201,7 @@ class SearchSnapshot:
                 gallery = self.galleries[side]
                 outputs = None if reranking is None else reranking.stored_outputs(side, gallery.hashes[row])
                 return EncodedTerm(gallery.vectors[row : row + 1], term.weight, side, outputs=outputs)
-        raise CollectionError(f"item {item.id} has neither a readable picture nor a caption to search with")
+        raise UnsearchableItemError(f"item {item.id} has neither a readable picture nor a caption to search with")
 
     def _allowed(self, gallery: Gallery, side: Side, query: Query, wanted: Filter | None) -> BoolArray | None:
         itself = {term.value for term in query.terms if term.kind == "item" and self._is_own_side(term.value, side)}

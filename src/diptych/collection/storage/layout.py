@@ -1,4 +1,4 @@
-"""The folder of a collection: the small file that says what is valid in it, its write lock, its paths, its errors."""
+"""The folder of a collection: the small file that says what is valid in it, its write lock, its paths."""
 
 from __future__ import annotations
 
@@ -14,28 +14,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from diptych._version import __version__
-from diptych.errors import DiptychError
-
-
-class CollectionError(DiptychError):
-    """A collection is missing, foreign, of another version, being written by another process, or has no such item.
-
-    >>> from diptych.collection import Collection, CollectionError
-    >>> try:
-    ...     Collection.open("no/such/folder")
-    ... except CollectionError as error:
-    ...     print(error)
-    no/such/folder is not a collection: collection.json is missing; make one with Collection.create or `diptych index`
-    """
-
-
-class UnknownRetrieverError(CollectionError):
-    """A collection has no retriever of that name.
-
-    >>> from diptych.collection import CollectionError, UnknownRetrieverError
-    >>> issubclass(UnknownRetrieverError, CollectionError)
-    True
-    """
+from diptych.errors import CollectionBusyError, CollectionError, UnknownRetrieverError
 
 
 @dataclass(frozen=True)
@@ -287,7 +266,7 @@ def write_lock(path: Path, wait: float = 0.0) -> Iterator[None]:
         deadline = time.monotonic() + wait
         while not _is_locked(handle):
             if time.monotonic() >= deadline:
-                raise CollectionError(
+                raise CollectionBusyError(
                     f"{path.parent} is being written by another process or thread; "
                     "wait until it has finished and try again"
                 )

@@ -11,9 +11,10 @@ import uuid
 from dataclasses import dataclass
 from pathlib import Path
 
-from diptych.collection.storage.layout import CollectionError, Layout, RetrieverNames, write_lock
+from diptych.collection.storage.layout import Layout, RetrieverNames, write_lock
 from diptych.collection.storage.retriever_protocol import RetrieverProtocol
 from diptych.collection.storage.store import Store
+from diptych.errors import CollectionError
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,9 @@ import numpy as np
 
 from diptych.arrays import AnyArray
 from diptych.collection.storage.item import Item
-from diptych.collection.storage.layout import CollectionError, RetrieverNames
+from diptych.collection.storage.layout import RetrieverNames
 from diptych.collection.storage.retriever_protocol import Side
-from diptych.errors import MissingPackageError
+from diptych.errors import CollectionError, MissingPackageError
 
 
 def search_package(name: str) -> Any:

@@ -58,9 +58,7 @@ def _sentence(error: Exception) -> str:
 
 
 router = APIRouter(prefix="/v1", tags=["clicks"], dependencies=[Reading])
-
 _CLICKS = "/collections/{collection}/clicks"
-
 _CHUNK = 2**16
 
 _TYPES: dict[ExportFormat, str] = {

@@ -76,7 +76,6 @@ def _is_inside(path: Path | None, collection: Collection) -> bool:
 
 
 _BLOCK = 1 << 18
-
 _RANGE = re.compile(r"bytes=\s*(?:(?P<first>\d{1,18})-(?P<last>\d{1,18})?|-(?P<tail>\d{1,18}))\s*")
 
 

@@ -26,9 +26,7 @@ from diptych.service.schemas.interleaving import (
 )
 
 router = APIRouter(prefix="/v1", tags=["interleaving"], dependencies=[Reading])
-
 _INTERLEAVING = "/collections/{collection}/interleaving"
-
 _CONFLICT: dict[int | str, dict[str, Any]] = {409: problem_response("Two retrievers cannot be interleaved now.")}
 
 
@@ -105,7 +103,6 @@ def _iso_time(time: float) -> str:
 
 
 votes_router = APIRouter(prefix="/v1", tags=["votes"], dependencies=[Reading])
-
 _VOTES = "/collections/{collection}/votes"
 
 

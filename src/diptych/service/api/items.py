@@ -156,13 +156,9 @@ def _validated_item(content: bytes) -> NewItem:
 
 
 router = APIRouter(prefix="/v1", tags=["items"], dependencies=[Reading])
-
 _ITEMS = "/collections/{collection}/items"
-
 _ITEM = f"{_ITEMS}/{ITEM_ID}"
-
 _CACHE_IMMUTABLE = "private, max-age=31536000, immutable"
-
 _CACHE_REVALIDATE = "private, no-cache"
 
 _TYPES = {
@@ -180,7 +176,6 @@ _TYPES = {
 }
 
 _BYTES = {"schema": {"type": "string", "format": "binary"}}
-
 _UNCHANGED = {"description": "The client has it already."}
 
 _THUMBNAIL: dict[int | str, dict[str, Any]] = {

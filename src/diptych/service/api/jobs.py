@@ -15,10 +15,8 @@ from diptych.service.problems import Problem
 from diptych.service.schemas.jobs import JobDocument, JobList, JobRequest
 
 router = APIRouter(prefix="/v1", tags=["jobs"], dependencies=[Reading])
-
 _JOBS = "/collections/{collection}/jobs"
 _MOST_WAITING = 20
-
 JobId = Annotated[str, Path(description="Id of the job.", max_length=100)]
 
 

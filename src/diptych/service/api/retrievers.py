@@ -29,11 +29,8 @@ from diptych.service.schemas.retrievers import (
 )
 
 router = APIRouter(prefix="/v1", tags=["retrievers"], dependencies=[Reading])
-
 _RETRIEVERS = "/collections/{collection}/retrievers"
-
 _NOT_USABLE: dict[int | str, dict[str, Any]] = {409: problem_response("The retriever is not in a state for this.")}
-
 RetrieverName = Annotated[str, Path(description="Name of the retriever.", max_length=200)]
 
 
@@ -115,9 +112,7 @@ def _explains(collection: Collection, name: str) -> Explains:
 
 
 learning_router = APIRouter(prefix="/v1", tags=["learning"], dependencies=[Reading])
-
 _LEARNING = "/collections/{collection}/learning"
-
 _NOTHING_TO_ROLL_BACK: dict[int | str, dict[str, Any]] = {409: problem_response("There is nothing to go back to.")}
 
 

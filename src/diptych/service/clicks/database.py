@@ -11,7 +11,6 @@ from pathlib import Path
 from diptych.service.clicks.errors import ClickLogError
 
 SCHEMA_VERSION = 2
-
 BUSY_SECONDS = 10.0
 
 # A page is a run of results at consecutive positions, so that a search costs one row and not one for each result.

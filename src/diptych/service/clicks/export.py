@@ -15,15 +15,10 @@ from diptych.errors import MissingPackageError, UnknownNameError
 from diptych.service.clicks.database import click_log_error, connect
 
 ExportKind = Literal["triads", "events", "impressions"]
-
 ExportFormat = Literal["csv", "tsv", "jsonl", "parquet"]
-
 EXPORT_KINDS: tuple[ExportKind, ...] = get_args(ExportKind)
-
 EXPORT_FORMATS: tuple[ExportFormat, ...] = get_args(ExportFormat)
-
 _ROWS_AT_ONCE = 5_000
-
 _NUMBERS = {"clicks", "position", "shown", "results", "clicked"}
 
 _QUERIES: dict[ExportKind, str] = {

@@ -293,7 +293,6 @@ def _search_key(search_id: str) -> bytes:
 
 
 FILE_NAME = "clicks.sqlite"
-
 _log = logging.getLogger("diptych.service")
 
 

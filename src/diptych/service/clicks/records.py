@@ -14,11 +14,8 @@ from diptych.metrics.team_draft_interleaving import Team
 from diptych.service.clicks.errors import NotShownError, UnknownSearchError
 
 ClickKind = Literal["open", "original", "more_like", "less_like"]
-
 VoteChoice = Literal["left", "right", "both", "neither"]
-
 CLICK_KINDS: tuple[ClickKind, ...] = get_args(ClickKind)
-
 VOTE_CHOICES: tuple[VoteChoice, ...] = get_args(VoteChoice)
 
 # Asking for less of something is recorded, but it is no sign that the answer was wanted.

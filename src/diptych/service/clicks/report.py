@@ -100,13 +100,10 @@ def _visualness() -> Visualness | None:
 
 
 FREQUENT_SEARCHES = 3
-
 _MOST_QUERIES = 50
-
 _MOST_POSITIONS = 100
 # Queries that differ are mostly rare: these hold nearly all searches, and measuring them takes a moment.
 _MOST_MEASURED = 5_000
-
 _VISUAL_ABOVE = 0.5
 
 # Scanning this index in order groups by query without sorting; SQLite would choose the one in time, and sort.
@@ -123,7 +120,6 @@ ORDER BY searches DESC, last DESC, query
 """
 
 _TOP = _GROUPS.format(condition="true")
-
 _FAILING = _GROUPS.format(condition="min(no_good_match) = 1 OR (max(clicked) = 0 AND count(*) >= :often)")
 
 _SHOWN = """
@@ -145,7 +141,6 @@ FROM (
 """
 
 _SEARCHES_OF_DAY = "SELECT count(*) FROM searches WHERE time >= ? AND time < ?"
-
 _CLICKS_OF_DAY = "SELECT count(*) FROM clicks WHERE time >= ? AND time < ? AND kind <> ?"
 
 

@@ -15,11 +15,8 @@ from diptych.service.clicks.errors import ClickLogError
 from diptych.service.clicks.records import PendingSearch
 
 Result = TypeVar("Result")
-
 PendingWrite = tuple[Callable[[sqlite3.Connection], Any], "Future[Any]"]
-
 BATCH_SECONDS = 0.05
-
 RETRY_SECONDS = 1.0
 
 

@@ -14,16 +14,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any
 
-from diptych.collection import CollectionError
 from diptych.collection.storage.layout import write_lock
+from diptych.errors import CollectionError
 from diptych.service.jobs.store import Job, JobStore
 
 _PATIENCE_SECONDS = 5.0
-
 _LONGEST_LINE = 1 << 20
-
 _LONGEST_MESSAGE = 500
-
 _KEPT_LINES = 20
 
 
@@ -116,9 +113,7 @@ class JobProcess:
 
 
 _POLL_SECONDS = 0.5
-
 _RETRY_SECONDS = 5.0
-
 _log = logging.getLogger("diptych.service")
 
 

@@ -14,9 +14,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 JobKind = Literal["index", "train", "learn", "reencode", "map", "retriever"]
-
 JobState = Literal["waiting", "running", "done", "failed", "cancelled", "interrupted"]
-
 JOB_KINDS: tuple[JobKind, ...] = get_args(JobKind)
 
 
@@ -58,9 +56,7 @@ CREATE TABLE IF NOT EXISTS jobs (
 """
 
 _COLUMNS = "id, kind, parameters, state, created, done, total, message, error, result, started, finished"
-
 _BUSY_SECONDS = 10.0
-
 _MOST_KEPT = 1000
 
 

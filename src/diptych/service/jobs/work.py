@@ -98,9 +98,7 @@ JobFunction = Callable[[Collection, Mapping[str, Any], Reporter], dict[str, Any]
 
 # Between two of these, others may write.
 _CHUNK = 256
-
 _NAMED_FAILURES = 50
-
 READY_MADE = ("default", "conse")
 
 """Retrievers that can be had by name."""

@@ -15,13 +15,16 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from diptych.service.operations.metrics import Metrics
+from diptych.service.problems import HttpMiddleware
+
+_REQUEST_LINE = "{method} {route} {status} {milliseconds} ms {bytes} bytes {client} {request_id}"
 
 
 class JsonFormatter(logging.Formatter):
     """Writes each record as one line of JSON, with the fields that it brings along."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the line."""
+        """Return the record as JSON."""
         entry = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
@@ -38,18 +41,13 @@ class TextFormatter(logging.Formatter):
     """Writes each record as one line to read; only the trace of an error takes more."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the line."""
+        """Return the time, the level from warnings up, and the message or the request."""
         clock = time.strftime("%H:%M:%S", time.localtime(record.created))
         fields = getattr(record, "fields", None)
-        text = record.getMessage() if fields is None else _request(fields)
+        text = record.getMessage() if fields is None else _REQUEST_LINE.format_map(fields)
         level = "" if record.levelno <= logging.INFO else f"{record.levelname.lower()}: "
         trace = f"\n{self.formatException(record.exc_info)}" if record.exc_info else ""
         return f"{clock} {level}{text}{trace}"
-
-
-def _request(fields: dict[str, object]) -> str:
-    template = "{method} {route} {status} {milliseconds} ms {bytes} bytes {client} {request_id}"
-    return template.format_map(fields)
 
 
 LogFormat = Literal["text", "json"]
@@ -72,17 +70,13 @@ def configure_logging(format: LogFormat, *, quiet: bool = False, stream: TextIO 
 REQUEST_ID = "X-Request-ID"
 # From the writer to the readers, which record for it.
 ROUTE_HEADER = "X-Diptych-Route"
-
 _log = logging.getLogger("diptych.service.requests")
-
 _USABLE_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
-
 _NO_ROUTE = "(none)"
-
 _NOT_ANSWERED = 499
 
 
-class RequestLogMiddleware:
+class RequestLogMiddleware(HttpMiddleware):
     """Gives each request a name, and records what became of it.
 
     Of the address only the route's template is recorded, and nothing of headers and bodies, so that no secret and no
@@ -90,15 +84,11 @@ class RequestLogMiddleware:
     """
 
     def __init__(self, app: ASGIApp, metrics: Metrics, *, is_recording: bool = True) -> None:
-        self._app = app
+        super().__init__(app)
         self._metrics = metrics
         self._is_recording = is_recording
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request and record it."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         started = time.perf_counter()
         name = _request_id(scope)
         scope.setdefault("state", {})["request_id"] = name
@@ -116,16 +106,16 @@ class RequestLogMiddleware:
                 sent += len(message.get("body", b""))
             await send(message)
 
-        if self._is_recording:
-            self._metrics.begin_request()
+        if not self._is_recording:
+            await self._app(scope, receive, recorded_send)
+            return
+        self._metrics.begin_request()
         try:
             await self._app(scope, receive, recorded_send)
         finally:
             self._record(scope, name, status, sent, time.perf_counter() - started)
 
     def _record(self, scope: Scope, name: str, status: int, sent: int, seconds: float) -> None:
-        if not self._is_recording:
-            return
         route = route_template(scope)
         self._metrics.end_request(scope["method"], route, status, seconds)
         client = scope.get("client")
@@ -144,10 +134,7 @@ class RequestLogMiddleware:
 def route_template(scope: Scope) -> str:
     """Return the template of the route that took a request, such as ``/v1/collections/{collection}``."""
     template = scope.get("state", {}).get("route_template")
-    if template is not None:
-        return str(template)
-    route = scope.get("route")
-    return str(getattr(route, "path", None) or _NO_ROUTE)
+    return str(template or getattr(scope.get("route"), "path", None) or _NO_ROUTE)
 
 
 def _request_id(scope: Scope) -> str:

@@ -23,7 +23,6 @@ from diptych.service.security.headers import SECURITY_HEADERS
 from diptych.service.settings import Settings
 
 _HEADER_SECONDS = 10.0
-
 _MOST_CONNECTIONS = 768
 
 
@@ -92,13 +91,9 @@ class BoundedProtocol(H11Protocol):
 
 
 GRACE_SECONDS = 30
-
 _IDLE_SECONDS = 60
-
 _LONGEST_HEADERS = 32 * 1024
-
 _THREAD_SECONDS = 5.0
-
 _log = logging.getLogger("diptych.service")
 
 

@@ -32,11 +32,8 @@ from diptych.service.operations.server import GRACE_SECONDS, run_server
 from diptych.service.settings import Settings, settings_from_json, settings_to_json
 
 _FIRST_PAUSE_SECONDS = 0.5
-
 _LONGEST_PAUSE_SECONDS = 30.0
-
 _STEADY_SECONDS = 60.0
-
 _log = logging.getLogger("diptych.service")
 
 
@@ -122,7 +119,6 @@ class WorkerProcess:
 
 
 _LOOK_SECONDS = 0.1
-
 _EXTRA_SECONDS = 10.0
 
 

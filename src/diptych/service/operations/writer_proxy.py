@@ -12,7 +12,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from diptych.service.operations.logging import REQUEST_ID, ROUTE_HEADER
-from diptych.service.problems import Problem, ProblemResponse
+from diptych.service.problems import HttpMiddleware, Problem
 
 _SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 # What changes nothing, or only what every process may write: the log of clicks, uploads, the browser's own cookie.
@@ -28,42 +28,36 @@ _HOP_BY_HOP = frozenset(
 )
 
 _CONNECT_SECONDS = 5.0
-
 _ANSWER_SECONDS = 120.0
 # The server of the reader adds these itself.
 _OWN_ANSWER_HEADERS = _HOP_BY_HOP | {b"date", ROUTE_HEADER.lower().encode()}
 
 
-class WriterProxyMiddleware:
+class WriterProxyMiddleware(HttpMiddleware):
     """Hands requests that write to the writer process and its answers back, both as they arrive.
 
     The writer checks who may write by itself; it is told who the client is.
     """
 
     def __init__(self, app: ASGIApp, writer_socket: Path) -> None:
-        self._app = app
+        super().__init__(app)
         self._client = httpx.AsyncClient(
             transport=httpx.AsyncHTTPTransport(uds=str(writer_socket), limits=httpx.Limits(max_connections=64)),
             timeout=httpx.Timeout(_ANSWER_SECONDS, connect=_CONNECT_SECONDS),
         )
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request here, or let the writer do it."""
-        if scope["type"] != "http" or not is_for_writer(scope["method"], scope["path"]):
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if not is_for_writer(scope["method"], scope["path"]):
             await self._app(scope, receive, send)
             return
         try:
-            await self._hand_over(scope, receive, send)
+            await self._forward(scope, receive, send)
         except httpx.ConnectError:
-            await ProblemResponse(_writer_unavailable("nothing was written; try again in a moment"))(
-                scope, receive, send
-            )
+            raise _writer_unavailable("nothing was written; try again in a moment") from None
         except httpx.TransportError:
-            await ProblemResponse(_writer_unavailable("look whether it was written before trying again"))(
-                scope, receive, send
-            )
+            raise _writer_unavailable("look whether it was written before trying again") from None
 
-    async def _hand_over(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _forward(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = self._client.build_request(
             scope["method"],
             httpx.URL(scheme="http", host="writer", raw_path=_target(scope)),

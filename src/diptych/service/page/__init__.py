@@ -59,7 +59,6 @@ class StaticFile:
 
 
 router = APIRouter(include_in_schema=False)
-
 VIEWS = ("/", "/compare", "/map", "/log", "/jobs", "/item/{item:path}")
 
 # Names of files do not change with their content, so a browser has to ask each time; the tag makes that cheap.

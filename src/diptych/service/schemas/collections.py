@@ -96,7 +96,6 @@ class ItemList(Document):
 
 
 Text = Annotated[str, StringConstraints(min_length=1, max_length=10_000, pattern=r"\S")]
-
 Label = Annotated[str, StringConstraints(min_length=1, max_length=400, pattern=r"\S")]
 
 

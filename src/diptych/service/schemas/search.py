@@ -11,7 +11,6 @@ from diptych.service.schemas import Document, RequestDocument
 from diptych.service.schemas.retrievers import RetrieverSummary
 
 _Words = Annotated[str, StringConstraints(min_length=1, max_length=2000)]
-
 _Name = Annotated[str, StringConstraints(min_length=1, max_length=400)]
 
 

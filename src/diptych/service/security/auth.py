@@ -12,11 +12,10 @@ from urllib.parse import urlsplit
 from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from diptych.service.problems import Problem, ProblemResponse
+from diptych.service.problems import HttpMiddleware, Problem
 from diptych.service.settings import Settings
 
 _LIFETIME_SECONDS = 12 * 3600
-
 _FIELDS = 3
 
 
@@ -81,11 +80,8 @@ def _is_equal(given: str, right: str) -> bool:
 
 
 CSRF_HEADER = "X-Diptych-CSRF"
-
 _OWN_SITES = ("same-origin", "none")
-
 _TO_WRITE = "To write, or to read the log, send the header 'Authorization: Bearer TOKEN', or use the page."
-
 _WRONG_TOKEN = "This is not the token of this service."
 
 
@@ -163,24 +159,19 @@ def _digest(token: str) -> bytes:
 _SIGN_IN = "/v1/session"
 
 
-class AuthMiddleware:
+class AuthMiddleware(HttpMiddleware):
     """Asks for token or session before anything of the request is read, at every address but that for signing in.
 
     The guards of the routes ask again; this is the one place that no route can forget.
     """
 
     def __init__(self, app: ASGIApp, credentials: Credentials) -> None:
-        self._app = app
+        super().__init__(app)
         self._credentials = credentials
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request of someone who may come in."""
-        if scope["type"] == "http" and _is_private(scope["path"]):
-            try:
-                self._credentials.check_reading(HTTPConnection(scope), is_public=True)
-            except Problem as problem:
-                await ProblemResponse(problem)(scope, receive, send)
-                return
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if _is_private(scope["path"]):
+            self._credentials.check_reading(HTTPConnection(scope), is_public=True)
         await self._app(scope, receive, send)
 
 

@@ -9,14 +9,13 @@ from ipaddress import ip_address
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from diptych.service.problems import Problem, ProblemResponse
+from diptych.service.problems import HttpMiddleware, Problem
 
 _THIS_MACHINE = frozenset({"localhost", "127.0.0.1", "::1"})
-
 _HOST = re.compile(r"(?:\[(?P<v6>[0-9a-fA-F:.]+)\]|(?P<name>[A-Za-z0-9_.-]+))(?::\d{1,5})?")
 
 
-class HostCheckMiddleware:
+class HostCheckMiddleware(HttpMiddleware):
     """Refuses requests whose Host header is not a name of this service.
 
     Otherwise any web site could let its own name point at this machine and read what is served here (DNS rebinding).
@@ -24,28 +23,21 @@ class HostCheckMiddleware:
     """
 
     def __init__(self, app: ASGIApp, allowed: Iterable[str] = (), *, is_public: bool = False) -> None:
-        self._app = app
+        super().__init__(app)
         self._allowed = _THIS_MACHINE | {name.lower().strip("[]").rstrip(".") for name in allowed}
         self._is_public = is_public
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request for this service."""
-        if scope["type"] == "http":
-            problem = self._problem([value for name, value in scope["headers"] if name == b"host"])
-            if problem is not None:
-                await ProblemResponse(problem)(scope, receive, send)
-                return
-        await self._app(scope, receive, send)
-
-    def _problem(self, hosts: list[bytes]) -> Problem | None:
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        hosts = [value for name, value in scope["headers"] if name == b"host"]
         if len(hosts) != 1:
-            return Problem(400, "no-host", "A request names the host it is for, once, in the header Host.")
+            raise Problem(400, "no-host", "A request names the host it is for, once, in the header Host.")
         host = host_name(hosts[0].decode("latin-1"))
         if host is None:
-            return Problem(400, "malformed-host", "The header Host is no name of a host.")
-        if host in self._allowed or (self._is_public and _is_address(host)):
-            return None
-        return Problem(421, "wrong-host", "This service does not go by that name; it can be allowed with --allow-host.")
+            raise Problem(400, "malformed-host", "The header Host is no name of a host.")
+        if host not in self._allowed and not (self._is_public and _is_address(host)):
+            detail = "This service does not go by that name; it can be allowed with --allow-host."
+            raise Problem(421, "wrong-host", detail)
+        await self._app(scope, receive, send)
 
 
 def host_name(header: str) -> str | None:
@@ -83,18 +75,13 @@ SECURITY_HEADERS = {
 }
 
 
-class SecurityHeadersMiddleware:
+class SecurityHeadersMiddleware(HttpMiddleware):
     """Puts the headers on every answer, errors included.
 
     What does not say how long it may be kept is not kept: answers are about someone's private pictures.
     """
 
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, with the headers."""
-
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
@@ -102,4 +89,4 @@ class SecurityHeadersMiddleware:
                 headers.setdefault("Cache-Control", "no-store")
             await send(message)
 
-        await self._app(scope, receive, send_with_headers if scope["type"] == "http" else send)
+        await self._app(scope, receive, send_with_headers)

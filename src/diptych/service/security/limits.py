@@ -14,7 +14,7 @@ from ipaddress import IPv6Address, ip_address
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from diptych.service.problems import Problem, ProblemResponse
+from diptych.service.problems import HttpMiddleware, Problem
 from diptych.service.settings import Limits
 
 _LINGER_SECONDS = 5.0
@@ -59,7 +59,7 @@ class BoundedBody:
         if self._problem is not None and not self._is_answered:
             if not self._is_whole and self._problem.status == 413:
                 await drain(receive)
-            await ProblemResponse(self._problem)(scope, receive, send)
+            raise self._problem
 
     async def _next(self, receive: Receive, deadline: float) -> Message:
         try:
@@ -71,7 +71,7 @@ class BoundedBody:
         self._received += len(message.get("body", b""))
         self._is_whole = not message.get("more_body", False)
         if self._received > self._most:
-            self._problem = too_large(self._most)
+            self._problem = _too_large(self._most)
             raise ClientDisconnect
         return message
 
@@ -85,8 +85,7 @@ async def drain(receive: Receive) -> None:
                 message = await receive()
 
 
-def too_large(most: int) -> Problem:
-    """Return the problem of a body that is too long."""
+def _too_large(most: int) -> Problem:
     detail = f"The body is larger than {most:,} bytes, the most that is taken here."
     return Problem(413, "too-large", detail, headers={"Connection": "close"})
 
@@ -100,37 +99,26 @@ def _too_slow(seconds: float) -> Problem:
 _MULTIPART_EXTRA = 64 * 1024
 
 
-class BodyLimitMiddleware:
+class BodyLimitMiddleware(HttpMiddleware):
     """Counts and times a body while it arrives, whatever its headers say, and answers 413 or 408.
 
     A multipart body may be as long as an upload may be, any other as long as a document.
     """
 
     def __init__(self, app: ASGIApp, limits: Limits) -> None:
-        self._app = app
+        super().__init__(app)
         self._limits = limits
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request whose body is within bounds."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = dict(scope["headers"])
-        most = self._most_bytes(headers.get(b"content-type", b""))
+        is_multipart = headers.get(b"content-type", b"").strip().lower().startswith(b"multipart/")
+        most = self._limits.upload_bytes + _MULTIPART_EXTRA if is_multipart else self._limits.body_bytes
         announced = headers.get(b"content-length", b"0")
         if announced.isdigit() and int(announced) > most:
             if b"expect" not in headers:
                 await drain(receive)
-            await ProblemResponse(too_large(most))(scope, receive, send)
-            return
+            raise _too_large(most)
         await BoundedBody(self._app, most, self._limits.body_seconds).run(scope, receive, send)
-
-    def _most_bytes(self, content_type: bytes) -> int:
-        is_multipart = content_type.strip().lower().startswith(b"multipart/")
-        return self._limits.upload_bytes + _MULTIPART_EXTRA if is_multipart else self._limits.body_bytes
-
-
-_MOST_CLIENTS = 10_000
 
 
 class TokenBuckets:
@@ -146,16 +134,11 @@ class TokenBuckets:
     """
 
     def __init__(
-        self,
-        rate: float,
-        burst: float,
-        *,
-        most_clients: int = _MOST_CLIENTS,
-        clock: Callable[[], float] = time.monotonic,
+        self, rate: float, burst: float, *, max_clients: int = 10_000, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._rate = rate
         self._burst = burst
-        self._most_clients = most_clients
+        self._max_clients = max_clients
         self._clock = clock
         self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
@@ -169,37 +152,35 @@ class TokenBuckets:
         left = min(self._burst, left + (now - then) * self._rate)
         is_enough = left >= cost
         self._buckets[client] = (left - cost if is_enough else left, now)
-        if len(self._buckets) > self._most_clients:
+        if len(self._buckets) > self._max_clients:
             self._buckets.popitem(last=False)
         return 0.0 if is_enough else (cost - left) / self._rate
 
 
 # What a page loads many of at once and what costs next to nothing.
 _CHEAP_COST = 0.05
-
 _CHEAP_PREFIXES = ("/static/",)
-
 _CHEAP_SUFFIXES = ("/thumbnail",)
-
 _FREE = ("/health", "/ready")
-
 _NETWORK_BITS = 64
 
 
-class RateLimitMiddleware:
+class RateLimitMiddleware(HttpMiddleware):
     """Answers 429 to clients that ask faster than they may, and says when to come back."""
 
     def __init__(self, app: ASGIApp, rate: float, burst: int) -> None:
-        self._app = app
+        super().__init__(app)
         self._buckets = TokenBuckets(rate, max(burst, 1))
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request of a client that has not asked too much."""
-        if scope["type"] == "http" and scope["path"] not in _FREE:
-            seconds = self._buckets.take(client_network(scope), _cost(scope["path"]))
-            if seconds > 0:
-                await ProblemResponse(_too_many(seconds))(scope, receive, send)
-                return
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        path = scope["path"]
+        is_cheap = path.startswith(_CHEAP_PREFIXES) or path.endswith(_CHEAP_SUFFIXES)
+        cost = 0.0 if path in _FREE else _CHEAP_COST if is_cheap else 1.0
+        seconds = self._buckets.take(client_network(scope), cost) if cost else 0.0
+        if seconds > 0:
+            wait = str(math.ceil(seconds))
+            detail = f"Too many requests; go on in {wait} s."
+            raise Problem(429, "too-many-requests", detail, headers={"Retry-After": wait})
         await self._app(scope, receive, send)
 
 
@@ -216,19 +197,6 @@ def client_network(scope: Scope) -> str:
     return str(parsed)
 
 
-def _cost(path: str) -> float:
-    is_cheap = path.startswith(_CHEAP_PREFIXES) or path.endswith(_CHEAP_SUFFIXES)
-    return _CHEAP_COST if is_cheap else 1.0
-
-
-def _too_many(seconds: float) -> Problem:
-    wait = str(math.ceil(seconds))
-    return Problem(429, "too-many-requests", f"Too many requests; go on in {wait} s.", headers={"Retry-After": wait})
-
-
-_MOST_WAITING = 1_000
-
-
 class SearchConcurrencyLimit:
     """Lets a few searches run and the others wait in line.
 
@@ -236,18 +204,17 @@ class SearchConcurrencyLimit:
     line, a request costs a few kilobytes and no thread.
     """
 
-    def __init__(self, at_once: int, most_waiting: int = _MOST_WAITING) -> None:
+    def __init__(self, at_once: int, max_waiting: int = 1_000) -> None:
         self._free = asyncio.Semaphore(at_once)
-        self._most_waiting = most_waiting
+        self._max_waiting = max_waiting
         self.waiting = 0
 
     @asynccontextmanager
-    async def turn(self) -> AsyncIterator[None]:
-        """Wait for a turn and hold it."""
-        if self.waiting >= self._most_waiting:
-            raise Problem(
-                503, "busy", "Too many searches are waiting; try again in a moment.", headers={"Retry-After": "2"}
-            )
+    async def slot(self) -> AsyncIterator[None]:
+        """Wait until a search may run, and count as one that runs."""
+        if self.waiting >= self._max_waiting:
+            detail = "Too many searches are waiting; try again in a moment."
+            raise Problem(503, "busy", detail, headers={"Retry-After": "2"})
         self.waiting += 1
         try:
             await self._free.acquire()

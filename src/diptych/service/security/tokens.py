@@ -11,13 +11,9 @@ from pathlib import Path
 from diptych.errors import InvalidInputError
 
 TOKEN_VARIABLE = "DIPTYCH_TOKEN"
-
 _SHORTEST = 16
-
 _LONGEST = 512
-
 _CHARACTERS = frozenset(string.ascii_letters + string.digits + string.punctuation)
-
 _MAKE_ONE = "python -c 'import secrets; print(secrets.token_urlsafe(32))'"
 
 
