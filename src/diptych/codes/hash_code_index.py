@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from os import PathLike
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from diptych.arrays import AnyArray, BoolArray, IntArray
+from diptych.atomic_files import atomic_write
 from diptych.codes.approximate_hash_codes import ApproximateCodes
 from diptych.codes.bit_packing import as_allowed_mask, as_codes
 from diptych.codes.distances import thread_count
@@ -30,12 +30,8 @@ def write_hash_codes(
     arrays: dict[str, AnyArray] = {"codes": np.ascontiguousarray(codes)}
     if removed is not None:
         arrays["removed"] = removed
-    draft = target.with_name(f".{target.name}.{os.getpid()}.draft")
-    try:
+    with atomic_write(target) as draft:
         save_file(arrays, draft, metadata={"format": _FORMAT, "version": _VERSION, "n_bits": str(n_bits)})
-        os.replace(draft, target)
-    finally:
-        draft.unlink(missing_ok=True)
 
 
 def read_hash_codes(path: str | PathLike[str]) -> tuple[NDArray[np.uint8], int, BoolArray | None]:

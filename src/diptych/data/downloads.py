@@ -17,6 +17,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 from zipfile import BadZipFile, ZipFile, ZipInfo
 
+from diptych.atomic_files import atomic_write
 from diptych.data.transfer import Progress, Transfer
 from diptych.errors import InvalidInputError, MissingDataError
 
@@ -80,9 +81,8 @@ class Receipts:
     def add(self, url: str, *, size: int, sha256: str, holds: tuple[str, ...]) -> None:
         """Note what came from ``url``: its size, its digest and the names it put into the folder."""
         receipts = self._read() | {url: {"bytes": size, "sha256": sha256, "holds": list(holds)}}
-        draft = self._folder / f".{RECEIPTS_FILE}.part"
-        draft.write_text(json.dumps(receipts, indent=2) + "\n", encoding="utf-8")
-        os.replace(draft, self._folder / RECEIPTS_FILE)
+        with atomic_write(self._folder / RECEIPTS_FILE) as draft:
+            draft.write_text(json.dumps(receipts, indent=2) + "\n", encoding="utf-8")
 
     def _read(self) -> dict[str, Any]:
         try:

@@ -16,6 +16,7 @@ from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 from diptych._version import __version__
+from diptych.atomic_files import atomic_write
 from diptych.errors import MissingDataError
 
 
@@ -60,9 +61,8 @@ class PartialFile:
         """Drop what is here and expect the bytes of ``version``."""
         self._bytes.parent.mkdir(parents=True, exist_ok=True)
         self._bytes.write_bytes(b"")
-        draft = self._note.with_suffix(".draft")
-        draft.write_text(json.dumps(asdict(version)), encoding="utf-8")
-        os.replace(draft, self._note)
+        with atomic_write(self._note) as draft:
+            draft.write_text(json.dumps(asdict(version)), encoding="utf-8")
 
     def append(self, block: bytes) -> None:
         """Add bytes at the end."""

@@ -6,7 +6,6 @@ import hashlib
 import os
 import sqlite3
 import stat
-import tempfile
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -18,6 +17,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
 from diptych.arrays import AnyArray, FloatArray
+from diptych.atomic_files import atomic_write
 from diptych.data.folders import cache_folder
 from diptych.data.item_sequences import SelectedItems
 from diptych.encoders.encoder import EncodedBatch, Encoder, Modality, encoded_batches, joined_batch
@@ -363,10 +363,5 @@ class MatrixCache:
 
     def _write(self, key: str, matrices: dict[str, FloatArray]) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=self.folder, suffix=".part")
-        os.close(handle)
-        try:
-            save_file(matrices, name)
-            os.replace(name, self.path(key))
-        finally:
-            Path(name).unlink(missing_ok=True)
+        with atomic_write(self.path(key), private=True) as draft:
+            save_file(matrices, draft)

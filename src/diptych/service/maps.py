@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import uuid
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from diptych.arrays import AnyArray, FloatArray
+from diptych.atomic_files import atomic_write
 from diptych.collection import Collection, Item
 from diptych.space import DIRECTIONS, Space
 
@@ -42,15 +41,8 @@ def write_map(collection: Collection, fingerprint: str, document: dict[str, Any]
     """Write a map whole or not at all."""
     target = map_path(collection, fingerprint)
     target.parent.mkdir(parents=True, exist_ok=True)
-    draft = target.with_name(f".{uuid.uuid4().hex}.json")
-    try:
-        with draft.open("w", encoding="utf-8") as stream:
-            json.dump(document, stream)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(draft, target)
-    finally:
-        draft.unlink(missing_ok=True)
+    with atomic_write(target, durable=True) as draft:
+        draft.write_text(json.dumps(document), encoding="utf-8")
 
 
 Progress = Callable[[int, int], None]

@@ -19,6 +19,7 @@ from typing import BinaryIO, Self
 
 from PIL import Image
 
+from diptych.atomic_files import atomic_write
 from diptych.encoders.image import read_picture, thumbnail
 from diptych.encoders.image.picture_formats import open_image
 from diptych.errors import InvalidInputError
@@ -241,19 +242,10 @@ def store_picture(root: Path, file: BinaryIO, suffix: str) -> Path:
     target = folder / f"{_digest(file)[:32]}{suffix}"
     if target.exists():
         return target
-    draft = folder / f".{secrets.token_hex(8)}"
     file.seek(0)
-    try:
-        with draft.open("xb") as stream:
-            shutil.copyfileobj(file, stream)
-            stream.flush()
-            os.fsync(stream.fileno())
-        # A link fails where a name is taken, which a renaming would overwrite.
-        os.link(draft, target)
-    except FileExistsError:
-        return target
-    finally:
-        draft.unlink(missing_ok=True)
+    draft_of_target = atomic_write(target, durable=True, replace=False)
+    with suppress(FileExistsError), draft_of_target as draft, draft.open("xb") as stream:
+        shutil.copyfileobj(file, stream)
     return target
 
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
-import os
 import re
-import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from itertools import groupby
@@ -15,6 +13,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from diptych.atomic_files import atomic_write
 from diptych.errors import InvalidInputError
 from diptych.space import Direction
 
@@ -176,17 +175,8 @@ class ResultFolder:
         """Write a record in place of the one its unit had, and return the file."""
         path = self.file(*record.key)
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".part")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as stream:
-                json.dump(record.as_json(), stream, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-                stream.write("\n")
-                stream.flush()
-                os.fsync(stream.fileno())
-            os.replace(temporary, path)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
+        with atomic_write(path, durable=True, private=True) as draft:
+            draft.write_text(_line(record), encoding="utf-8")
         return path
 
     def file(self, task: str, method: str, fold: int) -> Path:
@@ -225,6 +215,10 @@ class ResultFolder:
         return self._packed
 
 
+def _line(record: Record) -> str:
+    return json.dumps(record.as_json(), ensure_ascii=False, separators=(",", ":"), allow_nan=False) + "\n"
+
+
 def _read(path: Path) -> Record:
     return Record.from_text(path.read_text(encoding="utf-8"), str(path))
 
@@ -260,11 +254,9 @@ def pack_results(source: str | PathLike[str], target: str | PathLike[str]) -> li
         # Without a time in the header, packing twice gives one file.
         with gzip.GzipFile(filename="", fileobj=buffer, mode="wb", mtime=0) as stream:
             for record in records:
-                line = json.dumps(record.as_json(), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-                stream.write(f"{line}\n".encode())
+                stream.write(_line(record).encode())
         path = folder / f"{task}{PACKED_SUFFIX}"
-        temporary = path.with_name(f".{path.name}.part")
-        temporary.write_bytes(buffer.getvalue())
-        os.replace(temporary, path)
+        with atomic_write(path) as draft:
+            draft.write_bytes(buffer.getvalue())
         files.append(path)
     return files

@@ -15,6 +15,7 @@ import numpy as np
 from sklearn.base import clone
 
 from diptych.arrays import FloatArray, IntArray
+from diptych.atomic_files import atomic_write
 from diptych.benchmark.peak_memory import SampledPeakMemory
 from diptych.benchmark.studies.web_data import WebData
 from diptych.benchmark.studies.web_lists import JudgedLists
@@ -234,11 +235,9 @@ def _read(file: Path, method: str, feature: str) -> WebRun:
 
 def _write(file: Path, run: WebRun, costs: tuple[float, ...]) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
-    draft = file.with_suffix(".part")
     arrays: dict[str, Any] = {f"scores/{name}": values for name, values in run.scores.items()}
-    with draft.open("wb") as stream:
+    with atomic_write(file) as draft, draft.open("wb") as stream:
         np.savez(stream, costs=np.array(costs), **arrays)
-    draft.replace(file)
 
 
 _DEVELOPMENT = "captions"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from diptych.atomic_files import atomic_write
 from diptych.cli.choices import ClickTable, ClickTableFormat
 from diptych.cli.console.output import print_json, results, table
 from diptych.cli.console.paths import find_collection
@@ -106,20 +107,9 @@ def export(
             log.export(sys.stdout.buffer, what.value, ClickTableFormat(name).value)
             return
         check_writable_file(file)
-        with writing(file):
-            _write_whole(log, file, what, ClickTableFormat(name))
+        with writing(file), atomic_write(file) as draft, draft.open("wb") as stream:
+            log.export(stream, what.value, ClickTableFormat(name).value)
     typer.echo(file)
-
-
-def _write_whole(log: ClickLog, file: Path, what: ClickTable, format: ClickTableFormat) -> None:
-    """Write beside the target and rename, so that a file of that name is always a whole one."""
-    draft = file.with_name(f".{file.name}.part")
-    try:
-        with draft.open("wb") as stream:
-            log.export(stream, what.value, format.value)
-        draft.replace(file)
-    finally:
-        draft.unlink(missing_ok=True)
 
 
 def forget(

@@ -13,6 +13,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from diptych.atomic_files import atomic_write
 from diptych.errors import InvalidInputError
 
 
@@ -103,7 +104,5 @@ def check_folder(path: Path) -> None:
 
 def write_text(path: Path, text: str) -> None:
     """Write ``text`` so that the file appears whole or not at all."""
-    draft = path.with_name(f".{path.name}.part")
-    with writing(path):
+    with writing(path), atomic_write(path) as draft:
         draft.write_text(text, encoding="utf-8")
-        os.replace(draft, path)

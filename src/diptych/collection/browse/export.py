@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import csv
 import json
-import os
-import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from diptych.arrays import AnyArray
+from diptych.atomic_files import atomic_write
 from diptych.collection.storage.item import Item
 from diptych.collection.storage.store import search_package
 from diptych.errors import UnknownNameError
@@ -31,23 +30,23 @@ def export_format(path: Path, chosen: str | None) -> str:
 def write_items(path: Path, kind: str, items: Iterable[Item]) -> None:
     """Write items as a table; in CSV, lists and metadata are JSON."""
     rows = [_row(item) for item in items]
-    writers: dict[str, Callable[[Path], None]] = {
-        "csv": lambda draft: _write_csv(draft, rows),
-        "jsonl": lambda draft: _write_lines(draft, rows),
-        "parquet": lambda draft: _write_parquet(draft, rows),
-    }
-    _whole(path, writers[kind])
+    writers = {"csv": _write_csv, "jsonl": _write_lines, "parquet": _write_parquet}
+    with atomic_write(path) as draft:
+        writers[kind](draft, rows)
 
 
 def write_points(path: Path, kind: str, points: dict[str, tuple[list[str], AnyArray]]) -> None:
     """Write points: an array per side, and the ids of its rows (in the metadata of a safetensors file)."""
     arrays = {side: np.ascontiguousarray(matrix) for side, (_, matrix) in points.items()}
-    if kind == "npz":
-        names = {f"{side}_ids": np.array(keys, dtype=str) for side, (keys, _) in points.items()}
-        _whole(path, lambda draft: _write_npz(draft, {**arrays, **names}))
-    else:
-        labels = {f"{side}_ids": json.dumps(keys) for side, (keys, _) in points.items()}
-        _whole(path, lambda draft: _write_safetensors(draft, arrays, labels))
+    with atomic_write(path) as draft:
+        if kind == "npz":
+            names = {f"{side}_ids": np.array(keys, dtype=str) for side, (keys, _) in points.items()}
+            with draft.open("wb") as stream:
+                np.savez(stream, allow_pickle=False, **arrays, **names)
+        else:
+            from safetensors.numpy import save_file
+
+            save_file(arrays, draft, {f"{side}_ids": json.dumps(keys) for side, (keys, _) in points.items()})
 
 
 def _row(item: Item) -> dict[str, Any]:
@@ -99,24 +98,3 @@ def _write_parquet(path: Path, rows: list[dict[str, Any]]) -> None:
     )
     plain = [{**row, "metadata": json.dumps(row["metadata"], ensure_ascii=False)} for row in rows]
     search_package("pyarrow.parquet").write_table(pa.Table.from_pylist(plain, schema=schema), path)
-
-
-def _write_npz(path: Path, arrays: dict[str, AnyArray]) -> None:
-    with path.open("wb") as stream:
-        np.savez(stream, allow_pickle=False, **arrays)
-
-
-def _write_safetensors(path: Path, arrays: dict[str, AnyArray], labels: dict[str, str]) -> None:
-    from safetensors.numpy import save_file
-
-    save_file(arrays, path, metadata=labels)
-
-
-def _whole(path: Path, write: Callable[[Path], None]) -> None:
-    """Write beside the target and rename, so that a file of that name is always a whole one."""
-    draft = path.with_name(f".{path.name}.{uuid.uuid4().hex[:12]}")
-    try:
-        write(draft)
-        os.replace(draft, path)
-    finally:
-        draft.unlink(missing_ok=True)

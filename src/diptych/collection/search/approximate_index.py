@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import uuid
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -14,6 +12,7 @@ from typing import Any, Literal
 import numpy as np
 
 from diptych.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from diptych.atomic_files import atomic_write
 from diptych.collection.storage.layout import write_json
 from diptych.collection.storage.retriever_protocol import SIDES, Side
 from diptych.collection.storage.store import search_package
@@ -131,21 +130,18 @@ class IndexCache:
         """Keep an index and what its positions hold; a folder that cannot be written costs the next start, no more."""
         with suppress(OSError, RuntimeError):
             self._folder.mkdir(parents=True, exist_ok=True)
-            draft = self._folder / f".{side}.{uuid.uuid4().hex[:12]}"
-            try:
+            with atomic_write(self._path(side, fingerprint, "faiss")) as draft:
                 search_package("faiss").write_index(index.engine, str(draft))
-                document = {
-                    "fingerprint": fingerprint,
-                    "sha256": _digest(draft),
-                    "probes": index.probes,
-                    "recall": index.recall,
-                    "keys": list(keys),
-                    "hashes": list(hashes),
-                }
-                os.replace(draft, self._path(side, fingerprint, "faiss"))
-                write_json(self._path(side, fingerprint, "json"), document)
-            finally:
-                draft.unlink(missing_ok=True)
+                digest = _digest(draft)
+            document = {
+                "fingerprint": fingerprint,
+                "sha256": digest,
+                "probes": index.probes,
+                "recall": index.recall,
+                "keys": list(keys),
+                "hashes": list(hashes),
+            }
+            write_json(self._path(side, fingerprint, "json"), document)
 
     def read(self, side: Side, fingerprint: str) -> tuple[ApproximateIndex, list[str], list[str]] | None:
         """Return an index and what its positions hold, or None."""

@@ -6,7 +6,6 @@ import json
 import os
 import sys
 import time
-import uuid
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from diptych._version import __version__
+from diptych.atomic_files import atomic_write
 from diptych.errors import CollectionBusyError, CollectionError, UnknownRetrieverError
 
 
@@ -238,17 +238,9 @@ class Layout:
 
 def write_json(path: Path, document: Any) -> None:
     """Write a JSON file whole or not at all."""
-    draft = path.with_name(f".{path.name}.{uuid.uuid4().hex[:12]}")
-    try:
-        with draft.open("w", encoding="utf-8") as stream:
-            # Escaped: a file name that is not valid Unicode cannot be written otherwise.
-            json.dump(document, stream, indent=2)
-            stream.write("\n")
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(draft, path)
-    finally:
-        draft.unlink(missing_ok=True)
+    with atomic_write(path, durable=True) as draft:
+        # Escaped: a file name that is not valid Unicode cannot be written otherwise.
+        draft.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
 
 
 # Between two attempts to get the lock.

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from diptych.arrays import AnyArray, BoolArray, IntArray, row_blocks
+from diptych.atomic_files import atomic_write
 from diptych.data.clicks.click_files import pyarrow_parquet
 from diptych.data.clicks.string_table import Interner, StringTable
 from diptych.data.item_sequences import read_only
@@ -327,15 +328,11 @@ def _write_click_log(log: ClickLog, path: Path) -> Path:
     format = path.suffix.removeprefix(".").lower()
     if format not in _WRITTEN_FORMATS:
         raise UnknownNameError("format of a click log", format, _WRITTEN_FORMATS)
-    draft = path.with_name(f".{path.name}.part")
-    try:
+    with atomic_write(path) as draft:
         if format == "parquet":
             _write_parquet(log, draft)
         else:
             _write_text(log, draft, format)
-        draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)
     return path
 
 

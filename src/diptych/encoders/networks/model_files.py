@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import os
-import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
+from diptych.atomic_files import atomic_write
 from diptych.data.folders import cache_folder
 from diptych.errors import MissingPackageError, ModelFileError
 
@@ -53,16 +52,10 @@ def _digest_in_state(file: Path, facts: tuple[int, ...]) -> str:
         digest = hashlib.file_digest(content, "sha256").hexdigest()
     # Where nothing can be written, the file is read again the next time; that is all.
     with suppress(OSError):
-        _write_note(note, digest)
+        note.parent.mkdir(parents=True, exist_ok=True)
+        with atomic_write(note, private=True) as draft:
+            draft.write_text(digest, encoding="ascii")
     return digest
-
-
-def _write_note(note: Path, text: str) -> None:
-    note.parent.mkdir(parents=True, exist_ok=True)
-    handle, draft = tempfile.mkstemp(dir=note.parent)
-    with os.fdopen(handle, "w", encoding="ascii") as file:
-        file.write(text)
-    os.replace(draft, note)
 
 
 def leads_outside(name: str) -> bool:

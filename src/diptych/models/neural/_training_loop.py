@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import os
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass
@@ -18,6 +17,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
 from diptych.arrays import AnyArray, FloatArray, row_blocks
+from diptych.atomic_files import atomic_write
 from diptych.errors import InvalidInputError, ModelFileError
 from diptych.models.neural._torch import TorchAdam, Tower
 
@@ -56,12 +56,9 @@ class CheckpointFile:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         header = {"format": _FORMAT, "identity": self.identity, "facts": json.dumps(facts)}
         content = save({name: np.ascontiguousarray(values) for name, values in arrays.items()}, metadata=header)
-        draft = self.path.with_name(f".{self.path.name}.draft")
-        with draft.open("wb") as stream:
-            stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
-        draft.replace(self.path)
+        # Of a fixed name: killed trainings leave at most one draft of hundreds of megabytes.
+        with atomic_write(self.path, draft=self.path.with_name(f".{self.path.name}.draft"), durable=True) as draft:
+            draft.write_bytes(content)
 
     def read(self) -> tuple[dict[str, AnyArray], dict[str, Any]] | None:
         """Return (arrays, facts); None where nothing has been written yet."""

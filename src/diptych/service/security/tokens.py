@@ -8,6 +8,7 @@ import string
 from contextlib import suppress
 from pathlib import Path
 
+from diptych.atomic_files import atomic_write
 from diptych.errors import InvalidInputError
 
 TOKEN_VARIABLE = "DIPTYCH_TOKEN"
@@ -103,16 +104,9 @@ def _stored_secret(file: Path) -> str:
     with suppress(FileNotFoundError):
         return _read_private(file)
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    draft = file.with_name(f".{file.name}.{secrets.token_hex(4)}")
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
-        stream.write(secrets.token_urlsafe(32))
-    try:
-        # Two services may start at once; the one that comes second takes the secret of the first.
-        with suppress(FileExistsError):
-            os.link(draft, file)
-    finally:
-        draft.unlink()
+    # Two services may start at once; the one that comes second takes the secret of the first.
+    with suppress(FileExistsError), atomic_write(file, private=True, replace=False) as draft:
+        draft.write_text(secrets.token_urlsafe(32), encoding="utf-8")
     return _read_private(file)
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from diptych.arrays import IntArray
+from diptych.atomic_files import atomic_write
 from diptych.data.datasets.scenes.backdrops import draw_backdrop
 from diptych.data.datasets.scenes.canvas import INK, Canvas, ellipse
 from diptych.data.datasets.scenes.captions import write_captions
@@ -203,13 +204,14 @@ def write_folder(
     entries = []
     for number, name in enumerate(names):
         scene = make_scene(number, seed)
-        unfinished = folder / (name + _UNFINISHED)
-        Image.fromarray(scene.render(size)).save(unfinished, format="PNG")
-        os.replace(unfinished, folder / name)
+        with atomic_write(folder / name, draft=folder / (name + _UNFINISHED)) as draft:
+            Image.fromarray(scene.render(size)).save(draft, format="PNG")
         entries.append(_caption_entry(name, scene))
         if progress is not None:
             progress(number + 1, n)
-    _write_captions(folder, {"origin": _ORIGIN, "seed": seed, "size": size, "pictures": entries})
+    content = {"origin": _ORIGIN, "seed": seed, "size": size, "pictures": entries}
+    with atomic_write(folder / CAPTIONS_FILE, draft=folder / (CAPTIONS_FILE + _UNFINISHED)) as draft:
+        draft.write_text(json.dumps(content, indent=1), encoding="utf-8")
     return folder
 
 
@@ -247,9 +249,3 @@ def _caption_entry(name: str, scene: Scene) -> dict[str, Any]:
         "background": scene.background,
         "objects": [asdict(thing) | {"place": thing.place} for thing in scene.objects],
     }
-
-
-def _write_captions(folder: Path, content: dict[str, Any]) -> None:
-    unfinished = folder / (CAPTIONS_FILE + _UNFINISHED)
-    unfinished.write_text(json.dumps(content, indent=1), encoding="utf-8")
-    os.replace(unfinished, folder / CAPTIONS_FILE)
