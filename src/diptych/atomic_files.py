@@ -29,7 +29,7 @@ def atomic_write(
     [('note.txt', 'whole')]
     """
     if draft is None:
-        draft = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.part")
+        draft = path.with_name(f".{path.name}.{uuid.uuid4().hex[:12]}")
     try:
         if private:
             draft.touch(mode=0o600, exist_ok=False)
