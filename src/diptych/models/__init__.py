@@ -1,92 +1,44 @@
-"""Feature vectors to one space: every method, one class each."""
+"""Feature vectors to one space: every method, one class each.
 
-from diptych.models.base import CrossModalModel, load_model
-from diptych.models.clicks import PSI, DeViSE, Image2Text, OnlineClassification, QueryBasedScoring, Text2Image
-from diptych.models.correlation import BLM, CCA, CFA, KCCA, PLS, LinearRegression
-from diptych.models.discriminant import CCA3V, GMLDA, GMMFA, LCFS, LGCFL, MLCCA, ClusterCCA
-from diptych.models.fusion import CoordinateAscent, FusedModel, fuse_scores
-from diptych.models.hashing import CMFH, CVH, DCH, DCMH, DLFH, IMH, LCMFH, LSSH, MMNN, SCRATCH, SCMOrth, SCMSeq, SePHkm
-from diptych.models.neural import LDSP, DeepSM, DeepTS, MNiL
-from diptych.models.pairwise import (
-    CMML,
-    TS,
-    BipartiteCrossProduct,
-    FeaturePair,
-    LogisticConcatenation,
-    LogisticCrossProduct,
-    OneClassSVM,
-    PairwiseSM,
-)
-from diptych.models.preprocessed import Preprocessed
-from diptych.models.random import Random
-from diptych.models.ranking import WARP, BiCMSRM, ContrastiveProjection, PLRanking
-from diptych.models.registry import find_model, method_name, model_classes
-from diptych.models.semantic import SCM, SM, ConSE, MarginalSCM, MarginalSM
-from diptych.models.shared_space import SharedSpace
+A method is exported by one line in the ``__init__`` of its group; the lists of public names come from the registry.
+"""
 
-__all__ = [
-    "BLM",
-    "CCA",
-    "CCA3V",
-    "CFA",
-    "CMFH",
-    "CMML",
-    "CVH",
-    "DCH",
-    "DCMH",
-    "DLFH",
-    "GMLDA",
-    "GMMFA",
-    "IMH",
-    "KCCA",
-    "LCFS",
-    "LCMFH",
-    "LDSP",
-    "LGCFL",
-    "LSSH",
-    "MLCCA",
-    "MMNN",
-    "PLS",
-    "PSI",
-    "SCM",
-    "SCRATCH",
-    "SM",
-    "TS",
-    "WARP",
-    "BiCMSRM",
-    "BipartiteCrossProduct",
-    "ClusterCCA",
-    "ConSE",
-    "ContrastiveProjection",
-    "CoordinateAscent",
-    "CrossModalModel",
-    "DeViSE",
-    "DeepSM",
-    "DeepTS",
-    "FeaturePair",
-    "FusedModel",
-    "Image2Text",
-    "LinearRegression",
-    "LogisticConcatenation",
-    "LogisticCrossProduct",
-    "MNiL",
-    "MarginalSCM",
-    "MarginalSM",
-    "OneClassSVM",
-    "OnlineClassification",
-    "PLRanking",
-    "PairwiseSM",
-    "Preprocessed",
-    "QueryBasedScoring",
-    "Random",
-    "SCMOrth",
-    "SCMSeq",
-    "SePHkm",
-    "SharedSpace",
-    "Text2Image",
-    "find_model",
-    "fuse_scores",
-    "load_model",
-    "method_name",
-    "model_classes",
-]
+from typing import TYPE_CHECKING
+
+from diptych.models.base import CrossModalModel as CrossModalModel
+from diptych.models.base import load_model as load_model
+from diptych.models.clicks import *
+from diptych.models.correlation import *
+from diptych.models.discriminant import *
+from diptych.models.fusion import CoordinateAscent as CoordinateAscent
+from diptych.models.fusion import FusedModel as FusedModel
+from diptych.models.fusion import fuse_scores as fuse_scores
+from diptych.models.hashing import *
+from diptych.models.neural import *
+from diptych.models.pairwise import *
+from diptych.models.preprocessed import Preprocessed as Preprocessed
+from diptych.models.random import Random as Random
+from diptych.models.ranking import *
+from diptych.models.registry import exported
+from diptych.models.registry import find_model as find_model
+from diptych.models.registry import method_name as method_name
+from diptych.models.registry import model_classes as model_classes
+from diptych.models.semantic import *
+from diptych.models.shared_space import SharedSpace as SharedSpace
+
+# A list that is computed would hide the names above from type checkers.
+if not TYPE_CHECKING:
+    __all__ = exported(
+        __name__,
+        "CoordinateAscent",
+        "CrossModalModel",
+        "FeaturePair",
+        "FusedModel",
+        "Preprocessed",
+        "SharedSpace",
+        "find_model",
+        "fuse_scores",
+        "load_model",
+        "method_name",
+        "model_classes",
+    )

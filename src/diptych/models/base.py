@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
+from enum import Enum
 from numbers import Integral, Real
 from os import PathLike
-from typing import ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -26,6 +27,21 @@ Need = Literal["pairs", "labels", "clicks"]
 Inputs = Literal["features", "items", "clicks"]
 
 
+class FromTask(Enum):
+    """Values of a grid that the benchmark's task fills in."""
+
+    COMPONENTS = "the dimensions of a subspace to try"
+    CLASSES = "as many dimensions as there are classes to train on"
+
+
+Grid = Mapping[str, Sequence[Any] | FromTask]
+
+Variants = Mapping[str, Mapping[str, Any]]
+
+REGISTRY: dict[str, type[CrossModalModel]] = {}
+"""Every method of Diptych by the name of its class, from the moment its module is imported."""
+
+
 class CrossModalModel(BaseEstimator):
     """Two towers into one space.
 
@@ -37,7 +53,8 @@ class CrossModalModel(BaseEstimator):
 
     - ``needs``: what it learns from, any of ``pairs``, ``labels`` and ``clicks``; empty when it learns nothing;
     - ``when_to_use``: one line for a person who has to choose;
-    - how points compare: a constructor parameter ``metric``, or a ``space`` of its own.
+    - how points compare: a constructor parameter ``metric``, or a ``space`` of its own;
+    - for tables, where the defaults do not do: ``title``, ``grid`` and ``variants``.
 
     Learned attributes end in an underscore and hold arrays, numbers, strings, fitted models, or lists of these: that
     is what `save` writes.
@@ -49,11 +66,29 @@ class CrossModalModel(BaseEstimator):
     when_to_use: ClassVar[str] = ""
     command_name: ClassVar[str] = ""
     """What people type, where the words of the class name would not do."""
+    title: ClassVar[str] = ""
+    """What tables call it; the name of the class unless the class itself says more."""
+    grid: ClassVar[Grid | Sequence[Grid]] = {}
+    """What a benchmark tunes: few values, because every setting is fitted on every hold-out of every fold."""
+    variants: ClassVar[Variants] = {}
+    """The rows of a benchmark: a title and the parameters that differ from the defaults; one row unless given."""
+    benchmarked: ClassVar[bool] = True
+    is_method: ClassVar[bool] = True
+    """False for what wraps other models, which `diptych methods` does not list."""
 
     metric: str
     n_pairs_: int
     n_image_features_: int
     n_text_features_: int
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        # What a table calls a method is not what it calls a method derived from it.
+        cls.title = vars(cls).get("title", cls.__name__)
+        cls.variants = vars(cls).get("variants", {})
+        # Classes without a line on when to use them are bases of methods; those from elsewhere are plugins and tests.
+        if "when_to_use" in vars(cls) and cls.is_method and cls.__module__.startswith("diptych.models."):
+            REGISTRY[cls.__name__] = cls
 
     @property
     def space(self) -> Space:

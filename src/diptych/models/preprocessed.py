@@ -52,6 +52,7 @@ class Preprocessed(CrossModalModel):
 
     needs: ClassVar[frozenset[Need]] = frozenset()
     when_to_use: ClassVar[str] = "In front of any other model: try ℓ2 or Hellinger scaling before tuning anything else."
+    is_method: ClassVar[bool] = False
 
     model_: CrossModalModel
     image_columns_: list[FloatArray]

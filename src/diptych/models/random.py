@@ -38,6 +38,7 @@ class Random(CrossModalModel):
 
     needs: ClassVar[frozenset[Need]] = frozenset()
     when_to_use: ClassVar[str] = "Never for search: it shows the chance level and its spread in a table."
+    title: ClassVar[str] = "random"
 
     def __init__(self, *, n_components: int = 16, seed: int = 0) -> None:
         self.n_components = n_components

@@ -10,8 +10,14 @@ from typing import Any, get_args, get_type_hints
 from sklearn.base import clone
 
 from diptych.errors import InvalidInputError, UnknownNameError
-from diptych.models.base import CrossModalModel, Inputs
+from diptych.models.base import REGISTRY, CrossModalModel, Inputs
 from diptych.space import Space
+
+
+def exported(package: str, *others: str) -> list[str]:
+    """Return ``__all__`` of a package of methods: those whose modules lie in it, and ``others``."""
+    methods = [name for name, cls in REGISTRY.items() if cls.__module__.startswith(f"{package}.")]
+    return sorted([*methods, *others])
 
 
 @cache
@@ -27,13 +33,7 @@ def model_classes(inputs: Inputs = "features") -> dict[str, type[CrossModalModel
     >>> list(model_classes("items"))
     ['mnil']
     """
-    # The package lists its public names once; this module is one of them, so it is read when asked, not when imported.
-    from diptych import models
-
-    public = [getattr(models, name) for name in models.__all__]
-    methods = [value for value in public if isinstance(value, type) and issubclass(value, CrossModalModel)]
-    others = (CrossModalModel, models.FusedModel, models.Preprocessed, models.SharedSpace)
-    chosen = [cls for cls in methods if cls not in others and cls.inputs == inputs]
+    chosen = [cls for cls in REGISTRY.values() if cls.inputs == inputs]
     return {method_name(cls): cls for cls in sorted(chosen, key=method_name)}
 
 

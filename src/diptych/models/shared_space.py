@@ -32,6 +32,7 @@ class SharedSpace(CrossModalModel):
 
     needs: ClassVar[frozenset[Need]] = frozenset()
     when_to_use: ClassVar[str] = "Encoders of a joint model such as CLIP, whose features already share a space."
+    is_method: ClassVar[bool] = False
 
     def __init__(self, *, metric: str = "cosine") -> None:
         self.metric = metric

@@ -1,11 +1,16 @@
 """Methods that learn from a click log."""
 
-from diptych.models.clicks.click_model import ClickModel
-from diptych.models.clicks.devise import DeViSE
-from diptych.models.clicks.image2text import Image2Text
-from diptych.models.clicks.online_classification import OnlineClassification
-from diptych.models.clicks.psi import PSI
-from diptych.models.clicks.query_based_scoring import QueryBasedScoring
-from diptych.models.clicks.text2image import Text2Image
+from typing import TYPE_CHECKING
 
-__all__ = ["PSI", "ClickModel", "DeViSE", "Image2Text", "OnlineClassification", "QueryBasedScoring", "Text2Image"]
+from diptych.models.clicks.click_model import ClickModel as ClickModel
+from diptych.models.clicks.devise import DeViSE as DeViSE
+from diptych.models.clicks.image2text import Image2Text as Image2Text
+from diptych.models.clicks.online_classification import OnlineClassification as OnlineClassification
+from diptych.models.clicks.psi import PSI as PSI
+from diptych.models.clicks.query_based_scoring import QueryBasedScoring as QueryBasedScoring
+from diptych.models.clicks.text2image import Text2Image as Text2Image
+from diptych.models.registry import exported
+
+# A list that is computed would hide the names above from type checkers.
+if not TYPE_CHECKING:
+    __all__ = exported(__name__, "ClickModel")

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.linalg import eigh
 
 from diptych.arrays import FloatArray
-from diptych.models.base import LinearProjectionModel, check_choice, check_components, check_number
+from diptych.models.base import FromTask, Grid, LinearProjectionModel, check_choice, check_components, check_number
 from diptych.models.labels import Targets
 from diptych.models.linear import check_varies, fix_signs, moments
 
@@ -56,6 +56,7 @@ class BLM(LinearProjectionModel):
     """
 
     when_to_use: ClassVar[str] = "Pairs without labels, as a classic baseline of factor models."
+    grid: ClassVar[Grid] = {"n_components": FromTask.COMPONENTS, "alpha": [1.0, 10.0]}
 
     def __init__(
         self,

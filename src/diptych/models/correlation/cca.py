@@ -8,7 +8,7 @@ import numpy as np
 from scipy.linalg import eigh
 
 from diptych.arrays import FloatArray
-from diptych.models.base import LinearProjectionModel, check_components, check_number
+from diptych.models.base import FromTask, Grid, LinearProjectionModel, Variants, check_components, check_number
 from diptych.models.labels import Targets
 from diptych.models.linear import Moments, check_varies, fix_signs, moments, whitener
 
@@ -66,6 +66,8 @@ class CCA(LinearProjectionModel):
     when_to_use: ClassVar[str] = (
         "Pairs without labels, as the first thing to try: closed form, seconds on 100,000 pairs."
     )
+    grid: ClassVar[Grid] = {"n_components": FromTask.COMPONENTS, "regularization": [0.1, 1.0]}
+    variants: ClassVar[Variants] = {"CCA": {"weight_power": 0.0}}
 
     correlations_: FloatArray
 

@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from diptych.arrays import FloatArray
-from diptych.models.base import LinearProjectionModel, check_choice, check_components
+from diptych.models.base import FromTask, Grid, LinearProjectionModel, check_choice, check_components
 from diptych.models.labels import Targets
 from diptych.models.linear import check_varies, column_deviations, fix_signs, moments
 
@@ -47,6 +47,7 @@ class CFA(LinearProjectionModel):
     """
 
     when_to_use: ClassVar[str] = "Pairs without labels when there are too few of them to whiten; the simplest baseline."
+    grid: ClassVar[Grid] = {"n_components": FromTask.COMPONENTS}
 
     singular_values_: FloatArray
 

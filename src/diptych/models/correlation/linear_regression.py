@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from diptych.arrays import FloatArray, unit_rows
-from diptych.models.base import CrossModalModel, check_choice, check_number
+from diptych.models.base import CrossModalModel, Grid, check_choice, check_number
 from diptych.models.labels import Targets
 from diptych.models.linear import centre, check_varies, moments, project, whitener
 from diptych.space import Space
@@ -52,6 +52,8 @@ class LinearRegression(CrossModalModel):
     """
 
     when_to_use: ClassVar[str] = "Pairs without labels, when one side's features are already a good space for search."
+    title: ClassVar[str] = "linear regression"
+    grid: ClassVar[Grid] = {"regularization": [1e-3, 0.1, 1.0]}
 
     image_mean_: FloatArray
     text_mean_: FloatArray

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.linalg import eigh
 
 from diptych.arrays import FloatArray
-from diptych.models.base import LinearProjectionModel, check_choice, check_components
+from diptych.models.base import FromTask, Grid, LinearProjectionModel, check_choice, check_components
 from diptych.models.labels import Targets
 from diptych.models.linear import check_varies, fix_signs, moments
 
@@ -52,6 +52,7 @@ class PLS(LinearProjectionModel):
     """
 
     when_to_use: ClassVar[str] = "Pairs without labels when features outnumber pairs; needs no ridge to be stable."
+    grid: ClassVar[Grid] = {"n_components": FromTask.COMPONENTS}
 
     def __init__(
         self,

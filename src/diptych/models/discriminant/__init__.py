@@ -1,11 +1,16 @@
 """Subspaces that keep classes apart: labels shape where pictures and texts meet."""
 
-from diptych.models.discriminant.cca3v import CCA3V
-from diptych.models.discriminant.cluster_cca import ClusterCCA
-from diptych.models.discriminant.gmlda import GMLDA
-from diptych.models.discriminant.gmmfa import GMMFA
-from diptych.models.discriminant.lcfs import LCFS
-from diptych.models.discriminant.lgcfl import LGCFL
-from diptych.models.discriminant.ml_cca import MLCCA
+from typing import TYPE_CHECKING
 
-__all__ = ["CCA3V", "GMLDA", "GMMFA", "LCFS", "LGCFL", "MLCCA", "ClusterCCA"]
+from diptych.models.discriminant.cca3v import CCA3V as CCA3V
+from diptych.models.discriminant.cluster_cca import ClusterCCA as ClusterCCA
+from diptych.models.discriminant.gmlda import GMLDA as GMLDA
+from diptych.models.discriminant.gmmfa import GMMFA as GMMFA
+from diptych.models.discriminant.lcfs import LCFS as LCFS
+from diptych.models.discriminant.lgcfl import LGCFL as LGCFL
+from diptych.models.discriminant.ml_cca import MLCCA as MLCCA
+from diptych.models.registry import exported
+
+# A list that is computed would hide the names above from type checkers.
+if not TYPE_CHECKING:
+    __all__ = exported(__name__)

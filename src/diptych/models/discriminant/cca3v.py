@@ -8,7 +8,7 @@ import numpy as np
 from scipy.linalg import eigh
 
 from diptych.arrays import FloatArray
-from diptych.models.base import LinearProjectionModel, Need, check_components, check_number
+from diptych.models.base import FromTask, Grid, LinearProjectionModel, Need, check_components, check_number
 from diptych.models.labels import Targets, weighted_sums
 from diptych.models.linear import check_varies, fix_signs, moments, whitener
 
@@ -53,6 +53,8 @@ class CCA3V(LinearProjectionModel):
 
     needs: ClassVar[frozenset[Need]] = frozenset({"pairs", "labels"})
     when_to_use: ClassVar[str] = "Pairs with labels or tags, one or several an item; CCA that also listens to them."
+    title: ClassVar[str] = "CCA-3V"
+    grid: ClassVar[Grid] = {"n_components": FromTask.COMPONENTS, "regularization": [0.1, 1.0]}
     command_name: ClassVar[str] = "cca-3v"
 
     eigenvalues_: FloatArray

@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from diptych.arrays import FloatArray
-from diptych.models.base import LinearProjectionModel, Need, check_components, check_number
+from diptych.models.base import FromTask, Grid, LinearProjectionModel, Need, check_components, check_number
 from diptych.models.correlation.cca import canonical_directions
 from diptych.models.labels import Targets, weighted_moment, weighted_sums
 from diptych.models.linear import check_varies
@@ -49,6 +49,8 @@ class ClusterCCA(LinearProjectionModel):
 
     needs: ClassVar[frozenset[Need]] = frozenset({"labels"})
     when_to_use: ClassVar[str] = "Labelled pictures and texts that are not paired, or whose pairing says little."
+    title: ClassVar[str] = "cluster-CCA"
+    grid: ClassVar[Grid] = {"n_components": FromTask.COMPONENTS, "regularization": [0.1, 1.0]}
 
     correlations_: FloatArray
 

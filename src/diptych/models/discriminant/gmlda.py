@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from diptych.arrays import FloatArray
-from diptych.models.base import Need
+from diptych.models.base import FromTask, Grid, Need
 from diptych.models.discriminant._multiview import Alignment, GeneralizedMultiviewModel, PrincipalView
 from diptych.models.labels import ClassMeans, Targets
 
@@ -53,6 +53,8 @@ class GMLDA(GeneralizedMultiviewModel):
 
     needs: ClassVar[frozenset[Need]] = frozenset({"pairs", "labels"})
     when_to_use: ClassVar[str] = "Labelled pairs when new classes may be asked for: a subspace, not a list of classes."
+    # There are no more discriminant directions than classes.
+    grid: ClassVar[Grid] = {"n_components": FromTask.CLASSES, "regularization": [0.1, 1.0], "alpha": [1.0, 25.0]}
 
     def __init__(
         self,

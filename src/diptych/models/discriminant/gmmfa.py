@@ -10,7 +10,7 @@ import numpy as np
 from scipy.sparse import coo_array
 
 from diptych.arrays import BoolArray, FloatArray, IntArray, row_blocks
-from diptych.models.base import Need, check_choice, check_count
+from diptych.models.base import FromTask, Grid, Need, check_choice, check_count
 from diptych.models.discriminant._multiview import Alignment, GeneralizedMultiviewModel, PrincipalView
 from diptych.models.labels import Targets
 
@@ -130,6 +130,8 @@ class GMMFA(GeneralizedMultiviewModel):
 
     needs: ClassVar[frozenset[Need]] = frozenset({"pairs", "labels"})
     when_to_use: ClassVar[str] = "Labelled pairs whose classes are not single clouds; slower than GMLDA."
+    # There are no more discriminant directions than classes.
+    grid: ClassVar[Grid] = {"n_components": FromTask.CLASSES, "regularization": [0.1], "alpha": [1.0, 25.0]}
 
     def __init__(
         self,

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.linalg import solve
 
 from diptych.arrays import FloatArray
-from diptych.models.base import Need, check_count, check_number
+from diptych.models.base import Grid, Need, check_count, check_number
 from diptych.models.discriminant._label_regression import LabelRegressionModel, RegressionSums, regression_sums
 
 _LEAST_ROW = 1e-7
@@ -60,6 +60,7 @@ class LCFS(LabelRegressionModel):
 
     needs: ClassVar[frozenset[Need]] = frozenset({"pairs", "labels"})
     when_to_use: ClassVar[str] = "Labelled pairs with many useless features: whole features are switched off."
+    grid: ClassVar[Grid] = {"sparsity": [0.1, 1.0, 10.0]}
 
     objectives_: FloatArray
 

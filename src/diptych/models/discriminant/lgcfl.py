@@ -8,7 +8,7 @@ import numpy as np
 from scipy.linalg import solve
 
 from diptych.arrays import FloatArray, row_blocks
-from diptych.models.base import Need, check_count, check_number
+from diptych.models.base import Grid, Need, check_count, check_number
 from diptych.models.discriminant._label_regression import LabelRegressionModel, product, regression_sums
 
 _LEAST_GROUP = 1e-8
@@ -59,6 +59,8 @@ class LGCFL(LabelRegressionModel):
 
     needs: ClassVar[frozenset[Need]] = frozenset({"pairs", "labels"})
     when_to_use: ClassVar[str] = "To compare with label regression; unofficial, since the paper could not be read."
+    title: ClassVar[str] = "LGCFL, unofficial"
+    grid: ClassVar[Grid] = {"sparsity": [0.1, 1.0, 10.0]}
 
     objectives_: FloatArray
 

@@ -8,7 +8,15 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from diptych.arrays import FloatArray, IntArray, row_blocks
-from diptych.models.base import LinearProjectionModel, Need, check_choice, check_components, check_number
+from diptych.models.base import (
+    FromTask,
+    Grid,
+    LinearProjectionModel,
+    Need,
+    check_choice,
+    check_components,
+    check_number,
+)
 from diptych.models.correlation.cca import canonical_directions
 from diptych.models.labels import Targets, weighted_moment, weighted_sums
 from diptych.models.linear import centre, check_varies, column_means
@@ -59,6 +67,8 @@ class MLCCA(LinearProjectionModel):
 
     needs: ClassVar[frozenset[Need]] = frozenset({"labels"})
     when_to_use: ClassVar[str] = "Items with several labels each; pictures and texts need not be paired one to one."
+    title: ClassVar[str] = "ml-CCA"
+    grid: ClassVar[Grid] = {"n_components": FromTask.COMPONENTS, "regularization": [0.1, 1.0]}
     command_name: ClassVar[str] = "ml-cca"
 
     correlations_: FloatArray

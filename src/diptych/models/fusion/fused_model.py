@@ -96,6 +96,7 @@ class FusedModel(CrossModalModel):
 
     needs: ClassVar[frozenset[Need]] = frozenset({"pairs"})
     when_to_use: ClassVar[str] = "Methods or features that err on different queries: their weighted sum errs less."
+    is_method: ClassVar[bool] = False
 
     parts_: list[CrossModalModel]
     weights_: FloatArray

@@ -7,6 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from diptych.arrays import FloatArray, row_blocks
+from diptych.models.base import Grid
 from diptych.models.hashing._factorisation import CollectiveFactorisation, ScaledViews, Stopping
 from diptych.models.hashing.hashing_model import LinearHashingModel
 from diptych.models.labels import Targets
@@ -68,6 +69,7 @@ class CMFH(LinearHashingModel):
     """
 
     when_to_use: ClassVar[str] = "Codes from pairs without labels, when galleries have both sides (unified codes)."
+    grid: ClassVar[Grid] = {"mu": [1.0, 10.0]}
 
     objectives_: FloatArray
     image_part_: FloatArray

@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from diptych.arrays import FloatArray
-from diptych.models.base import check_number
+from diptych.models.base import Grid, check_number
 from diptych.models.correlation.cca import canonical_directions
 from diptych.models.hashing._solvers import mixed_directions
 from diptych.models.hashing.hashing_model import LinearHashingModel
@@ -60,6 +60,7 @@ class CVH(LinearHashingModel):
     """
 
     when_to_use: ClassVar[str] = "Codes from pairs without labels, in closed form: the baseline of cross-modal hashing."
+    grid: ClassVar[Grid] = {"regularization": [0.1, 1.0, 10.0]}
 
     correlations_: FloatArray
 

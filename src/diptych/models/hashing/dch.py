@@ -8,7 +8,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from diptych.arrays import FloatArray
-from diptych.models.base import Need, check_count, check_number
+from diptych.models.base import Grid, Need, check_count, check_number
 from diptych.models.hashing._factorisation import ScaledViews
 from diptych.models.hashing.hashing_model import LinearHashingModel
 from diptych.models.labels import Targets, weighted_sums
@@ -70,6 +70,7 @@ class DCH(LinearHashingModel):
 
     needs: ClassVar[frozenset[Need]] = frozenset({"pairs", "labels"})
     when_to_use: ClassVar[str] = "Codes from labels, learned as bits from the start, in linear time."
+    grid: ClassVar[Grid] = {"projection_ridge": [0.001, 0.01, 0.1]}
 
     changed_: FloatArray
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from diptych.arrays import FloatArray, IntArray
-from diptych.models.base import Need, check_count, check_number
+from diptych.models.base import Grid, Need, check_count, check_number
 from diptych.models.hashing.hashing_model import HashingModel
 from diptych.models.labels import Targets
 from diptych.models.neural._layers import Layers, StandardView, check_sizes, for_raw_rows, run_layers
@@ -138,6 +138,7 @@ class DCMH(HashingModel):
 
     needs: ClassVar[frozenset[Need]] = frozenset({"labels", "pairs"})
     when_to_use: ClassVar[str] = "Codes from thousands of labelled pairs, several labels an item too; needs PyTorch."
+    grid: ClassVar[Grid] = {"eta": [0.1, 1.0]}
 
     image_mean_: FloatArray
     text_mean_: FloatArray

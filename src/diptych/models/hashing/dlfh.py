@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import expit
 
 from diptych.arrays import FloatArray, row_blocks
-from diptych.models.base import Need, check_choice, check_count, check_number
+from diptych.models.base import Grid, Need, check_choice, check_count, check_number
 from diptych.models.hashing._solvers import KernelBasis, fit_kernel_logistic
 from diptych.models.hashing.hashing_model import HashingModel
 from diptych.models.labels import Targets
@@ -115,6 +115,7 @@ class DLFH(HashingModel):
 
     needs: ClassVar[frozenset[Need]] = frozenset({"pairs", "labels"})
     when_to_use: ClassVar[str] = "Codes from labels in time linear in the pairs, with bits that are never relaxed."
+    grid: ClassVar[Grid] = {"strength": [4.0, 8.0], "regularization": [0.1, 1.0]}
 
     image_mean_: FloatArray
     image_weights_: FloatArray

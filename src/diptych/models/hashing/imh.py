@@ -11,7 +11,7 @@ from scipy.sparse import coo_array, csr_array
 from scipy.sparse.linalg import LinearOperator, eigsh
 
 from diptych.arrays import BoolArray, FloatArray, row_blocks
-from diptych.models.base import check_count, check_number
+from diptych.models.base import Grid, check_count, check_number
 from diptych.models.hashing._solvers import mixed_directions, sample_pairs
 from diptych.models.hashing.hashing_model import LinearHashingModel
 from diptych.models.labels import Targets
@@ -184,6 +184,7 @@ class IMH(LinearHashingModel):
     """
 
     when_to_use: ClassVar[str] = "Codes from pairs without labels when near items of one side should stay near."
+    grid: ClassVar[Grid] = {"regularization": [0.1, 1.0]}
 
     values_: FloatArray
     image_threshold_: FloatArray

@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from diptych.arrays import FloatArray, unit_rows
-from diptych.models.base import Need
+from diptych.models.base import Grid, Need
 from diptych.models.hashing._factorisation import CollectiveFactorisation, ScaledViews, Stopping
 from diptych.models.hashing.hashing_model import LinearHashingModel
 from diptych.models.labels import Targets, weighted_sums
@@ -68,6 +68,7 @@ class LCMFH(LinearHashingModel):
 
     needs: ClassVar[frozenset[Need]] = frozenset({"pairs", "labels"})
     when_to_use: ClassVar[str] = "Codes from labels on very large data: rounds are free once moments are summed."
+    grid: ClassVar[Grid] = {"mu": [0.1, 1.0]}
 
     objectives_: FloatArray
     class_codes_: FloatArray

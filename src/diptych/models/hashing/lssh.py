@@ -8,7 +8,7 @@ import numpy as np
 from scipy.linalg import eigh
 
 from diptych.arrays import FloatArray, row_blocks, unit_rows
-from diptych.models.base import check_count, check_number
+from diptych.models.base import Grid, check_count, check_number
 from diptych.models.hashing._solvers import sample_pairs
 from diptych.models.hashing.hashing_model import HashingModel
 from diptych.models.labels import Targets
@@ -158,6 +158,7 @@ class LSSH(HashingModel):
     """
 
     when_to_use: ClassVar[str] = "Codes from pairs without labels when pictures are made of few parts out of many."
+    grid: ClassVar[Grid] = {"sparsity": [0.2, 0.4]}
 
     image_mean_: FloatArray
     image_components_: FloatArray

@@ -16,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from diptych.arrays import FloatArray, IntArray, row_blocks
 from diptych.codes import pack_signs
 from diptych.metrics import AP, SharedLabel, evaluate
-from diptych.models.base import Need, check_count, check_number
+from diptych.models.base import Grid, Need, check_count, check_number
 from diptych.models.hashing._siamese import LabelPairs, PairBatch, TwinState, coupled_loss, tanh_backward, tanh_forward
 from diptych.models.hashing.hashing_model import HashingModel
 from diptych.models.labels import Targets
@@ -104,6 +104,8 @@ class MMNN(HashingModel):
 
     needs: ClassVar[frozenset[Need]] = frozenset({"labels", "pairs"})
     when_to_use: ClassVar[str] = "Codes for classes seen in training that no hyperplane separates; seconds to minutes."
+    title: ClassVar[str] = "MM-NN"
+    grid: ClassVar[Grid] = {"margin": [0.7, 1.0]}
     command_name: ClassVar[str] = "mm-nn"
 
     image_mean_: FloatArray

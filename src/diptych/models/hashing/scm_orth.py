@@ -8,7 +8,7 @@ from typing import ClassVar, Literal, get_args
 import numpy as np
 
 from diptych.arrays import FloatArray
-from diptych.models.base import Need, check_choice, check_components
+from diptych.models.base import Grid, Need, Variants, check_choice, check_components
 from diptych.models.hashing._solvers import (
     WhitenedPair,
     factored_svd,
@@ -79,6 +79,10 @@ class SCMOrth(LinearHashingModel):
 
     needs: ClassVar[frozenset[Need]] = frozenset({"pairs", "labels"})
     when_to_use: ClassVar[str] = "Codes from labels in closed form, best with fewer bits than classes; else SCMSeq."
+    title: ClassVar[str] = "SCM-orth"
+    grid: ClassVar[Grid] = {"regularization": [0.1, 1.0, 10.0]}
+    # As published, with noise in the bits beyond its rank, and with what we put there.
+    variants: ClassVar[Variants] = {"SCM-orth": {"fill": "null"}, "SCM-orth mixed": {"fill": "mixtures"}}
     command_name: ClassVar[str] = "scm-orth"
 
     rank_: int

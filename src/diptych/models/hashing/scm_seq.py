@@ -7,7 +7,7 @@ from typing import ClassVar, Literal, get_args
 import numpy as np
 
 from diptych.arrays import FloatArray, row_blocks
-from diptych.models.base import Need, check_choice
+from diptych.models.base import Grid, Need, check_choice
 from diptych.models.hashing._solvers import WhitenedPair, factored_svd, mixed_directions, semantic_factors
 from diptych.models.hashing.hashing_model import LinearHashingModel
 from diptych.models.labels import Targets
@@ -65,6 +65,8 @@ class SCMSeq(LinearHashingModel):
 
     needs: ClassVar[frozenset[Need]] = frozenset({"pairs", "labels"})
     when_to_use: ClassVar[str] = "Codes from labels, fast at any size and good at any length: try it first."
+    title: ClassVar[str] = "SCM-seq"
+    grid: ClassVar[Grid] = {"regularization": [0.1, 1.0, 10.0]}
     command_name: ClassVar[str] = "scm-seq"
 
     singular_values_: FloatArray

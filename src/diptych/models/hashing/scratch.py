@@ -9,7 +9,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve, solve, svd
 
 from diptych.arrays import FloatArray, row_blocks
-from diptych.models.base import Need, check_count, check_number
+from diptych.models.base import Grid, Need, check_count, check_number
 from diptych.models.hashing.hashing_model import HashingModel
 from diptych.models.labels import Targets
 from diptych.models.linear import centre, check_varies, column_means
@@ -254,6 +254,7 @@ class SCRATCH(HashingModel):
 
     needs: ClassVar[frozenset[Need]] = frozenset({"pairs", "labels"})
     when_to_use: ClassVar[str] = "Codes from many labelled pairs when straight hyperplanes are too simple."
+    grid: ClassVar[Grid] = {"ridge": [0.5, 5.0]}
 
     objectives_: FloatArray
     image_mean_: FloatArray

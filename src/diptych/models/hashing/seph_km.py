@@ -10,7 +10,7 @@ from scipy.special import xlogy
 
 from diptych.arrays import FloatArray, row_blocks
 from diptych.errors import InvalidInputError
-from diptych.models.base import Need, check_choice, check_count, check_number
+from diptych.models.base import Grid, Need, check_choice, check_count, check_number
 from diptych.models.hashing._solvers import KernelBasis, fit_kernel_logistic
 from diptych.models.hashing.hashing_model import HashingModel
 from diptych.models.labels import Targets
@@ -243,6 +243,8 @@ class SePHkm(HashingModel):
 
     needs: ClassVar[frozenset[Need]] = frozenset({"pairs", "labels"})
     when_to_use: ClassVar[str] = "Codes from labels with non-linear hash functions; strong where classes are known."
+    title: ClassVar[str] = "SePH-km"
+    grid: ClassVar[Grid] = {"regularization": [0.001, 0.01]}
     command_name: ClassVar[str] = "seph-km"
 
     image_mean_: FloatArray

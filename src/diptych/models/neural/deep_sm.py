@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from scipy.special import softmax
 
 from diptych.arrays import AnyArray, FloatArray, IntArray
-from diptych.models.base import CrossModalModel, Need, check_choice, check_count, check_number
+from diptych.models.base import CrossModalModel, Grid, Need, check_choice, check_count, check_number
 from diptych.models.labels import Targets
 from diptych.models.neural._layers import Layers, StandardView, check_sizes, for_raw_rows, held_out_rows, run_layers
 from diptych.models.neural._torch import Device, TorchAdam, Tower, choose_device, torch_package
@@ -154,6 +154,8 @@ class DeepSM(CrossModalModel):
     when_to_use: ClassVar[str] = (
         "Thousands of labelled items whose classes no linear classifier separates; trains on PyTorch."
     )
+    title: ClassVar[str] = "deep-SM"
+    grid: ClassVar[Grid] = {"dropout": [0.2, 0.5]}
     command_name: ClassVar[str] = "deep-sm"
 
     classes_: AnyArray

@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 from numpy.typing import ArrayLike
 
 from diptych.arrays import FloatArray
-from diptych.models.base import CrossModalModel
+from diptych.models.base import CrossModalModel, Grid
 from diptych.models.neural.deep_sm import DeepSM
 from diptych.models.pairwise.ts import TS
 
@@ -50,6 +50,8 @@ class DeepTS(TS):
     """
 
     when_to_use: ClassVar[str] = "As the bar for deep methods on classes seen in training; trains on PyTorch."
+    title: ClassVar[str] = "deep-TS"
+    grid: ClassVar[Grid] = {}
     command_name: ClassVar[str] = "deep-ts"
 
     def __init__(self, *, classifier: CrossModalModel | None = None, rest: Literal["tied", "by_prob"] = "tied") -> None:

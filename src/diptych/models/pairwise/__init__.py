@@ -1,21 +1,17 @@
 """Methods that judge pairs: does this text belong to this picture?"""
 
-from diptych.models.pairwise._bilinear import FeaturePair
-from diptych.models.pairwise.bipartite_cross_product import BipartiteCrossProduct
-from diptych.models.pairwise.cmml import CMML
-from diptych.models.pairwise.logistic_concatenation import LogisticConcatenation
-from diptych.models.pairwise.logistic_cross_product import LogisticCrossProduct
-from diptych.models.pairwise.one_class_svm import OneClassSVM
-from diptych.models.pairwise.pairwise_sm import PairwiseSM
-from diptych.models.pairwise.ts import TS
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "CMML",
-    "TS",
-    "BipartiteCrossProduct",
-    "FeaturePair",
-    "LogisticConcatenation",
-    "LogisticCrossProduct",
-    "OneClassSVM",
-    "PairwiseSM",
-]
+from diptych.models.pairwise._bilinear import FeaturePair as FeaturePair
+from diptych.models.pairwise.bipartite_cross_product import BipartiteCrossProduct as BipartiteCrossProduct
+from diptych.models.pairwise.cmml import CMML as CMML
+from diptych.models.pairwise.logistic_concatenation import LogisticConcatenation as LogisticConcatenation
+from diptych.models.pairwise.logistic_cross_product import LogisticCrossProduct as LogisticCrossProduct
+from diptych.models.pairwise.one_class_svm import OneClassSVM as OneClassSVM
+from diptych.models.pairwise.pairwise_sm import PairwiseSM as PairwiseSM
+from diptych.models.pairwise.ts import TS as TS
+from diptych.models.registry import exported
+
+# A list that is computed would hide the names above from type checkers.
+if not TYPE_CHECKING:
+    __all__ = exported(__name__, "FeaturePair")

@@ -7,6 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from diptych.arrays import FloatArray
+from diptych.models.base import Grid, Variants
 from diptych.models.labels import Targets
 from diptych.models.pairwise._bilinear import CrossProductModel, Instances
 from diptych.models.pairwise._pairs import AllPairs, PairTerm, SampledPairs, ranking_loss
@@ -57,6 +58,9 @@ class BipartiteCrossProduct(CrossProductModel):
     """
 
     when_to_use: ClassVar[str] = "Pairs without labels, when many other texts would suit a picture as well."
+    title: ClassVar[str] = "bipartite cross-product"
+    grid: ClassVar[Grid] = {"C": [0.1, 10.0]}
+    variants: ClassVar[Variants] = {"bipartite cross-product": {"ratio": 5}}
 
     def __init__(
         self,

@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from diptych.arrays import FloatArray
-from diptych.models.base import LinearProjectionModel, check_count, check_number
+from diptych.models.base import Grid, LinearProjectionModel, Variants, check_count, check_number
 from diptych.models.correlation.cca import CCA
 from diptych.models.labels import Targets
 from diptych.models.linear import centre, check_varies, column_means
@@ -71,6 +71,8 @@ class CMML(LinearProjectionModel):
     """
 
     when_to_use: ClassVar[str] = "Pairs without labels, when a distance is wanted rather than an angle."
+    grid: ClassVar[Grid] = {"regularization": [0.03, 0.1]}
+    variants: ClassVar[Variants] = {"CMML": {"metric": "cosine"}}
 
     def __init__(
         self,

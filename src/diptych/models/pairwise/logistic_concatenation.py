@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from diptych.arrays import FloatArray
-from diptych.models.base import CrossModalModel, check_count, check_number
+from diptych.models.base import CrossModalModel, Grid, Variants, check_count, check_number
 from diptych.models.labels import Targets
 from diptych.models.linear import centre, check_varies, column_means
 from diptych.models.pairwise._pairs import (
@@ -61,6 +61,9 @@ class LogisticConcatenation(CrossModalModel):
     """
 
     when_to_use: ClassVar[str] = "Never for search: every query gets the same answer. It is the baseline of its paper."
+    title: ClassVar[str] = "logistic concatenation"
+    grid: ClassVar[Grid] = {"C": [1e-3, 10.0]}
+    variants: ClassVar[Variants] = {"logistic concatenation": {"ratio": 1}}
 
     image_mean_: FloatArray
     text_mean_: FloatArray

@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from diptych.arrays import FloatArray
-from diptych.models.base import check_choice
+from diptych.models.base import Grid, Variants, check_choice
 from diptych.models.labels import Targets
 from diptych.models.pairwise._bilinear import CrossProductModel, Instances, fit_least_squares
 from diptych.models.pairwise._pairs import (
@@ -83,6 +83,9 @@ class LogisticCrossProduct(CrossProductModel):
     """
 
     when_to_use: ClassVar[str] = "Pairs without labels, when single features of the two sides go together."
+    title: ClassVar[str] = "logistic cross-product"
+    grid: ClassVar[Grid] = {"C": [0.1, 10.0]}
+    variants: ClassVar[Variants] = {"logistic cross-product": {"ratio": 5}}
 
     def __init__(
         self,

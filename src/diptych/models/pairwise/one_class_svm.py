@@ -8,7 +8,7 @@ import numpy as np
 
 from diptych.arrays import FloatArray, IntArray
 from diptych.errors import InvalidInputError
-from diptych.models.base import check_choice, check_count, check_number
+from diptych.models.base import Grid, Variants, check_choice, check_count, check_number
 from diptych.models.labels import Targets
 from diptych.models.linear import centre, check_varies, column_means, project
 from diptych.models.pairwise._bilinear import BilinearModel
@@ -64,6 +64,9 @@ class OneClassSVM(BilinearModel):
     """
 
     when_to_use: ClassVar[str] = "Never for search: it shows what given pairs alone teach, without any mismatch."
+    title: ClassVar[str] = "OC-SVM"
+    grid: ClassVar[Grid] = {"nu": [0.0625, 0.5]}
+    variants: ClassVar[Variants] = {"OC-SVM concatenation": {"features": "concat"}, "OC-SVM cross-product": {}}
 
     image_support_: FloatArray
     text_support_: FloatArray

@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 
 from diptych.arrays import BoolArray, FloatArray, IntArray
 from diptych.errors import InvalidInputError
-from diptych.models.base import Need, check_choice
+from diptych.models.base import Grid, Need, Variants, check_choice
 from diptych.models.labels import Targets
 from diptych.models.pairwise._bilinear import CrossProductModel, Instances, fit_least_squares
 from diptych.models.pairwise._pairs import (
@@ -127,6 +127,9 @@ class PairwiseSM(CrossProductModel):
 
     needs: ClassVar[frozenset[Need]] = frozenset({"labels"})
     when_to_use: ClassVar[str] = "Labelled items, when the score should be readable in pairs of features."
+    title: ClassVar[str] = "pairwise SM"
+    grid: ClassVar[Grid] = {"C": [0.1, 10.0]}
+    variants: ClassVar[Variants] = {"pairwise SM": {"ratio": 5}}
 
     def __init__(
         self,

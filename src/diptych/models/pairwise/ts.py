@@ -10,7 +10,7 @@ from sklearn.base import clone
 
 from diptych.arrays import AnyArray, FloatArray
 from diptych.errors import InvalidInputError
-from diptych.models.base import CrossModalModel, Need, check_choice
+from diptych.models.base import CrossModalModel, Grid, Need, Variants, check_choice
 from diptych.models.semantic.marginal_sm import MarginalSM
 from diptych.space import Space
 
@@ -55,6 +55,9 @@ class TS(CrossModalModel):
 
     needs: ClassVar[frozenset[Need]] = frozenset({"labels"})
     when_to_use: ClassVar[str] = "As the bar for classes seen in training: a finer space or code has to do better."
+    # The same values as for SM, as they must be to compare the two.
+    grid: ClassVar[Grid] = {"classifier__C": [0.1, 1.0, 10.0, 100.0]}
+    variants: ClassVar[Variants] = {"TS": {"classifier": MarginalSM()}}
 
     classifier_: CrossModalModel
     classes_: AnyArray

@@ -188,6 +188,7 @@ class BiCMSRM(LinearRankingModel):
 
     needs: ClassVar[frozenset[Need]] = frozenset({"pairs"})
     when_to_use: ClassVar[str] = "Labelled items and MAP is what counts: trains for average precision, in a minute."
+    title: ClassVar[str] = "Bi-CMSRM"
 
     def __init__(
         self,

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from diptych.arrays import FloatArray, IntArray, unit_rows
-from diptych.models.base import LinearProjectionModel, check_count, check_number
+from diptych.models.base import Grid, LinearProjectionModel, check_count, check_number
 from diptych.models.correlation import CCA
 from diptych.models.labels import Targets
 from diptych.models.optimisers import Adam
@@ -69,6 +69,8 @@ class ContrastiveProjection(LinearProjectionModel):
     """
 
     when_to_use: ClassVar[str] = "Thousands of pairs without labels: CCA's answer, then trained to rank; a minute."
+    title: ClassVar[str] = "contrastive projection"
+    grid: ClassVar[Grid] = {"temperature": [0.05, 0.2]}
 
     losses_: FloatArray
 

@@ -125,6 +125,7 @@ class PLRanking(LinearRankingModel):
 
     needs: ClassVar[frozenset[Need]] = frozenset({"labels"})
     when_to_use: ClassVar[str] = "Labelled items, the top of the list matters and classes have a shape; unofficial."
+    title: ClassVar[str] = "PL-ranking-style"
     command_name: ClassVar[str] = "pl-ranking"
 
     def __init__(

@@ -56,6 +56,8 @@ class ConSE(CrossModalModel):
     needs: ClassVar[frozenset[Need]] = frozenset({"pairs"})
     command_name: ClassVar[str] = "conse"
     when_to_use: ClassVar[str] = "A classifier's probabilities as image features, word vectors as text features."
+    # It speaks of labels that pictures were classified into, which the features of a benchmark do not have.
+    benchmarked: ClassVar[bool] = False
 
     label_vectors_: FloatArray
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from diptych.models.base import Need
+from diptych.models.base import Grid, Need
 from diptych.models.semantic.classifier_pair import ClassifierPairModel, Loss
 from diptych.space import Space
 
@@ -47,6 +47,8 @@ class MarginalSM(ClassifierPairModel):
     when_to_use: ClassVar[str] = (
         "Labelled items; the strongest of the simple methods when the classes are the ones asked for."
     )
+    title: ClassVar[str] = "marginal SM"
+    grid: ClassVar[Grid] = {"C": [0.1, 1.0, 10.0, 100.0]}
 
     def __init__(self, *, C: float = 1.0, loss: Loss = "softmax", max_iter: int = 1000, tol: float = 1e-4) -> None:
         self.C = C

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from diptych.models.base import CrossModalModel, Need
+from diptych.models.base import CrossModalModel, FromTask, Grid, Need, Variants
+from diptych.models.correlation.cca import CCA
 from diptych.models.semantic.classifier_pair import CorrelatedInputs, Loss
 from diptych.models.semantic.sm import SM
 
@@ -43,6 +44,8 @@ class SCM(CorrelatedInputs, SM):
 
     needs: ClassVar[frozenset[Need]] = frozenset({"pairs", "labels"})
     when_to_use: ClassVar[str] = "Pairs and labels together: the method of choice of its paper, robust on small data."
+    grid: ClassVar[Grid] = {"correlation__n_components": FromTask.COMPONENTS, "C": [1.0, 10.0]}
+    variants: ClassVar[Variants] = {"SCM": {"correlation": CCA(weight_power=0.0, regularization=0.1)}}
 
     def __init__(
         self,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from diptych.arrays import FloatArray
-from diptych.models.base import Need
+from diptych.models.base import Grid, Need
 from diptych.models.semantic.classifier_pair import ClassifierPairModel, Loss, as_distribution
 
 
@@ -55,6 +55,7 @@ class SM(ClassifierPairModel):
 
     needs: ClassVar[frozenset[Need]] = frozenset({"labels"})
     when_to_use: ClassVar[str] = "Labelled items, even without pairs between them; answers can be explained by classes."
+    grid: ClassVar[Grid] = {"C": [0.1, 1.0, 10.0, 100.0]}
 
     def __init__(
         self,
