@@ -16,9 +16,10 @@ from diptych import figures
 from diptych.benchmark.breakdown import hash_code_facts
 from diptych.benchmark.hashing import (
     BitBudgetReport,
-    CodeJournal,
     HashingTask,
+    code_journal,
     find_hashing_task,
+    fit_key,
     hashing_methods,
     hashing_task_names,
     measure_storage,
@@ -119,15 +120,15 @@ def test_without_classes_fold_k_learns_from_caption_k_and_pairs_alone() -> None:
 def test_a_run_goes_on_where_it_stopped(task: SmallTask, tmp_path: Path) -> None:
     whole = run_bit_budget(task, bits=(8,), methods=["cvh"], folds=2, n_searched=50, folder=tmp_path)
     (file,) = tmp_path.iterdir()
-    lines = file.read_text(encoding="utf-8").split("\n")
-    marked = lines[1].replace('"fit_seconds": ', '"fit_seconds": 1')
-    file.write_text(f"\n{marked}\n{lines[3][:50]}", encoding="utf-8")
+    first, second = file.read_text(encoding="utf-8").splitlines()
+    marked = first.replace('"fit_seconds": ', '"fit_seconds": 1')
+    file.write_text(f"{marked}\n{second[:50]}", encoding="utf-8")
     again = run_bit_budget(task, bits=(8,), methods=["cvh"], folds=2, n_searched=50, folder=tmp_path)
     # The first fit is the noted one, whose seconds were changed; the second was cut off and is measured again.
     assert again.results[0].fit_seconds == pytest.approx(float(f"1{whole.results[0].fit_seconds}"))
     assert [found.measures for found in again.results] == [found.measures for found in whole.results]
-    assert CodeJournal(tmp_path, task, task.splits).known(CVH(), 8, 1) is not None
-    assert CodeJournal(tmp_path, task, task.splits).known(CVH(regularization=0.5), 8, 1) is None
+    assert code_journal(tmp_path, task, task.splits).known(fit_key(CVH(), 8, 1)) is not None
+    assert code_journal(tmp_path, task, task.splits).known(fit_key(CVH(regularization=0.5), 8, 1)) is None
 
 
 def test_more_processes_measure_the_same(task: SmallTask, report: BitBudgetReport) -> None:

@@ -14,11 +14,12 @@ from typer.testing import CliRunner
 from diptych.benchmark.neural import (
     Illustration,
     NeuralData,
-    NeuralJournal,
     NeuralMethod,
     NeuralReport,
     NeuralTask,
     find_neural_task,
+    fit_key,
+    neural_journal,
     neural_methods,
     neural_task_names,
     published_scores,
@@ -166,17 +167,17 @@ def test_the_values_of_the_paper_stand_under_our_labels(report: NeuralReport) ->
 def test_a_run_goes_on_where_it_stopped(task: SmallTask, tmp_path: Path) -> None:
     whole = run_neural(task, methods=["warp"], seeds=2, epochs=1, folder=tmp_path)
     (file,) = tmp_path.iterdir()
-    lines = file.read_text(encoding="utf-8").split("\n")
-    marked = lines[1].replace('"fit_seconds": ', '"fit_seconds": 1')
-    file.write_text(f"\n{marked}\n{lines[3][:50]}", encoding="utf-8")
+    first, second = file.read_text(encoding="utf-8").splitlines()
+    marked = first.replace('"fit_seconds": ', '"fit_seconds": 1')
+    file.write_text(f"{marked}\n{second[:50]}", encoding="utf-8")
     again = run_neural(task, methods=["warp"], seeds=2, epochs=1, folder=tmp_path)
     # The first fit is the noted one, whose seconds were changed; the second was cut off and is measured again.
     assert again.results[0].fit_seconds == pytest.approx(float(f"1{whole.results[0].fit_seconds}"))
     assert [found.measures for found in again.results] == [found.measures for found in whole.results]
-    journal = NeuralJournal(tmp_path, task, task.made)
-    assert journal.known(whole.methods["warp"], 1, 1) is not None
-    assert journal.known(whole.methods["warp"], 1, 2) is None
-    assert journal.known(NeuralMethod("warp", "WARP", CCA()), 1, 1) is None
+    journal = neural_journal(tmp_path, task, task.made)
+    assert journal.known(fit_key(whole.methods["warp"], 1, 1)) is not None
+    assert journal.known(fit_key(whole.methods["warp"], 1, 2)) is None
+    assert journal.known(fit_key(NeuralMethod("warp", "WARP", CCA()), 1, 1)) is None
 
 
 def test_other_words_have_a_journal_of_their_own(task: SmallTask, tmp_path: Path) -> None:
@@ -186,7 +187,7 @@ def test_other_words_have_a_journal_of_their_own(task: SmallTask, tmp_path: Path
         changed.items.train.images, texts, labels=changed.items.train.labels, owners=changed.items.train.owners
     )
     other = NeuralData(DatasetSplits(train, changed.items.test), changed.features)
-    assert NeuralJournal(tmp_path, task, other).path != NeuralJournal(tmp_path, task, task.made).path
+    assert neural_journal(tmp_path, task, other).path != neural_journal(tmp_path, task, task.made).path
 
 
 def test_what_cannot_be_run_is_refused(task: SmallTask) -> None:

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-import os
-from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
+from itertools import chain
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
-import numpy as np
-from joblib import Parallel, delayed
+from joblib import delayed
 
 from diptych._version import __version__
+from diptych.benchmark.report import BenchmarkReport, spread
+from diptych.benchmark.runner import LACKS_LABELS, Stage, measure_methods, select_methods, silent_stage
 from diptych.benchmark.studies.hash_codes import (
     SETTING_TITLES,
     CodeResult,
@@ -29,11 +27,11 @@ from diptych.benchmark.studies.hash_codes import (
     measure_storage,
 )
 from diptych.data import DatasetSplits
-from diptych.errors import InvalidInputError, MissingPackageError, UnknownNameError
+from diptych.errors import InvalidInputError
 from diptych.metrics import AP
-from diptych.models import CrossModalModel, model_classes
+from diptych.models import model_classes
 from diptych.models.hashing.hashing_model import HashingModel
-from diptych.protocols.tuning_journal import pairs_digest, source_digest
+from diptych.protocols.journal import Journal, pairs_digest, run_noted, source_digest
 from diptych.space import DIRECTIONS
 
 __all__ = [
@@ -55,7 +53,7 @@ __all__ = [
 
 
 @dataclass(frozen=True)
-class BitBudgetReport:
+class BitBudgetReport(BenchmarkReport):
     """The results of every method, length and fold on one data set, and what codes of each length cost.
 
     ``supervised`` names the methods that learn from labels; ``left_out`` says why a method is not here.
@@ -128,18 +126,6 @@ class BitBudgetReport:
         return values
 
 
-def spread(values: Sequence[float]) -> tuple[float, float]:
-    """Return the mean of values of folds and their standard deviation, 0 where there is one fold.
-
-    >>> from diptych.benchmark.hashing import spread
-    >>> spread([0.25, 0.5, 0.75])
-    (0.5, 0.25)
-    """
-    if not values:
-        raise InvalidInputError("nothing was measured there; choose another setting, method or length")
-    return float(np.mean(values)), float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
-
-
 # Everything that a number of the journal depends on.
 _SOURCES = (
     "arrays.py",
@@ -149,71 +135,29 @@ _SOURCES = (
     "metrics",
     "models",
     "protocols",
+    "benchmark/task.py",
     "benchmark/hashing.py",
     "benchmark/studies/hash_codes.py",
 )
 
 
-class CodeJournal:
-    """A file with one line for each fit, so that the same comparison goes on where it was stopped.
-
-    The name of the file is a digest of the features and of the code that measures them; a line that was cut off by a
-    crash is ignored.
-    """
-
-    def __init__(self, folder: str | os.PathLike[str], task: HashingTask, splits: DatasetSplits) -> None:
-        shape = (
-            source_digest(*_SOURCES),
-            task.name,
-            task.images,
-            task.texts,
-            pairs_digest(splits.train),
-            pairs_digest(splits.test),
-        )
-        name = hashlib.sha256("\0".join(shape).encode()).hexdigest()[:32]
-        self.path = Path(folder) / f"{task.name}-{name}.jsonl"
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._done = self._read()
-        except OSError as problem:
-            raise InvalidInputError(f"{self.path} cannot be used ({problem}); choose another folder") from None
-
-    def known(self, method: CrossModalModel, n_bits: int, fold: int) -> list[CodeResult] | None:
-        """Return the results of a fit that was measured before, or None."""
-        return self._done.get(_key(method, n_bits, fold))
-
-    def add(self, method: CrossModalModel, n_bits: int, fold: int, results: list[CodeResult]) -> None:
-        """Append a fit; it is on disk when the call returns."""
-        key = _key(method, n_bits, fold)
-        line = json.dumps({"fit": key, "results": [result.as_json() for result in results]})
-        with self.path.open("a", encoding="utf-8") as stream:
-            # A line of its own, even after one that was cut off.
-            stream.write(f"\n{line}\n")
-            stream.flush()
-            os.fsync(stream.fileno())
-        self._done[key] = results
-
-    def _read(self) -> dict[str, list[CodeResult]]:
-        done: dict[str, list[CodeResult]] = {}
-        if not self.path.exists():
-            return done
-        for line in self.path.read_text(encoding="utf-8", errors="replace").splitlines():
-            try:
-                entry: dict[str, Any] = json.loads(line)
-                done[str(entry["fit"])] = [CodeResult(**values) for values in entry["results"]]
-            except (ValueError, KeyError, TypeError):
-                continue
-        return done
+def code_journal(folder: str | PathLike[str], task: HashingTask, splits: DatasetSplits) -> Journal[list[CodeResult]]:
+    """Return the journal of a task: its name is a digest of the features and of the code that measures them."""
+    features = (task.name, task.images, task.texts, pairs_digest(splits.train), pairs_digest(splits.test))
+    return Journal(
+        folder,
+        (source_digest(*_SOURCES), *features),
+        read=lambda value: [CodeResult(**values) for values in value],
+        write=lambda results: [result.as_json() for result in results],
+        prefix=f"{task.name}-",
+    )
 
 
-def _key(method: CrossModalModel, n_bits: int, fold: int) -> str:
+def fit_key(method: HashingModel, n_bits: int, fold: int) -> str:
+    """Return what tells one fit of a task from another."""
     parameters = {name: repr(value) for name, value in method.get_params().items() if name not in ("n_bits", "seed")}
     return json.dumps([type(method).__name__, parameters, n_bits, fold], sort_keys=True)
 
-
-Progress = Callable[[int, int], None]
-
-Stage = Callable[[str], AbstractContextManager[Progress]]
 
 BITS = (4, 8, 16, 32, 64, 128)
 
@@ -250,61 +194,28 @@ def run_bit_budget(
         raise InvalidInputError(f"bits must be lengths of at least 1, got {list(bits)}")
     if folds < 1:
         raise InvalidInputError(f"folds must be at least 1, got {folds}")
-    chosen = _chosen(methods)
-    stage = _silent if stage is None else stage
+    chosen = select_methods("hashing method", hashing_methods(), methods)
+    lengths = sorted(set(bits))
+    stage = stage or silent_stage
     with stage(f"loading {task.name}"):
         splits = task.load()
-    journal = None if folder is None else CodeJournal(folder, task, splits)
-    results: list[CodeResult] = []
-    left_out: dict[str, str] = {}
-    for name, cls in chosen.items():
-        if "labels" in cls.needs and not task.has_classes:
-            left_out[name] = "learns from labels, of which there are none"
-            continue
-        try:
-            with stage(f"{task.name}: {name}") as progress:
-                results += _measured(task, splits, cls(), sorted(set(bits)), folds, journal, n_jobs, progress)
-        except MissingPackageError as error:
-            left_out[name] = str(error)
-    with stage("timing searches"):
-        storage = tuple(measure_storage(length, n_searched) for length in sorted(set(bits)))
+    journal = None if folder is None else code_journal(folder, task, splits)
+
+    def measure(name: str, cls: type[HashingModel]) -> list[CodeResult]:
+        method = cls()
+        calls = [
+            (fit_key(method, length, fold), delayed(measure_fold)(task, splits, method, length, fold))
+            for length in lengths
+            for fold in range(folds)
+        ]
+        with stage(f"{task.name}: {name}") as progress:
+            fits = run_noted(calls, journal, n_jobs=n_jobs, progress=progress)
+        return list(chain.from_iterable(fits))
+
     supervised = tuple(name for name, cls in chosen.items() if "labels" in cls.needs)
-    return BitBudgetReport(task, tuple(results), storage, supervised, left_out)
-
-
-@contextmanager
-def _silent(title: str) -> Iterator[Progress]:
-    yield lambda done, total: None
-
-
-def _chosen(methods: Collection[str] | None) -> dict[str, type[HashingModel]]:
-    known = hashing_methods()
-    for name in methods or ():
-        if name not in known:
-            raise UnknownNameError("hashing method", name, known)
-    return known if not methods else {name: known[name] for name in methods}
-
-
-def _measured(
-    task: HashingTask,
-    splits: DatasetSplits,
-    method: HashingModel,
-    bits: Sequence[int],
-    folds: int,
-    journal: CodeJournal | None,
-    n_jobs: int,
-    progress: Progress,
-) -> list[CodeResult]:
-    fits = [(length, fold) for length in bits for fold in range(folds)]
-    known = {fit: journal.known(method, *fit) for fit in fits} if journal is not None else {}
-    missing = [fit for fit in fits if known.get(fit) is None]
-    runs = Parallel(n_jobs=n_jobs, return_as="generator")(
-        delayed(measure_fold)(task, splits, method, *fit) for fit in missing
+    results, left_out = measure_methods(
+        chosen, measure, lambda cls: LACKS_LABELS if "labels" in cls.needs and not task.has_classes else ""
     )
-    done = {fit: results for fit, results in known.items() if results is not None}
-    for fit, results in zip(missing, runs, strict=True):
-        if journal is not None:
-            journal.add(method, *fit, results)
-        done[fit] = results
-        progress(len(done), len(fits))
-    return [result for fit in fits for result in done[fit]]
+    with stage("timing searches"):
+        storage = tuple(measure_storage(length, n_searched) for length in lengths)
+    return BitBudgetReport(task, results, storage, supervised, left_out)

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-import os
-from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+from joblib import delayed
 
 from diptych._version import __version__
 from diptych.benchmark.published import published_scores
+from diptych.benchmark.report import BenchmarkReport, spread
+from diptych.benchmark.runner import LACKS_LABELS, Stage, measure_methods, select_methods, silent_stage
 from diptych.benchmark.studies.zhang import (
     NeuralData,
     NeuralMethod,
@@ -26,8 +25,8 @@ from diptych.benchmark.studies.zhang import (
     neural_task_names,
 )
 from diptych.benchmark.studies.zhang_measuring import Illustration, NeuralResult, measure_fit
-from diptych.errors import InvalidInputError, MissingPackageError, UnknownNameError
-from diptych.protocols.tuning_journal import pairs_digest, source_digest
+from diptych.errors import InvalidInputError
+from diptych.protocols.journal import Journal, pairs_digest, run_noted, source_digest
 from diptych.space import DIRECTIONS, Direction
 
 __all__ = [
@@ -46,7 +45,7 @@ __all__ = [
 
 
 @dataclass(frozen=True)
-class NeuralReport:
+class NeuralReport(BenchmarkReport):
     """The results of every method and seed on one data set, beside those of the paper.
 
     ``methods`` are all that there are, measured or not; ``left_out`` says why one of those asked for is not measured.
@@ -77,9 +76,7 @@ class NeuralReport:
     def score(self, method: str, label: str, way: Direction) -> tuple[float, float] | None:
         """Return mean and standard deviation over seeds, None where the method was not measured."""
         values = [result.measures[label][way] for result in self.select(method)]
-        if not values:
-            return None
-        return float(np.mean(values)), float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
+        return spread(values) if values else None
 
     def published(self, method: NeuralMethod, label: str, way: Direction) -> float | None:
         """Return what the paper prints, on its own data, or None."""
@@ -149,66 +146,30 @@ _SOURCES = (
     "metrics",
     "models",
     "protocols",
+    "benchmark/task.py",
     "benchmark/neural.py",
     "benchmark/studies/zhang.py",
     "benchmark/studies/zhang_measuring.py",
 )
 
 
-class NeuralJournal:
-    """A file with one line for each fit, so that the same comparison goes on where it was stopped.
-
-    The name of the file is a digest of the data and of the code that measures them; a line that was cut off by a crash
-    is ignored.
-    """
-
-    def __init__(self, folder: str | os.PathLike[str], task: NeuralTask, data: NeuralData) -> None:
-        digest = hashlib.sha256("\0".join((source_digest(*_SOURCES), task.name, task.images, task.texts)).encode())
-        reads: Reads = "features" if data.lacks("words") else "words"
-        for part in (*data.parts("features"), *data.parts(reads)):
-            digest.update(pairs_digest(part).encode())
-        self.path = Path(folder) / f"{task.name}-{digest.hexdigest()[:32]}.jsonl"
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._done = self._read()
-        except OSError as problem:
-            raise InvalidInputError(f"{self.path} cannot be used ({problem}); choose another folder") from None
-
-    def known(self, method: NeuralMethod, seed: int, epochs: int | None) -> NeuralResult | None:
-        """Return the result of a fit that was measured before, or None."""
-        return self._done.get(_key(method, seed, epochs))
-
-    def add(self, method: NeuralMethod, seed: int, epochs: int | None, result: NeuralResult) -> None:
-        """Append a fit; it is on disk when the call returns."""
-        key = _key(method, seed, epochs)
-        with self.path.open("a", encoding="utf-8") as stream:
-            # A line of its own, even after one that was cut off.
-            stream.write(f"\n{json.dumps({'fit': key, 'result': result.as_json()})}\n")
-            stream.flush()
-            os.fsync(stream.fileno())
-        self._done[key] = result
-
-    def _read(self) -> dict[str, NeuralResult]:
-        done: dict[str, NeuralResult] = {}
-        if not self.path.exists():
-            return done
-        for line in self.path.read_text(encoding="utf-8", errors="replace").splitlines():
-            try:
-                entry: dict[str, Any] = json.loads(line)
-                done[str(entry["fit"])] = NeuralResult(**entry["result"])
-            except (ValueError, KeyError, TypeError):
-                continue
-        return done
+def neural_journal(folder: str | PathLike[str], task: NeuralTask, data: NeuralData) -> Journal[NeuralResult]:
+    """Return the journal of a task: its name is a digest of the data and of the code that measures them."""
+    reads: Reads = "features" if data.lacks("words") else "words"
+    parts = (*data.parts("features"), *data.parts(reads))
+    return Journal(
+        folder,
+        (source_digest(*_SOURCES), task.name, task.images, task.texts, *map(pairs_digest, parts)),
+        read=lambda value: NeuralResult(**value),
+        write=NeuralResult.as_json,
+        prefix=f"{task.name}-",
+    )
 
 
-def _key(method: NeuralMethod, seed: int, epochs: int | None) -> str:
+def fit_key(method: NeuralMethod, seed: int, epochs: int | None) -> str:
+    """Return what tells one fit of a task from another."""
     parameters = {name: repr(value) for name, value in method.model.get_params().items() if name != "seed"}
     return json.dumps([method.key, type(method.model).__name__, parameters, seed, epochs], sort_keys=True)
-
-
-Progress = Callable[[int, int], None]
-
-Stage = Callable[[str], AbstractContextManager[Progress]]
 
 
 def run_neural(
@@ -235,62 +196,24 @@ def run_neural(
     if epochs is not None and epochs < 1:
         raise InvalidInputError(f"epochs must be at least 1, got {epochs}")
     known = neural_methods(pixels=pixels or any(name.endswith("-pixels") for name in methods or ()))
-    chosen = _chosen(known, methods)
-    stage = _silent if stage is None else stage
+    chosen = select_methods("method of the comparison of networks", known, methods, as_declared=True)
+    stage = stage or silent_stage
     if data is None:
         with stage(f"loading {task.name}"):
             data = task.load()
-    journal = None if folder is None else NeuralJournal(folder, task, data)
-    results: list[NeuralResult] = []
-    left_out: dict[str, str] = {}
-    for key, method in chosen.items():
-        reason = _reason_left_out(task, data, method)
-        if reason:
-            left_out[key] = reason
-            continue
-        try:
-            with stage(f"{task.name}: {method.name}") as progress:
-                results += _measured(task, data, method, seeds, epochs, journal, progress)
-        except MissingPackageError as error:
-            left_out[key] = str(error)
-    return NeuralReport(task, known, tuple(results), left_out, epochs)
+    loaded = data
+    journal = None if folder is None else neural_journal(folder, task, loaded)
 
+    def measure(_: str, method: NeuralMethod) -> list[NeuralResult]:
+        calls = [
+            (fit_key(method, seed, epochs), delayed(measure_fit)(task, loaded, method, seed, epochs))
+            for seed in range(seeds if method.has_seed else 1)
+        ]
+        with stage(f"{task.name}: {method.name}") as progress:
+            return run_noted(calls, journal, progress=progress)
 
-@contextmanager
-def _silent(title: str) -> Iterator[Progress]:
-    yield lambda done, total: None
+    def why_not(method: NeuralMethod) -> str:
+        return LACKS_LABELS if method.needs_labels and not task.has_classes else loaded.lacks(method.reads)
 
-
-def _chosen(known: dict[str, NeuralMethod], methods: Collection[str] | None) -> dict[str, NeuralMethod]:
-    for name in methods or ():
-        if name not in known:
-            raise UnknownNameError("method of the comparison of networks", name, known)
-    return known if not methods else {key: method for key, method in known.items() if key in methods}
-
-
-def _reason_left_out(task: NeuralTask, data: NeuralData, method: NeuralMethod) -> str:
-    if method.needs_labels and not task.has_classes:
-        return "learns from labels, of which there are none"
-    return data.lacks(method.reads)
-
-
-def _measured(
-    task: NeuralTask,
-    data: NeuralData,
-    method: NeuralMethod,
-    seeds: int,
-    epochs: int | None,
-    journal: NeuralJournal | None,
-    progress: Progress,
-) -> list[NeuralResult]:
-    results = []
-    drawn = range(seeds if method.has_seed else 1)
-    for seed in drawn:
-        result = None if journal is None else journal.known(method, seed, epochs)
-        if result is None:
-            result = measure_fit(task, data, method, seed, epochs)
-            if journal is not None:
-                journal.add(method, seed, epochs, result)
-        results.append(result)
-        progress(len(results), len(drawn))
-    return results
+    results, left_out = measure_methods(chosen, measure, why_not)
+    return NeuralReport(task, known, results, left_out, epochs)

@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
 from diptych.errors import InvalidInputError
-from diptych.space import Direction
+from diptych.space import DIRECTIONS, Direction
 
 
-@dataclass(frozen=True)
-class Published:
-    """A method's printed MAP in both directions, and where it stands."""
+@cache
+def published_rows() -> tuple[dict[str, str], ...]:
+    """Return the lines of ``published.csv``, each by the names of its columns."""
+    text = files("diptych.benchmark").joinpath("published.csv").read_text(encoding="utf-8")
+    return tuple(csv.DictReader(text.splitlines()))
 
-    paper: str
-    table: str
+
+def _place(row: Mapping[str, str]) -> tuple[str, ...]:
+    return (row["paper"], row["table"], row["dataset"].lower(), row["method"], row["metric"])
+
+
+class MapScore:
+    """MAP in both directions."""
+
     image_query: float
     text_query: float
 
@@ -24,6 +33,16 @@ class Published:
     def average(self) -> float:
         """The mean of the two directions."""
         return (self.image_query + self.text_query) / 2
+
+
+@dataclass(frozen=True)
+class Published(MapScore):
+    """A method's printed MAP in both directions, and where it stands."""
+
+    paper: str
+    table: str
+    image_query: float
+    text_query: float
 
 
 @dataclass(frozen=True)
@@ -47,9 +66,8 @@ def published_map(paper: str, table: str, dataset: str, method: str, regime: str
     wanted = (paper, table, dataset.lower(), method, "MAP")
     found = {
         row["direction"]: float(row["value"])
-        for row in _rows()
-        if (row["paper"], row["table"], row["dataset"].lower(), row["method"], row["metric"]) == wanted
-        and regime in (None, row["regime"])
+        for row in published_rows()
+        if _place(row) == wanted and regime in (None, row["regime"])
     }
     if not {"image_query", "text_query"} <= found.keys():
         raise InvalidInputError(f"paper {paper}, {table} prints no MAP of {method} on {dataset}")
@@ -64,8 +82,8 @@ def published_training(paper: str, table: str, dataset: str, method: str) -> Pub
     PublishedTraining(seconds=0.04, parameters='k = 5')
     """
     wanted = (paper, table, dataset.lower(), method, "training_time_s")
-    for row in _rows():
-        if (row["paper"], row["table"], row["dataset"].lower(), row["method"], row["metric"]) == wanted:
+    for row in published_rows():
+        if _place(row) == wanted:
             return PublishedTraining(float(row["value"]), row["notes"].removeprefix("params: "))
     return None
 
@@ -79,13 +97,7 @@ def published_value(paper: str, table: str, method: str, metric: str, regime: st
     """
     wanted = (paper, table, method, metric, regime)
     keys = ("paper", "table", "method", "metric", "regime")
-    return next((row["value"] for row in _rows() if tuple(row[key] for key in keys) == wanted), None)
-
-
-@cache
-def _rows() -> tuple[dict[str, str], ...]:
-    text = files("diptych.benchmark").joinpath("published.csv").read_text(encoding="utf-8")
-    return tuple(csv.DictReader(text.splitlines()))
+    return next((row["value"] for row in published_rows() if tuple(row[key] for key in keys) == wanted), None)
 
 
 _PAPER = "002"
@@ -109,11 +121,18 @@ def published_scores(table: str) -> PublishedScores:
     >>> published_scores("Table 2")["LDSP"]["R@1"]
     {'image_query': 0.357, 'text_query': 0.251}
     """
-    text = files("diptych.benchmark").joinpath("published.csv").read_text(encoding="utf-8")
     scores: PublishedScores = {}
-    ways: dict[str, Direction] = {"image_query": "image_query", "text_query": "text_query"}
-    for row in csv.DictReader(text.splitlines()):
-        if (row["paper"], row["table"]) == (_PAPER, table) and row["metric"] in _LABELS and row["direction"] in ways:
+    for row in published_rows():
+        if (row["paper"], row["table"]) == (_PAPER, table) and row["metric"] in _LABELS:
             measured = scores.setdefault(row["method"], {}).setdefault(_LABELS[row["metric"]], {})
-            measured[ways[row["direction"]]] = float(row["value"])
+            measured.update({way: float(row["value"]) for way in DIRECTIONS if way == row["direction"]})
     return scores
+
+
+# The measures of Table IV of Costa Pereira et al. (2014), with the names that paper prints.
+DISTANCES = {"l1": "l1", "euclidean": "l2", "kl": "KL", "cosine": "NC", "pearson": "NCc"}
+
+
+def published_distance(dataset: str, method: str, metric: str) -> Published:
+    """Return what Table IV of Costa Pereira et al. (2014) prints for CM, SM or SCM under a measure of `DISTANCES`."""
+    return published_map("004", "Table IV", dataset, method, f"validation set; distance {DISTANCES[metric]}")

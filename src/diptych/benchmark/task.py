@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field, replace
+from typing import Any, TypeVar
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -16,6 +16,7 @@ from diptych.benchmark.features import with_principal_components
 from diptych.benchmark.published import Published, PublishedTraining, published_map, published_training
 from diptych.data import Dataset, DatasetSplits, find_dataset
 from diptych.encoders import Encoder, encode_splits
+from diptych.errors import UnknownNameError
 from diptych.metrics import AP
 from diptych.models import CrossModalModel, Preprocessed
 from diptych.protocols import HoldOut, evaluate_model
@@ -41,8 +42,43 @@ class Reference:
         return published_training(self.paper, self.table, self.dataset, self.method)
 
 
+def one_line(model: CrossModalModel) -> str:
+    """Return the expression that makes a model again, without line breaks."""
+    return " ".join(repr(model).split())
+
+
+class MethodBase:
+    """What the methods of all comparisons have: a name for tables, and an unfitted model, perhaps behind a scaling."""
+
+    name: str
+    model: CrossModalModel
+
+    @property
+    def method(self) -> CrossModalModel:
+        """The model without the scaling in front of it."""
+        return self.model.model if isinstance(self.model, Preprocessed) else self.model
+
+    @property
+    def n_bits(self) -> int | None:
+        """The length of the codes, None for a method with real-valued points."""
+        return getattr(self.method, "n_bits", None)
+
+    @property
+    def needs_labels(self) -> bool:
+        """Whether it cannot learn from pairs alone."""
+        return "labels" in self.method.needs
+
+
+def with_settings(model: CrossModalModel, **settings: Any) -> CrossModalModel:
+    """Return an unfitted copy that has those of the settings that the model knows and that are not None."""
+    known = model.get_params(deep=False)
+    given = {name: value for name, value in settings.items() if name in known and value is not None}
+    changed: CrossModalModel = clone(model).set_params(**given)
+    return changed
+
+
 @dataclass(frozen=True)
-class Entry:
+class Method(MethodBase):
     """A method, the settings to choose from, and the printed result to stand beside it.
 
     ``group`` is the heading it stands under, such as a paper's "Ground truth".
@@ -61,24 +97,19 @@ class Entry:
         return re.sub(r"[^a-z0-9]+", "-", self.name.lower().removesuffix(" bits")).strip("-")
 
     @property
-    def method(self) -> CrossModalModel:
-        """The model without the scaling in front of it."""
-        return self.model.model if isinstance(self.model, Preprocessed) else self.model
-
-    @property
-    def n_bits(self) -> int | None:
-        """The length of the codes, None for a method with real-valued points."""
-        return getattr(self.method, "n_bits", None)
-
-    @property
     def n_settings(self) -> int:
         """How many settings there are to choose from."""
         return sum(math.prod(len(values) for values in part.values()) for part in self.grid)
 
-    def coarser(self, most: int) -> Entry:
-        """Return the entry with at most ``most`` values of each parameter, evenly taken and with both ends."""
+    def coarser(self, most: int) -> Method:
+        """Return the method with at most ``most`` values of each parameter, evenly taken and with both ends."""
         grid = [{name: _thinned(values, most) for name, values in part.items()} for part in self.grid]
         return replace(self, grid=grid)
+
+
+Entry = Method
+
+"""The name that `Method` has in studies of Menon et al., whose tasks call their methods entries."""
 
 
 def _thinned(values: Sequence[Any], most: int) -> list[Any]:
@@ -141,32 +172,71 @@ _QUICK = "QUICK LOOK: at most 3 values of each parameter, 2 hold-outs"
 
 
 @dataclass(frozen=True)
-class Task:
-    """What is trained, chosen and asked; never how.
+class BenchmarkTask:
+    """What the tasks of all comparisons declare: the data and what a reader must know of them; never how they run.
 
-    ``options`` go to the data set's loader; ``source`` declares a data set that is not registered. Raw items become
-    features by the encoders, and these are reduced to ``components`` (pictures, texts) where they are wider.
-    ``published_distances`` says that a paper prints a table of distance measures for this data set.
+    ``options`` go to the data set's loader; ``source`` declares a data set that is not registered.
     """
 
     name: str
     title: str
     dataset: str
-    entries: tuple[Entry, ...]
+    _: KW_ONLY
     options: Mapping[str, Any] = field(default_factory=dict)
-    protocol: HoldOut = field(default_factory=HoldOut)
-    published_distances: bool = False
     source: Dataset | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def data(self) -> Dataset:
+        """The declaration of the data set."""
+        return find_dataset(self.dataset) if self.source is None else self.source
+
+    def load_items(self) -> DatasetSplits:
+        """Return the training and test pairs as the data set has them."""
+        return self.data.load(**self.options)
+
+
+@dataclass(frozen=True)
+class EncodedTask(BenchmarkTask):
+    """A task whose raw items become features by one encoder for each side."""
+
+    _: KW_ONLY
     image_encoder: Encoder | None = None
     text_encoder: Encoder | None = None
+
+    def encode(self, items: DatasetSplits) -> DatasetSplits:
+        """Return what the encoders make of raw items; features stay as they are."""
+        return encode_splits(items, self.image_encoder, self.text_encoder)
+
+
+AnyTask = TypeVar("AnyTask", bound=BenchmarkTask)
+
+
+def find_by_name(kind: str, name: str, tasks: Iterable[AnyTask]) -> AnyTask:
+    """Return the task called ``name``; a typo gets a suggestion."""
+    known = {task.name: task for task in tasks}
+    if name not in known:
+        raise UnknownNameError(kind, name, known)
+    return known[name]
+
+
+@dataclass(frozen=True)
+class Task(EncodedTask):
+    """Methods whose settings are chosen on hold-outs of the training pairs, and the test pairs that they are asked.
+
+    Features are reduced to ``components`` (pictures, texts) where they are wider. ``published_distances`` says that a
+    paper prints a table of distance measures for this data set.
+    """
+
+    entries: tuple[Method, ...]
+    protocol: HoldOut = field(default_factory=HoldOut)
+    published_distances: bool = False
     components: tuple[int, int] | None = None
     sensitivities: tuple[Sensitivity, ...] = ()
-    notes: tuple[str, ...] = ()
 
     def load(self) -> DatasetSplits:
         """Return the training and test pairs as feature matrices."""
-        source = find_dataset(self.dataset) if self.source is None else self.source
-        splits = encode_splits(source.load(**self.options), self.image_encoder, self.text_encoder)
+        splits = self.encode(self.load_items())
         return splits if self.components is None else with_principal_components(splits, *self.components)
 
     def coarser(self) -> Task:

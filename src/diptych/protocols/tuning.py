@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from os import PathLike
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import delayed
 from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
 
@@ -19,8 +21,8 @@ from diptych.errors import InvalidInputError
 from diptych.metrics import AP, Measure
 from diptych.models import CrossModalModel
 from diptych.protocols.hold_outs import HoldOut, HoldOuts
+from diptych.protocols.journal import Journal, Progress, pairs_digest, run_noted, source_digest
 from diptych.protocols.retrieval import Retrieval, evaluate_retrieval
-from diptych.protocols.tuning_journal import TuningJournal
 
 
 @dataclass(frozen=True)
@@ -43,8 +45,6 @@ class Trial:
 
 
 Grid = Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Sequence[Any]]]
-
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
@@ -107,8 +107,14 @@ def tune(
     measure = AP() if measure is None else measure
     protocol = HoldOut() if protocol is None else protocol
     splits: list[tuple[Pairs, Pairs | Retrieval]] = [*protocol.splits(pairs)]
-    journal = None if folder is None else TuningJournal(folder, pairs, model, protocol, measure)
-    trials = _trials(model, settings, splits, measure, journal, n_jobs, progress)
+    calls = [
+        (_fit_key(setting, number), delayed(_run)(model, setting, *split, measure))
+        for setting in settings
+        for number, split in enumerate(splits)
+    ]
+    journal = None if folder is None else _journal(folder, pairs, model, protocol, measure)
+    fits = iter(run_noted(calls, journal, n_jobs=n_jobs, progress=progress))
+    trials = tuple(_trial(setting, list(islice(fits, len(splits)))) for setting in settings)
     best = max(trials, key=lambda trial: trial.mean)
     growth = pairs.n_images / np.mean([train.n_images for train, _ in splits])
     parameters = best.parameters | {
@@ -119,40 +125,25 @@ def tune(
     return Tuning(trials, best, fitted, time.perf_counter() - start)
 
 
-def _trials(
-    model: CrossModalModel,
-    settings: Sequence[Mapping[str, Any]],
-    splits: Sequence[tuple[Pairs, Pairs | Retrieval]],
-    measure: Measure,
-    journal: TuningJournal | None,
-    n_jobs: int,
-    progress: Progress | None,
-) -> tuple[Trial, ...]:
-    scores, seconds = np.zeros((len(settings), len(splits))), np.zeros(len(settings))
-    jobs, done, total = [], 0, len(settings) * len(splits)
-    for number, setting in enumerate(settings):
-        for split in range(len(splits)):
-            known = None if journal is None else journal.known(setting, split)
-            if known is None:
-                jobs.append((number, split))
-                continue
-            scores[number, split], done = known[0], done + 1
-            seconds[number] += known[1]
-    runs = Parallel(n_jobs=n_jobs, return_as="generator")(
-        delayed(_run)(model, settings[number], *splits[split], measure) for number, split in jobs
-    )
-    for (number, split), (score, elapsed) in zip(jobs, runs, strict=True):
-        scores[number, split] = score
-        seconds[number] += elapsed
-        if journal is not None:
-            journal.add(settings[number], split, score, elapsed)
-        done += 1
-        if progress is not None:
-            progress(done, total)
-    return tuple(
-        Trial(dict(setting), tuple(map(float, row)), float(spent))
-        for setting, row, spent in zip(settings, scores, seconds, strict=True)
-    )
+def _trial(setting: Mapping[str, Any], fits: Sequence[tuple[float, float]]) -> Trial:
+    return Trial(dict(setting), tuple(float(score) for score, _ in fits), sum(seconds for _, seconds in fits))
+
+
+# Everything that a score depends on.
+_SOURCES = ("arrays.py", "space.py", "data", "metrics", "models", "protocols")
+
+
+def _journal(
+    folder: str | PathLike[str], pairs: Pairs, model: CrossModalModel, protocol: HoldOuts, measure: Measure
+) -> Journal[tuple[float, float]]:
+    parameters = " ".join(f"{name}={value!r}" for name, value in sorted(model.get_params().items()))
+    described = (f"{type(model).__name__} {parameters}", repr(protocol), repr(measure))
+    identity = (source_digest(*_SOURCES), *described, pairs_digest(pairs))
+    return Journal(folder, identity, read=lambda value: (float(value[0]), float(value[1])))
+
+
+def _fit_key(setting: Mapping[str, Any], split: int) -> str:
+    return json.dumps([{name: repr(value) for name, value in setting.items()}, split], sort_keys=True)
 
 
 def _rescaled_parameter(parameters: Mapping[str, Any], name: str, growth: float) -> int:

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 from diptych.benchmark.features import Features
 from diptych.benchmark.results import FORMAT
-from diptych.benchmark.task import Entry
-from diptych.data import Dataset, DatasetSplits, find_dataset
+from diptych.benchmark.task import BenchmarkTask, Method
+from diptych.data import DatasetSplits
 from diptych.errors import UnknownNameError
 from diptych.metrics import AP, CMC, Measure
 from diptych.protocols import Fold, Relevant, RetrievalProtocol
 
 
 @dataclass(frozen=True)
-class RetrievalTask:
+class RetrievalTask(BenchmarkTask):
     """Data set × features × protocol × measures × citation, and the methods that take part; never how they run.
 
     The first measure is the main one: parameters are chosen by it. ``source`` is a data set that is not registered,
@@ -29,40 +27,30 @@ class RetrievalTask:
     ('wikipedia', 'unseen', 5, 'MAP')
     """
 
-    name: str
-    title: str
-    dataset: str
     features: Features
     protocol: RetrievalProtocol
-    methods: tuple[Entry, ...]
+    methods: tuple[Method, ...]
     measures: tuple[Measure, ...] = (AP(), CMC(1), CMC(5), CMC(10), CMC(20), CMC(50))
     relevant: Relevant = "auto"
     citation: str = ""
-    options: Mapping[str, Any] = field(default_factory=dict)
-    source: Dataset | None = None
     data_digest: str = ""
-
-    @property
-    def data(self) -> Dataset:
-        """The declaration of the data set."""
-        return find_dataset(self.dataset) if self.source is None else self.source
 
     def load(self) -> DatasetSplits:
         """Return the data set, encoded where encoders learn nothing."""
-        return self.features.of_splits(self.data.load(**self.options))
+        return self.features.of_splits(self.load_items())
 
     def fold(self, splits: DatasetSplits, number: int) -> Fold:
         """Return one fold of what `load` returned, as features."""
         return self.features.of_fold(self.protocol.fold(splits, number), splits)
 
-    def method(self, key: str) -> Entry:
+    def method(self, key: str) -> Method:
         """Return the method called ``key``."""
         by_key = {entry.key: entry for entry in self.methods}
         if key not in by_key:
             raise UnknownNameError(f"method of {self.name}", key, by_key)
         return by_key[key]
 
-    def fingerprint(self, entry: Entry) -> str:
+    def fingerprint(self, entry: Method) -> str:
         """Return a digest of the declaration; results under another one answer another question.
 
         The number of folds is not in it, because a fold does not depend on how many there are.
@@ -83,6 +71,6 @@ class RetrievalTask:
         )
         return hashlib.sha256(repr(shape).encode()).hexdigest()[:32]
 
-    def with_methods(self, methods: tuple[Entry, ...]) -> RetrievalTask:
+    def with_methods(self, methods: tuple[Method, ...]) -> RetrievalTask:
         """Return the task with these methods."""
         return replace(self, methods=methods)

@@ -29,7 +29,7 @@ from diptych.protocols import (
     UnseenClasses,
 )
 from diptych.protocols.class_folds import class_list
-from diptych.protocols.tuning_journal import pairs_digest
+from diptych.protocols.journal import pairs_digest
 
 _TEST_SHARE = 0.25
 

@@ -1,14 +1,35 @@
-"""The studies there are."""
+"""The studies there are, each a declaration: data, methods, settings, and what the papers print."""
 
 from __future__ import annotations
 
-from diptych.benchmark.run_study import Study
-from diptych.benchmark.studies.menon import PAIRWISE, find_task, task_names
+from diptych.benchmark.runner import Study
+from diptych.benchmark.studies.menon import MENON, PAIRWISE
+from diptych.benchmark.task import Task, find_by_name
 from diptych.errors import UnknownNameError
 
 _STUDIES = {
     "pairwise": Study("pairwise", "Menon et al. 2015, Tables 1 to 3, and subspace methods", PAIRWISE),
 }
+
+
+def task_names() -> tuple[str, ...]:
+    """Return the names of all benchmarks.
+
+    >>> from diptych.benchmark import task_names
+    >>> task_names()[:4]
+    ('wikipedia', 'wikipedia-plain', 'pascal', 'scenes')
+    """
+    return tuple(task.name for task in MENON)
+
+
+def find_task(name: str) -> Task:
+    """Return the benchmark called ``name``; a typo gets a suggestion.
+
+    >>> from diptych.benchmark import find_task
+    >>> find_task("wikipedia").protocol
+    HoldOut(repeats=5, share=0.25, seed=0)
+    """
+    return find_by_name("benchmark", name, MENON)
 
 
 def study_names() -> tuple[str, ...]:

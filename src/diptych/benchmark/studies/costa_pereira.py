@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from diptych.benchmark.published import Published, published_map
-from diptych.benchmark.run_study import DISTANCES, Progress, Stage
+from diptych.benchmark.published import DISTANCES, MapScore, Published, published_map
+from diptych.benchmark.report import BenchmarkReport
+from diptych.benchmark.runner import Stage, silent_stage
 from diptych.benchmark.studies.costa_pereira_choosing import (
     CENTRED_CORRELATION,
     STRENGTHS,
@@ -23,9 +23,10 @@ from diptych.benchmark.studies.costa_pereira_choosing import (
     tune_method,
     validation_split,
 )
-from diptych.data import Dataset, DatasetSplits, Pairs, find_dataset
+from diptych.benchmark.task import BenchmarkTask, find_by_name
+from diptych.data import DatasetSplits, Pairs
 from diptych.encoders import Encoder, LdaTopics, SiftWords, encode_splits
-from diptych.errors import InvalidInputError, UnknownNameError
+from diptych.errors import InvalidInputError
 from diptych.metrics import AP, ConfusionMatrix, InterpolatedPrecisionRecall, category_means
 from diptych.models import CCA, CFA, SM
 from diptych.protocols import EncodedRetrieval, HoldOut, TwoWayEvaluation
@@ -33,7 +34,7 @@ from diptych.space import DIRECTIONS, Direction, Space
 
 
 @dataclass(frozen=True)
-class CostaPereiraTask:
+class CostaPereiraTask(BenchmarkTask):
     """Data, features to choose from, settings to choose from, and which tables the paper prints.
 
     ``image_encoders`` and ``text_encoders`` are by what a table calls them, one of each to be chosen; none where the
@@ -41,10 +42,6 @@ class CostaPereiraTask:
     CFA. ``tables`` holds the paper's numbers of the tables for ``correlation`` and ``test``; nothing where it has none.
     """
 
-    name: str
-    title: str
-    dataset: str
-    options: Mapping[str, Any] = field(default_factory=dict)
     image_encoders: Mapping[str, Encoder] = field(default_factory=dict)
     text_encoders: Mapping[str, Encoder] = field(default_factory=dict)
     kappas: Sequence[float] = (0.5,)
@@ -52,12 +49,10 @@ class CostaPereiraTask:
     few_components: Sequence[int] = (3, 5, 7, 9)
     tables: Mapping[str, str] = field(default_factory=dict)
     protocol: HoldOut = field(default_factory=lambda: HoldOut(repeats=1, share=0.2))
-    source: Dataset | None = None
-    notes: tuple[str, ...] = ()
 
     def representations(self) -> Iterator[tuple[str, DatasetSplits]]:
         """Yield every choice of features, learned from the training part, with its name."""
-        raw = (find_dataset(self.dataset) if self.source is None else self.source).load(**self.options)
+        raw = self.load_items()
         if not self.image_encoders or not self.text_encoders:
             yield "as given", raw
             return
@@ -73,7 +68,7 @@ class CostaPereiraTask:
 
 
 @dataclass(frozen=True)
-class MapRow:
+class MapRow(MapScore):
     """MAP of one method in both directions, beside the printed one; ``detail`` is a distance, or what was chosen."""
 
     method: str
@@ -81,11 +76,6 @@ class MapRow:
     text_query: float
     detail: str = ""
     published: Published | None = None
-
-    @property
-    def average(self) -> float:
-        """The mean of the two directions."""
-        return (self.image_query + self.text_query) / 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +92,7 @@ class MethodDetail:
 
 
 @dataclass(frozen=True, eq=False)
-class CostaPereiraReport:
+class CostaPereiraReport(BenchmarkReport):
     """The tables of one data set, and what the figures show of each method.
 
     ``representations``, ``distances`` (Table IV) and ``correlation`` (Tables V and VI) are measured on the validation
@@ -204,10 +194,7 @@ def find_costa_pereira(name: str) -> CostaPereiraTask:
     >>> find_costa_pereira("wikipedia").protocol
     HoldOut(repeats=1, share=0.2, seed=0)
     """
-    tasks = {task.name: task for task in COSTA_PEREIRA}
-    if name not in tasks:
-        raise UnknownNameError("data set of this study", name, tasks)
-    return tasks[name]
+    return find_by_name("data set of this study", name, COSTA_PEREIRA)
 
 
 def run_costa_pereira(task: CostaPereiraTask, *, n_jobs: int = 1, stage: Stage | None = None) -> CostaPereiraReport:
@@ -226,7 +213,7 @@ def run_costa_pereira(task: CostaPereiraTask, *, n_jobs: int = 1, stage: Stage |
     sections V and VI.
     """
     started = time.perf_counter()
-    enter = _silent if stage is None else stage
+    enter = stage or silent_stage
     with enter("loading and encoding"):
         representations = dict(task.representations())
     with enter("tuning SM on each choice of features"):
@@ -273,10 +260,6 @@ def run_costa_pereira(task: CostaPereiraTask, *, n_jobs: int = 1, stage: Stage |
         seconds=time.perf_counter() - started,
         notes=task.notes,
     )
-
-
-def _silent(title: str) -> AbstractContextManager[Progress]:
-    return nullcontext(lambda done, total: None)
 
 
 def _tune_semantic_matching(task: CostaPereiraTask, splits: DatasetSplits, n_jobs: int) -> TunedMethod:

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 import numpy as np
-from sklearn.base import clone
 
 from diptych.arrays import AnyArray
+from diptych.benchmark.task import EncodedTask, find_by_name, one_line, with_settings
 from diptych.codes import code_statistics, nearest_codes
-from diptych.data import Dataset, DatasetSplits, Pairs, find_dataset
-from diptych.encoders import EfficientNetLite, Encoder, SentenceEncoder, encode_splits
-from diptych.errors import UnknownNameError
+from diptych.data import DatasetSplits, Pairs
+from diptych.encoders import EfficientNetLite, SentenceEncoder
 from diptych.metrics import AP, CMC, HammingLookup, Measure, SameLabel, SharedLabel
 from diptych.models import CrossModalModel, Preprocessed, method_name
 from diptych.models.hashing.hashing_model import HashingModel
@@ -32,7 +31,7 @@ SETTING_TITLES: Mapping[Setting, str] = {
 
 
 @dataclass(frozen=True)
-class HashingTask:
+class HashingTask(EncodedTask):
     """A data set whose items become codes, and how they are asked.
 
     With classes, fold k is a division of the classes by `Extendable`: codes are learned from one half of them and asked
@@ -40,18 +39,10 @@ class HashingTask:
     training photo, and every test photo and caption asks for what belongs to it: ``captions``.
     """
 
-    name: str
-    title: str
-    dataset: str
-    options: Mapping[str, Any] = field(default_factory=dict)
-    source: Dataset | None = None
-    image_encoder: Encoder | None = None
-    text_encoder: Encoder | None = None
     images: RowScaling = "l2"
     texts: RowScaling = "l2"
     has_classes: bool = True
     cmc_rank: int = 1
-    notes: tuple[str, ...] = ()
 
     @property
     def settings(self) -> tuple[Setting, ...]:
@@ -60,8 +51,7 @@ class HashingTask:
 
     def load(self) -> DatasetSplits:
         """Return the training and test pairs as feature matrices."""
-        source = find_dataset(self.dataset) if self.source is None else self.source
-        return encode_splits(source.load(**self.options), self.image_encoder, self.text_encoder)
+        return self.encode(self.load_items())
 
     def fold(self, splits: DatasetSplits, number: int) -> tuple[Pairs, dict[Setting, Retrieval]]:
         """Return what to learn from in fold ``number``, and what to ask in each setting."""
@@ -73,10 +63,8 @@ class HashingTask:
 
     def model(self, method: HashingModel, n_bits: int, number: int) -> Preprocessed:
         """Return the unfitted method behind the task's scaling; fold ``number`` is its seed, where it has one."""
-        parameters: dict[str, Any] = {"n_bits": n_bits}
-        if "seed" in method.get_params():
-            parameters["seed"] = number
-        return Preprocessed(model=clone(method).set_params(**parameters), images=self.images, texts=self.texts)
+        model = with_settings(method, n_bits=n_bits, seed=number)
+        return Preprocessed(model=model, images=self.images, texts=self.texts)
 
 
 _NETWORKS = "Features: EfficientNet-Lite2 and MiniLM, rows of unit length."
@@ -131,10 +119,7 @@ def find_hashing_task(name: str) -> HashingTask:
     >>> find_hashing_task("flickr8k").settings
     ('captions',)
     """
-    for task in _TASKS:
-        if task.name == name:
-            return task
-    raise UnknownNameError("data set of the hashing benchmark", name, hashing_task_names())
+    return find_by_name("data set of the hashing benchmark", name, _TASKS)
 
 
 ByDirection = dict[Direction, float]
@@ -245,7 +230,7 @@ def _result(
         },
         fit_seconds=fit_seconds,
         encoded_per_second=(retrieval.queries.n_images + retrieval.queries.n_texts) / encode_seconds,
-        model=" ".join(repr(model).split()),
+        model=one_line(model),
     )
 
 

@@ -8,9 +8,9 @@ from typing import Any
 from diptych.benchmark.features import Features
 from diptych.benchmark.running.method_entries import all_methods, pair_methods
 from diptych.benchmark.running.retrieval_task import RetrievalTask
+from diptych.benchmark.task import find_by_name
 from diptych.data import find_dataset
 from diptych.encoders import EfficientNetLite, SentenceEncoder
-from diptych.errors import UnknownNameError
 from diptych.metrics import AP, MedianRank, RecallAtK
 from diptych.protocols import HoldOut, SeenClasses, StandardSplit, UnseenClasses
 
@@ -121,7 +121,4 @@ def retrieval_tasks() -> tuple[RetrievalTask, ...]:
 
 def find_retrieval_task(name: str) -> RetrievalTask:
     """Return the task called ``name``; a typo gets a suggestion."""
-    for task in _TASKS:
-        if task.name == name:
-            return task
-    raise UnknownNameError("task", name, (task.name for task in _TASKS))
+    return find_by_name("task", name, _TASKS)

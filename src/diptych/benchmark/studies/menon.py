@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from diptych.benchmark.task import Entry, Reference, Sensitivity, Task
+from diptych.benchmark.task import Method, Reference, Sensitivity, Task
 from diptych.encoders import EfficientNetLite, SentenceEncoder
-from diptych.errors import UnknownNameError
 from diptych.models import (
     BLM,
     CCA,
@@ -58,17 +57,17 @@ def menon_entries(
     references: Mapping[str, Reference],
     kernels: KCCA,
     ratios: Sequence[int] = (5, 10),
-) -> tuple[Entry, ...]:
+) -> tuple[Method, ...]:
     """Return correlation, pairwise and semantic methods in the order of Menon et al. (2015), with ours among them.
 
     ``ratios`` are the numbers of unlabelled pairs for each given one; the paper tries 1, 5 and 10.
     """
 
-    def scaled(name: str, model: CrossModalModel, grid: Choices, *, distances: bool = False) -> Entry:
-        return Entry(name, Preprocessed(model=model), _with_scalings(scalings, grid), references.get(name), distances)
+    def scaled(name: str, model: CrossModalModel, grid: Choices, *, distances: bool = False) -> Method:
+        return Method(name, Preprocessed(model=model), _with_scalings(scalings, grid), references.get(name), distances)
 
-    def kernel(name: str, model: CrossModalModel, grid: Choices) -> Entry:
-        return Entry(name, model, [grid], references.get(name))
+    def kernel(name: str, model: CrossModalModel, grid: Choices) -> Method:
+        return Method(name, model, [grid], references.get(name))
 
     cca = CCA(weight_power=0.0)
     components: dict[str, Sequence[Any]] = {"n_components": n_components}
@@ -89,7 +88,7 @@ def menon_entries(
     additive: Choices = {"C": [1e-7, 1e-5, 1e-3, 0.1, 10.0], "ratio": [1, 10]}
     one_class: Choices = {"nu": [2.0**power for power in range(-4, 0)]}
     return (
-        Entry("random", Random(), [{}], references.get("random")),
+        Method("random", Random(), [{}], references.get("random")),
         scaled("linear regression", LinearRegression(), ridges),
         scaled("CFA", CFA(), components),
         scaled("CCA", cca, components | {"regularization": [1e-3, 1e-2, 0.1, 1.0]}, distances=True),
@@ -110,7 +109,7 @@ def menon_entries(
     )
 
 
-def subspace_entries(scalings: Scalings, n_components: Sequence[int]) -> tuple[Entry, ...]:
+def subspace_entries(scalings: Scalings, n_components: Sequence[int]) -> tuple[Method, ...]:
     """Return the subspace methods that Liu et al. compare, and those of their kind; no paper prints them as used here.
 
     Their values of α and of the ridges belong to other features, so that both are chosen like everything else.
@@ -133,7 +132,7 @@ def subspace_entries(scalings: Scalings, n_components: Sequence[int]) -> tuple[E
         ("LGCFL, unofficial", LGCFL(), [sparsities | {"group_size": [1, 4, 8]}]),
     )
     return tuple(
-        Entry(name, Preprocessed(model=model), [part for grid in parts for part in _with_scalings(scalings, grid)])
+        Method(name, Preprocessed(model=model), [part for grid in parts for part in _with_scalings(scalings, grid)])
         for name, model, parts in grids
     )
 
@@ -202,7 +201,7 @@ SENSITIVITIES = (
 """What figures 5 and 6 of the paper vary."""
 
 
-def _pairwise_entries(references: Mapping[str, Reference]) -> tuple[Entry, ...]:
+def _pairwise_entries(references: Mapping[str, Reference]) -> tuple[Method, ...]:
     # The tables have no kernel method, so that its settings do not matter.
     methods = menon_entries(_SCALINGS, _COMPONENTS, _FEW_COMPONENTS, references, KCCA(), _RATIOS)
     by_name = {entry.name: entry for entry in methods}
@@ -305,26 +304,6 @@ SCENES = Task(
     ),
 )
 
-_TASKS = {task.name: task for task in (WIKIPEDIA, WIKIPEDIA_PLAIN, PASCAL, SCENES, *PAIRWISE)}
+MENON = (WIKIPEDIA, WIKIPEDIA_PLAIN, PASCAL, SCENES, *PAIRWISE)
 
-
-def task_names() -> tuple[str, ...]:
-    """Return the names of all benchmarks.
-
-    >>> from diptych.benchmark import task_names
-    >>> task_names()[:4]
-    ('wikipedia', 'wikipedia-plain', 'pascal', 'scenes')
-    """
-    return tuple(_TASKS)
-
-
-def find_task(name: str) -> Task:
-    """Return the benchmark called ``name``; a typo gets a suggestion.
-
-    >>> from diptych.benchmark import find_task
-    >>> find_task("wikipedia").protocol
-    HoldOut(repeats=5, share=0.25, seed=0)
-    """
-    if name not in _TASKS:
-        raise UnknownNameError("benchmark", name, _TASKS)
-    return _TASKS[name]
+"""Every task whose settings are chosen as in Menon et al. (2015)."""

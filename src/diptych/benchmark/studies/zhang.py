@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
-from sklearn.base import clone
 
-from diptych.data import Dataset, DatasetSplits, Pairs, find_dataset
-from diptych.encoders import EfficientNetLite, Encoder, SentenceEncoder, encode_splits
-from diptych.errors import UnknownNameError
+from diptych.benchmark.task import EncodedTask, MethodBase, find_by_name, with_settings
+from diptych.data import DatasetSplits, Pairs
+from diptych.encoders import EfficientNetLite, SentenceEncoder
 from diptych.metrics import AP, Measure, RecallAtK
 from diptych.models import (
     CCA,
@@ -79,7 +77,7 @@ CAPTIONED: tuple[Measure, ...] = (RecallAtK(1), RecallAtK(5), RecallAtK(10))
 
 
 @dataclass(frozen=True)
-class NeuralTask:
+class NeuralTask(EncodedTask):
     """A data set, its features, and what is measured on it.
 
     With classes, an item is relevant that shares one with the query, and MAP is measured, as in table 1 of Zhang et al.
@@ -87,18 +85,10 @@ class NeuralTask:
     says that the paper's values were measured on this data set.
     """
 
-    name: str
-    title: str
-    dataset: str
-    options: Mapping[str, Any] = field(default_factory=dict)
-    source: Dataset | None = None
-    image_encoder: Encoder | None = None
-    text_encoder: Encoder | None = None
     images: RowScaling = "l2"
     texts: RowScaling = "l2"
     has_classes: bool = True
     same_data: bool = False
-    notes: tuple[str, ...] = ()
 
     @property
     def measures(self) -> tuple[Measure, ...]:
@@ -115,19 +105,12 @@ class NeuralTask:
         """The data set of that table."""
         return "MSCOCO" if self.has_classes else "Flickr30K"
 
-    def find(self) -> Dataset:
-        """Return the declaration of the data set."""
-        return find_dataset(self.dataset) if self.source is None else self.source
-
     def load(self) -> NeuralData:
         """Return the items and their features; pictures without any class are left out where there are classes."""
-        loaded = self.find().load(**self.options)
+        items = self.load_items()
         if self.has_classes:
-            loaded = replace(loaded, train=_with_class(loaded.train), test=_with_class(loaded.test), dev=None)
-        return NeuralData(loaded, self._encoded(loaded))
-
-    def _encoded(self, loaded: DatasetSplits) -> DatasetSplits:
-        return encode_splits(replace(loaded, dev=None), self.image_encoder, self.text_encoder)
+            items = replace(items, train=_with_class(items.train), test=_with_class(items.test), dev=None)
+        return NeuralData(items, self.encode(replace(items, dev=None)))
 
 
 def _with_class(pairs: Pairs) -> Pairs:
@@ -205,14 +188,11 @@ def find_neural_task(name: str) -> NeuralTask:
     >>> [measure.label for measure in find_neural_task("flickr8k").measures]
     ['R@1', 'R@5', 'R@10']
     """
-    for task in _TASKS:
-        if task.name == name:
-            return task
-    raise UnknownNameError("data set of the comparison of networks", name, neural_task_names())
+    return find_by_name("data set of the comparison of networks", name, _TASKS)
 
 
 @dataclass(frozen=True)
-class NeuralMethod:
+class NeuralMethod(MethodBase):
     """A method, what it reads, and under which name Zhang et al. (2017) print it.
 
     ``key`` is what people type, ``name`` what tables show; ``published`` is empty where the paper prints nothing.
@@ -234,19 +214,11 @@ class NeuralMethod:
         """Whether a second seed gives a second result."""
         return "seed" in self.model.get_params(deep=False)
 
-    @property
-    def needs_labels(self) -> bool:
-        """Whether it cannot learn from pairs alone."""
-        return "labels" in self.model.needs
-
     def build(
         self, images: RowScaling, texts: RowScaling, *, seed: int = 0, epochs: int | None = None
     ) -> CrossModalModel:
         """Return the unfitted model; features are scaled in front of it, ``epochs`` replaces its own number."""
-        known = self.model.get_params(deep=False)
-        given: dict[str, Any] = {"seed": seed, "epochs": epochs}
-        settings = {name: value for name, value in given.items() if name in known and value is not None}
-        model: CrossModalModel = clone(self.model).set_params(**settings)
+        model = with_settings(self.model, seed=seed, epochs=epochs)
         return Preprocessed(model=model, images=images, texts=texts) if self.reads == "features" else model
 
 

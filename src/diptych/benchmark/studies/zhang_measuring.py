@@ -10,6 +10,7 @@ import numpy as np
 
 from diptych.arrays import AnyArray, FloatArray, IntArray
 from diptych.benchmark.studies.zhang import NeuralData, NeuralMethod, NeuralTask
+from diptych.benchmark.task import one_line
 from diptych.data import Pairs
 from diptych.metrics import Precision, PrecisionScope
 from diptych.models import CrossModalModel
@@ -89,7 +90,7 @@ def measure_fit(
         relevant_share={way: evaluation[way].chance[first] for way in DIRECTIONS},
         fit_seconds=learned - start,
         encode_seconds=ready - learned,
-        model=" ".join(repr(model).split()),
+        model=one_line(model),
     )
 
 

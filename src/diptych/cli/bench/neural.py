@@ -107,7 +107,7 @@ def chosen_tasks(names: Sequence[str] | None, stages: Stages) -> list[NeuralTask
     if names:
         return [find_neural_task(name) for name in names]
     tasks = [find_neural_task(name) for name in neural_task_names()]
-    here = [task for task in tasks if task.find().is_available]
+    here = [task for task in tasks if task.data.is_available]
     if not here:
         raise MissingDataError(
             "none of the data sets of this benchmark is on this machine; "
@@ -115,9 +115,9 @@ def chosen_tasks(names: Sequence[str] | None, stages: Stages) -> list[NeuralTask
         )
     for task in tasks:
         if task not in here:
-            files = ", ".join(task.find().files)
+            files = ", ".join(task.data.files)
             stages.note(
-                f"not on this machine: {task.title}; needs {files} in {task.find().expected_folder}, see "
+                f"not on this machine: {task.title}; needs {files} in {task.data.expected_folder}, see "
                 f"`diptych datasets {task.dataset}`"
             )
     return here

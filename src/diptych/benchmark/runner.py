@@ -1,32 +1,73 @@
-"""Runs a task or a study: choose on training data, fit once more, ask the test pairs once."""
+"""Runs comparisons: what all have in common, and tasks that choose on training data and ask the test pairs once."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from os import PathLike
+from typing import TypeVar
 
 import numpy as np
 
-from diptych.benchmark.published import published_map
-from diptych.benchmark.task import Entry, SensitivityCurve, Task
-from diptych.benchmark.task_report import DistanceRow, MissingTask, Row, StudyReport, TaskReport
+from diptych.benchmark.published import DISTANCES, published_distance
+from diptych.benchmark.report import DistanceRow, MissingTask, Row, StudyReport, TaskReport
+from diptych.benchmark.task import Method, SensitivityCurve, Task, one_line
 from diptych.data import Pairs
 from diptych.errors import MissingDataError, MissingPackageError, UnknownNameError
 from diptych.metrics import AP, InterpolatedPrecisionRecall, bootstrap_interval
 from diptych.protocols import Tuning, evaluate_model, tune
+from diptych.protocols.journal import Progress
 from diptych.space import DIRECTIONS
-
-Progress = Callable[[int, int], None]
 
 Stage = Callable[[str], AbstractContextManager[Progress]]
 
-# The measures of Table IV of Costa Pereira et al. (2014), with the names that paper prints.
-DISTANCES = {"l1": "l1", "euclidean": "l2", "kl": "KL", "cosine": "NC", "pearson": "NCc"}
+LACKS_LABELS = "learns from labels, of which there are none"
 
-_PAPER_NAMES = {"CCA": "CM", "SM": "SM", "SCM": "SCM"}
+M = TypeVar("M")
+R = TypeVar("R")
+
+
+@contextmanager
+def silent_stage(title: str) -> Iterator[Progress]:
+    """Enter a long step of which nobody hears."""
+    yield lambda done, total: None
+
+
+def select_methods(
+    kind: str, known: Mapping[str, M], names: Collection[str] | None, *, as_declared: bool = False
+) -> dict[str, M]:
+    """Return the methods of these names in the order asked for, or in their own, and all without any name.
+
+    >>> from diptych.benchmark.runner import select_methods
+    >>> known = {"cca": 1, "cfa": 2, "sm": 3}
+    >>> list(select_methods("method", known, ["sm", "cca"])), list(select_methods("method", known, None))
+    (['sm', 'cca'], ['cca', 'cfa', 'sm'])
+    """
+    for name in names or ():
+        if name not in known:
+            raise UnknownNameError(kind, name, known)
+    wanted = known if not names else [key for key in known if key in names] if as_declared else names
+    return {key: known[key] for key in wanted}
+
+
+def measure_methods(
+    methods: Mapping[str, M], measure: Callable[[str, M], Sequence[R]], why_not: Callable[[M], str]
+) -> tuple[tuple[R, ...], dict[str, str]]:
+    """Return what all methods give, and why some were left out: a reason of ``why_not``, or a package is not here."""
+    results: list[R] = []
+    left_out: dict[str, str] = {}
+    for key, method in methods.items():
+        reason = why_not(method)
+        if not reason:
+            try:
+                results += measure(key, method)
+            except MissingPackageError as error:
+                reason = str(error)
+        if reason:
+            left_out[key] = reason
+    return tuple(results), left_out
 
 
 def run_task(
@@ -46,8 +87,10 @@ def run_task(
     noted, so that a run that was stopped goes on. ``stage(title)`` is entered around each long step and gives a
     function (done, total) to call.
     """
-    entries = _chosen(task, methods)
-    stage = _silent if stage is None else stage
+    known = {_slug(entry.name): entry for entry in task.entries}
+    wanted = None if methods is None else [_slug(method) for method in methods]
+    entries = select_methods(f"entry of the benchmark {task.name}", known, wanted).values()
+    stage = stage or silent_stage
     with stage("loading and encoding"):
         splits = task.load()
     rows: list[Row] = []
@@ -76,27 +119,12 @@ def run_task(
     return TaskReport(task.name, task.title, chance, tuple(rows), tuple(compared), tuple(curves), task.notes)
 
 
-@contextmanager
-def _silent(title: str) -> Iterator[Progress]:
-    yield lambda done, total: None
-
-
-def _chosen(task: Task, methods: Collection[str] | None) -> list[Entry]:
-    if methods is None:
-        return list(task.entries)
-    by_name = {_slug(entry.name): entry for entry in task.entries}
-    for method in methods:
-        if _slug(method) not in by_name:
-            raise UnknownNameError(f"entry of the benchmark {task.name}", method, by_name)
-    return [by_name[_slug(method)] for method in methods]
-
-
 def _slug(name: str) -> str:
     """Return the name as people type it: ``marginal SM`` is ``marginal-sm``."""
     return re.sub(r"[^a-z0-9]+", "-", name.lower())
 
 
-def _row(entry: Entry, tuning: Tuning, test: Pairs) -> tuple[Row, float]:
+def _row(entry: Method, tuning: Tuning, test: Pairs) -> tuple[Row, float]:
     curve = InterpolatedPrecisionRecall()
     result = evaluate_model(tuning.model, test, [AP(), curve])
     both = [result.image_query.values[AP()], result.text_query.values[AP()]]
@@ -109,7 +137,7 @@ def _row(entry: Entry, tuning: Tuning, test: Pairs) -> tuple[Row, float]:
         published=None if entry.reference is None else entry.reference.look_up(),
         same_features=entry.reference is None or entry.reference.same_features,
         parameters=tuning.best.parameters,
-        model=" ".join(repr(tuning.model).split()),
+        model=one_line(tuning.model),
         validation=tuning.best.mean,
         validation_deviation=tuning.best.deviation,
         fit_seconds=tuning.fit_seconds,
@@ -121,23 +149,23 @@ def _row(entry: Entry, tuning: Tuning, test: Pairs) -> tuple[Row, float]:
     return row, result.chance(AP())
 
 
+_PAPER_NAMES = {"CCA": "CM", "SM": "SM", "SCM": "SCM"}
+
+
 def _distances(
-    task: Task, entry: Entry, tuning: Tuning, train: Pairs, n_jobs: int, progress: Progress
+    task: Task, entry: Method, tuning: Tuning, train: Pairs, n_jobs: int, progress: Progress
 ) -> list[DistanceRow]:
     metrics = [metric for metric in DISTANCES if entry.name != "CCA" or metric != "kl"]
     grid = {"model__metric": metrics}
     trials = tune(tuning.model, train, grid, task.protocol, n_jobs=n_jobs, progress=progress).trials
-    return [
-        DistanceRow(entry.name, metric, trial.mean, trial.deviation, _published_distance(task, entry.name, metric))
-        for metric, trial in zip(metrics, trials, strict=True)
+    printed = [
+        published_distance(task.dataset, _PAPER_NAMES[entry.name], metric).average if task.published_distances else None
+        for metric in metrics
     ]
-
-
-def _published_distance(task: Task, name: str, metric: str) -> float | None:
-    if not task.published_distances:
-        return None
-    regime = f"validation set; distance {DISTANCES[metric]}"
-    return published_map("004", "Table IV", task.dataset, _PAPER_NAMES[name], regime).average
+    return [
+        DistanceRow(entry.name, metric, trial.mean, trial.deviation, published)
+        for metric, trial, published in zip(metrics, trials, printed, strict=True)
+    ]
 
 
 @dataclass(frozen=True)

@@ -2,17 +2,42 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import numpy as np
+
 from diptych._version import __version__
-from diptych.benchmark.published import Published, PublishedTraining
+from diptych.benchmark.published import MapScore, Published, PublishedTraining
 from diptych.benchmark.task import SensitivityCurve
+from diptych.errors import InvalidInputError
 from diptych.space import Direction
 
 
+class BenchmarkReport(ABC):
+    """What every comparison gives: results to print, and everything as plain values to write."""
+
+    @abstractmethod
+    def as_json(self) -> dict[str, Any]:
+        """Return everything as plain values."""
+
+
+def spread(values: Sequence[float]) -> tuple[float, float]:
+    """Return the mean of values of folds or seeds and their standard deviation, 0 where there is one.
+
+    >>> from diptych.benchmark.hashing import spread
+    >>> spread([0.25, 0.5, 0.75])
+    (0.5, 0.25)
+    """
+    if not values:
+        raise InvalidInputError("nothing was measured there; choose another setting, method or length")
+    return float(np.mean(values)), float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
+
+
 @dataclass(frozen=True)
-class Row:
+class Row(MapScore):
     """One method: test MAP in both directions, spread, printed value, and what was chosen on training data.
 
     ``parameters`` are the chosen ones; ``model`` is the whole model as an expression that makes it again. ``precision``
@@ -36,11 +61,6 @@ class Row:
     group: str = ""
 
     @property
-    def average(self) -> float:
-        """The mean of the two directions."""
-        return (self.image_query + self.text_query) / 2
-
-    @property
     def difference(self) -> float | None:
         """Ours minus the paper's average, where there is one."""
         return None if self.published is None else self.average - self.published.average
@@ -58,7 +78,7 @@ class DistanceRow:
 
 
 @dataclass(frozen=True)
-class TaskReport:
+class TaskReport(BenchmarkReport):
     """All rows of one benchmark, with its chance level; ``notes`` say what a reader must know of the data."""
 
     task: str
@@ -89,7 +109,7 @@ class MissingTask:
 
 
 @dataclass(frozen=True)
-class StudyReport:
+class StudyReport(BenchmarkReport):
     """What each task found, and which tasks lack their data."""
 
     study: str
