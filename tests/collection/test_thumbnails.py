@@ -4,10 +4,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Barrier
 
+import pytest
 from PIL import Image
 
 from diptych.collection import Collection
-from diptych.collection.browse.thumbnail_cache import ByteCache, Thumbnails
+from diptych.collection.browse import thumbnail_cache
+from diptych.collection.browse.thumbnail_cache import Thumbnails
 from diptych.collection.storage.store import Store
 from kill_trials import ToyRetriever
 
@@ -58,11 +60,13 @@ def test_thumbnails_of_many_items(photos: Path, collection: Collection) -> None:
     assert reader.thumbnail("blue.png") == blue
 
 
-def test_the_cache_stays_within_its_size() -> None:
-    cache = ByteCache(largest=10)
-    for number in range(100):
-        cache.put(str(number % 7), bytes(3))
-        cache.get("0")
-        assert sum(len(value) for value in cache._values.values()) == cache._size <= 10
-    cache.put("large", bytes(11))
-    assert cache.get("large") is None
+def test_what_is_kept_in_memory_stays_within_its_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(thumbnail_cache, "_LARGEST_CACHE", 10)
+    writer = Store(tmp_path)
+    writer.prepare()
+    pictures = {**{str(number): bytes(3) for number in range(7)}, "large": bytes(11)}
+    writer.add_thumbnails(pictures)
+    thumbnails = Thumbnails(writer)
+    for _ in range(2):
+        assert thumbnails.get(pictures) == pictures
+        assert 0 < thumbnails._kept.currsize <= 10

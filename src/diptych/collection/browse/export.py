@@ -13,7 +13,7 @@ import numpy as np
 from diptych.arrays import AnyArray
 from diptych.atomic_files import atomic_write
 from diptych.collection.storage.item import Item
-from diptych.collection.storage.store import search_package
+from diptych.collection.storage.layout import search_package
 from diptych.errors import UnknownNameError
 
 FORMATS = ("csv", "jsonl", "parquet", "npz", "safetensors")

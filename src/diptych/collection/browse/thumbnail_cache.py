@@ -3,45 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
 from collections.abc import Iterable
+from contextlib import suppress
+
+from cachetools import LRUCache
 
 from diptych.collection.storage.store import Store
-
-
-class ByteCache:
-    """Values by key up to a total size; the one not asked for longest goes first.
-
-    >>> from diptych.collection.browse.thumbnail_cache import ByteCache
-    >>> cache = ByteCache(largest=5)
-    >>> cache.put("a", b"123")
-    >>> cache.put("b", b"456")
-    >>> cache.get("a"), cache.get("b")
-    (None, b'456')
-    """
-
-    def __init__(self, largest: int) -> None:
-        self._largest = largest
-        self._size = 0
-        self._values: OrderedDict[str, bytes] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def get(self, key: str) -> bytes | None:
-        """Return a kept value, or None."""
-        with self._lock:
-            value = self._values.get(key)
-            if value is not None:
-                self._values.move_to_end(key)
-            return value
-
-    def put(self, key: str, value: bytes) -> None:
-        """Keep a value; one larger than the whole cache is not kept."""
-        with self._lock:
-            self._size += len(value) - len(self._values.pop(key, b""))
-            self._values[key] = value
-            while self._size > self._largest:
-                self._size -= len(self._values.popitem(last=False)[1])
-
 
 _LARGEST_CACHE = 64 << 20
 
@@ -56,24 +23,23 @@ class Thumbnails:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._kept = ByteCache(_LARGEST_CACHE)
-        self._lock = threading.Lock()
+        self._kept: LRUCache[str, bytes] = LRUCache(_LARGEST_CACHE, getsizeof=len)
+        self._kept_lock, self._lock = threading.Lock(), threading.Lock()
         self._version = -1
         self._places: dict[str, int] = {}
 
     def get(self, keys: Iterable[str]) -> dict[str, bytes]:
         """Return the thumbnails of those keys that have one."""
-        found: dict[str, bytes] = {}
-        wanted = []
-        for key in dict.fromkeys(keys):
-            kept = self._kept.get(key)
-            if kept is None:
-                wanted.append(key)
-            else:
-                found[key] = kept
+        distinct = dict.fromkeys(keys)
+        with self._kept_lock:
+            found = {key: kept for key in distinct if (kept := self._kept.get(key)) is not None}
+        wanted = [key for key in distinct if key not in found]
         read = self._read(wanted) if wanted else {}
-        for key, picture in read.items():
-            self._kept.put(key, picture)
+        with self._kept_lock:
+            for key, picture in read.items():
+                # One that is larger than the whole cache is not kept.
+                with suppress(ValueError):
+                    self._kept[key] = picture
         return found | read
 
     def _read(self, keys: list[str]) -> dict[str, bytes]:

@@ -13,9 +13,8 @@ import numpy as np
 
 from diptych.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from diptych.atomic_files import atomic_write
-from diptych.collection.storage.layout import write_json
+from diptych.collection.storage.layout import search_package, write_json
 from diptych.collection.storage.retriever_protocol import SIDES, Side
-from diptych.collection.storage.store import search_package
 
 _TARGET_RECALL = 0.98
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import copy
 import threading
-from collections import OrderedDict
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple, TypeVar
 
 import numpy as np
+from cachetools import LRUCache
 
 from diptych.arrays import AnyArray, FloatArray
 from diptych.collection.search.gallery import Gallery, Scoring
@@ -61,21 +61,18 @@ class QueryEmbeddingCache:
     def __init__(self, retriever: RetrieverProtocol) -> None:
         self._retriever = without_disk_cache(retriever)
         self._lock = threading.Lock()
-        self._known: OrderedDict[str, QueryEmbedding] = OrderedDict()
+        self._known: LRUCache[str, QueryEmbedding] = LRUCache(_REMEMBERED)
 
     def point(self, words: str) -> QueryEmbedding:
         """Return the point of some words."""
         with self._lock:
             known = self._known.get(words)
-            if known is not None:
-                self._known.move_to_end(words)
-                return known
+        if known is not None:
+            return known
         features = self._retriever.text_features([words])
         made = QueryEmbedding(self._retriever.texts_to_points(features), not np.any(features), features)
         with self._lock:
             self._known[words] = made
-            while len(self._known) > _REMEMBERED:
-                self._known.popitem(last=False)
         return made
 
 

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import json
 import os
-import sys
-import time
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Self
 
 from diptych._version import __version__
 from diptych.atomic_files import atomic_write
-from diptych.errors import CollectionBusyError, CollectionError, UnknownRetrieverError
+from diptych.errors import CollectionBusyError, CollectionError, MissingPackageError, UnknownRetrieverError
 
 
 @dataclass(frozen=True)
@@ -243,6 +242,20 @@ def write_json(path: Path, document: Any) -> None:
         draft.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
 
 
+def search_package(name: str) -> Any:
+    """Return a module of the extra ``search``: ``lancedb``, ``pyarrow``, ``faiss`` or ``filelock``.
+
+    >>> from diptych.collection.storage.layout import search_package
+    >>> search_package("no_such_module")
+    Traceback (most recent call last):
+    diptych.errors.MissingPackageError: searching needs a package that is not installed: pip install 'diptych[search]'
+    """
+    try:
+        return import_module(name)
+    except ImportError:
+        raise MissingPackageError("searching", "'diptych[search]'") from None
+
+
 # Between two attempts to get the lock.
 _PAUSE = 0.02
 
@@ -253,41 +266,15 @@ def write_lock(path: Path, wait: float = 0.0) -> Iterator[None]:
 
     The system lets go of the lock when a process ends, however it ends, so a killed writer blocks nobody.
     """
-    handle = os.open(path, os.O_RDWR | os.O_CREAT)
+    filelock = search_package("filelock")
     try:
-        deadline = time.monotonic() + wait
-        while not _is_locked(handle):
-            if time.monotonic() >= deadline:
-                raise CollectionBusyError(
-                    f"{path.parent} is being written by another process or thread; "
-                    "wait until it has finished and try again"
-                )
-            time.sleep(_PAUSE)
+        held = filelock.FileLock(path, timeout=max(0.0, wait), poll_interval=_PAUSE, thread_local=False).acquire()
+    except filelock.Timeout:
+        raise CollectionBusyError(
+            f"{path.parent} is being written by another process or thread; wait until it has finished and try again"
+        ) from None
+    with held:
         yield
-    finally:
-        # Closing the file releases the lock.
-        os.close(handle)
-
-
-def _is_locked(handle: int) -> bool:
-    try:
-        _lock(handle)
-    except OSError:
-        return False
-    return True
-
-
-if sys.platform == "win32":
-    import msvcrt
-
-    def _lock(handle: int) -> None:
-        msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
-
-else:
-    import fcntl
-
-    def _lock(handle: int) -> None:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 class Root:

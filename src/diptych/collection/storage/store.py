@@ -7,7 +7,6 @@ import shutil
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -15,23 +14,9 @@ import numpy as np
 
 from diptych.arrays import AnyArray
 from diptych.collection.storage.item import Item
-from diptych.collection.storage.layout import RetrieverNames
+from diptych.collection.storage.layout import RetrieverNames, search_package
 from diptych.collection.storage.retriever_protocol import Side
-from diptych.errors import CollectionError, MissingPackageError
-
-
-def search_package(name: str) -> Any:
-    """Return the module ``lancedb`` (durable tables), ``pyarrow`` (columns) or ``faiss`` (approximate search).
-
-    >>> from diptych.collection.storage.store import search_package
-    >>> search_package("no_such_module")
-    Traceback (most recent call last):
-    diptych.errors.MissingPackageError: searching needs a package that is not installed: pip install 'diptych[search]'
-    """
-    try:
-        return import_module(name)
-    except ImportError:
-        raise MissingPackageError("searching", "'diptych[search]'") from None
+from diptych.errors import CollectionError
 
 
 def items_schema() -> Any:

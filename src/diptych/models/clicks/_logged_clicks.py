@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Hashable, Sequence
 from functools import cached_property
 from threading import Lock
 from typing import Any, Generic, Literal, NamedTuple, Self, TypeVar
 
 import numpy as np
+from cachetools import LRUCache
 
 from diptych.arrays import FloatArray, IntArray, row_blocks, unit_rows
 from diptych.data.clicks import ClickLog
@@ -137,23 +137,18 @@ class AnswerCache(Generic[Answer]):
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
-        self._answers: OrderedDict[Hashable, Answer] = OrderedDict()
+        self._answers: LRUCache[Hashable, Answer] = LRUCache(limit)
         self._lock = Lock()
 
     def get(self, question: Hashable) -> Answer | None:
         """Return the answer if it is remembered."""
         with self._lock:
-            if question in self._answers:
-                self._answers.move_to_end(question)
             return self._answers.get(question)
 
     def keep(self, question: Hashable, answer: Answer) -> None:
         """Remember an answer, and forget the one that was not used for longest when there are too many."""
         with self._lock:
             self._answers[question] = answer
-            self._answers.move_to_end(question)
-            if len(self._answers) > self.limit:
-                self._answers.popitem(last=False)
 
     def __len__(self) -> int:
         return len(self._answers)

@@ -6,11 +6,11 @@ import asyncio
 import math
 import os
 import time
-from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from ipaddress import IPv6Address, ip_address
 
+from cachetools import LRUCache
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -138,9 +138,8 @@ class TokenBuckets:
     ) -> None:
         self._rate = rate
         self._burst = burst
-        self._max_clients = max_clients
         self._clock = clock
-        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
+        self._buckets: LRUCache[str, tuple[float, float]] = LRUCache(max_clients)
 
     def __len__(self) -> int:
         return len(self._buckets)
@@ -152,8 +151,6 @@ class TokenBuckets:
         left = min(self._burst, left + (now - then) * self._rate)
         is_enough = left >= cost
         self._buckets[client] = (left - cost if is_enough else left, now)
-        if len(self._buckets) > self._max_clients:
-            self._buckets.popitem(last=False)
         return 0.0 if is_enough else (cost - left) / self._rate
 
 
