@@ -12,7 +12,7 @@ from hypothesis.extra.numpy import arrays
 from PIL import Image
 
 from diptych.encoders import read_picture, thumbnail
-from diptych.encoders.image import open_regular_file
+from diptych.encoders.image.picture_formats import open_regular_file
 from diptych.errors import InvalidInputError
 
 

@@ -1,44 +1,64 @@
 """Pixels or words to feature vectors, cached."""
 
-from diptych.encoders.concatenated import Concatenated
-from diptych.encoders.encode_splits import encode_splits
-from diptych.encoders.encoder import Encoder
-from diptych.encoders.feature_cache import FeatureCache, MatrixCache
-from diptych.encoders.image import (
-    ColourEdgeHistograms,
-    EfficientNetLite,
-    EncodedBatch,
-    ImageEncoder,
-    ImageNetLabels,
-    ResNet50,
-    SiftWords,
-    imagenet_labels,
-    read_picture,
-    thumbnail,
-)
-from diptych.encoders.joint import JointImageEncoder, JointModel, JointTextEncoder, find_joint_model
-from diptych.encoders.text import (
-    LdaTopics,
-    MeanWordVectors,
-    NearWord,
-    SentenceEncoder,
-    Tfidf,
-    TfidfTopics,
-    Visualness,
-    VisualQuery,
-    VisualSpan,
-    WordPipeline,
-    WordVectorCodebook,
-    WordVectors,
-    clean_query,
-    imagenet_concepts,
-    label_vectors,
-    load_word_vectors,
-    nearest_words,
-    read_vocabulary,
-    skip_gram,
-    visual_share,
-)
+from typing import TYPE_CHECKING
+
+from diptych.lazy_exports import lazy_exports
+
+if TYPE_CHECKING:
+    from diptych.encoders.concatenated import Concatenated
+    from diptych.encoders.encoded_splits import encode_splits
+    from diptych.encoders.encoder import EncodedBatch, Encoder
+    from diptych.encoders.feature_cache import FeatureCache, MatrixCache
+    from diptych.encoders.image.colour_edge_histograms import ColourEdgeHistograms
+    from diptych.encoders.image.efficientnet_lite import EfficientNetLite
+    from diptych.encoders.image.image_encoder import ImageEncoder
+    from diptych.encoders.image.imagenet_classes import ImageNetLabels, imagenet_labels
+    from diptych.encoders.image.picture_decoding import read_picture, thumbnail
+    from diptych.encoders.image.resnet50 import ResNet50
+    from diptych.encoders.image.sift_words import SiftWords
+    from diptych.encoders.joint.joint_model import JointImageEncoder, JointModel, JointTextEncoder, find_joint_model
+    from diptych.encoders.text.sentence_encoder import SentenceEncoder
+    from diptych.encoders.text.tfidf import LdaTopics, Tfidf, TfidfTopics
+    from diptych.encoders.text.visualness import (
+        Visualness,
+        VisualQuery,
+        VisualSpan,
+        imagenet_concepts,
+        read_vocabulary,
+        visual_share,
+    )
+    from diptych.encoders.text.word_pipeline import WordPipeline, clean_query
+    from diptych.encoders.text.word_vector_encoders import MeanWordVectors, WordVectorCodebook
+    from diptych.encoders.text.word_vector_files import load_word_vectors
+    from diptych.encoders.text.word_vectors import NearWord, WordVectors, label_vectors, nearest_words, skip_gram
+else:
+    # Most of them need scikit-learn, which takes longer to import than all that a reader of pictures needs.
+    __getattr__ = lazy_exports(
+        __name__,
+        {
+            "diptych.encoders.concatenated": "Concatenated",
+            "diptych.encoders.encoded_splits": "encode_splits",
+            "diptych.encoders.encoder": "EncodedBatch Encoder",
+            "diptych.encoders.feature_cache": "FeatureCache MatrixCache",
+            "diptych.encoders.image.colour_edge_histograms": "ColourEdgeHistograms",
+            "diptych.encoders.image.efficientnet_lite": "EfficientNetLite",
+            "diptych.encoders.image.image_encoder": "ImageEncoder",
+            "diptych.encoders.image.imagenet_classes": "ImageNetLabels imagenet_labels",
+            "diptych.encoders.image.picture_decoding": "read_picture thumbnail",
+            "diptych.encoders.image.resnet50": "ResNet50",
+            "diptych.encoders.image.sift_words": "SiftWords",
+            "diptych.encoders.joint.joint_model": "JointImageEncoder JointModel JointTextEncoder find_joint_model",
+            "diptych.encoders.text.sentence_encoder": "SentenceEncoder",
+            "diptych.encoders.text.tfidf": "LdaTopics Tfidf TfidfTopics",
+            "diptych.encoders.text.visualness": (
+                "VisualQuery VisualSpan Visualness imagenet_concepts read_vocabulary visual_share"
+            ),
+            "diptych.encoders.text.word_pipeline": "WordPipeline clean_query",
+            "diptych.encoders.text.word_vector_encoders": "MeanWordVectors WordVectorCodebook",
+            "diptych.encoders.text.word_vector_files": "load_word_vectors",
+            "diptych.encoders.text.word_vectors": "NearWord WordVectors label_vectors nearest_words skip_gram",
+        },
+    )
 
 __all__ = [
     "ColourEdgeHistograms",

@@ -8,8 +8,6 @@ from typing import Self
 import numpy as np
 from scipy.sparse import csr_matrix
 from scipy.special import digamma
-from sklearn.cluster import MiniBatchKMeans
-from sklearn.decomposition import LatentDirichletAllocation
 
 from diptych.arrays import FloatArray, IntArray, row_blocks
 
@@ -36,6 +34,8 @@ def learn_centres(vectors: FloatArray, n_centres: int, *, seed: int = 0) -> Floa
     vectors = np.ascontiguousarray(vectors, dtype=np.float32)
     if len(vectors) <= n_centres:
         return vectors
+    from sklearn.cluster import MiniBatchKMeans
+
     clusters = MiniBatchKMeans(
         n_centres,
         # The careful start takes longer than all the rest when there are many centres, and matters little then.
@@ -103,6 +103,8 @@ class TopicModel:
     @classmethod
     def learn(cls, counts: csr_matrix, n_topics: int, *, max_iter: int = 20, seed: int = 0) -> Self:
         """Learn topics from a (documents, words) matrix of counts, sparse or dense."""
+        from sklearn.decomposition import LatentDirichletAllocation
+
         allocation = LatentDirichletAllocation(n_topics, max_iter=max_iter, random_state=seed)
         return cls(np.asarray(allocation.fit(counts).components_))
 

@@ -21,6 +21,7 @@ from diptych.encoders import Encoder, FeatureCache
 from diptych.encoders.encoder import EncodedBatch
 from diptych.encoders.feature_cache import Progress
 from diptych.errors import InvalidInputError, MissingPackageError, ModelFileError
+from diptych.lazy_exports import import_exports
 from diptych.metrics import AP, Measure
 from diptych.models import CrossModalModel, Preprocessed, SharedSpace
 from diptych.models.files import known_classes, model_digest, read_model, write_model
@@ -245,6 +246,7 @@ class Retriever(BaseEstimator):
 
         A folder with a model of pictures and strings, such as `MNiL`, gives the retriever that `from_model` makes.
         """
+        import_exports("diptych.encoders")
         loaded = read_model(folder, known_classes(Retriever, Encoder, CrossModalModel, Calibration, Comparison))
         if isinstance(loaded, ItemModel):
             return cls.from_model(loaded, name=Path(folder).resolve().name)

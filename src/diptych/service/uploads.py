@@ -20,7 +20,7 @@ from typing import BinaryIO, Self
 from PIL import Image
 
 from diptych.atomic_files import atomic_write
-from diptych.encoders.image import read_picture, thumbnail
+from diptych.encoders.image.picture_decoding import read_picture, thumbnail
 from diptych.encoders.image.picture_formats import open_image
 from diptych.errors import InvalidInputError
 from diptych.service.problems import Problem
@@ -129,7 +129,7 @@ class UploadStore:
     >>> import io, tempfile
     >>> import numpy as np
     >>> from pathlib import Path
-    >>> from diptych.encoders.image import thumbnail
+    >>> from diptych.encoders import thumbnail
     >>> from diptych.service.settings import Limits
     >>> from diptych.service.uploads import UploadStore
     >>> with tempfile.TemporaryDirectory() as folder:

@@ -15,7 +15,7 @@ from diptych.benchmark.reporting.method_results import MethodResults
 from diptych.benchmark.reporting.task_results import CHANCE_METHODS, TaskResults
 from diptych.benchmark.running import RetrievalTask, retrieval_tasks
 from diptych.data import Pairs
-from diptych.encoders.image import read_picture, thumbnail
+from diptych.encoders.image.picture_decoding import read_picture, thumbnail
 from diptych.errors import DiptychError
 from diptych.models import CrossModalModel
 from diptych.protocols import EncodedRetrieval, Fold, Retrieval

@@ -1,28 +1,16 @@
-"""Pictures to feature vectors."""
+"""Pictures to feature vectors; the public names are those of `diptych.encoders`, and may be imported from here too."""
 
-from diptych.encoders.encoder import EncodedBatch
-from diptych.encoders.image.colour_edge_histograms import ColourEdgeHistograms
-from diptych.encoders.image.efficientnet_lite import EfficientNetLite
-from diptych.encoders.image.image_encoder import ImageEncoder
-from diptych.encoders.image.imagenet_labels import ImageNetLabel, ImageNetLabels, imagenet_labels
-from diptych.encoders.image.picture_decoding import Picture, read_picture, thumbnail
-from diptych.encoders.image.picture_formats import PICTURE_FORMATS, open_regular_file
-from diptych.encoders.image.resnet50 import ResNet50
-from diptych.encoders.image.sift_words import SiftWords
+from diptych.lazy_exports import lazy_exports
 
-__all__ = [
-    "PICTURE_FORMATS",
-    "ColourEdgeHistograms",
-    "EfficientNetLite",
-    "EncodedBatch",
-    "ImageEncoder",
-    "ImageNetLabel",
-    "ImageNetLabels",
-    "Picture",
-    "ResNet50",
-    "SiftWords",
-    "imagenet_labels",
-    "open_regular_file",
-    "read_picture",
-    "thumbnail",
-]
+__getattr__ = lazy_exports(
+    __name__,
+    {
+        "diptych.encoders": (
+            "ColourEdgeHistograms EfficientNetLite EncodedBatch ImageEncoder ImageNetLabels ResNet50 SiftWords "
+            "imagenet_labels read_picture thumbnail"
+        ),
+        "diptych.encoders.image.imagenet_classes": "ImageNetLabel",
+        "diptych.encoders.image.picture_decoding": "Picture",
+        "diptych.encoders.image.picture_formats": "PICTURE_FORMATS open_regular_file",
+    },
+)

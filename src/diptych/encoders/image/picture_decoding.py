@@ -157,7 +157,7 @@ def read_picture(
     Examples
     --------
     >>> import numpy as np
-    >>> from diptych.encoders.image import read_picture
+    >>> from diptych.encoders import read_picture
     >>> read_picture(np.full((2, 4), 7, dtype=np.uint8), size=(3, 3)).shape
     (3, 3, 3)
     >>> read_picture(np.zeros((1000, 1600, 3), dtype=np.uint8), shortest_side=200).shape
@@ -253,7 +253,7 @@ def thumbnail(
     """Return RGB pixels as the bytes of a small picture file; a picture that is small already keeps its size.
 
     >>> import numpy as np
-    >>> from diptych.encoders.image import read_picture, thumbnail
+    >>> from diptych.encoders import read_picture, thumbnail
     >>> small = thumbnail(np.zeros((300, 600, 3), dtype=np.uint8))
     >>> small[:2], read_picture(small).shape
     (b'\\xff\\xd8', (128, 256, 3))

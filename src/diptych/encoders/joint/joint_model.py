@@ -312,7 +312,7 @@ def find_joint_model() -> Path | None:
     the place is looked up; :meth:`JointModel.from_folder` says whether it holds a usable model.
 
     >>> import os, tempfile
-    >>> from diptych.encoders.joint import find_joint_model
+    >>> from diptych.encoders import find_joint_model
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     os.environ["DIPTYCH_JOINT_MODEL"] = folder
     ...     find_joint_model() == Path(folder)

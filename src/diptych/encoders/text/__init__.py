@@ -1,39 +1,14 @@
-"""Words to feature vectors."""
+"""Words to feature vectors; the public names are those of `diptych.encoders`, and may be imported from here too."""
 
-from diptych.encoders.text.sentence_encoder import SentenceEncoder
-from diptych.encoders.text.tfidf import LdaTopics, Tfidf, TfidfTopics
-from diptych.encoders.text.visualness import (
-    Visualness,
-    VisualQuery,
-    VisualSpan,
-    imagenet_concepts,
-    read_vocabulary,
-    visual_share,
+from diptych.lazy_exports import lazy_exports
+
+__getattr__ = lazy_exports(
+    __name__,
+    {
+        "diptych.encoders": (
+            "LdaTopics MeanWordVectors NearWord SentenceEncoder Tfidf TfidfTopics VisualQuery VisualSpan Visualness "
+            "WordPipeline WordVectorCodebook WordVectors clean_query imagenet_concepts label_vectors "
+            "load_word_vectors nearest_words read_vocabulary skip_gram visual_share"
+        ),
+    },
 )
-from diptych.encoders.text.word_pipeline import WordPipeline, clean_query
-from diptych.encoders.text.word_vector_encoders import MeanWordVectors, WordVectorCodebook
-from diptych.encoders.text.word_vector_files import load_word_vectors
-from diptych.encoders.text.word_vectors import NearWord, WordVectors, label_vectors, nearest_words, skip_gram
-
-__all__ = [
-    "LdaTopics",
-    "MeanWordVectors",
-    "NearWord",
-    "SentenceEncoder",
-    "Tfidf",
-    "TfidfTopics",
-    "VisualQuery",
-    "VisualSpan",
-    "Visualness",
-    "WordPipeline",
-    "WordVectorCodebook",
-    "WordVectors",
-    "clean_query",
-    "imagenet_concepts",
-    "label_vectors",
-    "load_word_vectors",
-    "nearest_words",
-    "read_vocabulary",
-    "skip_gram",
-    "visual_share",
-]

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import NamedTuple
-
-from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
 from diptych.errors import InvalidInputError, MissingPackageError
 
@@ -42,6 +40,7 @@ PICTURE_WORDS = frozenset({"image", "images", "picture", "pictures", "photo", "p
 """What people write when they search for a picture of something, whatever the something is."""
 
 
+@cache
 def find_stop_words(name: str | None) -> frozenset[str]:
     """Return a list of stop words: none for None, that of scikit-learn for ``"english"``, or ``"pictures"``.
 
@@ -52,16 +51,16 @@ def find_stop_words(name: str | None) -> frozenset[str]:
     >>> sorted({"photo", "of", "fire"} & find_stop_words("pictures"))
     ['of', 'photo']
     """
-    if name not in _STOP_WORD_LISTS:
-        raise InvalidInputError(f"stop_words must be one of {', '.join(map(repr, _STOP_WORD_LISTS))}, got {name!r}")
-    return _STOP_WORD_LISTS[name]
+    if name is None:
+        return frozenset()
+    if name == "pictures":
+        return FUNCTION_WORDS | PICTURE_WORDS
+    if name == "english":
+        from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
+        return frozenset(ENGLISH_STOP_WORDS)
+    raise InvalidInputError(f"stop_words must be one of None, 'english', 'pictures', got {name!r}")
 
-_STOP_WORD_LISTS: dict[str | None, frozenset[str]] = {
-    None: frozenset(),
-    "english": frozenset(ENGLISH_STOP_WORDS),
-    "pictures": FUNCTION_WORDS | PICTURE_WORDS,
-}
 
 _LONGEST_UNCHANGED_WORD = 3
 

@@ -18,8 +18,8 @@ from diptych.data.dataset import DatasetSplits
 from diptych.data.item_sequences import is_features
 from diptych.encoders.encoder import Encoder
 from diptych.encoders.feature_cache import FeatureCache, MatrixCache, Progress, item_key
-from diptych.encoders.image import ColourEdgeHistograms
-from diptych.encoders.text import TfidfTopics
+from diptych.encoders.image.colour_edge_histograms import ColourEdgeHistograms
+from diptych.encoders.text.tfidf import TfidfTopics
 
 Side = Literal["images", "texts"]
 
