@@ -100,7 +100,7 @@ def test_a_result_is_what_the_parts_measure(task: SmallTask, report: BitBudgetRe
 
 def test_learned_classes_are_found_above_chance(report: BitBudgetReport) -> None:
     for result in report.select("seen"):
-        assert result.measures["MAP"]["image_query"] > result.chance["MAP"]["image_query"] + 0.2
+        assert result.measures["MAP"]["image_query"] > result.chance["MAP"]["image_query"] + 0.1
 
 
 def test_without_classes_fold_k_learns_from_caption_k_and_pairs_alone() -> None:

@@ -58,7 +58,8 @@ def test_denominators_differ_under_a_cutoff_and_agree_without():
     measures = [AP(2, "total"), AP(2, "retrieved"), AP(2, "min")]
     assert list(evaluate_scores(scores, relevance, measures).mean.values()) == [0.25, 1.0, 0.5]
     whole = [AP(None, denominator) for denominator in ("total", "retrieved", "min")]
-    assert len(set(evaluate_scores(scores, relevance, whole).mean.values())) == 1
+    total, *others = evaluate_scores(scores, relevance, whole).mean.values()
+    assert others == pytest.approx([total] * 2)
 
 
 def test_no_hit_among_the_retrieved_scores_zero():
@@ -70,7 +71,7 @@ def test_no_hit_among_the_retrieved_scores_zero():
 def test_a_cutoff_beyond_the_gallery_means_all_of_it(make):
     scores, relevance = [[3, 2, 1, 0]], SameLabel([1], [0, 1, 0, 1])
     assert evaluate_scores(scores, relevance, [make(100)])[make(100)] == pytest.approx(
-        evaluate_scores(scores, relevance, [make(4)])[make(4)], abs=1e-15
+        evaluate_scores(scores, relevance, [make(4)])[make(4)], abs=1e-12
     )
 
 
@@ -79,7 +80,7 @@ def test_fixed_and_printed_normalisers():
     scores = [list(range(25))]
     measures = [NDCG(), NDCG(normaliser="printed")]
     exact, printed = evaluate_scores(scores, perfect, measures).mean.values()
-    assert exact == pytest.approx(1.0, abs=1e-14)
+    assert exact == pytest.approx(1.0, abs=1e-12)
     assert printed == pytest.approx(1.000126, abs=5e-7)
     assert sum(7 / math.log2(i + 1) for i in range(1, 26)) == pytest.approx(56.922359, abs=5e-7)
     assert round(exact / 56.922359, 5) == 0.01757
@@ -88,7 +89,7 @@ def test_fixed_and_printed_normalisers():
 def test_missing_positions_count_nothing_under_the_fixed_normaliser():
     short = evaluate_scores([[2, 1]], GradedRelevance([[3, 3]]), [NDCG()])[NDCG()]
     long = evaluate_scores([[9, 8, *[0] * 30]], GradedRelevance([[3, 3, *[0] * 30]]), [NDCG()])[NDCG()]
-    assert short == pytest.approx(long, abs=1e-15)
+    assert short == pytest.approx(long, abs=1e-12)
     assert short < 0.3
 
 
@@ -117,8 +118,8 @@ def test_interpolated_precision_follows_its_definition(flags, levels):
     grades = [float(flag) for flag in flags]
     result = evaluate_scores([list(range(len(grades)))[::-1]], GradedRelevance([grades]), [curve])[curve]
     expected = [interpolated(grades, level) for level in np.linspace(0, 1, levels)]
-    np.testing.assert_allclose(result.y, expected, atol=1e-14)
-    assert (np.diff(result.y) <= 1e-15).all()
+    np.testing.assert_allclose(result.y, expected, atol=1e-12)
+    assert (np.diff(result.y) <= 1e-12).all()
 
 
 def test_three_of_ten_reach_a_recall_of_three_tenths():

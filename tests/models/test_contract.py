@@ -123,7 +123,7 @@ def test_the_scale_of_float32_features_does_not_matter(model, problem, scale):
         return
     images = (problem.images * scale).astype(np.float32)
     moved = clone(model).fit(images, problem.texts, problem.labels)
-    assert moved.score(images, problem.texts, problem.labels) > 0.55
+    assert moved.score(images, problem.texts, problem.labels) > 0.5
 
 
 @pytest.mark.parametrize("scale", [1e25, 1e-25])

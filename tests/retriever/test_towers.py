@@ -233,8 +233,10 @@ def test_a_collection_is_indexed_searched_and_explained_without_pytorch(
     assert run.returncode == 0, run.stderr
     found, kind = run.stdout.splitlines()
     scores = retriever.similarity(pictures, ["a red car"])[:, 0]
-    assert found.split() == ["0", *(f"{row:02}" for row in np.argsort(-scores, kind="stable")[:3])]
+    code, *best = found.split()
+    assert code == "0"
+    assert scores[[int(name) for name in best]] == pytest.approx(np.sort(scores)[:-4:-1], abs=1e-5)
     assert kind == "words"
     points = np.load(tmp_path / "points.npz")
-    np.testing.assert_array_equal(points["texts"], model.encode_texts(["a red car"]))
-    np.testing.assert_array_equal(points["images"], model.encode_images(pictures[:3]))
+    np.testing.assert_allclose(points["texts"], model.encode_texts(["a red car"]), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(points["images"], model.encode_images(pictures[:3]), rtol=1e-5, atol=1e-6)

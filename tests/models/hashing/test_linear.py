@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 
 from diptych.arrays import unit_rows
-from diptych.codes import unpack_signs
+from diptych.codes import pack_signs
 from diptych.errors import InvalidInputError
 from diptych.models import CCA, CMFH, CVH, DCH, LCMFH, SCMOrth, SCMSeq
 from diptych.models.hashing._solvers import semantic_factors
 from diptych.models.hashing.dch import descend
 from diptych.models.hashing.scm_seq import signed_sum
+from tests.models.hashing.sure_bits import assert_same_bits
 
 
 @pytest.fixture(scope="module")
@@ -45,8 +46,8 @@ def test_cvh_bits_are_signs_of_canonical_variates(pairs):
     model = CVH(n_bits=6, regularization=0.3).fit(images, texts)
     correlation = CCA(n_components=6, regularization=0.3, weight_power=0.0).fit(images, texts)
     np.testing.assert_allclose(model.correlations_, correlation.correlations_, atol=1e-10)
-    expected = correlation.encode_images(images) >= 0
-    np.testing.assert_array_equal(unpack_signs(model.encode_images(images), 6) > 0, expected)
+    variates = correlation.encode_images(images)
+    assert_same_bits(model.encode_images(images), pack_signs(variates), variates)
 
 
 def test_cvh_and_scm_separate_one_hot_classes_with_as_many_bits_as_classes_less_one():
@@ -56,7 +57,7 @@ def test_cvh_and_scm_separate_one_hot_classes_with_as_many_bits_as_classes_less_
     for model in (CVH(n_bits=4, regularization=1e-6), SCMOrth(n_bits=4, regularization=1e-6)):
         codes = model.fit(rows, rows, labels).encode_images(rows)
         assert len(np.unique(codes, axis=0)) == 5, model
-        np.testing.assert_array_equal(codes, model.encode_texts(rows))
+        assert_same_bits(codes, model.encode_texts(rows), model.decision_images(rows))
     assert model.rank_ == 4
 
 
@@ -67,7 +68,9 @@ def test_scm_orth_warns_when_bits_exceed_the_rank_and_the_bits_before_stay(pairs
         short = SCMOrth(n_bits=3, regularization=0.01, fill="null").fit(images, texts, labels)
     with pytest.warns(UserWarning, match="3 directions"):
         long = SCMOrth(n_bits=12, regularization=0.01, fill="null").fit(images, texts, labels)
-    np.testing.assert_array_equal(long.decision_images(images)[:, :3], short.decision_images(images))
+    np.testing.assert_allclose(
+        long.decision_images(images)[:, :3], short.decision_images(images), rtol=1e-9, atol=1e-12
+    )
     # Noise bits lose what the three good ones had; mixtures do not.
     mixed = SCMOrth(n_bits=12, regularization=0.01).fit(images, texts, labels)
     assert long.score(images, texts, labels) < short.score(images, texts, labels) - 0.1
@@ -117,9 +120,8 @@ def test_scm_seq_falls_back_to_canonical_directions_where_a_singular_value_rises
     rises = np.flatnonzero(np.diff(free.singular_values_) > 0)
     fallen = SCMSeq(n_bits=6, regularization=0.01, on_increase="cca").fit(images, texts, labels)
     assert fallen.n_learned_ == rises[0] + 1
-    np.testing.assert_array_equal(
-        fallen.decision_images(images)[:, : fallen.n_learned_], free.decision_images(images)[:, : fallen.n_learned_]
-    )
+    learned, same = (model.decision_images(images)[:, : fallen.n_learned_] for model in (fallen, free))
+    np.testing.assert_allclose(learned, same, rtol=1e-9, atol=1e-12)
 
 
 def cmfh_objective(x, y, latent, bases, predictors, model):
@@ -136,7 +138,7 @@ def cmfh_objective(x, y, latent, bases, predictors, model):
 def test_cmfh_never_raises_its_objective_and_is_stationary(pairs, balance, mu):
     images, texts, _ = pairs
     model = CMFH(n_bits=5, balance=balance, mu=mu, tol=0, max_iter=400).fit(images, texts)
-    assert (np.diff(model.objectives_) <= 1e-12).all()
+    assert (np.diff(model.objectives_) <= 1e-9 * model.objectives_[0]).all()
     x, y = (centred(rows) / np.sqrt((centred(rows) ** 2).sum(axis=1).mean()) for rows in (images, texts))
     latent = model.decision_pairs(images, texts)
     n = len(x)
@@ -165,13 +167,16 @@ def test_cmfh_legacy_scaling_loses_the_coupling(pairs):
 def test_cmfh_does_not_depend_on_the_units_of_a_view(pairs):
     images, texts, _ = pairs
     plain, scaled = CMFH(n_bits=8).fit(images, texts), CMFH(n_bits=8).fit(1000 * images + 5, texts)
-    np.testing.assert_array_equal(plain.encode_pairs(images, texts), scaled.encode_pairs(1000 * images + 5, texts))
+    outputs = plain.decision_pairs(images, texts)
+    np.testing.assert_allclose(scaled.decision_pairs(1000 * images + 5, texts), outputs, rtol=1e-6, atol=1e-9)
+    codes = plain.encode_pairs(images, texts), scaled.encode_pairs(1000 * images + 5, texts)
+    assert_same_bits(*codes, outputs, margin=1e-6)
 
 
 def test_lcmfh_latent_vectors_are_those_of_the_classes(pairs):
     images, texts, labels = pairs
     model = LCMFH(n_bits=6, max_iter=60, tol=0).fit(images, texts, labels)
-    assert (np.diff(model.objectives_) <= 1e-12).all()
+    assert (np.diff(model.objectives_) <= 1e-9 * model.objectives_[0]).all()
     x = centred(images) / np.sqrt((centred(images) ** 2).sum(axis=1).mean())
     latent = one_hot(labels) @ model.class_codes_
     ridge = model.regularization / model.mu * np.eye(x.shape[1])
@@ -212,13 +217,13 @@ def test_shuffled_supervision_gives_chance(pairs, model):
     rng = np.random.default_rng(1)
     noise = rng.normal(size=images.shape)
     scores = []
-    for draw in range(4):
+    for draw in range(12):
         order = np.random.default_rng(draw).permutation(80)
         fitted = model.fit(noise[:40], texts[order][:40], labels[np.random.default_rng(draw + 9).permutation(80)][:40])
         scores.append(fitted.score(noise[40:], texts[40:], labels[40:]))
     # One tie group of 40 items with 10 relevant ones each.
     chance = 9 / 39 + (1 - 9 / 39) * sum(1 / rank for rank in range(1, 41)) / 40
-    assert abs(np.mean(scores) - chance) < 3 * 0.02
+    assert abs(np.mean(scores) - chance) < 0.06
 
 
 @pytest.mark.parametrize("model", [CVH, SCMOrth, SCMSeq, CMFH, LCMFH, DCH])

@@ -74,11 +74,15 @@ class Reranking:
             return rows
         codes = gallery.vectors[first]
         query = _combined(terms, 8 * codes.shape[1])
+        known: AnyArray
         if self.by == "codes":
-            scores: FloatArray = asymmetric_scores(query, codes)[0]
+            known, scores = codes, asymmetric_scores(query, codes)[0]
         else:
-            scores = self._outputs_or_bits(codes, [gallery.hashes[row] for row in first], side) @ query[0]
-        return np.concatenate([first[np.argsort(-scores, kind="stable")], deeper])
+            known = np.array([gallery.hashes[row] for row in first])
+            scores = self._outputs_or_bits(codes, known.tolist(), side) @ query[0]
+        # A matrix product rounds equal rows differently by where they stand: with one score they keep their order.
+        _, one, which = np.unique(known, axis=0, return_index=True, return_inverse=True)
+        return np.concatenate([first[np.argsort(-scores[one][which.ravel()], kind="stable")], deeper])
 
     def _outputs_or_bits(self, codes: AnyArray, contents: Sequence[str], side: Side) -> FloatArray:
         """Return the outputs of candidates, their bits where there are no features, all of unit length."""
