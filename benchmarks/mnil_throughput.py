@@ -75,7 +75,7 @@ def plain_speed(towers: Towers, options: argparse.Namespace) -> float:
     """Return pairs a second of forward and backward passes alone."""
     pairs = make_pairs(options.batch, options.side)
     pictures = torch.from_numpy(pairs.pictures).to(options.device)
-    codes, lengths = (torch.from_numpy(values).to(options.device) for values in (pairs.codes, pairs.lengths))
+    codes, lengths = (torch.from_numpy(values).to(options.device) for values in (pairs.word_ids, pairs.lengths))
     parameters = list(towers.parameters().values())
 
     def once() -> None:

@@ -98,9 +98,9 @@ def test_the_fingerprint_tells_what_was_learned_and_survives_copies(model: MNiL,
         own = tower.of(model)
         assert own.fingerprint == tower.of(model).fingerprint == clone(own).fingerprint
         assert own.fingerprint != tower.of(other).fingerprint
-        told_otherwise = tower.of(own.model.only(own.modality).set_params(epochs=99, device="auto", seed=7))
+        told_otherwise = tower.of(own.model.side(own.modality).set_params(epochs=99, device="auto", seed=7))
         assert own.fingerprint == told_otherwise.fingerprint
-        assert own.fingerprint != tower.of(own.model.only(own.modality).set_params(max_words=1)).fingerprint
+        assert own.fingerprint != tower.of(own.model.side(own.modality).set_params(max_words=1)).fingerprint
     assert ImageTower(model, batch_size=1).fingerprint == ImageTower(model, n_threads=2).fingerprint
     texts = ["a red car"]
     np.testing.assert_array_equal(clone(TextTower.of(model)).transform(texts), model.encode_texts(texts))

@@ -23,7 +23,7 @@ class ItemModel(CrossModalModel):
 
     ``fit``, ``encode_images`` and ``encode_texts`` take pictures (paths, or uint8 arrays) and strings. A subclass
     writes ``fit``, ``_encode_pictures`` and ``_encode_strings``, which receive checked input, and says its
-    `picture_side`. `prepared` and `only` may be written, too, so that a retriever reads pictures in threads and keeps
+    `picture_side`. `prepared` and `side` may be written, too, so that a retriever reads pictures in threads and keeps
     each network once.
     """
 
@@ -48,7 +48,7 @@ class ItemModel(CrossModalModel):
 
         return read_picture(picture, shortest_side=self.picture_side)
 
-    def only(self, side: ItemSide) -> Self:
+    def side(self, side: ItemSide) -> Self:
         """Return a copy that encodes one side and need not hold what the other learned."""
         del side
         return copy(self)

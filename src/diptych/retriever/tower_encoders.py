@@ -84,14 +84,14 @@ class ImageTower(ImageEncoder):
     def of(cls, model: CrossModalModel, *, encoder: Encoder | None = None) -> Self:
         """Return the tower of a fitted model, without what the model needs for texts alone."""
         if _takes_pictures(model):
-            return cls(model.only("image") if isinstance(model, ItemModel) else model)
+            return cls(model.side("image") if isinstance(model, ItemModel) else model)
         if encoder is None:
             raise InvalidInputError(
                 f"this {type(model).__name__} takes features of pictures; pass the image_encoder that made them"
             )
         if not isinstance(encoder, ImageEncoder):
             raise InvalidInputError(f"image_encoder must encode pictures one by one, got {type(encoder).__name__}")
-        return cls(model.only("image") if isinstance(model, ItemModel) else model, encoder=encoder)
+        return cls(model.side("image") if isinstance(model, ItemModel) else model, encoder=encoder)
 
     @property
     def identity(self) -> str:
@@ -192,7 +192,7 @@ class TextTower(Encoder):
     @classmethod
     def of(cls, model: CrossModalModel) -> Self:
         """Return the tower of a fitted model, without what the model needs for pictures alone."""
-        return cls(model.only("text") if isinstance(model, ItemModel) else model)
+        return cls(model.side("text") if isinstance(model, ItemModel) else model)
 
     @property
     def identity(self) -> str:

@@ -128,7 +128,9 @@ def test_the_exported_networks_are_those_that_were_trained(items, tmp_path, norm
     )
     assert np.abs(model.encode_images(pictures[:9]) - towers.encode_pictures(pictures[:9])).max() < 1e-4
     codes, lengths = model.encode_words(texts[:9])
-    np.testing.assert_allclose(model.encode_texts(texts[:9]), towers.encode_codes(codes, lengths), rtol=1e-3, atol=1e-5)
+    np.testing.assert_allclose(
+        model.encode_texts(texts[:9]), towers.encode_word_ids(codes, lengths), rtol=1e-3, atol=1e-5
+    )
     model.export_onnx(tmp_path)
     network = Network(tmp_path / "text" / "network.onnx")
     points = network.run("points", {"codes": codes, "lengths": lengths.astype(np.int32)})
@@ -264,7 +266,7 @@ def test_a_training_with_frozen_words_goes_on_and_another_table_is_another_train
 
 def test_half_a_model_encodes_its_side_alone(fitted, items):
     pictures, texts, _ = items
-    image, text = fitted.only("image"), fitted.only("text")
+    image, text = fitted.side("image"), fitted.side("text")
     np.testing.assert_array_equal(image.encode_images(pictures[:5]), fitted.encode_images(pictures[:5]))
     np.testing.assert_array_equal(text.encode_texts(texts[:5]), fitted.encode_texts(texts[:5]))
     with pytest.raises(InvalidInputError, match="no text side"):

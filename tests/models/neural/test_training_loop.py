@@ -16,7 +16,14 @@ import torch
 from diptych.errors import InvalidInputError, ModelFileError
 from diptych.models import LDSP, DeepSM
 from diptych.models.neural._torch import TorchAdam, Tower
-from diptych.models.neural._training_loop import CheckpointFile, EpochReport, TrainingLoop, training_identity
+from diptych.models.neural._training_loop import (
+    CheckpointFile,
+    EpochReport,
+    TrainingLoop,
+    epoch_table,
+    timed_epoch,
+    training_identity,
+)
 
 ROWS = np.random.default_rng(0).normal(size=(20, 4)).astype(np.float32)
 
@@ -88,7 +95,8 @@ def run_loop(judgements: list[float] | None, **settings) -> tuple[Tower, list[np
         return judgements[len(seen) - 1], 0.5
 
     loop = TrainingLoop(**{"epochs": 6, "patience": 2, **settings})
-    return tower, seen, loop.run([tower], descent, rng, train=train, judge=judge if judgements else None, n_items=20)
+    epoch = timed_epoch(train, judge if judgements else None, 20)
+    return tower, seen, loop.run([tower], descent, epoch, EpochReport, rng)
 
 
 def test_training_stops_in_time_and_keeps_the_best_epoch() -> None:
@@ -106,7 +114,7 @@ def test_without_a_held_out_part_the_last_epoch_is_kept() -> None:
     assert len(reports) == 6
     assert math.isnan(reports[0].judged)
     np.testing.assert_array_equal(tower.layers()[2], seen[-1])
-    assert EpochReport.table(reports).shape == (6, 4)
+    assert epoch_table(reports, ("epoch", "loss")).shape == (6, 2)
 
 
 def test_a_checkpoint_of_another_training_or_a_damaged_one_is_refused(tmp_path: Path) -> None:
@@ -225,7 +233,7 @@ def test_a_killed_training_loses_at_most_the_epoch_it_was_in(tmp_path: Path) -> 
         [sys.executable, "-c", CHILD, str(folder)],
         stdout=subprocess.PIPE,
         text=True,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parent)},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])},
     )
     assert child.stdout is not None
     with child:

@@ -27,7 +27,6 @@ from diptych.models import (
     PLRanking,
     Preprocessed,
 )
-from diptych.models.neural.mnil._objective import TrainedDirections
 from diptych.models.preprocessed import RowScaling
 
 Reads = Literal["features", "words", "pixels"]
@@ -223,7 +222,7 @@ class NeuralMethod(MethodBase):
 
 
 # As Zhang et al. call what ranks for one direction alone.
-_ABLATIONS: tuple[tuple[str, str, str, TrainedDirections], ...] = (
+_ABLATIONS: tuple[tuple[str, str, str, Literal["both", "image_query", "text_query"]], ...] = (
     ("mnil-i-t", "MNiL(I→T)", "MNiL(I->T)", "image_query"),
     ("mnil-t-i", "MNiL(T→I)", "MNiL(T->I)", "text_query"),
     ("mnil", "MNiL", "MNiL", "both"),

@@ -58,7 +58,7 @@ class LoggedClickModel(ClickModel):
 
     def _fit_clicks(self, log: ClickLog, images: FloatArray) -> None:
         self._check_parameters()
-        self._forget()
+        self._clear_cache()
         sets, table = query_table(log)
         self.words_, self.set_offsets_, self.set_words_ = sets.words, sets.offsets, sets.members
         self.click_offsets_ = table.indptr.astype(np.int64)
@@ -80,7 +80,7 @@ class LoggedClickModel(ClickModel):
     def _kept_images(self, images: FloatArray) -> FloatArray:
         return unit_rows(images.astype(np.float32, copy=False))
 
-    def _forget(self) -> None:
+    def _clear_cache(self) -> None:
         """Drop what was derived from an earlier fit."""
         self.__dict__.pop("_sets", None)
 
@@ -130,7 +130,7 @@ class AnswerCache(Generic[Answer]):
     >>> from diptych.models.clicks._logged_clicks import AnswerCache
     >>> answers = AnswerCache(2)
     >>> for word in ("a", "b", "c"):
-    ...     answers.keep(word, word.upper())
+    ...     answers.put(word, word.upper())
     >>> answers.get("a"), answers.get("c")
     (None, 'C')
     """
@@ -145,7 +145,7 @@ class AnswerCache(Generic[Answer]):
         with self._lock:
             return self._answers.get(question)
 
-    def keep(self, question: Hashable, answer: Answer) -> None:
+    def put(self, question: Hashable, answer: Answer) -> None:
         """Remember an answer, and forget the one that was not used for longest when there are too many."""
         with self._lock:
             self._answers[question] = answer
@@ -197,11 +197,11 @@ class NeighbourQueryModel(LoggedClickModel):
         """Return the pictures that stand for a query, from memory where it was asked before."""
         # With the parameters, which a study of their influence changes without fitting again.
         question = (query, *self.get_params(deep=False).values())
-        known = self._remembered.get(question)
+        known = self._cache.get(question)
         if known is None:
             known = self._weighted_images(query)
             if len(known.rows) <= _LONGEST_REMEMBERED:
-                self._remembered.keep(question, known)
+                self._cache.put(question, known)
         return known
 
     def _weighted_images(self, query: str) -> WeightedImages:
@@ -223,10 +223,10 @@ class NeighbourQueryModel(LoggedClickModel):
                 points[row] += clicked.weights[block] @ self.images_[clicked.rows[block]].astype(np.float64)
         return points.astype(np.float32)
 
-    def _forget(self) -> None:
-        super()._forget()
-        self.__dict__.pop("_remembered", None)
+    def _clear_cache(self) -> None:
+        super()._clear_cache()
+        self.__dict__.pop("_cache", None)
 
     @cached_property
-    def _remembered(self) -> AnswerCache[WeightedImages]:
+    def _cache(self) -> AnswerCache[WeightedImages]:
         return AnswerCache(_REMEMBERED)

@@ -189,12 +189,12 @@ class Image2Text(LoggedClickModel):
     def _image_neighbours(self, images: FloatArray) -> tuple[IntArray, FloatArray]:
         """Return the nearest log pictures of each image and their distances, from memory where it was seen before."""
         names = [(blake2b(row.tobytes(), digest_size=16).digest(), self.n_neighbours) for row in images]
-        known = [self._remembered.get(name) for name in names]
+        known = [self._cache.get(name) for name in names]
         new = np.array([row for row, answer in enumerate(known) if answer is None], dtype=np.int64)
         found = nearest_rows(images[new], self.images_, self.n_neighbours)
         for place, rows, distances in zip(new, *found, strict=True):
             known[place] = rows, distances
-            self._remembered.keep(names[place], (rows, distances))
+            self._cache.put(names[place], (rows, distances))
         answers = [answer for answer in known if answer is not None]
         return np.stack([rows for rows, _ in answers]), np.stack([distances for _, distances in answers])
 
@@ -207,16 +207,16 @@ class Image2Text(LoggedClickModel):
             shape = (len(self._sets), len(self.images_))
             table = csr_array((self.clicks_, self.clicked_images_, self.click_offsets_), shape=shape)
             known = _query_shares(table, self.max_queries, self.clicks)
-            self._known_shares.keep(key, known)
+            self._known_shares.put(key, known)
         return known
 
-    def _forget(self) -> None:
-        super()._forget()
-        for name in ("_remembered", "_known_shares", "_log_squares"):
+    def _clear_cache(self) -> None:
+        super()._clear_cache()
+        for name in ("_cache", "_known_shares", "_log_squares"):
             self.__dict__.pop(name, None)
 
     @cached_property
-    def _remembered(self) -> AnswerCache[tuple[IntArray, FloatArray]]:
+    def _cache(self) -> AnswerCache[tuple[IntArray, FloatArray]]:
         return AnswerCache(_REMEMBERED)
 
     @cached_property

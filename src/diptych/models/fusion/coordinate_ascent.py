@@ -161,7 +161,7 @@ class CoordinateAscent(BaseEstimator):
         progress: Callable[[AscentReport], None] | None,
     ) -> FloatArray:
         """Return where one search ends."""
-        value, gain, passes = landscape.height(weights), np.inf, 0
+        value, gain, passes = landscape.value(weights), np.inf, 0
         while gain >= self.tolerance and len(weights) > 1:
             before = value
             for part in rng.permutation(len(weights)):
@@ -188,7 +188,7 @@ class CoordinateAscent(BaseEstimator):
                     break
                 if not np.abs(trial).sum() > _EQUAL:
                     continue
-                trial_value = landscape.height(trial, partial(landscape.lists.moved, fused, part, float(change)))
+                trial_value = landscape.value(trial, partial(landscape.lists.moved, fused, part, float(change)))
                 if trial_value > best_value + _EQUAL:
                     best, best_value = trial, trial_value
             if best_value > value:
@@ -228,7 +228,7 @@ class _MeasureByWeights:
     def n_trials(self) -> int:
         return len(self._known)
 
-    def height(self, weights: FloatArray, fused: Callable[[], list[FloatArray]] | None = None) -> float:
+    def value(self, weights: FloatArray, fused: Callable[[], list[FloatArray]] | None = None) -> float:
         """Return the measure at ``weights``, larger is better; ``fused`` makes their sums where that is cheaper."""
         key = tuple((weights / np.abs(weights).sum()).round(12).tolist())
         if key not in self._known:
@@ -237,10 +237,10 @@ class _MeasureByWeights:
         return self._known[key]
 
     def rounded(self, weights: FloatArray) -> float:
-        return round(self.height(weights), 11)
+        return round(self.value(weights), 11)
 
     def measured(self, weights: FloatArray) -> float:
-        return float(self._sign * self.height(weights))
+        return float(self._sign * self.value(weights))
 
 
 def _distance(weights: FloatArray, uniform: FloatArray) -> float:

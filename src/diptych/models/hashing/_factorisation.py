@@ -84,7 +84,7 @@ class CollectiveFactorisation:
         parts = zip(self._solvers, self._split(products), strict=True)
         return np.vstack([cho_solve(solver, part) for solver, part in parts])
 
-    def pull(self, bases: FloatArray, predictors: FloatArray, coupling: float) -> FloatArray:
+    def attraction(self, bases: FloatArray, predictors: FloatArray, coupling: float) -> FloatArray:
         """Return G with [X, Y]G = the best V for these U and P; ``coupling`` is μ where nothing is wrong."""
         size = np.eye(len(bases))
         system = (bases * self.weights) @ bases.T + (2 * self.mu + self.regularization) * size

@@ -28,7 +28,7 @@ class TwinState:
     waited: int = 0
     losses: list[float] = field(default_factory=list)
 
-    def looked(self, score: float) -> None:
+    def update_best(self, score: float) -> None:
         """Take note of how the present networks do on the held-out rows."""
         self.waited = 0 if score > self.best_score else self.waited + 1
         if score >= self.best_score:
@@ -41,7 +41,7 @@ class TwinState:
         facts = {"best_score": self.best_score, "waited": self.waited, "losses": self.losses}
         file.write(arrays, {**facts, "draws": self.rng.bit_generator.state})
 
-    def take_up(self, file: CheckpointFile) -> None:
+    def restore(self, file: CheckpointFile) -> None:
         """Go on from what a file holds; from the start where there is none."""
         found = file.read()
         if found is None:

@@ -105,7 +105,7 @@ class CMFH(LinearHashingModel):
         objectives: list[float] = []
         while not stopping.reached(objectives):
             bases, predictors = steps.bases(square, products), steps.predictors(products)
-            latent = steps.pull(bases, predictors, coupling)
+            latent = steps.attraction(bases, predictors, coupling)
             products = views.joint @ latent
             square = latent.T @ products
             objectives.append(steps.objective(square, products, bases, predictors))

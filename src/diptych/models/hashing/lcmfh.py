@@ -106,7 +106,7 @@ class LCMFH(LinearHashingModel):
         square, products = codes.T @ gram @ codes, label_products @ codes
         while not stopping.reached(objectives):
             bases, predictors = steps.bases(square, products), steps.predictors(products)
-            codes = inverse @ label_products.T @ steps.pull(bases, predictors, self.mu)
+            codes = inverse @ label_products.T @ steps.attraction(bases, predictors, self.mu)
             square, products = codes.T @ gram @ codes, label_products @ codes
             objectives.append(steps.objective(square, products, bases, predictors))
         self.objectives_, self.class_codes_ = np.array(objectives), codes

@@ -200,7 +200,7 @@ class MMNN(HashingModel):
         adam = Adam([*networks[0], *networks[1]], self.learning_rate, self.epochs * n_batches)
         state = TwinState(networks, adam, rng, networks)
         if checkpoint is not None:
-            state.take_up(checkpoint)
+            state.restore(checkpoint)
         while len(state.losses) < self.epochs and state.waited < _PATIENCE:
             started, judged = time.perf_counter(), math.nan
             state.losses.append(self._epoch(views, state, pairs, known[train], n_batches))
@@ -209,7 +209,7 @@ class MMNN(HashingModel):
             if len(held_out) and epoch % max(1, self.epochs // _LOOKS) == 0:
                 sides = [view.standardized(known[held_out]) for view in views]
                 judged = _code_map([_outputs(*side) for side in zip(sides, networks, strict=True)], indicator[held_out])
-                state.looked(judged)
+                state.update_best(judged)
             if checkpoint is not None:
                 state.save(checkpoint)
             if self._progress is not None:

@@ -12,7 +12,7 @@ from diptych.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from diptych.metrics import AP, RecallAtK, Relevance, SameLabel, SharedLabel, evaluate
 from diptych.models.neural._layers import Layers, StandardView, for_raw_rows, held_out_rows
 from diptych.models.neural._torch import TorchAdam, Tower, torch_package
-from diptych.models.neural._training_loop import EpochReport, TrainingLoop
+from diptych.models.neural._training_loop import EpochReport, TrainingLoop, timed_epoch
 from diptych.models.related_rows import RelatedRows, picture_numbers
 from diptych.space import DIRECTIONS, Space
 
@@ -199,7 +199,7 @@ class StructureTraining:
     device: str
 
     def fit(
-        self, rows: CaptionedRows, loop: TrainingLoop, rng: np.random.Generator
+        self, rows: CaptionedRows, loop: TrainingLoop[EpochReport], rng: np.random.Generator
     ) -> tuple[tuple[Layers, Layers], list[EpochReport]]:
         """Return the layers of both sides for centred rows, and a report of each epoch."""
         image_tower, text_tower = towers = [
@@ -213,14 +213,8 @@ class StructureTraining:
         def judge() -> tuple[float, float]:
             return self._judged(image_tower, text_tower, rows)
 
-        reports = loop.run(
-            towers,
-            descent,
-            rng,
-            train=train,
-            judge=judge if len(rows.held_out) else None,
-            n_items=len(rows.train),
-        )
+        epoch = timed_epoch(train, judge if len(rows.held_out) else None, len(rows.train))
+        reports = loop.run(towers, descent, epoch, EpochReport, rng)
         of_images, of_texts = (
             for_raw_rows(tower.layers(), view.deviation)
             for tower, view in zip(towers, (rows.images, rows.texts), strict=True)

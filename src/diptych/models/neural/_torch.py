@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from importlib import import_module
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -101,26 +101,21 @@ class Tower:
 
     def layers(self) -> Layers:
         """Return the layers as NumPy arrays; normalisation by running statistics becomes part of the dense layers."""
-        layers = [_copied(tensor) for tensor in self._dense]
-        for number, scale in enumerate(self._scales):
-            factor = _copied(scale) / np.sqrt(_copied(self._variances[number]) + np.float32(_NORM_EPSILON))
-            weights, intercepts = layers[2 * number : 2 * number + 2]
-            layers[2 * number] = weights * factor
-            layers[2 * number + 1] = (intercepts - _copied(self._means[number])) * factor + _copied(
-                self._shifts[number]
-            )
+        layers = [copied(tensor) for tensor in self._dense]
+        for number, statistics in enumerate(zip(self._scales, self._shifts, self._means, self._variances, strict=True)):
+            scale, shift, mean, variance = (copied(tensor) for tensor in statistics)
+            factor = scale / np.sqrt(variance + np.float32(_NORM_EPSILON))
+            layers[2 * number] = layers[2 * number] * factor
+            layers[2 * number + 1] = (layers[2 * number + 1] - mean) * factor + shift
         return layers
 
     def state(self) -> dict[str, AnyArray]:
         """Return a copy of everything that training changes, by name."""
-        named = {name: _copied(tensor) for name, tensor in self._tensors().items()}
-        return {**named, "noise": self._noise.get_state().numpy().copy()}
+        return {**copied_by_name(self._tensors()), "noise": self._noise.get_state().numpy().copy()}
 
     def restore(self, state: Mapping[str, AnyArray]) -> None:
         """Go back to what `state` returned."""
-        with self._torch.no_grad():
-            for name, tensor in self._tensors().items():
-                tensor.copy_(self._torch.from_numpy(np.array(state[name])))
+        fill_by_name(self._tensors(), state)
         self._noise.set_state(self._torch.from_numpy(np.array(state["noise"])))
 
     def _tensors(self) -> dict[str, Any]:
@@ -141,8 +136,22 @@ class Tower:
         return values * (drawn >= self._dropout) / (1 - self._dropout)
 
 
-def _copied(tensor: Any) -> Any:
-    return tensor.detach().cpu().numpy().copy()
+def copied(tensor: Any) -> AnyArray:
+    """Return a copy of a tensor as an array."""
+    return np.asarray(tensor.detach().cpu().contiguous().numpy().copy())
+
+
+def copied_by_name(tensors: Mapping[str, Any]) -> dict[str, AnyArray]:
+    """Return copies of tensors as arrays."""
+    return {name: copied(tensor) for name, tensor in tensors.items()}
+
+
+def fill_by_name(tensors: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> None:
+    """Give tensors the numbers of the arrays of the same names."""
+    torch = torch_package()
+    with torch.no_grad():
+        for name, tensor in tensors.items():
+            tensor.copy_(torch.from_numpy(np.array(arrays[name])))
 
 
 _FIRST, _SECOND, _ADAM_EPSILON = 0.9, 0.999, 1e-8
@@ -151,7 +160,8 @@ _FIRST, _SECOND, _ADAM_EPSILON = 0.9, 0.999, 1e-8
 class TorchAdam:
     """Moves tensors along the gradient of a loss (Kingma and Ba, "Adam", ICLR 2015), weights drawn towards zero.
 
-    Written out because PyTorch's own optimisers load its compiler, which takes longer than training a small model.
+    Written out because PyTorch's own optimisers load its compiler, which takes longer than training a small model; what
+    it remembers are plain tensors, so that a checkpoint is too.
 
     >>> from diptych.models.neural._torch import TorchAdam
     >>> from diptych.models.neural._torch import torch_package
@@ -163,41 +173,64 @@ class TorchAdam:
     1.0
     """
 
+    _kinds: ClassVar[tuple[str, ...]] = ("mean", "square")
+
     def __init__(self, parameters: Sequence[Any], weight_decay: float) -> None:
         self._torch = torch_package()
-        self._parameters = parameters
+        self.parameters = list(parameters)
         self._weight_decay = weight_decay
-        self._done = 0
-        self._means = [self._torch.zeros_like(parameter) for parameter in parameters]
-        self._squares = [self._torch.zeros_like(parameter) for parameter in parameters]
+        self.n_steps = 0
+        self._moments = {kind: [self._torch.zeros_like(parameter) for parameter in parameters] for kind in self._kinds}
 
     def step(self, loss: Any, rate: float) -> None:
         """Move every tensor once; ``rate`` is about how far an entry moves."""
-        gradients = self._torch.autograd.grad(loss, self._parameters)
-        self._done += 1
-        first, second = 1 - _FIRST**self._done, 1 - _SECOND**self._done
+        self.move(self._torch.autograd.grad(loss, self.parameters), rate)
+
+    def move(self, gradients: Sequence[Any], rate: float) -> None:
+        """Move every tensor once, given its gradient."""
+        self.n_steps += 1
+        weights = [parameter for parameter in self.parameters if parameter.ndim > 1]
         with self._torch.no_grad():
-            for parameter, gradient, mean, square in zip(
-                self._parameters, gradients, self._means, self._squares, strict=True
-            ):
-                mean.lerp_(gradient, 1 - _FIRST)
-                square.mul_(_SECOND).addcmul_(gradient, gradient, value=1 - _SECOND)
-                # Apart from the gradient, as Loshchilov and Hutter (ICLR 2019) advise; intercepts are left free.
-                if parameter.ndim > 1:
-                    parameter.mul_(1 - rate * self._weight_decay)
-                parameter.addcdiv_(mean, (square / second).sqrt_().add_(_ADAM_EPSILON), value=-rate / first)
+            # Apart from the gradient, as Loshchilov and Hutter (ICLR 2019) advise; intercepts are left free.
+            if self._weight_decay and weights:
+                self._torch._foreach_mul_(weights, 1 - rate * self._weight_decay)
+            self._follow(gradients, rate)
 
     def state(self) -> dict[str, AnyArray]:
         """Return a copy of the steps done and of what is remembered of their gradients, by name."""
-        named = {name: tensor.cpu().numpy().copy() for name, tensor in self._tensors().items()}
-        return {**named, "done": np.array([self._done])}
+        return {**copied_by_name(self._tensors()), "done": np.array([self.n_steps])}
 
     def restore(self, state: Mapping[str, AnyArray]) -> None:
         """Go back to what `state` returned."""
-        for name, tensor in self._tensors().items():
-            tensor.copy_(self._torch.from_numpy(np.array(state[name])))
-        self._done = int(state["done"][0])
+        fill_by_name(self._tensors(), state)
+        self.n_steps = int(state["done"][0])
+
+    def _follow(self, gradients: Sequence[Any], rate: float) -> None:
+        means, squares = self._moments["mean"], self._moments["square"]
+        self._torch._foreach_lerp_(means, gradients, 1 - _FIRST)
+        self._torch._foreach_mul_(squares, _SECOND)
+        self._torch._foreach_addcmul_(squares, gradients, gradients, 1 - _SECOND)
+        sizes = self._torch._foreach_div(squares, 1 - _SECOND**self.n_steps)
+        self._torch._foreach_sqrt_(sizes)
+        self._torch._foreach_add_(sizes, _ADAM_EPSILON)
+        self._torch._foreach_addcdiv_(self.parameters, means, sizes, -rate / (1 - _FIRST**self.n_steps))
 
     def _tensors(self) -> dict[str, Any]:
-        parts = {"mean": self._means, "square": self._squares}
-        return {f"{part}{number}": tensor for part, tensors in parts.items() for number, tensor in enumerate(tensors)}
+        moments = self._moments.items()
+        return {f"{kind}{number}": tensor for kind, tensors in moments for number, tensor in enumerate(tensors)}
+
+
+class TorchMomentum(TorchAdam):
+    """Stochastic gradient descent with momentum, in place of Adam."""
+
+    _kinds: ClassVar[tuple[str, ...]] = ("mean",)
+
+    def __init__(self, parameters: Sequence[Any], weight_decay: float, momentum: float) -> None:
+        super().__init__(parameters, weight_decay)
+        self._momentum = momentum
+
+    def _follow(self, gradients: Sequence[Any], rate: float) -> None:
+        speeds = self._moments["mean"]
+        self._torch._foreach_mul_(speeds, self._momentum)
+        self._torch._foreach_add_(speeds, gradients)
+        self._torch._foreach_add_(self.parameters, speeds, alpha=-rate)

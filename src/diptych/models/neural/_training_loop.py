@@ -7,10 +7,10 @@ import json
 import math
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import asdict, astuple, dataclass
+from dataclasses import asdict, dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
@@ -19,7 +19,6 @@ from safetensors.numpy import save
 from diptych.arrays import AnyArray, FloatArray, row_blocks
 from diptych.atomic_files import atomic_write
 from diptych.errors import InvalidInputError, ModelFileError
-from diptych.models.neural._torch import TorchAdam, Tower
 
 _MAY_CHANGE = ("epochs", "patience", "checkpoint")
 
@@ -123,11 +122,6 @@ class EpochReport:
     recall: float
     items_per_second: float
 
-    @staticmethod
-    def table(reports: Sequence[EpochReport]) -> FloatArray:
-        """Return one row (epoch, loss, judged, recall) for each epoch; no two trainings share their speed."""
-        return np.array([astuple(report)[:-1] for report in reports], dtype=np.float64).reshape(len(reports), 4)
-
 
 Progress = Callable[[EpochReport], None]
 
@@ -136,63 +130,107 @@ Judge = Callable[[], tuple[float, float]]
 """Returns how good the towers are on the held-out part, the larger the better, and their recall there."""
 
 
+def timed_epoch(train: Callable[[], float], judge: Judge | None, n_items: int) -> Callable[[int], EpochReport]:
+    """Return what trains once over ``n_items`` items, judges the result, and reports both.
+
+    ``train`` returns the mean loss of the items.
+    """
+
+    def epoch(number: int) -> EpochReport:
+        started = time.perf_counter()
+        loss = train()
+        seconds = time.perf_counter() - started
+        judged, recall = judge() if judge else (math.nan, math.nan)
+        return EpochReport(number, loss, judged, recall, n_items / max(seconds, 1e-9))
+
+    return epoch
+
+
+def epoch_table(reports: Sequence[object], columns: Sequence[str]) -> FloatArray:
+    """Return one row of numbers for each epoch; those of speed, which no two trainings share, are best left out."""
+    rows = [[getattr(report, name) for name in columns] for report in reports]
+    return np.array(rows, dtype=np.float64).reshape(len(reports), len(columns))
+
+
+class Judged(Protocol):
+    """A data class about an epoch that says, at least, how it left the held-out part; NaN where there is none."""
+
+    @property
+    def judged(self) -> float:
+        """The larger the better."""
+
+
+class Stateful(Protocol):
+    """Towers, or what moves them."""
+
+    def state(self) -> dict[str, AnyArray]:
+        """Return a copy of everything that training changes, by name."""
+
+    def restore(self, state: Mapping[str, AnyArray]) -> None:
+        """Go back to what `state` returned."""
+
+
+Report = TypeVar("Report", bound=Judged)
+
+
 @dataclass(frozen=True)
-class TrainingLoop:
+class TrainingLoop(Generic[Report]):
     """Trains until ``epochs`` are done, or ``patience`` of them have brought nothing on the held-out part.
 
-    The best epoch is kept, the last where nothing is held out. With a checkpoint, everything that the next epoch
-    depends on is written after each one, and `run` goes on from there: on the processor, to the same bits as a training
-    that was never interrupted.
+    The best epoch is kept (of equally good ones the last, or with ``keep_first`` the first), the last where nothing is
+    held out. With a checkpoint, everything that the next epoch depends on is written after each one, and `run` goes on
+    from there: on the processor, to the same bits as a training that was never interrupted.
     """
 
     epochs: int
-    patience: int
+    patience: int | None
     checkpoint: CheckpointFile | None = None
-    progress: Progress | None = None
+    progress: Callable[[Report], None] | None = None
+    keep_first: bool = False
 
     def run(
         self,
-        towers: Sequence[Tower],
-        descent: TorchAdam,
-        rng: np.random.Generator,
-        *,
-        train: Callable[[], float],
-        judge: Judge | None,
-        n_items: int,
-    ) -> list[EpochReport]:
-        """Train the towers and return a report of each epoch.
+        towers: Sequence[Stateful],
+        descent: Stateful,
+        epoch: Callable[[int], Report],
+        kind: type[Report],
+        rng: np.random.Generator | None = None,
+    ) -> list[Report]:
+        """Train the towers and return a report of each epoch, which is a ``kind``.
 
-        ``train`` passes once over the ``n_items`` items and returns their mean loss; whatever it draws comes from
-        ``rng`` or from the towers.
+        ``epoch`` is called with the number of the epoch; whatever it draws comes from ``rng``, from the towers, or from
+        generators that the number alone decides.
         """
-        reports, best = self._taken_up(towers, descent, rng)
+        reports, best = self._restore(towers, descent, kind, rng)
         while len(reports) < self.epochs and not self._is_over(reports):
-            started = time.perf_counter()
-            loss = train()
-            seconds = time.perf_counter() - started
-            judged, recall = judge() if judge else (math.nan, math.nan)
-            reports.append(EpochReport(len(reports) + 1, loss, judged, recall, n_items / max(seconds, 1e-9)))
-            if judge is None or judged >= max(report.judged for report in reports):
+            reports.append(epoch(len(reports) + 1))
+            if self._is_best(reports):
                 best = [tower.state() for tower in towers]
             self._save(towers, descent, rng, reports, best)
             if self.progress:
                 self.progress(reports[-1])
-        for tower, state in zip(towers, best, strict=True):
-            tower.restore(state)
+        if best:
+            for tower, state in zip(towers, best, strict=True):
+                tower.restore(state)
         return reports
 
-    def _is_over(self, reports: list[EpochReport]) -> bool:
+    def _is_over(self, reports: list[Report]) -> bool:
         values = [report.judged for report in reports]
-        if not values or math.isnan(values[-1]):
+        if self.patience is None or not values or math.isnan(values[-1]):
             return False
         return len(values) - 1 - int(np.argmax(values)) >= self.patience
 
+    def _is_best(self, reports: list[Report]) -> bool:
+        *before, last = (report.judged for report in reports)
+        highest = max(before, default=-math.inf)
+        return last > highest or (last == highest and not self.keep_first)
+
     def _save(
         self,
-        towers: Sequence[Tower],
-        descent: TorchAdam,
-        rng: np.random.Generator,
-        reports: list[EpochReport],
+        towers: Sequence[Stateful],
+        descent: Stateful,
+        rng: np.random.Generator | None,
+        reports: list[Report],
         best: list[dict[str, AnyArray]],
     ) -> None:
         if self.checkpoint is None:
@@ -201,15 +239,15 @@ class TrainingLoop:
         parts |= {f"tower{number}": tower.state() for number, tower in enumerate(towers)}
         parts |= {f"best{number}": state for number, state in enumerate(best)}
         arrays = {f"{part}.{name}": values for part, state in parts.items() for name, values in state.items()}
-        facts = {"reports": [_plain(report) for report in reports], "draws": rng.bit_generator.state}
-        self.checkpoint.write(arrays, facts)
+        draws = None if rng is None else rng.bit_generator.state
+        self.checkpoint.write(arrays, {"reports": [_plain(report) for report in reports], "draws": draws})
 
-    def _taken_up(
-        self, towers: Sequence[Tower], descent: TorchAdam, rng: np.random.Generator
-    ) -> tuple[list[EpochReport], list[dict[str, AnyArray]]]:
+    def _restore(
+        self, towers: Sequence[Stateful], descent: Stateful, kind: type[Report], rng: np.random.Generator | None
+    ) -> tuple[list[Report], list[dict[str, AnyArray]]]:
         found = self.checkpoint.read() if self.checkpoint else None
         if found is None:
-            return [], [tower.state() for tower in towers]
+            return [], []
         arrays, facts = found
         parts: dict[str, dict[str, AnyArray]] = {}
         for name, values in arrays.items():
@@ -218,15 +256,17 @@ class TrainingLoop:
         descent.restore(parts["descent"])
         for number, tower in enumerate(towers):
             tower.restore(parts[f"tower{number}"])
-        rng.bit_generator.state = facts["draws"]
-        return [_report(values) for values in facts["reports"]], [parts[f"best{n}"] for n in range(len(towers))]
+        if rng is not None:
+            rng.bit_generator.state = facts["draws"]
+        reports = [
+            kind(**{name: math.nan if value is None else value for name, value in values.items()})
+            for values in facts["reports"]
+        ]
+        # Where nothing is judged, what a file calls the best is the last epoch, which is not to come back.
+        has_best = not math.isnan(reports[-1].judged)
+        return reports, [parts[f"best{number}"] for number in range(len(towers))] if has_best else []
 
 
-def _plain(report: EpochReport) -> dict[str, Any]:
+def _plain(report: Any) -> dict[str, Any]:
     """Return the report as JSON can hold it, without NaN."""
     return {name: None if math.isnan(value) else value for name, value in asdict(report).items()}
-
-
-def _report(values: dict[str, Any]) -> EpochReport:
-    numbers: dict[str, Any] = {name: math.nan if value is None else value for name, value in values.items()}
-    return EpochReport(**numbers)

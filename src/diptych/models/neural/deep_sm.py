@@ -15,7 +15,14 @@ from diptych.models.base import CrossModalModel, Grid, Need, check_choice, check
 from diptych.models.labels import Targets
 from diptych.models.neural._layers import Layers, StandardView, check_sizes, for_raw_rows, held_out_rows, run_layers
 from diptych.models.neural._torch import Device, TorchAdam, Tower, choose_device, torch_package
-from diptych.models.neural._training_loop import CheckpointFile, Progress, TrainingLoop, training_identity
+from diptych.models.neural._training_loop import (
+    CheckpointFile,
+    EpochReport,
+    Progress,
+    TrainingLoop,
+    timed_epoch,
+    training_identity,
+)
 
 ClassLoss = Literal["cross_entropy", "squared"]
 
@@ -54,9 +61,8 @@ class SoftmaxTraining:
             return -self._held_out_loss(tower, view, wanted, held_out), math.nan
 
         loop = TrainingLoop(self.epochs, self.patience, self.checkpoint, self.progress)
-        reports = loop.run(
-            [tower], descent, rng, train=train, judge=judge if len(held_out) else None, n_items=len(train_rows)
-        )
+        epoch = timed_epoch(train, judge if len(held_out) else None, len(train_rows))
+        reports = loop.run([tower], descent, epoch, EpochReport, rng)
         losses = [-report.judged if len(held_out) else report.loss for report in reports]
         return for_raw_rows(tower.layers(), view.deviation), losses
 

@@ -14,7 +14,7 @@ from diptych.models.labels import Targets
 from diptych.models.neural._layers import Layers, check_sizes, run_layers
 from diptych.models.neural._structure_training import CaptionedRows, StructureLoss, StructureTraining
 from diptych.models.neural._torch import Device, choose_device
-from diptych.models.neural._training_loop import CheckpointFile, EpochReport, Progress, TrainingLoop, training_identity
+from diptych.models.neural._training_loop import CheckpointFile, Progress, TrainingLoop, epoch_table, training_identity
 
 
 class LDSP(CrossModalModel):
@@ -209,7 +209,7 @@ class LDSP(CrossModalModel):
         )
         (self.image_layers_, self.text_layers_), reports = training.fit(rows, loop, rng)
         self.image_mean_, self.text_mean_ = rows.images.mean, rows.texts.mean
-        self.history_ = EpochReport.table(reports)
+        self.history_ = epoch_table(reports, ("epoch", "loss", "judged", "recall"))
         self.history_columns_ = ("epoch", "loss", "average_precision", "recall@10")
 
     def _checkpoint_file(

@@ -148,8 +148,8 @@ class Vocabulary:
     >>> vocabulary = Vocabulary.learned(["A red boat.", "a red house"], min_texts=1)
     >>> vocabulary.words
     ('a', 'red', 'boat', 'house')
-    >>> codes, lengths = vocabulary.codes(["a blue boat", "red"], max_words=20)
-    >>> codes.tolist(), lengths.tolist()
+    >>> word_ids, lengths = vocabulary.word_ids(["a blue boat", "red"], max_words=20)
+    >>> word_ids.tolist(), lengths.tolist()
     ([[2, 1, 4], [3, 0, 0]], [3, 1])
     """
 
@@ -169,20 +169,20 @@ class Vocabulary:
         return cls(tuple(word for word, _ in sorted(kept, key=lambda entry: -entry[1])))
 
     @property
-    def n_codes(self) -> int:
+    def n_ids(self) -> int:
         """How many numbers there are: the words, padding, and one for all unknown words."""
         return FIRST_WORD + len(self.words)
 
-    def codes(self, texts: Sequence[str], max_words: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def word_ids(self, texts: Sequence[str], max_words: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return word numbers, padded with zeros to the longest text, and lengths; a text without words is unknown."""
-        numbers = [self._codes_of(text)[:max_words] for text in texts]
+        numbers = [self._word_ids_of(text)[:max_words] for text in texts]
         lengths = np.array([len(row) for row in numbers], dtype=np.int64)
-        codes = np.full((len(numbers), int(lengths.max())), PADDING, dtype=np.int64)
+        word_ids = np.full((len(numbers), int(lengths.max())), PADDING, dtype=np.int64)
         for row, found in enumerate(numbers):
-            codes[row, : len(found)] = found
-        return codes, lengths
+            word_ids[row, : len(found)] = found
+        return word_ids, lengths
 
-    def _codes_of(self, text: str) -> list[int]:
+    def _word_ids_of(self, text: str) -> list[int]:
         return [self._numbers.get(word, UNKNOWN) for word in _words(text)] or [UNKNOWN]
 
 
@@ -211,7 +211,7 @@ def initial_word_vectors(vocabulary: Vocabulary, table: WordVectors, rng: np.ran
     scale = float(np.sqrt((found**2).mean())) if len(known) else 0.0
     if scale == 0.0:
         raise InvalidInputError("no word of the texts has a vector in word_vectors; choose others, or None")
-    vectors = rng.standard_normal((vocabulary.n_codes, table.n_features), dtype=np.float32)
+    vectors = rng.standard_normal((vocabulary.n_ids, table.n_features), dtype=np.float32)
     vectors[FIRST_WORD + known] = found / scale
     return vectors
 
@@ -268,7 +268,7 @@ class TrainingPairs:
 
     pictures: AnyArray
     picture_of: IntArray
-    codes: NDArray[np.int64]
+    word_ids: NDArray[np.int64]
     lengths: NDArray[np.int64]
     labels: FloatArray | None
 
@@ -290,7 +290,7 @@ class TrainingPairs:
         """Return the pairs of the chosen pictures; the pictures themselves are not copied."""
         rows = np.flatnonzero(np.isin(self.picture_of, chosen))
         labels = None if self.labels is None else self.labels[rows]
-        return TrainingPairs(self.pictures, self.picture_of[rows], self.codes[rows], self.lengths[rows], labels)
+        return TrainingPairs(self.pictures, self.picture_of[rows], self.word_ids[rows], self.lengths[rows], labels)
 
     def order(self, texts_per_picture: int, rng: np.random.Generator) -> PairOrder:
         """Return one epoch's order: every text once, those of a picture side by side in groups."""
@@ -300,12 +300,12 @@ class TrainingPairs:
 class Batch(NamedTuple):
     """Tensors of one process's part of a step.
 
-    ``codes`` and ``lengths`` have ``texts_per_picture`` consecutive rows for each picture; ``groups`` number the
+    ``word_ids`` and ``lengths`` have ``texts_per_picture`` consecutive rows for each picture; ``groups`` number the
     pictures, ``labels`` are indicator rows or None. ``corners`` and ``mirrored`` say how pictures are cut and turned.
     """
 
     pictures: Any
-    codes: Any
+    word_ids: Any
     lengths: Any
     groups: Any
     labels: Any
@@ -373,7 +373,7 @@ class BatchStream:
         mirrored = rng.random(len(order)) < (0.5 if self._flip else 0.0)
         return Batch(
             pictures=self._sent(np.take(pairs.pictures, order.pictures, axis=0)),
-            codes=self._sent(pairs.codes[rows]),
+            word_ids=self._sent(pairs.word_ids[rows]),
             lengths=self._sent(lengths),
             groups=self._sent(np.asarray(order.pictures, dtype=np.int64)),
             labels=None if pairs.labels is None else self._sent(pairs.labels[rows].astype(np.float32)),

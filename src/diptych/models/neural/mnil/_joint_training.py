@@ -6,17 +6,17 @@ import math
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
-from diptych.arrays import AnyArray, FloatArray
+from diptych.arrays import AnyArray
 from diptych.errors import InvalidInputError
 from diptych.metrics import AP, Measure, RecallAtK, Relevance, SameLabel, SharedLabel, evaluate
 from diptych.models.neural._torch import torch_package
-from diptych.models.neural._training_loop import CheckpointFile
+from diptych.models.neural._training_loop import CheckpointFile, TrainingLoop
 from diptych.models.neural.mnil._data import Batch, BatchStream, TrainingPairs
 from diptych.models.neural.mnil._objective import Optimiser, OptimiserName, RankingObjective
 from diptych.models.neural.mnil._towers import Towers
@@ -49,7 +49,7 @@ class TrainingSettings:
     seed: int
 
 
-_OF_SPEED = ("pictures_per_second", "seconds")
+HISTORY_COLUMNS = ("epoch", "loss", "rate", "draws", "violating", "held_out", "norm")
 
 
 @dataclass(frozen=True)
@@ -79,45 +79,10 @@ class EpochRecord:
         held_out = "" if math.isnan(self.held_out) else f"held out {self.held_out:.3f}, "
         return f"epoch {self.epoch}: loss {self.loss:.4f}, {held_out}{self.pictures_per_second:,.0f} pictures a second"
 
-    @classmethod
-    def table(cls, records: list[EpochRecord]) -> FloatArray:
-        """Return one row of numbers for each epoch, under `names`."""
-        rows = [[getattr(record, name) for name in cls.names()] for record in records]
-        return np.array(rows, dtype=np.float64).reshape(len(records), len(cls.names()))
-
-    @classmethod
-    def names(cls) -> tuple[str, ...]:
-        """Return the names of the columns of `table`: all but those of speed, which no two trainings share."""
-        return tuple(field.name for field in fields(cls) if field.name not in _OF_SPEED)
-
-
-_NAME = "mnil"
-
-
-@dataclass(frozen=True)
-class Checkpoint:
-    """The state after some epochs, in a `CheckpointFile`: plain arrays, the epochs' records, and what it was of."""
-
-    identity: str
-    epoch: int
-    n_steps: int
-    records: tuple[EpochRecord, ...]
-    arrays: Mapping[str, AnyArray]
-
-    def write(self, folder: Path) -> None:
-        """Write it into ``folder``; a crash leaves the one before."""
-        facts = {"epoch": self.epoch, "n_steps": self.n_steps, "records": [asdict(record) for record in self.records]}
-        CheckpointFile.within(folder, _NAME, identity=self.identity).write(self.arrays, facts)
-
-    @classmethod
-    def read(cls, folder: Path, identity: str) -> Checkpoint | None:
-        """Read the checkpoint in ``folder``; None where there is none yet, and an error where it is of another."""
-        found = CheckpointFile.within(folder, _NAME, identity=identity).read()
-        if found is None:
-            return None
-        arrays, facts = found
-        records = tuple(EpochRecord(**record) for record in facts["records"])
-        return cls(identity, int(facts["epoch"]), int(facts["n_steps"]), records, arrays)
+    @property
+    def judged(self) -> float:
+        """What the best epoch is chosen by."""
+        return self.held_out
 
 
 class Workers:
@@ -127,7 +92,7 @@ class Workers:
     the sum of the gradients is that of one process with the whole batch.
 
     >>> from diptych.models.neural.mnil._joint_training import Workers
-    >>> workers = Workers.found("cpu")
+    >>> workers = Workers.detect("cpu")
     >>> workers.rank, workers.size
     (0, 1)
     """
@@ -138,7 +103,7 @@ class Workers:
         self.size = size
 
     @classmethod
-    def found(cls, device: str) -> Workers:
+    def detect(cls, device: str) -> Workers:
         """Join the group of processes that the environment names; nothing happens outside ``torchrun``."""
         if int(os.environ.get("WORLD_SIZE", "1")) == 1:
             return cls(0, 1)
@@ -194,7 +159,40 @@ class Workers:
         return torch_package("torch.distributed")
 
 
+@dataclass(frozen=True)
+class SharedCheckpoint(CheckpointFile):
+    """A checkpoint that the first process writes while the others wait."""
+
+    workers: Workers
+
+    def write(self, arrays: Mapping[str, AnyArray], facts: Mapping[str, Any]) -> None:
+        """Put the state in place of the one before."""
+        if self.workers.rank == 0:
+            super().write(arrays, facts)
+        self.workers.wait()
+
+    def read(self) -> tuple[dict[str, AnyArray], dict[str, Any]] | None:
+        """Return (arrays, facts); None where nothing has been written yet. Files of 0.1 have other names in them."""
+        found = super().read()
+        if found is None or "reports" in found[1]:
+            return found
+        arrays = {_name_since(name): values for name, values in found[0].items()}
+        groups = {name.split(".")[1] for name in arrays if name.startswith("descent.")}
+        arrays |= {f"descent.{group}.done": np.array([found[1]["n_steps"]]) for group in groups}
+        return arrays, {"reports": found[1]["records"]}
+
+
+def _name_since(name: str) -> str:
+    """Return what the array of a checkpoint of 0.1 is called now."""
+    part, _, rest = name.partition(".")
+    if part == "memory":
+        rest = rest.replace(".first.", ".mean").replace(".second.", ".square")
+    return {"now": "tower0", "best": "best0", "memory": "descent"}[part] + "." + rest
+
+
 Progress = Callable[[EpochRecord], None]
+
+_FILE_NAME = "mnil.safetensors"
 
 _WARM_UP = 0.05
 
@@ -231,26 +229,23 @@ class JointTraining:
             weight_decay=settings.weight_decay,
         )
         self._generator = self._torch.Generator(towers.device)
-        self._records: list[EpochRecord] = []
-        self._best: dict[str, AnyArray] = {}
         per_epoch = len(self._batches(0))
         self._n_steps = settings.epochs * -(-per_epoch // settings.accumulate)
 
     def run(self, folder: Path | None, identity: str, progress: Progress | None) -> list[EpochRecord]:
         """Train to the end, from the checkpoint in ``folder`` where there is one; the best epoch is kept."""
-        if folder is not None:
-            self._take_up(Checkpoint.read(folder, identity))
+        workers = self._workers
+        loop = TrainingLoop(
+            self._settings.epochs,
+            self._settings.patience,
+            None if folder is None else SharedCheckpoint(folder / _FILE_NAME, identity, workers),
+            progress if workers.rank == 0 else None,
+            keep_first=True,
+        )
+        devices = [self._towers.device] if self._towers.device.startswith("cuda") else []
         # What the memory's dropout draws comes from the global generator, which is put back afterwards.
-        with self._torch.random.fork_rng(devices=self._devices()):
-            while len(self._records) < self._settings.epochs and not self._is_over():
-                self._records.append(self._epoch(len(self._records) + 1))
-                self._keep_best()
-                self._save(folder, identity)
-                if progress is not None and self._workers.rank == 0:
-                    progress(self._records[-1])
-        if self._best:
-            self._put(self._best, self._state())
-        return self._records
+        with self._torch.random.fork_rng(devices=devices):
+            return loop.run([self._towers], self._optimiser, self._epoch, EpochRecord)
 
     def _groups(self) -> dict[str, list[Any]]:
         groups: dict[str, list[Any]] = {"image": [], "text": [], "maps": []}
@@ -308,7 +303,7 @@ class JointTraining:
         """Add the gradients of one batch to the parameters and return its sums for the record."""
         towers, workers = self._towers, self._workers
         own_images = towers.image_points(batch.pictures, batch.corners, batch.mirrored, training=True)
-        own_texts = towers.text_points(batch.codes, batch.lengths, training=True)
+        own_texts = towers.text_points(batch.word_ids, batch.lengths, training=True)
         images, texts = workers.gathered(own_images), workers.gathered(own_texts)
         groups = workers.gathered(batch.groups)
         labels = None if batch.labels is None else workers.gathered(batch.labels)
@@ -341,7 +336,7 @@ class JointTraining:
             return math.nan
         chosen, first, position = np.unique(pairs.picture_of, return_index=True, return_inverse=True)
         images = self._towers.encode_pictures(pairs.pictures[chosen])
-        texts = self._towers.encode_codes(pairs.codes, pairs.lengths)
+        texts = self._towers.encode_word_ids(pairs.word_ids, pairs.lengths)
         measure: Measure = RecallAtK(10) if pairs.labels is None else AP()
         by_image: Relevance = SameLabel(np.arange(len(chosen)), position)
         by_text: Relevance = SameLabel(position, np.arange(len(chosen)))
@@ -351,55 +346,6 @@ class JointTraining:
         of_images = evaluate(images, texts, self._space, by_image, [measure], direction="image_query")
         of_texts = evaluate(texts, images, self._space, by_text, [measure], direction="text_query")
         return (of_images.mean[measure] + of_texts.mean[measure]) / 2
-
-    def _is_over(self) -> bool:
-        if self._held_out is None or self._settings.patience is None or not self._records:
-            return False
-        scores = [record.held_out for record in self._records]
-        return len(scores) - 1 - int(np.argmax(scores)) >= self._settings.patience
-
-    def _keep_best(self) -> None:
-        scores = [record.held_out for record in self._records]
-        if self._held_out is not None and int(np.argmax(scores)) == len(scores) - 1:
-            self._best = self._copied(self._state())
-
-    def _state(self) -> dict[str, Any]:
-        return {**self._towers.parameters(), **self._towers.buffers()}
-
-    def _copied(self, tensors: dict[str, Any]) -> dict[str, AnyArray]:
-        return {name: tensor.detach().cpu().contiguous().numpy().copy() for name, tensor in tensors.items()}
-
-    def _put(self, arrays: dict[str, AnyArray], tensors: dict[str, Any]) -> None:
-        with self._torch.no_grad():
-            for name, tensor in tensors.items():
-                tensor.copy_(self._torch.from_numpy(arrays[name]))
-
-    def _save(self, folder: Path | None, identity: str) -> None:
-        if folder is None:
-            return
-        if self._workers.rank == 0:
-            arrays = {f"now.{name}": values for name, values in self._copied(self._state()).items()}
-            arrays |= {f"memory.{name}": values for name, values in self._copied(self._optimiser.memory()).items()}
-            arrays |= {f"best.{name}": values for name, values in self._best.items()}
-            records = tuple(self._records)
-            Checkpoint(identity, len(records), self._optimiser.n_steps, records, arrays).write(folder)
-        self._workers.wait()
-
-    def _take_up(self, checkpoint: Checkpoint | None) -> None:
-        if checkpoint is None:
-            return
-        parts: dict[str, dict[str, AnyArray]] = {"now": {}, "memory": {}, "best": {}}
-        for name, values in checkpoint.arrays.items():
-            part, _, rest = name.partition(".")
-            parts[part][rest] = values
-        self._put(parts["now"], self._state())
-        self._put(parts["memory"], self._optimiser.memory())
-        self._best = parts["best"]
-        self._optimiser.n_steps = checkpoint.n_steps
-        self._records = list(checkpoint.records)
-
-    def _devices(self) -> list[str]:
-        return [self._towers.device] if self._towers.device.startswith("cuda") else []
 
 
 def _combined_seed(*parts: int) -> int:

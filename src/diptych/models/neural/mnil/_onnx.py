@@ -54,10 +54,10 @@ class TrainedNetworks:
         """Return the points of pictures."""
         return self._run("image", len(pictures), lambda block: {"pixels": self._pixels(pictures, block)})
 
-    def codes_to_points(self, codes: AnyArray, lengths: AnyArray) -> AnyArray:
+    def word_ids_to_points(self, word_ids: AnyArray, lengths: AnyArray) -> AnyArray:
         """Return the points of rows of word numbers."""
         counts = lengths.astype(np.int32)
-        return self._run("text", len(codes), lambda block: {"codes": codes[block], "lengths": counts[block]})
+        return self._run("text", len(word_ids), lambda block: {"codes": word_ids[block], "lengths": counts[block]})
 
     def write(self, side: ItemSide, folder: Path) -> None:
         """Write one network into ``folder``."""

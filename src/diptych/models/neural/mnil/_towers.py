@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import numpy as np
 
 from diptych.arrays import AnyArray, FloatArray, row_blocks
-from diptych.models.neural._torch import torch_package
+from diptych.models.neural._torch import copied_by_name, fill_by_name, torch_package
 from diptych.models.neural.mnil._picture_tower import PictureTower
 
 Normalization = Literal["cosine", "none", "code"]
@@ -63,7 +64,7 @@ class FeatureMap:
 
     def arrays(self) -> dict[str, AnyArray]:
         """Return the matrix and the intercepts."""
-        return {f"map.{name}": tensor.detach().cpu().numpy().copy() for name, tensor in self.parameters.items()}
+        return copied_by_name({f"map.{name}": tensor for name, tensor in self.parameters.items()})
 
 
 class FeatureTower:
@@ -97,7 +98,7 @@ class FeatureTower:
 
     def arrays(self) -> dict[str, AnyArray]:
         """Return the mean, and the scale as an array of one number."""
-        return {name: buffer.cpu().numpy().copy() for name, buffer in self.buffers.items()}
+        return copied_by_name(self.buffers)
 
 
 N_LAYERS = 2
@@ -115,8 +116,8 @@ class WordTower:
     >>> import numpy as np
     >>> from diptych.models.neural.mnil._towers import WordTower
     >>> tower = WordTower(10, 4, 6, dropout=0.0, unit_steps=False, rng=np.random.default_rng(0), device="cpu")
-    >>> codes = tower.tensor(np.array([[2, 3, 0], [4, 0, 0]]))
-    >>> tuple(tower.features(codes, tower.tensor(np.array([2, 1]))).shape)
+    >>> word_ids = tower.tensor(np.array([[2, 3, 0], [4, 0, 0]]))
+    >>> tuple(tower.features(word_ids, tower.tensor(np.array([2, 1]))).shape)
     (2, 6)
     """
 
@@ -152,19 +153,18 @@ class WordTower:
         """Return ``values`` where the network is."""
         return self._torch.from_numpy(values).to(self._device)
 
-    def features(self, codes: Any, lengths: Any, *, training: bool = False) -> Any:
-        """Return the mean over the words of each text; ``codes`` beyond a text's length do not count."""
+    def features(self, word_ids: Any, lengths: Any, *, training: bool = False) -> Any:
+        """Return the mean over the words of each text; ``word_ids`` beyond a text's length do not count."""
         self._memory.train(training)
-        steps, _ = self._memory(self._torch.nn.functional.embedding(codes, self._words))
+        steps, _ = self._memory(self._torch.nn.functional.embedding(word_ids, self._words))
         if self._unit_steps:
             steps = self._torch.nn.functional.normalize(steps, dim=2, eps=_SMALLEST)
-        counted = self._torch.arange(codes.shape[1], device=codes.device) < lengths[:, None]
+        counted = self._torch.arange(word_ids.shape[1], device=word_ids.device) < lengths[:, None]
         return (steps * counted[:, :, None]).sum(dim=1) / lengths[:, None]
 
     def arrays(self) -> dict[str, AnyArray]:
         """Return word vectors and memory under PyTorch's names; gates come as input, forget, cell, output."""
-        learned = {"words": self._words, **self.parameters}
-        return {name: parameter.detach().cpu().numpy().copy() for name, parameter in learned.items()}
+        return copied_by_name({"words": self._words, **self.parameters})
 
     def _begin(self, rng: np.random.Generator) -> None:
         for name, parameter in self._memory.named_parameters():
@@ -219,6 +219,14 @@ class Towers:
         sides = {"image": self.image.buffers, "text": self.text.buffers}
         return {f"{side}.{name}": tensor for side, buffers in sides.items() for name, tensor in buffers.items()}
 
+    def state(self) -> dict[str, AnyArray]:
+        """Return a copy of everything that training changes, by name."""
+        return copied_by_name({**self.parameters(), **self.buffers()})
+
+    def restore(self, state: Mapping[str, AnyArray]) -> None:
+        """Go back to what `state` returned."""
+        fill_by_name({**self.parameters(), **self.buffers()}, state)
+
     def image_points(self, pictures: Any, corners: Any = None, mirrored: Any = None, *, training: bool = False) -> Any:
         """Return the points of pictures or features; without ``corners`` the middle is cut out."""
         if self._crop is not None and pictures.ndim == 4:
@@ -228,9 +236,9 @@ class Towers:
             features = self._features(pictures, training=training)
         return self.image_map.points(features.float())
 
-    def text_points(self, codes: Any, lengths: Any, *, training: bool = False) -> Any:
+    def text_points(self, word_ids: Any, lengths: Any, *, training: bool = False) -> Any:
         """Return the points of rows of word numbers."""
-        return self.text_map.points(self.text.features(codes, lengths, training=training))
+        return self.text_map.points(self.text.features(word_ids, lengths, training=training))
 
     def retract(self) -> None:
         """After a step, bring the maps back to where their normalisation wants them."""
@@ -241,10 +249,10 @@ class Towers:
         """Return the points of an array of pictures or features, on the device they were trained on."""
         return self._blocks(pictures, lambda rows: self.image_points(self._tensor(pictures[rows])))
 
-    def encode_codes(self, codes: AnyArray, lengths: AnyArray) -> AnyArray:
+    def encode_word_ids(self, word_ids: AnyArray, lengths: AnyArray) -> AnyArray:
         """Return the points of rows of word numbers, on the device they were trained on."""
         return self._blocks(
-            codes, lambda rows: self.text_points(self._tensor(codes[rows]), self._tensor(lengths[rows]))
+            word_ids, lambda rows: self.text_points(self._tensor(word_ids[rows]), self._tensor(lengths[rows]))
         )
 
     def image_arrays(self) -> dict[str, AnyArray]:

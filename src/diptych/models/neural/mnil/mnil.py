@@ -20,7 +20,7 @@ from diptych.models.base import Need
 from diptych.models.item_model import ItemSide, checked_texts
 from diptych.models.labels import Targets
 from diptych.models.neural._torch import choose_device
-from diptych.models.neural._training_loop import training_identity
+from diptych.models.neural._training_loop import epoch_table, training_identity
 from diptych.models.neural.mnil._data import (
     TrainingPairs,
     Vocabulary,
@@ -30,7 +30,7 @@ from diptych.models.neural.mnil._data import (
     square,
     squares,
 )
-from diptych.models.neural.mnil._joint_training import EpochRecord, JointTraining, Progress, Workers
+from diptych.models.neural.mnil._joint_training import HISTORY_COLUMNS, EpochRecord, JointTraining, Progress, Workers
 from diptych.models.neural.mnil._onnx import TrainedNetworks
 from diptych.models.neural.mnil._parameters import MNiLParameters
 from diptych.models.neural.mnil._picture_tower import PictureTower
@@ -188,7 +188,7 @@ class MNiL(MNiLParameters):
         """
         self._check_parameters()
         pairs, vocabulary = self._training_pairs(images, texts, labels)
-        workers = Workers.found(choose_device(self.device))
+        workers = Workers.detect(choose_device(self.device))
         towers = self._start(pairs, vocabulary, workers.own_device(choose_device(self.device)))
         train, held_out = pairs.parted(self.validation, _MOST_HELD_OUT, np.random.default_rng([self.seed, 1]))
         training = JointTraining(
@@ -216,13 +216,13 @@ class MNiL(MNiLParameters):
         self._check_fitted()
         if not hasattr(self, "words_"):
             raise InvalidInputError("this model was parted and holds no text side; use the whole model")
-        return Vocabulary(tuple(self.words_.tolist())).codes(checked_texts(texts), self.max_words)
+        return Vocabulary(tuple(self.words_.tolist())).word_ids(checked_texts(texts), self.max_words)
 
     def prepared(self, picture: Any) -> AnyArray:
         """Return one picture as a square of bytes."""
         return square(picture, self.image_side)
 
-    def only(self, side: ItemSide) -> Self:
+    def side(self, side: ItemSide) -> Self:
         """Return a copy that holds one network."""
         self._check_fitted()
         half = copy(self)
@@ -240,7 +240,7 @@ class MNiL(MNiLParameters):
         )
 
     def _encode_strings(self, texts: Sequence[str]) -> AnyArray:
-        return self._trained().codes_to_points(*self.encode_words(texts))
+        return self._trained().word_ids_to_points(*self.encode_words(texts))
 
     def _trained(self) -> TrainedNetworks:
         if self._networks is None:
@@ -259,7 +259,7 @@ class MNiL(MNiLParameters):
         self.image_names_, self.image_arrays_ = tuple(image), list(image.values())
         self.text_names_, self.text_arrays_ = tuple(text), list(text.values())
         self.words_ = np.array(vocabulary.words)
-        self.history_, self.history_columns_ = EpochRecord.table(records), EpochRecord.names()
+        self.history_, self.history_columns_ = epoch_table(records, HISTORY_COLUMNS), HISTORY_COLUMNS
         self.n_pairs_ = n_pairs
         self._networks = None
         if max(record.draws for record in records) < _DEGENERATE:
@@ -278,8 +278,8 @@ class MNiL(MNiLParameters):
         if len(pictures) < 2:
             raise InvalidInputError("all images are the same picture; at least two are needed to learn from")
         vocabulary = Vocabulary.learned(strings, self.min_texts)
-        codes, lengths = vocabulary.codes(strings, self.max_words)
-        return TrainingPairs(pictures, picture_of, codes, lengths, self._indicator(labels, len(strings))), vocabulary
+        word_ids, lengths = vocabulary.word_ids(strings, self.max_words)
+        return TrainingPairs(pictures, picture_of, word_ids, lengths, self._indicator(labels, len(strings))), vocabulary
 
     def _images(self, images: Any) -> Sequence[Any] | AnyArray:
         if not self.takes_pictures:
@@ -310,7 +310,7 @@ class MNiL(MNiLParameters):
         table = self._word_table()
         words = None if table is None else initial_word_vectors(vocabulary, table, rng)
         text = WordTower(
-            vocabulary.n_codes,
+            vocabulary.n_ids,
             self.word_size if words is None else words.shape[1],
             self.hidden_size,
             dropout=self.dropout,
@@ -341,5 +341,5 @@ class MNiL(MNiLParameters):
         digest = None if table is None else table.digest
         parameters = {**self.get_params(deep=False), "word_vectors": digest, "shape": pairs.pictures.shape}
         probes = pairs.pictures[np.linspace(0, len(pairs.pictures) - 1, _PROBES).astype(np.int64)]
-        data = np.array(vocabulary.words), probes, pairs.picture_of, pairs.codes, pairs.labels
+        data = np.array(vocabulary.words), probes, pairs.picture_of, pairs.word_ids, pairs.labels
         return training_identity(parameters, *data, may_change=_MAY_CHANGE)
