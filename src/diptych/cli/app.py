@@ -100,75 +100,48 @@ def _fail(message: str, status: int) -> None:
     sys.exit(status)
 
 
-_NAMED = "task"
+class DefaultCommandGroup(TyperGroup):
+    """Takes what is not a command for the arguments of its first command.
 
-_HELP = ("-h", "--help")
-
-
-class BenchGroup(TyperGroup):
-    """Takes what is not a command for the name of a task or study.
-
-    ``diptych bench`` and ``diptych bench wikipedia`` run one as if ``task`` had been typed.
+    ``diptych bench wikipedia`` runs ``bench task wikipedia``, and ``diptych datasets`` lists them.
     """
 
     def parse_args(self, context: Any, arguments: list[str]) -> list[str]:
         """Put the name of the command first where it was left out."""
-        words = [word for word in arguments if not word.startswith("-")]
-        asks_for_help = not words and any(word in _HELP for word in arguments)
+        asks_for_help = bool(arguments) and all(word in ("-h", "--help") for word in arguments)
         if not asks_for_help and (not arguments or arguments[0] not in self.commands):
-            arguments = [_NAMED, *arguments]
+            arguments = [next(iter(self.commands)), *arguments]
         return super().parse_args(context, arguments)
 
 
 bench_app = typer.Typer(
-    cls=BenchGroup,
+    cls=DefaultCommandGroup,
     help="Run one benchmark by its name (`diptych bench wikipedia`), or methods on many tasks (`diptych bench run`).",
 )
 
-bench_app.command(_NAMED)(bench)
+_BENCH_COMMANDS: dict[str, Callable[..., None]] = {
+    "task": bench,
+    "run": bench_run,
+    "diff": bench_diff,
+    "pack": bench_pack,
+    "report": bench_report,
+    "hashing": bench_hashing,
+    "neural": bench_neural,
+    "clicks": bench_clicks,
+    "costa-pereira": bench_costa_pereira,
+}
 
-bench_app.command("run")(bench_run)
-
-bench_app.command("diff")(bench_diff)
-
-bench_app.command("pack")(bench_pack)
-
-bench_app.command("report")(bench_report)
-
-bench_app.command("hashing")(bench_hashing)
-
-bench_app.command("neural")(bench_neural)
-
-bench_app.command("clicks")(bench_clicks)
-
-bench_app.command("costa-pereira")(bench_costa_pereira)
+for name, run in _BENCH_COMMANDS.items():
+    bench_app.command(name)(run)
 
 bench_app.add_typer(bench_trec, name="trec")
 
-_LIST = "list"
-
-
-class DatasetsGroup(TyperGroup):
-    """Takes what is not a command for a question about data sets.
-
-    ``diptych datasets`` lists them all and ``diptych datasets scenes`` shows one, as if ``list`` had been typed.
-    """
-
-    def parse_args(self, context: Any, arguments: list[str]) -> list[str]:
-        """Put the name of the command first where it was left out."""
-        words = [word for word in arguments if not word.startswith("-")]
-        asks_for_help = not words and any(word in _HELP for word in arguments)
-        if not asks_for_help and (not words or words[0] not in self.commands):
-            arguments = [_LIST, *arguments]
-        return super().parse_args(context, arguments)
-
-
 datasets_app = typer.Typer(
-    cls=DatasetsGroup,
+    cls=DefaultCommandGroup,
     help="List the data sets, show one (`diptych datasets DATASET`), or get one that is public by address.",
 )
 
-datasets_app.command(_LIST)(datasets)
+datasets_app.command("list")(datasets)
 
 datasets_app.command("get")(get)
 

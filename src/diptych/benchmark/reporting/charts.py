@@ -1,180 +1,48 @@
-"""Charts as SVG text: coloured by the style sheet of the page, so that they follow light, dark and print."""
+"""Charts as SVG text: matplotlib draws them, and the style sheet of the page colours them for light, dark and print."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from html import escape
+from importlib.util import find_spec
+from io import StringIO
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from diptych.arrays import FloatArray
 from diptych.errors import InvalidInputError
+from diptych.figures.style import house_style
 
-__all__ = ["MOST_SERIES", "Line", "Point", "bar_chart", "heat_map", "legend", "line_chart", "scatter_chart"]
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
+__all__ = ["MOST_SERIES", "Line", "Point", "bar_chart", "can_draw", "heat_map", "legend", "line_chart", "scatter_chart"]
 
-# Each has its colour in the style sheet, for light and dark.
-SHAPES = ("circle", "square", "triangle", "diamond", "cross", "ring")
+# By the number of a series: matplotlib's marker, the letter that a legend shows, and the dashes of its line.
+_MARKERS = ("o", "s", "^", "D", "P", "o")
+_LETTERS = ("●", "■", "▲", "◆", "✚", "○")
+_DASHES: tuple[Any, ...] = ("-", (0, (9, 3)), (0, (5, 2)), (0, (9, 2, 2, 2)), (0, (2, 2)), "-")
 
-MOST_SERIES = len(SHAPES)
+MOST_SERIES = len(_MARKERS)
 
-
-def mark(number: int, x: float, y: float, size: float = 4.0) -> str:
-    """Draw the mark of a series around a point."""
-    shape = SHAPES[number % MOST_SERIES]
-    style = f'class="mark s{number % MOST_SERIES}"'
-    if shape in ("circle", "ring"):
-        hollow = ' fill-opacity="0"' if shape == "ring" else ""
-        return f'<circle {style} cx="{x:.1f}" cy="{y:.1f}" r="{size:.1f}"{hollow}/>'
-    return f'<path {style} d="{_outline(shape, x, y, size)}"/>'
-
-
-def legend(names: Sequence[str], chance: bool = False) -> str:
-    """Return a list of the series, to stand below charts that share them."""
-    entries = [
-        f'<li><svg class="swatch" viewBox="0 0 28 12" aria-hidden="true">'
-        f'<line class="line s{number}" x1="1" y1="6" x2="27" y2="6"/>{mark(number, 14, 6)}</svg>{escape(name)}</li>'
-        for number, name in enumerate(names)
-    ]
-    if chance:
-        entries.append(
-            '<li><svg class="swatch" viewBox="0 0 28 12" aria-hidden="true">'
-            '<line class="line chance" x1="1" y1="6" x2="27" y2="6"/></svg>chance</li>'
-        )
-    return f'<ul class="legend">{"".join(entries)}</ul>'
-
-
-def _outline(shape: str, x: float, y: float, size: float) -> str:
-    corners = {
-        "square": ((-0.9, -0.9), (0.9, -0.9), (0.9, 0.9), (-0.9, 0.9)),
-        "triangle": ((0.0, -1.2), (1.1, 0.8), (-1.1, 0.8)),
-        "diamond": ((0.0, -1.3), (1.3, 0.0), (0.0, 1.3), (-1.3, 0.0)),
-        "cross": (
-            *((-0.4, -1.2), (0.4, -1.2), (0.4, -0.4), (1.2, -0.4), (1.2, 0.4), (0.4, 0.4)),
-            *((0.4, 1.2), (-0.4, 1.2), (-0.4, 0.4), (-1.2, 0.4), (-1.2, -0.4), (-0.4, -0.4)),
-        ),
-    }[shape]
-    return "M" + "L".join(f"{x + right * size:.1f} {y + down * size:.1f}" for right, down in corners) + "Z"
-
-
-_STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
-
-_MOST_TICKS = 6
-
-
-@dataclass(frozen=True)
-class Scale:
-    """Maps values from ``low`` to ``high`` to places from ``start`` to ``end``, evenly or by their logarithm."""
-
-    low: float
-    high: float
-    start: float
-    end: float
-    logarithmic: bool = False
-
-    def __call__(self, value: float) -> float:
-        """Return the place of a value."""
-        low, high, value = (math.log(one) if self.logarithmic else one for one in (self.low, self.high, value))
-        share = (value - low) / (high - low) if high > low else 0.5
-        return self.start + share * (self.end - self.start)
-
-    def ticks(self) -> list[float]:
-        """Return round values inside the range, six at most."""
-        return self._decades() if self.logarithmic else self._even()
-
-    def _even(self) -> list[float]:
-        step = _round_step((self.high - self.low) / (_MOST_TICKS - 1))
-        first = math.ceil(self.low / step - 1e-9)
-        last = math.floor(self.high / step + 1e-9)
-        return [number * step for number in range(first, last + 1)]
-
-    def _decades(self) -> list[float]:
-        powers = range(math.floor(math.log10(self.low)) - 1, math.ceil(math.log10(self.high)) + 1)
-        for factors in ((1, 2, 5), (1, 3), (1,)):
-            ticks = [factor * 10.0**power for power in powers for factor in factors]
-            inside = [tick for tick in ticks if self.low * 0.999 <= tick <= self.high * 1.001]
-            if len(inside) <= _MOST_TICKS + 1:
-                break
-        return inside
-
-
-def _round_step(least: float) -> float:
-    power = 10.0 ** math.floor(math.log10(least)) if least > 0 else 1.0
-    return next(step * power for step in _STEPS if step * power >= least * (1 - 1e-9))
-
-
-def written(value: float) -> str:
-    """Return a value as it stands beside an axis.
-
-    >>> from diptych.benchmark.reporting.charts import written
-    >>> written(0.30000000000000004), written(2000.0)
-    ('0.3', '2,000')
-    """
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.6g}"
-
+# Colours of the style sheet. matplotlib knows no variables, so that each stands as a colour that nothing else has.
+_VARIABLES = ("s0", "s1", "s2", "s3", "s4", "s5", "ink", "soft", "rule", "cell", "on-cell")
 
 # Narrow, so that letters stay legible when a telephone shows the whole chart.
-WIDTH, HEIGHT = 380.0, 280.0
+_WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 380.0, 280.0, 46.0, 18.0, 24.0, 40.0
 
-LEFT, RIGHT, TOP, BOTTOM = 46.0, 18.0, 24.0, 40.0
+# Widths are estimated, because the font is the reader's.
+_NAME_LETTER, _CATEGORY_LETTER, _CLASS_LETTER = 5.6, 6.2, 5.8
 
+# Markers are referred to by identifiers, in which a page puts the number of the chart, since they hold for all of it.
+MARK_PREFIX = "chart-mark-"
 
-@dataclass(frozen=True)
-class Frame:
-    """Two axes with their grid, labels and title; ``ticks`` overrides the round values of the horizontal axis."""
-
-    title: str
-    x_label: str
-    y_label: str
-    x: Scale
-    y: Scale
-    ticks: Sequence[float] = ()
-
-    @classmethod
-    def around(
-        cls,
-        title: str,
-        labels: tuple[str, str],
-        x_range: tuple[float, float],
-        y_range: tuple[float, float],
-        *,
-        logarithmic: bool = False,
-        ticks: Sequence[float] = (),
-    ) -> Frame:
-        """Return a frame of the usual size for these ranges."""
-        across = Scale(*x_range, LEFT, WIDTH - RIGHT, logarithmic)
-        upwards = Scale(*y_range, HEIGHT - BOTTOM, TOP)
-        return cls(title, *labels, across, upwards, ticks)
-
-    def draw(self, content: str, summary: str) -> str:
-        """Return the whole chart; ``summary`` is what a reader hears who cannot see it."""
-        return (
-            f'<svg class="chart" viewBox="0 0 {WIDTH:.0f} {HEIGHT:.0f}" role="img" aria-label="{escape(summary)}">'
-            f'<text class="title" x="{LEFT:.0f}" y="14">{escape(self.title)}</text>'
-            f"{self._grid()}{content}{self._names()}</svg>"
-        )
-
-    def _grid(self) -> str:
-        drawn = []
-        for tick in self.ticks or self.x.ticks():
-            x = self.x(tick)
-            drawn.append(f'<line class="grid" x1="{x:.1f}" y1="{TOP}" x2="{x:.1f}" y2="{HEIGHT - BOTTOM}"/>')
-            drawn.append(f'<text class="tick middle" x="{x:.1f}" y="{HEIGHT - BOTTOM + 14}">{written(tick)}</text>')
-        for tick in self.y.ticks():
-            y = self.y(tick)
-            drawn.append(f'<line class="grid" x1="{LEFT}" y1="{y:.1f}" x2="{WIDTH - RIGHT}" y2="{y:.1f}"/>')
-            drawn.append(f'<text class="tick end" x="{LEFT - 5}" y="{y + 4:.1f}">{written(tick)}</text>')
-        return "".join(drawn)
-
-    def _names(self) -> str:
-        middle, height = (LEFT + WIDTH - RIGHT) / 2, (TOP + HEIGHT - BOTTOM) / 2
-        return (
-            f'<text class="label middle" x="{middle:.1f}" y="{HEIGHT - 6}">{escape(self.x_label)}</text>'
-            f'<text class="label middle" transform="translate(11 {height:.1f}) rotate(-90)">'
-            f"{escape(self.y_label)}</text>"
-        )
+# A group of the drawing with this before its identifier tells the rest when it is pointed at.
+_TELLS = "tells:"
 
 
 @dataclass(frozen=True)
@@ -187,51 +55,6 @@ class Line:
     is_chance: bool = False
 
 
-def line_chart(
-    title: str,
-    lines: Sequence[Line],
-    labels: tuple[str, str],
-    *,
-    logarithmic: bool = False,
-    from_zero: bool = True,
-    ticks: Sequence[float] = (),
-) -> str:
-    """Draw curves as SVG; at most six can be told apart, besides chance.
-
-    >>> from diptych.benchmark.reporting.charts import Line, line_chart
-    >>> line_chart("CMC", [Line("CCA", [1, 10], [0.2, 0.7])], ("rank", "matched")).count("<circle")
-    2
-    """
-    named = [line for line in lines if not line.is_chance]
-    if not 0 < len(named) <= MOST_SERIES:
-        raise InvalidInputError(f"draw one to {MOST_SERIES} curves, got {len(named)}; more cannot be told apart")
-    across = [value for line in lines for value in line.x]
-    upwards = [value for line in lines for value in line.y]
-    spread = max(upwards) - min(upwards)
-    low = 0.0 if from_zero else max(0.0, min(upwards) - 0.1 * spread)
-    top = max(upwards) + 0.06 * (max(upwards) - low) or 1.0
-    frame = Frame.around(title, labels, (min(across), max(across)), (low, top), logarithmic=logarithmic, ticks=ticks)
-    numbers = {line.name: number for number, line in enumerate(named)}
-    drawn = "".join(_draw(frame, line, numbers.get(line.name, 0)) for line in sorted(lines, key=_chance_first))
-    return frame.draw(drawn, f"{title}: {', '.join(f'{line.name} ends at {line.y[-1]:.3f}' for line in named)}")
-
-
-def _draw(frame: Frame, line: Line, number: int) -> str:
-    places = [(frame.x(x), frame.y(y)) for x, y in zip(line.x, line.y, strict=True)]
-    kind = "chance" if line.is_chance else f"s{number}"
-    path = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in places)
-    marks = "" if line.is_chance else "".join(mark(number, x, y, 3.2) for x, y in places)
-    return f'<g><title>{escape(line.name)}</title><path class="line {kind}" d="{path}"/>{marks}</g>'
-
-
-def _chance_first(line: Line) -> bool:
-    """Order lines so that chance lies below the others."""
-    return not line.is_chance
-
-
-_NAME_LETTER, _LINE = 5.6, 11.0
-
-
 @dataclass(frozen=True)
 class Point:
     """A method with its two values and the number of the series it belongs to."""
@@ -241,6 +64,55 @@ class Point:
     y: float
     series: int = 0
     label: bool = True
+
+
+def can_draw() -> bool:
+    """Tell whether matplotlib, which is an extra, is installed."""
+    return find_spec("matplotlib") is not None
+
+
+def legend(names: Sequence[str], chance: bool = False) -> str:
+    """Return a list of the series, to stand beside charts that share them."""
+    kinds = [(f"s{number}", _LETTERS[number], name) for number, name in enumerate(names)]
+    entries = [
+        f'<li><svg class="swatch" viewBox="0 0 28 12" aria-hidden="true"><line class="line {kind}" x1="1" y1="6" '
+        f'x2="27" y2="6"/><text class="{kind}" x="14" y="10">{letter}</text></svg>{escape(name)}</li>'
+        for kind, letter, name in [*kinds, *([("chance", "", "chance")] if chance else [])]
+    ]
+    return f'<ul class="legend">{"".join(entries)}</ul>'
+
+
+def line_chart(
+    title: str,
+    lines: Sequence[Line],
+    labels: tuple[str, str],
+    *,
+    logarithmic: bool = False,
+    from_zero: bool = True,
+    ticks: Sequence[float] = (),
+) -> str:
+    """Draw curves; at most six can be told apart, besides chance. ``ticks`` overrides the round values below.
+
+    >>> from diptych.benchmark.reporting.charts import Line, line_chart
+    >>> line_chart("CMC", [Line("CCA", [1, 10], [0.2, 0.7])], ("rank", "matched")).count("<use")
+    2
+    """
+    named = [line for line in lines if not line.is_chance]
+    if not 0 < len(named) <= MOST_SERIES:
+        raise InvalidInputError(f"draw one to {MOST_SERIES} curves, got {len(named)}; more cannot be told apart")
+    across = [value for line in lines for value in line.x]
+    upwards = [value for line in lines for value in line.y]
+    low = 0.0 if from_zero else max(0.0, min(upwards) - 0.1 * (max(upwards) - min(upwards)))
+    top = max(upwards) + 0.06 * (max(upwards) - low) or 1.0
+    with _page_style():
+        axes = _framed_axes(title, labels, (min(across), max(across)), (low, top), logarithmic, ticks)
+        for line in lines:
+            if line.is_chance:
+                axes.plot(line.x, line.y, gid=_TELLS + line.name, **_aside(5, 3))
+        for number, line in enumerate(named):
+            style = {**_mark(number, 6.4), "linestyle": _DASHES[number]}
+            axes.plot(line.x, line.y, gid=_TELLS + line.name, **style)
+        return _svg(axes, f"{title}: {', '.join(f'{line.name} ends at {line.y[-1]:.3f}' for line in named)}")
 
 
 def scatter_chart(
@@ -262,67 +134,21 @@ def scatter_chart(
     True
     """
     across, upwards = [point.x for point in points], [point.y for point in points]
-    x_range = _padded(across, logarithmic)
-    y_range = _padded(upwards)
+    x_range, y_range = _padded(across, logarithmic), _padded(upwards)
     if diagonal:
         x_range = y_range = _padded(across + upwards)
-    frame = Frame.around(title, labels, x_range, y_range, logarithmic=logarithmic)
-    drawn = _diagonal(frame) if diagonal else ""
-    drawn += _stairs(frame, steps) if steps else ""
-    places = [(frame.x(point.x), frame.y(point.y)) for point in points]
-    for point, (x, y) in zip(points, places, strict=True):
-        told = f"{point.name}: {frame.x_label} {point.x:.4g}, {frame.y_label} {point.y:.4g}"
-        drawn += f"<g><title>{escape(told)}</title>{mark(point.series, x, y)}</g>"
-    drawn += _names(points, places)
-    return frame.draw(drawn, f"{title}: {len(points)} methods, {frame.y_label} against {frame.x_label}")
-
-
-def _padded(values: Sequence[float], logarithmic: bool = False) -> tuple[float, float]:
-    low, high = min(values), max(values)
-    if logarithmic:
-        return low / 1.5, high * 1.5
-    room = 0.08 * (high - low) or 0.05
-    return max(0.0, low - room) if low >= 0 else low - room, high + room
-
-
-def _diagonal(frame: Frame) -> str:
-    low, high = frame.x.low, frame.x.high
-    return (
-        f'<line class="line chance" x1="{frame.x(low):.1f}" y1="{frame.y(low):.1f}" '
-        f'x2="{frame.x(high):.1f}" y2="{frame.y(high):.1f}"/>'
-    )
-
-
-def _stairs(frame: Frame, steps: Sequence[tuple[float, float]]) -> str:
-    path = f"M{frame.x(steps[0][0]):.1f} {frame.y(steps[0][1]):.1f}"
-    for x, y in steps[1:]:
-        path += f"H{frame.x(x):.1f}V{frame.y(y):.1f}"
-    return f'<path class="line frontier" d="{path}H{WIDTH - RIGHT:.1f}"/>'
-
-
-def _names(points: Sequence[Point], places: Sequence[tuple[float, float]]) -> str:
-    """Write names beside their points, leaving out those that would cover a point or another name."""
-    taken = [(x - 4, y - 4, x + 4, y + 4) for x, y in places]
-    drawn = []
-    for point, (x, y) in zip(points, places, strict=True):
-        width = _NAME_LETTER * len(point.name)
-        for left, base in ((x + 7, y + 4), (x - 7 - width, y + 4), (x - width / 2, y - 7), (x - width / 2, y + 14)):
-            box = (left, base - _LINE + 2, left + width, base + 1)
-            inside = box[0] >= LEFT and box[2] <= WIDTH - 2 and box[1] >= TOP - 8
-            if point.label and inside and not any(_overlap(box, other) for other in taken):
-                taken.append(box)
-                drawn.append(f'<text class="name" x="{left:.1f}" y="{base:.1f}">{escape(point.name)}</text>')
-                break
-    return "".join(drawn)
-
-
-def _overlap(one: tuple[float, float, float, float], other: tuple[float, float, float, float]) -> bool:
-    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
-
-
-_ROW, _BAR, _TOP, _BOTTOM = 26.0, 10.0, 24.0, 20.0
-
-_CATEGORY_LETTER = 6.2
+    with _page_style():
+        axes = _framed_axes(title, labels, x_range, y_range, logarithmic)
+        if diagonal:
+            axes.plot(x_range, x_range, **_aside(5, 3))
+        if steps:
+            x, y = zip(*steps, (x_range[1], steps[-1][1]), strict=True)
+            axes.plot(x, y, drawstyle="steps-post", **_aside(2, 2))
+        for point in points:
+            told = f"{point.name}: {labels[0]} {point.x:.4g}, {labels[1]} {point.y:.4g}"
+            axes.plot(point.x, point.y, gid=_TELLS + told, **_mark(point.series, 8))
+        _write_names(axes, points)
+        return _svg(axes, f"{title}: {len(points)} methods, {labels[1]} against {labels[0]}")
 
 
 def bar_chart(title: str, bars: Mapping[str, Mapping[str, float]]) -> str:
@@ -331,43 +157,27 @@ def bar_chart(title: str, bars: Mapping[str, Mapping[str, float]]) -> str:
     ``bars`` holds the categories of each series.
 
     >>> from diptych.benchmark.reporting.charts import bar_chart
-    >>> bar_chart("MAP", {"image query": {"art": 0.2}, "text query": {"art": 0.3}}).count("<rect")
-    2
+    >>> "0.30</text>" in bar_chart("MAP", {"image query": {"art": 0.2}, "text query": {"art": 0.3}})
+    True
     """
     categories = list(dict.fromkeys(name for values in bars.values() for name in values))
     if not categories:
         raise InvalidInputError("there are no categories to draw")
-    left = min(0.45 * WIDTH, 10 + _CATEGORY_LETTER * max(map(len, categories)))
-    height = _TOP + _ROW * len(categories) + _BOTTOM
+    left = min(0.45 * _WIDTH, 10 + _CATEGORY_LETTER * max(map(len, categories)))
     highest = max(value for values in bars.values() for value in values.values())
-    across = Scale(0, highest * 1.14 or 1, left, WIDTH - 8)
-    drawn = [f'<text class="title" x="4" y="14">{escape(title)}</text>']
-    for tick in across.ticks():
-        x = across(tick)
-        drawn.append(f'<line class="grid" x1="{x:.1f}" y1="{_TOP}" x2="{x:.1f}" y2="{height - _BOTTOM}"/>')
-        drawn.append(f'<text class="tick middle" x="{x:.1f}" y="{height - 6}">{written(tick)}</text>')
-    for row, category in enumerate(categories):
-        top = _TOP + _ROW * row + 2
-        drawn.append(f'<text class="tick end" x="{left - 5:.1f}" y="{top + _BAR + 4:.1f}">{escape(category)}</text>')
+    with _page_style():
+        axes = _axes(title, (left, 8, _TOP, 20), (_WIDTH, _TOP + 26 * len(categories) + 20))
+        axes.set(xlim=(0, highest * 1.14 or 1), ylim=(len(categories) - 0.5, -0.5))
+        axes.set_yticks(range(len(categories)), categories)
+        _round_ticks(axes.xaxis)
+        axes.grid(axis="x")
         for number, values in enumerate(bars.values()):
-            if category in values:
-                drawn.append(_bar(across, values[category], top + number * (_BAR + 1), number))
-    summary = escape(f"{title}: {len(categories)} categories")
-    return (
-        f'<svg class="chart" viewBox="0 0 {WIDTH:.0f} {height:.0f}" role="img" aria-label="{summary}">'
-        f"{''.join(drawn)}</svg>"
-    )
+            places = [categories.index(name) + 0.42 * (number - (len(bars) - 1) / 2) for name in values]
+            look: Any = {"color": _colour(f"s{number}"), "alpha": 0.75 if number == 1 else None}
+            drawn = axes.barh(places, list(values.values()), 0.385, **look)
+            axes.bar_label(drawn, [f"{value:.2f}" for value in values.values()], padding=3, fontsize=10)
+        return _svg(axes, f"{title}: {len(categories)} categories")
 
-
-def _bar(across: Scale, value: float, top: float, number: int) -> str:
-    width = across(value) - across.start
-    return (
-        f'<rect class="bar s{number}" x="{across.start:.1f}" y="{top:.1f}" width="{width:.1f}" height="{_BAR}"/>'
-        f'<text class="value" x="{across(value) + 3:.1f}" y="{top + _BAR - 1:.1f}">{value:.2f}</text>'
-    )
-
-
-_CLASS_LETTER = 5.8
 
 _DARK = 55
 
@@ -382,33 +192,150 @@ def heat_map(title: str, names: Sequence[str], counts: FloatArray) -> str:
     >>> ">75</text>" in heat_map("SM", ["art", "war"], np.array([[3.0, 1.0], [0.0, 2.0]]))
     True
     """
+    from matplotlib.colors import to_rgba
+
     rates = 100 * counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
     short = [name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…" for name in names]
     margin = 10 + _CLASS_LETTER * max(map(len, short))
-    cell = max(18.0, (380 - margin - 4) / len(names))
+    cell = max(18.0, (_WIDTH - margin - 4) / len(names))
     side = margin + cell * len(names) + 4
-    drawn = [f'<text class="title" x="4" y="14">{escape(title)}</text>']
-    for row, name in enumerate(short):
-        middle = margin + (row + 0.5) * cell
-        drawn.append(f'<text class="tick end" x="{margin - 4:.1f}" y="{middle + 4:.1f}">{escape(name)}</text>')
-        drawn.append(
-            f'<text class="tick" transform="translate({middle + 4:.1f} {margin - 4:.1f}) rotate(-90)">'
-            f"{escape(name)}</text>"
-        )
-        drawn += [
-            _cell(rates[row, column], margin + column * cell, margin + row * cell, cell) for column in range(len(names))
-        ]
-    summary = escape(f"{title}: {np.trace(counts) / max(counts.sum(), 1):.0%} on the diagonal")
-    return (
-        f'<svg class="chart" viewBox="0 0 {side:.0f} {side:.0f}" role="img" aria-label="{summary}">'
-        f"{''.join(drawn)}</svg>"
-    )
+    with _page_style():
+        axes = _axes(title, (margin, 4, margin, 4), (side, side))
+        axes.set(xlim=(-0.5, len(names) - 0.5), ylim=(len(names) - 0.5, -0.5))
+        axes.xaxis.tick_top()
+        upright: Any = {"rotation": 90, "rotation_mode": "anchor", "ha": "left", "va": "center_baseline"}
+        axes.set_xticks(range(len(names)), short, **upright)
+        axes.set_yticks(range(len(names)), short)
+        rows, columns = np.indices(rates.shape).reshape(2, -1)
+        shades = [to_rgba(_colour("cell"), rate / 100) for rate in rates.ravel()]
+        look: Any = {"marker": "s", "linewidths": 0.5, "edgecolors": _colour("rule"), "clip_on": False}
+        axes.scatter(columns, rows, (cell - 1) ** 2, shades, **look)
+        for row, column in np.argwhere(rates >= 0.5):
+            colour = _colour("on-cell" if rates[row, column] > _DARK else "ink")
+            middle: Any = {"ha": "center", "va": "center_baseline", "fontsize": 10, "color": colour}
+            axes.text(column, row, f"{rates[row, column]:.0f}", **middle)
+        return _svg(axes, f"{title}: {np.trace(counts) / max(counts.sum(), 1):.0%} on the diagonal")
 
 
-def _cell(rate: float, left: float, top: float, side: float) -> str:
-    box = f'<rect class="cell" x="{left:.1f}" y="{top:.1f}" width="{side - 1:.1f}" height="{side - 1:.1f}"'
-    drawn = f'{box} fill-opacity="{rate / 100:.2f}"/>'
-    if rate < 0.5:
-        return drawn
-    kind = "value middle on-dark" if rate > _DARK else "value middle"
-    return f'{drawn}<text class="{kind}" x="{left + side / 2:.1f}" y="{top + side / 2 + 4:.1f}">{rate:.0f}</text>'
+@contextmanager
+def _page_style() -> Iterator[None]:
+    with house_style():
+        import matplotlib
+
+        soft = dict.fromkeys(("xtick.color", "ytick.color", "axes.labelcolor"), _colour("soft"))
+        colours: Any = {**soft, "text.color": _colour("ink"), "grid.color": _colour("rule")}
+        sizes: Any = {"font.size": 11, "axes.labelsize": 11, "grid.linewidth": 1, "lines.scale_dashes": False}
+        matplotlib.rcParams.update({**colours, **sizes, "svg.fonttype": "none"})
+        yield
+
+
+def _axes(title: str, margins: tuple[float, float, float, float], size: tuple[float, float]) -> Axes:
+    """Return axes inside margins (left, right, top, bottom) of a figure, in units of the page."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(size[0] / 72, size[1] / 72), dpi=72)
+    figure.patch.set_visible(False)
+    left, right, top, bottom = margins
+    across, upwards = size[0] - left - right, size[1] - top - bottom
+    axes = figure.add_axes((left / size[0], bottom / size[1], across / size[0], upwards / size[1]), frameon=False)
+    axes.tick_params(length=0, pad=5)
+    figure.text(4 / size[0], 1 - 14 / size[1], title, fontsize=12, fontweight="bold")
+    return axes
+
+
+def _framed_axes(
+    title: str,
+    labels: tuple[str, str],
+    x_range: tuple[float, float],
+    y_range: tuple[float, float],
+    logarithmic: bool,
+    ticks: Sequence[float] = (),
+) -> Axes:
+    axes = _axes(title, (_LEFT, _RIGHT, _TOP, _BOTTOM), (_WIDTH, _HEIGHT))
+    axes.set(xscale="log" if logarithmic else "linear", xlim=x_range, ylim=y_range, xlabel=labels[0], ylabel=labels[1])
+    # At the edges of the chart, however wide the ticks are.
+    axes.xaxis.set_label_coords(0.5, (14 - _BOTTOM) / axes.bbox.height)
+    axes.yaxis.set_label_coords((14 - _LEFT) / axes.bbox.width, 0.5)
+    axes.yaxis.label.set_rotation_mode("anchor")
+    _round_ticks(axes.xaxis, x_range if logarithmic else None, ticks)
+    _round_ticks(axes.yaxis)
+    axes.grid()
+    return axes
+
+
+def _round_ticks(axis: Any, decades: tuple[float, float] | None = None, ticks: Sequence[float] = ()) -> None:
+    """Put about six round values beside an axis; ``decades`` is its range where it is logarithmic."""
+    from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
+
+    if ticks:
+        axis.set_major_locator(FixedLocator(list(ticks)))
+    elif decades:
+        span = np.log10(decades[1] / decades[0])
+        axis.set_major_locator(LogLocator(subs=(1, 2, 5) if span < 2 else (1, 3) if span < 3.7 else (1,)))
+    else:
+        axis.set_major_locator(MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]))
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.6g}"))
+
+
+def _mark(number: int, size: float) -> dict[str, Any]:
+    series = number % MOST_SERIES
+    look = {"marker": _MARKERS[series], "markersize": size, "markeredgewidth": 1.2, "linewidth": 1.8}
+    hollow = {"markerfacecolor": "none"} if series == MOST_SERIES - 1 else {}
+    return {"color": _colour(f"s{series}"), "clip_on": False, **look, **hollow}
+
+
+def _aside(*dashes: float) -> dict[str, Any]:
+    """Return the look of a line that is no series, such as chance."""
+    return {"color": _colour("soft"), "linestyle": (0, dashes), "linewidth": 1.4, "clip_on": False}
+
+
+def _colour(variable: str) -> str:
+    return f"#fe00{_VARIABLES.index(variable):02x}"
+
+
+def _padded(values: Sequence[float], logarithmic: bool = False) -> tuple[float, float]:
+    low, high = min(values), max(values)
+    if logarithmic:
+        return low / 1.5, high * 1.5
+    room = 0.08 * (high - low) or 0.05
+    return max(0.0, low - room) if low >= 0 else low - room, high + room
+
+
+def _write_names(axes: Axes, points: Sequence[Point]) -> None:
+    """Write names beside their points, leaving out those that would cover a point or another name."""
+    places = axes.transData.transform([(point.x, point.y) for point in points]).tolist()
+    taken = [(x - 4, y - 4, x + 4, y + 4) for x, y in places]
+    for point, (x, y) in zip(points, places, strict=True):
+        width = _NAME_LETTER * len(point.name)
+        for left, base in ((x + 7, y - 4), (x - 7 - width, y - 4), (x - width / 2, y + 7), (x - width / 2, y - 14)):
+            right, top = left + width, base + 9
+            inside = left >= _LEFT and right <= _WIDTH - 2 and top <= _HEIGHT - _TOP + 8
+            free = not any(left < box[2] and box[0] < right and base - 1 < box[3] and box[1] < top for box in taken)
+            if point.label and inside and free:
+                taken.append((left, base - 1, right, top))
+                axes.figure.text(left / _WIDTH, base / _HEIGHT, point.name, fontsize=10)
+                break
+
+
+def _svg(axes: Axes, summary: str) -> str:
+    """Return the figure as an element of the page; ``summary`` is what a reader hears who cannot see it."""
+    figure: Any = axes.figure
+    written = StringIO()
+    figure.savefig(written, format="svg", metadata=dict.fromkeys(("Creator", "Date", "Format", "Type")))
+    content = written.getvalue().partition("<svg ")[2].partition(">")[2]
+    content = re.sub(r"<!--.*?-->|<(style|metadata|clipPath).*?</\1>", "", content, flags=re.DOTALL)
+    content = re.sub(r'<g id="[\w.]+"', "<g", re.sub("<[^>]+>", _for_page, content))
+    content = re.sub(rf'<g id="{_TELLS}([^"]*)">', r"<g><title>\1</title>", content)
+    content = re.sub(r">\s+<", "><", content).replace("<g/>", "").replace("<defs></defs>", "").strip()
+    content = re.sub(r'( id="|href="#)', rf"\g<1>{MARK_PREFIX}", content)
+    size = f"0 0 {figure.bbox.width:.0f} {figure.bbox.height:.0f}"
+    return f'<svg class="chart" viewBox="{size}" role="img" aria-label="{escape(summary)}">{content}'
+
+
+def _for_page(tag: re.Match[str]) -> str:
+    """Return a tag with the colours and the font of the page, and no more digits than can be seen."""
+    text = re.sub("#fe00(..)", lambda found: f"var(--{_VARIABLES[int(found[1], 16)]})", tag[0].replace("\n", ""))
+    if _TELLS in text:
+        return text
+    return re.sub(r' font-family: [^;"]*;| transform="rotate\(-0 [^)]*\)"| clip-path="[^"]*"|(?<=\.\d\d)\d+', "", text)

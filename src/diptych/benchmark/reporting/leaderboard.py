@@ -10,7 +10,7 @@ from functools import cache
 from importlib.resources import files
 
 from diptych.benchmark.reporting.method_results import AVERAGE_PRECISION, RANK_ONE, MethodResults
-from diptych.benchmark.reporting.observations import signed
+from diptych.benchmark.reporting.observations import format_signed
 from diptych.benchmark.reporting.task_results import TaskResults
 from diptych.space import DIRECTIONS, Direction
 
@@ -151,7 +151,7 @@ def leaderboard(task: TaskResults) -> Table:
         row = [str(place), method.title]
         for way in DIRECTIONS:
             row += [with_spread(method, way), *([_published_cell(found, way)] if way in beside else [])]
-        row += [with_spread(method), signed(method.above_chance()), task.letters.get(method.name, NOTHING)]
+        row += [with_spread(method), format_signed(method.above_chance()), task.letters.get(method.name, NOTHING)]
         row += [f"{method.mean(RANK_ONE):.4f}"] if rank_one else []
         rows.append((*row, f"{method.seconds('fit'):.2f}"))
     return Table(f"{task.title}: MAP", tuple(headings), tuple(rows), 2, _notes(task, list(printed.values())))

@@ -38,7 +38,11 @@ class Observation:
     @property
     def outcome(self) -> str:
         """The verdict with its p-value, and what that belongs to."""
-        return self.verdict if self.p_value is None else f"{self.verdict}, {p_equals(self.p_value)} for {self.tested}"
+        return (
+            self.verdict
+            if self.p_value is None
+            else f"{self.verdict}, {p_value_phrase(self.p_value)} for {self.tested}"
+        )
 
 
 def not_testable(claim: str, where: str, why: str) -> Observation:
@@ -46,32 +50,32 @@ def not_testable(claim: str, where: str, why: str) -> Observation:
     return Observation(claim, where, "not testable", None, why)
 
 
-def p_equals(p_value: float) -> str:
+def p_value_phrase(p_value: float) -> str:
     """Return a p-value as part of a sentence.
 
-    >>> from diptych.benchmark.reporting.observations import p_equals
-    >>> p_equals(0.03125), p_equals(0.00002)
+    >>> from diptych.benchmark.reporting.observations import p_value_phrase
+    >>> p_value_phrase(0.03125), p_value_phrase(0.00002)
     ('p = 0.031', 'p < 0.001')
     """
-    written = written_p(p_value)
+    written = format_p_value(p_value)
     return f"p {written}" if written.startswith("<") else f"p = {written}"
 
 
-def signed(value: float, digits: int = 4) -> str:
+def format_signed(value: float, digits: int = 4) -> str:
     """Return a difference with its sign, a real minus.
 
-    >>> from diptych.benchmark.reporting.observations import signed
-    >>> signed(-0.25), signed(2.6, 1)
+    >>> from diptych.benchmark.reporting.observations import format_signed
+    >>> format_signed(-0.25), format_signed(2.6, 1)
     ('−0.2500', '+2.6')
     """
     return f"{value:+.{digits}f}".replace("-", "−")
 
 
-def written_p(p_value: float | None) -> str:
+def format_p_value(p_value: float | None) -> str:
     """Return a p-value as text, with a bound where it is small.
 
-    >>> from diptych.benchmark.reporting.observations import written_p
-    >>> written_p(0.03125), written_p(0.00002), written_p(None)
+    >>> from diptych.benchmark.reporting.observations import format_p_value
+    >>> format_p_value(0.03125), format_p_value(0.00002), format_p_value(None)
     ('0.031', '< 0.001', '–')
     """
     if p_value is None:
@@ -151,31 +155,25 @@ def seen_above_unseen(experiment: Experiment) -> Observation:
         "confirmed" if all(losing) and p_value <= LEVEL else "not confirmed",
         p_value,
         f"{sum(losing)} of {len(drops)} methods lose in MAP and in MAP minus chance, {sum(clear)} of them "
-        f"significantly ({kind}, Holm). For all at once {p_equals(p_value)} {kind}, and "
-        f"{p_equals(folds)} over {len(experiment.folds)} folds. The median loss above chance is "
-        f"{_median(drops):.3f}.",
+        f"significantly ({kind}, Holm). For all at once {p_value_phrase(p_value)} {kind}, and "
+        f"{p_value_phrase(folds)} over {len(experiment.folds)} folds. The median loss above chance is "
+        f"{np.median([lost.loss_above_chance for lost in drops]):.3f}.",
         ("method", "seen", "unseen", "loss", "loss above chance", "folds lower", "p, folds", f"p, {kind[5:]}, Holm"),
         tuple(
             (
                 lost.method,
                 f"{lost.seen:.4f}",
                 f"{lost.unseen:.4f}",
-                signed(lost.loss),
-                signed(lost.loss_above_chance),
+                format_signed(lost.loss),
+                format_signed(lost.loss_above_chance),
                 f"{lost.lower_folds} of {len(experiment.folds)}",
-                written_p(lost.over_folds_above_chance),
-                written_p(float(p)),
+                format_p_value(lost.over_folds_above_chance),
+                format_p_value(float(p)),
             )
             for lost, p in zip(drops, corrected, strict=True)
         ),
         tested=f"all methods {kind}",
     )
-
-
-def _median(drops: list[Drop]) -> float:
-    ordered = sorted(lost.loss_above_chance for lost in drops)
-    middle = len(ordered) // 2
-    return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
 
 
 TRIVIAL_SOLUTION_CLAIM = "The trivial solution competes on seen classes and loses rank on unseen ones"
@@ -206,7 +204,7 @@ def trivial_solution(experiment: Experiment, name: str = "ts") -> Observation:
     over_folds, over_queries = larger_than_zero(change), _over_queries(experiment, kept, place)
     competes = bool(ranks[0].mean() <= (len(pairs) + 1) / 2)
     loses = bool(change.mean() > 0) and over_folds <= LEVEL
-    queries = "" if over_queries is None else f" ({p_equals(over_queries)} over queries)"
+    queries = "" if over_queries is None else f" ({p_value_phrase(over_queries)} over queries)"
     return Observation(
         f"{TRIVIAL_SOLUTION_CLAIM} ({title})",
         where,
@@ -214,10 +212,10 @@ def trivial_solution(experiment: Experiment, name: str = "ts") -> Observation:
         over_folds,
         f"The mean rank of {title} among {len(pairs)} methods is {ranks[0].mean():.1f} on seen classes "
         f"({'in' if competes else 'not in'} the better half) and {ranks[1].mean():.1f} on unseen ones: "
-        f"{signed(change.mean(), 1)} places, {p_equals(over_folds)} over folds{queries}.",
+        f"{format_signed(change.mean(), 1)} places, {p_value_phrase(over_folds)} over folds{queries}.",
         ("fold", "rank on seen", "rank on unseen", "change"),
         tuple(
-            (str(fold), f"{before:.1f}", f"{after:.1f}", signed(after - before, 1))
+            (str(fold), f"{before:.1f}", f"{after:.1f}", format_signed(after - before, 1))
             for fold, before, after in zip(experiment.seen.folds, *ranks, strict=True)
         ),
         tested="the loss of rank over folds",
@@ -288,7 +286,7 @@ def orderings(task: TaskResults, measure: str = RANK_ONE) -> Observation:
                 one.better_rank_one,
                 f"{one.map_difference:.4f}",
                 f"{one.rank_one_difference:.4f}",
-                written_p(one.p_value),
+                format_p_value(one.p_value),
             )
             for one in clear
         ),

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 
-from diptych.cli.console.output import table, writing
+from diptych.cli.console.output import bold, numbers, results, table
+from diptych.cli.console.progress import Stages
+from diptych.cli.console.report_files import check_report_files, save_figures, write_report_files
 
 if TYPE_CHECKING:
     from diptych.benchmark.web import WebReport
@@ -34,21 +37,12 @@ def bench_clicks(
     The click log is simulated from the training captions; the judgements are not. Tables have the layout of Dong et
     al. (2018), with what they print beside ours.
     """
-    import json
-
-    from diptych import figures
     from diptych.benchmark.web import chosen_methods, flickr8k_web, run_web
-    from diptych.cli.console.output import check_folder, check_writable_file, results, write_text
-    from diptych.cli.console.progress import Stages
     from diptych.data import cache_folder
 
     # Before the data are loaded, which takes a while and a data set.
     chosen_methods(method)
-    if output is not None:
-        check_writable_file(output)
-    if plots is not None:
-        figures.require_matplotlib()
-        check_folder(plots)
+    check_report_files(output, plots)
     stages = Stages(quiet=quiet)
     with stages.run("data", "loading Flickr8k and simulating clicks"):
         data = flickr8k_web()
@@ -59,16 +53,14 @@ def bench_clicks(
         stage=lambda title: stages.run(title, title),
         seeds=seeds,
     )
-    # Files first: a reader of the pipe may leave early.
-    if output is not None:
-        write_text(output, json.dumps(report.as_json(), indent=2) + "\n")
-        stages.note(f"numbers: {output}")
-    if plots is not None:
-        stages.note(f"figures: {', '.join(map(str, draw_click_benchmark(report, plots)))}")
+    draw = partial(draw_click_benchmark, report)
+    write_report_files(stages, output=output, document=report.as_json, plots=plots, draw=draw)
     print_click_benchmark(report, results())
 
 
 _PRINTED_FOLDS = (0, 1, 2, 5, 10)
+
+_GROUPS = ("0–0.2", "0.2–0.4", "0.4–0.6", "0.6–0.8", "0.8–1")
 
 _PAPER = "003"
 
@@ -105,12 +97,9 @@ def _print_list(report: WebReport, name: str, console: Console) -> None:
     title, printed_in, metric = _LISTS[name]
     lists = report.data.lists[name]
     console.print(f"\n{title}\n", style="bold")
-    listing = table()
-    listing.add_column("method", no_wrap=True, style="bold")
-    for column in report.columns:
-        listing.add_column(FEATURES.get(column, column), justify="right", no_wrap=True)
-    for heading in ("p, random", "p, average", "paper:\nCaffeNet", "paper:\nfeature fusion"):
-        listing.add_column(heading, justify="right", no_wrap=True)
+    features = numbers(*(FEATURES.get(column, column) for column in report.columns))
+    beside = numbers("p, random", "p, average", "paper:\nCaffeNet", "paper:\nfeature fusion")
+    listing = table(bold("method"), *features, *beside)
     last = report.columns[-1]
     for row in (RANDOM_ROW, *report.rows):
         cells = [f"{report.mean(row, column, name):.4f}" for column in report.columns]
@@ -167,10 +156,7 @@ def _print_noise(report: WebReport, console: Console) -> None:
 
     column = report.columns[-1]
     console.print("\nFigure 7: NDCG@25 of expert grades with irrelevant pictures added\n", style="bold")
-    listing = table()
-    listing.add_column("method", no_wrap=True, style="bold")
-    for fold in _PRINTED_FOLDS:
-        listing.add_column(f"{fold}-fold", justify="right", no_wrap=True)
+    listing = table(bold("method"), *numbers(*(f"{fold}-fold" for fold in _PRINTED_FOLDS)))
     for row in (RANDOM_ROW, *report.rows):
         cells = [f"{value:.4f}" for value in report.noise_curve(row, column, "experts", _PRINTED_FOLDS)]
         listing.add_row(report.title_of[row], *cells)
@@ -182,13 +168,8 @@ def _print_groups(report: WebReport, console: Console) -> None:
 
     column = report.columns[-1]
     console.print("\nFigure 9: expert grades with one-fold noise, by visualness of the query\n", style="bold")
-    listing = table()
-    listing.add_column("method", no_wrap=True, style="bold")
-    sizes = report.group_sizes("experts")
-    for group, size in zip(("0–0.2", "0.2–0.4", "0.4–0.6", "0.6–0.8", "0.8–1"), sizes, strict=True):
-        listing.add_column(f"{group}\n{size}", justify="right", no_wrap=True)
-    listing.add_column("Spearman,\nvisualness", justify="right", no_wrap=True)
-    listing.add_column("Spearman,\n1/length", justify="right", no_wrap=True)
+    groups = [f"{group}\n{size}" for group, size in zip(_GROUPS, report.group_sizes("experts"), strict=True)]
+    listing = table(bold("method"), *numbers(*groups, "Spearman,\nvisualness", "Spearman,\n1/length"))
     for row in (RANDOM_ROW, *report.rows):
         means = [_number(value) for value in report.group_means(row, column, "experts")]
         correlations = [_number(value) for value in report.correlations(row, column, "experts").values()]
@@ -208,10 +189,8 @@ def _print_people(report: WebReport, console: Console) -> None:
     column = report.columns[-1]
     chosen = report.people_queries("experts")
     console.print("\nTable IX: one kind of query, worst method first\n", style="bold")
-    listing = table()
-    listing.add_column("method", no_wrap=True, style="bold")
-    for heading in ("NDCG@25, people", "NDCG@25, others", "paper: 240 celebrity queries"):
-        listing.add_column(heading, justify="right", no_wrap=True)
+    columns = numbers("NDCG@25, people", "NDCG@25, others", "paper: 240 celebrity queries")
+    listing = table(bold("method"), *columns)
 
     def people(row: str) -> float:
         return float(report.values(row, column, "experts")[chosen].mean())
@@ -231,19 +210,9 @@ def _print_costs(report: WebReport, console: Console) -> None:
 
     feature = report.features[0]
     console.print(f"\nTable VII: time and memory, {FEATURES.get(feature, feature)}\n", style="bold")
-    listing = table()
-    listing.add_column("method", no_wrap=True, style="bold")
-    for heading in (
-        "training, s",
-        "training, MB",
-        "test, s",
-        "test, MB",
-        "paper:\ntraining",
-        "paper:\nMB",
-        "paper:\ntest",
-        "paper:\nMB",
-    ):
-        listing.add_column(heading, justify="right", no_wrap=True)
+    measured = numbers("training, s", "training, MB", "test, s", "test, MB")
+    paper = numbers("paper:\ntraining", "paper:\nMB", "paper:\ntest", "paper:\nMB")
+    listing = table(bold("method"), *measured, *paper)
     for method in report.methods:
         run = report.runs[method.name, feature]
         ours = (run.fit_seconds, run.fit_megabytes, run.test_seconds, run.test_megabytes)
@@ -263,8 +232,6 @@ def _print_costs(report: WebReport, console: Console) -> None:
 
 
 DRAWN_FOLDS = tuple(range(11))
-
-_GROUPS = ("0–0.2", "0.2–0.4", "0.4–0.6", "0.6–0.8", "0.8–1")
 
 
 def draw_click_benchmark(report: WebReport, folder: Path) -> list[Path]:
@@ -289,10 +256,7 @@ def draw_click_benchmark(report: WebReport, folder: Path) -> list[Path]:
             title="Experts, one-fold noise",
         ),
     }
-    for name, figure in drawn.items():
-        with writing(folder / name):
-            figures.save_figure(figure, folder / name)
-    return [folder / name for name in drawn]
+    return save_figures(drawn, folder)
 
 
 def _shown(report: WebReport) -> list[str]:

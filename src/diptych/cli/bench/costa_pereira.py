@@ -13,13 +13,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from diptych.cli.console.output import table, writing
+from diptych.cli.console.output import bold, folded, numbers, scores, table, whole
+from diptych.cli.console.progress import Stages
+from diptych.cli.console.report_files import check_report_files, finish_reports, save_figures
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from diptych.benchmark.studies.costa_pereira import CostaPereiraReport, MapRow
-    from diptych.cli.console.progress import Advance, Stages
+    from diptych.cli.console.progress import Advance
 
 
 def bench_costa_pereira(
@@ -40,20 +42,11 @@ def bench_costa_pereira(
     One random fifth of the training part is for choosing; then everything is fitted on the whole training part and the
     test part is asked once. A data set that is not on this machine is named and left out.
     """
-    import json
-
-    from diptych import figures
     from diptych.benchmark.studies.costa_pereira import COSTA_PEREIRA, find_costa_pereira, run_costa_pereira
-    from diptych.cli.console.output import check_folder, check_writable_file, results, write_text
-    from diptych.cli.console.progress import Stages
     from diptych.errors import MissingDataError, MissingPackageError
 
     tasks = [find_costa_pereira(name) for name in data] if data else [*COSTA_PEREIRA]
-    if output is not None:
-        check_writable_file(output)
-    if plots is not None:
-        figures.require_matplotlib()
-        check_folder(plots)
+    check_report_files(output, plots)
     stages = Stages(quiet=quiet)
     reports, lacking = [], []
     for task in tasks:
@@ -70,17 +63,7 @@ def bench_costa_pereira(
             stages.note(f"{task.name} is left out: {error}")
     if not reports:
         raise lacking[0]
-    # Files first: a reader of the pipe may leave early.
-    if output is not None:
-        write_text(output, json.dumps([report.as_json() for report in reports], indent=2) + "\n")
-        stages.note(f"numbers: {output}")
-    if plots is not None:
-        stages.note(f"figures: {', '.join(map(str, draw_costa_pereira(reports, plots)))}")
-    console = results()
-    for number, report in enumerate(reports):
-        if number:
-            console.print()
-        print_costa_pereira(report, console)
+    finish_reports(reports, print_costa_pereira, stages, output, plots, draw_costa_pereira)
 
 
 def _stage(stages: Stages, task: str, title: str) -> AbstractContextManager[Advance]:
@@ -113,38 +96,28 @@ def print_costa_pereira(report: CostaPereiraReport, console: Console) -> None:
 
 def _print_rows(rows: Sequence[MapRow], console: Console, *, detail: str) -> None:
     beside = any(row.published for row in rows)
-    listing = table()
-    listing.add_column("method", no_wrap=True, style="bold")
-    if detail == "distance":
-        listing.add_column(detail, no_wrap=True)
+    columns = []
     for heading in ("image query", "text query", "average"):
-        listing.add_column(heading, justify="right", no_wrap=True, style="bold")
-        if beside:
-            listing.add_column("paper", justify="right", no_wrap=True)
-    if detail != "distance":
-        listing.add_column(detail, overflow="fold")
+        columns += [*scores(heading), *(numbers("paper") if beside else [])]
+    comes_first = detail == "distance"
+    columns = [whole(detail), *columns] if comes_first else [*columns, folded(detail)]
+    listing = table(bold("method"), *columns)
     for row in rows:
-        cells = [row.detail] if detail == "distance" else []
+        cells = []
         for name in ("image_query", "text_query", "average"):
             cells.append(f"{getattr(row, name):.4f}")
             if beside:
                 cells.append("–" if row.published is None else f"{getattr(row.published, name):.3f}")
-        listing.add_row(row.method, *cells, *([] if detail == "distance" else [row.detail]))
+        listing.add_row(row.method, *([row.detail, *cells] if comes_first else [*cells, row.detail]))
     console.print(listing)
 
 
 def draw_costa_pereira(reports: Sequence[CostaPereiraReport], folder: Path) -> list[Path]:
     """Draw what the paper's figures 8 to 11 show, for every data set, and return the files."""
-    from diptych import figures
-
-    files = []
-    for report in reports:
-        for name, figure in _figures(report):
-            path = folder / f"costa-pereira-{report.task}-{name}.png"
-            with writing(path):
-                figures.save_figure(figure, path)
-            files.append(path)
-    return files
+    drawn = {
+        f"costa-pereira-{report.task}-{name}.png": figure for report in reports for name, figure in _figures(report)
+    }
+    return save_figures(drawn, folder)
 
 
 def _figures(report: CostaPereiraReport) -> Iterator[tuple[str, Figure]]:

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from diptych.cli.console.output import table, writing
+from diptych.cli.console.output import bold, numbers, table
 from diptych.cli.console.progress import Stages
-from diptych.errors import MissingDataError
+from diptych.cli.console.report_files import available_tasks, check_report_files, finish_reports, save_figures
 from diptych.space import DIRECTIONS, Direction
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from diptych.benchmark.hashing import BitBudgetReport, CodeResult, HashingTask
+    from diptych.benchmark.hashing import BitBudgetReport, CodeResult
     from diptych.benchmark.studies.hash_codes import Setting
     from diptych.figures.parameter_curves import BitBudgetLine
     from diptych.metrics import Measure
@@ -65,21 +65,12 @@ def bench_hashing(
 
     Methods keep their defaults. MAP and CMC are exact under ties and stand beside chance, storage and search speed.
     """
-    import json
-
-    from diptych import figures
-    from diptych.benchmark.hashing import BITS, run_bit_budget
-    from diptych.cli.console.output import check_folder, check_writable_file, results, write_text
-    from diptych.cli.console.progress import Stages
+    from diptych.benchmark.hashing import BITS, find_hashing_task, hashing_task_names, run_bit_budget
     from diptych.data import cache_folder
 
     stages = Stages(quiet=quiet)
-    tasks = chosen_tasks(data, stages)
-    if output is not None:
-        check_writable_file(output)
-    if plots is not None:
-        figures.require_matplotlib()
-        check_folder(plots)
+    tasks = available_tasks(data, find_hashing_task, hashing_task_names(), stages)
+    check_report_files(output, plots)
     reports = [
         run_bit_budget(
             task,
@@ -93,37 +84,7 @@ def bench_hashing(
         )
         for task in tasks
     ]
-    # Files first: a reader of the pipe may leave early.
-    if output is not None:
-        write_text(output, json.dumps([report.as_json() for report in reports], indent=2) + "\n")
-        stages.note(f"numbers: {output}")
-    if plots is not None:
-        stages.note(f"figures: {', '.join(map(str, draw_bit_budgets(reports, plots)))}")
-    console = results()
-    for number, report in enumerate(reports):
-        if number:
-            console.print()
-        print_bit_budget(report, console)
-
-
-def chosen_tasks(names: Sequence[str] | None, stages: Stages) -> list[HashingTask]:
-    """Return the tasks that were asked for, or those whose data are on this machine."""
-    from diptych.benchmark.hashing import find_hashing_task, hashing_task_names
-    from diptych.data import find_dataset
-
-    if names:
-        return [find_hashing_task(name) for name in names]
-    tasks = [find_hashing_task(name) for name in hashing_task_names()]
-    here = [task for task in tasks if find_dataset(task.dataset).is_available]
-    if not here:
-        raise MissingDataError(
-            "none of the data sets of this benchmark is on this machine; "
-            "`diptych datasets get wikipedia` fetches the smallest"
-        )
-    for task in tasks:
-        if task not in here:
-            stages.note(f"not on this machine: {task.title}")
-    return here
+    finish_reports(reports, print_bit_budget, stages, output, plots, draw_bit_budgets)
 
 
 def print_bit_budget(report: BitBudgetReport, console: Console) -> None:
@@ -145,20 +106,10 @@ def _print_setting(report: BitBudgetReport, setting: Setting, console: Console) 
     from diptych.metrics import AP, CMC
 
     cmc = CMC(report.task.cmc_rank)
-    listing = table()
-    listing.add_column("method", no_wrap=True, style="bold")
-    headings = ("bits", "MAP\nimage query", "MAP\ntext query", f"{cmc.label}\nimage query", f"{cmc.label}\ntext query")
+    measured = [f"{measure}\n{way}" for measure in ("MAP", cmc.label) for way in ("image query", "text query")]
     # Radius 2 and codes: means of the two sides.
-    for heading in (
-        *headings,
-        "unified\nMAP",
-        "P within\nradius 2",
-        "distinct\ncodes",
-        "bit\nbalance",
-        "mean\n|corr.|",
-    ):
-        listing.add_column(heading, justify="right", no_wrap=True)
-    listing.add_column("fit, s", justify="right", no_wrap=True)
+    of_codes = ("unified\nMAP", "P within\nradius 2", "distinct\ncodes", "bit\nbalance", "mean\n|corr.|")
+    listing = table(bold("method"), *numbers("bits", *measured, *of_codes, "fit, s"))
     for method in report.methods:
         listing.add_section()
         for n_bits in report.bits:
@@ -217,9 +168,7 @@ def _both_ways(values: dict[Direction, float]) -> float:
 
 
 def _print_costs(report: BitBudgetReport, console: Console) -> None:
-    listing = table()
-    for heading in ("bits", "bytes per item", "MB per million", "searches in a second"):
-        listing.add_column(heading, justify="right", no_wrap=True)
+    listing = table(*numbers("bits", "bytes per item", "MB per million", "searches in a second"))
     for cost in report.storage:
         listing.add_row(
             str(cost.n_bits),
@@ -234,17 +183,14 @@ def _print_costs(report: BitBudgetReport, console: Console) -> None:
 
 def draw_bit_budgets(reports: Sequence[BitBudgetReport], folder: Path) -> list[Path]:
     """Draw MAP and CMC against bits for every data set, and return the files."""
-    from diptych import figures
     from diptych.metrics import AP, CMC
 
-    files = []
-    for report in reports:
-        for name, measure in (("map", AP()), ("cmc", CMC(report.task.cmc_rank))):
-            path = folder / f"hashing-{report.task.name}-{name}.png"
-            with writing(path):
-                figures.save_figure(_figure(report, measure), path)
-            files.append(path)
-    return files
+    drawn = {
+        f"hashing-{report.task.name}-{name}.png": _figure(report, measure)
+        for report in reports
+        for name, measure in (("map", AP()), ("cmc", CMC(report.task.cmc_rank)))
+    }
+    return save_figures(drawn, folder)
 
 
 def _figure(report: BitBudgetReport, measure: Measure) -> Figure:

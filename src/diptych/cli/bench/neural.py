@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,15 +11,16 @@ import numpy as np
 import typer
 from rich.console import Console
 
-from diptych.cli.console.output import check_folder, table, writing
+from diptych.cli.console.output import bold, check_folder, numbers, table, writing
 from diptych.cli.console.progress import Stages
-from diptych.errors import MissingDataError, UnknownNameError
+from diptych.cli.console.report_files import available_tasks, check_report_files, finish_reports, save_figures
+from diptych.errors import UnknownNameError
 from diptych.space import DIRECTIONS, Direction
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from diptych.benchmark.neural import Illustration, NeuralData, NeuralMethod, NeuralReport, NeuralTask
+    from diptych.benchmark.neural import Illustration, NeuralData, NeuralMethod, NeuralReport
     from diptych.data import Pairs
     from diptych.figures.retrieval_examples import RetrievalExample, ShownItem
 
@@ -60,19 +61,14 @@ def bench_neural(
 
     Methods keep their defaults. MNiL learns from features and words; from pixels when asked.
     """
-    import json
-
-    from diptych.benchmark.neural import run_neural
-    from diptych.cli.console.output import check_writable_file, results, write_text
-    from diptych.cli.console.progress import Stages
+    from diptych.benchmark.neural import find_neural_task, neural_task_names, run_neural
     from diptych.data import cache_folder
 
     stages = Stages(quiet=quiet)
-    tasks = chosen_tasks(data, stages)
-    if output is not None:
-        check_writable_file(output)
-    look = MethodInspection(inside, plots, save)
-    look.check(method)
+    tasks = available_tasks(data, find_neural_task, neural_task_names(), stages)
+    check_report_files(output, plots)
+    inspection = MethodInspection(inside, plots, save)
+    inspection.check(method)
     reports = []
     for task in tasks:
         with stages.run(f"load {task.name}", f"loading {task.name}"):
@@ -87,40 +83,9 @@ def bench_neural(
             stage=lambda title: stages.run(title, title),
             data=loaded,
         )
-        look.look(report, loaded, stages)
+        inspection.run(report, loaded, stages)
         reports.append(report)
-    # Files first: a reader of the pipe may leave early.
-    if output is not None:
-        write_text(output, json.dumps([report.as_json() for report in reports], indent=2) + "\n")
-        stages.note(f"numbers: {output}")
-    console = results()
-    for number, report in enumerate(reports):
-        if number:
-            console.print()
-        print_neural(report, console)
-
-
-def chosen_tasks(names: Sequence[str] | None, stages: Stages) -> list[NeuralTask]:
-    """Return the tasks that were asked for, or those whose data are on this machine; say what the others lack."""
-    from diptych.benchmark.neural import find_neural_task, neural_task_names
-
-    if names:
-        return [find_neural_task(name) for name in names]
-    tasks = [find_neural_task(name) for name in neural_task_names()]
-    here = [task for task in tasks if task.data.is_available]
-    if not here:
-        raise MissingDataError(
-            "none of the data sets of this benchmark is on this machine; "
-            "`diptych datasets get wikipedia` fetches the smallest"
-        )
-    for task in tasks:
-        if task not in here:
-            files = ", ".join(task.data.files)
-            stages.note(
-                f"not on this machine: {task.title}; needs {files} in {task.data.expected_folder}, see "
-                f"`diptych datasets {task.dataset}`"
-            )
-    return here
+    finish_reports(reports, print_neural, stages, output)
 
 
 _QUERIES = 2
@@ -145,13 +110,7 @@ def draw_neural(report: NeuralReport, inside: Illustration, folder: Path) -> lis
             made["map"] = figures.embedding_map(inside.stages(rows), classes, title=title)
     if not inside.pairs.has_text_features:
         made["examples"] = _examples(report, inside)
-    files = []
-    for name, figure in made.items():
-        path = folder / f"neural-{report.task.name}-{name}.png"
-        with writing(path):
-            figures.save_figure(figure, path)
-        files.append(path)
-    return files
+    return save_figures({f"neural-{report.task.name}-{name}.png": figure for name, figure in made.items()}, folder)
 
 
 def _scopes(report: NeuralReport) -> Figure:
@@ -214,21 +173,17 @@ class MethodInspection:
     plots: Path | None
     save: Path | None
 
-    def check(self, asked: Collection[str] | None) -> None:
-        """Raise before any work is done when the method will not be measured or nothing can be written."""
-        from diptych import figures
+    def check(self, measured: Collection[str] | None) -> None:
+        """Raise before any work is done when the method will not be measured or its model cannot be written."""
         from diptych.benchmark.neural import neural_methods
 
-        known = asked or neural_methods(pixels=True)
+        known = measured or neural_methods(pixels=True)
         if self.method is not None and self.method not in known:
             raise UnknownNameError("method to look into", self.method, known)
-        if self.plots is not None:
-            figures.require_matplotlib()
-            check_folder(self.plots)
         if self.save is not None:
             check_folder(self.save)
 
-    def look(self, report: NeuralReport, data: NeuralData, stages: Stages) -> None:
+    def run(self, report: NeuralReport, data: NeuralData, stages: Stages) -> None:
         """Learn the method once more with seed 0, keep its model and draw its figures, as far as they are wanted."""
         from diptych.benchmark.neural import Illustration
 
@@ -284,13 +239,9 @@ def print_neural(report: NeuralReport, console: Console) -> None:
 def _print_direction(report: NeuralReport, way: Direction, console: Console) -> None:
     labels = [measure.label for measure in report.task.measures]
     printed = [label for label in labels if any(report.published(m, label, way) is not None for m in report.shown)]
-    listing = table()
-    listing.add_column("method", no_wrap=True, style="bold")
-    for label in labels:
-        listing.add_column(label.replace(" ", "\n"), justify="right", no_wrap=True)
-    for label in printed:
-        listing.add_column(f"paper\n{label.partition(' ')[0]}", justify="right", no_wrap=True)
-    listing.add_column("fit, s", justify="right", no_wrap=True)
+    headings = [label.replace(" ", "\n") for label in labels]
+    headings += [f"paper\n{label.partition(' ')[0]}" for label in printed]
+    listing = table(bold("method"), *numbers(*headings, "fit, s"))
     in_table = True
     for method in report.shown:
         if in_table and not method.published:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from diptych.cli.console.output import table
+from diptych.cli.console.output import bold, numbers, table, whole
 
 if TYPE_CHECKING:
     from diptych.benchmark.reporting import Observation
@@ -40,11 +40,7 @@ def print_difference(found: ResultsDifference, tolerance: float, console: Consol
     """Print the methods and units that differ, and what only one folder has."""
     if found.methods:
         console.print("Methods, main measure, mean of both directions and all folds\n", style="bold")
-        listing = table()
-        for heading in ("task", "method"):
-            listing.add_column(heading, no_wrap=True)
-        for heading in ("A", "B", "B − A", "p"):
-            listing.add_column(heading, justify="right", no_wrap=True)
+        listing = table(whole("task"), whole("method"), *numbers("A", "B", "B − A", "p"))
         for one in found.methods:
             p_value = "–" if one.p_value is None else f"{one.p_value:.4f}"
             cells = (f"{one.first:.6f}", f"{one.second:.6f}", f"{one.difference:+.2e}", p_value)
@@ -114,17 +110,12 @@ def bench_report(
 
 def print_observations(observations: Sequence[Observation], console: Console) -> None:
     """Print every claim with its verdict, p-value and evidence."""
-    from diptych.benchmark.reporting.observations import written_p
+    from diptych.benchmark.reporting.observations import format_p_value
 
     if not observations:
         console.print("There is no task with seen or unseen classes, so that no observation could be tested.")
         return
-    listing = table("Observations")
-    for heading in ("claim", "data"):
-        listing.add_column(heading)
-    listing.add_column("verdict", style="bold", no_wrap=True)
-    listing.add_column("p", justify="right", no_wrap=True)
-    listing.add_column("evidence")
+    listing = table("claim", "data", bold("verdict"), *numbers("p"), "evidence", title="Observations")
     for one in observations:
-        listing.add_row(one.claim, one.where, one.verdict, written_p(one.p_value), one.evidence)
+        listing.add_row(one.claim, one.where, one.verdict, format_p_value(one.p_value), one.evidence)
     console.print(listing)

@@ -14,7 +14,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
 
-from diptych.cli.console.output import notes, table
+from diptych.cli.console.output import bold, notes, numbers, table
 from diptych.space import DIRECTIONS
 
 if TYPE_CHECKING:
@@ -173,10 +173,7 @@ def _print_task(records: Sequence[Record], console: Console) -> None:
     first = records[0]
     main = next(iter(first.measures))
     console.print(f"{first.task}: {first.features}\n", style="bold", markup=False)
-    listing = table()
-    listing.add_column("method", no_wrap=True, style="bold")
-    for heading in ("image query", "text query", "average", "± folds", "folds", "seconds"):
-        listing.add_column(heading, justify="right", no_wrap=True)
+    listing = table(bold("method"), *numbers("image query", "text query", "average", "± folds", "folds", "seconds"))
     methods = {name: list(group) for name, group in groupby(records, key=lambda record: record.method)}
     for group in sorted(methods.values(), key=lambda group: -_mean(group, main)):
         ways = [f"{np.mean([record.measures[main][way] for record in group]):.4f}" for way in DIRECTIONS]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,7 +13,9 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from diptych.cli.console.output import table, writing
+from diptych.cli.console.output import bold, folded, numbers, results, scores, table, whole
+from diptych.cli.console.progress import Stages
+from diptych.cli.console.report_files import check_report_files, save_figures, write_report_files
 from diptych.space import DIRECTIONS
 
 if TYPE_CHECKING:
@@ -47,12 +50,7 @@ def bench(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")] = False,
 ) -> None:
     """Run a benchmark: choose every parameter on hold-outs of the training part, then ask the test part once."""
-    import json
-
-    from diptych import figures
     from diptych.benchmark import find_study, run_study, study_names
-    from diptych.cli.console.output import check_folder, check_writable_file, results, write_text
-    from diptych.cli.console.progress import Stages
     from diptych.data import cache_folder, find_dataset
 
     stages = Stages(quiet=quiet)
@@ -60,11 +58,7 @@ def bench(
         task = "wikipedia" if find_dataset("wikipedia").is_available else "scenes"
         stages.note(f"running the benchmark {task!r}")
     study = find_study(task)
-    if output is not None:
-        check_writable_file(output)
-    if plots is not None:
-        figures.require_matplotlib()
-        check_folder(plots)
+    check_report_files(output, plots)
     report = run_study(
         study.coarser() if quick else study,
         methods=method,
@@ -73,13 +67,9 @@ def bench(
         folder=None if fresh else cache_folder() / "tuning",
         stage=lambda title: stages.run(title, title),
     )
-    # Files first: a reader of the pipe may leave early.
-    if output is not None:
-        document = report.as_json() if task in study_names() else report.reports[0].as_json()
-        write_text(output, json.dumps(document, indent=2) + "\n")
-        stages.note(f"numbers: {output}")
-    if plots is not None:
-        stages.note(f"figures: {', '.join(map(str, draw_bench(report.reports, plots)))}")
+    document = report.as_json if task in study_names() else report.reports[0].as_json
+    draw = partial(draw_bench, report.reports)
+    write_report_files(stages, output=output, document=document, plots=plots, draw=draw)
     print_study(report, results())
 
 
@@ -113,14 +103,10 @@ def print_bench(report: TaskReport, console: Console) -> None:
 
 def _print_methods(report: TaskReport, console: Console) -> None:
     sources = sorted({(row.published.paper, row.published.table) for row in report.rows if row.published})
-    listing = table()
-    listing.add_column("method", no_wrap=True, style="bold")
+    columns = []
     for heading in ("image\nquery", "text\nquery", "\naverage"):
-        listing.add_column(heading, justify="right", no_wrap=True, style="bold")
-        if sources:
-            listing.add_column("\npaper", justify="right", no_wrap=True)
-    if sources:
-        listing.add_column("differ-\nence", justify="right", no_wrap=True)
+        columns += [*scores(heading), *(numbers("\npaper") if sources else [])]
+    listing = table(bold("method"), *columns, *(numbers("differ-\nence") if sources else []))
     _add_rows(listing, [(row.group, [row.name, *_numbers(row, beside=bool(sources))]) for row in report.rows])
     console.print(listing)
     console.print(f"\nMAP (all relevant items, full ranking, ties by expectation); chance {report.chance:.4f}.")
@@ -146,25 +132,21 @@ def _add_rows(listing: Table, rows: list[tuple[str, list[str]]]) -> None:
 
 def _numbers(row: Row, *, beside: bool) -> list[str]:
     mark = " " if row.same_features else "*"
-    numbers = []
+    cells = []
     for name in ("image_query", "text_query", "average"):
-        numbers.append(f"{getattr(row, name):.4f}")
+        cells.append(f"{getattr(row, name):.4f}")
         if beside:
-            numbers.append("–" if row.published is None else f"{getattr(row.published, name):.4f}{mark}")
+            cells.append("–" if row.published is None else f"{getattr(row.published, name):.4f}{mark}")
     if beside:
-        numbers.append("–" if row.difference is None else f"{row.difference:+.4f}")
-    return numbers
+        cells.append("–" if row.difference is None else f"{row.difference:+.4f}")
+    return cells
 
 
 def _print_choices(report: TaskReport, console: Console) -> None:
     # A table in the layout of a paper shows what the paper shows: the parameters, and the seconds of a fit.
     as_printed = any(row.group for row in report.rows)
-    listing = table()
-    listing.add_column("method", no_wrap=True, style="bold")
-    for heading in ("held-out MAP", "test, 95 % interval", "fit, s", *(["paper, s"] if as_printed else [])):
-        listing.add_column(heading, justify="right", no_wrap=True)
-    for heading in ("chosen", "paper") if as_printed else ("model",):
-        listing.add_column(heading, overflow="fold")
+    columns = numbers("held-out MAP", "test, 95 % interval", "fit, s", *(["paper, s"] if as_printed else []))
+    listing = table(bold("method"), *columns, *map(folded, ("chosen", "paper") if as_printed else ("model",)))
     rows = [(row.group, [*_outcome(row), *(_beside_paper(row) if as_printed else [row.model])]) for row in report.rows]
     _add_rows(listing, rows)
     console.print(listing)
@@ -195,16 +177,13 @@ def _short(value: object) -> str:
 def _print_distances(report: TaskReport, console: Console) -> None:
     names = {"euclidean": "ℓ2", "l1": "ℓ1", "kl": "KL", "cosine": "NC", "pearson": "NCc"}
     published = any(row.published is not None for row in report.distances)
-    listing = table()
-    listing.add_column("method", no_wrap=True, style="bold")
-    listing.add_column("distance", no_wrap=True)
-    for heading in ("ours", "± over hold-outs", *(["paper*"] if published else [])):
-        listing.add_column(heading, justify="right", no_wrap=True)
+    columns = numbers("ours", "± over hold-outs", *(["paper*"] if published else []))
+    listing = table(bold("method"), whole("distance"), *columns)
     for row in report.distances:
-        numbers = [f"{row.average:.4f}", f"{row.deviation:.4f}"]
+        cells = [f"{row.average:.4f}", f"{row.deviation:.4f}"]
         if published:
-            numbers.append("–" if row.published is None else f"{row.published:.4f}")
-        listing.add_row(row.method, names[row.metric], *numbers)
+            cells.append("–" if row.published is None else f"{row.published:.4f}")
+        listing.add_row(row.method, names[row.metric], *cells)
     console.print(listing)
     if published:
         console.print(
@@ -213,10 +192,7 @@ def _print_distances(report: TaskReport, console: Console) -> None:
 
 
 def _print_sensitivity(curve: SensitivityCurve, console: Console) -> None:
-    listing = table()
-    listing.add_column("value", justify="right", no_wrap=True, style="bold")
-    for way in DIRECTIONS:
-        listing.add_column(way.replace("_", " "), justify="right", no_wrap=True)
+    listing = table(*scores("value"), *numbers(*(way.replace("_", " ") for way in DIRECTIONS)))
     for number, value in enumerate(curve.values):
         cells = (f"{curve.means[way][number]:.4f} ± {curve.deviations[way][number]:.4f}" for way in DIRECTIONS)
         listing.add_row(f"{value:g}", *cells)
@@ -231,16 +207,8 @@ _CHANCE = "random"
 
 def draw_bench(reports: Sequence[TaskReport], folder: Path) -> list[Path]:
     """Draw precision–recall of the compared methods and every sensitivity curve, and return the files."""
-    from diptych import figures
-
-    files = []
-    for report in reports:
-        for name, figure in _figures(report).items():
-            path = folder / f"{report.task}-{name}.png"
-            with writing(path):
-                figures.save_figure(figure, path)
-            files.append(path)
-    return files
+    drawn = {f"{report.task}-{name}.png": figure for report in reports for name, figure in _figures(report).items()}
+    return save_figures(drawn, folder)
 
 
 def _figures(report: TaskReport) -> dict[str, Figure]:

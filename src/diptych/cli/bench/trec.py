@@ -131,7 +131,7 @@ def trec_score(
     import json
 
     from diptych.benchmark.exchange import find_measure, read_qrels, read_run, score_run
-    from diptych.cli.console.output import check_writable_file, notes, results, table, write_text
+    from diptych.cli.console.output import bold, check_writable_file, notes, numbers, results, table, write_text
 
     measures = {name: find_measure(name) for name in measure or _MEASURES}
     if output is not None:
@@ -142,9 +142,7 @@ def trec_score(
     )
     if output is not None:
         write_text(output, json.dumps(_document(found, measures), indent=2) + "\n")
-    listing = table()
-    listing.add_column("measure", no_wrap=True, style="bold")
-    listing.add_column("mean", justify="right", no_wrap=True)
+    listing = table(bold("measure"), *numbers("mean"))
     for name, one in measures.items():
         listing.add_row(name, f"{found.mean[one]:.4f}")
     results().print(listing)

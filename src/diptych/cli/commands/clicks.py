@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.table import Column
 
 from diptych.atomic_files import atomic_write
 from diptych.cli.choices import ClickTable, ClickTableFormat
-from diptych.cli.console.output import print_json, results, table
+from diptych.cli.console.output import facts_table, print_json, results, table
 from diptych.cli.console.paths import find_collection
 from diptych.errors import InvalidInputError
 
@@ -49,14 +50,7 @@ def status(
     if as_json:
         print_json(json.dumps({"file": str(file), "bytes": size, **asdict(counts)}, indent=2))
         return
-    facts = table()
-    facts.show_header = False
-    facts.add_column(no_wrap=True)
-    facts.add_column(overflow="fold")
-    facts.add_row("file", f"{file} ({size / 2**20:.1f} MiB)")
-    for fact, value in _facts(counts).items():
-        facts.add_row(fact, value)
-    results().print(facts)
+    results().print(facts_table({"file": f"{file} ({size / 2**20:.1f} MiB)", **_facts(counts)}))
 
 
 def _facts(counts: LogCounts) -> dict[str, str]:
@@ -204,11 +198,8 @@ def _states(collection: Path | None, compared: list[Interleaving]) -> list[str]:
 
 
 def _print(reports: list[InterleavingReport], states: list[str]) -> None:
-    shown = table()
-    for head in ("a", "b", "since", "until"):
-        shown.add_column(head)
-    for head in ("searches", "won by a", "won by b", "ties", "clicks a", "clicks b", "p"):
-        shown.add_column(head, justify="right")
+    counted = ("searches", "won by a", "won by b", "ties", "clicks a", "clicks b", "p")
+    shown = table("a", "b", "since", "until", *(Column(heading, justify="right") for heading in counted))
     for report, state in zip(reports, states, strict=True):
         one = report.interleaving
         counts = (report.searches, report.wins_a, report.wins_b, report.ties, report.clicks_a, report.clicks_b)

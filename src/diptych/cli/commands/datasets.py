@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from diptych.cli.console.output import notes, print_json, results, table
+from diptych.cli.console.output import bold, facts_table, notes, print_json, results, table, whole
 from diptych.cli.console.progress import Stages
 from diptych.errors import InvalidInputError
 
@@ -40,10 +40,7 @@ def _as_json(content: Any) -> str:
 def _list(known: tuple[Dataset, ...]) -> None:
     from diptych.data import data_folder
 
-    listing = table()
-    listing.add_column("data set", no_wrap=True, style="bold")
-    listing.add_column("here", no_wrap=True)
-    listing.add_column("what it is")
+    listing = table(bold("data set"), whole("here"), "what it is")
     for dataset in known:
         listing.add_row(dataset.name, _state(dataset), dataset.summary)
     console = results()
@@ -55,11 +52,7 @@ def _list(known: tuple[Dataset, ...]) -> None:
 def _show(dataset: Dataset) -> None:
     console = results()
     console.print(dataset.name, style="bold")
-    facts = table()
-    facts.show_header = False
-    facts.add_column(no_wrap=True)
-    facts.add_column(overflow="fold")
-    for fact, value in {
+    facts = {
         "what it is": dataset.summary,
         "parts": dataset.splits,
         "get it from": dataset.homepage,
@@ -69,13 +62,10 @@ def _show(dataset: Dataset) -> None:
         "looked for in": _place(dataset),
         "files": ", ".join(dataset.files) or "none",
         "how to get it": _how(dataset),
-    }.items():
-        facts.add_row(fact, value)
-    console.print(facts)
+    }
+    console.print(facts_table(facts))
     console.print()
-    options = table()
-    for heading in ("option", "default", "meaning"):
-        options.add_column(heading)
+    options = table("option", "default", "meaning")
     for option, default in dataset.defaults.items():
         options.add_row(option, repr(default), dataset.options.get(option, ""))
     console.print(options)
@@ -195,7 +185,7 @@ def _size(download: Download) -> str:
 def scenes(
     folder: Annotated[Path, typer.Argument(help="A new or empty folder.")],
     n: Annotated[int, typer.Option("--n", help="How many pictures.")] = 200,
-    seed: Annotated[int, typer.Option(help="Another seed is another world.")] = 0,
+    seed: Annotated[int, typer.Option(help="Another seed gives other pictures.")] = 0,
     size: Annotated[int, typer.Option(help="Width and height in pixels.")] = 128,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")] = False,
 ) -> None:

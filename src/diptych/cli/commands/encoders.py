@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
-from diptych.cli.console.output import print_json, results, table
+from diptych.cli.console.output import bold, print_json, results, table, whole
 from diptych.errors import DiptychError, MissingPackageError
 
 if TYPE_CHECKING:
@@ -36,11 +36,7 @@ def encoders(
 
 
 def _list(cards: list[EncoderCard]) -> None:
-    listing = table()
-    listing.add_column("encoder", no_wrap=True, style="bold")
-    listing.add_column("encodes", no_wrap=True)
-    listing.add_column("here")
-    listing.add_column("what it is")
+    listing = table(bold("encoder"), whole("encodes"), "here", "what it is")
     for card in cards:
         listing.add_row(card.name, card.encodes, card.state, card.summary)
     console = results()
@@ -50,19 +46,15 @@ def _list(cards: list[EncoderCard]) -> None:
 
 
 def _show(card: EncoderCard) -> None:
+    from diptych.cli.commands.methods import parameter_table
+
     console = results()
     console.print(card.name, style="bold")
     console.print(card.summary)
     learns = "the training part" if card.learns else "nothing: it is ready made"
     console.print(f"\nEncodes:     {card.encodes}\nLearns from: {learns}\nHere:        {card.state}\n")
     if card.parameters:
-        listing = table()
-        listing.add_column("parameter", no_wrap=True, style="bold")
-        listing.add_column("default", no_wrap=True)
-        listing.add_column("meaning")
-        for parameter in card.parameters:
-            listing.add_row(parameter.name, repr(parameter.default), parameter.meaning)
-        console.print(listing)
+        console.print(parameter_table(card.parameters))
 
 
 # Enough for an encoder to look for its packages and weights; what it makes of them does not matter.

@@ -10,7 +10,8 @@ import typer
 from rich.console import Console
 
 from diptych.cli.choices import PictureFormat, Relevance, Scaling, TieBreaking
-from diptych.cli.console.output import table, writing
+from diptych.cli.console.output import bold, facts_table, numbers, table
+from diptych.cli.console.report_files import check_report_files, save_figures
 from diptych.errors import InvalidInputError
 from diptych.space import DIRECTIONS
 
@@ -86,7 +87,7 @@ def evaluate(
     """Fit a method on the training part of a data set and measure it on the test part, in both directions."""
     from diptych.benchmark.experiment import Experiment
     from diptych.cli.arguments import build_encoder, parse_assignments
-    from diptych.cli.console.output import check_folder, check_writable_file, results, write_text, writing
+    from diptych.cli.console.output import results, write_text, writing
     from diptych.cli.console.progress import Stages
 
     experiment = Experiment(
@@ -105,18 +106,11 @@ def evaluate(
     )
     if per_query and output is None:
         raise InvalidInputError("--per-query goes into the JSON file; name one with --output")
-    if output is not None:
-        check_writable_file(output)
+    check_report_files(output, plots)
     if save is not None:
         from diptych.models.files import check_replaceable
 
         check_replaceable(save)
-    if plots is not None:
-        from diptych.figures import require_matplotlib
-
-        require_matplotlib()
-        check_folder(plots)
-
     stages = Stages(quiet=quiet)
     outcome = experiment.run(stages, in_detail=output is not None or plots is not None)
     # Files first: a reader of the pipe may leave early.
@@ -173,13 +167,7 @@ def _print_header(outcome: Outcome, console: Console) -> None:
         facts["chosen"] = (
             f"best of {len(outcome.tuning.trials)} settings, MAP {best.mean:.4f} ± {best.deviation:.4f} on 5 hold-outs"
         )
-    listing = table()
-    listing.show_header = False
-    listing.add_column(no_wrap=True)
-    listing.add_column(overflow="fold")
-    for fact, value in facts.items():
-        listing.add_row(fact, value)
-    console.print(listing)
+    console.print(facts_table(facts))
 
 
 def _in_brackets(options: Mapping[str, Any]) -> str:
@@ -191,15 +179,12 @@ def _print_measures(outcome: Outcome, console: Console) -> None:
     from diptych.benchmark.experiment import describe_measure
 
     evaluation = outcome.evaluation
-    listing = table("Measures")
-    listing.add_column("measure", no_wrap=True, style="bold")
-    for heading in ("image query", "text query", "average", "chance"):
-        listing.add_column(heading, justify="right", no_wrap=True)
-    listing.add_column("in words")
+    columns = numbers("image query", "text query", "average", "chance")
+    listing = table(bold("measure"), *columns, "in words", title="Measures")
     for measure in outcome.measures:
-        numbers = [*(evaluation[way].mean[measure] for way in DIRECTIONS)]
-        numbers += [evaluation.average(measure), evaluation.chance(measure)]
-        listing.add_row(measure.label, *(_number(measure, value) for value in numbers), describe_measure(measure))
+        values = [*(evaluation[way].mean[measure] for way in DIRECTIONS)]
+        values += [evaluation.average(measure), evaluation.chance(measure)]
+        listing.add_row(measure.label, *(_number(measure, value) for value in values), describe_measure(measure))
     console.print(listing)
     bounds = [f"{interval.low:.4f}–{interval.high:.4f}" for interval in (outcome.intervals[way] for way in DIRECTIONS)]
     console.print(f"\n95 % bootstrap interval of MAP: images {bounds[0]}, texts {bounds[1]}")
@@ -216,18 +201,9 @@ def _number(measure: Measure, value: float) -> str:
 
 def _print_hash_codes(facts: HashCodeFacts, console: Console) -> None:
     """Print whether the codes use their bits, and what opening the buckets near a query finds."""
-    listing = table(f"Codes of the test part, {facts.images.n_bits} bits")
-    listing.add_column("side", no_wrap=True, style="bold")
-    headings = (
-        "items",
-        "distinct codes",
-        "mean share of ones",
-        "constant bits",
-        "mean |correlation|",
-        "bytes per item",
-    )
-    for heading in headings:
-        listing.add_column(heading, justify="right", no_wrap=True)
+    bits = numbers("mean share of ones", "constant bits", "mean |correlation|", "bytes per item")
+    title = f"Codes of the test part, {facts.images.n_bits} bits"
+    listing = table(bold("side"), *numbers("items", "distinct codes"), *bits, title=title)
     for side, statistics in (("images", facts.images), ("texts", facts.texts)):
         listing.add_row(
             side,
@@ -250,10 +226,8 @@ def _print_hash_codes(facts: HashCodeFacts, console: Console) -> None:
 
 
 def _print_categories(outcome: Outcome, console: Console) -> None:
-    listing = table("MAP by category of the query")
-    listing.add_column("category", no_wrap=True, style="bold")
-    for heading in ("images", "texts", "image query", "text query", "average", "chance"):
-        listing.add_column(heading, justify="right", no_wrap=True)
+    columns = numbers("images", "texts", "image query", "text query", "average", "chance")
+    listing = table(bold("category"), *columns, title="MAP by category of the query")
     for category in outcome.categories:
         values = [category.value[way] for way in DIRECTIONS]
         chances = [category.chance[way] for way in DIRECTIONS]
@@ -300,10 +274,4 @@ def draw_plots(outcome: Outcome, folder: Path, file_format: str) -> list[Path]:
         drawn["categories"] = figures.category_bars(values, levels, title=title)
     if outcome.confusion is not None:
         drawn["confusion"] = figures.confusion(outcome.confusion, title=title)
-    files = []
-    for name, figure in drawn.items():
-        path = folder / f"{name}.{file_format}"
-        with writing(path):
-            figures.save_figure(figure, path)
-        files.append(path)
-    return files
+    return save_figures({f"{name}.{file_format}": figure for name, figure in drawn.items()}, folder)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Self
 import typer
 from rich.console import Console
 
-from diptych.cli.console.output import print_json, results, table
+from diptych.cli.console.output import folded, numbers, print_json, results, scores, table, whole
 from diptych.cli.console.progress import Advance, Stages
 from diptych.errors import InvalidInputError
 
@@ -143,9 +143,7 @@ def _positions(report: LearningReport) -> str:
 def _print_comparison(record: LearningRecord, console: Console) -> None:
     from diptych.collection.learning.fusion_trial import PRESENT
 
-    listing = table()
-    listing.add_column("retriever", no_wrap=True)
-    listing.add_column(record.measure, justify="right", no_wrap=True, style="bold")
+    listing = table(whole("retriever"), *scores(record.measure))
     listing.add_row("learned", f"{record.new:.4f}")
     listing.add_row(record.compared_with or record.before, f"{record.old:.4f}")
     console.print(f"\nOrder of the shown items on {record.n_held_out:,} held-out queries", style="bold")
@@ -162,10 +160,7 @@ def _print_comparison(record: LearningRecord, console: Console) -> None:
 def _print_examples(title: str, queries: Sequence[tuple[str, float, float]], console: Console) -> None:
     if not queries:
         return
-    listing = table(title)
-    listing.add_column("query", overflow="fold")
-    listing.add_column("before", justify="right", no_wrap=True)
-    listing.add_column("after", justify="right", no_wrap=True)
+    listing = table(folded("query"), *numbers("before", "after"), title=title)
     for query, old, new in queries:
         listing.add_row(query, f"{old:.4f}", f"{new:.4f}")
     console.print()

@@ -5,12 +5,14 @@ from __future__ import annotations
 import inspect
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.table import Table
 
-from diptych.cli.console.output import print_json, results, table
+from diptych.cli.console.output import bold, print_json, results, table, whole
 
 if TYPE_CHECKING:
     from diptych.models import CrossModalModel
@@ -41,10 +43,7 @@ def _as_json(content: Any) -> str:
 
 
 def _list(cards: list[MethodCard]) -> None:
-    listing = table()
-    listing.add_column("method", no_wrap=True, style="bold")
-    listing.add_column("learns from", no_wrap=True)
-    listing.add_column("when to use it")
+    listing = table(bold("method"), whole("learns from"), "when to use it")
     for card in cards:
         listing.add_row(card.name, card.needs_text, card.when_to_use)
     console = results()
@@ -58,15 +57,17 @@ def _show(card: MethodCard) -> None:
     console.print(card.summary)
     console.print(f"\nLearns from: {card.needs_text}\nUse it for:  {card.when_to_use}\n")
     if card.parameters:
-        listing = table()
-        listing.add_column("parameter", no_wrap=True, style="bold")
-        listing.add_column("default", no_wrap=True)
-        listing.add_column("meaning")
-        for parameter in card.parameters:
-            listing.add_row(parameter.name, repr(parameter.default), parameter.meaning)
-        console.print(listing)
+        console.print(parameter_table(card.parameters))
     if card.reference:
         console.print(f"\nReference: {card.reference}")
+
+
+def parameter_table(parameters: Sequence[Parameter]) -> Table:
+    """Return parameters with their defaults and meanings, to print."""
+    listing = table(bold("parameter"), whole("default"), "meaning")
+    for parameter in parameters:
+        listing.add_row(parameter.name, repr(parameter.default), parameter.meaning)
+    return listing
 
 
 _HEADING = re.compile(r"^(\w[\w ]*)\n-{3,}$", re.MULTILINE)

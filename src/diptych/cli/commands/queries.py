@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 from rich.console import Console
+from rich.table import Column
 
-from diptych.cli.console.output import table, writing
+from diptych.cli.console.output import bold, facts_table, numbers, scores, table, whole
+from diptych.cli.console.report_files import check_report_files, save_figures
 from diptych.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -39,17 +41,11 @@ def queries(
 ) -> None:
     """Report on the queries of a log: their length, how visual they are, which are answered and which are not."""
     from diptych.benchmark.query_analysis import analyse_queries
-    from diptych.cli.console.output import check_folder, check_writable_file, results, write_text
+    from diptych.cli.console.output import results, write_text
     from diptych.cli.console.progress import Stages
     from diptych.encoders import Visualness, read_vocabulary
 
-    if output is not None:
-        check_writable_file(output)
-    if plots is not None:
-        from diptych.figures import require_matplotlib
-
-        require_matplotlib()
-        check_folder(plots)
+    check_report_files(output, plots)
     stages = Stages(quiet=quiet)
     names = [name for file in vocabulary or [] for name in read_vocabulary(file)]
     with stages.run("read", "reading the log"):
@@ -61,7 +57,7 @@ def queries(
         write_text(output, json.dumps(report, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
         stages.note(f"report: {output}")
     if plots is not None:
-        for file in draw_queries(report, plots, "png"):
+        for file in draw_queries(report, plots):
             stages.note(f"figure: {file}")
 
 
@@ -134,25 +130,14 @@ def _print_facts(report: dict[str, Any], console: Console) -> None:
         "visualness": f"{visualness['mean']:.3f} on average; nothing visible in "
         f"{_percent(visualness['share_of_none'])} of queries, all of it in {_percent(visualness['share_of_all'])}",
     }
-    listing = table()
-    listing.show_header = False
-    listing.add_column(no_wrap=True)
-    listing.add_column(overflow="fold")
-    for fact, value in facts.items():
-        if value is not None:
-            listing.add_row(fact, value)
-    console.print(listing)
+    console.print(facts_table({fact: value for fact, value in facts.items() if value is not None}))
 
 
 def _print_groups(title: str, groups: list[dict[str, Any]], console: Console) -> None:
     knows_searches = "searches" in groups[0]
-    listing = table(title)
-    listing.add_column("group", no_wrap=True, style="bold")
-    headings = ["queries", "of all", "clicks", "of all", "per query"]
-    if knows_searches:
-        headings += ["searches", "answered", "no good match", ""]
-    for heading in headings:
-        listing.add_column(heading, justify="left" if not heading else "right", no_wrap=True)
+    more = [*numbers("searches", "answered", "no good match"), whole("")] if knows_searches else []
+    columns = numbers("queries", "of all", "clicks", "of all", "per query")
+    listing = table(bold("group"), *columns, *more, title=title)
     for group in groups:
         cells = [f"{group['queries']:,}", _percent(group["share_of_queries"]), f"{group['clicks']:,.10g}"]
         cells += [_percent(group["share_of_clicks"]), _decimal(group["clicks_per_query"])]
@@ -174,21 +159,16 @@ def _print_failing(report: dict[str, Any], console: Console) -> None:
 
 
 def _print_thresholds(thresholds: list[dict[str, Any]], console: Console) -> None:
-    listing = table("Share that is more visual than a threshold")
-    listing.add_column("threshold", justify="right", no_wrap=True, style="bold")
     names = [name for name in thresholds[0] if name != "threshold"]
-    for name in names:
-        listing.add_column(name.removeprefix("share_of_"), justify="right", no_wrap=True)
+    columns = numbers(*(name.removeprefix("share_of_") for name in names))
+    listing = table(*scores("threshold"), *columns, title="Share that is more visual than a threshold")
     for row in thresholds:
         listing.add_row(f"{row['threshold']:.1f}", *(_percent(row[name]) for name in names))
     console.print(listing)
 
 
 def _print_correlations(report: dict[str, Any], console: Console) -> None:
-    listing = table("Spearman's rank correlation")
-    listing.add_column("between", no_wrap=True, style="bold")
-    listing.add_column("coefficient", justify="right", no_wrap=True)
-    listing.add_column("p", justify="right", no_wrap=True)
+    listing = table(bold("between"), *numbers("coefficient", "p"), title="Spearman's rank correlation")
     for row in report["spearman"]:
         coefficient, p_value = row["coefficient"], row["p_value"]
         listing.add_row(
@@ -203,10 +183,9 @@ def _print_correlations(report: dict[str, Any], console: Console) -> None:
 
 def _print_top(top: list[dict[str, Any]], console: Console) -> None:
     knows_searches = bool(top) and "searches" in top[0]
-    listing = table("Most frequent, [visible] words in brackets")
-    listing.add_column("query", overflow="fold", style="bold")
-    for heading in ("visualness", *(("searches", "answered") if knows_searches else ()), "clicks"):
-        listing.add_column(heading, justify="right", no_wrap=True)
+    columns = numbers("visualness", *(("searches", "answered") if knows_searches else ()), "clicks")
+    query = Column("query", overflow="fold", style="bold")
+    listing = table(query, *columns, title="Most frequent, [visible] words in brackets")
     for row in top:
         counts = [f"{row['searches']:,}", _percent(row["answered_share"])] if knows_searches else []
         listing.add_row(row["marked"], f"{row['visualness']:.3f}", *counts, f"{row['clicks']:,.10g}")
@@ -221,22 +200,14 @@ def _decimal(value: float | None) -> str:
     return "–" if value is None else f"{value:,.2f}"
 
 
-def draw_queries(report: dict[str, Any], folder: Path, file_format: str) -> list[Path]:
+def draw_queries(report: dict[str, Any], folder: Path) -> list[Path]:
     """Draw figures 2 and 9 of Dong et al. (2018) for a log, the latter also by length, and return the files."""
-    from diptych import figures
-
     drawn = {
-        "visual-shares": _shares(report["thresholds"]),
-        "visualness-groups": _groups(report["by_visualness"], "visualness"),
-        "length-groups": _groups(report["by_length"], "length"),
+        "visual-shares.png": _shares(report["thresholds"]),
+        "visualness-groups.png": _groups(report["by_visualness"], "visualness"),
+        "length-groups.png": _groups(report["by_length"], "length"),
     }
-    files = []
-    for name, figure in drawn.items():
-        path = folder / f"{name}.{file_format}"
-        with writing(path):
-            figures.save_figure(figure, path)
-        files.append(path)
-    return files
+    return save_figures(drawn, folder)
 
 
 def _shares(rows: list[dict[str, Any]]) -> Figure:

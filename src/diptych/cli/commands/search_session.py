@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.text import Text
 
 from diptych.cli.choices import AnswerFormat, RerankBy, Target, Thumbnails
-from diptych.cli.console.output import notes, print_json, results, table
+from diptych.cli.console.output import folded, notes, numbers, print_json, results, scores, table, whole
 from diptych.cli.console.paths import printable, shown_path
 from diptych.cli.console.thumbnails import choose_graphics, print_sheet, tiles_per_line
 from diptych.collection import Answer, Answers, Filter, Item, Query, Term
@@ -145,15 +145,10 @@ class AnswersReport:
     def _print_table(self, console: Console) -> None:
         captions = [self._words(answer) for answer in self.answers]
         is_wide = console.width >= _WIDE
-        listing = table()
-        listing.add_column("", justify="right", no_wrap=True, style="bold")
-        listing.add_column("probability" if is_wide else "prob.", justify="right", no_wrap=True)
-        listing.add_column("score", justify="right", no_wrap=True)
-        if self.settings.hybrid:
-            listing.add_column("found by", no_wrap=True)
-        listing.add_column("picture", overflow="fold")
-        if is_wide and any(captions):
-            listing.add_column("caption", overflow="fold")
+        columns = [*scores(""), *numbers("probability" if is_wide else "prob.", "score")]
+        columns += [whole("found by")] if self.settings.hybrid else []
+        columns += [folded("picture"), *([folded("caption")] if is_wide and any(captions) else [])]
+        listing = table(*columns)
         for answer, caption in zip(self.answers, captions, strict=True):
             cells: list[str | Text] = [str(answer.rank), _percent(answer.probability), f"{answer.score:.3f}"]
             if self.settings.hybrid:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from diptych.cli.console.output import print_json, results, table
+from diptych.cli.console.output import facts_table, print_json, results
 from diptych.cli.console.paths import printable
 
 if TYPE_CHECKING:
@@ -31,13 +31,7 @@ def status(
     if as_json:
         print_json(json.dumps(asdict(state), indent=2, ensure_ascii=False))
         return
-    facts = table()
-    facts.show_header = False
-    facts.add_column(no_wrap=True)
-    facts.add_column(overflow="fold")
-    for fact, value in _facts(state).items():
-        facts.add_row(fact, value)
-    results().print(facts)
+    results().print(facts_table(_facts(state)))
 
 
 def _facts(state: Status) -> dict[str, str]:

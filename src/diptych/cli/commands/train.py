@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from diptych.cli.console.output import print_json, results, table
+from diptych.cli.console.output import print_json, results, scores, table, whole
 from diptych.cli.console.progress import Stages
 from diptych.errors import InvalidInputError
 
@@ -124,9 +124,7 @@ def print_training_report(comparison: Comparison, *, is_taken: bool, is_dry_run:
     if as_json:
         print_json(json.dumps({**comparison.get_params(), "taken": is_taken}, indent=2))
         return
-    listing = table()
-    listing.add_column("retriever", no_wrap=True)
-    listing.add_column("MAP", justify="right", no_wrap=True, style="bold")
+    listing = table(whole("retriever"), *scores("MAP"))
     listing.add_row("new", f"{comparison.new:.4f}")
     if comparison.old is not None:
         listing.add_row(f"present ({comparison.baseline})", f"{comparison.old:.4f}")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from diptych.cli.choices import WordLayerChoice
+from diptych.cli.console.output import bold, numbers, results, table
 from diptych.cli.console.paths import FOLDER_NAME, is_collection
 from diptych.errors import InvalidInputError, ModelFileError
 
@@ -40,8 +41,8 @@ def words(
 
     if output is not None:
         check_writable_file(output)
-    table = word_table(model, layer.value)
-    found = {word: nearest_words(table, word, k) for word in asked}
+    vectors = word_table(model, layer.value)
+    found = {word: nearest_words(vectors, word, k) for word in asked}
     if output is not None:
         content = {word: [near._asdict() for near in nearest] for word, nearest in found.items()}
         write_text(output, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
@@ -49,22 +50,14 @@ def words(
 
 
 def _show_one(nearest: list[NearWord]) -> None:
-    from diptych.cli.console.output import results, table
-
-    listing = table()
-    listing.add_column("word", no_wrap=True, style="bold")
-    listing.add_column("cosine", justify="right", no_wrap=True)
+    listing = table(bold("word"), *numbers("cosine"))
     for near in nearest:
         listing.add_row(near.word, f"{near.similarity:.3f}")
     results().print(listing)
 
 
 def _show_many(found: dict[str, list[NearWord]]) -> None:
-    from diptych.cli.console.output import results, table
-
-    listing = table()
-    listing.add_column("word", no_wrap=True, style="bold")
-    listing.add_column("most similar words")
+    listing = table(bold("word"), "most similar words")
     for word, nearest in found.items():
         listing.add_row(word, ", ".join(near.word for near in nearest))
     results().print(listing)

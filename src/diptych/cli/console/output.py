@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, NoReturn
@@ -11,7 +11,7 @@ from typing import IO, NoReturn
 import typer
 from rich import box
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 
 from diptych.atomic_files import atomic_write
 from diptych.errors import InvalidInputError
@@ -43,9 +43,10 @@ def notes() -> Console:
     return _console(stderr=True)
 
 
-def table(title: str = "") -> Table:
-    """Return an empty table in the house style."""
+def table(*columns: str | Column, title: str = "") -> Table:
+    """Return an empty table in the house style; a column is a heading, or one of the kinds below."""
     return Table(
+        *columns,
         title=title or None,
         title_justify="left",
         title_style="bold",
@@ -54,6 +55,40 @@ def table(title: str = "") -> Table:
         pad_edge=False,
         padding=(0, 1, 0, 0),
     )
+
+
+def bold(heading: str) -> Column:
+    """Return a column of names."""
+    return Column(heading, no_wrap=True, style="bold")
+
+
+def whole(heading: str) -> Column:
+    """Return a column that is never wrapped."""
+    return Column(heading, no_wrap=True)
+
+
+def folded(heading: str) -> Column:
+    """Return a column of long words, such as paths, which are cut where the line ends."""
+    return Column(heading, overflow="fold")
+
+
+def numbers(*headings: str) -> list[Column]:
+    """Return columns of numbers."""
+    return [Column(heading, justify="right", no_wrap=True) for heading in headings]
+
+
+def scores(*headings: str) -> list[Column]:
+    """Return columns of the numbers that matter most."""
+    return [Column(heading, justify="right", no_wrap=True, style="bold") for heading in headings]
+
+
+def facts_table(facts: Mapping[str, str]) -> Table:
+    """Return a table of names and values without headings."""
+    listing = table(whole(""), folded(""))
+    listing.show_header = False
+    for fact, value in facts.items():
+        listing.add_row(fact, value)
+    return listing
 
 
 def print_json(text: str) -> None:
