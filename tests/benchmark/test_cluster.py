@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 
 import numpy as np
 import pytest
@@ -47,7 +48,7 @@ def test_killing_one_of_two_workers_changes_nothing_in_the_results(tmp_path):
 
 
 def test_a_scheduler_that_does_not_answer_is_named(monkeypatch, tmp_path):
-    monkeypatch.setattr("diptych.benchmark.running.run_benchmark._PATIENCE_SECONDS", 1)
+    monkeypatch.setattr(sys.modules[ClusterEngine.__module__], "_PATIENCE_SECONDS", 1)
     catalogue = Catalogue(folds=1)
     units = catalogue.units(["extendable-scenes-seen"], ["random"])
     with pytest.raises(InvalidInputError, match=r"no Dask scheduler answers at tcp://127\.0\.0\.1:9"):
