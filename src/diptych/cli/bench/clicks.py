@@ -13,6 +13,7 @@ from rich.console import Console
 from diptych.cli.console.output import bold, numbers, results, table
 from diptych.cli.console.progress import Stages
 from diptych.cli.console.report_files import check_report_files, save_figures, write_report_files
+from diptych.cli.options import FreshOption, OutputOption, QuietOption
 
 if TYPE_CHECKING:
     from diptych.benchmark.web import WebReport
@@ -23,14 +24,12 @@ def bench_clicks(
         list[str] | None, typer.Option("--method", "-m", help="Only this method, such as text2image; may be repeated.")
     ] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Draws of noise that are averaged.")] = 5,
-    fresh: Annotated[
-        bool, typer.Option("--fresh", help="Fit everything again instead of going on where a run stopped.")
-    ] = False,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write all numbers to this JSON file.")] = None,
+    fresh: FreshOption = False,
+    output: OutputOption = None,
     plots: Annotated[
         Path | None, typer.Option("--plots", help="Draw noise curves and groups of visualness into this folder.")
     ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")] = False,
+    quiet: QuietOption = False,
 ) -> None:
     """Compare methods that learn from a click log on Flickr8k's human judgements of captions as queries.
 

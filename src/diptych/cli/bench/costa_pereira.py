@@ -16,6 +16,8 @@ from rich.console import Console
 from diptych.cli.console.output import bold, folded, numbers, scores, table, whole
 from diptych.cli.console.progress import Stages
 from diptych.cli.console.report_files import check_report_files, finish_reports, save_figures
+from diptych.cli.options import JobsOption, OutputOption, QuietOption
+from diptych.errors import MissingDataError, MissingPackageError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -29,13 +31,13 @@ def bench_costa_pereira(
         list[str] | None,
         typer.Option("--data", "-d", help="wikipedia, pascal or tvgraz; may be repeated. Default: all of them."),
     ] = None,
-    jobs: Annotated[int | None, typer.Option("--jobs", "-j", min=1, help="Processes; by default one per core.")] = None,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write all numbers to this JSON file.")] = None,
+    jobs: JobsOption = None,
+    output: OutputOption = None,
     plots: Annotated[
         Path | None,
         typer.Option("--plots", help="Draw precision–recall, MAP per category and confusion into this folder."),
     ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")] = False,
+    quiet: QuietOption = False,
 ) -> None:
     """Compare distances, correlation methods, and correlation, abstraction and both together (CM, SM, SCM).
 
@@ -43,7 +45,6 @@ def bench_costa_pereira(
     test part is asked once. A data set that is not on this machine is named and left out.
     """
     from diptych.benchmark.studies.costa_pereira import COSTA_PEREIRA, find_costa_pereira, run_costa_pereira
-    from diptych.errors import MissingDataError, MissingPackageError
 
     tasks = [find_costa_pereira(name) for name in data] if data else [*COSTA_PEREIRA]
     check_report_files(output, plots)

@@ -13,6 +13,7 @@ from rich.console import Console
 from diptych.cli.console.output import bold, numbers, table
 from diptych.cli.console.progress import Stages
 from diptych.cli.console.report_files import available_tasks, check_report_files, finish_reports, save_figures
+from diptych.cli.options import FreshOption, JobsOption, OutputOption, QuietOption
 from diptych.space import DIRECTIONS, Direction
 
 if TYPE_CHECKING:
@@ -51,15 +52,13 @@ def bench_hashing(
     quick: Annotated[
         bool, typer.Option("--quick", help="A first look: 8, 16 and 32 bits, two folds; the table says how many.")
     ] = False,
-    jobs: Annotated[int | None, typer.Option("--jobs", "-j", min=1, help="Processes; by default one per core.")] = None,
-    fresh: Annotated[
-        bool, typer.Option("--fresh", help="Fit everything again instead of going on where a run stopped.")
-    ] = False,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write all numbers to this JSON file.")] = None,
+    jobs: JobsOption = None,
+    fresh: FreshOption = False,
+    output: OutputOption = None,
     plots: Annotated[
         Path | None, typer.Option("--plots", help="Draw MAP and CMC against bits into this folder.")
     ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")] = False,
+    quiet: QuietOption = False,
 ) -> None:
     """Compare hashing methods by the length of their codes, for classes that were learned and classes that were not.
 

@@ -14,6 +14,7 @@ from rich.console import Console
 from diptych.cli.console.output import bold, check_folder, numbers, table, writing
 from diptych.cli.console.progress import Stages
 from diptych.cli.console.report_files import available_tasks, check_report_files, finish_reports, save_figures
+from diptych.cli.options import FreshOption, OutputOption, QuietOption
 from diptych.errors import UnknownNameError
 from diptych.space import DIRECTIONS, Direction
 
@@ -44,10 +45,8 @@ def bench_neural(
     pixels: Annotated[
         bool, typer.Option("--pixels", help="MNiL from pixels, too: ResNet-50 fine-tuned; wants a graphics card.")
     ] = False,
-    fresh: Annotated[
-        bool, typer.Option("--fresh", help="Fit everything again instead of going on where a run stopped.")
-    ] = False,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write all numbers to this JSON file.")] = None,
+    fresh: FreshOption = False,
+    output: OutputOption = None,
     plots: Annotated[
         Path | None, typer.Option(help="Draw precision by scope, maps of the space and answers into this folder.")
     ] = None,
@@ -55,7 +54,7 @@ def bench_neural(
         str | None, typer.Option(metavar="METHOD", help="The method to look into for --plots and --save.")
     ] = None,
     save: Annotated[Path | None, typer.Option(help="Save that method's model, learned with seed 0, in here.")] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")] = False,
+    quiet: QuietOption = False,
 ) -> None:
     """Compare ranking methods and networks: MAP@50 and MAP on classes, recall on captions, chance and the paper beside.
 

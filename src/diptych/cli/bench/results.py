@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from diptych.cli.console.output import bold, numbers, table, whole
+from diptych.cli.console.output import bold, check_folder, numbers, results, table, whole, write_text
+from diptych.cli.console.progress import Stages
+from diptych.cli.options import QuietOption
 
 if TYPE_CHECKING:
     from diptych.benchmark.reporting import Observation
@@ -25,7 +27,6 @@ def bench_diff(
 ) -> None:
     """Compare the numbers of two runs, unit by unit; the exit status is 1 where they differ beyond the tolerance."""
     from diptych.benchmark.results import ResultFolder, compare_results
-    from diptych.cli.console.output import results
 
     found = compare_results(ResultFolder(first), ResultFolder(second), tolerance=tolerance)
     print_difference(found, tolerance, results())
@@ -66,7 +67,6 @@ def bench_pack(
 ) -> None:
     """Pack the result files of every task into one compressed file; every command reads both forms."""
     from diptych.benchmark.results import pack_results
-    from diptych.cli.console.output import check_folder, results
 
     check_folder(target)
     for path in pack_results(source, target):
@@ -79,14 +79,12 @@ def bench_report(
         Path, typer.Option("--output", "-o", help="The folder to write report.html, .md, .tex and results.csv into.")
     ] = Path("report"),
     samples: Annotated[bool, typer.Option(help="Show queries with the answers of the best method and of CCA.")] = True,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")] = False,
+    quiet: QuietOption = False,
 ) -> None:
     """Make the report of a benchmark: leaderboards with significance groups, curves, and tested observations."""
     from diptych.benchmark.reporting import Report, build_report, sample_sheets
     from diptych.benchmark.results import ResultFolder
-    from diptych.cli.console.output import check_folder, write_text
     from diptych.cli.console.output import results as console
-    from diptych.cli.console.progress import Stages
 
     stages = Stages(quiet=quiet)
     check_folder(output)

@@ -14,7 +14,8 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
 
-from diptych.cli.console.output import bold, notes, numbers, table
+from diptych.cli.console.output import bold, check_folder, notes, numbers, table
+from diptych.cli.options import JobsOption, QuietOption
 from diptych.space import DIRECTIONS
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def bench_run(
     results: Annotated[
         Path, typer.Option("--results", "-r", help="Where the results go; what is there is not run again.")
     ] = Path("results"),
-    jobs: Annotated[int | None, typer.Option("--jobs", "-j", min=1, help="Processes; by default one per core.")] = None,
+    jobs: JobsOption = None,
     cluster: Annotated[
         str | None, typer.Option("--cluster", help="Address of a Dask scheduler, such as tcp://host:8786.")
     ] = None,
@@ -54,7 +55,7 @@ def bench_run(
     ] = None,
     seed: Annotated[int, typer.Option("--seed", help="Of folds, draws and hold-outs.")] = 0,
     list_only: Annotated[bool, typer.Option("--list", help="Show what would run, and run nothing.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")] = False,
+    quiet: QuietOption = False,
 ) -> None:
     """Run methods on tasks, each tuned on training data alone, and keep one result file for each method and fold.
 
@@ -63,7 +64,6 @@ def bench_run(
     """
     from diptych.benchmark.results import ResultFolder
     from diptych.benchmark.running import Catalogue, ClusterEngine, LocalEngine, OwnData, Plugin, run_benchmark
-    from diptych.cli.console.output import check_folder
     from diptych.cli.console.output import results as results_console
 
     catalogue = Catalogue(

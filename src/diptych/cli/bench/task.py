@@ -16,6 +16,7 @@ from rich.table import Table
 from diptych.cli.console.output import bold, folded, numbers, results, scores, table, whole
 from diptych.cli.console.progress import Stages
 from diptych.cli.console.report_files import check_report_files, save_figures, write_report_files
+from diptych.cli.options import FreshOption, JobsOption, OutputOption, QuietOption
 from diptych.space import DIRECTIONS
 
 if TYPE_CHECKING:
@@ -39,15 +40,13 @@ def bench(
     quick: Annotated[
         bool, typer.Option("--quick", help="A first look: coarser grids and two hold-outs; the table says so.")
     ] = False,
-    jobs: Annotated[int | None, typer.Option("--jobs", "-j", min=1, help="Processes; by default one per core.")] = None,
-    fresh: Annotated[
-        bool, typer.Option("--fresh", help="Fit everything again instead of going on where a run stopped.")
-    ] = False,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write all numbers to this JSON file.")] = None,
+    jobs: JobsOption = None,
+    fresh: FreshOption = False,
+    output: OutputOption = None,
     plots: Annotated[
         Path | None, typer.Option("--plots", help="Draw precision–recall and sensitivity curves into this folder.")
     ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")] = False,
+    quiet: QuietOption = False,
 ) -> None:
     """Run a benchmark: choose every parameter on hold-outs of the training part, then ask the test part once."""
     from diptych.benchmark import find_study, run_study, study_names

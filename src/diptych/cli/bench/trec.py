@@ -10,6 +10,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from diptych.cli.choices import Relevance, RunTieBreaking, Scaling, WrittenScores
+from diptych.cli.console.output import (
+    bold,
+    check_folder,
+    check_writable_file,
+    notes,
+    numbers,
+    results,
+    table,
+    write_text,
+)
+from diptych.cli.console.progress import Stages
+from diptych.cli.options import DatasetOption, MethodOption, ParameterOption, QuietOption, TextEncoderOption
 
 if TYPE_CHECKING:
     from diptych.benchmark.exchange import ExportedFiles, RunScores
@@ -27,21 +39,14 @@ bench_trec = typer.Typer(
 @bench_trec.command("export")
 def trec_export(
     data: Annotated[str, typer.Option("--data", "-d", help="Name of a data set; `diptych datasets` lists them.")],
-    method: Annotated[str, typer.Option("--method", "-m", help="Name of a method; `diptych methods` lists them.")],
+    method: MethodOption,
     output: Annotated[Path, typer.Option("--output", "-o", help="The folder that gets the files.")],
-    param: Annotated[
-        list[str] | None,
-        typer.Option("--param", "-p", metavar="NAME=VALUE", help="Set a parameter of the method; outer__inner nests."),
-    ] = None,
-    dataset_option: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=VALUE", help="Set an option of the data set.")
-    ] = None,
+    param: ParameterOption = None,
+    dataset_option: DatasetOption = None,
     image_encoder: Annotated[
         str | None, typer.Option(metavar="NAME[:KEY=VALUE,...]", help="What turns pictures into features.")
     ] = None,
-    text_encoder: Annotated[
-        str | None, typer.Option(metavar="NAME[:KEY=VALUE,...]", help="What turns texts into features.")
-    ] = None,
+    text_encoder: TextEncoderOption = None,
     images: Annotated[Scaling, typer.Option(help="Scaling of each picture's features.")] = Scaling.L2,
     texts: Annotated[Scaling, typer.Option(help="Scaling of each text's features.")] = Scaling.NONE,
     relevant: Annotated[
@@ -58,7 +63,7 @@ def trec_export(
         ),
     ] = WrittenScores.RANK,
     seed: Annotated[int, typer.Option(min=0, help="Of random numbers in the method.")] = 0,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")] = False,
+    quiet: QuietOption = False,
 ) -> None:
     """Fit a method on the training part and write its rankings of the test part, and what would be right.
 
@@ -68,8 +73,6 @@ def trec_export(
     from diptych.benchmark.exchange import export_retrieval
     from diptych.benchmark.experiment import choose_encoders, encode, load
     from diptych.cli.arguments import build_encoder, parse_assignments
-    from diptych.cli.console.output import check_folder, results
-    from diptych.cli.console.progress import Stages
     from diptych.models import Preprocessed
     from diptych.models.registry import build_model
     from diptych.protocols import Retrieval
@@ -131,7 +134,6 @@ def trec_score(
     import json
 
     from diptych.benchmark.exchange import find_measure, read_qrels, read_run, score_run
-    from diptych.cli.console.output import bold, check_writable_file, notes, numbers, results, table, write_text
 
     measures = {name: find_measure(name) for name in measure or _MEASURES}
     if output is not None:

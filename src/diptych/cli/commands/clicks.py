@@ -12,9 +12,10 @@ from rich.table import Column
 
 from diptych.atomic_files import atomic_write
 from diptych.cli.choices import ClickTable, ClickTableFormat
-from diptych.cli.console.output import facts_table, print_json, results, table
-from diptych.cli.console.paths import find_collection
-from diptych.errors import InvalidInputError
+from diptych.cli.console.output import check_writable_file, facts_table, print_json, results, table, writing
+from diptych.cli.console.paths import find_collection, open_collection
+from diptych.cli.options import CollectionOption, JsonOption, YesOption
+from diptych.errors import InvalidInputError, UnknownNameError
 
 if TYPE_CHECKING:
     from diptych.service.clicks import ClickLog
@@ -35,10 +36,8 @@ def open_click_log(collection: Path | None) -> ClickLog:
 
 
 def status(
-    collection: Annotated[
-        Path | None, typer.Option("--collection", "-c", help="The collection; by default the one here, or the last.")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    collection: CollectionOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Show how many searches, results and clicks are logged, since when, and in which file."""
     from dataclasses import asdict
@@ -84,14 +83,9 @@ def export(
     format: Annotated[
         ClickTableFormat | None, typer.Option("--format", help="By default the ending of the file, or csv.")
     ] = None,
-    collection: Annotated[
-        Path | None, typer.Option("--collection", "-c", help="The collection; by default the one here, or the last.")
-    ] = None,
+    collection: CollectionOption = None,
 ) -> None:
     """Write what was clicked to a file, and print the file."""
-    from diptych.cli.console.output import check_writable_file, writing
-    from diptych.errors import UnknownNameError
-
     is_stdout = str(file) == "-"
     name = format.value if format else "csv" if is_stdout else file.suffix.removeprefix(".").lower()
     if name not in list(ClickTableFormat):
@@ -110,16 +104,11 @@ def forget(
     older_than: Annotated[
         int | None, typer.Option("--older-than", metavar="DAYS", min=0, help="Only searches before that many days.")
     ] = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
-    collection: Annotated[
-        Path | None, typer.Option("--collection", "-c", help="The collection; by default the one here, or the last.")
-    ] = None,
+    yes: YesOption = False,
+    collection: CollectionOption = None,
 ) -> None:
     """Forget what was asked, shown, clicked and voted; it leaves the file for good."""
     import time
-
-    from diptych.cli.console.output import results
-    from diptych.errors import InvalidInputError
 
     with open_click_log(collection) as log:
         before = log.counts().searches
@@ -137,17 +126,13 @@ def interleave(
     a: Annotated[str | None, typer.Argument(metavar="[A]", help="A stored retriever to start with.")] = None,
     b: Annotated[str | None, typer.Argument(metavar="[B]", help="Another one, to compare it with.")] = None,
     stop: Annotated[bool, typer.Option("--stop", help="Let the retriever in use answer alone again.")] = False,
-    collection: Annotated[
-        Path | None, typer.Option("--collection", "-c", help="The collection; by default the one here, or the last.")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    collection: CollectionOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Let two retrievers answer searches of `diptych serve` together, and show whose answers are clicked.
 
     With two names the comparison starts, in a running service as well; without names its numbers are shown.
     """
-    from diptych.errors import InvalidInputError
-
     if (a is None) != (b is None) or (stop and a is not None):
         raise InvalidInputError("name two retrievers to start, --stop to end, or nothing to see the numbers")
     if a is not None and b is not None:
@@ -165,8 +150,6 @@ def interleave(
 
 
 def _start(collection: Path | None, a: str, b: str) -> None:
-    from diptych.cli.console.paths import open_collection
-    from diptych.errors import InvalidInputError, UnknownNameError
     from diptych.service.clicks import ClickLog
     from diptych.service.clicks.log import click_log_path
 
@@ -184,8 +167,6 @@ def _start(collection: Path | None, a: str, b: str) -> None:
 
 def _states(collection: Path | None, compared: list[Interleaving]) -> list[str]:
     """Tell what runs from what waits, because one of the two retrievers is no longer there as it was."""
-    from diptych.cli.console.paths import open_collection
-
     if all(one.stopped is not None for one in compared):
         return ["stopped"] * len(compared)
     with open_collection(collection) as opened:

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from diptych.cli.console.output import bold, facts_table, notes, print_json, results, table, whole
-from diptych.cli.console.progress import Stages
+from diptych.cli.console.output import bold, facts_table, notes, print_json, results, table, whole, writing
+from diptych.cli.console.progress import DownloadProgress, Stages
+from diptych.cli.options import JsonOption, QuietOption
 from diptych.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 def datasets(
     name: Annotated[str | None, typer.Argument(metavar="[DATASET]", help="Show this data set in detail.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """List the data sets: what they are, and whether they are on this machine."""
     from diptych.data import describe_datasets, find_dataset
@@ -123,7 +124,7 @@ def get(
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before downloading.")] = False,
     timeout: Annotated[float, typer.Option(min=0.1, help="Longest silence of the other side, in seconds.")] = 30.0,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")] = False,
+    quiet: QuietOption = False,
 ) -> None:
     """Download a data set, check and unpack it, and print its folder; where there is a form, print the steps."""
     from diptych.data import data_folder, fetch_downloads, find_dataset
@@ -138,8 +139,6 @@ def get(
         _print_steps(dataset, place)
         raise typer.Exit(_NOT_HERE)
     _ask(dataset, place, yes=yes, quiet=quiet)
-
-    from diptych.cli.console.progress import DownloadProgress
 
     with DownloadProgress(quiet=quiet) as progress:
         fetch_downloads(dataset.downloads, place, report=progress, timeout=timeout)
@@ -187,10 +186,9 @@ def scenes(
     n: Annotated[int, typer.Option("--n", help="How many pictures.")] = 200,
     seed: Annotated[int, typer.Option(help="Another seed gives other pictures.")] = 0,
     size: Annotated[int, typer.Option(help="Width and height in pixels.")] = 128,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")] = False,
+    quiet: QuietOption = False,
 ) -> None:
     """Write generated pictures with their captions, and print the folder."""
-    from diptych.cli.console.output import writing
     from diptych.data.datasets.scenes import write_folder
 
     with Stages(quiet=quiet).run("write", f"painting {n:,} scenes") as advance, writing(folder):

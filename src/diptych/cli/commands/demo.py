@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from diptych.cli.choices import AnswerFormat, DemoData
-from diptych.cli.console.output import check_folder, writing
-from diptych.cli.console.paths import is_collection
+from diptych.cli.console.output import check_folder, results, writing
+from diptych.cli.console.paths import is_collection, last_collection, remember
 from diptych.cli.console.progress import Stages
+from diptych.cli.options import QuietOption
 from diptych.errors import InvalidInputError, MissingDataError, MissingPackageError
 
 if TYPE_CHECKING:
@@ -35,15 +36,12 @@ def demo(
     ] = False,
     page: Annotated[bool, typer.Option(help="Serve the web page at the end.")] = True,
     terminal: Annotated[bool, typer.Option("--terminal", help="Search in the terminal instead of the page.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")] = False,
+    quiet: QuietOption = False,
 ) -> None:
     """Index a demonstration collection, show three searches, and open a page to search it."""
     from diptych.cli.commands.search import SearchPrompt
     from diptych.cli.commands.search_session import SearchSession, SearchSettings
     from diptych.cli.commands.serve import check_packages
-    from diptych.cli.console.output import results
-    from diptych.cli.console.paths import last_collection, remember
-    from diptych.cli.console.progress import Stages
 
     stages = Stages(quiet=quiet)
     shown = choose_demo(data, stages, everything=everything)

@@ -11,6 +11,7 @@ import numpy as np
 import typer
 
 from diptych.cli.console.output import bold, print_json, results, table, whole
+from diptych.cli.options import JsonOption
 from diptych.errors import DiptychError, MissingPackageError
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 def encoders(
     name: Annotated[str | None, typer.Argument(metavar="[ENCODER]", help="Show this encoder in detail.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """List the encoders: what each is for, and what to install where one is not ready."""
     from diptych.cli.arguments import encoder_classes, find_encoder

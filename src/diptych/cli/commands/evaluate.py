@@ -10,8 +10,10 @@ import typer
 from rich.console import Console
 
 from diptych.cli.choices import PictureFormat, Relevance, Scaling, TieBreaking
-from diptych.cli.console.output import bold, facts_table, numbers, table
+from diptych.cli.console.output import bold, facts_table, numbers, results, table, write_text, writing
+from diptych.cli.console.progress import Stages
 from diptych.cli.console.report_files import check_report_files, save_figures
+from diptych.cli.options import DatasetOption, MethodOption, ParameterOption, QuietOption, TextEncoderOption
 from diptych.errors import InvalidInputError
 from diptych.space import DIRECTIONS
 
@@ -28,11 +30,8 @@ _MEASURING = "How to measure"
 
 def evaluate(
     dataset: Annotated[str, typer.Option("--dataset", "-d", help="Name of a data set; `diptych datasets` lists them.")],
-    method: Annotated[str, typer.Option("--method", "-m", help="Name of a method; `diptych methods` lists them.")],
-    param: Annotated[
-        list[str] | None,
-        typer.Option("--param", "-p", metavar="NAME=VALUE", help="Set a parameter of the method; outer__inner nests."),
-    ] = None,
+    method: MethodOption,
+    param: ParameterOption = None,
     tune: Annotated[
         list[str] | None,
         typer.Option(
@@ -40,9 +39,7 @@ def evaluate(
             help="Choose a parameter, or the scaling of images or texts, on 5 hold-outs of the training part.",
         ),
     ] = None,
-    dataset_option: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=VALUE", help="Set an option of the data set.")
-    ] = None,
+    dataset_option: DatasetOption = None,
     image_encoder: Annotated[
         str | None,
         typer.Option(
@@ -50,9 +47,7 @@ def evaluate(
             help="What turns pictures into features, or several joined with +; `diptych encoders` lists them.",
         ),
     ] = None,
-    text_encoder: Annotated[
-        str | None, typer.Option(metavar="NAME[:KEY=VALUE,...]", help="What turns texts into features.")
-    ] = None,
+    text_encoder: TextEncoderOption = None,
     images: Annotated[Scaling, typer.Option(help="Scaling of each picture's features.")] = Scaling.L2,
     texts: Annotated[Scaling, typer.Option(help="Scaling of each text's features.")] = Scaling.NONE,
     seed: Annotated[
@@ -82,13 +77,11 @@ def evaluate(
     save: Annotated[
         Path | None, typer.Option(rich_help_panel=_FILES, help="Save the fitted model in this folder.")
     ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")] = False,
+    quiet: QuietOption = False,
 ) -> None:
     """Fit a method on the training part of a data set and measure it on the test part, in both directions."""
     from diptych.benchmark.experiment import Experiment
     from diptych.cli.arguments import build_encoder, parse_assignments
-    from diptych.cli.console.output import results, write_text, writing
-    from diptych.cli.console.progress import Stages
 
     experiment = Experiment(
         dataset=dataset,

@@ -12,6 +12,7 @@ import typer
 from diptych.cli.console.output import print_json, results, write_text
 from diptych.cli.console.paths import printable, shown_path
 from diptych.cli.console.progress import Stages
+from diptych.cli.options import QuietOption
 
 if TYPE_CHECKING:
     from diptych.cli.indexing import IndexOutcome
@@ -43,13 +44,12 @@ def index(
     ] = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="List every skipped file.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the counts as JSON.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")] = False,
+    quiet: QuietOption = False,
 ) -> None:
     """Make the pictures of a folder searchable, or bring the collection up to date.
 
     Only what is new or changed is read; run it again whenever the folder has changed.
     """
-    from diptych.cli.console.progress import Stages
     from diptych.cli.indexing import IndexRequest, index_folder
 
     stages = Stages(quiet=quiet)

@@ -11,7 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from diptych.cli.choices import ExportFormat
-from diptych.cli.console.output import print_json, results
+from diptych.cli.console.output import check_writable_file, print_json, results, writing
+from diptych.cli.console.paths import open_collection, printable, shown_path
+from diptych.cli.console.progress import Stages
+from diptych.cli.options import CollectionOption, NoRemarksOption, QuietOption, YesOption
 from diptych.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -30,17 +33,12 @@ def add(
     replace: Annotated[
         bool, typer.Option("--replace", help="Forget earlier captions, labels and metadata of these pictures.")
     ] = False,
-    collection: Annotated[
-        Path | None, typer.Option("--collection", "-c", help="The collection; by default the one here, or the last.")
-    ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")] = False,
+    collection: CollectionOption = None,
+    quiet: QuietOption = False,
 ) -> None:
     """Add pictures to a collection, or captions, labels and metadata to pictures that are in it."""
     from diptych.cli.arguments import parse_assignments
     from diptych.cli.commands.index import report_skipped, summarise
-    from diptych.cli.console.output import results
-    from diptych.cli.console.paths import open_collection
-    from diptych.cli.console.progress import Stages
 
     stages = Stages(quiet=quiet)
     metadata = parse_assignments(meta or [], "--meta")
@@ -114,17 +112,11 @@ def remove(
         list[str] | None, typer.Argument(metavar="[PATH|ID]...", help="Pictures, folders of pictures, or ids.")
     ] = None,
     filter: Annotated[str | None, typer.Option("--filter", help="Everything that meets it: 'label:blurred'.")] = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
-    collection: Annotated[
-        Path | None, typer.Option("--collection", "-c", help="The collection; by default the one here, or the last.")
-    ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No remarks on stderr.")] = False,
+    yes: YesOption = False,
+    collection: CollectionOption = None,
+    quiet: NoRemarksOption = False,
 ) -> None:
     """Remove items from a collection; no file is deleted, and the next `index` of its folder adds it again."""
-    from diptych.cli.console.output import results
-    from diptych.cli.console.paths import open_collection
-    from diptych.errors import InvalidInputError
-
     if (not items) == (filter is None):
         raise InvalidInputError("say what to remove: paths or ids, or --filter, not both")
     with open_collection(collection, quiet=quiet) as opened:
@@ -154,8 +146,6 @@ def _named(collection: Collection, names: list[str]) -> list[Item]:
 
 
 def _confirm(collection: Collection, items: list[Item], *, yes: bool) -> None:
-    from diptych.errors import InvalidInputError
-
     if yes:
         return
     if not sys.stdin.isatty():
@@ -171,16 +161,12 @@ def duplicates(
     only_exact: Annotated[
         bool, typer.Option("--only-exact", help="Only pictures that are equal byte for byte.")
     ] = False,
-    collection: Annotated[
-        Path | None, typer.Option("--collection", "-c", help="The collection; by default the one here, or the last.")
-    ] = None,
+    collection: CollectionOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a list.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No remarks on stderr.")] = False,
+    quiet: NoRemarksOption = False,
 ) -> None:
     """List pictures that show the same: copies, and nearly equal ones."""
     from dataclasses import asdict
-
-    from diptych.cli.console.paths import open_collection
 
     with open_collection(collection, quiet=quiet) as opened:
         groups = opened.duplicates(None if only_exact else threshold)
@@ -191,8 +177,6 @@ def duplicates(
 
 
 def _list(groups: list[DuplicateGroup], collection: Collection) -> None:
-    from diptych.cli.console.paths import printable, shown_path
-
     console = results()
     if not groups:
         console.print("no two pictures are the same")
@@ -211,16 +195,10 @@ def export(
         ExportFormat | None,
         typer.Option("--format", help="csv, jsonl, parquet: the items; npz, safetensors: the points of the space."),
     ] = None,
-    collection: Annotated[
-        Path | None, typer.Option("--collection", "-c", help="The collection; by default the one here, or the last.")
-    ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No remarks on stderr.")] = False,
+    collection: CollectionOption = None,
+    quiet: NoRemarksOption = False,
 ) -> None:
     """Write what a collection knows to a file, and print the file."""
-    from diptych.cli.console.output import check_writable_file, writing
-    from diptych.cli.console.paths import open_collection
-    from diptych.errors import InvalidInputError
-
     if not file.parent.is_dir():
         raise InvalidInputError(f"the folder {file.parent} does not exist; make it first, or choose another place")
     check_writable_file(file)

@@ -13,7 +13,9 @@ import typer
 from rich.console import Console
 
 from diptych.cli.console.output import folded, numbers, print_json, results, scores, table, whole
+from diptych.cli.console.paths import open_collection
 from diptych.cli.console.progress import Advance, Stages
+from diptych.cli.options import QuietOption
 from diptych.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -36,11 +38,9 @@ def learn(
     seed: Annotated[int, typer.Option(help="Of the draw of that share.")] = 0,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Compare only; change nothing.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the comparison as JSON.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")] = False,
+    quiet: QuietOption = False,
 ) -> None:
     """Learn from clicks, compare with the present retriever on held-out queries, and keep the better."""
-    from diptych.cli.console.paths import open_collection
-    from diptych.cli.console.progress import Stages
     from diptych.collection.learning import Learning
 
     stages = Stages(quiet=quiet)
@@ -185,8 +185,6 @@ def rollback(
     ] = None,
 ) -> None:
     """Go back to the retriever that was in use before `diptych learn` promoted another one."""
-    from diptych.cli.console.output import results
-    from diptych.cli.console.paths import open_collection
     from diptych.collection.learning import rollback as roll_back
 
     with open_collection(collection) as opened:

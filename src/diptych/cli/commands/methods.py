@@ -13,6 +13,7 @@ import typer
 from rich.table import Table
 
 from diptych.cli.console.output import bold, print_json, results, table, whole
+from diptych.cli.options import JsonOption
 
 if TYPE_CHECKING:
     from diptych.models import CrossModalModel
@@ -24,7 +25,7 @@ _INPUTS: tuple[Inputs, ...] = ("features", "items", "clicks")
 
 def methods(
     name: Annotated[str | None, typer.Argument(metavar="[METHOD]", help="Show this method in detail.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """List the methods: what each learns from and when to use it."""
     from diptych.models import find_model, model_classes

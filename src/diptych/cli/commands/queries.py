@@ -11,8 +11,11 @@ import typer
 from rich.console import Console
 from rich.table import Column
 
-from diptych.cli.console.output import bold, facts_table, numbers, scores, table, whole
+from diptych.cli.console.output import bold, facts_table, numbers, results, scores, table, whole, write_text
+from diptych.cli.console.paths import find_collection
+from diptych.cli.console.progress import Stages
 from diptych.cli.console.report_files import check_report_files, save_figures
+from diptych.cli.options import QuietOption
 from diptych.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -37,12 +40,10 @@ def queries(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Write the whole report to this JSON file.")
     ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")] = False,
+    quiet: QuietOption = False,
 ) -> None:
     """Report on the queries of a log: their length, how visual they are, which are answered and which are not."""
     from diptych.benchmark.query_analysis import analyse_queries
-    from diptych.cli.console.output import results, write_text
-    from diptych.cli.console.progress import Stages
     from diptych.encoders import Visualness, read_vocabulary
 
     check_report_files(output, plots)
@@ -85,7 +86,6 @@ def _from_service(place: Path) -> LoggedQueries:
     from contextlib import closing
 
     from diptych.benchmark.query_analysis import LoggedQueries
-    from diptych.cli.console.paths import find_collection
     from diptych.service.clicks.database import connect
     from diptych.service.clicks.log import click_log_path
     from diptych.service.clicks.report import query_counts

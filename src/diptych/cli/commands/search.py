@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from diptych.cli.choices import AnswerFormat, RerankBy, Target, Thumbnails
+from diptych.cli.console.paths import open_collection
+from diptych.cli.options import CollectionOption, NoRemarksOption
 from diptych.errors import DiptychError, InvalidInputError, UnknownNameError
 
 if TYPE_CHECKING:
@@ -26,9 +28,7 @@ def search(
         list[str] | None,
         typer.Argument(help="Words, a picture file, item:ID, or several joined by + and -. None: ask one by one."),
     ] = None,
-    collection: Annotated[
-        Path | None, typer.Option("--collection", "-c", help="The collection; by default the one here, or the last.")
-    ] = None,
+    collection: CollectionOption = None,
     k: Annotated[int, typer.Option("-k", min=1, help="How many answers.")] = 10,
     target: Annotated[Target, typer.Option(help="Search pictures, or captions.")] = Target.IMAGES,
     filter: Annotated[str | None, typer.Option("--filter", help="Only some items: 'label:dog and year>=2010'.")] = None,
@@ -52,16 +52,14 @@ def search(
     thumbnails: Annotated[
         Thumbnails, typer.Option(help="Draw small pictures; auto: where the terminal can.")
     ] = Thumbnails.AUTO,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No remarks on stderr.")] = False,
+    quiet: NoRemarksOption = False,
 ) -> None:
     """Search a collection with words, with a picture, or with both.
 
     A query may weigh and subtract: "2:golden retriever" + photo.jpg - snow
     """
     from diptych.cli.commands.search_session import SearchSession, SearchSettings
-    from diptych.cli.console.paths import open_collection
     from diptych.collection import Filter
-    from diptych.errors import InvalidInputError
 
     if show_all and min_probability:
         raise InvalidInputError("--all shows everything, --min-probability does not; give one of them")

@@ -3,28 +3,22 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from diptych.cli.console.output import facts_table, print_json, results
-from diptych.cli.console.paths import printable
+from diptych.cli.console.paths import open_collection, printable
+from diptych.cli.options import CollectionOption, JsonOption
 
 if TYPE_CHECKING:
     from diptych.collection import Status
 
 
 def status(
-    collection: Annotated[
-        Path | None, typer.Option("--collection", "-c", help="The collection; by default the one here, or the last.")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    collection: CollectionOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Show what a collection holds, which retriever it uses, and what the last run could not read."""
     from dataclasses import asdict
-
-    from diptych.cli.console.paths import open_collection
 
     with open_collection(collection, quiet=True) as opened:
         state = opened.status()

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from diptych.cli.console.output import print_json, results, scores, table, whole
+from diptych.cli.console.output import check_folder, print_json, results, scores, table, whole
+from diptych.cli.console.paths import open_collection
 from diptych.cli.console.progress import Stages
+from diptych.cli.options import CollectionOption, QuietOption
 from diptych.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -38,17 +40,12 @@ def train(
     retriever_out: Annotated[
         Path | None, typer.Option("--retriever-out", help="Also save the new retriever in this folder.")
     ] = None,
-    collection: Annotated[
-        Path | None, typer.Option("--collection", "-c", help="The collection; by default the one here, or the last.")
-    ] = None,
+    collection: CollectionOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the comparison as JSON.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")] = False,
+    quiet: QuietOption = False,
 ) -> None:
     """Learn from captions or labels, compare with the present retriever on held-out pictures, and keep the better."""
     from diptych.cli.arguments import parse_assignments
-    from diptych.cli.console.output import check_folder
-    from diptych.cli.console.paths import open_collection
-    from diptych.cli.console.progress import Stages
 
     stages = Stages(quiet=quiet)
     if retriever_out is not None:

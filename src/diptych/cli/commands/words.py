@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from diptych.cli.choices import WordLayerChoice
-from diptych.cli.console.output import bold, numbers, results, table
+from diptych.cli.console.output import bold, check_writable_file, numbers, results, table, write_text
 from diptych.cli.console.paths import FOLDER_NAME, is_collection
 from diptych.errors import InvalidInputError, ModelFileError
 
@@ -36,7 +36,6 @@ def words(
     ] = None,
 ) -> None:
     """Show the words nearest to a word in the space that a model learned or uses, by cosine."""
-    from diptych.cli.console.output import check_writable_file, write_text
     from diptych.encoders import nearest_words
 
     if output is not None:

@@ -1,0 +1,34 @@
+"""Options that several commands share, so that they are called and explained alike."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+CollectionOption = Annotated[
+    Path | None, typer.Option("--collection", "-c", help="The collection; by default the one here, or the last.")
+]
+QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")]
+NoRemarksOption = Annotated[bool, typer.Option("--quiet", "-q", help="No remarks on stderr.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+
+# Of benchmarks.
+OutputOption = Annotated[Path | None, typer.Option("--output", "-o", help="Write all numbers to this JSON file.")]
+JobsOption = Annotated[int | None, typer.Option("--jobs", "-j", min=1, help="Processes; by default one per core.")]
+FreshOption = Annotated[
+    bool, typer.Option("--fresh", help="Fit everything again instead of going on where a run stopped.")
+]
+
+# Of one method on one data set.
+MethodOption = Annotated[str, typer.Option("--method", "-m", help="Name of a method; `diptych methods` lists them.")]
+ParameterOption = Annotated[
+    list[str] | None,
+    typer.Option("--param", "-p", metavar="NAME=VALUE", help="Set a parameter of the method; outer__inner nests."),
+]
+DatasetOption = Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="Set an option of the data set.")]
+TextEncoderOption = Annotated[
+    str | None, typer.Option(metavar="NAME[:KEY=VALUE,...]", help="What turns texts into features.")
+]
