@@ -414,7 +414,7 @@ def test_rank_one_comes_from_first_ranks_where_nothing_ties(records: list[Record
 def test_experiments_pair_seen_with_unseen(records: list[Record]) -> None:
     experiments = find_experiments(group_records(records))
     assert [one.title for one in experiments] == ["Wikipedia"]
-    assert "random" not in {seen.name for seen, _ in experiments[0].pairs}
+    assert "random" not in {seen.name for seen, _ in experiments[0].method_pairs}
     assert find_experiments(group_records([one for one in records if one.setting == "seen"])) == ()
 
 

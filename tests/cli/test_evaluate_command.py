@@ -236,7 +236,7 @@ def test_pairs_without_labels(run: Run, tmp_path: Path) -> None:
     assert "encoding" not in needs.stderr
     wants = run("evaluate", "-d", "flickr8k", "-m", "cca", "--relevant", "label")
     assert wants.exit_code == 2
-    assert "use --relevant instance" in wants.stderr
+    assert "use relevant=instance" in wants.stderr
 
 
 @pytest.mark.usefixtures("unlabelled")
@@ -318,7 +318,7 @@ def test_parameters_are_read_as_they_are_written(values: dict[str, Any]) -> None
 def test_features_need_no_encoder(run: Run) -> None:
     result = run("evaluate", "-d", "wikipedia", "-m", "cca", "--text-encoder", "TfidfTopics")
     assert result.exit_code == 2
-    assert "come as features, so TfidfTopics has nothing to encode; leave out --text-encoder" in result.stderr
+    assert "come as features, so TfidfTopics has nothing to encode; leave out the text encoder" in result.stderr
 
 
 @pytest.mark.data("wikipedia")

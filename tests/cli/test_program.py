@@ -46,7 +46,7 @@ def test_starting_imports_nothing_heavy() -> None:
         ("evaluate -d scenes -m scm -p correlation__n_components=3", "give correlation=cca"),
         ("evaluate -d scenes -m scm -p C__x=3", "'C' is not a method"),
         ("evaluate -d scenes -m scm -p correlation=3", "takes the name of a method"),
-        ("evaluate -d scenes -m sm --tune C=3", "--tune takes name=[value, value, ...]"),
+        ("evaluate -d scenes -m sm --tune C=3", "the choices of 'C' must be a list such as [1, 10]"),
         ("evaluate -d scenes -m sm --tune D=[3]", "unknown parameter of sm 'D'"),
         ("evaluate -d scenes -m sm --per-query", "name one with --output"),
         ("evaluate -d scenes -m sm --images l3", "l3"),

@@ -49,7 +49,7 @@ class Stages(Protocol):
         """How long each stage took that has ended."""
         ...
 
-    def run(self, name: str, doing: str) -> AbstractContextManager[Callable[[int, int], None]]:
+    def run(self, name: str, description: str) -> AbstractContextManager[Callable[[int, int], None]]:
         """Time what happens inside under ``name``; calling what it gives with (done, total) tells how far it is."""
         ...
 
@@ -79,7 +79,7 @@ def is_rank(measure: Measure) -> bool:
     return isinstance(measure, MedianRank | MeanRank)
 
 
-def load(name: str, options: Mapping[str, Any], stages: Stages) -> DatasetSplits:
+def load_splits(name: str, options: Mapping[str, Any], stages: Stages) -> DatasetSplits:
     """Load the data set as it is, after a check of the options."""
     dataset = find_dataset(name)
     _check_options(dataset, options)
@@ -105,7 +105,7 @@ def choose_encoders(
         elif wanted is not None:
             raise InvalidInputError(
                 f"the {side} of {splits.name} come as features, so {type(wanted).__name__} has nothing to encode; "
-                f"leave out --{side[:-1]}-encoder"
+                f"leave out the {side[:-1]} encoder"
             )
     return chosen
 
@@ -141,24 +141,20 @@ def _check_options(dataset: Dataset, options: Mapping[str, Any]) -> None:
 _SCALINGS = ("images", "texts")
 
 
-def build_grid(model: Preprocessed, choices: Mapping[str, Any]) -> dict[str, list[Any]]:
+def _build_grid(model: Preprocessed, choices: Mapping[str, Any]) -> dict[str, list[Any]]:
     """Return the grid for `tune` of a scaled model, after trying that every single choice can be set.
 
     ``images`` and ``texts`` choose the scaling, all other names are parameters of the method.
-
-    >>> from diptych.benchmark.experiment import build_grid
-    >>> from diptych.models import SCM, Preprocessed
-    >>> build_grid(Preprocessed(model=SCM()), {"C": [1, 10], "images": ["l2", "hellinger"]})
-    {'model__C': [1, 10], 'images': ['l2', 'hellinger']}
     """
     grid: dict[str, list[Any]] = {}
     for name, values in choices.items():
         if not isinstance(values, list) or not values:
-            raise InvalidInputError(f"--tune takes name=[value, value, ...], got {name}={values!r}")
+            raise InvalidInputError(f"the choices of {name!r} must be a list such as [1, 10], got {values!r}")
         if name in _SCALINGS:
             grid[name] = values
         else:
-            grid[f"model__{name}"] = [_tried(model.model, name, value) for value in values]
+            tried = [with_parameter(model.model, name, value) for value in values]
+            grid[f"model__{name}"] = [method.get_params(deep=True)[name] for method in tried]
     return grid
 
 
@@ -177,16 +173,12 @@ def readable_parameters(model: CrossModalModel) -> dict[str, Any]:
     }
 
 
-def _tried(model: CrossModalModel, name: str, value: Any) -> Any:
-    return with_parameter(model, name, value).get_params(deep=True)[name]
-
-
 CURVES: tuple[Curve, ...] = (InterpolatedPrecisionRecall(), PrecisionRecallCurve(), CMCCurve())
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """What is asked for."""
+    """Settings of one evaluation."""
 
     dataset: str
     method: str
@@ -211,9 +203,9 @@ class Experiment:
         model = self.model()
         twice = sorted(set(self.choices) & set(self.parameters))
         if twice:
-            raise InvalidInputError(f"{twice[0]!r} is both set by --param and chosen by --tune; give one of them")
-        grid = build_grid(model, self.choices)
-        raw = load(self.dataset, self.dataset_options, stages)
+            raise InvalidInputError(f"{twice[0]!r} is both set and among the choices; give one of them")
+        grid = _build_grid(model, self.choices)
+        raw = load_splits(self.dataset, self.dataset_options, stages)
         relevant = self._resolved(raw.test)
         _check_labels(model.model, raw)
         encoders = choose_encoders(raw, self.image_encoder, self.text_encoder)
@@ -233,7 +225,7 @@ class Experiment:
         if self.relevant == "auto":
             return "instance" if test.labels is None else "label"
         if self.relevant == "label" and test.labels is None:
-            raise InvalidInputError(f"{self.dataset} has no labels; use --relevant instance")
+            raise InvalidInputError(f"{self.dataset} has no labels; use relevant=instance")
         return self.relevant
 
     def _measured(

@@ -19,7 +19,7 @@ from diptych.protocols import QueryGroups
 class LoggedQueries:
     """The different queries of a log, each with its counts.
 
-    A table of clicks knows the clicks alone; the log of a service also how often each query was asked, in how many of
+    A table of clicks knows the clicks alone; the log of a service also how often each query was log, in how many of
     these searches something was clicked, and how many had no good match.
     """
 
@@ -31,7 +31,7 @@ class LoggedQueries:
 
     @property
     def frequency(self) -> FloatArray:
-        """How often each query was asked, as far as the log knows: searches, or else clicks."""
+        """How often each query was log, as far as the log knows: searches, or else clicks."""
         return self.clicks if self.searches is None else self.searches
 
     @property
@@ -58,16 +58,16 @@ def length_groups(lengths: IntArray) -> IntArray:
     return np.clip(lengths, 1, len(LENGTHS)) - 1
 
 
-def describe_groups(asked: LoggedQueries, groups: IntArray, names: Sequence[str]) -> list[dict[str, Any]]:
+def describe_groups(log: LoggedQueries, groups: IntArray, names: Sequence[str]) -> list[dict[str, Any]]:
     """Return what became of the queries of each group; a group without queries has only its name and zeros."""
-    return [_describe(asked, groups == number, name) for number, name in enumerate(names)]
+    return [_describe(log, groups == number, name) for number, name in enumerate(names)]
 
 
-def crossed_groups(asked: LoggedQueries, lengths: IntArray, visualness: IntArray) -> list[dict[str, Any]]:
+def crossed_groups(log: LoggedQueries, lengths: IntArray, visualness: IntArray) -> list[dict[str, Any]]:
     """Return the groups of one length and one visualness that hold a query and fail, the worst first."""
     names = visualness_names()
     described = [
-        _describe(asked, (lengths == row) & (visualness == column), f"{length}, visualness {name}")
+        _describe(log, (lengths == row) & (visualness == column), f"{length}, visualness {name}")
         for row, length in enumerate(LENGTHS)
         for column, name in enumerate(names)
     ]
@@ -75,25 +75,25 @@ def crossed_groups(asked: LoggedQueries, lengths: IntArray, visualness: IntArray
     return sorted(failing, key=lambda group: (group["answered_share"], -group["searches"]))
 
 
-def _describe(asked: LoggedQueries, inside: BoolArray, name: str) -> dict[str, Any]:
-    queries, clicks = int(inside.sum()), float(asked.clicks[inside].sum())
+def _describe(log: LoggedQueries, inside: BoolArray, name: str) -> dict[str, Any]:
+    queries, clicks = int(inside.sum()), float(log.clicks[inside].sum())
     group: dict[str, Any] = {
         "group": name,
         "queries": queries,
         "share_of_queries": queries / len(inside),
         "clicks": clicks,
-        "share_of_clicks": _share(clicks, asked.clicks),
+        "share_of_clicks": _share(clicks, log.clicks),
         "clicks_per_query": clicks / queries if queries else None,
     }
-    if asked.searches is None or asked.answered is None or asked.unmatched is None:
+    if log.searches is None or log.answered is None or log.unmatched is None:
         return group
-    searches, answered = float(asked.searches[inside].sum()), float(asked.answered[inside].sum())
+    searches, answered = float(log.searches[inside].sum()), float(log.answered[inside].sum())
     return {
         **group,
         "searches": int(searches),
         "answered_share": answered / searches if searches else None,
-        "no_good_match_share": float(asked.unmatched[inside].sum()) / searches if searches else None,
-        "fails": _fails(asked.searches, asked.answered, inside),
+        "no_good_match_share": float(log.unmatched[inside].sum()) / searches if searches else None,
+        "fails": _fails(log.searches, log.answered, inside),
     }
 
 
@@ -122,41 +122,41 @@ _ADVANCE_EVERY = 5_000
 
 
 def analyse_queries(
-    asked: LoggedQueries, visualness: Visualness, *, top: int, advance: Callable[[int, int], None]
+    log: LoggedQueries, visualness: Visualness, *, top: int, advance: Callable[[int, int], None]
 ) -> dict[str, Any]:
     """Return the whole report, as it is written to JSON."""
-    scores, lengths = _measure(asked, visualness, advance)
+    scores, lengths = _measure(log, visualness, advance)
     by_length, by_visualness = length_groups(lengths), QueryGroups().of(scores)
     return {
         "format": "diptych-queries",
         "format_version": FORMAT_VERSION,
-        "queries": len(asked.texts),
-        "searches": None if asked.searches is None else int(asked.searches.sum()),
-        "clicks": float(asked.clicks.sum()),
-        "answered_share": _rate(asked.answered, asked.searches),
-        "no_good_match_share": _rate(asked.unmatched, asked.searches),
+        "queries": len(log.texts),
+        "searches": None if log.searches is None else int(log.searches.sum()),
+        "clicks": float(log.clicks.sum()),
+        "answered_share": _rate(log.answered, log.searches),
+        "no_good_match_share": _rate(log.unmatched, log.searches),
         "length": {"mean": float(lengths.mean()), "median": float(np.median(lengths)), "longest": int(lengths.max())},
         "visualness": {
             "mean": float(scores.mean()),
             "share_of_none": float((scores == 0).mean()),
             "share_of_all": float((scores == 1).mean()),
         },
-        "thresholds": _thresholds(asked, scores),
-        "by_length": describe_groups(asked, by_length, LENGTHS),
-        "by_visualness": describe_groups(asked, by_visualness, visualness_names()),
-        "failing": crossed_groups(asked, by_length, by_visualness),
-        "success": "clicks" if asked.answered is None else "answered_share",
-        "spearman": _correlations(asked, scores, lengths),
-        "top": _top(asked, visualness, top),
+        "thresholds": _thresholds(log, scores),
+        "by_length": describe_groups(log, by_length, LENGTHS),
+        "by_visualness": describe_groups(log, by_visualness, visualness_names()),
+        "failing": crossed_groups(log, by_length, by_visualness),
+        "success": "clicks" if log.answered is None else "answered_share",
+        "spearman": _correlations(log, scores, lengths),
+        "top": _top(log, visualness, top),
     }
 
 
 def _measure(
-    asked: LoggedQueries, visualness: Visualness, advance: Callable[[int, int], None]
+    log: LoggedQueries, visualness: Visualness, advance: Callable[[int, int], None]
 ) -> tuple[FloatArray, IntArray]:
-    count = len(asked.texts)
+    count = len(log.texts)
     scores, lengths = np.zeros(count), np.zeros(count, dtype=np.int64)
-    for row, query in enumerate(asked.texts):
+    for row, query in enumerate(log.texts):
         scores[row] = visualness.of(query).visualness
         lengths[row] = max(1, len(query.split()))
         if row % _ADVANCE_EVERY == 0:
@@ -165,8 +165,8 @@ def _measure(
     return scores, lengths
 
 
-def _thresholds(asked: LoggedQueries, scores: FloatArray) -> list[dict[str, Any]]:
-    weights = {"queries": None, "searches": asked.searches, "clicks": asked.clicks}
+def _thresholds(log: LoggedQueries, scores: FloatArray) -> list[dict[str, Any]]:
+    weights = {"queries": None, "searches": log.searches, "clicks": log.clicks}
     return [
         {
             "threshold": threshold,
@@ -180,10 +180,10 @@ def _thresholds(asked: LoggedQueries, scores: FloatArray) -> list[dict[str, Any]
     ]
 
 
-def _correlations(asked: LoggedQueries, scores: FloatArray, lengths: IntArray) -> list[dict[str, Any]]:
+def _correlations(log: LoggedQueries, scores: FloatArray, lengths: IntArray) -> list[dict[str, Any]]:
     pairs = {
-        ("visualness", "success"): (scores, asked.success),
-        ("1/length", "success"): (1 / lengths, asked.success),
+        ("visualness", "success"): (scores, log.success),
+        ("1/length", "success"): (1 / lengths, log.success),
         ("visualness", "1/length"): (scores, 1 / lengths),
     }
     found = {names: spearman(*values) for names, values in pairs.items()}
@@ -193,21 +193,21 @@ def _correlations(asked: LoggedQueries, scores: FloatArray, lengths: IntArray) -
     ]
 
 
-def _top(asked: LoggedQueries, visualness: Visualness, count: int) -> list[dict[str, Any]]:
-    rows = np.argsort(-asked.frequency, kind="stable")[:count]
+def _top(log: LoggedQueries, visualness: Visualness, count: int) -> list[dict[str, Any]]:
+    rows = np.argsort(-log.frequency, kind="stable")[:count]
     listed = []
     for row in rows.tolist():
-        found = visualness.of(asked.texts[row])
+        found = visualness.of(log.texts[row])
         entry: dict[str, Any] = {
             "query": found.query,
             "marked": found.marked,
             "visualness": found.visualness,
             "spans": [span._asdict() for span in found.spans],
-            "clicks": float(asked.clicks[row]),
+            "clicks": float(log.clicks[row]),
         }
-        if asked.searches is not None and asked.answered is not None:
-            entry["searches"] = int(asked.searches[row])
-            entry["answered_share"] = float(asked.answered[row] / asked.searches[row])
+        if log.searches is not None and log.answered is not None:
+            entry["searches"] = int(log.searches[row])
+            entry["answered_share"] = float(log.answered[row] / log.searches[row])
         listed.append(entry)
     return listed
 

@@ -123,15 +123,15 @@ def _build_one(typed: str, modality: Modality, option: str) -> Encoder:
 def _checked(value: Any, hint: Any, what: str) -> Any:
     # JSON has lists only.
     value = tuple(value) if isinstance(value, list) else value
-    if not _fits(value, hint):
-        raise InvalidInputError(f"{what} cannot be {value!r}; it takes {_in_words(hint)}")
+    if not _is_of_type(value, hint):
+        raise InvalidInputError(f"{what} cannot be {value!r}; it takes {_describe_type(hint)}")
     return value
 
 
-def _fits(value: Any, hint: Any) -> bool:
+def _is_of_type(value: Any, hint: Any) -> bool:
     origin = get_origin(hint)
     if origin in (Union, UnionType):
-        return any(_fits(value, part) for part in get_args(hint))
+        return any(_is_of_type(value, part) for part in get_args(hint))
     if origin is Literal:
         return value in get_args(hint)
     kind = origin or hint
@@ -142,9 +142,9 @@ def _fits(value: Any, hint: Any) -> bool:
     return isinstance(value, kind)
 
 
-def _in_words(hint: Any) -> str:
+def _describe_type(hint: Any) -> str:
     if get_origin(hint) in (Union, UnionType, Literal):
-        return " or ".join(_in_words(part) for part in get_args(hint))
+        return " or ".join(_describe_type(part) for part in get_args(hint))
     if hint is NoneType:
         return "None"
     return hint.__name__ if isinstance(hint, type) else repr(hint)

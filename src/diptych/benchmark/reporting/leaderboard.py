@@ -140,7 +140,7 @@ def leaderboard(task: TaskResults) -> Table:
     """
     printed = {method.name: published_beside(task, method) for method in task.methods}
     beside = [way for way in DIRECTIONS if any(found and way in found.values for found in printed.values())]
-    rank_one = task.shares(RANK_ONE)
+    rank_one = task.all_have_measure(RANK_ONE)
     headings = ["place", "method"]
     for way in DIRECTIONS:
         headings += [_WAYS[way], *(["paper"] if way in beside else [])]

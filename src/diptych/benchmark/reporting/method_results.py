@@ -119,7 +119,7 @@ class MethodResults:
             return np.array(values, dtype=np.float64)
         return _first_is_right(record, way) if measure == RANK_ONE else None
 
-    def keeps(self, measure: str) -> bool:
+    def has_per_query(self, measure: str) -> bool:
         """Tell whether every fold keeps this measure for every query."""
         return all(self.per_query(measure, fold, way) is not None for fold in self.folds for way in DIRECTIONS)
 

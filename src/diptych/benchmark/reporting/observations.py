@@ -107,9 +107,9 @@ class Drop:
 
 def measure_drops(experiment: Experiment) -> list[Drop]:
     """Measure and test what every method of an experiment loses, in the order of its pairs."""
-    by_query = experiment.by_query
-    tested = [None] * len(experiment.pairs) if by_query is None else each_larger_than_zero(by_query[0] - by_query[1])
-    return [_drop(*pair, p_value) for pair, p_value in zip(experiment.pairs, tested, strict=True)]
+    by_query, pairs = experiment.by_query, experiment.method_pairs
+    tested = [None] * len(pairs) if by_query is None else each_larger_than_zero(by_query[0] - by_query[1])
+    return [_drop(*pair, p_value) for pair, p_value in zip(pairs, tested, strict=True)]
 
 
 def _drop(seen: MethodResults, unseen: MethodResults, over_queries: float | None) -> Drop:
@@ -188,8 +188,8 @@ def trivial_solution(experiment: Experiment, name: str = "ts") -> Observation:
     classes is in the better half; that its rank worsens on unseen ones is tested over folds, and over queries (its rank
     among the methods for the same query). Ranks do not care that all values shrink together.
     """
-    kept = [number for number, pair in enumerate(experiment.pairs) if pair[0].n_bits is None]
-    pairs = [experiment.pairs[number] for number in kept]
+    kept = [number for number, pair in enumerate(experiment.method_pairs) if pair[0].n_bits is None]
+    pairs = [experiment.method_pairs[number] for number in kept]
     names = [seen.name for seen, _ in pairs]
     where = experiment.title
     if name not in names or len(pairs) < 3:
@@ -256,7 +256,7 @@ def orderings(task: TaskResults, measure: str = RANK_ONE) -> Observation:
     the other and both preferences hold: its p-value is the larger of the two tests', corrected over all pairs by Holm.
     The claim is confirmed when there is at least one such pair, and its p-value is the smallest of these.
     """
-    methods = [method for method in task.compared() if method in task.compared(measure)]
+    methods = [method for method in task.comparable_methods() if method in task.comparable_methods(measure)]
     if len(methods) < 3:
         return not_testable(
             ORDERINGS_CLAIM, task.title, f"It takes three methods whose records keep AP and {measure} per query."
@@ -304,7 +304,7 @@ def _both_hold(
     """Return corrected p-values of "both measures prefer what they seem to, and not the same"; 1 where they agree."""
     larger = np.zeros((len(methods), len(methods)))
     for one in (AVERAGE_PRECISION, measure):
-        places = [task.compared(one).index(method) for method in methods]
+        places = [task.comparable_methods(one).index(method) for method in methods]
         tested = task.comparison(one)
         if tested is not None:
             larger = np.maximum(larger, tested.p_values[np.ix_(places, places)])

@@ -53,7 +53,7 @@ def task_figures(task: TaskResults) -> list[ChartGroup]:
 
 def seen_and_unseen(experiment: Experiment) -> ChartGroup | None:
     """Return every method's MAP on seen against unseen classes, as it is and above chance."""
-    pairs = experiment.pairs
+    pairs = experiment.method_pairs
     if not pairs:
         return None
     groups = _groups([seen for seen, _ in pairs])

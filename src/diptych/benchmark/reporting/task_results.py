@@ -65,14 +65,14 @@ class TaskResults:
         """The methods that were run on every fold, best first; only these are compared."""
         return tuple(method for method in self.methods if method.folds == self.folds)
 
-    def compared(self, measure: str = AVERAGE_PRECISION) -> tuple[MethodResults, ...]:
+    def comparable_methods(self, measure: str = AVERAGE_PRECISION) -> tuple[MethodResults, ...]:
         """Return the complete methods whose records keep this measure for every query."""
-        return tuple(method for method in self.complete if method.keeps(measure))
+        return tuple(method for method in self.complete if method.has_per_query(measure))
 
     def comparison(self, measure: str = AVERAGE_PRECISION) -> Comparison | None:
         """Return the tests of all pairs of the compared methods; None where there are none."""
         if measure not in self._comparisons:
-            shares = query_shares(self.compared(measure), measure)
+            shares = query_shares(self.comparable_methods(measure), measure)
             self._comparisons[measure] = None if shares is None else compare_all(shares)
         return self._comparisons[measure]
 
@@ -83,7 +83,7 @@ class TaskResults:
         if compared is None:
             return {}
         letters = group_letters(compared.differs())
-        return {method.name: letter for method, letter in zip(self.compared(), letters, strict=True)}
+        return {method.name: letter for method, letter in zip(self.comparable_methods(), letters, strict=True)}
 
     @cached_property
     def chance(self) -> float:
@@ -94,7 +94,7 @@ class TaskResults:
         """Return the method of that short name, or None."""
         return next((method for method in self.methods if method.name == name), None)
 
-    def shares(self, measure: str) -> bool:
+    def all_have_measure(self, measure: str) -> bool:
         """Tell whether every method has this measure."""
         return all(measure in record.measures for method in self.methods for record in method.records)
 
@@ -142,7 +142,7 @@ class Experiment:
         return tuple(fold for fold in self.seen.folds if fold in self.unseen.folds)
 
     @cached_property
-    def pairs(self) -> tuple[tuple[MethodResults, MethodResults], ...]:
+    def method_pairs(self) -> tuple[tuple[MethodResults, MethodResults], ...]:
         """Every method that learns and was run on all folds of both tasks, as (seen, unseen), best on seen first."""
         found = []
         for method in self.seen.complete:
@@ -158,7 +158,7 @@ class Experiment:
         The queries are those whose class was learned in some folds and not in others; a row is the same query in both.
         None where there is none, or records keep no values per query.
         """
-        settings = [[mean_by_query(pair[side], AVERAGE_PRECISION) for pair in self.pairs] for side in (0, 1)]
+        settings = [[mean_by_query(pair[side], AVERAGE_PRECISION) for pair in self.method_pairs] for side in (0, 1)]
         tables = [table for setting in settings for table in setting]
         shared = sorted(set.intersection(*map(set, tables))) if tables else []
         if not shared:

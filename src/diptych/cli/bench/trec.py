@@ -71,7 +71,7 @@ def trec_export(
     order: the name that is later in the alphabet first.
     """
     from diptych.benchmark.exchange import export_retrieval
-    from diptych.benchmark.experiment import choose_encoders, encode, load
+    from diptych.benchmark.experiment import choose_encoders, encode, load_splits
     from diptych.cli.arguments import build_encoder, parse_assignments
     from diptych.models import Preprocessed
     from diptych.models.registry import build_model
@@ -86,7 +86,7 @@ def trec_export(
     )
     check_folder(output)
     stages = Stages(quiet=quiet)
-    raw = load(data, options, stages)
+    raw = load_splits(data, options, stages)
     splits = encode(raw, choose_encoders(raw, *encoders), stages)
     with stages.run("fit", f"fitting {method}"):
         model.fit(*splits.train.aligned())

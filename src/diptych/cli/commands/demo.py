@@ -56,9 +56,9 @@ def demo(
         session = SearchSession(collection, SearchSettings(k=3, format=AnswerFormat.TABLE), quiet=quiet)
         for query in shown.examples:
             console.print(f"\n$ diptych search '{query}' -k 3{option}\n", style="bold", soft_wrap=True)
-            session.ask(query)
+            session.search(query)
         if terminal and sys.stdin.isatty() and console.is_terminal:
-            console.print("\nYour turn; :help explains, :quit ends.", style="bold")
+            console.print("\nType a query; :help explains, :quit ends.", style="bold")
             session = SearchSession(collection, SearchSettings(), quiet=quiet)
             SearchPrompt(session).run()
     console.print("\nGo on:", style="bold")
@@ -99,11 +99,11 @@ class DemoCollection:
         from diptych.cli.indexing import add_pictures
 
         records = self.make_records(stages)
-        with self._kept() or self._made(records, stages) as collection:
+        with self._open_existing() or self._create(records, stages) as collection:
             add_pictures(collection, records, stages)
             yield collection
 
-    def _kept(self) -> Collection | None:
+    def _open_existing(self) -> Collection | None:
         from diptych.collection import Collection
 
         if not is_collection(self.folder):
@@ -111,12 +111,12 @@ class DemoCollection:
         collection = Collection.open(self.folder)
         if collection.root == Path(os.path.abspath(self.root)):
             return collection
-        # The pictures have moved since, or an older version had another idea of where they are.
+        # The pictures have moved since, or an older version looked for them elsewhere.
         collection.close()
         shutil.rmtree(self.folder)
         return None
 
-    def _made(self, records: Sequence[Record], stages: Stages) -> Collection:
+    def _create(self, records: Sequence[Record], stages: Stages) -> Collection:
         from diptych.collection import Collection
 
         retriever = self.make_retriever(records, stages)
@@ -205,16 +205,16 @@ def _scene_records(stages: Stages) -> list[Record]:
     from diptych.data.datasets.scenes import write_folder
 
     folder = _scene_folder()
-    content = _painted(folder)
+    content = _read_listing(folder)
     if content is None:
         with stages.count("paint", f"painting {_N_SCENES:,} scenes") as advance, writing(folder):
             write_folder(folder, _N_SCENES, size=_SCENE_SIZE, progress=advance)
-        content = _painted(folder) or {"pictures": []}
+        content = _read_listing(folder) or {"pictures": []}
     entries: list[Mapping[str, Any]] = content["pictures"]
     return [Record(folder / entry["file"], entry["captions"], [entry["label"]], _facts(entry)) for entry in entries]
 
 
-def _painted(folder: Path) -> Mapping[str, Any] | None:
+def _read_listing(folder: Path) -> Mapping[str, Any] | None:
     """Return what the listing of a whole folder of scenes says, None where it has to be painted."""
     from diptych.data.datasets.scenes.scene import CAPTIONS_FILE
 

@@ -120,7 +120,7 @@ def remove(
     if (not items) == (filter is None):
         raise InvalidInputError("say what to remove: paths or ids, or --filter, not both")
     with open_collection(collection, quiet=quiet) as opened:
-        chosen = opened.items(filter) if items is None or filter is not None else _named(opened, items)
+        chosen = opened.items(filter) if items is None or filter is not None else _items_named(opened, items)
         if not chosen:
             results().print("nothing to remove")
             return
@@ -130,7 +130,7 @@ def remove(
         results().print(f"{many} removed, {len(opened):,} left; the files stay where they are", soft_wrap=True)
 
 
-def _named(collection: Collection, names: list[str]) -> list[Item]:
+def _items_named(collection: Collection, names: list[str]) -> list[Item]:
     chosen: dict[str, Item] = {}
     for name in names:
         folder = Path(name).absolute()

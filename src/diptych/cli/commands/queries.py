@@ -50,9 +50,9 @@ def queries(
     stages = Stages(quiet=quiet)
     names = [name for file in vocabulary or [] for name in read_vocabulary(file)]
     with stages.run("read", "reading the log"):
-        asked = read_queries(log)
+        logged = read_queries(log)
     with stages.count("measure", "measuring queries") as advance:
-        report = analyse_queries(asked, Visualness(names), top=top, advance=advance)
+        report = analyse_queries(logged, Visualness(names), top=top, advance=advance)
     print_queries(report, results())
     if output is not None:
         write_text(output, json.dumps(report, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
@@ -67,10 +67,10 @@ _DATABASES = (".sqlite", ".sqlite3", ".db")
 
 def read_queries(log: Path) -> LoggedQueries:
     """Read a file that :func:`diptych.data.clicks.read_clicks` reads, or what was logged for a collection."""
-    asked = _from_service(log) if log.is_dir() or log.suffix.lower() in _DATABASES else _from_table(log)
-    if not len(asked.texts):
+    logged = _from_service(log) if log.is_dir() or log.suffix.lower() in _DATABASES else _from_table(log)
+    if not len(logged.texts):
         raise InvalidInputError(f"{log} holds no query; a log begins with the first search")
-    return asked
+    return logged
 
 
 def _from_table(file: Path) -> LoggedQueries:

@@ -79,12 +79,12 @@ def search(
     with open_collection(collection, quiet=quiet) as opened:
         session = SearchSession(opened, settings, quiet=quiet, why=why)
         if query:
-            session.ask(joined_words(query))
+            session.search(joined_words(query))
             return
         prompt = SearchPrompt(session)
         if sys.stdin.isatty():
             count = opened.status().pictures
-            session.say(f"{count:,} {'picture' if count == 1 else 'pictures'}; :help explains, :quit ends")
+            session.note(f"{count:,} {'picture' if count == 1 else 'pictures'}; :help explains, :quit ends")
         prompt.run()
     if prompt.n_mistakes and not sys.stdin.isatty():
         raise typer.Exit(2)
@@ -175,7 +175,7 @@ class SearchPrompt:
             "like": lambda words: session.like(_number(words)),
             "unlike": lambda words: session.unlike(_number(words)),
             "open": self._open,
-            "help": lambda _: session.say(HELP),
+            "help": lambda _: session.note(HELP),
         }
 
     def run(self) -> None:
@@ -192,7 +192,7 @@ class SearchPrompt:
             if words.startswith(":"):
                 self._command(words)
             else:
-                self.session.ask(words)
+                self.session.search(words)
         except DiptychError as error:
             self.n_mistakes += 1
             typer.echo(f"error: {' '.join(str(error).split())}", err=True)
@@ -231,7 +231,7 @@ class SearchPrompt:
         """Set something, and ask the last query again if there is one."""
         self.session.settings = replace(self.session.settings, **settings)  # type: ignore[arg-type]
         if self.session.query is not None:
-            self.session.ask(self.session.query)
+            self.session.search(self.session.query)
 
     def _open(self, words: str) -> None:
         path = self.session.answer(_number(words)).path

@@ -193,7 +193,7 @@ class SearchSession:
         self._quiet = quiet
         self._why = why
 
-    def ask(self, query: str | Query) -> Answers:
+    def search(self, query: str | Query) -> Answers:
         """Search and print."""
         if isinstance(query, str):
             _refuse_other_files(query.strip())
@@ -203,7 +203,7 @@ class SearchSession:
 
     def more(self) -> Answers:
         """Print the next answers of the last search."""
-        self._asked()
+        self._last_query()
         return self._page(replace(self.settings, offset=self._offset + self.settings.k))
 
     def like(self, rank: int) -> Answers:
@@ -218,8 +218,8 @@ class SearchSession:
     def _beside(self, rank: int, weight: float, direction: str) -> Answers:
         answer = self.answer(rank)
         name = answer.id if answer.path is None else printable(answer.path.name)
-        self.say(f"{direction} like answer {rank} ({name}):")
-        return self.ask(self._asked() + weight * Query.item(answer.id))
+        self.note(f"{direction} like answer {rank} ({name}):")
+        return self.search(self._last_query() + weight * Query.item(answer.id))
 
     def answer(self, rank: int) -> Answer:
         """Return the answer that was shown with this rank."""
@@ -228,7 +228,7 @@ class SearchSession:
             raise InvalidInputError(f"there is no answer {rank}: {shown} are shown")
         return self.shown[rank]
 
-    def say(self, text: str) -> None:
+    def note(self, text: str) -> None:
         """Say something beside the answers."""
         if not self._quiet:
             self._notes.print(text, soft_wrap=True)
@@ -242,7 +242,7 @@ class SearchSession:
         return None
 
     def _page(self, settings: SearchSettings) -> Answers:
-        query = self._asked()
+        query = self._last_query()
         found = self.collection.search(
             query,
             settings.k,
@@ -286,7 +286,7 @@ class SearchSession:
     def _cutoff(self, settings: SearchSettings) -> float:
         return self.collection.retriever.cutoff if settings.min_probability is None else settings.min_probability
 
-    def _asked(self) -> Query:
+    def _last_query(self) -> Query:
         if self.query is None:
             raise InvalidInputError("nothing has been searched for yet; type words or the path of a picture")
         return self.query
@@ -294,17 +294,17 @@ class SearchSession:
     def _remark(self, answers: Answers, settings: SearchSettings) -> None:
         limit = f"{100 * self._cutoff(settings):.0f} %"
         for note in answers.notes:
-            self.say(note)
+            self.note(note)
         if answers.considered == 0:
-            self.say(self._why_nothing(settings))
+            self.note(self._why_nothing(settings))
         elif answers.no_good_match and settings.min_probability is None:
-            self.say(f"no good match: nothing reaches a probability of {limit}; {self.ask_for_all} shows the nearest")
+            self.note(f"no good match: nothing reaches a probability of {limit}; {self.ask_for_all} shows the nearest")
         elif not answers and settings.offset:
-            self.say("no more answers")
+            self.note("no more answers")
         elif not answers:
-            self.say(f"nothing reaches a probability of {limit}; ask for less")
+            self.note(f"nothing reaches a probability of {limit}; ask for less")
         elif self._leaves_out(answers, settings) and results().is_terminal:
-            self.say(f"the rest does not reach a probability of {limit}; {self.ask_for_all} shows it")
+            self.note(f"the rest does not reach a probability of {limit}; {self.ask_for_all} shows it")
 
     def _leaves_out(self, answers: Answers, settings: SearchSettings) -> bool:
         is_short = len(answers) < min(settings.k, answers.considered - settings.offset)

@@ -127,7 +127,8 @@ def served_collections(
 
     if index and not folders:
         raise InvalidInputError("--index needs to know what to index; name the folder of pictures")
-    places = [_place(folder, index=index, quiet=quiet) for folder in folders] or [find_collection(None).folder]
+    places = [_served_collection(folder, index=index, quiet=quiet) for folder in folders]
+    places = places or [find_collection(None).folder]
     if names and len(names) != len(places):
         raise InvalidInputError(f"--name is given {len(names)} times for {len(places)} collections; give it for each")
     for name in names:
@@ -155,7 +156,7 @@ def unique_names(names: Iterable[str]) -> list[str]:
     return taken
 
 
-def _place(folder: Path, *, index: bool, quiet: bool) -> Path:
+def _served_collection(folder: Path, *, index: bool, quiet: bool) -> Path:
     from diptych.cli.indexing import IndexRequest, index_folder
 
     if is_collection(folder):

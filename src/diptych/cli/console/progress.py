@@ -86,19 +86,19 @@ class Stages:
         self._console = notes()
 
     @contextmanager
-    def run(self, name: str, doing: str) -> Iterator[Advance]:
+    def run(self, name: str, description: str) -> Iterator[Advance]:
         """Time what happens inside under ``name``; calling what it yields with (done, total) moves the bar."""
-        with self._timed(name, doing, (TimeElapsedColumn(),)) as advance:
+        with self._timed(name, description, (TimeElapsedColumn(),)) as advance:
             yield advance
 
     @contextmanager
-    def count(self, name: str, doing: str) -> Iterator[Advance]:
+    def count(self, name: str, description: str) -> Iterator[Advance]:
         """Do the same for many things of one kind, and show how many are done, how fast, and how long it takes."""
-        with self._timed(name, doing, (MofNCompleteColumn(), PaceColumn())) as advance:
+        with self._timed(name, description, (MofNCompleteColumn(), PaceColumn())) as advance:
             yield advance
 
     @contextmanager
-    def _timed(self, name: str, doing: str, columns: tuple[ProgressColumn, ...]) -> Iterator[Advance]:
+    def _timed(self, name: str, description: str, columns: tuple[ProgressColumn, ...]) -> Iterator[Advance]:
         start = time.perf_counter()
         with Progress(
             SpinnerColumn(),
@@ -110,10 +110,10 @@ class Stages:
             transient=True,
             disable=self._quiet or not self._console.is_terminal,
         ) as progress:
-            task = progress.add_task(doing, total=None)
+            task = progress.add_task(description, total=None)
             yield lambda done, total: progress.update(task, completed=done, total=total)
         self.seconds[name] = time.perf_counter() - start
-        self.note(f"{doing}: {self.seconds[name]:.1f} s")
+        self.note(f"{description}: {self.seconds[name]:.1f} s")
 
     def note(self, text: str) -> None:
         """Say something beside the results."""
