@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import argparse
 import multiprocessing
-import resource
 import sys
 import time
 
 import numpy as np
 from sklearn.cross_decomposition import CCA as IterativeCCA
 
+from diptych.benchmark.peak_memory import peak_resident_bytes
 from diptych.models import CCA
 
 PEER_BAR, PRODUCTS_BAR, MEMORY_BAR = 10.0, 2.0, 1.5
@@ -70,10 +70,10 @@ def peer_seconds(rows: int, sizes: list[int], widths: tuple[int, int]) -> tuple[
 
 def peak_bytes(rows: int, widths: tuple[int, int], queue: multiprocessing.Queue) -> None:
     """Report the peak memory of this process beyond what it had before the data."""
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = peak_resident_bytes()
     images, texts = make_views(rows, *widths)
     CCA(n_components=COMPONENTS).fit(images, texts)
-    queue.put((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024)
+    queue.put(peak_resident_bytes() - before)
 
 
 def measured_peak(rows: int, widths: tuple[int, int]) -> int:

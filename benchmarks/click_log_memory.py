@@ -9,13 +9,13 @@ million queries, one million images), and have 2 to 4 words; image keys have 20 
 from __future__ import annotations
 
 import argparse
-import resource
 import tempfile
 import time
 from pathlib import Path
 
 import numpy as np
 
+from diptych.benchmark.peak_memory import peak_resident_bytes
 from diptych.data.clicks import read_clicks
 
 _QUERIES_PER_TRIAD = 0.62
@@ -45,11 +45,11 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "log.tsv"
         write_log(path, n_triads)
-        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        before = peak_resident_bytes() / 2**20
         start = time.perf_counter()
         log = read_clicks(path)
         seconds = time.perf_counter() - start
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        peak = peak_resident_bytes() / 2**20
     print(log)
     print(f"file read in {seconds:.1f} s, {n_triads / seconds:,.0f} triads a second")
     print(f"the log takes {log.nbytes / 2**20:.0f} MiB; peak {peak:.0f} MiB, {before:.0f} MiB of it before reading")

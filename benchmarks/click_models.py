@@ -15,7 +15,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import resource
 import subprocess
 import sys
 import time
@@ -23,6 +22,7 @@ import time
 import faiss
 import numpy as np
 
+from diptych.benchmark.peak_memory import peak_resident_bytes
 from diptych.data.clicks import ClickLog
 from diptych.models import PSI, DeViSE, Image2Text, OnlineClassification, QueryBasedScoring, Text2Image
 
@@ -77,7 +77,7 @@ def generated_images(count: int, seed: int) -> np.ndarray:
 
 def peak() -> float:
     """Return the most memory that this process has held, in GiB."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    return peak_resident_bytes() / 2**30
 
 
 def answering(model: Text2Image, gallery: np.ndarray, queries: list[str]) -> dict[str, float]:

@@ -12,16 +12,15 @@ from __future__ import annotations
 
 import argparse
 import os
-import resource
 import subprocess
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from diptych.benchmark.peak_memory import peak_resident_bytes
 from diptych.codes import CodeIndex, nearest_codes, pack_signs
 from diptych.codes import nearest as nearest_module
 from diptych.codes.distances import thread_count
@@ -219,28 +218,19 @@ def compare_structures(kind: str, gallery: np.ndarray, queries: np.ndarray) -> N
     faiss.omp_set_num_threads(thread_count(None))
 
 
-def peak_bytes() -> int:
-    """Return the largest resident memory of this program so far."""
-    status = Path("/proc/self/status")
-    if status.exists():
-        # What getrusage says includes the process that started this one.
-        return 1024 * int(status.read_text(encoding="utf-8").partition("VmHWM:")[2].split()[0])
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-
-
 def measure_memory() -> None:
     """Print the growth of resident memory from before the first of ten million codes to after a search of them."""
     rng = np.random.default_rng(0)
     portion = MANY_CODES // 100
     # What libraries and threads occupy by themselves is there before.
     nearest_codes(np.zeros((8, 8), np.uint8), np.zeros((1 << 20, 8), np.uint8), K)
-    before = peak_bytes()
+    before = peak_resident_bytes()
     index = CodeIndex(64, capacity=MANY_CODES)
     for _ in range(100):
         index.add(rng.integers(0, 256, (portion, 8), dtype=np.uint8))
     index.search(index.codes[:2], K)
     index.search(index.codes[:64], K)
-    print(peak_bytes() - before)
+    print(peak_resident_bytes() - before)
 
 
 def main() -> int:

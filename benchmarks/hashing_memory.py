@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import resource
 import subprocess
 import sys
 import time
@@ -21,6 +20,7 @@ import warnings
 import numpy as np
 
 from diptych.benchmark.hashing import hashing_methods
+from diptych.benchmark.peak_memory import peak_resident_bytes
 
 MEMORY_BAR, SECONDS_BAR = 8.0, 120.0
 FAST = ("cvh", "scm-orth", "scm-seq", "lcmfh", "dch", "scratch")
@@ -50,7 +50,7 @@ def generated(n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def fit_once(method: str, n: int, n_bits: int) -> None:
     """Fit in this process and print seconds and memory, the data's own share beside it."""
     images, texts, labels = generated(n)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = peak_resident_bytes()
     model = hashing_methods()[method](n_bits=n_bits)
     if method in EPOCHS:
         model.set_params(epochs=EPOCHS[method])
@@ -64,8 +64,8 @@ def fit_once(method: str, n: int, n_bits: int) -> None:
     model.encode_images(images[:N_ENCODED])
     model.encode_texts(texts[:N_ENCODED])
     encode = time.perf_counter() - start
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    print(json.dumps({"fit": fit, "encode": encode, "peak": peak / 2**20, "data": before / 2**20}))
+    peak = peak_resident_bytes()
+    print(json.dumps({"fit": fit, "encode": encode, "peak": peak / 2**30, "data": before / 2**30}))
 
 
 def measure(method: str, n: int, n_bits: int) -> dict[str, float]:

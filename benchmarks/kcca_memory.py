@@ -7,12 +7,12 @@ when the whole process needs more than its bound.
 from __future__ import annotations
 
 import argparse
-import resource
 import sys
 import time
 
 import numpy as np
 
+from diptych.benchmark.peak_memory import peak_resident_bytes
 from diptych.models import KCCA
 
 MEMORY_BAR = 2e9
@@ -36,7 +36,7 @@ def main() -> int:
     model.fit(images[: held_out.start], topics[: held_out.start])
     elapsed = time.perf_counter() - start
     score = model.score(images[held_out], topics[held_out])
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    peak = peak_resident_bytes()
 
     print(f"KCCA of {options.rows} x (128, 20), {options.landmarks} Nyström landmarks, χ² and intersection kernels")
     print(f"{'fit':<30}{elapsed:>12.1f} s")

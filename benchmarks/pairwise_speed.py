@@ -14,9 +14,9 @@ wall or processor time, because a busy machine stretches the first.
 from __future__ import annotations
 
 import argparse
+import mmap
 import multiprocessing
 import os
-import resource
 import sys
 import time
 from collections.abc import Callable
@@ -25,6 +25,7 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 
+from diptych.benchmark.peak_memory import peak_resident_bytes
 from diptych.data import load_dataset
 from diptych.errors import MissingDataError
 from diptych.models import CMML, BipartiteCrossProduct, CrossModalModel, LogisticCrossProduct
@@ -90,14 +91,14 @@ def measure(name: str, repeats: int, queue: multiprocessing.Queue) -> None:
     images, texts = make_pairs()
     # A first fit of a few rows loads libraries and starts threads, which belong to neither side.
     job(name, images[:40], texts[:40])()
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = peak_resident_bytes()
     fit = job(name, images, texts)
     costs = []
     for _ in range(repeats):
         wall, processor = time.perf_counter(), time.process_time()
         fit()
         costs.append((time.perf_counter() - wall, time.process_time() - processor))
-    peak = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024
+    peak = peak_resident_bytes() - before
     queue.put(Cost(min(wall for wall, _ in costs), min(processor for _, processor in costs), peak))
 
 
@@ -138,7 +139,7 @@ def main() -> int:
         print(f"{name:<26}{cost.wall:>8.2f} s{cost.processor:>10.2f} s{cost.peak / 2**20:>8.1f} MiB{bar}")
     speed, by_the_clock = peer.processor / ours.processor, peer.wall / ours.wall
     # A peak that did not grow by a page is at most one.
-    memory = peer.peak / max(ours.peak, resource.getpagesize())
+    memory = peer.peak / max(ours.peak, mmap.PAGESIZE)
     print("logistic cross-product beside scikit-learn:")
     print(f"  {speed:.0f}x less processor time (bar {SPEED_BAR:g}x), {by_the_clock:.0f}x less wall time")
     print(f"  1/{memory:.0f} of its memory (bar 1/{MEMORY_BAR:g})")

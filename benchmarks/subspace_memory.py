@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import resource
 import subprocess
 import sys
 import time
 
 import numpy as np
 
+from diptych.benchmark.peak_memory import peak_resident_bytes
 from diptych.models import find_model
 
 METHODS = ("pls", "blm", "cfa", "cca", "gmlda", "gmmfa", "cca-3v", "lcfs", "ml-cca", "cluster-cca", "lgcfl")
@@ -47,12 +47,12 @@ def generated(n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def fit_once(method: str, n: int) -> None:
     """Fit in this process and print seconds and memory, the data's own share beside it."""
     images, texts, labels = generated(n)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = peak_resident_bytes()
     start = time.perf_counter()
     find_model(method)().fit(images, texts, labels)
     seconds = time.perf_counter() - start
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    print(json.dumps({"seconds": seconds, "peak": peak / 2**20, "data": before / 2**20}))
+    peak = peak_resident_bytes()
+    print(json.dumps({"seconds": seconds, "peak": peak / 2**30, "data": before / 2**30}))
 
 
 def measure(method: str, n: int) -> dict[str, float]:

@@ -14,6 +14,17 @@ from diptych.errors import InvalidInputError, UnknownNameError
 Direction = Literal["image_query", "text_query"]
 DIRECTIONS: tuple[Direction, Direction] = ("image_query", "text_query")
 
+
+def opposite(way: Direction) -> Direction:
+    """Return the direction in which the answers of this one would ask.
+
+    >>> from diptych.space import opposite
+    >>> opposite("image_query")
+    'text_query'
+    """
+    return "text_query" if way == "image_query" else "image_query"
+
+
 _PROBABILITY_FLOOR = 1e-12
 
 

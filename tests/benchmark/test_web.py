@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 from scipy import sparse
 
-from diptych.benchmark.peak_memory import SampledPeakMemory
+from diptych.benchmark.peak_memory import PeakMemory
 from diptych.benchmark.published import published_value
 from diptych.benchmark.studies.web_methods import WebScorer
 from diptych.benchmark.web import (
@@ -176,27 +176,19 @@ def test_noise_is_irrelevant_and_new(splits: DatasetSplits) -> None:
         JudgedLists("wrong", ("a",), lists.grades)
 
 
-class FakeScorer(WebScorer):
-    """Knows the grades of every list, as clearly as it is told to."""
+FITS: list[str] = []
 
-    fits = 0
 
-    def __init__(self, clarity: float, seed: int) -> None:
-        self.clarity, self.seed = clarity, seed
+def fake_scorer(clarity: float, seed: int) -> WebScorer:
+    """Return what knows the grades of every list, as clearly as it is told to."""
 
-    @property
-    def settings(self) -> dict[str, Any]:
-        return {"clarity": self.clarity, "seed": self.seed}
+    def fit(data: WebData, feature: str) -> Any:
+        FITS.append(feature)
+        known = {lists.queries: lists.grades.toarray() for lists, _ in data.every_list().values()}
+        noise = np.random.default_rng([seed, len(feature), ord(feature[0])])
+        return lambda queries, part: clarity * known[tuple(queries)] + noise.normal(size=known[tuple(queries)].shape)
 
-    def fit(self, data: WebData, feature: str) -> FakeScorer:
-        FakeScorer.fits += 1
-        self._lists = {lists.queries: lists for lists, _ in data.every_list().values()}
-        self._noise = np.random.default_rng([self.seed, len(feature), ord(feature[0])])
-        return self
-
-    def scores(self, queries: Sequence[str], part: str) -> Any:
-        grades = self._lists[tuple(queries)].grades.toarray()
-        return self.clarity * grades + self._noise.normal(size=grades.shape)
+    return WebScorer({"clarity": clarity, "seed": seed}, fit)
 
 
 @pytest.fixture(scope="module")
@@ -219,10 +211,10 @@ def data(splits: DatasetSplits) -> WebData:
 
 
 METHODS = (
-    WebMethod("good", "good", lambda: FakeScorer(1.0, 1)),
-    WebMethod("fair", "fair", lambda: FakeScorer(0.8, 2)),
-    WebMethod("poor", "poor", lambda: FakeScorer(0.0, 3)),
-    WebMethod("apart", "apart", lambda: FakeScorer(0.5, 4), is_fused=False),
+    WebMethod("good", "good", fake_scorer(1.0, 1)),
+    WebMethod("fair", "fair", fake_scorer(0.8, 2)),
+    WebMethod("poor", "poor", fake_scorer(0.0, 3)),
+    WebMethod("apart", "apart", fake_scorer(0.5, 4), is_fused=False),
 )
 
 
@@ -233,16 +225,16 @@ def report(data: WebData) -> WebReport:
 
 
 def test_a_run_is_kept_and_read_again(data: WebData, tmp_path: Path) -> None:
-    before = FakeScorer.fits
+    before = len(FITS)
     first, second = (measure_run(data, METHODS[0], "a", tmp_path) for _ in range(2))
-    assert FakeScorer.fits == before + 1
+    assert len(FITS) == before + 1
     assert {name: scores.tolist() for name, scores in first.scores.items()} == {
         name: scores.tolist() for name, scores in second.scores.items()
     }
     assert second.fit_seconds == first.fit_seconds
     # Other settings are another run.
-    measure_run(data, WebMethod("good", "good", lambda: FakeScorer(0.9, 1)), "a", tmp_path)
-    assert FakeScorer.fits == before + 2
+    measure_run(data, WebMethod("good", "good", fake_scorer(0.9, 1)), "a", tmp_path)
+    assert len(FITS) == before + 2
 
 
 def test_log_features_are_in_the_order_of_the_log(data: WebData) -> None:
@@ -337,8 +329,7 @@ def test_click_models_run_and_learn(data: WebData) -> None:
 
 
 def test_memory_of_a_step_is_seen() -> None:
-    memory = SampledPeakMemory()
-    with memory.watch():
+    with PeakMemory() as memory:
         held = np.ones(8_000_000)
     assert np.isnan(memory.megabytes) or 30 < memory.megabytes < 200
     assert held.sum() == 8_000_000

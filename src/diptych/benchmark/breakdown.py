@@ -48,12 +48,7 @@ def by_category(evaluation: TwoWayEvaluation, chance: TwoWayEvaluation, pairs: P
 
 def label_names(pairs: Pairs) -> AnyArray | None:
     """Return the name of each image's class, or None when there is not exactly one class per image."""
-    labels = pairs.labels
-    if labels is None or labels.ndim != 1:
-        return None
-    if labels.dtype.kind == "U":
-        return labels
-    return np.array(pairs.class_names)[labels] if pairs.class_names else labels.astype(str)
+    return None if pairs.labels is None or pairs.is_multi_label else pairs.image_classes()
 
 
 def _members(pairs: Pairs) -> dict[str, BoolArray]:

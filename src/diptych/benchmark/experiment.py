@@ -7,7 +7,6 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Protocol, get_type_hints
 
-from diptych.arrays import AnyArray
 from diptych.benchmark.breakdown import AllTied, Category, HashCodeFacts, by_category, hash_code_facts, label_names
 from diptych.data import Dataset, DatasetSplits, Pairs, find_dataset
 from diptych.encoders import ColourEdgeHistograms, Encoder, TfidfTopics, encode_splits
@@ -33,7 +32,16 @@ from diptych.metrics import (
 from diptych.models import CrossModalModel, Preprocessed, method_name, model_classes
 from diptych.models.preprocessed import RowScaling
 from diptych.models.registry import build_model, with_parameter
-from diptych.protocols import HoldOut, Relevant, Tuning, TwoWayEvaluation, evaluate_model, tune
+from diptych.protocols import (
+    EncodedRetrieval,
+    HoldOut,
+    Relevant,
+    Tuning,
+    TwoWayEvaluation,
+    evaluate_model,
+    tune,
+)
+from diptych.protocols.retrieval import ArrayByDirection, encode_sides
 from diptych.space import DIRECTIONS, Direction
 
 BY_LABEL: tuple[Measure, ...] = (AP(), CMC(1), CMC(5), CMC(10), Precision(10), Precision(50), NDCG(10, "ideal"))
@@ -303,15 +311,7 @@ def _confusion(model: CrossModalModel, test: Pairs) -> dict[Direction, Confusion
     names = label_names(test)
     if names is None:
         return None
-    sides: dict[Direction, tuple[AnyArray, AnyArray]] = {
-        "image_query": (model.encode_images(test.images), names),
-        "text_query": (model.encode_texts(test.texts), names[test.owners]),
-    }
-    queries, gallery = sides["image_query"], sides["text_query"]
-    matrices: dict[Direction, ConfusionMatrix] = {}
-    for way in DIRECTIONS:
-        matrices[way] = ConfusionMatrix.from_points(
-            queries[0], gallery[0], model.space, queries[1], gallery[1], direction=way
-        )
-        queries, gallery = gallery, queries
-    return matrices
+    points = encode_sides(model, test)
+    truth: ArrayByDirection = {"image_query": names, "text_query": names[test.owners]}
+    encoded = EncodedRetrieval(model.space, points, points, truth, truth)
+    return {way: encoded.confusion(way) for way in DIRECTIONS}

@@ -25,6 +25,7 @@ from diptych.benchmark.studies.zhang import (
     neural_task_names,
 )
 from diptych.benchmark.studies.zhang_measuring import Illustration, NeuralResult, measure_fit
+from diptych.benchmark.task import digest_name
 from diptych.errors import InvalidInputError
 from diptych.protocols.journal import Journal, pairs_digest, run_noted, source_digest
 from diptych.space import DIRECTIONS, Direction
@@ -168,7 +169,8 @@ def neural_journal(folder: str | PathLike[str], task: NeuralTask, data: NeuralDa
 
 def fit_key(method: NeuralMethod, seed: int, epochs: int | None) -> str:
     """Return what tells one fit of a task from another."""
-    parameters = {name: repr(value) for name, value in method.model.get_params().items() if name != "seed"}
+    chosen = method.model.get_params().items()
+    parameters = {name: repr(value) for name, value in chosen if digest_name(name) != "seed"}
     return json.dumps([method.key, type(method.model).__name__, parameters, seed, epochs], sort_keys=True)
 
 

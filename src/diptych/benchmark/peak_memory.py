@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+import sys
 from pathlib import Path
 from types import TracebackType
 
@@ -30,6 +28,11 @@ class PeakMemory:
     """
 
     bytes: int | None = None
+
+    @property
+    def megabytes(self) -> float:
+        """The same in millions of bytes, NaN where the system does not tell."""
+        return float("nan") if self.bytes is None else self.bytes / 1e6
 
     def __enter__(self) -> PeakMemory:
         try:
@@ -57,47 +60,15 @@ def _status_bytes(field: str) -> int:
     raise LookupError(field)
 
 
-_SAMPLING_SECONDS = 0.01
+def peak_resident_bytes() -> int:
+    """Return the largest resident memory of this process so far.
 
-
-class SampledPeakMemory:
-    """The most resident memory while a step ran, over what there was before, in megabytes; NaN where it is not told.
-
-    The operating system is asked a hundred times a second, which sees what libraries in other languages take too, but
-    not memory that was taken from what an earlier step had left.
+    On Linux the kernel is asked for this process alone: what ``getrusage`` says includes the one that started it.
     """
-
-    def __init__(self) -> None:
-        self.megabytes = float("nan")
-
-    @contextmanager
-    def watch(self) -> Iterator[None]:
-        """Watch what happens inside."""
-        before = _resident_kilobytes()
-        if before is None:
-            yield
-            return
-        highest = [before]
-        done = threading.Event()
-
-        def look() -> None:
-            while not done.wait(_SAMPLING_SECONDS):
-                highest[0] = max(highest[0], _resident_kilobytes() or 0)
-
-        watcher = threading.Thread(target=look, daemon=True)
-        watcher.start()
-        try:
-            yield
-        finally:
-            done.set()
-            watcher.join()
-            self.megabytes = (max(highest[0], _resident_kilobytes() or 0) - before) / 1000
-
-
-def _resident_kilobytes() -> int | None:
-    """Return resident kilobytes, or None on systems without that file."""
     try:
-        lines = _STATUS.read_text(encoding="ascii").splitlines()
-    except OSError:
-        return None
-    return next((int(line.split()[1]) for line in lines if line.startswith("VmRSS:")), None)
+        return _status_bytes("VmHWM")
+    except (OSError, LookupError):
+        import resource
+
+        usage = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return usage if sys.platform == "darwin" else usage * 1024

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
@@ -12,11 +11,12 @@ from typing import Any
 import numpy as np
 
 from diptych.arrays import BoolArray, FloatArray
+from diptych.benchmark.report import BenchmarkReport
+from diptych.benchmark.runner import Stage, select_methods, silent_stage
 from diptych.benchmark.studies.web_data import FEATURES, WebData, flickr8k_web, simulate_clicks
 from diptych.benchmark.studies.web_lists import JudgedLists, caption_lists, crowd_lists, expert_lists, word_lists
 from diptych.benchmark.studies.web_methods import FusedRuns, WebMethod, WebRun, measure_run, web_methods
 from diptych.encoders import Visualness, clean_query
-from diptych.errors import UnknownNameError
 from diptych.metrics import AP, NDCG, Measure, RandomisationTest, evaluate_scores, randomisation_test, spearman
 from diptych.protocols import QueryGroups
 
@@ -49,7 +49,7 @@ _PEOPLE = frozenset({"man", "woman", "boy", "girl", "child", "people", "person",
 _WORDS = "words"
 
 
-class WebReport:
+class WebReport(BenchmarkReport):
     """Every table of the comparison, computed from the scores when it is asked for.
 
     Rows are methods and the two fusions over methods; columns are the image features and the fusion over features.
@@ -261,9 +261,6 @@ class WebReport:
         return self._noisy[key]
 
 
-Stage = Callable[[str], AbstractContextManager[Any]]
-
-
 def run_web(
     data: WebData,
     *,
@@ -277,7 +274,7 @@ def run_web(
     ``stage(title)`` is entered around each fit. ``seeds`` are the draws of noise that are averaged.
     """
     chosen = chosen_methods(methods)
-    enter: Stage = nullcontext if stage is None else stage
+    enter = stage or silent_stage
     runs = []
     for method in chosen:
         for feature in data.features:
@@ -293,8 +290,4 @@ def chosen_methods(names: Collection[str] | None) -> list[WebMethod]:
     >>> [method.title for method in chosen_methods(["psi"])]
     ['PSI']
     """
-    known = web_methods()
-    for name in names or ():
-        if name not in known:
-            raise UnknownNameError("method of the click benchmark", name, known)
-    return [method for name, method in known.items() if not names or name in names]
+    return list(select_methods("method of the click benchmark", web_methods(), names, as_declared=True).values())

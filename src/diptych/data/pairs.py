@@ -206,6 +206,25 @@ class Pairs:
         mask = np.asarray(np.isin(self.labels, self._class_values()[chosen]))
         return ClassSplit(self._of_classes(mask, chosen), self._of_classes(~mask, ~chosen), 0)
 
+    def class_name(self, label: Any) -> str:
+        """Return the name of one label: of a number its place among the names, where there are names."""
+        has_place = not self.is_multi_label and isinstance(label, np.integer) and bool(self.class_names)
+        return self.class_names[int(label)] if has_place else str(label)
+
+    def image_classes(self) -> AnyArray:
+        """Return the name of each image's class, of several the first.
+
+        >>> import numpy as np
+        >>> from diptych.data import Pairs
+        >>> Pairs(np.eye(3), np.eye(3), labels=[1, 0, 1], class_names=["cat", "dog"]).image_classes().tolist()
+        ['dog', 'cat', 'dog']
+        """
+        if self.labels is None:
+            raise InvalidInputError("these pairs have no labels, so their images have no classes")
+        if self.is_multi_label:
+            return np.array([self.class_names[column] for column in self.labels.argmax(axis=1)])
+        return np.array([self.class_name(label) for label in self.labels])
+
     def with_features(self, images: ArrayLike | None = None, texts: ArrayLike | None = None) -> Pairs:
         """Return the same pairs with one or both sides replaced by a feature matrix of as many rows."""
         changes: dict[str, Any] = {}
@@ -269,7 +288,7 @@ class Pairs:
             chosen = np.zeros(len(values), dtype=bool)
             chosen[np.random.default_rng(seed).permutation(len(values))[:n_first]] = True
             return chosen
-        names = [self._class_name(value) for value in values]
+        names = [self.class_name(value) for value in values]
         wanted = {str(wanted) for wanted in classes}
         for name in wanted:
             if name not in names:
@@ -278,10 +297,6 @@ class Pairs:
         if mask.all() or not mask.any():
             raise InvalidInputError(f"each half needs a class, but {int(mask.sum())} of {len(names)} were asked for")
         return mask
-
-    def _class_name(self, value: Any) -> str:
-        has_positions = not self.is_multi_label and isinstance(value, np.integer) and bool(self.class_names)
-        return self.class_names[int(value)] if has_positions else str(value)
 
     def _split_indicator(self, chosen: BoolArray) -> ClassSplit:
         assert self.labels is not None

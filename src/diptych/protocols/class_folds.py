@@ -47,7 +47,7 @@ def class_list(pairs: Pairs) -> tuple[str, ...]:
     present = np.unique(pairs.labels)
     if pairs.labels.dtype.kind == "U":
         return tuple(name for name in pairs.class_names if name in set(present.tolist()))
-    return tuple(pairs.class_names[int(value)] if pairs.class_names else str(value) for value in present)
+    return tuple(pairs.class_name(value) for value in present)
 
 
 _FEWEST_CLASSES = 4

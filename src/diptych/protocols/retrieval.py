@@ -11,7 +11,7 @@ from diptych.data import Pairs
 from diptych.errors import InvalidInputError
 from diptych.metrics import AP, ConfusionMatrix, Curve, Evaluation, Measure, SameLabel, SharedLabel, Ties, evaluate
 from diptych.models import CrossModalModel
-from diptych.space import DIRECTIONS, Direction, Space
+from diptych.space import DIRECTIONS, Direction, Space, opposite
 
 
 @dataclass(frozen=True)
@@ -59,8 +59,6 @@ Gallery = Literal["view", "unified"]
 
 ArrayByDirection = dict[Direction, AnyArray]
 
-_OPPOSITE: dict[Direction, Direction] = {"image_query": "text_query", "text_query": "image_query"}
-
 
 @dataclass(frozen=True)
 class EncodedRetrieval:
@@ -96,9 +94,9 @@ class EncodedRetrieval:
         for pairs in (asked, searched):
             if not pairs.has_image_features or not pairs.has_text_features:
                 raise InvalidInputError("the pairs hold raw items: encode them first (diptych.encoders.encode_splits)")
-        query_points = _points(model, asked)
+        query_points = encode_sides(model, asked)
         found_points = _gallery_points(model, searched, gallery, query_points if searched is asked else None)
-        query_truth, found_truth = _relevance_labels(asked, relevant), _relevance_labels(searched, relevant)
+        query_truth, found_truth = relevance_labels(asked, relevant), relevance_labels(searched, relevant)
         if gallery == "unified":
             found_truth["image_query"] = found_truth["text_query"]
         return cls(model.space, query_points, found_points, query_truth, found_truth)
@@ -109,12 +107,11 @@ class EncodedRetrieval:
         """Measure both directions."""
         results: dict[Direction, Evaluation] = {}
         for way in DIRECTIONS:
-            kind = SameLabel if self.query_truth[way].ndim == 1 else SharedLabel
             results[way] = evaluate(
                 self.queries[way],
-                self.gallery[_OPPOSITE[way]],
+                self.gallery[opposite(way)],
                 self.space,
-                kind(self.query_truth[way], self.gallery_truth[_OPPOSITE[way]]),
+                self.relevance(way),
                 measures,
                 direction=way,
                 ties=ties,
@@ -122,19 +119,25 @@ class EncodedRetrieval:
             )
         return TwoWayEvaluation(results["image_query"], results["text_query"])
 
+    def relevance(self, way: Direction) -> SameLabel | SharedLabel:
+        """Return who is relevant to whom."""
+        asked, found = self.query_truth[way], self.gallery_truth[opposite(way)]
+        return SameLabel(asked, found) if asked.ndim == 1 else SharedLabel(asked, found)
+
     def confusion(self, way: Direction) -> ConfusionMatrix:
         """Return which class the rankings of each class speak for; for one label per item."""
         return ConfusionMatrix.from_points(
             self.queries[way],
-            self.gallery[_OPPOSITE[way]],
+            self.gallery[opposite(way)],
             self.space,
             self.query_truth[way],
-            self.gallery_truth[_OPPOSITE[way]],
+            self.gallery_truth[opposite(way)],
             direction=way,
         )
 
 
-def _points(model: CrossModalModel, pairs: Pairs) -> ArrayByDirection:
+def encode_sides(model: CrossModalModel, pairs: Pairs) -> ArrayByDirection:
+    """Return the points of the pictures, which are image queries, and of the texts."""
     return {"image_query": model.encode_images(pairs.images), "text_query": model.encode_texts(pairs.texts)}
 
 
@@ -142,7 +145,7 @@ def _gallery_points(
     model: CrossModalModel, pairs: Pairs, gallery: Gallery, known: ArrayByDirection | None
 ) -> ArrayByDirection:
     if gallery == "view":
-        return _points(model, pairs) if known is None else known
+        return encode_sides(model, pairs) if known is None else known
     if gallery != "unified":
         raise InvalidInputError(f"gallery must be one of {', '.join(get_args(Gallery))}, got {gallery!r}")
     encode_pairs = getattr(model, "encode_pairs", None)
@@ -155,7 +158,7 @@ def _gallery_points(
     return {"image_query": points, "text_query": points}
 
 
-def _relevance_labels(pairs: Pairs, relevant: Relevant) -> ArrayByDirection:
+def relevance_labels(pairs: Pairs, relevant: Relevant) -> ArrayByDirection:
     """Return for each side what must agree for two items to be relevant to each other."""
     if relevant not in get_args(Relevant):
         raise InvalidInputError(f"relevant must be one of {', '.join(get_args(Relevant))}, got {relevant!r}")

@@ -13,14 +13,11 @@ from numpy.typing import ArrayLike
 from diptych.arrays import row_blocks
 from diptych.benchmark.exchange.trec_files import Qrels, RankedList, Scores, write_qrels, write_run
 from diptych.errors import InvalidInputError
-from diptych.metrics import Relevance, SameLabel, SharedLabel
 from diptych.models import CrossModalModel
 from diptych.protocols import EncodedRetrieval, Gallery, Relevant, Retrieval
-from diptych.space import DIRECTIONS, Direction, Space
+from diptych.space import DIRECTIONS, Direction, Space, opposite
 
 _SCORES_AT_ONCE = 1 << 22
-
-_OTHER: dict[Direction, Direction] = {"image_query": "text_query", "text_query": "image_query"}
 
 
 @dataclass(frozen=True)
@@ -79,10 +76,10 @@ def export_retrieval(
     for way in DIRECTIONS:
         queries, items = names[way]
         files.runs[way], files.qrels[way] = place / f"{way}.run", place / f"{way}.qrels"
-        points, found = encoded.queries[way], encoded.gallery[_OTHER[way]]
+        points, found = encoded.queries[way], encoded.gallery[opposite(way)]
         lists = ranked_lists(points, found, encoded.space, queries, items, direction=way, depth=depth)
         files.n_lines[way] = write_run(files.runs[way], lists, tag=tag, scores=scores)
-        write_qrels(files.qrels[way], Qrels.from_relevance(_relevance(encoded, way), queries, items))
+        write_qrels(files.qrels[way], Qrels.from_relevance(encoded.relevance(way), queries, items))
     return files
 
 
@@ -127,8 +124,3 @@ def _names(retrieval: Retrieval, gallery: Gallery) -> dict[Direction, tuple[list
         "image_query": (asked.ids.tolist(), searched.text_ids.tolist()),
         "text_query": (asked.text_ids.tolist(), images.tolist()),
     }
-
-
-def _relevance(encoded: EncodedRetrieval, way: Direction) -> Relevance:
-    queries, items = encoded.query_truth[way], encoded.gallery_truth[_OTHER[way]]
-    return SameLabel(queries, items) if queries.ndim == 1 else SharedLabel(queries, items)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
 
+from diptych.benchmark.published import published_rows
 from diptych.benchmark.reporting.method_results import AVERAGE_PRECISION, RANK_ONE, MethodResults
 from diptych.benchmark.reporting.observations import format_signed
 from diptych.benchmark.reporting.task_results import TaskResults
@@ -86,7 +84,7 @@ def _printed_map(paper: str, task: TaskResults, method: MethodResults) -> Publis
 
 def _matching_rows(paper: str, metric: str, task: TaskResults, method: MethodResults) -> Iterator[Mapping[str, str]]:
     aliases = _ALIASES[paper]
-    for row in _published_rows():
+    for row in published_rows():
         name = _letters_and_digits(row["method"])
         if (
             row["paper"] == paper
@@ -108,12 +106,6 @@ def _letters_and_digits(name: str) -> str:
 def _same_dataset(printed: str, ours: str) -> bool:
     """Tell whether a paper means our data set: "PASCAL" is ``pascal_sentence``."""
     return _letters_and_digits(printed).removesuffix("sentence") == _letters_and_digits(ours).removesuffix("sentence")
-
-
-@cache
-def _published_rows() -> tuple[dict[str, str], ...]:
-    text = files("diptych.benchmark").joinpath("published.csv").read_text(encoding="utf-8")
-    return tuple(csv.DictReader(text.splitlines()))
 
 
 @dataclass(frozen=True)

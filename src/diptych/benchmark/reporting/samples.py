@@ -19,7 +19,7 @@ from diptych.encoders.image.picture_decoding import read_picture, thumbnail
 from diptych.errors import DiptychError
 from diptych.models import CrossModalModel
 from diptych.protocols import EncodedRetrieval, Fold, Retrieval
-from diptych.space import DIRECTIONS, Direction
+from diptych.space import DIRECTIONS, Direction, opposite
 
 
 @dataclass(frozen=True)
@@ -60,8 +60,6 @@ _QUALITY = 65
 _LONGEST_TEXT = 240
 
 _BASELINE = "cca"
-
-_OTHER: Mapping[Direction, Direction] = {"image_query": "text_query", "text_query": "image_query"}
 
 
 def sample_sheets(
@@ -142,7 +140,7 @@ def _queries(encoded: EncodedRetrieval, way: Direction, seed: int) -> list[int]:
 
 
 def _sample(way: Direction, row: int, shown: Retrieval, asked: Mapping[str, EncodedRetrieval]) -> Sample:
-    other = _OTHER[way]
+    other = opposite(way)
     answers = {}
     for title, encoded in asked.items():
         right = encoded.gallery_truth[other] == encoded.query_truth[way][row]
@@ -152,22 +150,15 @@ def _sample(way: Direction, row: int, shown: Retrieval, asked: Mapping[str, Enco
 
 
 def _nearest(encoded: EncodedRetrieval, way: Direction, row: int) -> IntArray:
-    scores = encoded.space.compare(encoded.queries[way][row : row + 1], encoded.gallery[_OTHER[way]], way)[0]
+    scores = encoded.space.compare(encoded.queries[way][row : row + 1], encoded.gallery[opposite(way)], way)[0]
     return np.argsort(-scores, kind="stable")[:_FIRST]
 
 
 def _shown(pairs: Pairs, side: Direction, row: int) -> Shown:
     """Return a picture or a text of the pairs; ``side`` is the direction in which it would ask."""
     owner = row if side == "image_query" else int(pairs.owners[row])
-    label = "" if pairs.labels is None else _label(pairs, owner)
+    label = "" if pairs.labels is None else pairs.class_name(pairs.labels[owner])
     if side == "text_query":
         return Shown(None, shorten(str(pairs.texts[row]), _LONGEST_TEXT, placeholder=" …"), label)
     pixels = read_picture(pairs.images[row], shortest_side=_SIDE)
     return Shown(thumbnail(pixels, longest_side=_SIDE, quality=_QUALITY), f"picture of the class {label}", label)
-
-
-def _label(pairs: Pairs, row: int) -> str:
-    assert pairs.labels is not None
-    label = pairs.labels[row]
-    named = pairs.class_names and pairs.labels.dtype.kind != "U" and pairs.labels.ndim == 1
-    return pairs.class_names[int(label)] if named else str(label)

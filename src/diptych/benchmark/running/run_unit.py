@@ -24,7 +24,7 @@ from diptych.benchmark.peak_memory import PeakMemory
 from diptych.benchmark.results import Record
 from diptych.benchmark.running.retrieval_task import RetrievalTask
 from diptych.benchmark.running.run_catalogue import Catalogue, Unit
-from diptych.benchmark.task import Entry
+from diptych.benchmark.task import Method, one_line
 from diptych.codes import code_statistics
 from diptych.data import DatasetSplits, Pairs
 from diptych.errors import MissingDataError, MissingPackageError
@@ -48,7 +48,7 @@ class Choice:
     fit_seconds: float
 
 
-def choose(entry: Entry, training: Training, measure: Measure) -> Choice:
+def choose(entry: Method, training: Training, measure: Measure) -> Choice:
     """Try every setting on the hold-outs, and fit the best on all training pairs.
 
     Training pairs are all that comes in; a single setting is fitted without a trial.
@@ -181,7 +181,8 @@ def _query_counts(task: RetrievalTask, retrieval: Retrieval) -> dict[str, Any]:
     }
     if _has_classes(task, queries):
         names = class_list(queries)
-        numbers = _class_numbers(queries, names)
+        positions = {name: number for number, name in enumerate(names)}
+        numbers = [positions[name] for name in queries.image_classes().tolist()]
         counts["classes"] = list(names)
         counts["query_classes"] = {"image_query": numbers, "text_query": [numbers[row] for row in queries.owners]}
     return counts
@@ -189,19 +190,6 @@ def _query_counts(task: RetrievalTask, retrieval: Retrieval) -> dict[str, Any]:
 
 def _has_classes(task: RetrievalTask, pairs: Pairs) -> bool:
     return task.relevant != "instance" and pairs.labels is not None
-
-
-def _class_numbers(pairs: Pairs, names: Sequence[str]) -> list[int]:
-    """Return the position of each image's class among ``names``; of several classes, the first."""
-    assert pairs.labels is not None
-    if pairs.is_multi_label:
-        own = [pairs.class_names[column] for column in pairs.labels.argmax(axis=1)]
-    elif pairs.labels.dtype.kind == "U" or not pairs.class_names:
-        own = [str(label) for label in pairs.labels.tolist()]
-    else:
-        own = [pairs.class_names[int(label)] for label in pairs.labels]
-    positions = {name: number for number, name in enumerate(names)}
-    return [positions[name] for name in own]
 
 
 def _measured(measures: Sequence[Measure], result: TwoWayEvaluation) -> dict[str, Any]:
@@ -242,20 +230,18 @@ def _confusion(task: RetrievalTask, retrieval: Retrieval, encoded: EncodedRetrie
     pairs = retrieval.queries
     if not _has_classes(task, pairs) or pairs.is_multi_label:
         return None
-    named = pairs.labels is not None and pairs.labels.dtype.kind != "U" and bool(pairs.class_names)
-    found: dict[str, Any] = {}
-    for way in DIRECTIONS:
-        matrix = encoded.confusion(way)
-        names = [pairs.class_names[int(value)] if named else str(value) for value in matrix.classes]
-        found[way] = {"classes": names, "counts": matrix.counts.tolist()}
-    return found
+    matrices = {way: encoded.confusion(way) for way in DIRECTIONS}
+    return {
+        way: {"classes": [pairs.class_name(value) for value in matrix.classes], "counts": matrix.counts.tolist()}
+        for way, matrix in matrices.items()
+    }
 
 
 def _chosen(choice: Choice) -> dict[str, Any]:
     parameters = {name.removeprefix("model__"): _json_value(value) for name, value in choice.parameters.items()}
     return {
         "parameters": parameters,
-        "model": " ".join(repr(choice.model).split()),
+        "model": one_line(choice.model),
         "validation": {"mean": choice.mean, "deviation": choice.deviation, "trials": choice.trials},
     }
 
@@ -264,7 +250,7 @@ def _json_value(value: Any) -> Any:
     return value if isinstance(value, (bool, int, float, str, type(None))) else repr(value)
 
 
-def _code_statistics(entry: Entry, encoded: EncodedRetrieval) -> dict[str, Any] | None:
+def _code_statistics(entry: Method, encoded: EncodedRetrieval) -> dict[str, Any] | None:
     if entry.n_bits is None:
         return None
     sides = {"image": encoded.gallery["image_query"], "text": encoded.gallery["text_query"]}

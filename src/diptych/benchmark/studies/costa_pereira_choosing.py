@@ -19,6 +19,7 @@ from diptych.data import DatasetSplits, Pairs
 from diptych.metrics import AP
 from diptych.models import KCCA, SM, CrossModalModel, Preprocessed
 from diptych.protocols import EncodedRetrieval, HoldOut, Retrieval, tune
+from diptych.protocols.retrieval import relevance_labels
 from diptych.space import Direction, Space
 
 # NCc, the normalised correlation of centred points, which the paper settles on for all three spaces.
@@ -49,10 +50,7 @@ class CorrelatedPairs:
             "image_query": np.asarray(asked.images),
             "text_query": np.asarray(asked.texts),
         }
-        truth: dict[Direction, AnyArray] = {
-            "image_query": np.asarray(asked.labels),
-            "text_query": np.asarray(asked.text_labels),
-        }
+        truth = relevance_labels(asked, "label")
         return EncodedRetrieval(Space(CENTRED_CORRELATION), points, points, truth, truth)
 
     def semantic_correlation_matching(self, C: float) -> EncodedRetrieval:

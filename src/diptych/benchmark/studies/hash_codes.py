@@ -14,12 +14,13 @@ from diptych.benchmark.task import EncodedTask, find_by_name, one_line, with_set
 from diptych.codes import code_statistics, nearest_codes
 from diptych.data import DatasetSplits, Pairs
 from diptych.encoders import EfficientNetLite, SentenceEncoder
-from diptych.metrics import AP, CMC, HammingLookup, Measure, SameLabel, SharedLabel
+from diptych.metrics import AP, CMC, HammingLookup, Measure
 from diptych.models import CrossModalModel, Preprocessed, method_name
 from diptych.models.hashing.hashing_model import HashingModel
 from diptych.models.preprocessed import RowScaling
-from diptych.protocols import Extendable, Relevant, Retrieval, evaluate_retrieval
-from diptych.space import DIRECTIONS, Direction
+from diptych.protocols import EncodedRetrieval, Extendable, Relevant, Retrieval, evaluate_retrieval
+from diptych.protocols.retrieval import encode_sides, relevance_labels
+from diptych.space import DIRECTIONS, Direction, Space, opposite
 
 Setting = Literal["seen", "unseen", "captions"]
 
@@ -163,27 +164,19 @@ Codes = dict[Direction, AnyArray]
 
 def codes_of(model: CrossModalModel, pairs: Pairs) -> Codes:
     """Return the codes of the pictures, which are image queries, and of the texts."""
-    return {"image_query": model.encode_images(pairs.images), "text_query": model.encode_texts(pairs.texts)}
+    return encode_sides(model, pairs)
 
 
 def look_up(
     queries: Codes, gallery: Codes, retrieval: Retrieval, n_bits: int, relevant: Relevant = "auto"
 ) -> dict[Direction, HammingLookup]:
     """Return what lies within each radius, for both directions; ``relevant`` as in `evaluate_retrieval`."""
-    asked, carried = _truth(retrieval.queries, relevant), _truth(retrieval.gallery, relevant)
-    lookups: dict[Direction, HammingLookup] = {}
-    for way, other in zip(DIRECTIONS, reversed(DIRECTIONS), strict=True):
-        kind = SameLabel if asked[way].ndim == 1 else SharedLabel
-        lookups[way] = HammingLookup.from_codes(
-            queries[way], gallery[other], kind(asked[way], carried[other]), n_bits=n_bits
-        )
-    return lookups
-
-
-def _truth(pairs: Pairs, relevant: Relevant) -> dict[Direction, AnyArray]:
-    if relevant == "instance" or pairs.labels is None or pairs.text_labels is None:
-        return {"image_query": pairs.ids, "text_query": pairs.ids[pairs.owners]}
-    return {"image_query": pairs.labels, "text_query": pairs.text_labels}
+    truth = (relevance_labels(pairs, relevant) for pairs in (retrieval.queries, retrieval.gallery))
+    encoded = EncodedRetrieval(Space("hamming"), queries, gallery, *truth)
+    return {
+        way: HammingLookup.from_codes(queries[way], gallery[opposite(way)], encoded.relevance(way), n_bits=n_bits)
+        for way in DIRECTIONS
+    }
 
 
 MEASURES: tuple[Measure, ...] = (AP(), CMC(1), CMC(5), CMC(10), CMC(50))

@@ -5,20 +5,20 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
 from diptych.arrays import FloatArray, IntArray
 from diptych.atomic_files import atomic_write
-from diptych.benchmark.peak_memory import SampledPeakMemory
+from diptych.benchmark.peak_memory import PeakMemory
 from diptych.benchmark.studies.web_data import WebData
 from diptych.benchmark.studies.web_lists import JudgedLists
+from diptych.benchmark.task import digest_name
 from diptych.encoders import (
     FeatureCache,
     ImageNetLabels,
@@ -44,99 +44,72 @@ from diptych.models import (
 )
 from diptych.models.clicks.click_model import ClickModel
 
+Scores = Callable[[Sequence[str], str], FloatArray]
 
-class WebScorer(ABC):
-    """Learns from the data and scores queries against the pictures of a part; larger is better."""
-
-    @property
-    @abstractmethod
-    def settings(self) -> dict[str, Any]:
-        """What tells this scorer from another one of its kind, as plain values."""
-
-    @abstractmethod
-    def fit(self, data: WebData, feature: str) -> Self:
-        """Learn from the training part, with one kind of image features."""
-
-    @abstractmethod
-    def scores(self, queries: Sequence[str], part: str) -> FloatArray:
-        """Return (queries, pictures of the part) scores."""
+"""Scores queries against the pictures of a part, (queries, pictures); larger is better."""
 
 
-class ClickScorer(WebScorer):
-    """Fits a click model on the log."""
+@dataclass(frozen=True)
+class WebScorer:
+    """How a method learns from the data with one kind of image features.
 
-    def __init__(self, model: ClickModel) -> None:
-        self._model = model
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """The model's class and parameters."""
-        return {"model": type(self._model).__name__, **self._model.get_params()}
-
-    def fit(self, data: WebData, feature: str) -> Self:
-        """Fit a fresh copy of the model."""
-        self._data, self._feature = data, feature
-        self._fitted: ClickModel = clone(self._model).fit_clicks(data.log, data.logged(feature))
-        return self
-
-    def scores(self, queries: Sequence[str], part: str) -> FloatArray:
-        """Return the model's scores."""
-        return self._fitted.scores(list(queries), self._data.features[self._feature][part])
-
-
-class ConseScorer(WebScorer):
-    """A picture is the mean vector of its ten likeliest ImageNet labels, a query that of its words.
-
-    The network's own classifier makes probabilities of its features, so no picture is read again.
+    ``settings`` tell it from others of its kind, as plain values.
     """
 
-    @property
-    def settings(self) -> dict[str, Any]:
-        """The model and what words are."""
-        return {"model": "ConSE", "n_labels": 10, "vectors": "auto"}
+    settings: Mapping[str, Any]
+    fit: Callable[[WebData, str], Scores]
 
-    def fit(self, data: WebData, feature: str) -> Self:
-        """Take the labels' vectors; nothing is learned."""
-        self._data, self._feature = data, feature
+
+def click_scorer(model: ClickModel) -> WebScorer:
+    """Return what fits a click model on the log."""
+
+    def fit(data: WebData, feature: str) -> Scores:
+        fitted: ClickModel = clone(model).fit_clicks(data.log, data.logged(feature))
+        return lambda queries, part: fitted.scores(list(queries), data.features[feature][part])
+
+    return WebScorer({"model": type(model).__name__, **model.get_params()}, fit)
+
+
+def conse_scorer() -> WebScorer:
+    """Return ConSE: a picture is the mean vector of its ten likeliest ImageNet labels, a query that of its words.
+
+    The network's own classifier makes probabilities of its features, so no picture is read again, and nothing learned.
+    """
+
+    def fit(data: WebData, feature: str) -> Scores:
         table = load_word_vectors()
-        self._words = MeanWordVectors(vectors=table)
-        self._labels = ImageNetLabels(network=feature)
+        words, labels = MeanWordVectors(vectors=table), ImageNetLabels(network=feature)
         vectors, _ = label_vectors([label.lemmas[0] for label in imagenet_labels()], table)
-        some = self._labels.probabilities(data.features[feature]["dev"][:2])
-        self._model = ConSE(label_vectors=vectors).fit(some, vectors[: len(some)])
-        return self
+        some = labels.probabilities(data.features[feature]["dev"][:2])
+        model = ConSE(label_vectors=vectors).fit(some, vectors[: len(some)])
 
-    def scores(self, queries: Sequence[str], part: str) -> FloatArray:
-        """Return cosines among words."""
-        probabilities = self._labels.probabilities(self._data.features[self._feature][part])
-        texts = self._words.transform(list(queries))
-        return self._model.similarity(probabilities, texts).T
+        def scores(queries: Sequence[str], part: str) -> FloatArray:
+            probabilities = labels.probabilities(data.features[feature][part])
+            return model.similarity(probabilities, words.transform(list(queries))).T
 
+        return scores
 
-class RetrieverScorer(WebScorer):
-    """CCA of the training pictures and their whole captions, as a retriever starts with."""
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """The model's parameters."""
-        return {key: value for key, value in _model().get_params().items() if not isinstance(value, CrossModalModel)}
-
-    def fit(self, data: WebData, feature: str) -> Self:
-        """Learn from pictures and captions."""
-        self._data, self._feature, self._cache = data, feature, FeatureCache()
-        train = data.splits.train
-        texts = self._cache.encode(data.text_encoder, list(train.texts))
-        self._model = _model().fit(data.features[feature]["train"][train.owners], texts)
-        return self
-
-    def scores(self, queries: Sequence[str], part: str) -> FloatArray:
-        """Return similarities in the common space."""
-        texts = self._cache.encode(self._data.text_encoder, list(queries))
-        return self._model.similarity(self._data.features[self._feature][part], texts).T
+    return WebScorer({"model": "ConSE", "n_labels": 10, "vectors": "auto"}, fit)
 
 
-def _model() -> Preprocessed:
-    return Preprocessed(model=CCA(n_components=256, regularization=1.0, weight_power=0.5), images="l2")
+def retriever_scorer() -> WebScorer:
+    """Return CCA of the training pictures and their whole captions, as a retriever starts with."""
+    unfitted = Preprocessed(model=CCA(n_components=256, regularization=1.0, weight_power=0.5), images="l2")
+
+    def fit(data: WebData, feature: str) -> Scores:
+        cache, train = FeatureCache(), data.splits.train
+        texts = cache.encode(data.text_encoder, list(train.texts))
+        model = clone(unfitted).fit(data.features[feature]["train"][train.owners], texts)
+
+        def scores(queries: Sequence[str], part: str) -> FloatArray:
+            asked = cache.encode(data.text_encoder, list(queries))
+            similarity: FloatArray = model.similarity(data.features[feature][part], asked)
+            return similarity.T
+
+        return scores
+
+    settings = {key: value for key, value in unfitted.get_params().items() if not isinstance(value, CrossModalModel)}
+    return WebScorer(settings, fit)
 
 
 # Pairs with two clicks and more, as the authors' released code takes them; few passes, since the log is small.
@@ -154,7 +127,7 @@ class WebMethod:
 
     name: str
     title: str
-    scorer: Callable[[], WebScorer]
+    scorer: WebScorer
     is_fused: bool = True
 
 
@@ -164,14 +137,14 @@ def web_methods() -> dict[str, WebMethod]:
     Fusions are of the paper's methods that learn from the log: without ConSE they do better on the development part.
     """
     methods = (
-        WebMethod("image2text", "image2text", lambda: ClickScorer(Image2Text())),
-        WebMethod("text2image", "text2image", lambda: ClickScorer(Text2Image())),
-        WebMethod("query-based-scoring", "query-based scoring", lambda: ClickScorer(QueryBasedScoring()), False),
-        WebMethod("online-classification", "online classification", lambda: ClickScorer(OnlineClassification()), False),
-        WebMethod("psi", "PSI", lambda: ClickScorer(PSI(**_TRAINING))),
-        WebMethod("devise", "DeViSE", lambda: ClickScorer(DeViSE(**_TRAINING))),
-        WebMethod("conse", "ConSE", ConseScorer, False),
-        WebMethod("retriever", "our retriever (captions)", RetrieverScorer, False),
+        WebMethod("image2text", "image2text", click_scorer(Image2Text())),
+        WebMethod("text2image", "text2image", click_scorer(Text2Image())),
+        WebMethod("query-based-scoring", "query-based scoring", click_scorer(QueryBasedScoring()), False),
+        WebMethod("online-classification", "online classification", click_scorer(OnlineClassification()), False),
+        WebMethod("psi", "PSI", click_scorer(PSI(**_TRAINING))),
+        WebMethod("devise", "DeViSE", click_scorer(DeViSE(**_TRAINING))),
+        WebMethod("conse", "ConSE", conse_scorer(), False),
+        WebMethod("retriever", "our retriever (captions)", retriever_scorer(), False),
     )
     return {method.name: method for method in methods}
 
@@ -194,18 +167,17 @@ class WebRun:
 
 def measure_run(data: WebData, method: WebMethod, feature: str, folder: Path | None = None) -> WebRun:
     """Fit and score, or read what an earlier run of the same settings on the same data left in ``folder``."""
-    scorer = method.scorer()
-    file = None if folder is None else folder / f"{method.name}-{feature}-{_digest(data, scorer.settings, feature)}.npz"
+    settings = method.scorer.settings
+    file = None if folder is None else folder / f"{method.name}-{feature}-{_digest(data, settings, feature)}.npz"
     if file is not None and file.is_file():
         return _read(file, method.name, feature)
-    fitting, testing = SampledPeakMemory(), SampledPeakMemory()
     start = time.perf_counter()
-    with fitting.watch():
-        scorer.fit(data, feature)
+    with PeakMemory() as fitting:
+        fitted_scores = method.scorer.fit(data, feature)
     fitted = time.perf_counter()
-    with testing.watch():
+    with PeakMemory() as testing:
         scores = {
-            name: np.asarray(scorer.scores(lists.queries, part), dtype=np.float32)
+            name: np.asarray(fitted_scores(lists.queries, part), dtype=np.float32)
             for name, (lists, part) in data.every_list().items()
         }
     costs = (fitted - start, fitting.megabytes, time.perf_counter() - fitted, testing.megabytes)
@@ -217,7 +189,7 @@ def measure_run(data: WebData, method: WebMethod, feature: str, folder: Path | N
 
 def _digest(data: WebData, settings: Mapping[str, object], feature: str) -> str:
     """Return a name for everything the scores depend on."""
-    plain = json.dumps({name: repr(value) for name, value in settings.items()}, sort_keys=True)
+    plain = json.dumps({digest_name(name): repr(value) for name, value in settings.items()}, sort_keys=True)
     digest = hashlib.sha256(f"{_REVISION} {feature} {plain}".encode())
     for array in (data.log.query_ids, data.log.image_ids, data.log.clicks, data.log.queries.content):
         digest.update(array.tobytes())

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from diptych.benchmark.task import EncodedTask, MethodBase, find_by_name, with_settings
+from diptych.benchmark.task import EncodedTask, MethodBase, digest_name, find_by_name, with_settings
 from diptych.data import DatasetSplits, Pairs
 from diptych.encoders import EfficientNetLite, SentenceEncoder
 from diptych.metrics import AP, Measure, RecallAtK
@@ -211,7 +211,7 @@ class NeuralMethod(MethodBase):
     @property
     def has_seed(self) -> bool:
         """Whether a second seed gives a second result."""
-        return "seed" in self.model.get_params(deep=False)
+        return "seed" in map(digest_name, self.model.get_params(deep=False))
 
     def build(
         self, images: RowScaling, texts: RowScaling, *, seed: int = 0, epochs: int | None = None

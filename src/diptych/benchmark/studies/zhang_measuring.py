@@ -15,8 +15,8 @@ from diptych.data import Pairs
 from diptych.metrics import Precision, PrecisionScope
 from diptych.models import CrossModalModel
 from diptych.protocols import EncodedRetrieval
-from diptych.protocols.retrieval import ArrayByDirection
-from diptych.space import DIRECTIONS, Direction
+from diptych.protocols.retrieval import encode_sides, relevance_labels
+from diptych.space import DIRECTIONS, Direction, opposite
 
 ByDirection = dict[Direction, float]
 
@@ -57,13 +57,7 @@ def fit_method(
 
 def encode_test_part(model: CrossModalModel, pairs: Pairs, *, has_classes: bool) -> EncodedRetrieval:
     """Return the points of queries and gallery, features or items alike, and what makes answers right."""
-    points: ArrayByDirection = {
-        "image_query": model.encode_images(pairs.images),
-        "text_query": model.encode_texts(pairs.texts),
-    }
-    truth: ArrayByDirection = {"image_query": pairs.ids, "text_query": pairs.ids[pairs.owners]}
-    if has_classes and pairs.labels is not None and pairs.text_labels is not None:
-        truth = {"image_query": pairs.labels, "text_query": pairs.text_labels}
+    points, truth = encode_sides(model, pairs), relevance_labels(pairs, "auto" if has_classes else "instance")
     return EncodedRetrieval(model.space, points, points, truth, truth)
 
 
@@ -131,7 +125,9 @@ class Illustration:
 
         At most 300 rows are drawn.
         """
-        names = _single_classes(self.pairs)
+        names = np.array([""]) if self.pairs.labels is None else self.pairs.image_classes()
+        if self.pairs.is_multi_label:
+            names = np.where(np.asarray(self.pairs.labels).sum(axis=1) == 1, names, "")
         known, counts = np.unique(names[names != ""], return_counts=True)
         commonest = known[np.argsort(-counts, kind="stable")[:_MOST_CLASSES]]
         rows = np.flatnonzero(np.isin(names, commonest))
@@ -158,27 +154,14 @@ class Illustration:
     def answers(self, way: Direction, row: int, k: int = 4) -> tuple[IntArray, AnyArray]:
         """Return the first ``k`` answers to a query, as rows of the other side, and whether each is right."""
         images, texts = self.points.queries["image_query"], self.points.queries["text_query"]
-        other: Direction = "text_query" if way == "image_query" else "image_query"
         if way == "image_query":
             scores = self.points.space.compare(images[row : row + 1], texts)[0]
         else:
             scores = self.points.space.compare(images, texts[row : row + 1])[:, 0]
         found = np.argsort(-scores, kind="stable")[:k].astype(np.int64)
-        asked, carried = self.points.query_truth[way][row], self.points.gallery_truth[other][found]
+        asked, carried = self.points.query_truth[way][row], self.points.gallery_truth[opposite(way)][found]
         right = carried == asked if carried.ndim == 1 else (carried * asked).any(axis=1)
         return found, np.asarray(right)
-
-
-def _single_classes(pairs: Pairs) -> AnyArray:
-    """Return the name of each picture's class, empty where it has none or several."""
-    if pairs.labels is None:
-        return np.full(pairs.n_images, "")
-    if pairs.labels.ndim == 2:
-        names = np.array(pairs.class_names)[pairs.labels.argmax(axis=1)]
-        return np.where(pairs.labels.sum(axis=1) == 1, names, "")
-    if pairs.labels.dtype.kind == "U" or not pairs.class_names:
-        return pairs.labels.astype(str)
-    return np.array(pairs.class_names)[pairs.labels]
 
 
 def _first_texts(pairs: Pairs) -> IntArray:
