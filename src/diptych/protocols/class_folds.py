@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 
@@ -125,7 +126,32 @@ def _halves(pairs: Pairs, classes: tuple[str, ...]) -> tuple[Pairs, Pairs]:
 
 
 @dataclass(frozen=True)
-class SeenClasses:
+class _HalfOfTheClasses:
+    """Learns from half of the classes and asks for the half that ``setting`` names."""
+
+    setting: ClassVar[Literal["seen", "unseen"]]
+    folds: Extendable = field(default_factory=Extendable)
+    hold_outs: QueryHoldOut | ClassQueryHoldOut = field(default_factory=QueryHoldOut)
+
+    @property
+    def n_folds(self) -> int:
+        """The number of shuffles of the classes."""
+        return self.folds.folds
+
+    def fold(self, splits: DatasetSplits, number: int) -> Fold:
+        """Return one fold."""
+        fold = self.folds.class_fold(splits, number)
+        asked = fold.seen if self.setting == "seen" else fold.unseen
+        return Fold(number, Training(fold.train, self.hold_outs), asked, fold.train_classes, fold.test_classes)
+
+    def redrawn(self, folds: int | None, seed: int) -> Self:
+        """Return so many shuffles of the classes with another seed."""
+        drawn = Extendable(folds or self.n_folds, seed)
+        return replace(self, folds=drawn, hold_outs=replace(self.hold_outs, seed=seed))
+
+
+@dataclass(frozen=True)
+class SeenClasses(_HalfOfTheClasses):
     """Ask for the classes that were learned, in the database that was learned from.
 
     The "non-extendable" setting of Liu et al., on the folds of `Extendable`. Parameters are chosen with queries held
@@ -138,27 +164,12 @@ class SeenClasses:
     (True, set())
     """
 
-    folds: Extendable = field(default_factory=Extendable)
     hold_outs: QueryHoldOut = field(default_factory=QueryHoldOut)
-
-    @property
-    def setting(self) -> str:
-        """``seen``."""
-        return "seen"
-
-    @property
-    def n_folds(self) -> int:
-        """The number of shuffles of the classes."""
-        return self.folds.folds
-
-    def fold(self, splits: DatasetSplits, number: int) -> Fold:
-        """Return one fold."""
-        fold = self.folds.class_fold(splits, number)
-        return Fold(number, Training(fold.train, self.hold_outs), fold.seen, fold.train_classes, fold.test_classes)
+    setting: ClassVar[Literal["seen", "unseen"]] = "seen"
 
 
 @dataclass(frozen=True)
-class UnseenClasses:
+class UnseenClasses(_HalfOfTheClasses):
     """Ask for classes that were not learned, in a database of their own.
 
     The "extendable" setting of Liu et al., on the folds of `Extendable`: with equal seeds the training data are those
@@ -171,20 +182,5 @@ class UnseenClasses:
     set()
     """
 
-    folds: Extendable = field(default_factory=Extendable)
     hold_outs: ClassQueryHoldOut = field(default_factory=ClassQueryHoldOut)
-
-    @property
-    def setting(self) -> str:
-        """``unseen``."""
-        return "unseen"
-
-    @property
-    def n_folds(self) -> int:
-        """The number of shuffles of the classes."""
-        return self.folds.folds
-
-    def fold(self, splits: DatasetSplits, number: int) -> Fold:
-        """Return one fold."""
-        fold = self.folds.class_fold(splits, number)
-        return Fold(number, Training(fold.train, self.hold_outs), fold.unseen, fold.train_classes, fold.test_classes)
+    setting: ClassVar[Literal["seen", "unseen"]] = "unseen"

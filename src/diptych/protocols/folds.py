@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
@@ -53,6 +53,9 @@ class RetrievalProtocol(Protocol):
     def fold(self, splits: DatasetSplits, number: int) -> Fold:
         """Return one fold, which depends on its number alone and not on the folds before it."""
 
+    def redrawn(self, folds: int | None, seed: int) -> RetrievalProtocol:
+        """Return the protocol with so many folds, None for as many as it has, all drawn with another seed."""
+
 
 @dataclass(frozen=True)
 class StandardSplit:
@@ -85,6 +88,10 @@ class StandardSplit:
         if number != 0:
             raise InvalidInputError(f"a standard split has fold 0 alone, not {number}")
         return Fold(0, Training(splits.train, self.hold_outs), Retrieval(splits.test, splits.test))
+
+    def redrawn(self, folds: int | None, seed: int) -> StandardSplit:
+        """Return the split with other hold-outs; its one fold stays."""
+        return replace(self, hold_outs=replace(self.hold_outs, seed=seed))
 
 
 @dataclass(frozen=True)
@@ -134,6 +141,10 @@ class RandomDraws:
         seed = int(np.random.SeedSequence([self.seed, number]).generate_state(1)[0])
         train, test = together.split(size, seed=seed, stratify=self.stratify)
         return Fold(number, Training(train, self.hold_outs), Retrieval(test, test))
+
+    def redrawn(self, folds: int | None, seed: int) -> RandomDraws:
+        """Return so many draws with another seed."""
+        return replace(self, draws=folds or self.draws, seed=seed, hold_outs=replace(self.hold_outs, seed=seed))
 
 
 def joined(first: Pairs, second: Pairs) -> Pairs:

@@ -17,10 +17,10 @@ from diptych.benchmark.features import Features
 from diptych.benchmark.running.method_entries import Plugin, all_methods, plugin_methods
 from diptych.benchmark.running.retrieval_task import RetrievalTask
 from diptych.benchmark.studies.liu import retrieval_tasks
+from diptych.benchmark.task import find_by_name
 from diptych.data import Dataset, DatasetSplits, Pairs
 from diptych.errors import InvalidInputError, UnknownNameError
 from diptych.protocols import (
-    Extendable,
     HoldOut,
     RandomDraws,
     RetrievalProtocol,
@@ -206,10 +206,7 @@ class Catalogue:
 
     def task(self, name: str) -> RetrievalTask:
         """Return one task."""
-        tasks = self.tasks()
-        if name not in tasks:
-            raise UnknownNameError("task", name, tasks)
-        return tasks[name]
+        return find_by_name("task", name, self.tasks().values())
 
     def units(self, tasks: Sequence[str] = ("*",), methods: Sequence[str] = ("*",)) -> list[Unit]:
         """Return the units whose task and method match a pattern, folds of one task together.
@@ -240,22 +237,8 @@ def _matching(kind: str, known: Iterable[str], patterns: Sequence[str]) -> list[
 @lru_cache(maxsize=4)
 def _tasks(catalogue: Catalogue) -> dict[str, RetrievalTask]:
     tasks = retrieval_tasks() if catalogue.data is None else _own_tasks(catalogue.data)
-    changed = (replace(task, protocol=_with_folds_and_seed(task.protocol, catalogue)) for task in tasks)
+    changed = (replace(task, protocol=task.protocol.redrawn(catalogue.folds, catalogue.seed)) for task in tasks)
     return {task.name: _with_plugins(task, catalogue.plugins) for task in changed}
-
-
-def _with_folds_and_seed(protocol: RetrievalProtocol, catalogue: Catalogue) -> RetrievalProtocol:
-    folds, seed = catalogue.folds or protocol.n_folds, catalogue.seed
-    if isinstance(protocol, SeenClasses):
-        return replace(protocol, folds=Extendable(folds, seed), hold_outs=replace(protocol.hold_outs, seed=seed))
-    if isinstance(protocol, UnseenClasses):
-        return replace(protocol, folds=Extendable(folds, seed), hold_outs=replace(protocol.hold_outs, seed=seed))
-    if isinstance(protocol, RandomDraws):
-        hold_outs = replace(protocol.hold_outs, seed=seed)
-        return replace(protocol, draws=folds, seed=seed, hold_outs=hold_outs)
-    if isinstance(protocol, StandardSplit):
-        return replace(protocol, hold_outs=replace(protocol.hold_outs, seed=seed))
-    return protocol
 
 
 def _with_plugins(task: RetrievalTask, plugins: tuple[Plugin, ...]) -> RetrievalTask:
@@ -263,7 +246,7 @@ def _with_plugins(task: RetrievalTask, plugins: tuple[Plugin, ...]) -> Retrieval
         return task
     own = plugin_methods(task.features, plugins)
     if task.relevant == "instance":
-        own = tuple(entry for entry in own if "labels" not in entry.method.needs)
+        own = tuple(entry for entry in own if not entry.needs_labels)
     replaced = {entry.key for entry in own}
     return task.with_methods((*own, *(entry for entry in task.methods if entry.key not in replaced)))
 
@@ -277,7 +260,7 @@ def _own_tasks(data: OwnData) -> tuple[RetrievalTask, ...]:
     few = min(room, max(2, (n_classes + 1) // 2))
     methods = all_methods(features, tuple(dict.fromkeys((few, min(room, 4 * few)))), _KERNEL_RANK)
     if not labelled:
-        methods = tuple(entry for entry in methods if "labels" not in entry.method.needs)
+        methods = tuple(entry for entry in methods if not entry.needs_labels)
     hold_outs = HoldOut(repeats=3)
     protocols: list[tuple[str, RetrievalProtocol]] = [
         ("standard-{}", StandardSplit(hold_outs)),
