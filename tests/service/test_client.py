@@ -151,8 +151,8 @@ def test_a_token_of_this_machine_stays_on_it(tmp_path: Path, monkeypatch: pytest
     monkeypatch.delenv("DIPTYCH_TOKEN", raising=False)
     assert own_token()
     with Client("http://127.0.0.1:1") as here, Client("http://example.org") as there:
-        assert "authorization" in here._connection._http.headers
-        assert "authorization" not in there._connection._http.headers
+        assert "authorization" in here._http.headers
+        assert "authorization" not in there._http.headers
 
 
 def test_a_service_that_is_not_there_is_one_clear_error() -> None:

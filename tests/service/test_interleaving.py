@@ -51,7 +51,7 @@ def shown(log: ClickLog, interleaving: int, teams: list[Any], *, first: int = 1,
         shown=[(f"item {first + place}", first + place) for place in range(len(teams))],
         no_good_match=False,
         best_probability=0.5,
-        draft=InterleavedPage(interleaving, draw, teams),
+        page=InterleavedPage(interleaving, draw, teams),
         **more,
     )
     assert search_id is not None

@@ -35,7 +35,7 @@ from diptych.collection.storage import saved_retrievers
 from diptych.collection.storage.item import Item, Record
 from diptych.collection.storage.retriever_protocol import RetrieverProtocol, Side
 from diptych.collection.storage.saved_retrievers import StoredRetriever, defensive_copy
-from diptych.errors import CollectionError, InvalidInputError, UnknownItemError
+from diptych.errors import InvalidInputError, UnknownItemError
 
 Progress = Callable[[AddProgress], None]
 Which = str | os.PathLike[str] | Filter | Iterable[str | os.PathLike[str]]
@@ -477,7 +477,7 @@ class Collection:
         found = [(name, self._find(name, catalogue)) for name in each]
         unknown = [os.fspath(name) for name, item in found if item is None]
         if unknown:
-            raise CollectionError(
+            raise UnknownItemError(
                 f"not in {self.folder}: {', '.join(unknown[:5])}; name ids or paths in the collection"
             )
         return list(dict.fromkeys(item.id for _, item in found if item is not None))

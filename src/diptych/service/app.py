@@ -112,7 +112,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         for runner in context.jobs.values():
             runner.start()
     if context.settings.log_clicks:
-        context.click_logs = open_click_logs(context.hosted.values())
+        context.click_logs = open_click_logs(context.settings.collections)
     context.readiness = Readiness(list(context.hosted.values()))
     context.readiness.start()
     yield

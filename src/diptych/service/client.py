@@ -6,13 +6,15 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Self
-from urllib.parse import urlsplit
+from typing import Any, Literal, Self, TypeVar
+from urllib.parse import quote, urlsplit
 
-from diptych.service.client_connection import Connection, ServiceError, address, without_none
+import httpx
+from pydantic import BaseModel
+
+from diptych.errors import DiptychError
 from diptych.service.jobs.store import JobKind
 from diptych.service.schemas.clicks import QueryLogDocument
 from diptych.service.schemas.collections import CollectionDocument, CollectionList, ItemDocument, ItemList, MapDocument
@@ -34,10 +36,33 @@ from diptych.service.security.tokens import TOKEN_VARIABLE, client_token
 
 __all__ = ["Client", "ServiceError"]
 
-
 Term = Mapping[str, Any]
 QueryInput = str | os.PathLike[str] | Sequence[Term]
+DocumentT = TypeVar("DocumentT", bound=BaseModel)
 _POLL_SECONDS = 0.3
+
+
+class ServiceError(DiptychError):
+    """A service answered with a problem document, or could not be reached.
+
+    ``status`` is that of HTTP, 0 when there was no answer; ``problem`` is the whole document (RFC 9457), and ``kind``
+    the last part of its type, which stays the same between versions.
+
+    >>> from diptych.service.client import ServiceError
+    >>> error = ServiceError(404, {"type": "/problems/no-such-item", "detail": "There is no item x."})
+    >>> error.kind, str(error)
+    ('no-such-item', 'There is no item x.')
+    """
+
+    def __init__(self, status: int, problem: Mapping[str, Any]) -> None:
+        super().__init__(str(problem.get("detail") or f"the service answered with status {status}"))
+        self.status = status
+        self.problem = dict(problem)
+
+    @property
+    def kind(self) -> str:
+        """What went wrong, as a name for programs."""
+        return str(self.problem.get("type", "")).rpartition("/")[2]
 
 
 class Client:
@@ -76,7 +101,9 @@ class Client:
         *,
         seconds: float = 60.0,
     ) -> None:
-        self._connection = Connection(url, _own_token(url) if token is None else token, seconds)
+        token = _own_token(url) if token is None else token
+        headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+        self._http = httpx.Client(base_url=url, headers=headers, timeout=seconds, trust_env=False)
         self._collection = collection
 
     def __enter__(self) -> Self:
@@ -88,21 +115,21 @@ class Client:
         self.close()
 
     def close(self) -> None:
-        """Let go of the network."""
-        self._connection.close()
+        """Close the connections to the service."""
+        self._http.close()
 
     def ready(self) -> ReadinessDocument:
         """Say of each collection whether it can be searched."""
         # A service that is not ready says so with this status and the same document.
-        return self._connection.read(ReadinessDocument, "GET", "/ready", accepted=503)
+        return ReadinessDocument.model_validate(self._send("GET", "/ready", accepted=503).json(), extra="ignore")
 
     def collections(self) -> list[CollectionDocument]:
         """Return the collections of the service."""
-        return self._connection.read(CollectionList, "GET", address("collections")).collections
+        return self._read(CollectionList, "GET", _address("collections")).collections
 
     def status(self) -> CollectionDocument:
         """Return what is in the collection and how it is searched."""
-        return self._connection.read(CollectionDocument, "GET", self._at())
+        return self._read(CollectionDocument, "GET", self._at())
 
     def search(
         self,
@@ -125,63 +152,46 @@ class Client:
         ``asked`` is a string of the query language, the path object of a picture, which is sent along, or terms: each a
         mapping with one of ``text``, ``item`` and ``upload``, and perhaps a ``weight``.
         """
-        options = {
-            "target": target,
-            "limit": limit,
-            "offset": offset,
-            "filter": filter,
-            "hybrid": hybrid,
-            "exact": exact,
-            "min_probability": min_probability,
-            "retriever": retriever,
-            "log": log,
-            "search_id": search_id,
-            "draw": draw,
-        }
+        options = {"target": target, "limit": limit, "offset": offset, "filter": filter, "hybrid": hybrid}
+        options |= {"exact": exact, "min_probability": min_probability, "retriever": retriever}
+        options |= {"log": log, "search_id": search_id, "draw": draw}
         if isinstance(asked, os.PathLike):
             with open(asked, "rb") as file:
-                return self._connection.read(
-                    SearchResponse,
-                    "POST",
-                    self._at("search", "picture"),
-                    files={"picture": (Path(asked).name, file)},
-                    data=without_none(options),
-                )
-        chosen = {name: value for name, value in options.items() if value is not None}
-        return self._connection.read(SearchResponse, "POST", self._at("search"), json={**_query_body(asked), **chosen})
+                files = {"picture": (Path(asked).name, file)}
+                return self._read(SearchResponse, "POST", self._at("search", "picture"), files=files, data=options)
+        return self._read(SearchResponse, "POST", self._at("search"), json=_query_body(asked) | options)
 
     def upload(self, picture: str | os.PathLike[str]) -> UploadDocument:
         """Send a picture to search with; its id serves as ``upload`` of a term."""
         with open(picture, "rb") as file:
             files = {"picture": (Path(picture).name, file)}
-            return self._connection.read(UploadDocument, "POST", address("uploads"), files=files)
+            return self._read(UploadDocument, "POST", _address("uploads"), files=files)
 
     def upload_preview(self, upload_id: str) -> bytes:
         """Return a small JPEG of a picture that was sent."""
-        return self._connection.send("GET", address("uploads", upload_id)).content
+        return self._send("GET", _address("uploads", upload_id)).content
 
     def facets(self, filter: str | None = None, *, limit: int = 10) -> list[FacetDocument]:
         """Return what a search can be narrowed down by."""
-        asked = without_none({"filter": filter, "limit": limit})
-        return self._connection.read(FacetList, "GET", self._at("facets"), params=asked).facets
+        return self._read(FacetList, "GET", self._at("facets"), params={"filter": filter, "limit": limit}).facets
 
     def suggestions(self, prefix: str, *, limit: int = 8) -> list[SuggestionDocument]:
         """Return ways to go on with what has been typed."""
         asked = {"prefix": prefix, "limit": limit}
-        return self._connection.read(SuggestionList, "GET", self._at("suggestions"), params=asked).suggestions
+        return self._read(SuggestionList, "GET", self._at("suggestions"), params=asked).suggestions
 
     def items(self, filter: str | None = None, *, page: int = 200) -> Iterator[ItemDocument]:
         """Yield the items that meet a filter, in the order of their addition."""
         offset: int | None = 0
         while offset is not None:
-            asked = without_none({"filter": filter, "limit": page, "offset": offset})
-            found = self._connection.read(ItemList, "GET", self._at("items"), params=asked)
+            asked = {"filter": filter, "limit": page, "offset": offset}
+            found = self._read(ItemList, "GET", self._at("items"), params=asked)
             yield from found.items
             offset = found.next_offset
 
     def item(self, item_id: str) -> ItemDocument:
         """Return what is known of an item."""
-        return self._connection.read(ItemDocument, "GET", self._at("items", item_id))
+        return self._read(ItemDocument, "GET", self._at("items", item_id))
 
     def add(
         self,
@@ -193,19 +203,13 @@ class Client:
         id: str | None = None,
     ) -> ItemDocument:
         """Add a picture with what is known of it, or a text, which is then its captions."""
-        values = {"captions": captions, "labels": labels, "metadata": metadata, "id": id}
-        described = {name: value for name, value in values.items() if value is not None}
+        described = {"captions": captions, "labels": labels, "metadata": metadata, "id": id}
         if picture is None:
-            return self._connection.read(ItemDocument, "POST", self._at("items"), json=described)
-        with ExitStack() as stack:
-            file = stack.enter_context(open(picture, "rb"))
-            return self._connection.read(
-                ItemDocument,
-                "POST",
-                self._at("items"),
-                files={"picture": (Path(picture).name, file)},
-                data={"item": json.dumps(described)},
-            )
+            return self._read(ItemDocument, "POST", self._at("items"), json=described)
+        data = {"item": json.dumps(_without_none(described))}
+        with open(picture, "rb") as file:
+            files = {"picture": (Path(picture).name, file)}
+            return self._read(ItemDocument, "POST", self._at("items"), files=files, data=data)
 
     def update(
         self,
@@ -216,21 +220,20 @@ class Client:
         metadata: Mapping[str, Any] | None = None,
     ) -> ItemDocument:
         """Replace captions, labels or metadata of an item; what is None stays."""
-        values = {"captions": captions, "labels": labels, "metadata": metadata}
-        change = {name: value for name, value in values.items() if value is not None}
-        return self._connection.read(ItemDocument, "PATCH", self._at("items", item_id), json=change)
+        change = {"captions": captions, "labels": labels, "metadata": metadata}
+        return self._read(ItemDocument, "PATCH", self._at("items", item_id), json=change)
 
     def remove(self, item_id: str) -> None:
         """Remove an item; its file stays where it is."""
-        self._connection.send("DELETE", self._at("items", item_id))
+        self._send("DELETE", self._at("items", item_id))
 
     def thumbnail(self, item_id: str) -> bytes:
         """Return a small JPEG of the picture of an item."""
-        return self._connection.send("GET", self._at("items", item_id, "thumbnail")).content
+        return self._send("GET", self._at("items", item_id, "thumbnail")).content
 
     def original(self, item_id: str) -> bytes:
         """Return the picture file of an item."""
-        return self._connection.send("GET", self._at("items", item_id, "original")).content
+        return self._send("GET", self._at("items", item_id, "original")).content
 
     def neighbours(
         self,
@@ -241,8 +244,8 @@ class Client:
         retriever: str | None = None,
     ) -> SearchResponse:
         """Find what resembles an item."""
-        asked = without_none({"target": target, "limit": limit, "retriever": retriever})
-        return self._connection.read(SearchResponse, "GET", self._at("items", item_id, "neighbours"), params=asked)
+        asked = {"target": target, "limit": limit, "retriever": retriever}
+        return self._read(SearchResponse, "GET", self._at("items", item_id, "neighbours"), params=asked)
 
     def explain(
         self,
@@ -254,48 +257,45 @@ class Client:
         retriever: str | None = None,
     ) -> ExplanationDocument:
         """Say why an item answers a query."""
-        values = {"item": item_id, "caption_id": caption_id, "target": target, "retriever": retriever}
-        chosen = {name: value for name, value in values.items() if value is not None}
-        body = {**_query_body(asked), **chosen}
-        return self._connection.read(ExplanationDocument, "POST", self._at("explanations"), json=body)
+        answer = {"item": item_id, "caption_id": caption_id, "target": target, "retriever": retriever}
+        return self._read(ExplanationDocument, "POST", self._at("explanations"), json=_query_body(asked) | answer)
 
     def map(self, retriever: str | None = None) -> MapDocument:
         """Return the map of the collection; a job of kind ``map`` draws it."""
-        asked = without_none({"retriever": retriever})
-        return self._connection.read(MapDocument, "GET", self._at("map"), params=asked)
+        return self._read(MapDocument, "GET", self._at("map"), params={"retriever": retriever})
 
     def retrievers(self) -> RetrieverList:
         """Return the retrievers of the collection, and those that can be added by name."""
-        return self._connection.read(RetrieverList, "GET", self._at("retrievers"))
+        return self._read(RetrieverList, "GET", self._at("retrievers"))
 
     def add_retriever(self, name: str) -> JobDocument:
         """Start the job that adds a retriever beside the active one."""
-        return self._connection.read(JobDocument, "POST", self._at("retrievers"), json={"name": name})
+        return self._read(JobDocument, "POST", self._at("retrievers"), json={"name": name})
 
     def activate_retriever(self, name: str) -> CollectionDocument:
         """Let searches use a retriever from now on."""
-        return self._connection.read(CollectionDocument, "POST", self._at("retrievers", name, "activate"))
+        return self._read(CollectionDocument, "POST", self._at("retrievers", name, "activate"))
 
     def remove_retriever(self, name: str) -> None:
         """Forget a retriever and its points."""
-        self._connection.send("DELETE", self._at("retrievers", name))
+        self._send("DELETE", self._at("retrievers", name))
 
     def start(self, kind: JobKind, **parameters: Any) -> JobDocument:
         """Start a job: ``index``, ``train``, ``learn``, ``reencode``, ``map`` or ``retriever``."""
         body = {"kind": kind, "parameters": parameters}
-        return self._connection.read(JobDocument, "POST", self._at("jobs"), json=body)
+        return self._read(JobDocument, "POST", self._at("jobs"), json=body)
 
     def jobs(self, *, limit: int = 50) -> list[JobDocument]:
         """Return jobs, the newest first."""
-        return self._connection.read(JobList, "GET", self._at("jobs"), params={"limit": limit}).jobs
+        return self._read(JobList, "GET", self._at("jobs"), params={"limit": limit}).jobs
 
     def job(self, job_id: str) -> JobDocument:
         """Return how far a job has come."""
-        return self._connection.read(JobDocument, "GET", self._at("jobs", job_id))
+        return self._read(JobDocument, "GET", self._at("jobs", job_id))
 
     def cancel(self, job_id: str) -> JobDocument:
         """Cancel a job; what it has added stays."""
-        return self._connection.read(JobDocument, "DELETE", self._at("jobs", job_id))
+        return self._read(JobDocument, "DELETE", self._at("jobs", job_id))
 
     def wait(
         self, job: JobDocument | str, progress: Callable[[JobDocument], None] | None = None, *, seconds: float = 3600.0
@@ -325,9 +325,8 @@ class Client:
         """Remember that an answer of a search was used."""
         if search.search_id is None:
             raise ServiceError(0, {"type": "/problems/not-remembered", "detail": "the search was not remembered"})
-        values = {"search_id": search.search_id, "item": answer.id, "position": answer.rank, "kind": kind}
-        caption = {} if answer.caption_id is None else {"caption_id": answer.caption_id}
-        self._connection.send("POST", self._at("clicks"), json={**values, **caption})
+        click = {"search_id": search.search_id, "item": answer.id, "position": answer.rank, "kind": kind}
+        self._send("POST", self._at("clicks"), json=click | {"caption_id": answer.caption_id})
 
     def export(
         self,
@@ -337,61 +336,75 @@ class Client:
         impressions: bool = False,
     ) -> bytes:
         """Return the clicks as a table: counts of query and item, single events, or all that was shown."""
-        asked = without_none({"format": format, "events": events, "impressions": impressions})
-        return self._connection.send("GET", self._at("clicks"), params=asked).content
+        asked = {"format": format, "events": events, "impressions": impressions}
+        return self._send("GET", self._at("clicks"), params=asked).content
 
     def forget(self) -> None:
         """Forget every search, click and vote."""
-        self._connection.send("DELETE", self._at("clicks"))
+        self._send("DELETE", self._at("clicks"))
 
     def vote(
         self, left: SearchResponse, right: SearchResponse, choice: Literal["left", "right", "both", "neither"]
     ) -> None:
         """Remember which of two searches is better: one query, asked with two retrievers."""
         body = {"left": left.search_id, "right": right.search_id, "choice": choice}
-        self._connection.send("POST", self._at("votes"), json=body)
+        self._send("POST", self._at("votes"), json=body)
 
     def votes(self) -> VoteList:
         """Return how often each retriever was preferred to each other one."""
-        return self._connection.read(VoteList, "GET", self._at("votes"))
+        return self._read(VoteList, "GET", self._at("votes"))
 
     def interleave(self, a: str, b: str) -> InterleavingDocument:
         """Let two retrievers answer searches together from now on, and count whose answers are clicked."""
-        return self._connection.read(InterleavingDocument, "POST", self._at("interleaving"), json={"a": a, "b": b})
+        return self._read(InterleavingDocument, "POST", self._at("interleaving"), json={"a": a, "b": b})
 
     def interleavings(self) -> list[InterleavingDocument]:
         """Return what clicks said of each two retrievers that were interleaved, the latest first."""
-        return self._connection.read(InterleavingList, "GET", self._at("interleaving")).interleavings
+        return self._read(InterleavingList, "GET", self._at("interleaving")).interleavings
 
     def stop_interleaving(self) -> InterleavingDocument:
         """Let the active retriever answer alone again."""
-        return self._connection.read(InterleavingDocument, "DELETE", self._at("interleaving"))
+        return self._read(InterleavingDocument, "DELETE", self._at("interleaving"))
 
     def learning(self) -> LearningDocument:
         """Return what was learned from clicks when, and what became of it; a job of kind ``learn`` learns."""
-        return self._connection.read(LearningDocument, "GET", self._at("learning"))
+        return self._read(LearningDocument, "GET", self._at("learning"))
 
     def roll_back(self) -> LearningStep:
         """Let searches use the retriever from before the last promotion again."""
-        return self._connection.read(LearningStep, "POST", self._at("learning", "rollback"))
+        return self._read(LearningStep, "POST", self._at("learning", "rollback"))
 
     def query_log(self, *, days: int = 30) -> QueryLogDocument:
         """Return what was asked how often, and what found nothing."""
-        return self._connection.read(QueryLogDocument, "GET", self._at("query-log"), params={"days": days})
+        return self._read(QueryLogDocument, "GET", self._at("query-log"), params={"days": days})
 
     def _at(self, *parts: str) -> str:
-        return address("collections", self._name(), *parts)
-
-    def _name(self) -> str:
+        """Return the address of a resource of the collection."""
         if self._collection is None:
             names = [collection.name for collection in self.collections()]
             if len(names) != 1:
-                detail = (
-                    f"the service has the collections {', '.join(names) or '(none)'}; name one: Client(collection=...)"
-                )
+                known = ", ".join(names) or "(none)"
+                detail = f"the service has the collections {known}; name one: Client(collection=...)"
                 raise ServiceError(0, {"type": "/problems/which-collection", "detail": detail})
             self._collection = names[0]
-        return self._collection
+        return _address("collections", self._collection, *parts)
+
+    def _read(self, kind: type[DocumentT], method: str, address: str, **content: Any) -> DocumentT:
+        """Return the document that answers a request; members that a newer service adds are passed over."""
+        return kind.model_validate(self._send(method, address, **content).json(), extra="ignore")
+
+    def _send(self, method: str, address: str, *, accepted: int = 200, **content: Any) -> httpx.Response:
+        """Return the answer to a request, sent without what is None; other statuses than success are errors."""
+        for part in content.keys() & {"params", "json", "data"}:
+            content[part] = _without_none(content[part])
+        try:
+            answer = self._http.request(method, address, **content)
+        except httpx.HTTPError as problem:
+            detail = f"{self._http.base_url} cannot be reached ({problem}); start it with `diptych serve`"
+            raise ServiceError(0, {"type": "/problems/unreachable", "detail": detail}) from problem
+        if answer.is_success or answer.status_code == accepted:
+            return answer
+        raise ServiceError(answer.status_code, _problem(answer))
 
 
 def _own_token(url: str) -> str | None:
@@ -402,3 +415,20 @@ def _own_token(url: str) -> str | None:
 
 def _query_body(asked: str | Sequence[Term]) -> dict[str, Any]:
     return {"query": asked} if isinstance(asked, str) else {"terms": [dict(term) for term in asked]}
+
+
+def _address(*parts: str) -> str:
+    """Return the address of a resource, each part of it as one step whatever it holds."""
+    return "/v1/" + "/".join(quote(part, safe="") for part in parts)
+
+
+def _without_none(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _problem(answer: httpx.Response) -> dict[str, Any]:
+    try:
+        document = answer.json()
+    except ValueError:
+        return {}
+    return document if isinstance(document, dict) else {}

@@ -49,7 +49,6 @@ _PREVIEW_SIDE = 512
 _ORIENTATION_TAG = 0x0112
 _ON_ITS_SIDE = (5, 6, 7, 8)
 _SUFFIXES = {"JPEG": ".jpg", "PNG": ".png", "GIF": ".gif", "WEBP": ".webp", "AVIF": ".avif", "TIFF": ".tif"}
-
 _SUFFIXES |= {"BMP": ".bmp", "PPM": ".ppm", "MPO": ".jpg"}
 
 
@@ -65,27 +64,20 @@ class CheckedPicture:
     @classmethod
     def read(cls, file: BinaryIO, limits: Limits) -> Self:
         """Decode what was sent, or say what is wrong with it; sizes are looked at before anything is decoded."""
-        size = file.seek(0, 2)
+        size = file.seek(0, os.SEEK_END)
         if size > limits.upload_bytes:
-            raise too_many_bytes(size, limits)
+            detail = f"The picture has {size:,} bytes; send at most {limits.upload_bytes:,} bytes."
+            raise Problem(413, "picture-too-large", detail)
         width, height, suffix = _opened(file, limits)
         file.seek(0)
         try:
             pixels = read_picture(file, shortest_side=_PREVIEW_SIDE, max_pixels=limits.upload_pixels)
         except InvalidInputError as reason:
-            raise Problem(
-                422, "unreadable-picture", f"The picture cannot be decoded: {_reason_text(reason)}."
-            ) from None
+            detail = f"The picture cannot be decoded: {_reason_text(reason)}."
+            raise Problem(422, "unreadable-picture", detail) from None
         finally:
             file.seek(0)
         return cls(width, height, suffix, thumbnail(pixels, longest_side=_PREVIEW_SIDE))
-
-
-def too_many_bytes(size: int, limits: Limits) -> Problem:
-    """Return the answer to a file that is too large."""
-    return Problem(
-        413, "picture-too-large", f"The picture has {size:,} bytes; send at most {limits.upload_bytes:,} bytes."
-    )
 
 
 def _opened(file: BinaryIO, limits: Limits) -> tuple[int, int, str]:
@@ -134,7 +126,7 @@ class UploadStore:
     >>> from diptych.service.uploads import UploadStore
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     uploads = UploadStore(Path(folder), Limits())
-    ...     kept = uploads.keep(io.BytesIO(thumbnail(np.zeros((30, 40, 3), dtype=np.uint8))))
+    ...     kept = uploads.add(io.BytesIO(thumbnail(np.zeros((30, 40, 3), dtype=np.uint8))))
     ...     uploads.find(kept.id).width
     40
     """
@@ -154,7 +146,7 @@ class UploadStore:
         _make_private(folder)
         return cls(folder, limits)
 
-    def keep(self, file: BinaryIO) -> Upload:
+    def add(self, file: BinaryIO) -> Upload:
         """Keep a picture, or raise why it is none."""
         picture = CheckedPicture.read(file, self._limits)
         self._make_room(file.seek(0, os.SEEK_END))
@@ -228,18 +220,18 @@ def _make_private(folder: Path) -> None:
         raise InvalidInputError(f"{folder} is not a private folder of this user; remove it, or set TMPDIR")
 
 
-_FOLDER = "uploads"
-_BLOCK = 1 << 20
-
-
 def store_picture(root: Path, file: BinaryIO, suffix: str) -> Path:
     """Write a picture into the folder ``uploads`` of a root, named by its content, and return its path.
 
     A file of that name is never replaced: it has the same content already.
     """
-    folder = root / _FOLDER
+    folder = root / "uploads"
     folder.mkdir(exist_ok=True)
-    target = folder / f"{_digest(file)[:32]}{suffix}"
+    digest = hashlib.sha256()
+    file.seek(0)
+    while block := file.read(1 << 20):
+        digest.update(block)
+    target = folder / f"{digest.hexdigest()[:32]}{suffix}"
     if target.exists():
         return target
     file.seek(0)
@@ -247,11 +239,3 @@ def store_picture(root: Path, file: BinaryIO, suffix: str) -> Path:
     with suppress(FileExistsError), draft_of_target as draft, draft.open("xb") as stream:
         shutil.copyfileobj(file, stream)
     return target
-
-
-def _digest(file: BinaryIO) -> str:
-    digest = hashlib.sha256()
-    file.seek(0)
-    while block := file.read(_BLOCK):
-        digest.update(block)
-    return digest.hexdigest()

@@ -14,7 +14,7 @@ from fastapi.responses import StreamingResponse
 from diptych.service.clicks import ClickLog, ClickLogError, UnknownSearchError
 from diptych.service.clicks.export import ExportFormat, ExportKind
 from diptych.service.context import Clicking, Context, Hosted, Reading, Writing
-from diptych.service.problems import Problem
+from diptych.service.problems import Problem, sentence
 from diptych.service.schemas.clicks import ClickReceipt, ClickRequest, QueryLogDocument
 
 _log = logging.getLogger("diptych.service")
@@ -37,24 +37,19 @@ def click_log_problems() -> Iterator[None]:
     try:
         yield
     except UnknownSearchError as error:
-        raise Problem(404, "no-such-search", _sentence(error)) from None
+        raise Problem(404, "no-such-search", sentence(error)) from None
     except ClickLogError as error:
         raise _problem(error) from None
 
 
 def _problem(error: ClickLogError) -> Problem:
     if error.cause == "full":
-        return Problem(507, "click-log-full", _sentence(error))
+        return Problem(507, "click-log-full", sentence(error))
     if error.cause == "busy":
-        return Problem(503, "busy", _sentence(error), headers={"Retry-After": "1"})
+        return Problem(503, "busy", sentence(error), headers={"Retry-After": "1"})
     # The message names a folder of this machine, which is none of the client's business.
     _log.error("%s", error)
     return Problem(503, "click-log-unusable", "The click log cannot be used; the log of the service says why.")
-
-
-def _sentence(error: Exception) -> str:
-    text = str(error)
-    return f"{text[:1].upper()}{text[1:]}."
 
 
 router = APIRouter(prefix="/v1", tags=["clicks"], dependencies=[Reading])
@@ -107,9 +102,8 @@ def export_clicks(
         raise Problem(422, "invalid-request", "Ask for events or for impressions, not for both at once.")
     what: ExportKind = "events" if events else "impressions" if impressions else "triads"
     table = _write_table(log, what, format)
-    length = table.tell()
     headers = {
-        "Content-Length": str(length),
+        "Content-Length": str(table.tell()),
         "Content-Disposition": f'attachment; filename="{what}.{format}"',
         "Cache-Control": "no-store",
     }

@@ -33,23 +33,18 @@ def collection_document(context: ServiceContext, hosted: HostedCollection) -> Co
     """Return a collection as clients see it; where it lies on the disk is not their business."""
     collection = hosted.collection
     status = collection.status()
-    return CollectionDocument(
-        name=hosted.name,
-        items=status.items,
-        pictures=status.pictures,
-        captions=status.captions,
-        retriever=RetrieverSummary(name=status.retriever, fingerprint=status.fingerprint),
-        stale=status.stale,
-        pending=status.pending,
-        unsearchable=status.unsearchable,
-        store_bytes=status.store_bytes,
-        index_bytes=status.index_bytes,
-        cutoff=collection.retriever.cutoff,
-        log_clicks=context.settings.log_clicks,
-        read_only=context.settings.read_only,
-        hybrid_available=status.captions > 0,
-        map="ready" if has_map(collection, status.fingerprint) else "none",
-        updated=status.updated,
+    return CollectionDocument.model_validate(
+        {
+            **vars(status),
+            "name": hosted.name,
+            "retriever": RetrieverSummary(name=status.retriever, fingerprint=status.fingerprint),
+            "cutoff": collection.retriever.cutoff,
+            "log_clicks": context.settings.log_clicks,
+            "read_only": context.settings.read_only,
+            "hybrid_available": status.captions > 0,
+            "map": "ready" if has_map(collection, status.fingerprint) else "none",
+        },
+        extra="ignore",
     )
 
 

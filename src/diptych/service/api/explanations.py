@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from fastapi import APIRouter
@@ -13,7 +14,6 @@ from diptych.arrays import AnyArray, FloatArray
 from diptych.collection import Collection, Item
 from diptych.collection.search.encoded_query import without_disk_cache
 from diptych.errors import InvalidInputError
-from diptych.retriever import Retriever, Subject, explain
 from diptych.service.api.items import find_item
 from diptych.service.api.search import request_terms
 from diptych.service.context import Context, Hosted, Reading, Searching, ServiceContext
@@ -21,12 +21,18 @@ from diptych.service.problems import Problem
 from diptych.service.schemas.explanations import ExplanationDocument, ExplanationRequest
 from diptych.service.schemas.search import TermRequest
 
+if TYPE_CHECKING:
+    from diptych.retriever import Retriever, Subject
+
 router = APIRouter(prefix="/v1", tags=["explanations"], dependencies=[Reading])
 
 
 @router.post("/collections/{collection}/explanations", operation_id="explainAnswer", dependencies=[Searching])
 def explain_answer(context: Context, hosted: Hosted, request: ExplanationRequest) -> ExplanationDocument:
     """Tell why an item answers a query: by parts, classes, labels, words or pairs of features, as the model has it."""
+    # Imported where something is explained, as below: a service starts without the methods.
+    from diptych.retriever import Retriever, Subject, explain
+
     collection = hosted.collection
     retriever = collection.retriever_named(request.retriever)
     if not isinstance(retriever, Retriever):
@@ -48,6 +54,8 @@ def explain_answer(context: Context, hosted: Hosted, request: ExplanationRequest
 def _term_subject(
     context: ServiceContext, collection: Collection, retriever: Retriever, term: TermRequest, name: str | None
 ) -> Subject:
+    from diptych.retriever import Subject
+
     if term.text is not None:
         return Subject.of_text(without_disk_cache(retriever), term.text)
     if term.upload is not None:
@@ -64,6 +72,8 @@ def _picture_subject(
     collection: Collection, retriever: Retriever, item: Item, name: str | None, shown: str = "the picture"
 ) -> Subject | None:
     """Return an item's picture by its stored point, with its features where they are at hand."""
+    from diptych.retriever import Subject
+
     _, points = collection.points("image", [item.id], name)
     if not len(points):
         return None

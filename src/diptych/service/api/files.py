@@ -92,16 +92,15 @@ def file_response(request: Request, file: BinaryIO, media_type: str, headers: di
     size = os.fstat(file.fileno()).st_size
     headers = {**headers, "Accept-Ranges": "bytes"}
     asked = _requested_range(request, etag)
-    if asked is None:
-        first, last, status = 0, size - 1, 200
-    else:
+    first, last, status = 0, size - 1, 200
+    if asked is not None:
         first, last = _bounds(asked, size)
         status = 206
         headers["Content-Range"] = f"bytes {first}-{last}/{size}"
-    if status == 206 and not first <= last:
-        file.close()
-        detail = f"The range lies outside the {size:,} bytes of the file; ask for one inside."
-        raise Problem(416, "no-such-range", detail, headers={"Content-Range": f"bytes */{size}"})
+        if first > last:
+            file.close()
+            detail = f"The range lies outside the {size:,} bytes of the file; ask for one inside."
+            raise Problem(416, "no-such-range", detail, headers={"Content-Range": f"bytes */{size}"})
     headers["Content-Length"] = str(last - first + 1)
     if request.method == "HEAD":
         file.close()
@@ -110,9 +109,9 @@ def file_response(request: Request, file: BinaryIO, media_type: str, headers: di
 
 
 def has_current_version(request: Request, etag: str) -> bool:
-    """Say whether the client has this version already."""
-    known = [tag.strip().removeprefix("W/") for tag in request.headers.get("if-none-match", "").split(",")]
-    return etag in known or "*" in known
+    """Say whether the client has this version already, by the header If-None-Match, which compares weakly."""
+    known = {tag.strip().removeprefix("W/") for tag in request.headers.get("if-none-match", "").split(",")}
+    return bool(known & {etag.removeprefix("W/"), "*"})
 
 
 def _requested_range(request: Request, etag: str) -> re.Match[str] | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from dataclasses import asdict
 from typing import Any
 
 from fastapi import APIRouter, status
@@ -12,6 +12,7 @@ from diptych.service.api.clicks import RequestClickLog, click_log_problems
 from diptych.service.api.retrievers import usable_retriever
 from diptych.service.clicks.errors import InterleavingError
 from diptych.service.clicks.interleaving import Interleaving, InterleavingReport
+from diptych.service.clicks.report import iso_time
 from diptych.service.context import Clicking, Hosted, Reading, Writing
 from diptych.service.problems import Problem, problem_response
 from diptych.service.schemas.interleaving import (
@@ -20,7 +21,6 @@ from diptych.service.schemas.interleaving import (
     InterleavingRequest,
     InterleavingState,
     VoteList,
-    VotePairDocument,
     VoteReceipt,
     VoteRequest,
 )
@@ -69,37 +69,26 @@ def stop_interleaving(hosted: Hosted, log: RequestClickLog) -> InterleavingDocum
 
 def _documents(collection: Collection, reports: list[InterleavingReport]) -> list[InterleavingDocument]:
     stored = {(one.name, one.fingerprint) for one in collection.retrievers() if one.ready}
-    return [_document(report, _state(report.interleaving, stored)) for report in reports]
+    return [
+        InterleavingDocument.model_validate(
+            {
+                **asdict(report),
+                **asdict(report.interleaving),
+                "state": _state(report.interleaving, stored),
+                "started": iso_time(report.interleaving.started),
+                "stopped": None if report.interleaving.stopped is None else iso_time(report.interleaving.stopped),
+                "p_value": report.p_value,
+            },
+            extra="ignore",
+        )
+        for report in reports
+    ]
 
 
 def _state(one: Interleaving, stored: set[tuple[str, str]]) -> InterleavingState:
     if one.stopped is not None:
         return "stopped"
     return "running" if {(one.a, one.a_fingerprint), (one.b, one.b_fingerprint)} <= stored else "waiting"
-
-
-def _document(report: InterleavingReport, state: InterleavingState) -> InterleavingDocument:
-    one = report.interleaving
-    return InterleavingDocument(
-        a=one.a,
-        a_fingerprint=one.a_fingerprint,
-        b=one.b,
-        b_fingerprint=one.b_fingerprint,
-        state=state,
-        started=_iso_time(one.started),
-        stopped=None if one.stopped is None else _iso_time(one.stopped),
-        searches=report.searches,
-        clicks_a=report.clicks_a,
-        clicks_b=report.clicks_b,
-        wins_a=report.wins_a,
-        wins_b=report.wins_b,
-        ties=report.ties,
-        p_value=report.p_value,
-    )
-
-
-def _iso_time(time: float) -> str:
-    return datetime.fromtimestamp(time, UTC).isoformat(timespec="seconds")
 
 
 votes_router = APIRouter(prefix="/v1", tags=["votes"], dependencies=[Reading])
@@ -117,20 +106,4 @@ def record_vote(log: RequestClickLog, vote: VoteRequest) -> VoteReceipt:
 def list_votes(log: RequestClickLog) -> VoteList:
     """Count the votes for each two retrievers, with the sign test on them."""
     with click_log_problems():
-        pairs = log.votes()
-    return VoteList(
-        pairs=[
-            VotePairDocument(
-                left=pair.left,
-                left_fingerprint=pair.left_fingerprint,
-                right=pair.right,
-                right_fingerprint=pair.right_fingerprint,
-                left_wins=pair.left_wins,
-                right_wins=pair.right_wins,
-                both=pair.both,
-                neither=pair.neither,
-                p_value=pair.p_value,
-            )
-            for pair in pairs
-        ]
-    )
+        return VoteList.model_validate({"pairs": log.votes()}, from_attributes=True)

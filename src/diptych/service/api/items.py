@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Annotated, Any, BinaryIO
@@ -11,7 +12,7 @@ from urllib.parse import quote
 from fastapi import APIRouter, Depends, Path, Query, Request, Response, status
 from fastapi.exceptions import RequestValidationError
 from pydantic import ValidationError
-from starlette.convertors import Convertor, register_url_convertor
+from starlette.convertors import PathConvertor, register_url_convertor
 from starlette.datastructures import UploadFile
 from starlette.exceptions import HTTPException
 
@@ -24,25 +25,11 @@ from diptych.service.schemas.collections import ItemChange, ItemDocument, ItemLi
 from diptych.service.schemas.search import SearchOptions, SearchResponse, Target, TermRequest
 from diptych.service.uploads import CheckedPicture, store_picture
 
-ITEM_ID = "{item_id:item}"
 
-"""The step of an address that names an item."""
-
-_PARTS = ("thumbnail", "original", "neighbours")
-
-
-class ItemIdConvertor(Convertor[str]):
+class ItemIdConvertor(PathConvertor):
     """Takes ids as they are, slashes included, up to the part of the item that an address may end with."""
 
-    regex = rf"(?:(?!/(?:{'|'.join(_PARTS)})$).)+"
-
-    def convert(self, value: str) -> str:
-        """Return the id in an address."""
-        return value
-
-    def to_string(self, value: str) -> str:
-        """Return the address of an id."""
-        return value
+    regex = r"(?:(?!/(?:thumbnail|original|neighbours)$).)+"
 
 
 register_url_convertor("item", ItemIdConvertor())
@@ -70,15 +57,11 @@ def item_document(item: Item) -> ItemDocument:
 
 def find_item(collection: Collection, item_id: str) -> Item:
     """Return the item of an id; paths, which a collection takes as well, are no names here."""
-    try:
+    with suppress(CollectionError):
         item = collection[item_id]
-    except CollectionError:
-        item = None
-    if item is None or item.id != item_id:
-        raise Problem(
-            404, "no-such-item", f"There is no item {item_id!r} in this collection; take the id of an answer."
-        )
-    return item
+        if item.id == item_id:
+            return item
+    raise Problem(404, "no-such-item", f"There is no item {item_id!r} in this collection; take the id of an answer.")
 
 
 @dataclass(frozen=True)
@@ -87,7 +70,6 @@ class SentItem:
 
     item: NewItem
     picture: BinaryIO | None = None
-    name: str = ""
 
 
 async def read_sent_item(request: Request) -> SentItem:
@@ -110,13 +92,13 @@ async def read_sent_item(request: Request) -> SentItem:
         described = (await described.read()).decode("utf-8", "replace")
     if picture is not None and not isinstance(picture, UploadFile):
         raise Problem(422, "invalid-request", "The picture is sent as a file; give its part of the form a file name.")
-    item = _validated_item(described.encode())
-    return SentItem(item) if picture is None else SentItem(item, picture.file, picture.filename or "")
+    return SentItem(_validated_item(described.encode()), None if picture is None else picture.file)
 
 
 RequestItem = Annotated[SentItem, Depends(read_sent_item)]
 
-REQUEST_BODY: dict[str, Any] = {
+# Two kinds of content are more than the framework can describe by itself.
+_REQUEST_BODY: dict[str, Any] = {
     "required": True,
     "content": {
         "application/json": {"schema": {"$ref": "#/components/schemas/NewItem"}},
@@ -139,8 +121,6 @@ REQUEST_BODY: dict[str, Any] = {
     },
 }
 
-"""What the document of the API says of it; two kinds of content are more than the framework can describe itself."""
-
 
 def _validated_item(content: bytes) -> NewItem:
     try:
@@ -157,7 +137,7 @@ def _validated_item(content: bytes) -> NewItem:
 
 router = APIRouter(prefix="/v1", tags=["items"], dependencies=[Reading])
 _ITEMS = "/collections/{collection}/items"
-_ITEM = f"{_ITEMS}/{ITEM_ID}"
+_ITEM = _ITEMS + "/{item_id:item}"
 _CACHE_IMMUTABLE = "private, max-age=31536000, immutable"
 _CACHE_REVALIDATE = "private, no-cache"
 
@@ -219,22 +199,23 @@ def list_items(
     status_code=status.HTTP_201_CREATED,
     dependencies=[Writing],
     responses={409: problem_response("The id is taken.")},
-    openapi_extra={"requestBody": REQUEST_BODY},
+    openapi_extra={"requestBody": _REQUEST_BODY},
 )
 def add_item(context: Context, hosted: Hosted, sent: RequestItem, response: Response) -> ItemDocument:
     """Add a picture that is sent along, or a text."""
     collection = hosted.collection
     described = sent.item
-    if described.id is not None and described.id in {item.id for item in collection}:
+    if described.id is not None and described.id in collection and collection[described.id].id == described.id:
         raise Problem(409, "id-taken", f"There is an item {described.id!r} already; change it with PATCH.")
-    if sent.picture is None:
-        record = Record(None, described.captions, described.labels, described.metadata, described.id)
-        item = _added_text(hosted, record)
-    else:
+    path = None
+    if sent.picture is not None:
         picture = CheckedPicture.read(sent.picture, context.settings.limits)
         path = store_picture(collection.root, sent.picture, picture.suffix)
-        record = Record(path, described.captions, described.labels, described.metadata, described.id)
-        item = _added_picture(hosted, record)
+    record = Record(path, described.captions, described.labels, described.metadata, described.id)
+    skipped = collection.add([record]).skipped
+    if skipped:
+        raise Problem(422, "not-added", f"The item could not be added: {next(iter(skipped.values()))}")
+    item = _added_item(collection, record)
     response.headers["Location"] = f"/v1/collections/{quote(hosted.name, safe='')}/items/{quote(item.id, safe='')}"
     return item_document(item)
 
@@ -266,10 +247,8 @@ def get_original(request: Request, hosted: Hosted, item_id: ItemId) -> Response:
     """Return the picture file of an item, whole or a range of its bytes."""
     item = find_item(hosted.collection, item_id)
     file = open_original(hosted.collection, item)
-    document = item_document(item)
-    name = document.name or "picture"
-    suffix = name[name.rfind(".") :].lower()
-    media_type = _TYPES.get(suffix, "application/octet-stream")
+    name = item_document(item).name or "picture"
+    media_type = _TYPES.get(PurePath(name).suffix.lower(), "application/octet-stream")
     headers = {
         "ETag": original_tag(item, file),
         "Cache-Control": _CACHE_REVALIDATE,
@@ -318,24 +297,9 @@ def remove_item(hosted: Hosted, item_id: ItemId) -> None:
     hosted.collection.remove(find_item(hosted.collection, item_id).id)
 
 
-def _added_text(hosted: Hosted, record: Record) -> Item:
-    report = hosted.collection.add([record])
-    if report.skipped:
-        raise _not_added(report.skipped)
-    if record.id is not None:
-        return hosted.collection[record.id]
+def _added_item(collection: Collection, record: Record) -> Item:
+    if record.path is not None or record.id is not None:
+        return collection[record.path or record.id or ""]
     # The same text is the same item, wherever it came from.
     texts = tuple(record.captions or ())
-    return next(item for item in hosted.collection if item.path is None and item.captions == texts)
-
-
-def _added_picture(hosted: Hosted, record: Record) -> Item:
-    report = hosted.collection.add([record])
-    if report.skipped:
-        raise _not_added(report.skipped)
-    return hosted.collection[record.path or ""]
-
-
-def _not_added(skipped: dict[str, str]) -> Problem:
-    reason = next(iter(skipped.values()))
-    return Problem(422, "not-added", f"The item could not be added: {reason}")
+    return next(item for item in collection if item.path is None and item.captions == texts)

@@ -16,7 +16,7 @@ from diptych.service.schemas.jobs import JobDocument, JobList, JobRequest
 
 router = APIRouter(prefix="/v1", tags=["jobs"], dependencies=[Reading])
 _JOBS = "/collections/{collection}/jobs"
-_MOST_WAITING = 20
+_MAX_WAITING = 20
 JobId = Annotated[str, Path(description="Id of the job.", max_length=100)]
 
 
@@ -31,58 +31,40 @@ def list_jobs(
     context: Context, hosted: Hosted, limit: Annotated[int, Query(ge=1, le=200, description="How many.")] = 50
 ) -> JobList:
     """List jobs, the newest first."""
-    return JobList(jobs=[job_document(job) for job in _runner(context, hosted).store.newest(limit)])
+    return JobList(jobs=[_document(job) for job in context.jobs[hosted.name].store.newest(limit)])
 
 
 @router.get(_JOBS + "/{job_id}", operation_id="getJob")
 def get_job(context: Context, hosted: Hosted, job_id: JobId) -> JobDocument:
     """Say how far a job has come."""
-    return job_document(_find_job(_runner(context, hosted), job_id))
+    return _document(_find_job(context.jobs[hosted.name], job_id))
 
 
 @router.delete(_JOBS + "/{job_id}", operation_id="cancelJob", dependencies=[Writing])
 def cancel_job(context: Context, hosted: Hosted, job_id: JobId) -> JobDocument:
     """Cancel a job that waits or runs; what it has added stays. One that is over stays as it is."""
-    runner = _runner(context, hosted)
+    runner = context.jobs[hosted.name]
     if not _find_job(runner, job_id).is_over:
         runner.store.ask_to_cancel(job_id)
-        runner.look()
-    return job_document(_find_job(runner, job_id))
+        runner.wake()
+    return _document(_find_job(runner, job_id))
 
 
 def start_job(
     context: ServiceContext, hosted: HostedCollection, request: JobRequest, response: Response
 ) -> JobDocument:
     """Let a job wait for its turn, and say where to look after it."""
-    runner = _runner(context, hosted)
-    if runner.store.count("waiting") >= _MOST_WAITING:
-        raise Problem(429, "too-many-jobs", f"{_MOST_WAITING} jobs are waiting; cancel some, or wait until they ran.")
+    runner = context.jobs[hosted.name]
+    if runner.store.count("waiting") >= _MAX_WAITING:
+        raise Problem(429, "too-many-jobs", f"{_MAX_WAITING} jobs are waiting; cancel some, or wait until they ran.")
     job = runner.store.add(request.root.kind, request.parameters())
-    runner.look()
+    runner.wake()
     response.headers["Location"] = f"/v1/collections/{quote(hosted.name, safe='')}/jobs/{job.id}"
-    return job_document(job)
+    return _document(job)
 
 
-def job_document(job: Job) -> JobDocument:
-    """Return a job as clients see it."""
-    return JobDocument(
-        id=job.id,
-        kind=job.kind,
-        parameters=dict(job.parameters),
-        state=job.state,
-        done=job.done,
-        total=job.total,
-        message=job.message,
-        error=job.error,
-        result=None if job.result is None else dict(job.result),
-        created=job.created,
-        started=job.started,
-        finished=job.finished,
-    )
-
-
-def _runner(context: ServiceContext, hosted: HostedCollection) -> JobRunner:
-    return context.jobs[hosted.name]
+def _document(job: Job) -> JobDocument:
+    return JobDocument.model_validate(job, from_attributes=True)
 
 
 def _find_job(runner: JobRunner, job_id: str) -> Job:

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Annotated, Any
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Path, Response, status
 
 from diptych.collection import Collection, CollectionError, StoredRetriever
-from diptych.collection.learning import LearningRecord, learning_history, rollback
-from diptych.collection.learning.promotion import promotion_to
-from diptych.retriever.explaining import explanation_kind
 from diptych.service.api.collections import collection_document
 from diptych.service.api.jobs import start_job
 from diptych.service.context import Clicking, Context, Hosted, Reading, Writing
-from diptych.service.jobs.work import READY_MADE
+from diptych.service.jobs.store import READY_MADE
 from diptych.service.problems import Problem, problem_response
 from diptych.service.schemas.collections import CollectionDocument
 from diptych.service.schemas.jobs import JobDocument, JobRequest, RetrieverJob
@@ -22,11 +19,13 @@ from diptych.service.schemas.retrievers import (
     Explains,
     LearningDocument,
     LearningStep,
-    QueryChange,
     RetrieverDocument,
     RetrieverList,
     RetrieverRequest,
 )
+
+if TYPE_CHECKING:
+    from diptych.collection.learning import LearningRecord
 
 router = APIRouter(prefix="/v1", tags=["retrievers"], dependencies=[Reading])
 _RETRIEVERS = "/collections/{collection}/retrievers"
@@ -41,16 +40,7 @@ def list_retrievers(hosted: Hosted) -> RetrieverList:
     taken = {one.name for one in stored}
     return RetrieverList(
         retrievers=[
-            RetrieverDocument(
-                name=one.name,
-                fingerprint=one.fingerprint,
-                active=one.active,
-                ready=one.ready,
-                missing=one.missing,
-                kind=one.kind,
-                explains=_explains(hosted.collection, one.name),
-            )
-            for one in stored
+            RetrieverDocument(**asdict(one), explains=_explains(hosted.collection, one.name)) for one in stored
         ],
         available=[name for name in READY_MADE if name not in taken],
     )
@@ -104,6 +94,9 @@ def _check_known(collection: Collection, name: str) -> None:
 
 
 def _explains(collection: Collection, name: str) -> Explains:
+    # Imported where it is asked for, as below: a service starts without the methods.
+    from diptych.retriever.explaining import explanation_kind
+
     try:
         return explanation_kind(getattr(collection.retriever_named(name), "model_", None))
     except CollectionError:
@@ -119,6 +112,8 @@ _NOTHING_TO_ROLL_BACK: dict[int | str, dict[str, Any]] = {409: problem_response(
 @learning_router.get(_LEARNING, operation_id="getLearning", dependencies=[Clicking])
 def get_learning(hosted: Hosted) -> LearningDocument:
     """List what was learned from clicks, with measures before and after; a job of kind learn learns."""
+    from diptych.collection.learning import learning_history
+
     history = learning_history(hosted.collection)
     steps = [_learning_step(record) for record in reversed(history)]
     return LearningDocument(steps=steps, rolls_back_to=_previous_retriever(hosted.collection, history))
@@ -129,6 +124,8 @@ def get_learning(hosted: Hosted) -> LearningDocument:
 )
 def roll_back(hosted: Hosted) -> LearningStep:
     """Let searches use the retriever from before the last promotion again; the one that leaves stays stored."""
+    from diptych.collection.learning import learning_history, rollback
+
     if _previous_retriever(hosted.collection, learning_history(hosted.collection)) is None:
         detail = "The active retriever was not learned from clicks, or the one before it is gone; activate one by name."
         raise Problem(409, "nothing-to-roll-back", detail)
@@ -137,6 +134,8 @@ def roll_back(hosted: Hosted) -> LearningStep:
 
 def _previous_retriever(collection: Collection, history: list[LearningRecord]) -> str | None:
     """Return the name of the retriever before the one in force, where that was promoted."""
+    from diptych.collection.learning.promotion import promotion_to
+
     stored = {one.fingerprint: one for one in collection.retrievers()}
     active = next((one.fingerprint for one in stored.values() if one.active), "")
     promoted = promotion_to(active, history)
@@ -145,12 +144,8 @@ def _previous_retriever(collection: Collection, history: list[LearningRecord]) -
 
 
 def _learning_step(record: LearningRecord) -> LearningStep:
-    known: dict[str, Any] = {
-        name: value for name, value in record.to_json().items() if name in LearningStep.model_fields
+    changes = {
+        name: [{"query": query, "before": before, "after": after} for query, before, after in told]
+        for name, told in (("gained", record.gained), ("lost", record.lost))
     }
-    known["gained"], known["lost"] = _changes(record.gained), _changes(record.lost)
-    return LearningStep(**known)
-
-
-def _changes(told: Sequence[tuple[str, float, float]]) -> list[QueryChange]:
-    return [QueryChange(query=query, before=old, after=new) for query, old, new in told]
+    return LearningStep.model_validate({**record.to_json(), **changes}, extra="ignore")

@@ -7,10 +7,9 @@ import secrets
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import Annotated, Any
 
-from fastapi import APIRouter, BackgroundTasks, Form, Path, Query, Request, Response, status
+from fastapi import APIRouter, BackgroundTasks, Form, Path, Query, Request, Response, UploadFile, status
 
 from diptych.collection import (
     Answer,
@@ -28,25 +27,22 @@ from diptych.metrics import team_draft
 from diptych.service.clicks import ClickLog
 from diptych.service.clicks.interleaving import Interleaving
 from diptych.service.clicks.records import InterleavedPage, is_plain
+from diptych.service.clicks.report import iso_time
 from diptych.service.context import Clicking, Context, Hosted, Reading, Searching, ServiceContext
 from diptych.service.hosting import HostedCollection
 from diptych.service.problems import Problem
+from diptych.service.schemas import Document
 from diptych.service.schemas.retrievers import RetrieverSummary
 from diptych.service.schemas.search import (
     AnswerDocument,
-    FacetDocument,
     FacetList,
-    FacetValueDocument,
-    PictureSearch,
     SearchOptions,
     SearchParameters,
     SearchRequest,
     SearchResponse,
-    SuggestionDocument,
     SuggestionList,
     TermRequest,
     UploadDocument,
-    UploadForm,
 )
 
 
@@ -178,14 +174,14 @@ def run_search(
 ) -> SearchResponse:
     """Search, remember the search where that is wanted, and return what the client gets."""
     _check_paging(context, options)
-    answers, draft = _search_answers(context, hosted, terms, options)
+    answers, page = _search_answers(context, hosted, terms, options)
     context.metrics.count_search(hosted.name, no_good_match=answers.no_good_match)
     summary = RetrieverSummary(name=answers.retriever, fingerprint=answers.fingerprint)
     cutoff = answers.cutoff
     end = options.offset + options.limit
     more = len(answers) > 0 and end < answers.considered and end <= context.settings.limits.deepest_answer
     return SearchResponse(
-        search_id=_record_search(context, hosted, terms, options, answers, draft) if options.log else None,
+        search_id=_record_search(context, hosted, terms, options, answers, page) if options.log else None,
         query=query_text(terms),
         target=options.target,
         retriever=summary,
@@ -199,7 +195,7 @@ def run_search(
         upload=next((term.upload for term in terms if term.upload is not None), None),
         answers=[_answer_document(answer, answer.item, cutoff) for answer in answers if answer.item is not None],
         next_offset=end if more else None,
-        draw=None if draft is None else draft.draw,
+        draw=None if page is None else page.draw,
     )
 
 
@@ -239,7 +235,7 @@ def _record_search(
     terms: Sequence[TermRequest],
     options: SearchOptions,
     answers: Answers,
-    draft: InterleavedPage | None,
+    page: InterleavedPage | None,
 ) -> str | None:
     log = context.click_logs.get(hosted.name)
     if log is None:
@@ -254,7 +250,7 @@ def _record_search(
         best_probability=answers[0].probability if answers else None,
         continues=options.search_id,
         terms=[term.model_dump(exclude_none=True) for term in terms],
-        draft=draft,
+        page=page,
     )
 
 
@@ -318,6 +314,13 @@ def _read_thumbnails(hosted: HostedCollection, ids: list[str]) -> None:
         hosted.collection.thumbnails(ids)
 
 
+class PictureSearch(SearchOptions):
+    """A picture and how to search with it."""
+
+    picture: UploadFile
+    """The picture: JPEG, PNG, GIF, WebP, AVIF, TIFF, BMP or PPM."""
+
+
 router = APIRouter(prefix="/v1", tags=["search"], dependencies=[Reading])
 
 
@@ -344,7 +347,7 @@ def search_with_picture(
     context: Context, hosted: Hosted, request: Annotated[PictureSearch, Form(media_type="multipart/form-data")]
 ) -> SearchResponse:
     """Find what resembles a picture that is sent along; the answer names the upload, for further pages."""
-    upload = context.uploads.keep(request.picture.file)
+    upload = context.uploads.add(request.picture.file)
     return run_search(context, hosted, [TermRequest(upload=upload.id)], request)
 
 
@@ -357,21 +360,7 @@ def list_facets(
 ) -> FacetList:
     """Count the labels and metadata of the items that meet a filter."""
     found = hosted.collection.facets(request_filter(context, filter), limit=limit)
-    return FacetList(
-        facets=[
-            FacetDocument(
-                field=facet.field,
-                kind=facet.kind,
-                values=[
-                    FacetValueDocument(value=value.value, count=value.count, filter=value.filter)
-                    for value in facet.values
-                ],
-                minimum=facet.minimum,
-                maximum=facet.maximum,
-            )
-            for facet in found
-        ]
-    )
+    return FacetList.model_validate({"facets": found}, from_attributes=True)
 
 
 @router.get("/collections/{collection}/suggestions", operation_id="listSuggestions")
@@ -382,9 +371,14 @@ def list_suggestions(
 ) -> SuggestionList:
     """Suggest ways to go on with what has been typed, from labels and captions."""
     found = hosted.collection.suggestions(prefix, limit)
-    return SuggestionList(
-        suggestions=[SuggestionDocument(text=one.text, kind=one.kind, count=one.count) for one in found]
-    )
+    return SuggestionList.model_validate({"suggestions": found}, from_attributes=True)
+
+
+class UploadForm(Document):
+    """A picture to search with."""
+
+    picture: UploadFile
+    """The picture: JPEG, PNG, GIF, WebP, AVIF, TIFF, BMP or PPM."""
 
 
 uploads_router = APIRouter(prefix="/v1", tags=["uploads"], dependencies=[Reading])
@@ -399,11 +393,10 @@ def upload(
     context: Context, form: Annotated[UploadForm, Form(media_type="multipart/form-data")], response: Response
 ) -> UploadDocument:
     """Send a picture to search with; it is kept for a while and then forgotten."""
-    kept = context.uploads.keep(form.picture.file)
+    kept = context.uploads.add(form.picture.file)
     context.metrics.count_upload()
     response.headers["Location"] = f"/v1/uploads/{kept.id}"
-    expires = datetime.fromtimestamp(int(kept.expires), UTC).isoformat()
-    return UploadDocument(id=kept.id, width=kept.width, height=kept.height, expires=expires)
+    return UploadDocument(id=kept.id, width=kept.width, height=kept.height, expires=iso_time(int(kept.expires)))
 
 
 @uploads_router.get("/uploads/{upload_id}", operation_id="getUpload", response_class=Response, responses=_PREVIEW)

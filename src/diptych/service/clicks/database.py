@@ -90,7 +90,7 @@ CREATE INDEX IF NOT EXISTS drafts_of_interleaving ON drafts (interleaving, searc
 def connect(path: Path, *, most_bytes: int | None = None) -> sqlite3.Connection:
     """Open the file, readable by its owner alone, and make what it lacks."""
     try:
-        _make_private_file(path)
+        make_private_file(path)
         connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
     except (OSError, sqlite3.Error) as error:
         raise ClickLogError(f"cannot open the click log {path}: {error}") from error
@@ -117,7 +117,7 @@ def click_log_error(path: Path, error: sqlite3.Error) -> ClickLogError:
     return ClickLogError(f"cannot write the click log {path}: {error}")
 
 
-def _make_private_file(path: Path) -> None:
+def make_private_file(path: Path) -> None:
     """Make an empty file for its owner alone, unless there is one.
 
     One that is there is not even opened: closing it would drop the locks that SQLite holds on it in this process, and

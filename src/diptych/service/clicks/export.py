@@ -13,19 +13,31 @@ from typing import Any, BinaryIO, Literal, get_args
 
 from diptych.errors import MissingPackageError, UnknownNameError
 from diptych.service.clicks.database import click_log_error, connect
+from diptych.service.clicks.records import NEGATIVE_CLICK
 
 ExportKind = Literal["triads", "events", "impressions"]
 ExportFormat = Literal["csv", "tsv", "jsonl", "parquet"]
 EXPORT_KINDS: tuple[ExportKind, ...] = get_args(ExportKind)
 EXPORT_FORMATS: tuple[ExportFormat, ...] = get_args(ExportFormat)
 _ROWS_AT_ONCE = 5_000
+_PARAMETERS = {"negative": NEGATIVE_CLICK}
 _NUMBERS = {"clicks", "position", "shown", "results", "clicked"}
 
+# How often each result was shown and clicked; a query chooses the columns before it and the groups behind it.
+_SHOWN_AND_CLICKED = """
+    count(DISTINCT searches.number) AS shown,
+    count(DISTINCT (
+        SELECT clicks.search FROM clicks WHERE clicks.search = searches.number AND kind <> :negative
+        AND clicks.position = first + shown_item.key AND clicks.item = shown_item.value
+    )) AS clicked
+FROM searches JOIN pages ON pages.search = searches.number JOIN queries ON queries.number = query
+JOIN retrievers ON retrievers.number = retriever, json_each(pages.items) AS shown_item
+"""
 _QUERIES: dict[ExportKind, str] = {
     "triads": """
         SELECT queries.text AS query, item, count(DISTINCT search) AS clicks
         FROM clicks JOIN searches ON searches.number = search JOIN queries ON queries.number = query
-        WHERE plain AND kind <> 'less_like'
+        WHERE plain AND kind <> :negative
         GROUP BY queries.text, item ORDER BY queries.text, clicks DESC, item
     """,
     "events": """
@@ -38,14 +50,9 @@ _QUERIES: dict[ExportKind, str] = {
         JOIN retrievers ON retrievers.number = retriever
         ORDER BY clicks.id
     """,
-    "impressions": """
+    "impressions": f"""
         SELECT queries.text AS query, target, name AS retriever, fingerprint, shown_item.value AS item,
-            first + shown_item.key AS position, count(DISTINCT searches.number) AS shown,
-            count(DISTINCT (SELECT clicks.search FROM clicks WHERE clicks.search = searches.number
-                AND clicks.position = first + shown_item.key AND clicks.item = shown_item.value
-                AND kind <> 'less_like')) AS clicked
-        FROM searches JOIN pages ON pages.search = searches.number JOIN queries ON queries.number = query
-        JOIN retrievers ON retrievers.number = retriever, json_each(pages.items) AS shown_item
+            first + shown_item.key AS position, {_SHOWN_AND_CLICKED}
         GROUP BY searches.query, searches.retriever, target, shown_item.value, first + shown_item.key
         ORDER BY queries.text, searches.retriever, target, first + shown_item.key, shown_item.value
     """,
@@ -65,7 +72,7 @@ def write_export(connection: sqlite3.Connection, stream: BinaryIO, what: str, fo
         raise UnknownNameError("export format", format, EXPORT_FORMATS)
     if what == "events":
         connection.execute(_PLACES)
-    cursor = connection.execute(_QUERIES[what])
+    cursor = connection.execute(_QUERIES[what], _PARAMETERS)
     names = [column[0] for column in cursor.description]
     batches = iter(lambda: cursor.fetchmany(_ROWS_AT_ONCE), [])
     if format == "parquet":
@@ -118,12 +125,8 @@ def _write_parquet(stream: BinaryIO, names: Sequence[str], batches: Iterator[lis
 
 ImpressionRow = tuple[str, str, int, int, int]
 
-_IMPRESSIONS = """
-SELECT queries.text, shown_item.value, first + shown_item.key, count(DISTINCT searches.number),
-    count(DISTINCT (SELECT clicks.search FROM clicks WHERE clicks.search = searches.number
-        AND clicks.position = first + shown_item.key AND clicks.item = shown_item.value AND kind <> 'less_like'))
-FROM searches JOIN pages ON pages.search = searches.number JOIN queries ON queries.number = query,
-    json_each(pages.items) AS shown_item
+_IMPRESSIONS = f"""
+SELECT queries.text, shown_item.value, first + shown_item.key, {_SHOWN_AND_CLICKED}
 WHERE plain AND target = 'images'
 GROUP BY searches.query, shown_item.value, first + shown_item.key
 ORDER BY searches.query, first + shown_item.key, shown_item.value
@@ -139,6 +142,6 @@ def text_query_impressions(path: Path) -> Iterator[ImpressionRow]:
     """
     try:
         with closing(connect(path)) as connection:
-            yield from connection.execute(_IMPRESSIONS)
+            yield from connection.execute(_IMPRESSIONS, _PARAMETERS)
     except sqlite3.Error as error:
         raise click_log_error(path, error) from error

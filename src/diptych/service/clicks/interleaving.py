@@ -7,10 +7,8 @@ import sqlite3
 from dataclasses import dataclass, replace
 from typing import Self
 
-from scipy.special import bdtr
-
 from diptych.service.clicks.errors import InterleavingError
-from diptych.service.clicks.records import NEGATIVE_CLICK, VoteChoice
+from diptych.service.clicks.records import NEGATIVE_CLICK, SWAPPED, VoteChoice
 
 
 def sign_test(wins: int, losses: int) -> float:
@@ -23,6 +21,9 @@ def sign_test(wins: int, losses: int) -> float:
     >>> sign_test(5, 0), sign_test(3, 3)
     (0.0625, 1.0)
     """
+    # Scipy is loaded by whoever tests; opening a log does not wait for it.
+    from scipy.special import bdtr
+
     n = wins + losses
     if n == 0:
         return 1.0
@@ -146,8 +147,6 @@ JOIN searches AS b ON b.number = second JOIN retrievers AS other ON other.number
 GROUP BY 1, 2, 3, 4, 5
 """
 
-_SWAPPED = {"left": "right", "right": "left"}
-
 
 @dataclass(frozen=True)
 class VotePair:
@@ -176,7 +175,7 @@ def vote_pairs(connection: sqlite3.Connection) -> list[VotePair]:
     counts: dict[tuple[str, str, str, str], dict[VoteChoice, int]] = {}
     for *names, choice, count in connection.execute(_COUNTS):
         one, other = tuple(names[:2]), tuple(names[2:])
-        left, right, side = (one, other, choice) if one <= other else (other, one, _SWAPPED.get(choice, choice))
+        left, right, side = (one, other, choice) if one <= other else (other, one, SWAPPED[choice])
         pair = counts.setdefault((*left, *right), {"left": 0, "right": 0, "both": 0, "neither": 0})
         pair[side] += count
     return [

@@ -8,7 +8,7 @@ import secrets
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -34,7 +34,6 @@ from diptych.service.clicks.records import (
 )
 from diptych.service.clicks.report import LogCounts, QueryReport, query_report
 from diptych.service.clicks.writer import BATCH_SECONDS, LogWriter
-from diptych.service.hosting import HostedCollection
 
 _ID_BYTES = 16
 
@@ -112,17 +111,19 @@ class ClickLog:
         best_probability: float | None,
         continues: str | None = None,
         terms: Sequence[Mapping[str, Any]] | None = None,
+        page: InterleavedPage | None = None,
         draft: InterleavedPage | None = None,
     ) -> str | None:
         """Record what was asked and the results that one page showed, as pairs of item and position from 1.
 
         Returns the id of the search, under which its clicks are recorded; None where nothing more can be kept waiting
         to be written. ``continues`` names the search whose next page this is; if that asked something else, or is
-        unknown, a new one begins. ``draft`` says which of two interleaved retrievers each result came from; a search
-        that begins with one has the id that its teams were drawn with. Never waits for the disk.
+        unknown, a new one begins. ``page`` (once called ``draft``) says which of two interleaved retrievers each result
+        came from; a search that begins with one has the id that its teams were drawn with. Never waits for the disk.
         """
+        page = page or draft
         normalised = normalised_query(query)
-        page = PendingSearch(
+        pending = PendingSearch(
             id=secrets.token_bytes(_ID_BYTES),
             time=self._clock(),
             query=normalised,
@@ -134,13 +135,13 @@ class ClickLog:
             no_good_match=no_good_match,
             best_probability=best_probability,
             shown=tuple(shown),
-            draft=draft,
+            page=page,
         )
-        if continues is not None and self._asked(continues) == page.asked:
-            page = replace(page, id=bytes.fromhex(continues))
-        elif draft is not None and self._asked(draft.draw) in (None, page.asked):
-            page = replace(page, id=bytes.fromhex(draft.draw))
-        return page.id.hex() if self._writer.put(page) else None
+        if continues is not None and self._search_identity(continues) == pending.identity:
+            pending = replace(pending, id=bytes.fromhex(continues))
+        elif page is not None and self._search_identity(page.draw) in (None, pending.identity):
+            pending = replace(pending, id=bytes.fromhex(page.draw))
+        return pending.id.hex() if self._writer.enqueue(pending) else None
 
     def record_click(
         self, *, search_id: str, item: str, position: int, kind: ClickKind, caption_id: str | None = None
@@ -149,14 +150,14 @@ class ClickLog:
         if kind not in CLICK_KINDS:
             raise InvalidInputError(f"unknown kind of click {kind!r}; use one of {', '.join(CLICK_KINDS)}")
         click = Click(_search_key(search_id), item, position, kind, caption_id, self._clock())
-        return self._patiently(click.write)
+        return self._write_with_retry(click.write)
 
     def record_vote(self, *, left: str, right: str, choice: VoteChoice) -> int:
         """Record which of two searches a person prefers, of one query with two retrievers; a later vote replaces it."""
         if choice not in VOTE_CHOICES:
             raise InvalidInputError(f"unknown choice {choice!r}; use one of {', '.join(VOTE_CHOICES)}")
         vote = Vote(_search_key(left), _search_key(right), choice, self._clock())
-        return self._patiently(vote.write)
+        return self._write_with_retry(vote.write)
 
     def may_continue(self, search_id: str, *, query: str, retriever: str, fingerprint: str, target: str) -> bool:
         """Say whether a further page of this can go on with a search of that id: one that asked the same.
@@ -167,7 +168,7 @@ class ClickLog:
             _search_key(search_id)
         except UnknownSearchError:
             return False
-        return self._asked(search_id) in (None, (normalised_query(query), target, retriever, fingerprint))
+        return self._search_identity(search_id) in (None, (normalised_query(query), target, retriever, fingerprint))
 
     def interleaving(self) -> Interleaving | None:
         """Return the interleaving that runs, whichever process started it; None where there is none."""
@@ -181,12 +182,12 @@ class ClickLog:
         if a[1] == b[1]:
             raise InvalidInputError("a retriever cannot be interleaved with itself; name two different ones")
         now = self._clock()
-        return self._writer.do(lambda connection: Interleaving.start(connection, a, b, now))
+        return self._writer.run(lambda connection: Interleaving.start(connection, a, b, now))
 
     def stop_interleaving(self) -> Interleaving:
         """Answer searches as usual from now on; what was counted stays."""
         now = self._clock()
-        return self._writer.do(lambda connection: Interleaving.stop(connection, now))
+        return self._writer.run(lambda connection: Interleaving.stop(connection, now))
 
     def interleavings(self) -> list[InterleavingReport]:
         """Return what came out of each interleaving, the latest first."""
@@ -225,12 +226,12 @@ class ClickLog:
         What is forgotten is no longer in the file afterwards.
         """
         self.flush()
-        with self._told_plainly(), closing(connect(self.path)) as connection:
+        with self._translated_errors(), closing(connect(self.path)) as connection:
             delete_searches(connection, before)
 
     def flush(self) -> None:
         """Return when every search recorded so far is in the file."""
-        self._writer.do(lambda _: None)
+        self._writer.run(lambda _: None)
 
     def close(self) -> None:
         """Write what waits and close the file."""
@@ -244,19 +245,19 @@ class ClickLog:
         # Where nothing more can be written, what was written before can still be read.
         with suppress(ClickLogError):
             self.flush()
-        with self._told_plainly(), closing(connect(self.path)) as connection:
+        with self._translated_errors(), closing(connect(self.path)) as connection:
             connection.execute("BEGIN")
             yield connection
 
     @contextmanager
-    def _told_plainly(self) -> Iterator[None]:
+    def _translated_errors(self) -> Iterator[None]:
         try:
             yield
         except sqlite3.Error as error:
             raise click_log_error(self.path, error) from error
 
-    def _asked(self, search_id: str) -> tuple[str, str, str, str] | None:
-        """Return what a search asked, whether it is written yet or not."""
+    def _search_identity(self, search_id: str) -> tuple[str, str, str, str] | None:
+        """Return what makes a page one of this search, whether the search is written yet or not."""
         try:
             key = _search_key(search_id)
         except UnknownSearchError:
@@ -269,9 +270,9 @@ class ClickLog:
             return row
         return None
 
-    def _patiently(self, work: Callable[[sqlite3.Connection], int]) -> int:
+    def _write_with_retry(self, work: Callable[[sqlite3.Connection], int]) -> int:
         try:
-            return self._writer.do(work)
+            return self._writer.run(work)
         except UnknownSearchError:
             failure = self._writer.failure
             if failure is not None:
@@ -279,7 +280,7 @@ class ClickLog:
                 raise failure from None
         # With several processes, the one that answered the search may be about to write it.
         time.sleep(2 * BATCH_SECONDS)
-        return self._writer.do(work)
+        return self._writer.run(work)
 
 
 def _search_key(search_id: str) -> bytes:
@@ -292,24 +293,23 @@ def _search_key(search_id: str) -> bytes:
     return key
 
 
-FILE_NAME = "clicks.sqlite"
 _log = logging.getLogger("diptych.service")
 
 
 def click_log_path(collection_folder: Path) -> Path:
     """Return where the click log of a collection is."""
-    return collection_folder / "service" / FILE_NAME
+    return collection_folder / "service" / "clicks.sqlite"
 
 
-def open_click_logs(hosted: Iterable[HostedCollection]) -> dict[str, ClickLog]:
-    """Open the log of each collection by the name of the collection.
+def open_click_logs(folders: Mapping[str, Path]) -> dict[str, ClickLog]:
+    """Open the log of each collection, given its folder by its name.
 
     One that cannot be opened, on a disk that is read-only for example, is left out: the collection is searched without.
     """
     logs = {}
-    for each in hosted:
+    for name, folder in folders.items():
         try:
-            logs[each.name] = ClickLog(each.state_folder / FILE_NAME)
+            logs[name] = ClickLog(click_log_path(folder))
         except ClickLogError as error:
-            _log.warning("collection %s is served without a click log: %s", each.name, error)
+            _log.warning("collection %s is served without a click log: %s", name, error)
     return logs

@@ -7,17 +7,21 @@ import sqlite3
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from diptych.errors import InvalidInputError
-from diptych.metrics.team_draft_interleaving import Team
 from diptych.service.clicks.errors import NotShownError, UnknownSearchError
+
+if TYPE_CHECKING:
+    from diptych.metrics.team_draft_interleaving import Team
 
 ClickKind = Literal["open", "original", "more_like", "less_like"]
 VoteChoice = Literal["left", "right", "both", "neither"]
 CLICK_KINDS: tuple[ClickKind, ...] = get_args(ClickKind)
 VOTE_CHOICES: tuple[VoteChoice, ...] = get_args(VoteChoice)
 
+# A vote as it reads with the two sides exchanged.
+SWAPPED: dict[VoteChoice, VoteChoice] = {"left": "right", "right": "left", "both": "both", "neither": "neither"}
 # Asking for less of something is recorded, but it is no sign that the answer was wanted.
 NEGATIVE_CLICK: ClickKind = "less_like"
 
@@ -31,9 +35,7 @@ def normalised_query(text: str) -> str:
     >>> normalised_query("  Golden\\tRetriever ")
     'golden retriever'
     """
-    # What is no character cannot be written to the file; a client may still send it.
-    writable = text.encode("utf-8", "replace").decode("utf-8")
-    return " ".join(unicodedata.normalize("NFKC", writable).casefold().split())
+    return " ".join(unicodedata.normalize("NFKC", _writable(text)).casefold().split())
 
 
 def is_plain(query: str, terms: Sequence[Mapping[str, Any]] | None) -> bool:
@@ -77,10 +79,10 @@ class PendingSearch:
     no_good_match: bool
     best_probability: float | None
     shown: tuple[tuple[str, int], ...]
-    draft: InterleavedPage | None = None
+    page: InterleavedPage | None = None
 
     @property
-    def asked(self) -> tuple[str, str, str, str]:
+    def identity(self) -> tuple[str, str, str, str]:
         """What makes two pages those of one search."""
         return self.query, self.target, self.retriever, self.fingerprint
 
@@ -89,22 +91,13 @@ class PendingSearch:
         connection.execute("INSERT OR IGNORE INTO queries (text) VALUES (?)", (self.query,))
         retriever = (self.retriever, self.fingerprint)
         connection.execute("INSERT OR IGNORE INTO retrievers (name, fingerprint) VALUES (?, ?)", retriever)
+        asked = (self.id, self.time, self.query, self.terms, self.plain, self.target)
         connection.execute(
             "INSERT OR IGNORE INTO searches"
             " (id, time, query, terms, plain, target, retriever, no_good_match, best_probability)"
             " VALUES (?, ?, (SELECT number FROM queries WHERE text = ?), ?, ?, ?,"
             " (SELECT number FROM retrievers WHERE name = ? AND fingerprint = ?), ?, ?)",
-            (
-                self.id,
-                self.time,
-                self.query,
-                self.terms,
-                self.plain,
-                self.target,
-                *retriever,
-                self.no_good_match,
-                self.best_probability,
-            ),
+            (*asked, *retriever, self.no_good_match, self.best_probability),
         )
         for first, items in _consecutive_runs(self.shown):
             connection.execute(
@@ -112,15 +105,15 @@ class PendingSearch:
                 " SELECT number, ?, ?, ?, ? FROM searches WHERE id = ?",
                 (first, len(items), self.time, json.dumps(items), self.id),
             )
-            if self.draft is not None:
-                self._write_draft(connection, self.draft, first, len(items))
+            if self.page is not None:
+                self._write_teams(connection, self.page, first, len(items))
 
-    def _write_draft(self, connection: sqlite3.Connection, draft: InterleavedPage, first: int, length: int) -> None:
-        teams = dict(zip((position for _, position in self.shown), draft.teams, strict=True))
+    def _write_teams(self, connection: sqlite3.Connection, page: InterleavedPage, first: int, length: int) -> None:
+        teams = dict(zip((position for _, position in self.shown), page.teams, strict=True))
         connection.execute(
             "INSERT OR IGNORE INTO drafts (search, first, length, interleaving, teams)"
             " SELECT number, ?, ?, ?, ? FROM searches WHERE id = ?",
-            (first, length, draft.interleaving, "".join(teams[first + place] for place in range(length)), self.id),
+            (first, length, page.interleaving, "".join(teams[first + place] for place in range(length)), self.id),
         )
 
 
@@ -134,7 +127,7 @@ def _consecutive_runs(shown: tuple[tuple[str, int], ...]) -> list[tuple[int, lis
     return runs
 
 
-_MOST_POSITIONS = 2**31
+_LAST_POSITION = 2**31
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,15 +151,16 @@ class Click:
             raise NotShownError(self.item, self.position)
         if self.kind != NEGATIVE_CLICK:
             connection.execute("UPDATE searches SET clicked = 1 WHERE number = ? AND clicked = 0", (search,))
+        caption_id = None if self.caption_id is None else _writable(self.caption_id)
         added = connection.execute(
             "INSERT INTO clicks (search, item, position, caption_id, kind, time) VALUES (?, ?, ?, ?, ?, ?)",
-            (search, self.item, self.position, _writable(self.caption_id), self.kind, self.time),
+            (search, self.item, self.position, caption_id, self.kind, self.time),
         )
         return int(added.lastrowid or 0)
 
     def _was_shown(self, connection: sqlite3.Connection, search: int) -> bool:
         # What cannot be written to the file was never read from it: halves of characters, enormous numbers.
-        if _writable(self.item) != self.item or not 1 <= self.position < _MOST_POSITIONS:
+        if _writable(self.item) != self.item or not 1 <= self.position < _LAST_POSITION:
             return False
         shown = connection.execute(
             "SELECT 1 FROM pages WHERE search = ? AND first <= ? AND ? < first + length"
@@ -176,11 +170,9 @@ class Click:
         return shown.fetchone() is not None
 
 
-def _writable(text: str | None) -> str | None:
-    return None if text is None else text.encode("utf-8", "replace").decode("utf-8")
-
-
-_SWAPPED: dict[VoteChoice, VoteChoice] = {"left": "right", "right": "left", "both": "both", "neither": "neither"}
+def _writable(text: str) -> str:
+    # What is no character cannot be written to the file; a client may still send it.
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +191,7 @@ class Vote:
         if asked_left != asked_right or retriever_left == retriever_right:
             raise InvalidInputError("the two searches do not compare; vote on one query asked with two retrievers")
         # In one order, so that a vote on the same two searches from the other side replaces this one.
-        first, second, choice = (left, right, self.choice) if left < right else (right, left, _SWAPPED[self.choice])
+        first, second, choice = (left, right, self.choice) if left < right else (right, left, SWAPPED[self.choice])
         added = connection.execute(
             "INSERT OR REPLACE INTO votes (first, second, choice, time) VALUES (?, ?, ?, ?)",
             (first, second, choice, self.time),

@@ -31,7 +31,7 @@ class LogCounts:
 
     @classmethod
     def read(cls, connection: sqlite3.Connection) -> Self:
-        """Count."""
+        """Return the numbers of a whole log."""
         row = connection.execute(
             "SELECT (SELECT count(*) FROM searches), (SELECT count(*) FROM queries),"
             " (SELECT coalesce(sum(length), 0) FROM pages INDEXED BY pages_by_place),"
@@ -159,9 +159,9 @@ class QueryReport(NamedTuple):
 def query_report(connection: sqlite3.Connection, *, now: float, days: int) -> QueryReport:
     """Count the searches and clicks of the last ``days`` days, today included, by the calendar of this machine.
 
-    A query fails if none of its searches had a good match, or if it was asked :data:`OFTEN` times or more and never
-    clicked. A click that asks for less of an item does not count. A search is visual if more than half of its words
-    name something visible.
+    A query fails if none of its searches had a good match, or if it was asked three times or more and never clicked. A
+    click that asks for less of an item does not count. A search is visual if more than half of its words name something
+    visible.
     """
     per_day = [_day(connection, day) for day in _last_days(now, days)]
     first, last = per_day[0]["day"], per_day[-1]["day"]
@@ -176,7 +176,7 @@ def query_report(connection: sqlite3.Connection, *, now: float, days: int) -> Qu
                 "query": query,
                 "searches": count,
                 "clicked_share": share,
-                "last": _iso_time(last_time),
+                "last": iso_time(last_time),
                 "no_good_match": bool(no_good_match),
                 **_visible(query),
             }
@@ -189,7 +189,7 @@ def query_report(connection: sqlite3.Connection, *, now: float, days: int) -> Qu
                 "query": query,
                 "searches": count,
                 "reason": "no good match" if no_good_match else "never clicked",
-                "last": _iso_time(last_time),
+                "last": iso_time(last_time),
                 **_visible(query),
             }
             for query, count, _, last_time, no_good_match in connection.execute(
@@ -255,5 +255,6 @@ def _next(day: date) -> date:
     return day + timedelta(days=1)
 
 
-def _iso_time(time: float) -> str:
+def iso_time(time: float) -> str:
+    """Return a time in seconds since 1970 as ISO 8601, in UTC and to the second."""
     return datetime.fromtimestamp(time, UTC).isoformat(timespec="seconds")

@@ -39,33 +39,33 @@ class LogWriter:
         self._connection = connect(path, most_bytes=most_bytes)
         self._changed = threading.Condition()
         self._searches: deque[PendingSearch] = deque()
-        self._asked: dict[bytes, tuple[str, str, str, str]] = {}
+        self._identities: dict[bytes, tuple[str, str, str, str]] = {}
         self._n_waiting = 0
         self._works: list[PendingWrite] = []
         self._closed = False
         self._pause = BATCH_SECONDS
         self.failure: ClickLogError | None = None
-        self._thread = threading.Thread(target=self._run, name=f"click log {path.parent}", daemon=True)
+        self._thread = threading.Thread(target=self._write_until_closed, name=f"click log {path.parent}", daemon=True)
         self._thread.start()
 
-    def put(self, search: PendingSearch) -> bool:
+    def enqueue(self, search: PendingSearch) -> bool:
         """Have a search written within a moment; return whether there was room for it."""
         with self._changed:
             if self._closed or self._n_waiting >= self._most_waiting:
                 return False
             self._searches.append(search)
-            self._asked[search.id] = search.asked
+            self._identities[search.id] = search.identity
             self._n_waiting += 1
             self._changed.notify()
         return True
 
     def waiting(self, search_id: bytes) -> tuple[str, str, str, str] | None:
-        """Return what a search asked that is not written yet."""
+        """Return the identity of a search that is not written yet."""
         with self._changed:
-            return self._asked.get(search_id)
+            return self._identities.get(search_id)
 
-    def do(self, work: Callable[[sqlite3.Connection], Result]) -> Result:
-        """Do ``work`` in the next transaction, after all searches so far, and return when its result is durable.
+    def run(self, work: Callable[[sqlite3.Connection], Result]) -> Result:
+        """Run ``work`` in the next transaction, after all searches so far, and return when its result is durable.
 
         Work that refuses does so before it writes anything.
         """
@@ -84,7 +84,7 @@ class LogWriter:
             self._changed.notify()
         self._thread.join()
 
-    def _run(self) -> None:
+    def _write_until_closed(self) -> None:
         while True:
             with self._changed:
                 self._changed.wait_for(lambda: self._closed or self._works or self._searches)
@@ -103,12 +103,13 @@ class LogWriter:
         try:
             outcomes = self._transaction(searches, works)
         except sqlite3.Error as error:
-            self._roll_back()
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
             self._put_back(searches, click_log_error(self._path, error))
             for _, promise in works:
                 promise.set_exception(click_log_error(self._path, error))
             return
-        self._let_go(searches)
+        self._mark_written(searches)
         for promise, outcome in outcomes:
             if isinstance(outcome, Exception):
                 promise.set_exception(outcome)
@@ -131,20 +132,16 @@ class LogWriter:
         self._connection.execute("COMMIT")
         return outcomes
 
-    def _roll_back(self) -> None:
-        if self._connection.in_transaction:
-            self._connection.execute("ROLLBACK")
-
     def _put_back(self, searches: list[PendingSearch], failure: ClickLogError) -> None:
         with self._changed:
             self._searches.extendleft(reversed(searches))
             self._pause = RETRY_SECONDS
             self.failure = failure
 
-    def _let_go(self, searches: list[PendingSearch]) -> None:
+    def _mark_written(self, searches: list[PendingSearch]) -> None:
         with self._changed:
             self._pause = BATCH_SECONDS
             self.failure = None
             self._n_waiting -= len(searches)
             for search in searches:
-                self._asked.pop(search.id, None)
+                self._identities.pop(search.id, None)

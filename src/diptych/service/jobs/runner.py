@@ -14,7 +14,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any
 
-from diptych.collection.storage.layout import write_lock
 from diptych.errors import CollectionError
 from diptych.service.jobs.store import Job, JobStore
 
@@ -137,7 +136,7 @@ class JobRunner:
         self._lock_path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._thread.start()
 
-    def look(self) -> None:
+    def wake(self) -> None:
         """Look for work now; it would be found a moment later anyway."""
         self._is_asked.set()
 
@@ -149,6 +148,9 @@ class JobRunner:
             self._thread.join()
 
     def _run(self) -> None:
+        # Imported where jobs run: whoever only names a kind of job does not wait for it.
+        from diptych.collection.storage.layout import write_lock
+
         while not self._is_stopping.is_set():
             try:
                 with write_lock(self._lock_path):

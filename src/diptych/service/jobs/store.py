@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import json
-import os
 import secrets
 import sqlite3
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from diptych.service.clicks.database import make_private_file
+
 JobKind = Literal["index", "train", "learn", "reencode", "map", "retriever"]
 JobState = Literal["waiting", "running", "done", "failed", "cancelled", "interrupted"]
 JOB_KINDS: tuple[JobKind, ...] = get_args(JobKind)
+# Retrievers that need no training and are added by name.
+ReadyMadeRetriever = Literal["default", "conse"]
+READY_MADE: tuple[ReadyMadeRetriever, ...] = get_args(ReadyMadeRetriever)
 
 
 @dataclass(frozen=True)
@@ -55,9 +59,9 @@ CREATE TABLE IF NOT EXISTS jobs (
 )
 """
 
-_COLUMNS = "id, kind, parameters, state, created, done, total, message, error, result, started, finished"
+_COLUMNS = ", ".join(column.name for column in fields(Job))
 _BUSY_SECONDS = 10.0
-_MOST_KEPT = 1000
+_MAX_KEPT = 1000
 
 
 class JobStore:
@@ -86,7 +90,7 @@ class JobStore:
             )
             connection.execute(
                 "DELETE FROM jobs WHERE finished IS NOT NULL AND number <= (SELECT MAX(number) FROM jobs) - ?",
-                (_MOST_KEPT,),
+                (_MAX_KEPT,),
             )
         return job
 
@@ -163,19 +167,12 @@ class JobStore:
         with self._reading() as connection:
             return [_job(row) for row in connection.execute(f"SELECT {_COLUMNS} FROM jobs {condition}", values)]
 
-    @contextmanager
-    def _reading(self) -> Iterator[sqlite3.Connection]:
-        connection = sqlite3.connect(self._path, timeout=_BUSY_SECONDS, isolation_level=None)
-        try:
-            yield connection
-        finally:
-            connection.close()
+    def _reading(self) -> closing[sqlite3.Connection]:
+        return closing(sqlite3.connect(self._path, timeout=_BUSY_SECONDS, isolation_level=None))
 
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
-        if not self._path.exists():
-            self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            os.close(os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600))
+        make_private_file(self._path)
         with self._reading() as connection:
             connection.execute("BEGIN IMMEDIATE")
             connection.execute(_TABLE)
@@ -184,21 +181,9 @@ class JobStore:
 
 
 def _job(row: tuple[Any, ...]) -> Job:
-    job_id, kind, parameters, state, created, done, total, message, error, result, started, finished = row
-    return Job(
-        job_id,
-        kind,
-        json.loads(parameters),
-        state,
-        created,
-        done,
-        total,
-        message,
-        error,
-        None if result is None else json.loads(result),
-        started,
-        finished,
-    )
+    job = Job(*row)
+    result = None if job.result is None else json.loads(str(job.result))
+    return replace(job, parameters=json.loads(str(job.parameters)), result=result)
 
 
 def _now() -> str:

@@ -18,15 +18,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from diptych.collection import AddProgress, AddReport, Collection, Record, ReencodeReport
+from diptych.collection.storage.layout import unique_name
 from diptych.data import find_pictures
 from diptych.errors import DiptychError, InvalidInputError, UnknownNameError
 from diptych.service.clicks.export import text_query_impressions
 from diptych.service.clicks.log import click_log_path
-from diptych.service.jobs.store import JobKind
+from diptych.service.jobs.store import READY_MADE, JobKind
 
 if TYPE_CHECKING:
     from diptych.collection.learning import LearningReport
-
 
 _PAUSE_SECONDS = 0.1
 
@@ -99,9 +99,6 @@ JobFunction = Callable[[Collection, Mapping[str, Any], Reporter], dict[str, Any]
 # Between two of these, others may write.
 _CHUNK = 256
 _NAMED_FAILURES = 50
-READY_MADE = ("default", "conse")
-
-"""Retrievers that can be had by name."""
 
 
 def index(collection: Collection, parameters: Mapping[str, Any], reporter: Reporter) -> dict[str, Any]:
@@ -144,8 +141,7 @@ def train(collection: Collection, parameters: Mapping[str, Any], reporter: Repor
     comparison = {**learned.comparison_.get_params(), "is_better": bool(learned.comparison_.is_better)}
     if not learned.comparison_.replaced:
         return {"comparison": comparison, "retriever": None, "activated": False}
-    name = _free_name(collection, learned.name)
-    learned.name = name
+    name = learned.name = unique_name(learned.name, [stored.name for stored in collection.retrievers()])
     collection.add_retriever(learned, name=name, progress=_counting(reporter, "giving every item its new point"))
     collection.activate_retriever(name)
     return {"comparison": comparison, "retriever": name, "activated": True}
@@ -182,6 +178,7 @@ def draw_map(collection: Collection, parameters: Mapping[str, Any], reporter: Re
     return dict(make_map(collection, reporter.advance, retriever=parameters.get("retriever")))
 
 
+# What each kind of job does; the function returns the result.
 JOB_FUNCTIONS: dict[JobKind, JobFunction] = {
     "index": index,
     "train": train,
@@ -190,8 +187,6 @@ JOB_FUNCTIONS: dict[JobKind, JobFunction] = {
     "map": draw_map,
     "retriever": add_retriever,
 }
-
-"""The work of each kind of job; it returns the result."""
 
 
 def _refuse_files(of_method: Mapping[str, Any]) -> None:
@@ -266,14 +261,6 @@ def _shown_reasons(collection: Collection, reasons: Mapping[str, str]) -> dict[s
     """Return the first reasons, with paths as seen from the root: where that lies is not a client's business."""
     root = f"{collection.root}/"
     return {path.removeprefix(root): why for path, why in islice(reasons.items(), _NAMED_FAILURES)}
-
-
-def _free_name(collection: Collection, wanted: str) -> str:
-    taken = {stored.name for stored in collection.retrievers()}
-    name, number = wanted, 2
-    while name in taken:
-        name, number = f"{wanted} {number}", number + 1
-    return name
 
 
 _LOCK_SECONDS = 600.0

@@ -83,7 +83,7 @@ class WorkerProcess:
             self._process.stdin.write(settings_to_json(self._settings) + "\n")
             self._process.stdin.flush()
 
-    def look_after(self) -> int | None:
+    def restart_if_dead(self) -> int | None:
         """Start the process again when it is time; return the number of one that was just found dead."""
         if self._process is None:
             return None
@@ -101,7 +101,7 @@ class WorkerProcess:
         self._pause = min(2 * self._pause, _LONGEST_PAUSE_SECONDS)
         return self._process.pid
 
-    def ask_to_end(self) -> None:
+    def terminate(self) -> None:
         """Ask the process to finish what it does and end."""
         if self._process is not None and self._process.poll() is None:
             self._process.send_signal(signal.SIGTERM)
@@ -118,7 +118,7 @@ class WorkerProcess:
             self._process.wait()
 
 
-_LOOK_SECONDS = 0.1
+_WATCH_SECONDS = 0.1
 _EXTRA_SECONDS = 10.0
 
 
@@ -165,7 +165,7 @@ class Supervisor:
             ]
             for worker in (writer, *readers):
                 worker.start()
-            self._look_after((writer, *readers), metrics)
+            self._watch((writer, *readers), metrics)
             self._listening.close()
             _stop_all(readers)
             _stop_all([writer])
@@ -176,10 +176,10 @@ class Supervisor:
         descriptor = listening.fileno()
         return WorkerProcess(name, settings, descriptor, environment, log_format=self._log_format, quiet=self._quiet)
 
-    def _look_after(self, workers: Sequence[WorkerProcess], metrics: Path) -> None:
-        while not self._is_ending.wait(_LOOK_SECONDS):
+    def _watch(self, workers: Sequence[WorkerProcess], metrics: Path) -> None:
+        while not self._is_ending.wait(_WATCH_SECONDS):
             for worker in workers:
-                dead = worker.look_after()
+                dead = worker.restart_if_dead()
                 if dead is not None:
                     mark_process_dead(dead, str(metrics))  # type: ignore[no-untyped-call]
 
@@ -189,7 +189,7 @@ class Supervisor:
 
 def _stop_all(workers: Sequence[WorkerProcess]) -> None:
     for worker in workers:
-        worker.ask_to_end()
+        worker.terminate()
     deadline = time.monotonic() + GRACE_SECONDS + _EXTRA_SECONDS
     for worker in workers:
         worker.wait(deadline - time.monotonic())

@@ -13,13 +13,12 @@ from importlib.resources.abc import Traversable
 
 from fastapi import APIRouter, Request, Response
 
+from diptych.service.api.files import has_current_version
 from diptych.service.problems import Problem
 
 # Taken from here alone: the tables of an operating system may call a module text/plain, which browsers refuse to run.
 _TYPES = mimetypes.MimeTypes(filenames=())
-
 _TYPES.add_type("text/javascript", ".js")
-
 _TYPES.add_type("image/svg+xml", ".svg")
 
 
@@ -29,8 +28,8 @@ class StaticFile:
 
     >>> from diptych.service.page import StaticFile
     >>> file = StaticFile("js/main.js", b"export {};")
-    >>> file.media_type, file.matches(file.etag), file.matches('W/"old", *'), file.matches(None)
-    ('text/javascript; charset=utf-8', True, True, False)
+    >>> file.media_type
+    'text/javascript; charset=utf-8'
     """
 
     name: str
@@ -51,11 +50,6 @@ class StaticFile:
         """The type that the name stands for."""
         kind = _TYPES.guess_type(self.name)[0] or "application/octet-stream"
         return f"{kind}; charset=utf-8" if kind.startswith("text/") else kind
-
-    def matches(self, if_none_match: str | None) -> bool:
-        """Whether a browser that sends ``If-None-Match`` has this content already."""
-        tags = {tag.strip().removeprefix("W/") for tag in (if_none_match or "").split(",")}
-        return bool(tags & {self.etag.removeprefix("W/"), "*"})
 
 
 router = APIRouter(include_in_schema=False)
@@ -88,7 +82,7 @@ def _answer(name: str, request: Request) -> Response:
         raise Problem(404, "no-such-file", f"The page has no file {name!r}; its files are named in /.")
     caching = _ICON_CACHING if name == "icon.svg" else _CACHING
     headers = {"ETag": file.etag, "Cache-Control": caching, "Vary": "Accept-Encoding"}
-    if file.matches(request.headers.get("if-none-match")):
+    if has_current_version(request, file.etag):
         return Response(status_code=304, headers=headers)
     if "gzip" in request.headers.get("accept-encoding", ""):
         return Response(file.packed, media_type=file.media_type, headers={**headers, "Content-Encoding": "gzip"})

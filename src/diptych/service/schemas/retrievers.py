@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from diptych.service.jobs.store import ReadyMadeRetriever
 from diptych.service.schemas import Document, RequestDocument
 
 
@@ -50,7 +51,7 @@ class RetrieverList(Document):
 class RetrieverRequest(RequestDocument):
     """Which retriever is to be added."""
 
-    name: Literal["default", "conse"]
+    name: ReadyMadeRetriever
     """One that needs no training."""
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, Self
 
-from fastapi import UploadFile
 from pydantic import ConfigDict, Field, StringConstraints, model_validator
 
 from diptych.service.schemas import Document, RequestDocument
@@ -97,13 +96,6 @@ class SearchParameters(SearchOptions):
 
     q: str = Field(min_length=1, max_length=2000, examples=["a dog on the beach - snow"])
     """Words; with + and - between terms, weights as in 2:dog, and item:ID for a stored item."""
-
-
-class PictureSearch(SearchOptions):
-    """A picture and how to search with it."""
-
-    picture: UploadFile
-    """The picture: JPEG, PNG, GIF, WebP, AVIF, TIFF, BMP or PPM."""
 
 
 class AnswerDocument(Document):
@@ -225,13 +217,6 @@ class SuggestionList(Document):
     """Queries that one may have in mind, the likeliest first."""
 
     suggestions: list[SuggestionDocument]
-
-
-class UploadForm(Document):
-    """A picture to search with."""
-
-    picture: UploadFile
-    """The picture: JPEG, PNG, GIF, WebP, AVIF, TIFF, BMP or PPM."""
 
 
 class UploadDocument(Document):
