@@ -87,3 +87,13 @@ class UnknownRetrieverError(CollectionError):
     >>> issubclass(UnknownRetrieverError, CollectionError)
     True
     """
+
+
+def counted(number: int, noun: str, plural: str | None = None) -> str:
+    """Return a number with its noun, as messages and reports write it.
+
+    >>> from diptych.errors import counted
+    >>> counted(1, "class", "classes"), counted(2000, "label")
+    ('1 class', '2,000 labels')
+    """
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"

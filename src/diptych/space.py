@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Literal, cast
+from typing import Literal, cast, get_args
 
 import numpy as np
 
@@ -13,6 +13,9 @@ from diptych.errors import InvalidInputError, UnknownNameError
 
 Direction = Literal["image_query", "text_query"]
 DIRECTIONS: tuple[Direction, Direction] = ("image_query", "text_query")
+# What is asked with, and what is found.
+SearchDirection = Literal["text_to_image", "image_to_text", "image_to_image", "text_to_text"]
+SEARCH_DIRECTIONS: tuple[SearchDirection, ...] = get_args(SearchDirection)
 
 
 def opposite(way: Direction) -> Direction:

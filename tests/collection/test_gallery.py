@@ -50,7 +50,7 @@ def test_exact_search_is_the_ranking_of_the_space(space: str) -> None:
     gallery = gallery_of(space, matrix, range(60))
     allowed = np.zeros(60, dtype=bool)
     allowed[::3] = True
-    rows, scores = gallery.search(gallery.scoring.asked(queries), 7, allowed=allowed, exact=True)
+    rows, scores = gallery.search(gallery.scoring.query_vectors(queries), 7, allowed=allowed, exact=True)
     truth = Space(space).compare(queries, matrix, "text_query")
     for query in range(3):
         order = sorted(np.flatnonzero(allowed), key=lambda row: (-truth[query, row], row))[:7]
@@ -61,7 +61,7 @@ def test_exact_search_is_the_ranking_of_the_space(space: str) -> None:
 def test_a_split_space_compares_the_half_of_its_direction() -> None:
     matrix, queries = points("cosine", 20), points("cosine", 2, seed=1)
     gallery = gallery_of("cosine", matrix, range(20), 3)
-    rows, _ = gallery.search(gallery.scoring.asked(queries), 1)
+    rows, _ = gallery.search(gallery.scoring.query_vectors(queries), 1)
     truth = Space("cosine", 3).compare(queries, matrix, "text_query")
     assert rows[:, 0].tolist() == truth.argmax(axis=1).tolist()
 
@@ -136,7 +136,7 @@ def clustered() -> tuple[np.ndarray, Gallery]:
 
 
 def recall(gallery: Gallery, queries: np.ndarray, allowed: np.ndarray | None = None) -> float:
-    asked = gallery.scoring.asked(queries)
+    asked = gallery.scoring.query_vectors(queries)
     found, _ = gallery.search(asked, 10, allowed=allowed)
     truth, _ = gallery.search(asked, 10, allowed=allowed, exact=True)
     return float(np.mean([len(set(a) & set(b)) / 10 for a, b in zip(found, truth, strict=True)]))
@@ -158,7 +158,7 @@ def test_filters_keep_the_recall_and_fill_the_page(clustered: tuple[np.ndarray, 
     assert recall(gallery, matrix[:50], allowed) >= 0.95
     few = np.zeros(len(gallery.keys), dtype=bool)
     few[[5, 17, 20_000]] = True
-    rows, scores = gallery.search(gallery.scoring.asked(matrix[:2]), 10, allowed=few)
+    rows, scores = gallery.search(gallery.scoring.query_vectors(matrix[:2]), 10, allowed=few)
     assert [set(row[row >= 0].tolist()) for row in rows] == [{5, 17, 20_000}] * 2
     assert (np.diff(scores[:, :3]) <= 0).all()
 
@@ -170,11 +170,11 @@ def test_new_rows_are_found_beside_the_index_and_dead_ones_are_not(clustered: tu
     changed = gallery.synchronised(source.wanted(kept), source.fetch)
     assert changed.index is gallery.index
     newest, dead = matrix[CLUSTERED - 1 :], matrix[7:8]
-    assert changed.keys[changed.search(changed.scoring.asked(newest), 1)[0][0, 0]] == f"key {CLUSTERED - 1}"
-    found = changed.search(changed.scoring.asked(dead), 10)[0][0]
+    assert changed.keys[changed.search(changed.scoring.query_vectors(newest), 1)[0][0, 0]] == f"key {CLUSTERED - 1}"
+    found = changed.search(changed.scoring.query_vectors(dead), 10)[0][0]
     assert "key 7" not in [changed.keys[row] for row in found]
-    assert gallery.keys[gallery.search(gallery.scoring.asked(dead), 1)[0][0, 0]] == "key 7"
-    assert 0 < changed.worn_share < 0.01
+    assert gallery.keys[gallery.search(gallery.scoring.query_vectors(dead), 1)[0][0, 0]] == "key 7"
+    assert 0 < changed.outdated_share < 0.01
     assert not changed.wants_index
 
 
@@ -185,7 +185,7 @@ def test_the_index_survives_the_loss_of_most_rows(clustered: tuple[np.ndarray, G
     smaller = gallery.synchronised(source.wanted(rows), source.fetch)
     assert len(smaller.keys) == len(rows)
     assert smaller.wants_index
-    queries = smaller.scoring.asked(matrix[rows[:20]])
+    queries = smaller.scoring.query_vectors(matrix[rows[:20]])
     assert [smaller.keys[row] for row in smaller._indexed(queries, 1, smaller.live)[0][:, 0]] == [
         f"key {row}" for row in rows[:20]
     ]
@@ -194,7 +194,7 @@ def test_the_index_survives_the_loss_of_most_rows(clustered: tuple[np.ndarray, G
 def test_distances_rank_far_from_the_origin() -> None:
     matrix = points("euclidean", 50) + 1e4
     gallery = gallery_of("euclidean", matrix, range(50))
-    rows, _ = gallery.search(gallery.scoring.asked(matrix[:10]), 1)
+    rows, _ = gallery.search(gallery.scoring.query_vectors(matrix[:10]), 1)
     assert rows[:, 0].tolist() == list(range(10))
 
 

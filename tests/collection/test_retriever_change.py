@@ -63,7 +63,7 @@ def points_are_of(collection: Collection, turn: int, photos: Path) -> bool:
         return False
     answer = collection.search(Path(photos / "a.png"), k=1)[0]
     expected = ToyRetriever(turn).encode_images([photos / "a.png"])
-    stored = collection._state.searching().galleries["image"].vector(answer.id)
+    stored = collection._state.snapshot().galleries["image"].vector(answer.id)
     return bool(np.allclose(stored, expected / np.linalg.norm(expected), atol=1e-6))
 
 
@@ -213,7 +213,7 @@ def test_the_same_points_keep_a_change_that_was_begun(filled: Collection, photos
 
 def test_an_index_is_named_by_the_retriever_of_its_points(filled: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
     state = filled._state
-    searching = state._searching_with
+    searching = state._snapshot_of
     changes: list[threading.Thread] = []
 
     def interrupted(names: RetrieverNames) -> Any:
@@ -225,7 +225,7 @@ def test_an_index_is_named_by_the_retriever_of_its_points(filled: Collection, mo
             changes[0].join(timeout=3)
         return found
 
-    monkeypatch.setattr(state, "_searching_with", interrupted)
+    monkeypatch.setattr(state, "_snapshot_of", interrupted)
     state.build_index("text")
     changes[0].join()
     assert IndexCache(state.layout.index).read("text", "toy-cosine-0") is not None

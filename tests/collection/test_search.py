@@ -190,15 +190,15 @@ def test_a_kept_index_is_used_and_a_damaged_one_is_not(collection: Collection, m
         other.close()
 
     kept = reopened()
-    assert kept._state.searching().galleries["text"].index is not None
+    assert kept._state.snapshot().galleries["text"].index is not None
     check(kept)
     path = collection.folder / "index" / "text-toy-cosine-0.faiss"
     path.write_bytes(path.read_bytes()[:-100])
     damaged = reopened()
-    assert damaged._state.searching().galleries["text"].index is None
+    assert damaged._state.snapshot().galleries["text"].index is None
     # Searches are exact while the index is built anew beside them.
     check(damaged)
-    assert reopened()._state.searching().galleries["text"].index is not None
+    assert reopened()._state.snapshot().galleries["text"].index is not None
 
 
 @pytest.mark.parametrize("arguments", [{"k": 0}, {"offset": -1}, {"target": "sounds"}, {"hybrid": 2}, {"filter": "x"}])

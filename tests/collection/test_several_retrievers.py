@@ -271,7 +271,7 @@ def test_searches_and_index_of_two_retrievers_do_not_meet(
     for one in (collection, open_again(collection)):
         check(one, None, ToyRetriever())
         check(one, "other", Negative(1))
-        galleries = [one._state.searching(name).galleries["text"] for name in (None, "other")]
+        galleries = [one._state.snapshot(name).galleries["text"] for name in (None, "other")]
         assert all(gallery.index is not None for gallery in galleries)
 
 

@@ -4,9 +4,8 @@ from diptych.collection.browse.facets import Facet, FacetValue
 from diptych.collection.browse.filter import Filter
 from diptych.collection.browse.suggestions import Suggestion
 from diptych.collection.changes.adding import AddProgress, AddReport
-from diptych.collection.changes.maintenance import DuplicateGroup, Status
+from diptych.collection.changes.maintenance import CheckReport, DuplicateGroup, Status
 from diptych.collection.changes.retriever_changes import ReencodeReport
-from diptych.collection.changes.store_check import CheckReport
 from diptych.collection.collection import Collection
 from diptych.collection.search.query import Query, Term, parse_query
 from diptych.collection.search.snapshot import Answer, Answers

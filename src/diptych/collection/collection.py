@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
@@ -18,29 +17,21 @@ from diptych.collection.browse.suggestions import Suggestion, SuggestionCache
 from diptych.collection.browse.thumbnail_cache import Thumbnails
 from diptych.collection.changes.adding import AddProgress, AddReport
 from diptych.collection.changes.item_changes import ItemChanges
-from diptych.collection.changes.maintenance import DuplicateGroup, Maintenance, Status
+from diptych.collection.changes.maintenance import CheckReport, DuplicateGroup, Maintenance, Status
 from diptych.collection.changes.retriever_changes import ReencodeReport, RetrieverChanges
-from diptych.collection.changes.store_check import CheckReport
-from diptych.collection.search.live_state import (
-    APPROXIMATE_FROM,
-    LiveState,
-    LoadRetriever,
-    stored_features,
-    stored_points,
-)
+from diptych.collection.search.live_state import APPROXIMATE_FROM, LiveState, LoadRetriever
 from diptych.collection.search.query import Query
 from diptych.collection.search.ranking import RerankBy
-from diptych.collection.search.snapshot import Answers, SearchSnapshot, Target
+from diptych.collection.search.snapshot import Answers, SearchSnapshot, Target, side_of
 from diptych.collection.storage import saved_retrievers
 from diptych.collection.storage.item import Item, Record
 from diptych.collection.storage.retriever_protocol import RetrieverProtocol, Side
 from diptych.collection.storage.saved_retrievers import StoredRetriever, defensive_copy
+from diptych.collection.storage.store import features_table, points_table
 from diptych.errors import InvalidInputError, UnknownItemError
 
 Progress = Callable[[AddProgress], None]
 Which = str | os.PathLike[str] | Filter | Iterable[str | os.PathLike[str]]
-
-_HYBRID_SHARE = 0.5
 
 
 class Collection:
@@ -70,18 +61,14 @@ class Collection:
     """
 
     def __init__(
-        self,
-        folder: str | os.PathLike[str],
-        *,
-        load_retriever: LoadRetriever | None = None,
-        write_wait: float = 0.0,
+        self, folder: str | os.PathLike[str], *, load_retriever: LoadRetriever | None = None, write_wait: float = 0.0
     ) -> None:
         self.folder = Path(folder)
         self._state = LiveState(self.folder, load_retriever or saved_retrievers.load_retriever, write_wait)
         self._changes = ItemChanges(self._state)
         self._retrievers = RetrieverChanges(self._state)
-        self._upkeep = Maintenance(self._state)
-        self._suggesting = SuggestionCache()
+        self._maintenance = Maintenance(self._state)
+        self._suggestion_cache = SuggestionCache()
         self._thumbnails = Thumbnails(self._state.store)
 
     @classmethod
@@ -108,11 +95,7 @@ class Collection:
 
     @classmethod
     def open(
-        cls,
-        folder: str | os.PathLike[str],
-        *,
-        load_retriever: LoadRetriever | None = None,
-        write_wait: float = 0.0,
+        cls, folder: str | os.PathLike[str], *, load_retriever: LoadRetriever | None = None, write_wait: float = 0.0
     ) -> Self:
         """Open a collection.
 
@@ -139,9 +122,7 @@ class Collection:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -192,10 +173,8 @@ class Collection:
 
     def items(self, wanted: Filter | str | None = None) -> list[Item]:
         """Return the items that meet a filter, in the order of addition."""
-        catalogue = self._state.catalogue()
-        if wanted is None:
-            return list(catalogue.items.values())
-        matching = catalogue.matching(_filter(wanted))
+        catalogue, chosen = self._state.catalogue(), Filter.of(wanted)
+        matching = catalogue.items if chosen is None else catalogue.matching(chosen)
         return [item for item in catalogue.items.values() if item.id in matching]
 
     def facets(self, filter: Filter | str | None = None, *, limit: int = 10) -> list[Facet]:
@@ -206,7 +185,7 @@ class Collection:
         """
         if limit < 1:
             raise InvalidInputError(f"limit must be at least 1, got {limit}")
-        return self._state.catalogue().facets(None if filter is None else _filter(filter), limit)
+        return self._state.catalogue().facets(Filter.of(filter), limit)
 
     def suggestions(self, prefix: str, limit: int = 8) -> list[Suggestion]:
         """Return ways to go on with a query: labels, words of captions and frequent phrases, most frequent first.
@@ -216,7 +195,7 @@ class Collection:
         """
         if limit < 1:
             raise InvalidInputError(f"limit must be at least 1, got {limit}")
-        return self._suggesting.of(self._state.catalogue()).beginning_with(prefix, limit)
+        return self._suggestion_cache.of(self._state.catalogue()).beginning_with(prefix, limit)
 
     def add(self, sources: Any, *, progress: Progress | None = None) -> AddReport:
         """Add pictures, folders of pictures, records and captioned pictures; return what became of each.
@@ -308,20 +287,20 @@ class Collection:
             What the candidates are scored by: their ``"codes"``, or the real outputs made from their stored
             ``"features"``, which are read for it and say more.
         """
-        side = _side(target)
+        side = side_of(target)
         if k < 1 or offset < 0:
             raise InvalidInputError(f"k must be at least 1 and offset at least 0, got {k} and {offset}")
-        state, use_all = self._ready(side, exact, retriever)
-        return state.search(
+        snapshot, use_all = self._ready(side, exact, retriever)
+        return snapshot.search(
             Query.of(query, self._find_picture),
             k=k,
             offset=offset,
-            target=target,
-            wanted=None if filter is None else _filter(filter),
-            hybrid=_hybrid_share(hybrid),
+            side=side,
+            wanted=Filter.of(filter),
+            hybrid=hybrid,
             exact=use_all,
             min_probability=min_probability,
-            reranking=None if rerank is None else state.reranking(rerank, rerank_by),
+            reranking=None if rerank is None else snapshot.reranking(rerank, rerank_by),
         )
 
     def nearest(
@@ -337,12 +316,12 @@ class Collection:
 
         Ids are those of items, or of captions when texts are searched; an empty id fills up where there are fewer.
         """
-        side = _side(target)
-        state, use_all = self._ready(side, exact, retriever)
-        gallery = state.galleries[side]
+        side = side_of(target)
+        snapshot, use_all = self._ready(side, exact, retriever)
+        gallery = snapshot.galleries[side]
         if not len(gallery):
             return np.full((len(points), k), "", dtype=object), np.full((len(points), k), -np.inf)
-        rows, scores = gallery.search(gallery.scoring.asked(np.asarray(points)), k, exact=use_all)
+        rows, scores = gallery.search(gallery.scoring.query_vectors(np.asarray(points)), k, exact=use_all)
         return gallery.key_array[rows], scores
 
     def points(
@@ -353,8 +332,7 @@ class Collection:
         They are the points as the retriever made them. Without ``ids`` all of them come, in the order of addition; what
         has no point is left out.
         """
-        _check_side(side)
-        return stored_points(self._state, side, ids, retriever)
+        return self._state.stored_rows(points_table, side, ids, retriever)
 
     def features(
         self, side: Side, ids: Sequence[str] | None = None, retriever: str | None = None
@@ -363,8 +341,7 @@ class Collection:
 
         A method that uses the same encoder learns from them without reading a picture again.
         """
-        _check_side(side)
-        return stored_features(self._state, side, ids, retriever)
+        return self._state.stored_rows(features_table, side, ids, retriever)
 
     def build_index(self, retriever: str | None = None) -> None:
         """Build the search indexes now; a side with fewer than 1,000 points is always compared whole."""
@@ -427,11 +404,11 @@ class Collection:
 
         ``threshold`` is the least cosine of near duplicates; None looks for exact ones only.
         """
-        return self._upkeep.duplicates(threshold)
+        return self._maintenance.duplicates(threshold)
 
     def status(self) -> Status:
         """Return counts, sizes, and whether a change of retriever is unfinished."""
-        return self._upkeep.status()
+        return self._maintenance.status()
 
     def export(self, path: str | os.PathLike[str], format: str | None = None) -> None:
         """Write the items (``csv``, ``jsonl``, ``parquet``) or the points (``npz``, ``safetensors``) to a file.
@@ -440,27 +417,29 @@ class Collection:
         their rows: items' for pictures, captions' for texts. They are the points as searched: in cosine, Pearson and
         covariance spaces already centred or scaled as these ask.
         """
-        self._upkeep.export(path, format)
+        self._maintenance.export(path, format)
 
     def verify(self) -> CheckReport:
         """Compare the tables with the items; nothing is changed."""
-        return self._upkeep.check()
+        return self._maintenance.check()
 
     def repair(self) -> CheckReport:
         """Give missing points where possible, drop what no item uses, join small files; return the state after it."""
-        self._upkeep.repair()
+        with self._state.writing():
+            self._retrievers.fill()
+            self._maintenance.clean()
         return self.verify()
 
     def _ready(self, side: Side, exact: bool | None, retriever: str | None) -> tuple[SearchSnapshot, bool]:
         """Return the present state, with an index or one on its way where it is wanted, and whether to compare all."""
-        state = self._state.searching(retriever)
-        gallery = state.galleries[side]
+        snapshot = self._state.snapshot(retriever)
+        gallery = snapshot.galleries[side]
         if exact or (exact is None and len(gallery) < APPROXIMATE_FROM):
-            return state, True
-        if not gallery.wants_index:
-            return state, False
-        self._state.build_index(side, retriever, wait=exact is False)
-        return self._state.searching(retriever), False
+            return snapshot, True
+        if gallery.wants_index:
+            self._state.build_index(side, retriever, wait=exact is False)
+            snapshot = self._state.snapshot(retriever)
+        return snapshot, False
 
     def _find(self, which: str | os.PathLike[str], catalogue: Catalogue) -> Item | None:
         if isinstance(which, str) and which in catalogue.items:
@@ -485,27 +464,3 @@ class Collection:
     def _find_picture(self, name: str) -> Path | None:
         path = self._state.root.given(name)
         return path if path.is_file() else None
-
-
-def _filter(wanted: Filter | str) -> Filter:
-    return Filter.parse(wanted) if isinstance(wanted, str) else wanted
-
-
-def _check_side(side: str) -> None:
-    if side not in ("image", "text"):
-        raise InvalidInputError(f"side must be 'image' or 'text', got {side!r}")
-
-
-def _side(target: Target) -> Side:
-    if target not in ("images", "texts"):
-        raise InvalidInputError(f"target must be 'images' or 'texts', got {target!r}")
-    return "image" if target == "images" else "text"
-
-
-def _hybrid_share(hybrid: float | bool | None) -> float | None:
-    if hybrid is None or hybrid is False:
-        return None
-    share = _HYBRID_SHARE if hybrid is True else float(hybrid)
-    if not 0 <= share <= 1:
-        raise InvalidInputError(f"hybrid is the weight of the words, between 0 and 1, got {hybrid}")
-    return share

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from diptych.data.pairs import Pairs
-from diptych.errors import InvalidInputError
+from diptych.errors import InvalidInputError, counted
 
 MetadataValue = str | int | float | bool
 
@@ -98,25 +98,21 @@ class CaptionedPictures(Mapping[Path, CaptionedPicture]):
 
     def describe(self) -> str:
         """Return the counts in one line."""
-        parts = [_counted(len(self), "picture"), _counted(self.n_captions, "caption")]
+        parts = [counted(len(self), "picture"), counted(self.n_captions, "caption")]
         if self.n_labelled:
             parts.append(f"{self.n_labelled:,} with labels")
         if self.missing:
-            parts.append(f"{_counted(len(self.missing), 'file')} not found")
+            parts.append(f"{counted(len(self.missing), 'file')} not found")
         if self.ambiguous:
-            parts.append(f"{_counted(len(self.ambiguous), 'file')} with several candidates")
+            parts.append(f"{counted(len(self.ambiguous), 'file')} with several candidates")
         if self.unreadable:
-            parts.append(f"{_counted(len(self.unreadable), 'sidecar')} passed over")
+            parts.append(f"{counted(len(self.unreadable), 'sidecar')} passed over")
         if self.n_empty_captions:
-            parts.append(f"{_counted(self.n_empty_captions, 'empty caption')} dropped")
+            parts.append(f"{counted(self.n_empty_captions, 'empty caption')} dropped")
         return ", ".join(parts)
 
     def __repr__(self) -> str:
         return f"<CaptionedPictures: {self.describe()}>"
-
-
-def _counted(count: int, thing: str) -> str:
-    return f"{count:,} {thing}{'' if count == 1 else 's'}"
 
 
 def _below(path: Path, folder: Path) -> str:

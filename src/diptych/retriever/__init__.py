@@ -1,6 +1,6 @@
 """Encoders and a model joined: from file or words to a point of the space, and why an answer is there."""
 
-from diptych.retriever.calibration import SEARCH_DIRECTIONS, Calibration, SearchDirection
+from diptych.retriever.calibration import Calibration
 from diptych.retriever.explaining import (
     Contribution,
     ExplainedTerm,
@@ -14,6 +14,7 @@ from diptych.retriever.fused import CentredSide, SideBySide, fused_retriever
 from diptych.retriever.model_selection import Comparison
 from diptych.retriever.retriever import Retriever
 from diptych.retriever.tower_encoders import ImageTower, TextTower
+from diptych.space import SEARCH_DIRECTIONS, SearchDirection
 
 __all__ = [
     "SEARCH_DIRECTIONS",

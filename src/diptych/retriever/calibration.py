@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal, Self, get_args
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,11 +14,7 @@ from sklearn.base import BaseEstimator
 from diptych.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from diptych.data import Pairs
 from diptych.errors import InvalidInputError, UnknownNameError
-from diptych.space import Space
-
-SearchDirection = Literal["text_to_image", "image_to_text", "image_to_image", "text_to_text"]
-
-SEARCH_DIRECTIONS: tuple[SearchDirection, ...] = get_args(SearchDirection)
+from diptych.space import SEARCH_DIRECTIONS, SearchDirection, Space
 
 _SLOPE_PENALTY = 1e-9
 
@@ -81,6 +77,15 @@ class Calibration(BaseEstimator):
         self.slopes_ = np.array([slope for _, slope in chosen])
         self.cutoff_ = _USUAL_CUTOFF
         return self
+
+    @classmethod
+    def assumed(cls, slope: float, intercepts: ArrayLike) -> Self:
+        """Return what stands in until pairs or judgements say more: lines of one slope, with the usual cut-off."""
+        assumed = cls()
+        assumed.slopes_ = np.full(len(SEARCH_DIRECTIONS), slope)
+        assumed.intercepts_ = np.full(len(SEARCH_DIRECTIONS), intercepts)
+        assumed.cutoff_ = _USUAL_CUTOFF
+        return assumed
 
     def probability(self, scores: ArrayLike, direction: SearchDirection) -> FloatArray:
         """Return the probability of relevance of each score."""

@@ -4,51 +4,42 @@ from __future__ import annotations
 
 from os import PathLike
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from diptych.encoders import (
-    EfficientNetLite,
-    Encoder,
-    JointModel,
-    SentenceEncoder,
-    find_joint_model,
-)
+from diptych.encoders import JointModel, find_joint_model
 from diptych.models import SharedSpace
 from diptych.retriever.calibration import Calibration
-from diptych.retriever.retriever import Retriever
+
+if TYPE_CHECKING:
+    from diptych.retriever.retriever import Retriever
 
 SHIPPED_FOLDER = Path(__file__).parent / "shipped"
 
 # Cosines at which an answer is as likely right as wrong: of a joint model's pairs, and among points of one side. They
 # stand in until the retriever is fitted on pairs or the collection on judgements.
 _EVEN_ACROSS, _EVEN_WITHIN = 0.25, 0.8
-_JOINT_CUTOFF = 0.1
 
 
-def default_retriever() -> Retriever:
+def default_retriever(kind: type[Retriever]) -> Retriever:
     """Return the user's joint model if there is one, else the shipped projection."""
     folder = find_joint_model()
-    return shipped_retriever("default") if folder is None else joint_retriever(folder)
+    return shipped_retriever(kind, "default") if folder is None else joint_retriever(kind, folder)
 
 
-def shipped_retriever(name: str) -> Retriever:
-    """Return a retriever of the package."""
-    retriever = Retriever.load(SHIPPED_FOLDER / name)
+def shipped_retriever(kind: type[Retriever], name: str) -> Retriever:
+    """Return a retriever of the package: ``default``, or ``conse``, the likeliest ImageNet labels as words."""
+    retriever = kind.load(SHIPPED_FOLDER / name)
     # Found now, not in the middle of a search: a missing package is an error that names the command.
     _ = retriever.fingerprint
     return retriever
 
 
-def conse_retriever() -> Retriever:
-    """Return ConSE: the likeliest ImageNet labels of a picture as a point among sentences."""
-    return shipped_retriever("conse")
-
-
-def joint_retriever(folder: str | PathLike[str]) -> Retriever:
+def joint_retriever(kind: type[Retriever], folder: str | PathLike[str]) -> Retriever:
     """Return a retriever on a local joint model."""
     joint = JointModel.from_folder(folder)
-    retriever = Retriever(image_encoder=joint.image_encoder, text_encoder=joint.text_encoder, name=Path(folder).name)
+    retriever = kind(image_encoder=joint.image_encoder, text_encoder=joint.text_encoder, name=Path(folder).name)
     retriever.image_encoder_, retriever.text_encoder_ = joint.image_encoder, joint.text_encoder
     width = joint.text_encoder.transform(["a photo"]).shape[1]
     retriever.model_ = SharedSpace().fit(np.eye(1, width), np.eye(1, width))
@@ -56,17 +47,8 @@ def joint_retriever(folder: str | PathLike[str]) -> Retriever:
     return retriever
 
 
-def default_encoder(name: str) -> Encoder:
-    """Return an encoder of the shipped retriever by the name of its parameter."""
-    return EfficientNetLite() if name == "image_encoder" else SentenceEncoder()
-
-
 def _joint_calibration(joint: JointModel) -> Calibration:
     scale = 100.0 if joint.logit_scale is None else joint.logit_scale
     # A sigmoid model says itself what a cosine is worth; a softmax model only how much more than another.
     across = -scale * _EVEN_ACROSS if joint.logit_bias is None else joint.logit_bias
-    calibration = Calibration()
-    calibration.slopes_ = np.full(4, scale)
-    calibration.cutoff_ = _JOINT_CUTOFF
-    calibration.intercepts_ = np.array([across, across, -scale * _EVEN_WITHIN, -scale * _EVEN_WITHIN])
-    return calibration
+    return Calibration.assumed(scale, [across, across, -scale * _EVEN_WITHIN, -scale * _EVEN_WITHIN])

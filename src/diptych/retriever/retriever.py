@@ -17,7 +17,7 @@ from sklearn.exceptions import NotFittedError
 from diptych.arrays import AnyArray, FloatArray
 from diptych.data import Pairs
 from diptych.data.item_sequences import is_features
-from diptych.encoders import Encoder, FeatureCache
+from diptych.encoders import EfficientNetLite, Encoder, FeatureCache, SentenceEncoder
 from diptych.encoders.encoder import EncodedBatch
 from diptych.encoders.feature_cache import Progress
 from diptych.errors import InvalidInputError, MissingPackageError, ModelFileError
@@ -28,14 +28,16 @@ from diptych.models.files import known_classes, model_digest, read_model, write_
 from diptych.models.hashing.hashing_model import HashingModel
 from diptych.models.item_model import ItemModel
 from diptych.protocols import TwoWayEvaluation, evaluate_model
-from diptych.retriever.calibration import Calibration, SearchDirection, calibrate
+from diptych.retriever.calibration import Calibration, calibrate
 from diptych.retriever.model_selection import Comparison, choose_model, compare, separate_checkpoint
-from diptych.retriever.tower_encoders import ImageTower, assumed_calibration, tower_parts
-from diptych.space import Space
+from diptych.retriever.ready_made import default_retriever, joint_retriever, shipped_retriever
+from diptych.retriever.tower_encoders import ImageTower, tower_parts
+from diptych.space import SearchDirection, Space
 
 Epochs = Callable[[Any], None]
 
 _PRIOR = 0.01
+_EVEN, _SLOPE = 0.5, 10.0
 _FEWEST_PICTURES = 10
 
 
@@ -103,7 +105,7 @@ class Retriever(BaseEstimator):
     @property
     def space(self) -> Space:
         """How two points compare."""
-        return self._having("model_").model_.space
+        return self._require("model_").model_.space
 
     @property
     def fingerprint(self) -> str:
@@ -114,51 +116,51 @@ class Retriever(BaseEstimator):
     @property
     def image_fingerprint(self) -> str:
         """The digest that names image features."""
-        return self._having("image_encoder_").image_encoder_.fingerprint
+        return self._require("image_encoder_").image_encoder_.fingerprint
 
     @property
     def text_fingerprint(self) -> str:
         """The digest that names text features."""
-        return self._having("text_encoder_").text_encoder_.fingerprint
+        return self._require("text_encoder_").text_encoder_.fingerprint
 
     @property
     def cutoff(self) -> float:
         """The probability below which an answer is no good match."""
-        return self._having("calibration_").calibration_.cutoff_
+        return self._require("calibration_").calibration_.cutoff_
 
     def image_features(self, items: Sequence[Any], *, progress: Progress | None = None) -> FloatArray:
         """Return the features of pictures (paths, arrays, Pillow images), from the cache where they are known."""
         if isinstance(items, (str, PathLike)):
             raise InvalidInputError(f"pictures must be a sequence, got one path {items!s}; pass it in a list")
-        return self._features(self._having("image_encoder_").image_encoder_, items, progress)
+        return self._features(self._require("image_encoder_").image_encoder_, items, progress)
 
     def text_features(self, texts: Sequence[str], *, progress: Progress | None = None) -> FloatArray:
         """Return the features of texts, from the cache where they are known."""
         if isinstance(texts, str):
             raise InvalidInputError("texts must be a sequence of strings, got one string; pass it in a list")
-        return self._features(self._having("text_encoder_").text_encoder_, texts, progress)
+        return self._features(self._require("text_encoder_").text_encoder_, texts, progress)
 
     def stream_image_features(self, items: Sequence[Any]) -> Iterator[EncodedBatch]:
         """Yield image features batch by batch, with the reason for each picture that cannot be read."""
-        encoder = self._having("image_encoder_").image_encoder_
+        encoder = self._require("image_encoder_").image_encoder_
         store = self._store
         return encoder.stream(items) if store is None else store.stream(encoder, items)
 
     def images_to_points(self, features: ArrayLike) -> AnyArray:
         """Return the points of image features."""
-        return self._having("model_").model_.encode_images(features)
+        return self._require("model_").model_.encode_images(features)
 
     def texts_to_points(self, features: ArrayLike) -> AnyArray:
         """Return the points of text features."""
-        return self._having("model_").model_.encode_texts(features)
+        return self._require("model_").model_.encode_texts(features)
 
     def images_to_outputs(self, features: ArrayLike) -> FloatArray:
         """Return the real numbers of a hashing method that the bits of image features are the signs of."""
-        return self._codes_model.decision_images(features)
+        return self._hash_code_model.decision_images(features)
 
     def texts_to_outputs(self, features: ArrayLike) -> FloatArray:
         """Return the real numbers of a hashing method that the bits of text features are the signs of."""
-        return self._codes_model.decision_texts(features)
+        return self._hash_code_model.decision_texts(features)
 
     def encode_images(self, items: Sequence[Any]) -> AnyArray:
         """Return the points of pictures: paths, arrays, Pillow images, or rows of features."""
@@ -174,23 +176,20 @@ class Retriever(BaseEstimator):
 
     def probability(self, scores: ArrayLike, direction: SearchDirection) -> FloatArray:
         """Return the calibrated probability that answers with these scores are relevant."""
-        return self._having("calibration_").calibration_.probability(scores, direction)
+        return self._require("calibration_").calibration_.probability(scores, direction)
 
     def featured(self, pairs: Pairs, *, progress: Progress | None = None) -> Pairs:
         """Return pairs with raw items replaced by this retriever's features."""
-        images = (
-            None
-            if pairs.has_image_features
-            else self.image_features(cast(Sequence[Any], pairs.images), progress=progress)
-        )
-        texts = (
-            None if pairs.has_text_features else self.text_features(cast(Sequence[str], pairs.texts), progress=progress)
-        )
+        images = texts = None
+        if not pairs.has_image_features:
+            images = self.image_features(cast(Sequence[Any], pairs.images), progress=progress)
+        if not pairs.has_text_features:
+            texts = self.text_features(cast(Sequence[str], pairs.texts), progress=progress)
         return pairs if images is None and texts is None else pairs.with_features(images=images, texts=texts)
 
     def evaluate(self, pairs: Pairs, measures: Sequence[Measure] = (AP(),)) -> TwoWayEvaluation:
         """Evaluate both directions on pairs that were not used for fitting."""
-        return evaluate_model(self._having("model_").model_, self.featured(pairs), measures)
+        return evaluate_model(self._require("model_").model_, self.featured(pairs), measures)
 
     def fit(
         self,
@@ -221,12 +220,11 @@ class Retriever(BaseEstimator):
         seen = trial.featured(test, progress=progress)
         comparison = self._compared(trial, rival, train, seen, test)
         if rival is not None and not comparison.is_better and not force:
-            self._become(rival, comparison.set_params(replaced=False))
+            self._take_parts_of(rival, comparison.set_params(replaced=False))
             return self
-        points = trial.images_to_points(seen.images), trial.texts_to_points(seen.texts)
         winner = self._learned(pairs, "whole", trial._recipe, progress=progress, epochs=epochs)
-        winner.calibration_ = calibrate(trial.space, *points, seen, _PRIOR)
-        self._become(winner, comparison)
+        winner.calibration_ = trial._calibrated(seen)
+        self._take_parts_of(winner, comparison)
         return self
 
     def save(self, folder: str | PathLike[str]) -> None:
@@ -234,7 +232,7 @@ class Retriever(BaseEstimator):
 
         Pretrained weights stay in their packages; the file holds their digests.
         """
-        self._having("model_")
+        self._require("model_")
         portable = copy(self)
         # Where features are kept is a matter of this machine.
         portable.cache = True
@@ -261,24 +259,17 @@ class Retriever(BaseEstimator):
         A folder with a CLIP or SigLIP model takes precedence when the environment variable ``DIPTYCH_JOINT_MODEL``
         names it or when it lies in the folder ``joint`` of the cache folder.
         """
-        # These build retrievers, so they come after this class.
-        from diptych.retriever.ready_made import default_retriever
-
-        return default_retriever()
+        return default_retriever(Retriever)
 
     @classmethod
     def conse(cls) -> Retriever:
         """Return a retriever made without any picture-caption pair: the likeliest ImageNet labels as words."""
-        from diptych.retriever.ready_made import conse_retriever
-
-        return conse_retriever()
+        return shipped_retriever(Retriever, "conse")
 
     @classmethod
     def joint(cls, folder: str | PathLike[str]) -> Retriever:
         """Return a retriever on a local joint model such as CLIP or SigLIP; nothing is fetched."""
-        from diptych.retriever.ready_made import joint_retriever
-
-        return joint_retriever(folder)
+        return joint_retriever(Retriever, folder)
 
     @classmethod
     def from_model(
@@ -305,26 +296,30 @@ class Retriever(BaseEstimator):
             )
         made = cls(name=name, cache=cache)
         made.image_encoder_, made.text_encoder_, made.model_ = tower_parts(model, image_encoder)
-        made.calibration_ = assumed_calibration()
+        # A score of a half is as likely right as wrong.
+        made.calibration_ = Calibration.assumed(_SLOPE, -_SLOPE * _EVEN)
         if held_out is not None:
-            seen = made.featured(held_out)
-            points = made.images_to_points(seen.images), made.texts_to_points(seen.texts)
-            made.calibration_ = calibrate(made.space, *points, seen, _PRIOR)
+            made.calibration_ = made._calibrated(made.featured(held_out))
         return made
 
-    def _having(self, part: str) -> Self:
+    def _require(self, part: str) -> Self:
         if not hasattr(self, part):
             raise NotFittedError("this retriever is not fitted: call fit(pairs), or use Retriever.default()")
         return self
 
     @property
-    def _codes_model(self) -> HashingModel | Preprocessed:
-        model = self._having("model_").model_
+    def _hash_code_model(self) -> HashingModel | Preprocessed:
+        model = self._require("model_").model_
         if isinstance(model, (HashingModel, Preprocessed)):
             return model
         raise InvalidInputError(
             f"{type(model).__name__} has no outputs before a sign; fit a hashing method (diptych methods lists them)"
         )
+
+    def _calibrated(self, seen: Pairs) -> Calibration:
+        """Return a calibration on features of pairs that the model has not seen."""
+        points = self.images_to_points(seen.images), self.texts_to_points(seen.texts)
+        return calibrate(self.space, *points, seen, _PRIOR)
 
     @property
     def _store(self) -> FeatureCache | None:
@@ -392,17 +387,17 @@ class Retriever(BaseEstimator):
         judged = rival._learned(train, "rival", rival._recipe) if learned_here else rival
         return compare(quality, test.owners, rival.name, judged.evaluate(test))
 
-    def _become(self, other: Retriever, comparison: Comparison) -> None:
+    def _take_parts_of(self, other: Retriever, comparison: Comparison) -> None:
         for part in ("image_encoder_", "text_encoder_", "model_", "calibration_"):
             setattr(self, part, getattr(other, part))
         self.comparison_ = comparison
 
     def _encoder(self, name: str) -> Encoder:
         """Return the unfitted encoder given to the constructor, or the one of the default retriever."""
-        from diptych.retriever.ready_made import default_encoder
-
         given: Encoder | None = getattr(self, name)
-        return default_encoder(name) if given is None else given
+        if given is not None:
+            return given
+        return EfficientNetLite() if name == "image_encoder" else SentenceEncoder()
 
     def _rival(self, baseline: Retriever | Literal["auto"] | None, pairs: Pairs) -> Retriever | None:
         if baseline != "auto":

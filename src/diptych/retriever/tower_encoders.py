@@ -18,7 +18,6 @@ from diptych.errors import InvalidInputError
 from diptych.models import CrossModalModel, SharedSpace
 from diptych.models.files import model_digest
 from diptych.models.item_model import ItemModel
-from diptych.retriever.calibration import Calibration
 
 __all__ = ["ImageTower", "TextTower"]
 
@@ -226,9 +225,6 @@ class TextTower(Encoder):
         return {name: value for name, value in vars(self).items() if not name.startswith("_")}
 
 
-_EVEN, _SLOPE, _CUTOFF = 0.5, 10.0, 0.1
-
-
 def tower_parts(model: CrossModalModel, encoder: Encoder | None = None) -> tuple[ImageTower, TextTower, SharedSpace]:
     """Return both towers of a fitted model, each with its own half alone, and the space that their points share.
 
@@ -237,12 +233,3 @@ def tower_parts(model: CrossModalModel, encoder: Encoder | None = None) -> tuple
     image_tower, text_tower = ImageTower.of(model, encoder=encoder), TextTower.of(model)
     point = np.eye(1, text_tower.transform(["a picture"]).shape[1])
     return image_tower, text_tower, SharedSpace(metric=model.space.name).fit(point, point)
-
-
-def assumed_calibration() -> Calibration:
-    """Return what stands in until pairs or judgements say more: a score of a half is as likely right as wrong."""
-    calibration = Calibration()
-    calibration.slopes_ = np.full(4, _SLOPE)
-    calibration.intercepts_ = np.full(4, -_SLOPE * _EVEN)
-    calibration.cutoff_ = _CUTOFF
-    return calibration

@@ -17,7 +17,7 @@ from diptych.benchmark.reporting.report_figures import WAYS, seen_and_unseen, ta
 from diptych.benchmark.reporting.samples import SampleSheet
 from diptych.benchmark.reporting.task_results import Experiment, TaskResults, find_experiments, group_records
 from diptych.benchmark.results import Record
-from diptych.errors import InvalidInputError
+from diptych.errors import InvalidInputError, counted
 from diptych.space import Direction
 
 _SIGNS = {"confirmed": "✓", "not confirmed": "✗", "not testable": "–"}
@@ -142,7 +142,7 @@ class Report:
     @property
     def _summary(self) -> str:
         methods = {method.name for task in self.tasks for method in task.methods}
-        return f"{_counted(len(self.tasks), 'task')}, {_counted(len(methods), 'method')}, {len(self._records)} results."
+        return f"{counted(len(self.tasks), 'task')}, {counted(len(methods), 'method')}, {len(self._records)} results."
 
     @property
     def _made_by(self) -> str:
@@ -172,7 +172,7 @@ def build_report(records: Iterable[Record], samples: Sequence[SampleSheet] = ())
 
 def _facts(task: TaskResults) -> str:
     record = task.methods[0].records[0]
-    folds = f", {_counted(len(task.folds), 'fold')}" if len(task.folds) > 1 else ""
+    folds = f", {counted(len(task.folds), 'fold')}" if len(task.folds) > 1 else ""
     where = "; first fold" if len(task.folds) > 1 else ""
     return (
         f"{task.name}: features {task.features}{folds}{where}: {record.n_train:,} training pairs, "
@@ -183,7 +183,3 @@ def _facts(task: TaskResults) -> str:
 
 def _both(counts: Mapping[Direction, int], of_image_query: str, of_text_query: str) -> str:
     return f"{counts.get('image_query', 0):,} {of_image_query} and {counts.get('text_query', 0):,} {of_text_query}"
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

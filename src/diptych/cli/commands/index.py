@@ -13,6 +13,7 @@ from diptych.cli.console.output import print_json, results, write_text
 from diptych.cli.console.paths import printable, shown_path
 from diptych.cli.console.progress import Stages
 from diptych.cli.options import QuietOption
+from diptych.errors import counted
 
 if TYPE_CHECKING:
     from diptych.cli.indexing import IndexOutcome
@@ -107,22 +108,18 @@ def print_index_report(outcome: IndexOutcome, stages: Stages, *, verbose: bool, 
     if status.pictures == 0:
         console.print("nothing could be indexed", soft_wrap=True)
         return
-    counted = _counted(status.pictures, "picture")
+    found = counted(status.pictures, "picture")
     if status.captions:
-        counted += f" and {_counted(status.captions, 'caption')}"
+        found += f" and {counted(status.captions, 'caption')}"
     verb = "is" if status.pictures == 1 and not status.captions else "are"
     where = shown_path(outcome.folder)
-    console.print(f"{counted} {verb} searchable: {summarise(report)}.", soft_wrap=True)
+    console.print(f"{found} {verb} searchable: {summarise(report)}.", soft_wrap=True)
     stages.note(f"collection: {where}")
     if report.duplicates:
         stages.note(f"{len(report.duplicates):,} of them are copies of others: diptych duplicates")
     if status.captions >= _WORTH_TRAINING and report.changed:
         stages.note("the captions can make answers better: diptych train")
     stages.note('search them: diptych search "two dogs on a beach"')
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
 
 
 def summarise(report: AddReport) -> str:

@@ -167,8 +167,12 @@ class Filter:
     @classmethod
     def parse(cls, text: str) -> Filter:
         """Return the filter that a text describes."""
-
         return parse_filter(text)
+
+    @classmethod
+    def of(cls, wanted: Filter | str | None) -> Filter | None:
+        """Return a filter or nothing as it is, and parse a text."""
+        return parse_filter(wanted) if isinstance(wanted, str) else wanted
 
     def matches(self, lookup: Lookup) -> bool:
         """Say whether an item meets the condition; ``lookup`` gives the value of a field, or None."""

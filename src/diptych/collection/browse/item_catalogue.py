@@ -17,6 +17,7 @@ from diptych.arrays import FloatArray
 from diptych.collection.browse.facets import Facet, Facets
 from diptych.collection.browse.filter import Filter, filter_name
 from diptych.collection.storage.item import Item
+from diptych.collection.storage.retriever_protocol import Side
 
 _WORD = re.compile(r"\w+")
 
@@ -144,6 +145,15 @@ class Catalogue:
             if item.content_hash is not None:
                 groups.setdefault(item.content_hash, []).append(item)
         return groups
+
+    @cached_property
+    def by_text(self) -> Mapping[str, str]:
+        """The different texts of captions by their hashes."""
+        return {text_hash(text): text for _, text in self.captions.values()}
+
+    def contents(self, side: Side) -> Mapping[str, object]:
+        """What the points of a side are made of, by the hash that they are stored under."""
+        return self.by_content if side == "image" else self.by_text
 
     @cached_property
     def captions(self) -> Mapping[str, tuple[Item, str]]:

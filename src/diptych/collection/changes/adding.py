@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from diptych.collection.browse.item_catalogue import Catalogue, text_hash
-from diptych.collection.changes.encoding import EveryEncoding, FileFacts, file_facts, file_status
+from diptych.collection.changes.encoding import Encoding, FileFacts, file_facts, file_status
 from diptych.collection.storage.item import Item, Record
 from diptych.collection.storage.layout import Root
 from diptych.collection.storage.store import Store
@@ -83,13 +83,13 @@ class Adding:
         self,
         store: Store,
         root: Root,
-        encoding: Callable[[], EveryEncoding],
+        encodings: Callable[[], Sequence[Encoding]],
         catalogue: Catalogue,
         publish: Callable[[Sequence[Item]], None],
     ) -> None:
         self._store = store
         self._root = root
-        self._make_encoding = encoding
+        self._make_encodings = encodings
         self._catalogue = catalogue
         self._publish = publish
         self._clock = max((item.added_ns for item in catalogue.items.values()), default=0)
@@ -106,13 +106,13 @@ class Adding:
         if progress is not None:
             progress(AddProgress(done, len(records)))
         if work:
-            encoding = self._make_encoding()
+            encodings = self._make_encodings()
             reads_files = any(one.status is not None for one in work)
             size = _BATCH if reads_files else _BATCH_WITHOUT_FILES
             with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
                 for start in range(0, len(work), size):
                     batch = work[start : start + size]
-                    stored = self._batch(batch, encoding, pool)
+                    stored = self._batch(batch, encodings, pool)
                     done += len(batch)
                     if progress is not None:
                         progress(AddProgress(done, len(records), stored))
@@ -122,7 +122,8 @@ class Adding:
         """Give a stored item the captions, labels and metadata of a record, without looking at its file."""
         work = PendingRecord(record, item)
         changed = self._item(work, None)
-        self._make_encoding().texts({text_hash(text): text for text in changed.captions})
+        for encoding in self._make_encodings():
+            encoding.texts({text_hash(text): text for text in changed.captions})
         self._write([(work, changed)], [])
         self._publish([changed])
 
@@ -181,7 +182,7 @@ class Adding:
         self._claimed.update(names)
 
     def _batch(
-        self, batch: Sequence[PendingRecord], encoding: EveryEncoding, pool: ThreadPoolExecutor
+        self, batch: Sequence[PendingRecord], encodings: Sequence[Encoding], pool: ThreadPoolExecutor
     ) -> tuple[str, ...]:
         batch = [_looked_at_again(work) for work in batch]
         facts = list(pool.map(_facts, batch))
@@ -193,12 +194,18 @@ class Adding:
             and work.path is not None
             and (status := work.status or _stored_status(work.path, item)) is not None
         }
-        failures = encoding.pictures(files)
+        # Items are written after this, so that an item that exists is found with every retriever. Retrievers that share
+        # an encoder share its features: the first stores them, the others take them from there.
+        failures: dict[str, str] = {}
+        for encoding in encodings:
+            failures |= encoding.pictures({key: file for key, file in files.items() if key not in failures})
         for work, item in items:
             if item.content_hash in failures:
                 self.report.skipped[os.fspath(work.path or "")] = failures[item.content_hash]
         kept = [(work, item) for work, item in items if item.content_hash not in failures]
-        encoding.texts({text_hash(text): text for _, item in kept for text in item.captions})
+        texts = {text_hash(text): text for _, item in kept for text in item.captions}
+        for encoding in encodings:
+            encoding.texts(texts)
         self._write(kept, facts)
         for work, item in kept:
             self._count(work, item)

@@ -124,7 +124,7 @@ class Encoding:
         belongs to another content, and is not kept.
         """
         failures: dict[str, str] = {}
-        without = self._from_features("image", list(files))
+        without = self.from_features("image", list(files))
         if not without:
             return failures
         keys: list[str] = []
@@ -146,7 +146,7 @@ class Encoding:
 
     def texts(self, texts: Mapping[str, str]) -> None:
         """Encode texts by content hash."""
-        without = self._from_features("text", list(texts))
+        without = self.from_features("text", list(texts))
         for start in range(0, len(without), _TEXTS_AT_ONCE):
             keys = without[start : start + _TEXTS_AT_ONCE]
             self._keep("text", keys, self._retriever.text_features([texts[key] for key in keys]))
@@ -156,11 +156,7 @@ class Encoding:
         there = set(self._store.present_keys(points_table(self._names, side), keys))
         return [key for key in keys if key not in there]
 
-    def from_features(self, contents: Sequence[str]) -> list[str]:
-        """Make the points of pictures whose features are stored, and return the contents that have neither."""
-        return self._from_features("image", contents)
-
-    def _from_features(self, side: Side, keys: Sequence[str]) -> list[str]:
+    def from_features(self, side: Side, keys: Sequence[str]) -> list[str]:
         """Make points from stored features, and return the keys that have neither."""
         missing = self.missing(side, keys)
         known: set[str] = set()
@@ -188,26 +184,3 @@ def _is_still(path: Path, before: os.stat_result) -> bool:
     except InvalidInputError:
         return False
     return (now.st_size, now.st_mtime_ns, now.st_ino) == (before.st_size, before.st_mtime_ns, before.st_ino)
-
-
-class EveryEncoding:
-    """Makes what is missing for each of several retrievers.
-
-    Items are written after this, so that an item that exists is found with every retriever. Retrievers that share an
-    encoder share its features: the first stores them, the others take them from there.
-    """
-
-    def __init__(self, encodings: Sequence[Encoding]) -> None:
-        self._encodings = encodings
-
-    def pictures(self, files: Mapping[str, tuple[Path, os.stat_result]]) -> dict[str, str]:
-        """Encode pictures by content hash; return the reasons of those that some retriever cannot read."""
-        failures: dict[str, str] = {}
-        for encoding in self._encodings:
-            failures.update(encoding.pictures({key: file for key, file in files.items() if key not in failures}))
-        return failures
-
-    def texts(self, texts: Mapping[str, str]) -> None:
-        """Encode texts by content hash."""
-        for encoding in self._encodings:
-            encoding.texts(texts)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from diptych.collection.changes.adding import Adding, AddProgress, AddReport
-from diptych.collection.changes.encoding import Encoding, EveryEncoding
+from diptych.collection.changes.encoding import Encoding
 from diptych.collection.search.live_state import LiveState
 from diptych.collection.storage.item import Item, Record
 from diptych.collection.storage.layout import Root, write_json
@@ -121,13 +121,11 @@ class ItemChanges:
 
     def _adding(self) -> Adding:
         state = self._state
-        return Adding(state.store, state.root, self._encoding, state.catalogue(), state.publish)
+        return Adding(state.store, state.root, self._encodings, state.catalogue(), state.publish)
 
-    def _encoding(self) -> EveryEncoding:
+    def _encodings(self) -> list[Encoding]:
         state = self._state
-        return EveryEncoding(
-            [Encoding(state.store, state.retriever(names.name), names) for names in state.layout.stored]
-        )
+        return [Encoding(state.store, state.retriever(names.name), names) for names in state.layout.stored]
 
     def _compact(self) -> None:
         self._state.store.compact()

@@ -17,15 +17,14 @@ from scipy.sparse.csgraph import connected_components
 from diptych.arrays import AnyArray, FloatArray, IntArray, row_blocks, unit_rows
 from diptych.collection.browse import export
 from diptych.collection.browse.item_catalogue import Catalogue
-from diptych.collection.changes.retriever_changes import RetrieverChanges
-from diptych.collection.changes.store_check import CheckReport, StoreCheck
 from diptych.collection.search.approximate_index import IndexCache
 from diptych.collection.search.live_state import LiveState
 from diptych.collection.storage import saved_retrievers
 from diptych.collection.storage.item import iso_time
-from diptych.collection.storage.retriever_protocol import SIDES
+from diptych.collection.storage.layout import RetrieverNames
+from diptych.collection.storage.retriever_protocol import SIDES, Side
 from diptych.collection.storage.store import features_table, points_table
-from diptych.errors import InvalidInputError
+from diptych.errors import InvalidInputError, counted
 
 
 @dataclass(frozen=True)
@@ -60,6 +59,24 @@ class Status:
     point_bytes: int = 0
     is_codes: bool = False
     memory_bytes: int = 0
+
+
+@dataclass(frozen=True)
+class CheckReport:
+    """Whether a collection is whole, and what lies in it unused.
+
+    ``problems`` are items that lack what they need; ``unused`` counts rows of each table that no item uses, which
+    interrupted runs, removals and changes leave behind; ``unused_tables`` are those of retrievers no longer in force.
+    """
+
+    problems: tuple[str, ...] = ()
+    unused: dict[str, int] = field(default_factory=dict)
+    unused_tables: tuple[str, ...] = ()
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every item has what it needs."""
+        return not self.problems
 
 
 @dataclass(frozen=True)
@@ -158,7 +175,7 @@ class Maintenance:
             stale=pending is not None,
             pending=None if pending is None else pending.name,
             pending_done=0 if pending is None else len(set(store.vector_keys(points_table(pending, "image")))),
-            unsearchable=self._count_unsearchable(catalogue, points_table(layout.retriever, "image")),
+            unsearchable=self._count_unsearchable(catalogue, layout.retriever),
             store_bytes=_bytes_in(layout.store),
             index_bytes=_bytes_in(layout.index),
             updated=iso_time(catalogue.newest_ns) if len(catalogue) else None,
@@ -171,17 +188,38 @@ class Maintenance:
     def check(self) -> CheckReport:
         """Compare the tables with the items."""
         self._state.check_layout()
-        return StoreCheck(self._state.store, self._state.layout, self._state.catalogue()).check()
+        layout = self._state.layout
+        problems = [
+            self._lack_of_points(names, side, lacking)
+            for names in layout.stored
+            if names.fingerprint not in layout.unfinished
+            for side in SIDES
+            if (lacking := self._state.lacking(names, side))
+        ]
+        problems += [
+            f"the points of the retriever {names.name!r} are unfinished; add it again, or remove it"
+            for names in layout.stored
+            if names.fingerprint in layout.unfinished
+        ]
+        unused = {name: len(rows) for name, rows in self._unused_rows().items() if rows}
+        return CheckReport(tuple(problems), unused, tuple(self._unused_tables()))
 
-    def repair(self) -> None:
-        """Give missing points where possible, and drop what nothing uses."""
-        with self._state.writing():
-            RetrieverChanges(self._state).fill()
-            layout = self._state.layout
-            StoreCheck(self._state.store, layout, self._state.catalogue()).clean()
-            IndexCache(layout.index).keep_only([names.fingerprint for names in layout.stored])
-            saved_retrievers.delete_saved(layout)
-            self._state.publish()
+    def clean(self) -> None:
+        """Remove what no item and no retriever uses and join small files; the caller is the only writer."""
+        store, layout = self._state.store, self._state.layout
+        for name in self._unused_tables():
+            store.drop(name)
+        for name, rows in self._unused_rows().items():
+            if name == "captions":
+                store.delete_captions(rows)
+            elif name == "thumbnails":
+                store.delete_thumbnails(rows)
+            else:
+                store.delete_vectors(name, rows)
+        store.compact(everything=True)
+        IndexCache(layout.index).keep_only([names.fingerprint for names in layout.stored])
+        saved_retrievers.delete_saved(layout)
+        self._state.publish()
 
     def duplicates(self, threshold: float | None) -> list[DuplicateGroup]:
         """Return groups of items with the same picture."""
@@ -192,11 +230,7 @@ class Maintenance:
         if not -1 <= threshold <= 1:
             raise InvalidInputError(f"threshold is a cosine between -1 and 1, got {threshold}")
         table = features_table(self._state.layout.retriever, "image")
-        rows = {
-            key: row
-            for keys, features in self._state.store.read_vectors(table, list(catalogue.by_content))
-            for key, row in zip(keys, features, strict=True)
-        }
+        rows = self._state.store.vectors_by_key(table, list(catalogue.by_content))
         return groups + (near_groups(catalogue, list(rows), np.stack(list(rows.values())), threshold) if rows else [])
 
     def export(self, path: str | os.PathLike[str], format: str | None) -> None:
@@ -208,16 +242,45 @@ class Maintenance:
             return
         points: dict[str, tuple[list[str], AnyArray]] = {
             side: ([gallery.keys[row] for row in np.flatnonzero(gallery.live)], gallery.vectors[gallery.live])
-            for side, gallery in self._state.searching().galleries.items()
+            for side, gallery in self._state.snapshot().galleries.items()
         }
         export.write_points(target, kind, points)
 
-    def _count_unsearchable(self, catalogue: Catalogue, table: str) -> int:
+    def _lack_of_points(self, names: RetrieverNames, side: Side, number: int) -> str:
+        has, is_not, it = ("has", "is", "it") if number == 1 else ("have", "are", "them")
+        of = f"of the retriever {names.name!r} " if self._state.layout.further else ""
+        what = counted(number, "picture" if side == "image" else "caption")
+        return f"{what} {has} no points {of}and {is_not} not found; add or refresh {it}"
+
+    def _unused_rows(self) -> dict[str, Sequence[str]]:
+        store, catalogue = self._state.store, self._state.catalogue()
+        rows: dict[str, Sequence[str]] = {
+            "captions": [key for key in store.caption_ids() if key not in catalogue.captions],
+            "thumbnails": [key for key in store.thumbnail_keys() if key not in catalogue.by_content],
+        }
+        for name, side in self._tables_in_force().items():
+            used = catalogue.contents(side)
+            rows[name] = [key for key in store.vector_keys(name) if key not in used]
+        return rows
+
+    def _tables_in_force(self) -> dict[str, Side]:
+        return {
+            table(retriever, side): side
+            for retriever in self._state.layout.in_force
+            for side in SIDES
+            for table in (features_table, points_table)
+        }
+
+    def _unused_tables(self) -> list[str]:
+        in_force = self._tables_in_force()
+        return [name for name in self._state.store.vector_tables() if name not in in_force]
+
+    def _count_unsearchable(self, catalogue: Catalogue, names: RetrieverNames) -> int:
         """Count the pictures without points; reading all keys takes long, so it is done once for each state."""
+        table = points_table(names, "image")
         about = (ref(catalogue), table, self._state.store.vectors_version(table))
         if about != self._counted:
-            there = set(self._state.store.vector_keys(table))
-            self._unsearchable, self._counted = len(set(catalogue.by_content) - there), about
+            self._unsearchable, self._counted = self._state.lacking(names, "image"), about
         return self._unsearchable
 
     def _form_of_points(self) -> tuple[int, np.dtype[Any]] | None:

@@ -11,10 +11,9 @@ from pathlib import Path
 
 import numpy as np
 
-from diptych.collection.browse.item_catalogue import Catalogue, text_hash
+from diptych.collection.browse.item_catalogue import Catalogue
 from diptych.collection.changes.adding import AddProgress
 from diptych.collection.changes.encoding import Encoding, content_hash, file_status
-from diptych.collection.changes.store_check import StoreCheck
 from diptych.collection.search.live_state import LiveState
 from diptych.collection.storage import saved_retrievers
 from diptych.collection.storage.item import Item
@@ -59,21 +58,15 @@ class Reencoding:
         """Make all missing points."""
         started = time.perf_counter()
         pictures = self._encoding.missing("image", list(self._catalogue.by_content))
-        texts = {text_hash(text): text for _, text in self._catalogue.captions.values()}
-        captions = self._encoding.missing("text", list(texts))
-        total, done = len(pictures) + len(captions), 0
-        for start in range(0, len(pictures), _BATCH):
-            batch = pictures[start : start + _BATCH]
-            self._pictures(batch)
-            done += len(batch)
-            if progress is not None:
-                progress(AddProgress(done, total))
-        for start in range(0, len(captions), _BATCH):
-            part = captions[start : start + _BATCH]
-            self._encoding.texts({key: texts[key] for key in part})
-            done += len(part)
-            if progress is not None:
-                progress(AddProgress(done, total))
+        captions = self._encoding.missing("text", list(self._catalogue.by_text))
+        done = 0
+        for make, contents in ((self._pictures, pictures), (self._captions, captions)):
+            for start in range(0, len(contents), _BATCH):
+                batch = contents[start : start + _BATCH]
+                make(batch)
+                done += len(batch)
+                if progress is not None:
+                    progress(AddProgress(done, len(pictures) + len(captions)))
         return ReencodeReport(
             pictures=len(pictures) - len(self._failures),
             captions=len(captions),
@@ -84,13 +77,16 @@ class Reencoding:
 
     def _pictures(self, contents: list[str]) -> None:
         files = {}
-        for content in self._encoding.from_features(contents):
+        for content in self._encoding.from_features("image", contents):
             try:
                 files[content] = self._file_with(content)
             except InvalidInputError as reason:
                 self._failures[str(self._catalogue.by_content[content][0].path)] = str(reason)
         for content, unreadable in self._encoding.pictures(files).items():
             self._failures[str(self._catalogue.by_content[content][0].path)] = unreadable
+
+    def _captions(self, contents: list[str]) -> None:
+        self._encoding.texts({content: self._catalogue.by_text[content] for content in contents})
 
     def _file_with(self, content: str) -> tuple[Path, os.stat_result]:
         """Return a file that still holds this content, with its status from before it was looked at."""
@@ -131,18 +127,17 @@ class RetrieverChanges:
 
     def stored(self) -> list[StoredRetriever]:
         """Return the retrievers, the active one first."""
-        return self._state.settled(self._stored)
+        return self._state.retry_if_changed(self._stored)
 
     def _stored(self) -> list[StoredRetriever]:
         layout = self._state.layout
-        maintenance = StoreCheck(self._state.store, layout, self._state.catalogue())
         return [
             StoredRetriever(
                 name=names.name,
                 fingerprint=names.fingerprint,
                 active=names is layout.retriever,
                 ready=names.fingerprint not in layout.unfinished,
-                missing=sum(maintenance.lacking(names, side) for side in SIDES),
+                missing=sum(self._state.lacking(names, side) for side in SIDES),
                 kind=saved_retrievers.kind_of_saved(layout.saved_retriever(names)),
             )
             for names in layout.stored
@@ -224,16 +219,16 @@ class RetrieverChanges:
         from diptych.retriever import Calibration, Retriever
 
         with self._state.writing():
-            searching = self._state.searching()
-            retriever = searching.retriever
+            snapshot = self._state.snapshot()
+            retriever = snapshot.retriever
             if not isinstance(retriever, Retriever):
                 raise InvalidInputError(f"a {type(retriever).__name__} has no calibration to fit")
             scores, relevance = [], []
             for words, item_id, is_good in judgements:
-                point = searching.galleries["image"].vector(item_id)
+                point = snapshot.galleries["image"].vector(item_id)
                 if point is not None:
-                    asked = retriever.encode_texts([words])
-                    scores.append(float(retriever.space.compare(asked, point, "text_query")[0, 0]))
+                    query = retriever.encode_texts([words])
+                    scores.append(float(retriever.space.compare(query, point, "text_query")[0, 0]))
                     relevance.append(float(is_good))
             fitted = Calibration(prior=None).fit({"text_to_image": (scores, relevance)})
             # Searches that are under way keep the retriever they began with.

@@ -13,15 +13,15 @@ from cachetools import LRUCache
 
 from diptych.arrays import AnyArray, FloatArray
 from diptych.collection.search.gallery import Gallery, Scoring
-from diptych.collection.storage.retriever_protocol import RetrieverProtocol, SearchDirection, Side
-from diptych.space import Direction
+from diptych.collection.storage.retriever_protocol import RetrieverProtocol, Side
+from diptych.space import Direction, SearchDirection
 
 
 @dataclass(frozen=True)
 class EncodedTerm:
     """A term of a query as a point: one row, its weight, and the side it comes from.
 
-    ``is_blank`` marks words in which the encoder finds nothing: their point is where all unknown words lie, and no
+    ``is_unknown`` marks words in which the encoder finds nothing: their point is where all unknown words lie, and no
     score is evidence of a match with them. ``outputs`` are the real numbers that a code is the signs of, where they are
     asked for and known.
     """
@@ -29,7 +29,7 @@ class EncodedTerm:
     point: AnyArray
     weight: float
     side: Side
-    is_blank: bool = False
+    is_unknown: bool = False
     outputs: FloatArray | None = None
 
     @property
@@ -117,10 +117,10 @@ class EncodedQuery:
         if len(self.terms) == 1 and self.terms[0].weight > 0:
             term = self.terms[0]
             same = scoring.direction == term.direction or scoring.is_symmetric
-            return scoring.asked(term.point) if same else None
+            return scoring.query_vectors(term.point) if same else None
         if not scoring.is_linear:
             return None
-        return scoring.combined(np.vstack([scoring.asked(term.point) for term in self.terms]), self.weights)
+        return scoring.combined(np.vstack([scoring.query_vectors(term.point) for term in self.terms]), self.weights)
 
     def scores(self, kept: AnyArray) -> FloatArray:
         """Return the combined scores of kept rows."""
@@ -130,7 +130,7 @@ class EncodedQuery:
         each = np.stack([self._term_scores(term, kept) for term in self.terms])
         return np.asarray(weights @ each / np.abs(weights).sum())
 
-    def judged(self, kept: AnyArray) -> tuple[FloatArray, FloatArray]:
+    def scores_and_probabilities(self, kept: AnyArray) -> tuple[FloatArray, FloatArray]:
         """Return the scores of kept rows, and their probabilities of relevance."""
         if not len(kept):
             return np.zeros(0), np.zeros(0)
@@ -139,28 +139,28 @@ class EncodedQuery:
         if not wanted or not self.gallery.scoring.is_cosine:
             return scores, self._agreement(kept)
         if len(wanted) == 1:
-            return scores, self._chance(wanted[0], scores)
-        each = np.stack([self._chance(term, scores) for term in wanted])
+            return scores, self._probability(wanted[0], scores)
+        each = np.stack([self._probability(term, scores) for term in wanted])
         return scores, np.average(each, axis=0, weights=[term.weight for term in wanted])
 
     def _agreement(self, kept: AnyArray) -> FloatArray:
         """Return the weighted geometric mean of what each term says."""
         logarithms = np.zeros(len(kept))
         for term in self.terms:
-            chance = self._chance(term, self._term_scores(term, kept))
-            chance = np.clip(chance if term.weight > 0 else 1 - chance, 1e-12, 1)
-            logarithms += abs(term.weight) * np.log(chance)
+            probability = self._probability(term, self._term_scores(term, kept))
+            probability = np.clip(probability if term.weight > 0 else 1 - probability, 1e-12, 1)
+            logarithms += abs(term.weight) * np.log(probability)
         return np.asarray(np.exp(logarithms / np.abs(self.weights).sum()))
 
-    def _chance(self, term: EncodedTerm, scores: FloatArray) -> FloatArray:
-        if term.is_blank:
+    def _probability(self, term: EncodedTerm, scores: FloatArray) -> FloatArray:
+        if term.is_unknown:
             return np.zeros(len(scores))
         direction: SearchDirection = _DIRECTIONS[term.side, self.target]
         return np.asarray(self.retriever.probability(scores, direction))
 
     def _term_scores(self, term: EncodedTerm, kept: AnyArray) -> FloatArray:
         scoring = Scoring(self.gallery.scoring.space, term.direction)
-        return np.asarray(scoring.scores(scoring.asked(term.point), kept)[0])
+        return np.asarray(scoring.scores(scoring.query_vectors(term.point), kept)[0])
 
 
 _DIRECTIONS: dict[tuple[Side, Side], SearchDirection] = {

@@ -50,14 +50,14 @@ class Scoring:
         return "l2" if self.space.name == "euclidean" and self.space.split is None else None
 
     @property
-    def is_codes(self) -> bool:
+    def is_hash_codes(self) -> bool:
         """Whether points are packed binary codes, compared by Hamming distance."""
         return self.space.name == "hamming" and self.space.split is None
 
     @property
     def is_symmetric(self) -> bool:
         """Whether a score is the same from whichever side is asked, so that one gallery serves both."""
-        return self.index_metric is not None or self.is_codes
+        return self.index_metric is not None or self.is_hash_codes
 
     @cached_property
     def _form(self) -> IndexForm | None:
@@ -75,43 +75,43 @@ class Scoring:
         kept = points if self._form is None else self._form.gallery(points)
         return np.ascontiguousarray(kept, dtype=np.float32)
 
-    def asked(self, points: AnyArray) -> AnyArray:
+    def query_vectors(self, points: AnyArray) -> AnyArray:
         """Return query points as they are compared with kept ones."""
         if self._form is None:
             return points
         return np.ascontiguousarray(self._form.queries(points), dtype=np.float32)
 
-    def combined(self, asked: AnyArray, weights: FloatArray) -> FloatArray:
+    def combined(self, queries: AnyArray, weights: FloatArray) -> FloatArray:
         """Return one query vector for several weighted terms of a linear space: along Σ wᵢ·uᵢ, all of unit length."""
-        return np.asarray(unit_rows((weights @ unit_rows(asked))[None, :]), dtype=np.float32)
+        return np.asarray(unit_rows((weights @ unit_rows(queries))[None, :]), dtype=np.float32)
 
-    def scores(self, asked: AnyArray, kept: AnyArray) -> FloatArray:
+    def scores(self, queries: AnyArray, kept: AnyArray) -> FloatArray:
         """Return the (queries, kept rows) matrix of scores; the caller blocks the queries."""
         if self.is_linear:
-            products = asked @ kept.T
+            products = queries @ kept.T
             # Dividing by one would read and write every score once more.
             return np.asarray(products / kept.shape[-1] if self.space.name == "covariance" else products)
         if self.index_metric == "l2":
-            return self._distances(asked, kept)
-        if self.is_codes:
-            return -hamming_distances(asked, kept).astype(np.float32)
-        return self.space.compare(asked, kept, self.direction)
+            return self._distances(queries, kept)
+        if self.is_hash_codes:
+            return -hamming_distances(queries, kept).astype(np.float32)
+        return self.space.compare(queries, kept, self.direction)
 
-    def paired_scores(self, asked: AnyArray, kept: AnyArray) -> FloatArray:
+    def paired_scores(self, queries: AnyArray, kept: AnyArray) -> FloatArray:
         """Return the scores of each query with its own rows: (queries, d) and (queries, k, d) give (queries, k)."""
         if self.is_linear:
-            return np.asarray(np.einsum("qd,qkd->qk", asked, kept) / self._divisor(kept))
-        return np.asarray(-((kept - asked[:, None, :]) ** 2).sum(axis=2, dtype=np.float64))
+            return np.asarray(np.einsum("qd,qkd->qk", queries, kept) / self._divisor(kept))
+        return np.asarray(-((kept - queries[:, None, :]) ** 2).sum(axis=2, dtype=np.float64))
 
     def _divisor(self, kept: AnyArray) -> float:
         return float(kept.shape[-1]) if self.space.name == "covariance" else 1.0
 
     @staticmethod
-    def _distances(asked: AnyArray, kept: AnyArray) -> FloatArray:
+    def _distances(queries: AnyArray, kept: AnyArray) -> FloatArray:
         # Differences instead of the expansion |q|² − 2qg + |g|²: far from the origin float32 cannot afford that.
-        scores = np.empty((len(asked), len(kept)))
+        scores = np.empty((len(queries), len(kept)))
         for rows in row_blocks(len(kept), _ENTRIES_AT_ONCE // (16 * max(1, kept.shape[1]))):
-            for number, query in enumerate(asked):
+            for number, query in enumerate(queries):
                 difference = kept[rows] - query
                 scores[number, rows] = -np.einsum("gd,gd->g", difference, difference)
         return scores
@@ -181,7 +181,7 @@ _SCORES_AT_ONCE = 1 << 24
 
 _FEW_ROWS = 20_000
 
-_WORN_SHARE = 0.2
+_OUTDATED_SHARE = 0.2
 # Beyond this, sorting all scores is faster than keeping the best.
 _MANY_NEAREST = 2000
 
@@ -236,7 +236,9 @@ class Gallery:
         if not gone and not new:
             return self
         fetched = fetch(list(dict.fromkeys(wanted[key][0] for key in new)))
-        return self._without(gone)._with([key for key in new if wanted[key][0] in fetched], wanted, fetched)._tidy()
+        return (
+            self._without(gone)._with([key for key in new if wanted[key][0] in fetched], wanted, fetched)._compacted()
+        )
 
     def _is_as(self, key: str, form: tuple[str, int] | None) -> bool:
         row = self.row_of.get(key)
@@ -269,7 +271,7 @@ class Gallery:
             live=np.concatenate([self.live, np.ones(len(keys), dtype=bool)]),
         )
 
-    def _tidy(self) -> Gallery:
+    def _compacted(self) -> Gallery:
         """Drop dead rows when they are most of the gallery; an index loses nothing, its positions are mapped."""
         if len(self) * 2 >= len(self.keys):
             return self
@@ -297,7 +299,7 @@ class Gallery:
         return replace(self, index=index, indexed_rows=np.array(rows, dtype=np.int64))
 
     @cached_property
-    def worn_share(self) -> float:
+    def outdated_share(self) -> float:
         """How much of the search happens outside the index: new rows and dead positions, as a share of it."""
         if self.index is None:
             return 1.0
@@ -307,10 +309,10 @@ class Gallery:
     @property
     def wants_index(self) -> bool:
         """Whether building an index anew would help."""
-        return self.scoring.index_metric is not None and self.worn_share > _WORN_SHARE
+        return self.scoring.index_metric is not None and self.outdated_share > _OUTDATED_SHARE
 
     def search(
-        self, asked: AnyArray, k: int, *, allowed: BoolArray | None = None, exact: bool = False
+        self, queries: AnyArray, k: int, *, allowed: BoolArray | None = None, exact: bool = False
     ) -> tuple[IntArray, FloatArray]:
         """Return rows and scores of the ``k`` best for each query, best first, −1 and −∞ where there are fewer.
 
@@ -320,53 +322,53 @@ class Gallery:
         usable = self.live if allowed is None else self.live & allowed
         available = len(self) if allowed is None else int(np.count_nonzero(usable))
         if self.index is None or exact or available <= _FEW_ROWS:
-            return self._exact(asked, k, np.flatnonzero(usable))
-        rows, scores = self._indexed(asked, k, usable)
+            return self._exact(queries, k, np.flatnonzero(usable))
+        rows, scores = self._indexed(queries, k, usable)
         if rows.min() < 0:
             short = np.flatnonzero((rows >= 0).sum(axis=1) < min(k, available))
-            rows[short], scores[short] = self._exact(asked[short], k, np.flatnonzero(usable))
+            rows[short], scores[short] = self._exact(queries[short], k, np.flatnonzero(usable))
         return rows, scores
 
-    def _exact(self, asked: AnyArray, k: int, candidates: IntArray) -> tuple[IntArray, FloatArray]:
-        rows = np.full((len(asked), k), -1, dtype=np.int64)
-        best = np.full((len(asked), k), -np.inf)
+    def _exact(self, queries: AnyArray, k: int, candidates: IntArray) -> tuple[IntArray, FloatArray]:
+        rows = np.full((len(queries), k), -1, dtype=np.int64)
+        best = np.full((len(queries), k), -np.inf)
         if not len(candidates):
             return rows, best
         everything = len(candidates) == len(self.keys)
         kept = self.vectors if everything else self.vectors[candidates]
-        if self.scoring.is_codes and self._is_in_order and k <= _MANY_NEAREST:
-            distances, places = nearest_codes(asked, kept, k)
+        if self.scoring.is_hash_codes and self._is_in_order and k <= _MANY_NEAREST:
+            distances, places = nearest_codes(queries, kept, k)
             rows[:, : places.shape[1]], best[:, : places.shape[1]] = candidates[places], -distances
             return rows, best
         order = self.order if everything else self.order[candidates]
-        for block in row_blocks(len(asked), _SCORES_AT_ONCE // len(candidates)):
-            for number, scores in enumerate(self.scoring.scores(asked[block], kept), start=block.start):
+        for block in row_blocks(len(queries), _SCORES_AT_ONCE // len(candidates)):
+            for number, scores in enumerate(self.scoring.scores(queries[block], kept), start=block.start):
                 top = top_rows(scores, order, k)
                 rows[number, : len(top)] = candidates[top]
                 best[number, : len(top)] = scores[top]
         return rows, best
 
-    def _indexed(self, asked: AnyArray, k: int, usable: BoolArray) -> tuple[IntArray, FloatArray]:
+    def _indexed(self, queries: AnyArray, k: int, usable: BoolArray) -> tuple[IntArray, FloatArray]:
         if self.index is None:
-            return self._exact(asked, k, np.flatnonzero(usable))
+            return self._exact(queries, k, np.flatnonzero(usable))
         every = usable is self.live
         alive = self._live_positions if every else self._alive_positions(usable)
         # Rounded lists are asked for more than is wanted, because the exact scores may order them otherwise.
         wanted = min(len(self.index), 2 * k if self.index.is_coarse else k)
         masked = not self._all_positions_live if every else not alive.all()
-        scores, positions = self.index.search(asked, wanted, alive if masked else None)
+        scores, positions = self.index.search(queries, wanted, alive if masked else None)
         rows = self.indexed_rows[positions]
         missing = positions < 0
         rows[missing] = -1
         rescored = self.index.is_coarse or not self.scoring.is_engine_score
         if rescored:
-            scores = self.scoring.paired_scores(asked, self.vectors[np.maximum(rows, 0)])
+            scores = self.scoring.paired_scores(queries, self.vectors[np.maximum(rows, 0)])
         scores[missing] = -np.inf
         tail = self._live_tail if every else self._tail(usable)
         if not len(tail) and not rescored and rows.shape[1] == k:
             return rows, scores
         if len(tail):
-            tail_rows, tail_scores = self._exact(asked, min(k, len(tail)), tail)
+            tail_rows, tail_scores = self._exact(queries, min(k, len(tail)), tail)
             rows, scores = np.hstack([rows, tail_rows]), np.hstack([scores, tail_scores])
         return self._ordered(rows, scores, k)
 

@@ -21,10 +21,10 @@ from diptych.collection.search.gallery import Gallery, Scoring
 from diptych.collection.search.snapshot import SearchSnapshot
 from diptych.collection.storage.item import Item
 from diptych.collection.storage.layout import Layout, RetrieverNames, Root, write_lock
-from diptych.collection.storage.retriever_protocol import RetrieverProtocol, Side
+from diptych.collection.storage.retriever_protocol import SIDES, RetrieverProtocol, Side
 from diptych.collection.storage.saved_retrievers import check_same_points
 from diptych.collection.storage.store import Store, features_table, points_table
-from diptych.errors import CollectionError, DiptychError, UnknownItemError
+from diptych.errors import CollectionError, DiptychError, InvalidInputError, UnknownItemError
 from diptych.space import Direction
 
 _QUERY_SIDE: dict[Side, Direction] = {"image": "text_query", "text": "image_query"}
@@ -46,7 +46,7 @@ class RetrieverState:
         self._store = store
         self._load = load
         self._source: RetrieverProtocol | None = None
-        self._words: QueryEmbeddingCache | None = None
+        self._query_embeddings: QueryEmbeddingCache | None = None
         self._catalogue: Catalogue | None = None
 
     @property
@@ -57,20 +57,20 @@ class RetrieverState:
         return self._source
 
     @property
-    def words(self) -> QueryEmbeddingCache:
-        """The points of words that are asked for."""
-        if self._words is None:
-            self._words = QueryEmbeddingCache(self.source)
-        return self._words
+    def query_embeddings(self) -> QueryEmbeddingCache:
+        """The points of the words of queries."""
+        if self._query_embeddings is None:
+            self._query_embeddings = QueryEmbeddingCache(self.source)
+        return self._query_embeddings
 
     def use(self, names: RetrieverNames, source: RetrieverProtocol | None) -> None:
         """Take over another saved form of the retriever, which makes the same points."""
         if source is not None or names.saved != self.names.saved:
             self._source = source
-            self._words = None
+            self._query_embeddings = None
         self.names = names
 
-    def bring_to(self, catalogue: Catalogue, finish: Callable[[Side, Gallery], Gallery]) -> None:
+    def load_for(self, catalogue: Catalogue, finish: Callable[[Side, Gallery], Gallery]) -> None:
         """Make the galleries those of a catalogue; ``finish`` gets each that is made for the first time."""
         if self._catalogue is catalogue:
             return
@@ -81,7 +81,7 @@ class RetrieverState:
             self.galleries[side] = finish(side, gallery) if first else gallery
         self._catalogue = catalogue
 
-    def follow(self, before: Catalogue, after: Catalogue, old: Iterable[Item], new: Iterable[Item]) -> None:
+    def apply_changes(self, before: Catalogue, after: Catalogue, old: Iterable[Item], new: Iterable[Item]) -> None:
         """Change the galleries where items have changed; cheaper than comparing all of them."""
         if self._catalogue is not before:
             return
@@ -92,17 +92,10 @@ class RetrieverState:
 
     def features(self, side: Side, keys: Sequence[str]) -> Mapping[str, AnyArray]:
         """Return the stored features of some contents, as far as there are any."""
-        return self._rows(features_table(self.names, side), keys)
+        return self._store.vectors_by_key(features_table(self.names, side), keys)
 
     def _points(self, side: Side, keys: Sequence[str]) -> Mapping[str, AnyArray]:
-        return self._rows(points_table(self.names, side), keys)
-
-    def _rows(self, table: str, keys: Sequence[str]) -> Mapping[str, AnyArray]:
-        return {
-            key: row
-            for found, rows in self._store.read_vectors(table, keys)
-            for key, row in zip(found, rows, strict=True)
-        }
+        return self._store.vectors_by_key(points_table(self.names, side), keys)
 
 
 Found = TypeVar("Found")
@@ -142,7 +135,7 @@ class LiveState:
         self._version = -1
         self._version_stamp = -1
         # Written by this process and not looked at since: items by id, None for one that was removed.
-        self._unseen: dict[str, Item | None] = {}
+        self._pending_changes: dict[str, Item | None] = {}
         # What is loaded of each stored retriever, by fingerprint.
         self._states: dict[str, RetrieverState] = {}
         self._building: dict[tuple[str, Side], threading.Thread] = {}
@@ -157,7 +150,7 @@ class LiveState:
     def retriever(self, name: str | None = None) -> RetrieverProtocol:
         """Return a stored retriever, by default the one in force."""
         with self._lock:
-            return self.settled(lambda: self._state_of(self.layout.named(name)).source)
+            return self.retry_if_changed(lambda: self._state_of(self.layout.named(name)).source)
 
     def load(self, names: RetrieverNames) -> RetrieverProtocol:
         """Read a saved retriever, which must still make the points it was saved for."""
@@ -181,7 +174,7 @@ class LiveState:
                 self._take_over(Layout.read(self.layout.folder), None)
                 self._layout_stamp = stamp
 
-    def settled(self, look: Callable[[], Found]) -> Found:
+    def retry_if_changed(self, look: Callable[[], Found]) -> Found:
         """Return what a look finds under the retrievers of one moment; it is repeated when they change meanwhile.
 
         Another process that removes a retriever takes away its name first and then its files, which somebody may be
@@ -213,9 +206,9 @@ class LiveState:
         """Note what this process, being the only writer, has just written; the next look takes it in."""
         with self._lock:
             for item in put:
-                self._unseen[item.id] = item
+                self._pending_changes[item.id] = item
             for item_id in removed:
-                self._unseen[item_id] = None
+                self._pending_changes[item_id] = None
             self._version = self.store.version()
 
     def use(self, layout: Layout, retriever: RetrieverProtocol | None) -> None:
@@ -224,10 +217,33 @@ class LiveState:
             self._take_over(layout, retriever)
             self._layout_stamp = self._stamp_of_layout()
 
-    def searching(self, name: str | None = None) -> SearchSnapshot:
+    def snapshot(self, name: str | None = None) -> SearchSnapshot:
         """Return the present state of a retriever, by default the one in force, ready to be asked."""
         with self._lock:
-            return self.settled(lambda: self._searching_with(self.layout.named(name)))
+            return self.retry_if_changed(lambda: self._snapshot_of(self.layout.named(name)))
+
+    def stored_rows(
+        self, table: Callable[[RetrieverNames, Side], str], side: Side, ids: Sequence[str] | None, name: str | None
+    ) -> tuple[list[str], AnyArray]:
+        """Return ids and rows of a retriever's table of points or features, in the order asked or of addition."""
+        if side not in SIDES:
+            raise InvalidInputError(f"side must be 'image' or 'text', got {side!r}")
+
+        def look() -> tuple[list[str], AnyArray]:
+            contents = _contents(self.catalogue(), side, ids)
+            distinct = list(dict.fromkeys(contents.values()))
+            rows = self.store.vectors_by_key(table(self.layout.named(name), side), distinct)
+            found = [item_id for item_id, content in contents.items() if content in rows]
+            if not found:
+                return found, np.zeros((0, 0), dtype=np.float32)
+            return found, np.stack([rows[contents[item_id]] for item_id in found])
+
+        return self.retry_if_changed(look)
+
+    def lacking(self, names: RetrieverNames, side: Side) -> int:
+        """Return how many pictures or captions have no point of a retriever."""
+        there = set(self.store.vector_keys(points_table(names, side)))
+        return sum(content not in there for content in self.catalogue().contents(side))
 
     def build_index(self, side: Side, name: str | None = None, *, wait: bool = True) -> None:
         """Index a side anew, at once or beside the searches, which go on exactly meanwhile."""
@@ -247,12 +263,14 @@ class LiveState:
         for thread in list(self._building.values()):
             thread.join()
 
-    def _searching_with(self, names: RetrieverNames) -> SearchSnapshot:
+    def _snapshot_of(self, names: RetrieverNames) -> SearchSnapshot:
         catalogue = self.catalogue()
         state = self._state_of(names)
-        state.bring_to(catalogue, partial(self._with_kept_index, names))
+        state.load_for(catalogue, partial(self._with_kept_index, names))
         galleries = dict(state.galleries)
-        return SearchSnapshot(self.root, names, state.source, state.words, catalogue, galleries, state.features)
+        return SearchSnapshot(
+            self.root, names, state.source, state.query_embeddings, catalogue, galleries, state.features
+        )
 
     def _take_over(self, layout: Layout, retriever: RetrieverProtocol | None) -> None:
         """Use a layout; the galleries of retrievers that it lacks are let go."""
@@ -276,7 +294,7 @@ class LiveState:
             if self.layout.with_fingerprint(names.fingerprint) is None:
                 # Removed since the index was asked for.
                 return
-            galleries = self._searching_with(names).galleries
+            galleries = self._snapshot_of(names).galleries
         gallery, other = galleries[side], galleries[_OTHER[side]]
         metric = gallery.scoring.index_metric
         if metric is None or len(gallery) < _FEWEST_INDEXED:
@@ -294,7 +312,7 @@ class LiveState:
 
     def _read_changes(self) -> None:
         """Learn what another process has written: the items that changed where they are few, else all of them."""
-        self._unseen.clear()
+        self._pending_changes.clear()
         known = self._catalogue.items
         stamps = self.store.item_stamps() if known else {}
         changed = [
@@ -315,18 +333,18 @@ class LiveState:
         gone = [item_id for item_id in known if item_id not in stamps]
         # What has gone since the stamps were read is gone here too.
         gone += [item_id for item_id in changed if item_id not in read]
-        self._unseen.update({**read, **dict.fromkeys(gone)})
+        self._pending_changes.update({**read, **dict.fromkeys(gone)})
 
     def _take_in(self) -> None:
-        if not self._unseen:
+        if not self._pending_changes:
             return
-        before, unseen = self._catalogue, self._unseen
+        before, unseen = self._catalogue, self._pending_changes
         put = [item for item in unseen.values() if item is not None]
-        self._unseen = {}
+        self._pending_changes = {}
         self._catalogue = before.changed(put, [item_id for item_id, item in unseen.items() if item is None])
         old = [before.items[item_id] for item_id in unseen if item_id in before.items]
         for state in self._states.values():
-            state.follow(before, self._catalogue, old, put)
+            state.apply_changes(before, self._catalogue, old, put)
 
     def _with_kept_index(self, names: RetrieverNames, side: Side, gallery: Gallery) -> Gallery:
         if len(gallery) < APPROXIMATE_FROM:
@@ -353,38 +371,6 @@ class LiveState:
         known = stamp == self._version_stamp and self._version >= 0
         self._version_stamp = stamp if settled else -1
         return known and settled
-
-
-_Table = Callable[[RetrieverNames, Side], str]
-
-
-def stored_points(
-    state: LiveState, side: Side, ids: Sequence[str] | None, retriever: str | None
-) -> tuple[list[str], AnyArray]:
-    """Return ids and points, as the retriever made them, in the order asked or of addition."""
-    return state.settled(lambda: _read(points_table, state, side, ids, retriever))
-
-
-def stored_features(
-    state: LiveState, side: Side, ids: Sequence[str] | None, retriever: str | None
-) -> tuple[list[str], AnyArray]:
-    """Return ids and what the retriever's encoder made of them, in the order asked or of addition."""
-    return state.settled(lambda: _read(features_table, state, side, ids, retriever))
-
-
-def _read(
-    table: _Table, state: LiveState, side: Side, ids: Sequence[str] | None, retriever: str | None
-) -> tuple[list[str], AnyArray]:
-    names, catalogue = state.layout.named(retriever), state.catalogue()
-    contents = _contents(catalogue, side, ids)
-    rows = {
-        key: row
-        for keys, vectors in state.store.read_vectors(table(names, side), list(dict.fromkeys(contents.values())))
-        for key, row in zip(keys, vectors, strict=True)
-    }
-    found = [item_id for item_id, content in contents.items() if content in rows]
-    matrix = np.stack([rows[contents[item_id]] for item_id in found]) if found else np.zeros((0, 0), dtype=np.float32)
-    return found, matrix
 
 
 def _contents(catalogue: Catalogue, side: Side, ids: Sequence[str] | None) -> dict[str, str]:

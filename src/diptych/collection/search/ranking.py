@@ -114,7 +114,7 @@ def _widened(outputs: FloatArray, width: int) -> FloatArray:
 class PointRanking:
     """Ranks the rows of a gallery for a query, all of them or the ``allowed`` ones."""
 
-    asked: EncodedQuery
+    query: EncodedQuery
     allowed: BoolArray | None
     exact: bool
     reranking: Reranking | None = None
@@ -122,7 +122,7 @@ class PointRanking:
     @property
     def gallery(self) -> Gallery:
         """What is ranked."""
-        return self.asked.gallery
+        return self.query.gallery
 
     def nearest(self, k: int) -> IntArray:
         """Return the rows of the ``k`` best, best first; fewer where there are fewer."""
@@ -130,18 +130,18 @@ class PointRanking:
             return self._nearest(k)
         # As deep for every page, so that pages fit together.
         rows = self._nearest(max(k, self.reranking.depth))
-        return self.reranking.ordered(rows, self.asked.terms, self.gallery, self.asked.target)[:k]
+        return self.reranking.ordered(rows, self.query.terms, self.gallery, self.query.target)[:k]
 
     def _nearest(self, k: int) -> IntArray:
         gallery = self.gallery
         if not len(gallery):
             return np.zeros(0, dtype=np.int64)
         k = min(k, len(gallery))
-        if self.asked.vector is not None:
-            rows = gallery.search(self.asked.vector, k, allowed=self.allowed, exact=self.exact)[0][0]
+        if self.query.vector is not None:
+            rows = gallery.search(self.query.vector, k, allowed=self.allowed, exact=self.exact)[0][0]
             return np.asarray(rows[rows >= 0])
         usable = np.flatnonzero(gallery.live if self.allowed is None else gallery.live & self.allowed)
-        scores = self.asked.scores(gallery.vectors[usable])
+        scores = self.query.scores(gallery.vectors[usable])
         return np.asarray(usable[top_rows(scores, gallery.order[usable], k)])
 
 

@@ -89,6 +89,24 @@ _FIELDS_NAMED = 20
 
 _BY_POINTS = ("points",)
 
+_HYBRID_SHARE = 0.5
+
+
+def side_of(target: Target) -> Side:
+    """Return the side that a search for ``target`` looks at."""
+    if target not in ("images", "texts"):
+        raise InvalidInputError(f"target must be 'images' or 'texts', got {target!r}")
+    return "image" if target == "images" else "text"
+
+
+def _hybrid_share(hybrid: float | bool | None) -> float | None:
+    if hybrid is None or hybrid is False:
+        return None
+    share = _HYBRID_SHARE if hybrid is True else float(hybrid)
+    if not 0 <= share <= 1:
+        raise InvalidInputError(f"hybrid is the weight of the words, between 0 and 1, got {hybrid}")
+    return share
+
 
 @dataclass(frozen=True)
 class SearchSnapshot:
@@ -97,7 +115,7 @@ class SearchSnapshot:
     root: Root
     names: RetrieverNames
     retriever: RetrieverProtocol
-    words: QueryEmbeddingCache
+    query_embeddings: QueryEmbeddingCache
     catalogue: Catalogue
     galleries: dict[Side, Gallery]
     features: FetchFeatures
@@ -108,35 +126,35 @@ class SearchSnapshot:
         *,
         k: int,
         offset: int,
-        target: Target,
+        side: Side,
         wanted: Filter | None,
-        hybrid: float | None,
+        hybrid: float | bool | None,
         exact: bool,
         min_probability: float | None,
         reranking: Reranking | None = None,
     ) -> Answers:
         """Return the answers from place ``offset`` on, at most ``k``."""
         started = time.perf_counter()
-        side: Side = "image" if target == "images" else "text"
         gallery = self.galleries[side]
-        asked = EncodedQuery(tuple(self._asked(term, reranking) for term in query.terms), gallery, side, self.retriever)
+        terms = tuple(self._encode_term(term, reranking) for term in query.terms)
+        encoded = EncodedQuery(terms, gallery, side, self.retriever)
         allowed = self._allowed(gallery, side, query, wanted)
         considered = len(gallery) if allowed is None else int(np.count_nonzero(allowed & gallery.live))
-        ranking = PointRanking(asked, allowed, exact, reranking)
-        rows, matched = self._ranked(ranking, query.words, offset + k, hybrid)
+        ranking = PointRanking(encoded, allowed, exact, reranking)
+        rows, matched = self._ranked(ranking, query.words, offset + k, _hybrid_share(hybrid))
         cutoff = self.retriever.cutoff if min_probability is None else min_probability
         shown = rows[offset : offset + k]
-        scores, chances = asked.judged(gallery.vectors[shown])
+        scores, probabilities = encoded.scores_and_probabilities(gallery.vectors[shown])
         # The best answers of all say whether there is a match, whichever page is asked for.
-        top = chances if offset == 0 else asked.judged(gallery.vectors[rows[:k]])[1]
-        page = self._answers(gallery, side, shown, scores, chances, offset, matched)
+        top = probabilities if offset == 0 else encoded.scores_and_probabilities(gallery.vectors[rows[:k]])[1]
+        page = self._answers(gallery, side, shown, scores, probabilities, offset, matched)
         if min_probability is not None:
             page = tuple(answer for answer in page if answer.probability >= min_probability)
         return Answers(
             page,
             no_good_match=bool(top.max(initial=0.0) < cutoff),
             considered=considered,
-            exact=exact or gallery.index is None or asked.vector is None,
+            exact=exact or gallery.index is None or encoded.vector is None,
             seconds=time.perf_counter() - started,
             notes=() if wanted is None else self._notes(wanted),
             retriever=self.names.name,
@@ -165,7 +183,7 @@ class SearchSnapshot:
         return np.array(rows[:k], dtype=np.int64), matched
 
     def _by_words(self, words: str, ranking: PointRanking) -> IntArray:
-        gallery, side, allowed = ranking.gallery, ranking.asked.target, ranking.allowed
+        gallery, side, allowed = ranking.gallery, ranking.query.target, ranking.allowed
         gains = self.catalogue.full_text.scores(words)
         scores = np.full(len(gallery.keys), -np.inf)
         for place in np.flatnonzero(gains > 0):
@@ -177,20 +195,20 @@ class SearchSnapshot:
                 scores[row] = max(scores[row], gains[place])
         return top_rows(scores, gallery.order, _CANDIDATES)
 
-    def _asked(self, term: Term, reranking: Reranking | None) -> EncodedTerm:
+    def _encode_term(self, term: Term, reranking: Reranking | None) -> EncodedTerm:
         if term.kind == "text":
-            known = self.words.point(term.value)
+            known = self.query_embeddings.point(term.value)
             outputs = None if reranking is None else reranking.outputs("text", known.features)
             return EncodedTerm(known.point, term.weight, "text", known.is_unknown, outputs)
         if term.kind == "item":
-            return self._asked_item(term, reranking)
+            return self._encode_item(term, reranking)
         if reranking is None:
             return EncodedTerm(self.retriever.encode_images([term.value]), term.weight, "image")
         features = reranking.source.image_features([term.value])
         outputs = reranking.outputs("image", features)
         return EncodedTerm(self.retriever.images_to_points(features), term.weight, "image", outputs=outputs)
 
-    def _asked_item(self, term: Term, reranking: Reranking | None) -> EncodedTerm:
+    def _encode_item(self, term: Term, reranking: Reranking | None) -> EncodedTerm:
         item = self.catalogue.items.get(term.value)
         if item is None:
             raise UnknownItemError(f"there is no item {term.value!r} in the collection; take the id of an answer")
@@ -245,13 +263,13 @@ class SearchSnapshot:
         side: Side,
         rows: IntArray,
         scores: FloatArray,
-        chances: FloatArray,
+        probabilities: FloatArray,
         offset: int,
         matched: dict[int, tuple[str, ...]],
     ) -> tuple[Answer, ...]:
         answers = []
-        judged = zip(rows.tolist(), scores.tolist(), chances.tolist(), strict=True)
-        for rank, (row, score, chance) in enumerate(judged, start=offset + 1):
+        scored = zip(rows.tolist(), scores.tolist(), probabilities.tolist(), strict=True)
+        for rank, (row, score, probability) in enumerate(scored, start=offset + 1):
             key = gallery.keys[row]
             item, caption = self.catalogue.captions[key] if side == "text" else (self.catalogue.items[key], None)
             answers.append(
@@ -260,7 +278,7 @@ class SearchSnapshot:
                     id=item.id,
                     path=None if item.path is None else self.root.file(item.path),
                     score=score,
-                    probability=chance,
+                    probability=probability,
                     caption=caption,
                     caption_id=None if caption is None else key,
                     matched_by=matched.get(row, _BY_POINTS),

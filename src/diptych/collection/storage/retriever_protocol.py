@@ -7,13 +7,11 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from diptych.arrays import AnyArray, FloatArray
-from diptych.space import Space
+from diptych.space import SearchDirection, Space
 
 if TYPE_CHECKING:
     from diptych.encoders.encoder import EncodedBatch
 
-
-SearchDirection = Literal["text_to_image", "image_to_text", "image_to_image", "text_to_text"]
 
 Side = Literal["image", "text"]
 

@@ -54,24 +54,10 @@ def thumbnails_schema() -> Any:
 
 def items_table(items: Sequence[Item]) -> Any:
     """Return items as rows."""
-    rows = [
-        {
-            "id": item.id,
-            "path": item.path,
-            "content_hash": item.content_hash,
-            "size": item.size,
-            "mtime_ns": item.mtime_ns,
-            "width": item.width,
-            "height": item.height,
-            "labels": list(item.labels),
-            "metadata": json.dumps(item.metadata, ensure_ascii=False),
-            "caption_ids": list(item.caption_ids),
-            "added_ns": item.added_ns,
-            "updated_ns": item.updated_ns,
-        }
-        for item in items
-    ]
-    return search_package("pyarrow").Table.from_pylist(rows, schema=items_schema())
+    schema = items_schema()
+    columns = {name: [getattr(item, name) for item in items] for name in schema.names}
+    columns["metadata"] = [json.dumps(metadata, ensure_ascii=False) for metadata in columns["metadata"]]
+    return search_package("pyarrow").table(columns, schema=schema)
 
 
 def items_of(table: Any, captions: Mapping[str, str]) -> list[Item]:
@@ -302,6 +288,10 @@ class Store:
             wanted = _membership("key", keys[start : start + _KEYS_AT_ONCE])
             for batch in table.search().where(wanted).select(["key", "vector"]).to_batches():
                 yield vectors_of(batch)
+
+    def vectors_by_key(self, name: str, keys: Sequence[str]) -> dict[str, AnyArray]:
+        """Return the vectors of some keys, as far as a table has them."""
+        return {key: row for found, rows in self.read_vectors(name, keys) for key, row in zip(found, rows, strict=True)}
 
     def delete_vectors(self, name: str, keys: Sequence[str]) -> None:
         """Remove vectors."""

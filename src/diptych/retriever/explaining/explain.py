@@ -11,7 +11,7 @@ import numpy as np
 
 from diptych.arrays import FloatArray
 from diptych.encoders.text.word_pipeline import find_stop_words
-from diptych.errors import InvalidInputError
+from diptych.errors import InvalidInputError, counted
 from diptych.models import CrossModalModel, FusedModel, Random
 from diptych.retriever.explaining.explanation import (
     Contribution,
@@ -20,7 +20,6 @@ from diptych.retriever.explaining.explanation import (
     ExplanationKind,
     View,
     ViewKind,
-    counted,
     listed,
     quoted,
 )

@@ -182,13 +182,3 @@ def per_cent(share: float) -> str:
     ('62 %', 'under 1 %')
     """
     return f"{100 * share:.0f} %" if share >= 0.01 else "under 1 %"
-
-
-def counted(number: int, noun: str, plural: str | None = None) -> str:
-    """Return a number with its noun.
-
-    >>> from diptych.retriever.explaining.explanation import counted
-    >>> counted(1, "class", "classes"), counted(2, "label")
-    ('1 class', '2 labels')
-    """
-    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"

@@ -11,10 +11,11 @@ import numpy as np
 from diptych.arrays import AnyArray, FloatArray
 from diptych.encoders import ColourEdgeHistograms, Encoder, LdaTopics, SiftWords, Tfidf, TfidfTopics
 from diptych.encoders.text.word_counts import count_words, weighted_counts
+from diptych.errors import counted
 from diptych.models import CrossModalModel, LinearRegression, Preprocessed, SharedSpace
 from diptych.models.base import LinearProjectionModel
 from diptych.models.preprocessed import RowScaling, scale_rows
-from diptych.retriever.explaining.explanation import Contribution, View, ViewKind, counted, quoted
+from diptych.retriever.explaining.explanation import Contribution, View, ViewKind, quoted
 from diptych.retriever.explaining.match import Explainer, Match, Subject, SubjectSide, is_linear, linear_parts
 
 _HUES = {

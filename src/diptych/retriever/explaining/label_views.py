@@ -10,10 +10,10 @@ import numpy as np
 from diptych.arrays import AnyArray, FloatArray, IntArray
 from diptych.encoders import Encoder, ImageNetLabels, imagenet_labels
 from diptych.encoders.image.image_encoder import ConvolutionalEncoder
-from diptych.errors import InvalidInputError
+from diptych.errors import InvalidInputError, counted
 from diptych.models import ConSE, CrossModalModel, Random
 from diptych.models.semantic.classifier_pair import ClassifierPairModel
-from diptych.retriever.explaining.explanation import Contribution, View, ViewKind, counted, listed, per_cent
+from diptych.retriever.explaining.explanation import Contribution, View, ViewKind, listed, per_cent
 from diptych.retriever.explaining.match import (
     Explainer,
     Match,
