@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -12,11 +12,10 @@ import numpy as np
 from diptych.arrays import AnyArray, FloatArray
 from diptych.collection.browse.facets import Facet
 from diptych.collection.browse.filter import Filter
-from diptych.collection.browse.item_catalogue import Catalogue
 from diptych.collection.browse.suggestions import Suggestion, SuggestionCache
 from diptych.collection.browse.thumbnail_cache import Thumbnails
-from diptych.collection.changes.adding import AddProgress, AddReport
-from diptych.collection.changes.item_changes import ItemChanges
+from diptych.collection.changes.adding import AddReport, Progress
+from diptych.collection.changes.item_changes import ItemChanges, Which
 from diptych.collection.changes.maintenance import CheckReport, DuplicateGroup, Maintenance, Status
 from diptych.collection.changes.retriever_changes import ReencodeReport, RetrieverChanges
 from diptych.collection.search.live_state import APPROXIMATE_FROM, LiveState, LoadRetriever
@@ -29,9 +28,6 @@ from diptych.collection.storage.retriever_protocol import RetrieverProtocol, Sid
 from diptych.collection.storage.saved_retrievers import StoredRetriever, defensive_copy
 from diptych.collection.storage.store import features_table, points_table
 from diptych.errors import InvalidInputError, UnknownItemError
-
-Progress = Callable[[AddProgress], None]
-Which = str | os.PathLike[str] | Filter | Iterable[str | os.PathLike[str]]
 
 
 class Collection:
@@ -136,11 +132,11 @@ class Collection:
         return iter(list(self._state.catalogue().items.values()))
 
     def __contains__(self, which: object) -> bool:
-        return isinstance(which, (str, os.PathLike)) and self._find(which, self._state.catalogue()) is not None
+        return isinstance(which, (str, os.PathLike)) and self._state.find(which) is not None
 
     def __getitem__(self, which: str | os.PathLike[str]) -> Item:
         """Return an item by id or path."""
-        item = self._find(which, self._state.catalogue())
+        item = self._state.find(which)
         if item is None:
             raise UnknownItemError(
                 f"there is no item {os.fspath(which)!r} in {self.folder}; name an id or a path in it"
@@ -239,7 +235,7 @@ class Collection:
     def remove(self, which: Which) -> list[str]:
         """Remove items by id, path or filter; return the ids. The files stay where they are."""
         with self._state.writing():
-            ids = self._ids(which, self._state.catalogue())
+            ids = self._changes.ids(which)
             self._changes.remove(ids)
         return ids
 
@@ -440,26 +436,6 @@ class Collection:
             self._state.build_index(side, retriever, wait=exact is False)
             snapshot = self._state.snapshot(retriever)
         return snapshot, False
-
-    def _find(self, which: str | os.PathLike[str], catalogue: Catalogue) -> Item | None:
-        if isinstance(which, str) and which in catalogue.items:
-            return catalogue.items[which]
-        root = self._state.root
-        stored = catalogue.by_path.get(root.stored(root.given(which)))
-        # A file that is gone is still known by the path it is stored under.
-        return stored or catalogue.by_path.get(os.fspath(which))
-
-    def _ids(self, which: Which, catalogue: Catalogue) -> list[str]:
-        if isinstance(which, Filter):
-            return [item_id for item_id in catalogue.items if item_id in catalogue.matching(which)]
-        each = [which] if isinstance(which, (str, os.PathLike)) else list(which)
-        found = [(name, self._find(name, catalogue)) for name in each]
-        unknown = [os.fspath(name) for name, item in found if item is None]
-        if unknown:
-            raise UnknownItemError(
-                f"not in {self.folder}: {', '.join(unknown[:5])}; name ids or paths in the collection"
-            )
-        return list(dict.fromkeys(item.id for _, item in found if item is not None))
 
     def _find_picture(self, name: str) -> Path | None:
         path = self._state.root.given(name)

@@ -31,6 +31,9 @@ class AddProgress:
     stored: tuple[str, ...] = ()
 
 
+Progress = Callable[[AddProgress], None]
+
+
 @dataclass
 class AddReport:
     """What became of each picture and text that was to be added.
@@ -99,7 +102,7 @@ class Adding:
         self._claimed: set[str] = set()
         self.report = AddReport()
 
-    def add(self, records: Sequence[Record], progress: Callable[[AddProgress], None] | None = None) -> AddReport:
+    def add(self, records: Sequence[Record], progress: Progress | None = None) -> AddReport:
         """Add all records and say what became of them."""
         work = list(self._needing_work(records))
         done = len(records) - len(work)

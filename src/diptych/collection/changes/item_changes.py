@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from diptych.collection.changes.adding import Adding, AddProgress, AddReport
+from diptych.collection.browse.filter import Filter
+from diptych.collection.changes.adding import Adding, AddReport, Progress
 from diptych.collection.changes.encoding import Encoding
 from diptych.collection.search.live_state import LiveState
 from diptych.collection.storage.item import Item, Record
 from diptych.collection.storage.layout import Root, write_json
 from diptych.data.captioned_pictures import CaptionedPicture
 from diptych.data.picture_files import find_pictures
-from diptych.errors import InvalidInputError
+from diptych.errors import InvalidInputError, UnknownItemError
 
 
 class Sources:
@@ -73,7 +74,7 @@ class Sources:
         self.skipped[str(path)] = reason
 
 
-Progress = Callable[[AddProgress], None]
+Which = str | os.PathLike[str] | Filter | Iterable[str | os.PathLike[str]]
 
 
 class ItemChanges:
@@ -100,6 +101,19 @@ class ItemChanges:
         """Give an item the captions, labels and metadata of a record."""
         self._adding().change(item, record)
         self._compact()
+
+    def ids(self, which: Which) -> list[str]:
+        """Return the ids of the items that a user names by id, path or filter."""
+        catalogue = self._state.catalogue()
+        if isinstance(which, Filter):
+            return [item_id for item_id in catalogue.items if item_id in catalogue.matching(which)]
+        each = [which] if isinstance(which, (str, os.PathLike)) else list(which)
+        found = [(name, self._state.find(name, catalogue)) for name in each]
+        unknown = [os.fspath(name) for name, item in found if item is None]
+        if unknown:
+            names = ", ".join(unknown[:5])
+            raise UnknownItemError(f"not in {self._state.layout.folder}: {names}; name ids or paths in the collection")
+        return list(dict.fromkeys(item.id for _, item in found if item is not None))
 
     def remove(self, ids: Sequence[str]) -> None:
         """Remove items."""

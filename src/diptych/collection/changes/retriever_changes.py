@@ -5,14 +5,14 @@ from __future__ import annotations
 import copy
 import os
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 
 from diptych.collection.browse.item_catalogue import Catalogue
-from diptych.collection.changes.adding import AddProgress
+from diptych.collection.changes.adding import AddProgress, Progress
 from diptych.collection.changes.encoding import Encoding, content_hash, file_status
 from diptych.collection.search.live_state import LiveState
 from diptych.collection.storage import saved_retrievers
@@ -54,7 +54,7 @@ class Reencoding:
         self._encoding = encoding
         self._failures: dict[str, str] = {}
 
-    def run(self, progress: Callable[[AddProgress], None] | None = None) -> ReencodeReport:
+    def run(self, progress: Progress | None = None) -> ReencodeReport:
         """Make all missing points."""
         started = time.perf_counter()
         pictures = self._encoding.missing("image", list(self._catalogue.by_content))
@@ -109,9 +109,6 @@ def _is_unchanged(path: Path, status: os.stat_result, item: Item) -> bool:
     if (status.st_size, status.st_mtime_ns) == (item.size, item.mtime_ns):
         return True
     return content_hash(path) == item.content_hash
-
-
-Progress = Callable[[AddProgress], None]
 
 
 class RetrieverChanges:

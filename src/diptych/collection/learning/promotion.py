@@ -10,7 +10,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from diptych.collection.collection import Collection, Progress
+from diptych.collection.changes.adding import Progress
+from diptych.collection.collection import Collection
 from diptych.collection.storage.retriever_protocol import RetrieverProtocol
 from diptych.collection.storage.saved_retrievers import StoredRetriever
 from diptych.errors import CollectionError

@@ -236,9 +236,8 @@ class Gallery:
         if not gone and not new:
             return self
         fetched = fetch(list(dict.fromkeys(wanted[key][0] for key in new)))
-        return (
-            self._without(gone)._with([key for key in new if wanted[key][0] in fetched], wanted, fetched)._compacted()
-        )
+        found = [key for key in new if wanted[key][0] in fetched]
+        return self._without(gone)._with(found, wanted, fetched)._compacted()
 
     def _is_as(self, key: str, form: tuple[str, int] | None) -> bool:
         row = self.row_of.get(key)

@@ -202,6 +202,15 @@ class LiveState:
             self._take_in()
             return self._catalogue
 
+    def find(self, which: str | os.PathLike[str], catalogue: Catalogue | None = None) -> Item | None:
+        """Return an item by id or path, or None."""
+        catalogue = self.catalogue() if catalogue is None else catalogue
+        if isinstance(which, str) and which in catalogue.items:
+            return catalogue.items[which]
+        stored = catalogue.by_path.get(self.root.stored(self.root.given(which)))
+        # A file that is gone is still known by the path it is stored under.
+        return stored or catalogue.by_path.get(os.fspath(which))
+
     def publish(self, put: Iterable[Item] = (), removed: Iterable[str] = ()) -> None:
         """Note what this process, being the only writer, has just written; the next look takes it in."""
         with self._lock:
