@@ -65,7 +65,7 @@ def test_two_retrievers_are_compared_on_live_traffic(visit: Callable, learned_si
     expect(card).to_contain_text(re.compile(r"(1 : 0|0 : 1).*1 search since"))
     assert is_clean(page)
     card.get_by_role("button", name="Stop").click()
-    expect(card.get_by_role("heading", name="Before")).to_be_visible()
+    expect(card.get_by_role("heading", name="Earlier comparisons")).to_be_visible()
     page.goto("/?q=a+house")
     expect(page.locator(".tile .score").first).to_be_visible()
 
@@ -74,7 +74,7 @@ def test_two_retrievers_are_compared_on_live_traffic(visit: Callable, learned_si
 def test_what_was_learned_is_shown_and_rolled_back(visit: Callable, learned_site, width: int, dark: bool) -> None:
     page = visit("/log", at=learned_site, width=width, dark=dark, bypass_csp=True).page
     step = page.get_by_role("article").filter(has=page.get_by_role("heading", name="scenes → topics"))
-    expect(step).to_contain_text("NDCG@10 0.412 of the first → 0.468 on 58 queries kept apart (p < 0.001)")
+    expect(step).to_contain_text("NDCG@10 0.412 of the first → 0.468 on 58 held-out queries (p < 0.001)")
     expect(step.get_by_role("list", name="What it is made of").get_by_role("listitem")).to_contain_text(
         ["the first60%", "Text2Image30%", "PSI10%"]
     )

@@ -9,8 +9,8 @@ from playwright.sync_api import expect
 
 def test_the_log_tells_what_was_asked_and_forgets(visit: Callable, own_site) -> None:
     page = visit("/log", at=own_site).page
-    expect(page.get_by_role("heading", name="Nothing asked yet")).to_be_visible()
-    page.get_by_role("link", name="Search something").click()
+    expect(page.get_by_role("heading", name="No searches yet")).to_be_visible()
+    page.get_by_role("link", name="Start searching").click()
     box = page.get_by_role("combobox", name="Search")
     box.fill("a hou")
     with page.expect_response(lambda answer: '"log":true' in (answer.request.post_data or "")):
@@ -32,9 +32,9 @@ def test_the_log_tells_what_was_asked_and_forgets(visit: Callable, own_site) -> 
     rows.first.get_by_role("link").click()
     expect(page).to_have_url(re.compile(r"/\?q=a\+house"))
     page.go_back()
-    page.get_by_role("button", name="Forget everything").click()
-    page.get_by_role("button", name="Forget", exact=True).click()
-    expect(page.get_by_role("heading", name="Nothing asked yet")).to_be_visible()
+    page.get_by_role("button", name="Delete everything").click()
+    page.get_by_role("button", name="Delete", exact=True).click()
+    expect(page.get_by_role("heading", name="No searches yet")).to_be_visible()
 
 
 def test_an_index_job_reads_a_new_picture_in(visit: Callable, own_site) -> None:

@@ -190,21 +190,21 @@ def test_ranges_and_own_filters(visit: Callable) -> None:
     page.get_by_label("from").fill("1990")
     page.keyboard.press("Enter")
     expect(page.locator(".active-filters")).to_contain_text("year>=1990")
-    page.get_by_label("Your own filter").fill("colour=red or colour=blue")
+    page.get_by_label("Custom filter").fill("colour=red or colour=blue")
     page.keyboard.press("Enter")
     expect(page.locator(".active-filters li")).to_have_count(2)
     expect(page.locator(".summary")).to_have_text(re.compile("left by the filters$"))
     assert 0 < int(page.locator(".summary").inner_text().split()[0]) < 80
-    page.get_by_label("Your own filter").fill("colour=nothing")
+    page.get_by_label("Custom filter").fill("colour=nothing")
     page.keyboard.press("Enter")
-    expect(page.locator(".above .notice h2")).to_have_text("Nothing left")
+    expect(page.locator(".above .notice h2")).to_have_text("No matching items")
     page.locator(".above .notice button").click()
     expect(page.locator(".active-filters li")).to_have_count(0)
 
 
 def test_help_explains_the_language(visit: Callable) -> None:
     page = visit().page
-    page.get_by_role("button", name="How to ask").click()
+    page.get_by_role("button", name="Query syntax").click()
     expect(page.locator("#query-help")).to_contain_text("unlike the second")
     page.keyboard.press("Escape")
     expect(page.locator("#query-help")).to_be_hidden()

@@ -203,7 +203,7 @@ def test_uploads_are_forgotten(running_service: Start) -> None:
 def test_uploads_take_only_so_much_room(tmp_path: Path) -> None:
     content = picture(size=(200, 150), kind="BMP")
     uploads = UploadStore(tmp_path, Limits(kept_upload_bytes=4 * len(content)))
-    kept = [uploads.keep(io.BytesIO(content)) for _ in range(6)]
+    kept = [uploads.add(io.BytesIO(content)) for _ in range(6)]
     sizes = [file.stat().st_size for file in tmp_path.rglob("*") if file.is_file()]
     assert 3 * len(content) < sum(sizes) <= 4 * len(content) + len(content) // 10
     assert uploads.read_preview(kept[-1].id)[1].startswith(b"\xff\xd8")

@@ -155,7 +155,7 @@ def test_the_job_learns_from_what_was_served(own_scene_collection: Path) -> None
         assert learning_history(collection) == []
         done = JOB_FUNCTIONS["learn"](collection, {"held_out": 0.3}, Reporter(reports))
         assert [record.action for record in learning_history(collection)] == ["kept"]
-        Reporter(reports).finished(done)
+        Reporter(reports).write(result=done)
     told = [json.loads(line) for line in reports.getvalue().splitlines()]
     assert told[0]["message"] == "reading the clicks"
     assert told[-1]["result"]["record"]["action"] == "kept"

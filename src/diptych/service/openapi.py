@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from typing import Any
 
-from fastapi import APIRouter, FastAPI
+from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
 
@@ -64,7 +63,8 @@ def openapi_document(app: FastAPI) -> dict[str, Any]:
 
 
 def _document(app: FastAPI) -> dict[str, Any]:
-    routes = list(_described_routes(app.state.routers))
+    every = (route for router in app.state.routers for route in router.routes)
+    routes = [route for route in every if isinstance(route, APIRoute) and route.include_in_schema]
     document = get_openapi(
         title=app.title,
         version=app.version,
@@ -77,22 +77,16 @@ def _document(app: FastAPI) -> dict[str, Any]:
     document["tags"] = [{"name": name, "description": text} for name, text in _TAGS.items() if name in used]
     for route in routes:
         for method in route.methods or ():
-            operation = document["paths"][route.path_format][method.lower()]
-            _complete(operation, route)
-    components = document.setdefault("components", {})
+            _complete(document["paths"][route.path_format][method.lower()], route)
+    components = document["components"]
+    schemas = components["schemas"]
     for name in ("HTTPValidationError", "ValidationError"):
-        components.get("schemas", {}).pop(name, None)
-    schemas = components.setdefault("schemas", {})
+        schemas.pop(name, None)
     schemas["Problem"] = problem_schema()
     # The framework does not see it, because it comes in two kinds of content.
     schemas["NewItem"] = NewItem.model_json_schema()
     components["securitySchemes"] = _security_schemes(app)
     return document
-
-
-def _described_routes(routers: Iterable[APIRouter]) -> Iterator[APIRoute]:
-    for router in routers:
-        yield from (route for route in router.routes if isinstance(route, APIRoute) and route.include_in_schema)
 
 
 def _complete(operation: dict[str, Any], route: APIRoute) -> None:

@@ -85,6 +85,19 @@ _PLAIN_KINDS = {
 }
 
 
+_COLLECTION_KINDS: dict[type[CollectionError], tuple[int, str, str]] = {
+    UnknownItemError: (404, "no-such-item", "There is no such item in the collection; take the id of an answer."),
+    UnknownRetrieverError: (
+        404,
+        "no-such-retriever",
+        "There is no such retriever in the collection; its address /retrievers lists those there are.",
+    ),
+    ActiveRetrieverError: (409, "retriever-active", "This is the active retriever; activate another one first."),
+    CollectionBusyError: (503, "busy", "The collection is being written by someone else; try again in a moment."),
+    CollectionError: (500, "collection-unusable", "The collection cannot be used; the log of the service says why."),
+}
+
+
 class ProblemResponse(Response):
     """The answer that carries a problem document."""
 
@@ -156,20 +169,11 @@ def _http_problem(error: HTTPException) -> Problem:
 
 
 def _collection_problem(error: CollectionError) -> Problem:
-    if isinstance(error, UnknownItemError):
-        return Problem(404, "no-such-item", "There is no such item in the collection; take the id of an answer.")
-    if isinstance(error, UnknownRetrieverError):
-        detail = "There is no such retriever in the collection; its address /retrievers lists those there are."
-        return Problem(404, "no-such-retriever", detail)
-    if isinstance(error, ActiveRetrieverError):
-        return Problem(409, "retriever-active", "This is the active retriever; activate another one first.")
-    if isinstance(error, CollectionBusyError):
-        detail = "The collection is being written by someone else; try again in a moment."
-        return Problem(503, "busy", detail, headers={"Retry-After": _BUSY_SECONDS})
     if isinstance(error, UnsearchableItemError):
         return Problem(422, "invalid-input", sentence(error))
     # The message may name folders of this machine, which are none of the client's business.
-    return Problem(500, "collection-unusable", "The collection cannot be used; the log of the service says why.")
+    status, kind, detail = _COLLECTION_KINDS.get(type(error), _COLLECTION_KINDS[CollectionError])
+    return Problem(status, kind, detail, headers={"Retry-After": _BUSY_SECONDS} if kind == "busy" else None)
 
 
 def sentence(error: Exception) -> str:

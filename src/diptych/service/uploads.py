@@ -200,15 +200,12 @@ class UploadStore:
         for entry in os.scandir(self._folder):
             # Another process may make room as well.
             with suppress(FileNotFoundError):
-                yield entry.stat().st_mtime, entry.path, _size_in(entry.path)
+                size = sum(file.stat().st_size for file in os.scandir(entry.path))
+                yield entry.stat().st_mtime, entry.path, size
 
 
 def _gone(upload_id: str) -> Problem:
     return Problem(404, "no-such-upload", f"There is no uploaded picture {upload_id!r} any more; send it again.")
-
-
-def _size_in(folder: str) -> int:
-    return sum(file.stat().st_size for file in os.scandir(folder))
 
 
 def _make_private(folder: Path) -> None:

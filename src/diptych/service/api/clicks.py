@@ -80,7 +80,7 @@ def record_click(context: Context, hosted: Hosted, log: RequestClickLog, click: 
             kind=click.kind,
             caption_id=click.caption_id,
         )
-    context.metrics.count_click(hosted.name)
+    context.metrics.clicks.labels(hosted.name).inc()
     return ClickReceipt(id=number)
 
 

@@ -11,7 +11,7 @@ from diptych.service.context import Context, Reading, ServiceContext
 from diptych.service.hosting import CollectionMetrics
 from diptych.service.openapi import openapi_document
 from diptych.service.schemas.operations import HealthDocument, ReadinessDocument, SessionDocument, SignIn
-from diptych.service.security.auth import refuse_other_sites, unauthorised
+from diptych.service.security.auth import SESSION_SECONDS, refuse_other_sites, unauthorised
 
 router = APIRouter(tags=["operations"])
 
@@ -100,7 +100,7 @@ def _set_session_cookie(session: str, request: Request, response: Response, cont
     response.set_cookie(
         sessions.cookie_name,
         sessions.cookie(session),
-        max_age=sessions.lifetime_seconds,
+        max_age=SESSION_SECONDS,
         httponly=True,
         samesite="strict",
         secure=request.url.scheme == "https",

@@ -71,26 +71,25 @@ def activate_retriever(context: Context, hosted: Hosted, name: RetrieverName) ->
 )
 def remove_retriever(hosted: Hosted, name: RetrieverName) -> None:
     """Forget a retriever and its points."""
-    _check_known(hosted.collection, name)
-    if any(one.active for one in hosted.collection.retrievers() if one.name == name):
+    if _stored(hosted.collection, name).active:
         raise Problem(409, "retriever-active", f"{name!r} is the active retriever; activate another one first.")
     hosted.collection.remove_retriever(name)
 
 
 def usable_retriever(collection: Collection, name: str) -> StoredRetriever:
     """Return a stored retriever that searches can use, by its name."""
-    _check_known(collection, name)
-    found = next(one for one in collection.retrievers() if one.name == name)
+    found = _stored(collection, name)
     if not found.ready:
         detail = f"The points of {name!r} are unfinished; start its job again, then try again."
         raise Problem(409, "retriever-unfinished", detail)
     return found
 
 
-def _check_known(collection: Collection, name: str) -> None:
-    known = [one.name for one in collection.retrievers()]
+def _stored(collection: Collection, name: str) -> StoredRetriever:
+    known = {one.name: one for one in collection.retrievers()}
     if name not in known:
         raise Problem(404, "no-such-retriever", f"There is no retriever {name!r}; there are {', '.join(known)}.")
+    return known[name]
 
 
 def _explains(collection: Collection, name: str) -> Explains:

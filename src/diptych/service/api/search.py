@@ -394,7 +394,7 @@ def upload(
 ) -> UploadDocument:
     """Send a picture to search with; it is kept for a while and then forgotten."""
     kept = context.uploads.add(form.picture.file)
-    context.metrics.count_upload()
+    context.metrics.uploads.inc()
     response.headers["Location"] = f"/v1/uploads/{kept.id}"
     return UploadDocument(id=kept.id, width=kept.width, height=kept.height, expires=iso_time(int(kept.expires)))
 

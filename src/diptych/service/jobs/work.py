@@ -51,21 +51,14 @@ class Reporter:
         self._message = self._message if message is None else message
         if is_new or done >= total or time.monotonic() - self._last >= _PAUSE_SECONDS:
             self._last = time.monotonic()
-            self._write({"done": done, "total": total, "message": self._message})
+            self.write(done=done, total=total, message=self._message)
 
     def note(self, message: str) -> None:
         """Say what is being done, without a count."""
         self.advance(0, 0, message)
 
-    def finished(self, result: Mapping[str, Any]) -> None:
-        """Hand over the result."""
-        self._write({"result": result})
-
-    def failed(self, error: str) -> None:
-        """Say why there is none."""
-        self._write({"error": error})
-
-    def _write(self, report: Mapping[str, Any]) -> None:
+    def write(self, **report: Any) -> None:
+        """Write one report: how far the job is, its ``result``, or the ``error`` that it ended with."""
         self._stream.write(json.dumps(report) + "\n")
         self._stream.flush()
 
@@ -283,13 +276,13 @@ def run(request: Mapping[str, Any], reports: TextIO) -> int:
         with Collection.open(Path(request["collection"]), write_wait=_LOCK_SECONDS) as collection:
             result = JOB_FUNCTIONS[request["kind"]](collection, request["parameters"], reporter)
     except DiptychError as error:
-        reporter.failed(str(error))
+        reporter.write(error=str(error))
         return 1
     except Exception as error:
         traceback.print_exc()
-        reporter.failed(f"{type(error).__name__}: {error}")
+        reporter.write(error=f"{type(error).__name__}: {error}")
         return 1
-    reporter.finished(result)
+    reporter.write(result=result)
     return 0
 
 

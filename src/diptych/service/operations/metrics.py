@@ -44,8 +44,8 @@ class Metrics:
         )
         self._searches = self._counter("searches", "Searches answered.", ("collection",))
         self._no_good_match = self._counter("no_good_match", "Searches without a good match.", ("collection",))
-        self._clicks = self._counter("clicks", "Clicks recorded.", ("collection",))
-        self._uploads = self._counter("uploads", "Pictures uploaded.", ())
+        self.clicks = self._counter("clicks", "Clicks recorded.", ("collection",))
+        self.uploads = self._counter("uploads", "Pictures uploaded.", ())
 
     def begin_request(self) -> None:
         """Count a request that is now being answered."""
@@ -58,18 +58,10 @@ class Metrics:
         self._seconds.labels(route).observe(seconds)
 
     def count_search(self, collection: str, *, no_good_match: bool) -> None:
-        """Count a search."""
+        """Count a search, and apart from that one in vain."""
         self._searches.labels(collection).inc()
         if no_good_match:
             self._no_good_match.labels(collection).inc()
-
-    def count_click(self, collection: str) -> None:
-        """Count a click."""
-        self._clicks.labels(collection).inc()
-
-    def count_upload(self) -> None:
-        """Count an upload."""
-        self._uploads.inc()
 
     def text(self, beside: Iterable[Collector] = ()) -> bytes:
         """Return everything in the text format of Prometheus, with what other collectors add."""

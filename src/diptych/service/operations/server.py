@@ -117,13 +117,11 @@ def server_config(app: ASGIApp, settings: Settings) -> uvicorn.Config:
     )
 
 
-def run_server(settings: Settings, listening: socket.socket) -> None:
+def run_server(app: ASGIApp, settings: Settings, listening: socket.socket) -> None:
     """Serve until the process is told to end; then finish what is running and leave with exit status 0."""
-    from diptych.service.app import create_app
-
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _exit)
-    server = uvicorn.Server(server_config(create_app(settings), settings))
+    server = uvicorn.Server(server_config(app, settings))
     try:
         # The server catches the signals itself meanwhile, and sends them again when it is done.
         server.run(sockets=[listening])

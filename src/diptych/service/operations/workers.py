@@ -18,6 +18,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from types import FrameType
@@ -60,11 +61,6 @@ class WorkerProcess:
         self._pause = _FIRST_PAUSE_SECONDS
         self._start_again_at: float | None = None
 
-    @property
-    def pid(self) -> int | None:
-        """The present process."""
-        return None if self._process is None else self._process.pid
-
     def start(self) -> None:
         """Start the process."""
         words = [sys.executable, "-m", "diptych.service.operations.workers", str(self._descriptor), *self._words]
@@ -79,9 +75,11 @@ class WorkerProcess:
         )
         self._started = time.monotonic()
         self._start_again_at = None
+        # One that has ended already is found dead at the next look.
         if self._process.stdin is not None:
-            self._process.stdin.write(settings_to_json(self._settings) + "\n")
-            self._process.stdin.flush()
+            with suppress(BrokenPipeError):
+                self._process.stdin.write(settings_to_json(self._settings) + "\n")
+                self._process.stdin.flush()
 
     def restart_if_dead(self) -> int | None:
         """Start the process again when it is time; return the number of one that was just found dead."""
@@ -89,7 +87,12 @@ class WorkerProcess:
             return None
         if self._start_again_at is not None:
             if time.monotonic() >= self._start_again_at:
-                self.start()
+                try:
+                    self.start()
+                except OSError:
+                    # A machine without memory for another process may have some later; the other workers go on.
+                    self._start_again_at = time.monotonic() + self._pause
+                    _log.exception("worker %s cannot be started; trying again in %.1f s", self.name, self._pause)
             return None
         status = self._process.poll()
         if status is None:
@@ -212,18 +215,14 @@ def launch(
 
     One worker does everything in this process; with several, this process looks after them and a writer.
     """
-    format: LogFormat = _usual_format() if log_format == "auto" else log_format
+    format: LogFormat = log_format if log_format != "auto" else "text" if sys.stderr.isatty() else "json"
     configure_logging(format, quiet=quiet)
     if settings.workers == 1:
-        run_server(settings, listening)
+        _serve(settings, listening)
         return
     if os.name != "posix":
         raise InvalidInputError("several workers share a socket, which this system cannot; leave out --workers")
     Supervisor(settings, listening, log_format=format, quiet=quiet).run()
-
-
-def _usual_format() -> LogFormat:
-    return "text" if sys.stderr.isatty() else "json"
 
 
 def main(descriptor: int, format: LogFormat, quiet: bool) -> None:
@@ -231,7 +230,14 @@ def main(descriptor: int, format: LogFormat, quiet: bool) -> None:
     settings = settings_from_json(sys.stdin.readline())
     configure_logging(format, quiet=quiet)
     threading.Thread(target=_stop_with_supervisor, name="supervisor-watch", daemon=True).start()
-    run_server(settings, socket.socket(fileno=descriptor))
+    _serve(settings, socket.socket(fileno=descriptor))
+
+
+def _serve(settings: Settings, listening: socket.socket) -> None:
+    # Imported where requests are answered: a supervisor needs no application.
+    from diptych.service.app import create_app
+
+    run_server(create_app(settings), settings, listening)
 
 
 def _stop_with_supervisor() -> None:

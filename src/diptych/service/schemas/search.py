@@ -203,7 +203,7 @@ class FacetList(Document):
 
 
 class SuggestionDocument(Document):
-    """A query that one may have in mind."""
+    """A query suggestion."""
 
     text: str
     """The whole query."""
@@ -214,7 +214,7 @@ class SuggestionDocument(Document):
 
 
 class SuggestionList(Document):
-    """Queries that one may have in mind, the likeliest first."""
+    """Query suggestions, the likeliest first."""
 
     suggestions: list[SuggestionDocument]
 

@@ -15,8 +15,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from diptych.service.problems import HttpMiddleware, Problem
 from diptych.service.settings import Settings
 
-_LIFETIME_SECONDS = 12 * 3600
-_FIELDS = 3
+# How long a session lasts after it was last renewed.
+SESSION_SECONDS = 12 * 3600
 
 
 class PageSessions:
@@ -39,24 +39,19 @@ class PageSessions:
         # Browsers share cookies between the ports of a machine; services with other keys need other names.
         self.cookie_name = f"diptych_{self._sign('name')[:8]}"
 
-    @property
-    def lifetime_seconds(self) -> int:
-        """How long a session lasts after it was last renewed."""
-        return _LIFETIME_SECONDS
-
     def new(self) -> str:
         """Return a new session."""
         return secrets.token_hex(16)
 
     def cookie(self, session: str) -> str:
         """Return the cookie with which a session lasts from now on."""
-        expiry = int(self._clock()) + _LIFETIME_SECONDS
+        expiry = int(self._clock()) + SESSION_SECONDS
         return f"{session}.{expiry}.{self._sign(f'session {session} {expiry}')}"
 
     def read(self, cookie: str | None) -> str | None:
         """Return the session of a cookie, None where it is missing, forged or too old."""
         parts = (cookie or "").split(".")
-        if len(parts) != _FIELDS:
+        if len(parts) != 3:
             return None
         session, expiry, signature = parts
         if not _is_equal(signature, self._sign(f"session {session} {expiry}")):

@@ -94,7 +94,7 @@ async function start() {
     if (session.needs_token && !session.signed_in) return showSignIn();
     await refresh();
     document.getElementById("top-end").replaceChildren(
-      ...[collectionChooser(), iconButton("keys", "Keys", { onclick: showKeys, class: "wide-only" }), themeButton()].filter(Boolean));
+      ...[collectionChooser(), iconButton("keys", "Keyboard shortcuts", { onclick: showKeys, class: "wide-only" }), themeButton()].filter(Boolean));
     await render();
   } catch (error) {
     closeView();

@@ -9,7 +9,7 @@ const MOST = 13;
 
 export function neighbours(collection, item, onOpen) {
   const strip = h("ul", { class: "strip" });
-  const section = h("section", { "aria-labelledby": "neighbours-title", hidden: true }, h("h3", { id: "neighbours-title" }, "Close to this"), strip);
+  const section = h("section", { "aria-labelledby": "neighbours-title", hidden: true }, h("h3", { id: "neighbours-title" }, "Similar items"), strip);
   const link = (answer) => h("li", {}, h("a", {
     href: addressOf(itemPath(answer.id), readPlace().params), "aria-label": titleOf(answer), title: titleOf(answer),
     onclick: (event) => {

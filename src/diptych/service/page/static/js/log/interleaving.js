@@ -31,7 +31,7 @@ export class InterleavingCard {
     const ready = retrievers.filter((one) => one.ready);
     const control = session.read_only ? null : running ? this.stopButton() : ready.length > 1 ? this.form(ready) : null;
     const alone = !running && ready.length < 2 && h("p", { class: "faint" }, "This needs a second retriever: learn one from clicks, train one on the captions, or add one in the compare view.");
-    this.body.replaceChildren(...[running && this.report(running), alone, control, past.length > 0 && h("h3", {}, "Before"), ...past.map((one) => this.report(one))].filter(Boolean));
+    this.body.replaceChildren(...[running && this.report(running), alone, control, past.length > 0 && h("h3", {}, "Earlier comparisons"), ...past.map((one) => this.report(one))].filter(Boolean));
   }
 
   report(one) {

@@ -16,7 +16,7 @@ export class LearningCard {
     this.job = h("div", { class: "learning-job" });
     this.steps = h("div", { class: "job-list" });
     this.element = h("section", { class: "card", "aria-labelledby": "learning-title" }, h("h2", { id: "learning-title" }, "Learning from clicks"),
-      h("p", { class: "faint" }, "Clicks, corrected for their places, teach a retriever. It takes over only if it answers queries better that were kept apart, by more than luck; the one before stays stored."),
+      h("p", { class: "faint" }, "Clicks, corrected for their positions, teach a retriever. It takes over only if it answers held-out queries significantly better; the one before stays stored."),
       this.actions, this.job, this.steps);
     this.load();
     this.follow();

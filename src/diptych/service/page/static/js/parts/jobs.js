@@ -12,9 +12,9 @@ const STATES = { waiting: "waiting", running: "running", done: "done", failed: "
 export const KINDS = {
   index: { title: "Index the folder", what: "Reads what is new or changed in the collection's folder, and forgets what is gone." },
   train: { title: "Train on the captions", what: "Learns from this collection's own captions or labels, measures whether that helps, and takes over only if it does." },
-  learn: { title: "Learn from clicks", what: "Learns from what people clicked, measures on queries kept apart whether that helps, and takes over only if it does." },
+  learn: { title: "Learn from clicks", what: "Learns from what people clicked, measures on held-out queries whether that helps, and takes over only if it does." },
   reencode: { title: "Re-encode", what: "Finishes a change of retriever that was begun: every picture and caption gets its new point." },
-  map: { title: "Make a map", what: "Lays pictures and captions out in two dimensions, near where they are alike." },
+  map: { title: "Make a map", what: "Draws pictures and captions in two dimensions, similar ones close to each other." },
   retriever: { title: "Add a retriever", what: "Makes points with another retriever, beside those of the active one." },
 };
 
@@ -65,9 +65,9 @@ export function progress(job) {
 function trained({ activated, retriever, comparison }) {
   const verdict = activated ? `The new retriever, ${retriever}, is in use now.` : "The present retriever stays, because the new one is not better.";
   const { old: before, new: after, n_held_out: pictures, p_value: p } = comparison;
-  const tested = `On ${count(pictures, "picture")} kept apart for the test, the new one has a mean average precision of ${after.toFixed(3)}`;
+  const tested = `On ${count(pictures, "held-out picture")}, the new one has a mean average precision of ${after.toFixed(3)}`;
   if (typeof before !== "number") return `${verdict} ${tested}.`;
-  const luck = typeof p !== "number" ? "" : `, a difference that is ${p < 0.05 ? "more than luck" : "no more than luck may bring"} (${pValue(p)})`;
+  const luck = typeof p !== "number" ? "" : `, a difference that is ${p < 0.05 ? "statistically significant" : "not statistically significant"} (${pValue(p)})`;
   return `${verdict} ${tested}, the one before ${before.toFixed(3)}${luck}.`;
 }
 

@@ -12,7 +12,7 @@ const KEYS = [
   ["z", "zoom the picture, in the detail view"],
   ["Esc", "close what is open"],
   ["+ −", "zoom the map"],
-  ["?", "show these keys"],
+  ["?", "show the keyboard shortcuts"],
 ];
 
 export const isTyping = (target) => target.closest?.("input:not([type=checkbox]), textarea, select, [contenteditable]") !== null;
@@ -21,7 +21,7 @@ export function showKeys() {
   if (document.querySelector("dialog.keys")) return;
   const rows = KEYS.map(([key, what]) => h("div", {}, h("dt", {}, h("kbd", {}, key)), h("dd", {}, what)));
   const dialog = h("dialog", { class: "keys", "aria-labelledby": "keys-title" },
-    h("div", { class: "dialog-head" }, h("h2", { id: "keys-title" }, "Keys"), iconButton("close", "Close", { onclick: () => dialog.close() })),
+    h("div", { class: "dialog-head" }, h("h2", { id: "keys-title" }, "Keyboard shortcuts"), iconButton("close", "Close", { onclick: () => dialog.close() })),
     h("dl", {}, rows));
   dialog.addEventListener("close", () => dialog.remove());
   document.body.append(dialog);

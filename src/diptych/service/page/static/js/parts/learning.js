@@ -15,7 +15,7 @@ export function measured(step) {
   const { measure, old: before, new: after, n_held_out: queries, p_value: p } = step;
   if (typeof before !== "number" || typeof after !== "number") return "";
   const luck = typeof p === "number" ? ` (${pValue(p)})` : "";
-  return `${measure} ${before.toFixed(3)}${beaten(step) === step.before ? "" : ` of ${beaten(step)}`} → ${after.toFixed(3)} on ${count(queries, "query", "queries")} kept apart${luck}.`;
+  return `${measure} ${before.toFixed(3)}${beaten(step) === step.before ? "" : ` of ${beaten(step)}`} → ${after.toFixed(3)} on ${count(queries, "held-out query", "held-out queries")}${luck}.`;
 }
 
 export const learned = (step) => [`${headOf(step)}.`, sentence(step.reason), measured(step)].filter(Boolean).join(" ");

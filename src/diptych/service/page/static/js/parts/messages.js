@@ -23,7 +23,7 @@ const ADVICE = {
 export function failure(error, retry) {
   const advice = ADVICE[error.status];
   const button = retry && h("button", { type: "button", class: "primary", onclick: retry }, "Try again");
-  const title = error.status === 0 ? "No connection" : error.status === 429 || error.status === 503 ? "Busy" : "That did not work";
+  const title = error.status === 0 ? "No connection" : error.status === 429 || error.status === 503 ? "Busy" : "Something went wrong";
   return h("div", { class: "notice error", role: "alert" }, h("h2", {}, title), h("p", {}, error.message), advice && h("p", {}, advice), button);
 }
 

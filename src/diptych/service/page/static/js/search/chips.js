@@ -12,7 +12,7 @@ export function chip(collection, part, { onTurn, onRemove }) {
   const image = h("img", { src: previewOf(collection, part), alt: "", width: 36, height: 36 });
   image.addEventListener("error", () => image.replaceWith(h("span", { class: "chip-words" }, icon("text"))), { once: true });
   return h("li", { class: `chip ${sign}` },
-    h("button", { type: "button", class: "chip-turn", title: "Turn between like and unlike", "aria-label": `${sign} ${what}; turn round`, onclick: onTurn },
+    h("button", { type: "button", class: "chip-turn", title: "Switch between like and unlike", "aria-label": `${sign} ${what}; turn round`, onclick: onTurn },
       h("span", { class: "sign", "aria-hidden": "true" }, part.weight > 0 ? "+" : "−"), image),
     iconButton("close", `Remove ${what} from the query`, { class: "chip-remove", onclick: onRemove }));
 }

@@ -13,7 +13,7 @@ export class Facets {
     Object.assign(this, { collection, onFilters, filters: [] });
     this.body = h("div", { class: "facets-body" });
     this.element = h("aside", { class: "facets", id: "facets", "aria-label": "Filters" },
-      h("div", { class: "dialog-head" }, h("h2", {}, "Narrow down"), iconButton("close", "Close the filters", { class: "small-only", onclick: () => this.element.hidePopover() })),
+      h("div", { class: "dialog-head" }, h("h2", {}, "Filters"), iconButton("close", "Close the filters", { class: "small-only", onclick: () => this.element.hidePopover() })),
       this.body, this.own());
     this.fit = () => {
       // As a drawer it closes by Escape or a tap outside, which the browser does; beside the results it just stands there.
@@ -36,7 +36,7 @@ export class Facets {
       if (field.value.trim()) this.onFilters([...this.filters, field.value.trim()]);
       field.value = "";
     };
-    return h("form", { class: "own-filter", onsubmit: add }, h("label", { for: "own-filter" }, "Your own filter"), field);
+    return h("form", { class: "own-filter", onsubmit: add }, h("label", { for: "own-filter" }, "Custom filter"), field);
   }
 
   async show(filters) {

@@ -17,7 +17,7 @@ const HELP = [
 
 function help() {
   return h("div", { id: "query-help", class: "popover", popover: "auto" },
-    h("h2", {}, "What you can ask"),
+    h("h2", {}, "Query syntax"),
     h("dl", {}, HELP.map(([example, what]) => h("div", {}, h("dt", {}, h("code", {}, example)), h("dd", {}, what)))),
     h("p", {}, "Drop, paste or choose a picture to search with it, alone or together with words."));
 }
@@ -33,7 +33,7 @@ export class SearchBox {
     this.pictures = new PictureInput((part) => onChips([...this.chips, part]));
     this.chipList = h("ul", { class: "chips", "aria-label": "Pictures in the query" });
     this.clear = iconButton("close", "Clear the search", { class: "clear", onclick: () => this.empty() });
-    const helpButton = iconButton("text", "How to ask", { popovertarget: "query-help", class: "how" });
+    const helpButton = iconButton("text", "Query syntax", { popovertarget: "query-help", class: "how" });
     helpButton.replaceChildren("?");
     this.element = h("form", { class: "ask", role: "search", onsubmit: (event) => this.submit(event) },
       h("div", { class: "ask-box" }, icon("search"), this.chipList, this.input, this.clear, this.pictures.button, helpButton, this.pictures.field),

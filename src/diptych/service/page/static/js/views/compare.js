@@ -16,7 +16,7 @@ class CompareView {
     this.app = app;
     this.collection = app.collection;
     this.stopping = new AbortController();
-    this.words = h("input", { type: "search", name: "q", id: "compare-words", "data-search-box": true, placeholder: "Ask both the same", "aria-label": "Query", autocomplete: "off" });
+    this.words = h("input", { type: "search", name: "q", id: "compare-words", "data-search-box": true, placeholder: "A query for both retrievers", "aria-label": "Query", autocomplete: "off" });
     this.pickers = ["left", "right"].map((side) => h("select", { id: `compare-${side}`, "aria-label": `Retriever ${side === "left" ? "one" : "two"}`, onchange: () => this.ask() }));
     this.blind = h("input", { type: "checkbox", role: "switch", onchange: () => this.ask() });
     this.form = h("form", { class: "compare-form", role: "search", onsubmit: (event) => this.ask(event) },
@@ -28,7 +28,7 @@ class CompareView {
     this.voting = h("div", { class: "compare-voting" });
     this.tally = h("section", { class: "card", "aria-labelledby": "tally-title", hidden: true });
     root.append(h("div", { class: "compare" },
-      h("div", { class: "page-head" }, h("h1", {}, "Compare"), h("p", {}, "The same query, answered by two retrievers. Vote for the better answers; the tally says when the difference is more than luck.")),
+      h("div", { class: "page-head" }, h("h1", {}, "Compare"), h("p", {}, "The same query, answered by two retrievers. Vote for the better answers; the tally says when the difference is statistically significant.")),
       this.form, this.voting, this.columns, this.tally, this.adding));
     this.ready = this.loadRetrievers();
     this.showTally();
@@ -108,7 +108,7 @@ class CompareView {
     this.voting.replaceChildren();
     this.columns.setAttribute("aria-busy", "true");
     const names = this.pickers.map((picker) => picker.value);
-    if (names[0] === names[1]) return this.columns.replaceChildren(notice("Twice the same", "Choose two different retrievers."));
+    if (names[0] === names[1]) return this.columns.replaceChildren(notice("The same retriever twice", "Choose two different retrievers."));
     // Whoever sees no names should not guess them from the side either.
     if (this.blind.checked && Math.random() < 0.5) names.reverse();
     const search = (retriever) => ask(address(this.collection.name, "search"), {

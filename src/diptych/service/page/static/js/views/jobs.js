@@ -17,10 +17,10 @@ class JobsView {
     this.running = h("div", { class: "job-list" });
     this.past = h("div", { class: "job-list" });
     root.append(h("div", { class: "page" },
-      h("div", { class: "page-head" }, h("h1", {}, "Jobs"), h("p", {}, "Longer work runs beside the search and can be cancelled at any time; what is done is kept.")),
-      h("section", { class: "card", "aria-labelledby": "running-title" }, h("h2", { id: "running-title" }, "Now"), this.running),
+      h("div", { class: "page-head" }, h("h1", {}, "Jobs"), h("p", {}, "Jobs run in the background and can be cancelled at any time; what is done is kept.")),
+      h("section", { class: "card", "aria-labelledby": "running-title" }, h("h2", { id: "running-title" }, "Running"), this.running),
       session.read_only ? null : this.starts(),
-      h("section", { class: "card", "aria-labelledby": "past-title" }, h("h2", { id: "past-title" }, "Before"), this.past)));
+      h("section", { class: "card", "aria-labelledby": "past-title" }, h("h2", { id: "past-title" }, "Finished"), this.past)));
     this.look();
   }
 

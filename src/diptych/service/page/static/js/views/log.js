@@ -68,7 +68,7 @@ class LogView {
       return this.body.replaceChildren(this.head(), notice("The log is off", text), this.learning);
     }
     if (!report.searches) {
-      return this.body.replaceChildren(this.head(), notice("Nothing asked yet", `No query in the last ${DAYS} days.`, h("a", { class: "button primary", href: this.link("") }, "Search something")), this.learning, this.interleaving);
+      return this.body.replaceChildren(this.head(), notice("No searches yet", `No query in the last ${DAYS} days.`, h("a", { class: "button primary", href: this.link("") }, "Start searching")), this.learning, this.interleaving);
     }
     this.body.replaceChildren(this.head(), this.volume(report), this.failing(report), this.top(report), this.positions(report), this.learning, this.interleaving, this.keep());
   }
@@ -91,12 +91,12 @@ class LogView {
   }
 
   failing({ failing }) {
-    return this.table("failing-title", "Queries that fail", "No query failed: each had a good match or a click.", failing, ["Query", "Asked", "Why", "Visible", "Last"],
+    return this.table("failing-title", "Failing queries", "No query failed: each had a good match or a click.", failing, ["Query", "Asked", "Why", "Visible", "Last"],
       (row) => [number(row.searches), row.reason, visibleShare(row), date(row.last)]);
   }
 
   top({ top }) {
-    return this.table("top-title", "Most frequent", "", top, ["Query", "Asked", "With a click", "Visible", "Last"],
+    return this.table("top-title", "Most frequent queries", "", top, ["Query", "Asked", "With a click", "Visible", "Last"],
       (row) => [number(row.searches), percent(row.clicked_share), visibleShare(row), date(row.last)],
       "Marked words name something that can be seen in pictures. Visible is their share of the words that count, which leaves out words such as of and photo; a search is visual if it is above half.");
   }
@@ -110,18 +110,18 @@ class LogView {
 
   positions({ positions }) {
     const first = positions.slice(0, MOST_POSITIONS);
-    const bars = first.map(({ position, shown, clicked }) => ({ label: `Place ${position}: ${clicked} of ${shown} clicked`, value: shown ? clicked / shown : 0 }));
-    return h("section", { class: "card", "aria-labelledby": "positions-title" }, h("h2", { id: "positions-title" }, "Clicks by place"),
-      h("p", { class: "faint" }, "The share of answers clicked at each place. High places are clicked more because they are seen first, which exports let you correct for."),
-      first.length ? columns(bars, { title: "Share of answers clicked at each place", first: "1", last: String(first.at(-1).position) }) : h("p", { class: "faint" }, "No answer has been shown yet."));
+    const bars = first.map(({ position, shown, clicked }) => ({ label: `Position ${position}: ${clicked} of ${shown} clicked`, value: shown ? clicked / shown : 0 }));
+    return h("section", { class: "card", "aria-labelledby": "positions-title" }, h("h2", { id: "positions-title" }, "Clicks by position"),
+      h("p", { class: "faint" }, "The share of answers clicked at each position. High positions are clicked more because they are seen first, which exports let you correct for."),
+      first.length ? columns(bars, { title: "Share of answers clicked at each position", first: "1", last: String(first.at(-1).position) }) : h("p", { class: "faint" }, "No answer has been shown yet."));
   }
 
   keep() {
     const download = (format, events) => h("button", { type: "button", onclick: (event) => this.save(event.target, format, events) }, `${events ? "Events" : "Triads"} as ${format.toUpperCase()}`);
-    return h("section", { class: "card", "aria-labelledby": "keep-title" }, h("h2", { id: "keep-title" }, "Take it or forget it"),
+    return h("section", { class: "card", "aria-labelledby": "keep-title" }, h("h2", { id: "keep-title" }, "Export or delete"),
       h("p", { class: "faint" }, "Triads are one row for each query and item with the number of clicks. Events are every click with its place, retriever and time."),
       h("div", { class: "actions" }, FORMATS.map((format) => download(format, false)), download("csv", true)),
-      !session.read_only && h("div", { class: "actions forget" }, h("button", { type: "button", class: "danger-word", onclick: () => this.forget() }, "Forget everything")));
+      !session.read_only && h("div", { class: "actions forget" }, h("button", { type: "button", class: "danger-word", onclick: () => this.forget() }, "Delete everything")));
   }
 
   async save(button, format, events) {
@@ -142,7 +142,7 @@ class LogView {
   }
 
   async forget() {
-    if (!(await confirm("Forget every query, click and vote of this collection? This cannot be undone.", "Forget"))) return;
+    if (!(await confirm("Delete every query, click and vote of this collection? This cannot be undone.", "Delete"))) return;
     try {
       await ask(address(this.collection.name, "clicks"), { method: "DELETE" });
       tell("The log is empty.");

@@ -45,7 +45,7 @@ class MapView {
 
   offer() {
     this.remark.textContent = "Where pictures and texts lie in the space in which they are compared.";
-    const text = "A map shows pictures and captions near one another where they are alike. It takes up to a minute to make.";
+    const text = "A map shows similar pictures and captions close to each other. It takes up to a minute to make.";
     if (session.read_only) return notice("No map yet", "Whoever runs the service can make one.");
     return notice("No map yet", text, h("button", { type: "button", class: "primary", onclick: () => this.make() }, "Make a map"));
   }
@@ -109,7 +109,7 @@ class MapView {
       this.moved();
     };
     const whole = h("button", { type: "button", onclick: () => { this.viewport.reset(); this.moved(); } }, "Whole");
-    const again = !session.read_only && h("button", { type: "button", onclick: () => this.make() }, "Make anew");
+    const again = !session.read_only && h("button", { type: "button", onclick: () => this.make() }, "Draw again");
     return h("div", { class: "map-tools" }, iconButton("plus", "Zoom in", { onclick: zoom(1.5) }), iconButton("minus", "Zoom out", { onclick: zoom(1 / 1.5) }), whole, again);
   }
 

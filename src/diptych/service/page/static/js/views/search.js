@@ -185,12 +185,12 @@ class SearchView {
   }
 
   nothingLeft() {
-    return notice("Nothing left", "No item passes all the filters.", h("button", { type: "button", class: "primary", onclick: () => this.change({ filters: [] }) }, "Remove the filters"));
+    return notice("No matching items", "No item passes all the filters.", h("button", { type: "button", class: "primary", onclick: () => this.change({ filters: [] }) }, "Remove the filters"));
   }
 
   nothingHere() {
     if (session.read_only) return notice("This collection is empty", "Whoever runs the service can fill it with “diptych index FOLDER”.");
-    return notice("This collection is empty", "Put pictures into its folder, then read them in.",
+    return notice("This collection is empty", "Add pictures to its folder, then index it.",
       h("button", { type: "button", class: "primary", onclick: () => this.index() }, "Index the folder"));
   }
 
