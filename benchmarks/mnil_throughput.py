@@ -18,8 +18,9 @@ import time
 import numpy as np
 import torch
 
+from diptych.models import MNiL
 from diptych.models.neural.mnil._data import TrainingPairs
-from diptych.models.neural.mnil._joint_training import JointTraining, TrainingSettings, Workers
+from diptych.models.neural.mnil._joint_training import JointTraining, Workers
 from diptych.models.neural.mnil._objective import RankingObjective
 from diptych.models.neural.mnil._picture_tower import ConvolutionPlan, PictureTower
 from diptych.models.neural.mnil._towers import Towers, WordTower
@@ -96,23 +97,8 @@ def plain_speed(towers: Towers, options: argparse.Namespace) -> float:
 
 def trained_speed(towers: Towers, pairs: TrainingPairs, options: argparse.Namespace, epochs: int) -> float:
     """Return pairs a second of the whole training, in its last epoch."""
-    settings = TrainingSettings(
-        optimiser=options.optimizer,
-        learning_rate=1e-5,
-        map_factor=10.0,
-        image_factor=1.0,
-        momentum=0.9,
-        weight_decay=5e-5,
-        schedule="constant",
-        epochs=epochs,
-        patience=None,
-        pictures_per_batch=options.batch,
-        texts_per_picture=1,
-        accumulate=1,
-        margin=0,
-        flip=False,
-        train_image=True,
-        seed=0,
+    settings = MNiL(
+        optimizer=options.optimizer, learning_rate=1e-5, schedule="constant", epochs=epochs, batch_size=options.batch
     )
     objective = RankingObjective(
         n_pairs=len(pairs), margin=0.3, within_margin=0.5, image_term=0.1, text_term=0.2, direction="both"

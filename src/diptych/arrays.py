@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from diptych.errors import InvalidInputError
 
@@ -78,6 +78,21 @@ def row_blocks(n_rows: int, block_rows: int | None = None) -> Iterator[slice]:
     step = BLOCK_ROWS if block_rows is None else max(1, block_rows)
     for start in range(0, n_rows, step):
         yield slice(start, min(n_rows, start + step))
+
+
+def map_rows(
+    function: Callable[[FloatArray], FloatArray],
+    rows: FloatArray,
+    width: int,
+    *,
+    dtype: DTypeLike | None = None,
+    block_rows: int | None = None,
+) -> FloatArray:
+    """Return ``function`` of all rows, ``width`` columns, computed block by block; in the precision of ``rows``."""
+    values = np.empty((len(rows), width), dtype=rows.dtype if dtype is None else dtype)
+    for block in row_blocks(len(rows), block_rows):
+        values[block] = function(rows[block])
+    return values
 
 
 def unit_rows(matrix: FloatArray) -> FloatArray:

@@ -64,3 +64,13 @@ def problem() -> Problem:
 @pytest.fixture(params=example_models(), ids=lambda model: " ".join(repr(model).split()))
 def model(request) -> CrossModalModel:
     return clone(request.param)
+
+
+@pytest.fixture
+def views() -> tuple[np.ndarray, np.ndarray]:
+    """Pictures and texts that share three dimensions of meaning, far from the origin."""
+    rng = np.random.default_rng(3)
+    meaning = rng.normal(size=(300, 3))
+    images = meaning @ rng.normal(size=(3, 9)) + rng.normal(size=(300, 9)) + 5
+    texts = meaning @ rng.normal(size=(3, 6)) + rng.normal(size=(300, 6)) - 2
+    return images, texts

@@ -228,6 +228,18 @@ def check_count(name: str, value: object) -> int:
     return int(value)
 
 
+def check_numbers(model: object, *names: str, low: float, high: float = math.inf, open_low: bool = False) -> None:
+    """Raise unless each of these parameters of ``model`` is a finite number in the interval."""
+    for name in names:
+        check_number(name, getattr(model, name), low=low, high=high, open_low=open_low)
+
+
+def check_counts(model: object, *names: str) -> None:
+    """Raise unless each of these parameters of ``model`` is a whole number of at least 1."""
+    for name in names:
+        check_count(name, getattr(model, name))
+
+
 def check_choice(name: str, value: object, choices: Collection[object]) -> None:
     """Raise unless ``value`` is one of ``choices``."""
     if value not in choices:

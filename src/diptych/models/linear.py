@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.linalg import LinAlgError, cholesky, eigh, solve_triangular
 
-from diptych.arrays import FloatArray, row_blocks
+from diptych.arrays import FloatArray, map_rows, row_blocks
 from diptych.errors import InvalidInputError
 
 
@@ -113,10 +113,7 @@ def centre(matrix: FloatArray, mean: FloatArray) -> FloatArray:
 def project(matrix: FloatArray, mean: FloatArray, projection: FloatArray) -> FloatArray:
     """Return ``(matrix − mean) @ projection`` in the precision of ``matrix``, centring one block at a time."""
     kernel = projection.astype(matrix.dtype, copy=False)
-    points = np.empty((len(matrix), kernel.shape[1]), dtype=matrix.dtype)
-    for rows in row_blocks(len(matrix)):
-        points[rows] = centre(matrix[rows], mean) @ kernel
-    return points
+    return map_rows(lambda rows: centre(rows, mean) @ kernel, matrix, kernel.shape[1])
 
 
 def whitener(moment: FloatArray, ridge: float, precision: float = 0.0) -> FloatArray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -85,8 +86,8 @@ class RelatedRows:
         One of the row's marks is drawn evenly and then one of the mark's rows, so that rare marks count as much as
         frequent ones.
         """
-        marks = _draw(self.sets.indices, self.sets.indptr, self.set_of[rows], rng)
-        return _draw(self._members.indices, self._members.indptr, marks, rng)
+        marks = draw_of_groups(self.sets.indices, self.sets.indptr, self.set_of[rows], rng)
+        return draw_of_groups(self._members.indices, self._members.indptr, marks, rng)
 
     @cached_property
     def _is_partition(self) -> bool:
@@ -106,10 +107,27 @@ class RelatedRows:
         return csr_array(self.sets[self.set_of].T)
 
 
-def _draw(values: IntArray, starts: IntArray, groups: IntArray, rng: np.random.Generator) -> IntArray:
-    """Return one of the values of each group, evenly."""
+def draw_of_groups(values: IntArray, starts: IntArray, groups: IntArray, rng: np.random.Generator) -> IntArray:
+    """Return one of the values of each group, evenly; ``starts`` says where each group's values begin."""
     sizes = starts[groups + 1] - starts[groups]
     return np.asarray(values[starts[groups] + (rng.random(len(groups)) * sizes).astype(np.intp)], dtype=np.intp)
+
+
+_ATTEMPTS = 20
+
+
+def draw_until_right(
+    count: int, n_choices: int, is_wrong: Callable[[IntArray], BoolArray], rng: np.random.Generator
+) -> tuple[IntArray, BoolArray]:
+    """Return ``count`` even draws out of ``n_choices``, and which of them are wrong even after some more attempts."""
+    drawn = rng.integers(n_choices, size=count)
+    wrong = is_wrong(drawn)
+    for _ in range(_ATTEMPTS):
+        if not wrong.any():
+            break
+        drawn[wrong] = rng.integers(n_choices, size=int(wrong.sum()))
+        wrong = is_wrong(drawn)
+    return drawn, wrong
 
 
 def picture_numbers(images: FloatArray) -> IntArray:

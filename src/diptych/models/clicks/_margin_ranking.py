@@ -12,11 +12,12 @@ from scipy.sparse import csr_array
 from diptych.arrays import AnyArray, BoolArray, FloatArray, IntArray, row_blocks
 from diptych.data.clicks import ClickLog
 from diptych.errors import InvalidInputError
-from diptych.models.base import check_count, check_number
+from diptych.models.base import check_counts, check_number, check_numbers
 from diptych.models.clicks._queries import WordSets, query_table
 from diptych.models.clicks.click_model import ClickModel
 from diptych.models.linear import check_varies, column_deviations, column_means, project
 from diptych.models.optimisers import Adagrad
+from diptych.models.related_rows import draw_until_right
 
 
 class QuerySide(Protocol):
@@ -98,8 +99,6 @@ class MarginRanking:
         return np.asarray(np.maximum(0, self._margin - np.einsum("ij,ij->i", points, moved)))
 
 
-# A query for which so many random pictures in a row were clicked has no triplet this time.
-_DRAWS = 20
 # A small log is gone over until there are so many triplets, for their other pictures are always new ones.
 _FEWEST_TRIPLETS = 2_000
 
@@ -154,13 +153,9 @@ class ClickTriplets:
     def draw(self, pairs: IntArray, rng: np.random.Generator) -> tuple[IntArray, IntArray, IntArray]:
         """Return (queries, clicked pictures, other pictures) of ``pairs``, without pairs for which none was found."""
         queries = self.queries[pairs]
-        negatives = rng.integers(self.n_images, size=len(pairs))
-        wrong = self._is_clicked(queries, negatives)
-        for _ in range(_DRAWS):
-            if not wrong.any():
-                break
-            negatives[wrong] = rng.integers(self.n_images, size=int(wrong.sum()))
-            wrong = self._is_clicked(queries, negatives)
+        negatives, wrong = draw_until_right(
+            len(pairs), self.n_images, lambda drawn: self._is_clicked(queries, drawn), rng
+        )
         return queries[~wrong], self.positives[pairs][~wrong], negatives[~wrong]
 
     def _is_clicked(self, queries: IntArray, images: IntArray) -> BoolArray:
@@ -262,10 +257,8 @@ class MarginRankingModel(ClickModel):
         return project(images, self.mean_, self.projection_)
 
     def _check_parameters(self) -> None:
-        for name in ("epochs", "batch_size", "max_images", "patience"):
-            check_count(name, getattr(self, name))
-        for name in ("margin", "learning_rate"):
-            check_number(name, getattr(self, name), low=0, open_low=True)
+        check_counts(self, "epochs", "batch_size", "max_images", "patience")
+        check_numbers(self, "margin", "learning_rate", low=0, open_low=True)
         check_number("decay", self.decay, low=0, high=1, open_low=True)
         check_number("min_clicks", self.min_clicks, low=0)
         check_number("held_out", self.held_out, low=0, high=0.5)

@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 
 from diptych.arrays import FloatArray, IntArray, row_blocks
 from diptych.encoders.text.word_pipeline import clean_query
-from diptych.models.base import check_choice, check_count
+from diptych.models.base import check_choice, check_counts
 from diptych.models.clicks._logged_clicks import AnswerCache, ClickScale, LoggedClickModel, scaled_clicks
 
 # Bytes of a block of approximate distances, and numbers in a block of differences.
@@ -148,8 +148,7 @@ class Image2Text(LoggedClickModel):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_count("n_neighbours", self.n_neighbours)
-        check_count("max_queries", self.max_queries)
+        check_counts(self, "n_neighbours", "max_queries")
         check_choice("image_similarity", self.image_similarity, ("cosine", "inv_dist"))
 
     def _kept_images(self, images: FloatArray) -> FloatArray:

@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 from diptych.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from diptych.data.clicks import ClickLog
 from diptych.encoders.text.word_pipeline import clean_query
-from diptych.models.base import check_count
+from diptych.models.base import check_counts
 from diptych.models.clicks._margin_ranking import MarginRankingModel, QuerySide
 from diptych.models.clicks._queries import WordSets
 from diptych.models.optimisers import Adagrad
@@ -155,8 +155,7 @@ class PSI(MarginRankingModel):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_count("n_components", self.n_components)
-        check_count("max_words", self.max_words)
+        check_counts(self, "n_components", "max_words")
 
     def _query_side(self, log: ClickLog, sets: WordSets, rng: np.random.Generator) -> tuple[QuerySide, BoolArray]:
         holders = np.bincount(sets.members, minlength=len(sets.words))

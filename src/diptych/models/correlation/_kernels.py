@@ -9,7 +9,7 @@ import numpy as np
 from scipy.linalg import eigh, solve_triangular
 from scipy.spatial.distance import cdist
 
-from diptych.arrays import FloatArray, row_blocks
+from diptych.arrays import FloatArray, map_rows, row_blocks
 from diptych.errors import InvalidInputError, UnknownNameError
 
 # Mean distances are estimated on this many rows: a quarter of a million pairs settle the mean to a percent or two.
@@ -131,7 +131,8 @@ class KernelFeatures:
 
 def exact_features(kernel: Kernel, rows: FloatArray) -> KernelFeatures:
     """Features of the whole kernel matrix through its eigenvectors: K = QΛQᵀ, G = QΛ^½; O(n³) time, O(n²) memory."""
-    values = _kernel_matrix(kernel, rows)
+    block_rows = _BLOCK_BYTES // (8 * len(rows))
+    values = map_rows(lambda block: kernel(block, rows), rows, len(rows), dtype=np.float64, block_rows=block_rows)
     eigenvalues, vectors = eigh(values, overwrite_a=True)
     kept = eigenvalues > _EIGENVALUE_FLOOR * max(eigenvalues[-1], 0.0)
     roots, vectors = np.sqrt(eigenvalues[kept]), vectors[:, kept]
@@ -178,14 +179,11 @@ def cholesky_features(kernel: Kernel, rows: FloatArray, max_rank: int, tolerance
 
 def evaluate_kernel(kernel: Kernel, rows: FloatArray, landmarks: FloatArray, weights: FloatArray) -> FloatArray:
     """Return k(rows, landmarks) @ weights without ever holding more than a block of kernel values."""
-    points = np.empty((len(rows), weights.shape[1]))
-    for block in row_blocks(len(rows), max(1, _BLOCK_BYTES // (8 * len(landmarks)))):
-        points[block] = kernel(rows[block], landmarks) @ weights
-    return points
-
-
-def _kernel_matrix(kernel: Kernel, rows: FloatArray) -> FloatArray:
-    values = np.empty((len(rows), len(rows)))
-    for block in row_blocks(len(rows), max(1, _BLOCK_BYTES // (8 * len(rows)))):
-        values[block] = kernel(rows[block], rows)
-    return values
+    block_rows = _BLOCK_BYTES // (8 * len(landmarks))
+    return map_rows(
+        lambda block: kernel(block, landmarks) @ weights,
+        rows,
+        weights.shape[1],
+        dtype=np.float64,
+        block_rows=block_rows,
+    )

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.linalg import eigh
 
 from diptych.arrays import FloatArray
-from diptych.models.base import FromTask, Grid, LinearProjectionModel, Variants, check_components, check_number
+from diptych.models.base import FromTask, Grid, LinearProjectionModel, Variants, check_components, check_numbers
 from diptych.models.labels import Targets
 from diptych.models.linear import Moments, check_varies, fix_signs, moments, whitener
 
@@ -85,8 +85,7 @@ class CCA(LinearProjectionModel):
         self.metric = metric
 
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
-        check_number("regularization", self.regularization, low=0)
-        check_number("weight_power", self.weight_power, low=0)
+        check_numbers(self, "regularization", "weight_power", low=0)
         check_components(self.n_components, 1)
         check_varies(images=images, texts=texts)
         sums = moments(images, texts)

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.linalg import eigh
 
 from diptych.arrays import FloatArray
-from diptych.models.base import FromTask, Grid, LinearProjectionModel, Need, check_components, check_number
+from diptych.models.base import FromTask, Grid, LinearProjectionModel, Need, check_components, check_numbers
 from diptych.models.labels import Targets, weighted_sums
 from diptych.models.linear import check_varies, fix_signs, moments, whitener
 
@@ -74,8 +74,7 @@ class CCA3V(LinearProjectionModel):
 
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
         assert targets is not None, "the base class has checked that labels were given"
-        check_number("regularization", self.regularization, low=0)
-        check_number("weight_power", self.weight_power, low=0)
+        check_numbers(self, "regularization", "weight_power", low=0)
         check_components(self.n_components, 1)
         check_varies(images=images, texts=texts)
         sums = moments(images, texts)

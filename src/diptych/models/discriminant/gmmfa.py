@@ -10,7 +10,7 @@ import numpy as np
 from scipy.sparse import coo_array
 
 from diptych.arrays import BoolArray, FloatArray, IntArray, row_blocks
-from diptych.models.base import FromTask, Grid, Need, check_choice, check_count
+from diptych.models.base import FromTask, Grid, Need, check_choice, check_count, check_counts
 from diptych.models.discriminant._multiview import Alignment, GeneralizedMultiviewModel, PrincipalView
 from diptych.models.labels import Targets
 
@@ -161,8 +161,7 @@ class GMMFA(GeneralizedMultiviewModel):
         self.metric = metric
 
     def _scatters(self, view: PrincipalView, targets: Targets) -> tuple[FloatArray, FloatArray]:
-        check_count("n_within", self.n_within)
-        check_count("n_between", self.n_between)
+        check_counts(self, "n_within", "n_between")
         check_choice("between", self.between, ("overall", "per_class"))
         view, belongs = self._sampled(view, targets.indicator.astype(bool))
         rows = view.reduced()

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.linalg import solve
 
 from diptych.arrays import FloatArray
-from diptych.models.base import Grid, Need, check_count, check_number
+from diptych.models.base import Grid, Need, check_count, check_number, check_numbers
 from diptych.models.discriminant._label_regression import LabelRegressionModel, RegressionSums, regression_sums
 
 _LEAST_ROW = 1e-7
@@ -82,8 +82,7 @@ class LCFS(LabelRegressionModel):
     def _regress(
         self, images: FloatArray, texts: FloatArray, labels: FloatArray, image_scale: float, text_scale: float
     ) -> tuple[FloatArray, FloatArray]:
-        check_number("sparsity", self.sparsity, low=0)
-        check_number("low_rank", self.low_rank, low=0)
+        check_numbers(self, "sparsity", "low_rank", low=0)
         check_number("smoothing", self.smoothing, low=0, open_low=True)
         check_count("n_iter", self.n_iter)
         sums = regression_sums(images, texts, labels, image_scale, text_scale)

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.linalg import solve
 
 from diptych.arrays import FloatArray, row_blocks
-from diptych.models.base import Grid, Need, check_count, check_number
+from diptych.models.base import Grid, Need, check_counts, check_number
 from diptych.models.discriminant._label_regression import LabelRegressionModel, product, regression_sums
 
 _LEAST_GROUP = 1e-8
@@ -74,8 +74,7 @@ class LGCFL(LabelRegressionModel):
         self, images: FloatArray, texts: FloatArray, labels: FloatArray, image_scale: float, text_scale: float
     ) -> tuple[FloatArray, FloatArray]:
         check_number("sparsity", self.sparsity, low=0)
-        check_count("group_size", self.group_size)
-        check_count("n_iter", self.n_iter)
+        check_counts(self, "group_size", "n_iter")
         sums = regression_sums(images, texts, labels, image_scale, text_scale)
         sides = ((images, image_scale, sums.image), (texts, text_scale, sums.text))
         weights: list[FloatArray] = [np.zeros((len(moment), labels.shape[1])) for _, _, moment in sides]

@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator
 from diptych.arrays import FloatArray
 from diptych.errors import InvalidInputError
 from diptych.metrics import NDCG, Measure
-from diptych.models.base import check_choice, check_count, check_number
+from diptych.models.base import check_choice, check_counts, check_number
 from diptych.models.fusion._ranked_lists import RankedLists
 
 
@@ -209,8 +209,7 @@ class CoordinateAscent(BaseEstimator):
     def _check(self) -> None:
         if not isinstance(self.measure, Measure):
             raise InvalidInputError(f"measure must be one of diptych.metrics such as AP(), got {self.measure!r}")
-        check_count("restarts", self.restarts)
-        check_count("trials", self.trials)
+        check_counts(self, "restarts", "trials")
         check_number("tolerance", self.tolerance, low=0)
         check_choice("starts", self.starts, ("uniform", "random"))
 

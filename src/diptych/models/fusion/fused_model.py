@@ -254,32 +254,21 @@ class FusedModel(CrossModalModel):
         self.widths_ = tuple(widths)
 
     def _encode_images(self, images: FloatArray) -> AnyArray:
-        return self._side_by_side(
-            [
-                form.images(part.encode_images(_selected_columns(images, columns))) * images.dtype.type(factor)
-                for part, form, columns, factor in zip(
-                    self.parts_, self._forms(), self._ranges("image"), self._factors, strict=True
-                )
-                if factor
-            ],
-            images,
-        )
+        return self._side_by_side("image", images, self._factors)
 
     def _encode_texts(self, texts: FloatArray) -> AnyArray:
         # A part that counts against an answer turns the text around, so that pictures still compare among themselves.
-        signs = np.sign(self.weights_)
-        return self._side_by_side(
-            [
-                form.texts(part.encode_texts(_selected_columns(texts, columns))) * texts.dtype.type(sign * factor)
-                for part, form, columns, factor, sign in zip(
-                    self.parts_, self._forms(), self._ranges("text"), self._factors, signs, strict=True
-                )
-                if factor
-            ],
-            texts,
-        )
+        return self._side_by_side("text", texts, np.sign(self.weights_) * self._factors)
 
-    def _side_by_side(self, blocks: list[FloatArray], rows: FloatArray) -> FloatArray:
+    def _side_by_side(self, side: Literal["image", "text"], rows: FloatArray, factors: FloatArray) -> FloatArray:
+        blocks = []
+        for part, form, columns, factor in zip(self.parts_, self._forms(), self._ranges(side), factors, strict=True):
+            if factor:
+                seen = _selected_columns(rows, columns)
+                points = (
+                    form.images(part.encode_images(seen)) if side == "image" else form.texts(part.encode_texts(seen))
+                )
+                blocks.append(points * rows.dtype.type(factor))
         return np.concatenate(blocks, axis=1).astype(rows.dtype, copy=False)
 
     @property

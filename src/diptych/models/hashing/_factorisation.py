@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -71,6 +72,32 @@ class CollectiveFactorisation:
         ridge = regularization / mu
         self._solvers = [cho_factor(part + ridge * np.eye(len(part))) for part in (views.image, views.text)]
 
+    def alternate(
+        self,
+        square: FloatArray,
+        products: FloatArray,
+        latent_of: Callable[[FloatArray], tuple[FloatArray, FloatArray, FloatArray]],
+        *,
+        coupling: float,
+        max_iter: int,
+        tol: float,
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Solve for U, P and V in turn and return what ``latent_of`` made of V, the last products, and the objectives.
+
+        ``latent_of`` takes G of `attraction` and returns its own form of V, ``square`` and ``products``. It ends after
+        ``max_iter`` rounds, or when the objective falls by less than a share ``tol`` of itself.
+        """
+        check_count("max_iter", max_iter)
+        check_number("tol", tol, low=0)
+        objectives: list[float] = []
+        while len(objectives) < max_iter:
+            bases, predictors = self.bases(square, products), self.predictors(products)
+            latent, square, products = latent_of(self.attraction(bases, predictors, coupling))
+            objectives.append(self.objective(square, products, bases, predictors))
+            if len(objectives) > 1 and objectives[-2] - objectives[-1] <= tol * abs(objectives[-2]):
+                break
+        return latent, products, np.array(objectives)
+
     def bases(self, square: FloatArray, products: FloatArray) -> FloatArray:
         """Return U: how each side is rebuilt from V."""
         parts = []
@@ -103,21 +130,3 @@ class CollectiveFactorisation:
 
     def _split(self, both: FloatArray) -> list[FloatArray]:
         return np.split(both, [self.views.image_width])
-
-
-@dataclass(frozen=True)
-class Stopping:
-    """When alternating ends: after so many rounds, or when the objective falls by less than a share of itself."""
-
-    max_iter: int
-    tol: float
-
-    def __post_init__(self) -> None:
-        check_count("max_iter", self.max_iter)
-        check_number("tol", self.tol, low=0)
-
-    def reached(self, objectives: list[float]) -> bool:
-        """Return whether to stop after these values."""
-        if len(objectives) >= self.max_iter:
-            return True
-        return len(objectives) > 1 and objectives[-2] - objectives[-1] <= self.tol * abs(objectives[-2])

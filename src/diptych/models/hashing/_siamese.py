@@ -10,6 +10,7 @@ from diptych.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from diptych.models.neural._layers import Layers
 from diptych.models.neural._training_loop import CheckpointFile
 from diptych.models.optimisers import Adam
+from diptych.models.related_rows import draw_of_groups, draw_until_right
 
 
 @dataclass
@@ -86,9 +87,6 @@ def tanh_backward(values: list[FloatArray], layers: Layers, slopes: FloatArray) 
     return gradients
 
 
-_ATTEMPTS = 20
-
-
 class LabelPairs:
     """Draws partners for rows whose labels are known, without ever looking at all pairs.
 
@@ -115,18 +113,14 @@ class LabelPairs:
 
     def similar(self, rows: IntArray, rng: np.random.Generator) -> IntArray:
         """Return for each row another, or the row itself, that shares a label with it."""
-        labels = _draw(self._labels, self._label_starts, rows, rng)
-        return _draw(self._members, self._member_starts, labels, rng)
+        labels = draw_of_groups(self._labels, self._label_starts, rows, rng)
+        return draw_of_groups(self._members, self._member_starts, labels, rng)
 
     def dissimilar(self, rows: IntArray, rng: np.random.Generator) -> tuple[IntArray, BoolArray]:
         """Return for each row one that shares no label with it, and whether one was found."""
-        partners = rng.integers(len(self._indicator), size=len(rows))
-        shared = self.share_a_label(rows, partners)
-        for _ in range(_ATTEMPTS):
-            if not shared.any():
-                break
-            partners[shared] = rng.integers(len(self._indicator), size=int(shared.sum()))
-            shared = self.share_a_label(rows, partners)
+        partners, shared = draw_until_right(
+            len(rows), len(self._indicator), lambda drawn: self.share_a_label(rows, drawn), rng
+        )
         return partners, ~shared
 
     def share_a_label(self, rows: IntArray, partners: IntArray) -> BoolArray:
@@ -136,12 +130,6 @@ class LabelPairs:
 
 def _starts(counts: IntArray) -> IntArray:
     return np.concatenate([[0], np.cumsum(counts)])
-
-
-def _draw(values: IntArray, starts: IntArray, groups: IntArray, rng: np.random.Generator) -> IntArray:
-    """Return one of the values of each group, evenly."""
-    sizes = starts[groups + 1] - starts[groups]
-    return np.asarray(values[starts[groups] + (rng.random(len(groups)) * sizes).astype(np.intp)])
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from scipy.special import expit
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
-from diptych.arrays import FloatArray, row_blocks, unit_rows
+from diptych.arrays import FloatArray, map_rows, row_blocks, unit_rows
 from diptych.models.base import check_count, check_number
 from diptych.models.labels import weighted_sums
 from diptych.models.linear import Moments, check_varies, column_means, moments, whitener
@@ -131,7 +131,9 @@ class KernelBasis:
     def fitted(cls, rows: FloatArray, n_centres: int, *, seed: int) -> KernelBasis:
         """Place at most ``n_centres`` centres by k-means; fewer different rows are all of them centres."""
         mean = column_means(rows)
-        squares = sum(float(((rows[block] - mean) ** 2).sum()) for block in _blocks(rows, rows.shape[1]))
+        squares = sum(
+            float(((rows[block] - mean) ** 2).sum()) for block in row_blocks(len(rows), _block_rows(rows.shape[1]))
+        )
         # The mean of ‖xᵢ − xⱼ‖² over all pairs is twice the total variance.
         scale = float(np.sqrt(2 * squares / len(rows)))
         rng = np.random.default_rng(seed)
@@ -151,10 +153,9 @@ class KernelBasis:
 
     def outputs(self, rows: FloatArray, weights: FloatArray) -> FloatArray:
         """Return features times ``weights`` block by block, in the precision of ``rows``."""
-        values = np.empty((len(rows), weights.shape[1]), dtype=rows.dtype)
-        for block in _blocks(rows, len(self.centres)):
-            values[block] = self(rows[block]) @ weights
-        return values
+        return map_rows(
+            lambda block: self(block) @ weights, rows, weights.shape[1], block_rows=_block_rows(len(self.centres))
+        )
 
 
 def fit_kernel_logistic(
@@ -168,14 +169,18 @@ def fit_kernel_logistic(
     values, vectors = eigh(basis(basis.centres * basis.scale + basis.mean))
     kept = values > _EIGENVALUE_FLOOR * values[-1]
     whitening = vectors[:, kept] / np.sqrt(values[kept])
-    features = np.empty((len(rows), whitening.shape[1]))
-    for block in _blocks(rows, len(basis.centres)):
-        features[block] = basis(rows[block]) @ whitening
+    features = map_rows(
+        lambda block: basis(block) @ whitening,
+        rows,
+        whitening.shape[1],
+        dtype=np.float64,
+        block_rows=_block_rows(len(basis.centres)),
+    )
 
     def objective(flat: FloatArray) -> tuple[float, FloatArray]:
         weights = flat.reshape(features.shape[1], signs.shape[1])
         value, gradient = regularization * float((weights**2).sum()), 2 * regularization * weights
-        for block in _blocks(rows, features.shape[1]):
+        for block in row_blocks(len(rows), _block_rows(features.shape[1])):
             margins = signs[block] * (features[block] @ weights)
             value += float(np.logaddexp(0, -margins).sum())
             gradient -= features[block].T @ (signs[block] * expit(-margins))
@@ -196,5 +201,5 @@ def fit_kernel_logistic(
     return np.asarray(whitening @ solution.x.reshape(features.shape[1], signs.shape[1]))
 
 
-def _blocks(rows: FloatArray, width: int) -> list[slice]:
-    return list(row_blocks(len(rows), _BLOCK_BYTES // (8 * width)))
+def _block_rows(width: int) -> int:
+    return _BLOCK_BYTES // (8 * width)

@@ -8,7 +8,7 @@ import numpy as np
 
 from diptych.arrays import FloatArray, row_blocks
 from diptych.models.base import Grid
-from diptych.models.hashing._factorisation import CollectiveFactorisation, ScaledViews, Stopping
+from diptych.models.hashing._factorisation import CollectiveFactorisation, ScaledViews
 from diptych.models.hashing.hashing_model import LinearHashingModel
 from diptych.models.labels import Targets
 from diptych.models.linear import centre, project
@@ -97,19 +97,20 @@ class CMFH(LinearHashingModel):
         self.seed = seed
 
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
-        stopping = Stopping(self.max_iter, self.tol)
         views = ScaledViews.of(images, texts)
         steps = CollectiveFactorisation(views, self.balance, self.mu, self.regularization)
-        coupling = 1 / self.mu if self.legacy_scaling else self.mu
-        square, products = self._first_latent(images, texts, views)
-        objectives: list[float] = []
-        while not stopping.reached(objectives):
-            bases, predictors = steps.bases(square, products), steps.predictors(products)
-            latent = steps.attraction(bases, predictors, coupling)
-            products = views.joint @ latent
-            square = latent.T @ products
-            objectives.append(steps.objective(square, products, bases, predictors))
-        self.objectives_ = np.array(objectives)
+
+        def latent_of(attraction: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+            products = views.joint @ attraction
+            return attraction, attraction.T @ products, products
+
+        latent, products, self.objectives_ = steps.alternate(
+            *self._first_latent(images, texts, views),
+            latent_of,
+            coupling=1 / self.mu if self.legacy_scaling else self.mu,
+            max_iter=self.max_iter,
+            tol=self.tol,
+        )
         self.image_mean_, self.text_mean_ = views.sums.image_mean, views.sums.text_mean
         self.image_projection_, self.text_projection_ = views.unscaled(steps.predictors(products))
         self.image_part_, self.text_part_ = views.unscaled(latent)

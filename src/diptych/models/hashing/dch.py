@@ -8,7 +8,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from diptych.arrays import FloatArray
-from diptych.models.base import Grid, Need, check_count, check_number
+from diptych.models.base import Grid, Need, check_counts, check_number, check_numbers
 from diptych.models.hashing._factorisation import ScaledViews
 from diptych.models.hashing.hashing_model import LinearHashingModel
 from diptych.models.labels import Targets, weighted_sums
@@ -95,11 +95,9 @@ class DCH(LinearHashingModel):
 
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
         assert targets is not None
-        for name in ("classifier_ridge", "projection_ridge"):
-            check_number(name, getattr(self, name), low=0, open_low=True)
+        check_numbers(self, "classifier_ridge", "projection_ridge", low=0, open_low=True)
         check_number("nu", self.nu, low=0)
-        check_count("max_iter", self.max_iter)
-        check_count("sweeps", self.sweeps)
+        check_counts(self, "max_iter", "sweeps")
         views = ScaledViews.of(images, texts)
         self.image_mean_, self.text_mean_ = views.sums.image_mean, views.sums.text_mean
         solvers = [cho_factor(part + self.projection_ridge * np.eye(len(part))) for part in (views.image, views.text)]

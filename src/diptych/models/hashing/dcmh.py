@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from diptych.arrays import FloatArray, IntArray
-from diptych.models.base import Grid, Need, check_count, check_number
+from diptych.models.base import Grid, Need, check_counts, check_number, check_numbers
 from diptych.models.hashing.hashing_model import HashingModel
 from diptych.models.labels import Targets
 from diptych.models.neural._layers import Layers, StandardView, check_sizes, for_raw_rows, run_layers
@@ -231,10 +231,8 @@ class DCMH(HashingModel):
         return run_layers(texts, self.text_mean_, self.text_layers_, "relu")
 
     def _check(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        for name in ("epochs", "batch_size", "n_compared"):
-            check_count(name, getattr(self, name))
-        for name in ("gamma", "eta", "weight_decay"):
-            check_number(name, getattr(self, name), low=0)
+        check_counts(self, "epochs", "batch_size", "n_compared")
+        check_numbers(self, "gamma", "eta", "weight_decay", low=0)
         check_number("dropout", self.dropout, low=0, high=0.99)
         check_number("learning_rate", self.learning_rate, low=0, open_low=True)
         return check_sizes("image_hidden", self.image_hidden), check_sizes("text_hidden", self.text_hidden)

@@ -11,7 +11,7 @@ from scipy.sparse import coo_array, csr_array
 from scipy.sparse.linalg import LinearOperator, eigsh
 
 from diptych.arrays import BoolArray, FloatArray, row_blocks
-from diptych.models.base import Grid, check_count, check_number
+from diptych.models.base import Grid, check_count, check_number, check_numbers
 from diptych.models.hashing._solvers import mixed_directions, sample_pairs
 from diptych.models.hashing.hashing_model import LinearHashingModel
 from diptych.models.labels import Targets
@@ -210,8 +210,7 @@ class IMH(LinearHashingModel):
         self.seed = seed
 
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
-        check_number("regularization", self.regularization, low=0)
-        check_number("smoothness", self.smoothness, low=0)
+        check_numbers(self, "regularization", "smoothness", low=0)
         check_number("least_agreement", self.least_agreement, low=-1, high=1)
         check_count("n_neighbours", self.n_neighbours)
         images, texts = sample_pairs(images, texts, self.max_pairs, self.seed)

@@ -8,7 +8,7 @@ import numpy as np
 
 from diptych.arrays import FloatArray, unit_rows
 from diptych.models.base import Grid, Need
-from diptych.models.hashing._factorisation import CollectiveFactorisation, ScaledViews, Stopping
+from diptych.models.hashing._factorisation import CollectiveFactorisation, ScaledViews
 from diptych.models.hashing.hashing_model import LinearHashingModel
 from diptych.models.labels import Targets, weighted_sums
 
@@ -94,7 +94,6 @@ class LCMFH(LinearHashingModel):
 
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
         assert targets is not None
-        stopping = Stopping(self.max_iter, self.tol)
         views = ScaledViews.of(images, texts)
         steps = CollectiveFactorisation(views, self.balance, self.mu, self.regularization)
         self.image_mean_, self.text_mean_ = views.sums.image_mean, views.sums.text_mean
@@ -102,14 +101,19 @@ class LCMFH(LinearHashingModel):
         gram, label_products = labels.T @ labels / len(labels), self._label_products(images, texts, labels, views)
         inverse = np.linalg.pinv(gram, hermitian=True)
         codes = np.random.default_rng(self.seed).normal(size=(len(gram), self.n_bits))
-        objectives: list[float] = []
-        square, products = codes.T @ gram @ codes, label_products @ codes
-        while not stopping.reached(objectives):
-            bases, predictors = steps.bases(square, products), steps.predictors(products)
-            codes = inverse @ label_products.T @ steps.attraction(bases, predictors, self.mu)
-            square, products = codes.T @ gram @ codes, label_products @ codes
-            objectives.append(steps.objective(square, products, bases, predictors))
-        self.objectives_, self.class_codes_ = np.array(objectives), codes
+
+        def latent_of(attraction: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+            codes = inverse @ label_products.T @ attraction
+            return codes, codes.T @ gram @ codes, label_products @ codes
+
+        self.class_codes_, products, self.objectives_ = steps.alternate(
+            codes.T @ gram @ codes,
+            label_products @ codes,
+            latent_of,
+            coupling=self.mu,
+            max_iter=self.max_iter,
+            tol=self.tol,
+        )
         self.image_projection_, self.text_projection_ = views.unscaled(steps.predictors(products))
 
     def _label_products(

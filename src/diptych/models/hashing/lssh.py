@@ -7,8 +7,8 @@ from typing import ClassVar
 import numpy as np
 from scipy.linalg import eigh
 
-from diptych.arrays import FloatArray, row_blocks, unit_rows
-from diptych.models.base import Grid, check_count, check_number
+from diptych.arrays import FloatArray, map_rows, row_blocks, unit_rows
+from diptych.models.base import Grid, check_counts, check_number, check_numbers
 from diptych.models.hashing._solvers import sample_pairs
 from diptych.models.hashing.hashing_model import HashingModel
 from diptych.models.labels import Targets
@@ -194,11 +194,9 @@ class LSSH(HashingModel):
         self.seed = seed
 
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
-        for name in ("n_atoms", "n_image_components", "n_iter", "n_lasso_iter"):
-            check_count(name, getattr(self, name))
+        check_counts(self, "n_atoms", "n_image_components", "n_iter", "n_lasso_iter")
         check_number("sparsity", self.sparsity, low=0, high=1)
-        check_number("text_weight", self.text_weight, low=0, open_low=True)
-        check_number("coupling", self.coupling, low=0, open_low=True)
+        check_numbers(self, "text_weight", "coupling", low=0, open_low=True)
         images, texts = sample_pairs(images, texts, self.max_pairs, self.seed)
         check_varies(images=images, texts=texts)
         sums = moments(images, texts)
@@ -253,19 +251,17 @@ class LSSH(HashingModel):
         return unit_rows(centre(texts, self.text_mean_))
 
     def _decide_images(self, images: FloatArray) -> FloatArray:
-        outputs = np.empty((len(images), self.n_bits), dtype=images.dtype)
         topics = self.image_topics_.astype(images.dtype, copy=False)
-        for block in row_blocks(len(images)):
-            rows = self._reduced_images(images[block])
-            outputs[block] = sparse_codes(rows, self.image_atoms_, self.sparsity, self.n_lasso_iter) @ topics
-        return outputs
+
+        def outputs(block: FloatArray) -> FloatArray:
+            rows = self._reduced_images(block)
+            return sparse_codes(rows, self.image_atoms_, self.sparsity, self.n_lasso_iter) @ topics
+
+        return map_rows(outputs, images, self.n_bits)
 
     def _decide_texts(self, texts: FloatArray) -> FloatArray:
         to_latent = (self.text_topics_.T @ self.shrinkage_).astype(texts.dtype, copy=False)
-        outputs = np.empty((len(texts), self.n_bits), dtype=texts.dtype)
-        for block in row_blocks(len(texts)):
-            outputs[block] = self._unit_texts(texts[block]) @ to_latent
-        return outputs
+        return map_rows(lambda block: self._unit_texts(block) @ to_latent, texts, self.n_bits)
 
     def _decide_pairs(self, images: FloatArray, texts: FloatArray) -> FloatArray:
         from_images = self._decide_images(images)

@@ -6,17 +6,16 @@ import math
 import time
 import warnings
 from collections.abc import Callable
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.special import entr
 from sklearn.exceptions import ConvergenceWarning
 
 from diptych.arrays import FloatArray, IntArray, row_blocks
 from diptych.codes import pack_signs
 from diptych.metrics import AP, SharedLabel, evaluate
-from diptych.models.base import Grid, Need, check_count, check_number
+from diptych.models.base import Grid, Need, check_counts, check_number, check_numbers
 from diptych.models.hashing._siamese import LabelPairs, PairBatch, TwinState, coupled_loss, tanh_backward, tanh_forward
 from diptych.models.hashing.hashing_model import HashingModel
 from diptych.models.labels import Targets
@@ -29,7 +28,7 @@ from diptych.models.neural._layers import (
     initial_layers,
     run_layers,
 )
-from diptych.models.neural._training_loop import CheckpointFile, EpochReport, Progress, training_identity
+from diptych.models.neural._training_loop import CheckpointFile, EpochReport, ResumableModel
 from diptych.models.optimisers import Adam
 from diptych.space import DIRECTIONS, Space
 
@@ -39,7 +38,7 @@ _LOOKS, _PATIENCE = 20, 6
 _COLLAPSED = 0.05
 
 
-class MMNN(HashingModel):
+class MMNN(ResumableModel, HashingModel):
     """Multimodal neural hashing: two networks, trained so that codes of similar items agree and others differ.
 
     Networks ξ for pictures and η for texts end in q tanh units, and the code is the sign of their outputs. With P the
@@ -115,8 +114,6 @@ class MMNN(HashingModel):
     losses_: FloatArray
     bit_entropies_: FloatArray
 
-    _progress: Progress | None = None
-
     def __init__(
         self,
         *,
@@ -144,44 +141,19 @@ class MMNN(HashingModel):
         self.checkpoint = checkpoint
         self.seed = seed
 
-    def fit(
-        self,
-        images: ArrayLike,
-        texts: ArrayLike,
-        labels: ArrayLike | None = None,
-        *,
-        progress: Progress | None = None,
-    ) -> Self:
-        """Learn from aligned rows and return the model itself.
-
-        ``labels`` are one class per row, or a 0/1 indicator matrix with one column per class. ``progress`` is called
-        with an `EpochReport` after each epoch; it is judged by the MAP of held-out codes, in the epochs that look.
-        """
-        self._progress = progress
-        try:
-            return super().fit(images, texts, labels)
-        finally:
-            del self._progress
-
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
         assert targets is not None, "the base class has checked that labels were given"
         hidden = self._check()
         rng = np.random.default_rng(self.seed)
         views = StandardView.of(images, name="images"), StandardView.of(texts, name="texts")
         networks = [initial_layers((view.rows.shape[1], *hidden, self.n_bits), rng) for view in views]
-        networks = self._train(views, networks, targets, rng, self._checkpoint_file(images, texts, targets))
+        # The number of epochs shapes every step, so it may not change as it may where steps are all alike.
+        file = self._checkpoint_file("networks", images, texts, targets.indicator, may_change=("checkpoint",))
+        networks = self._train(views, networks, targets, rng, file)
         self.image_mean_, self.text_mean_ = views[0].mean, views[1].mean
         self.image_layers_ = for_raw_rows(networks[0], views[0].deviation)
         self.text_layers_ = for_raw_rows(networks[1], views[1].deviation)
         self._measure_bits(images, texts)
-
-    def _checkpoint_file(self, images: FloatArray, texts: FloatArray, targets: Targets) -> CheckpointFile | None:
-        if self.checkpoint is None:
-            return None
-        parameters = self.get_params(deep=False)
-        # The number of epochs shapes every step, so it may not change as it may where steps are all alike.
-        identity = training_identity(parameters, images, texts, targets.indicator, may_change=("checkpoint",))
-        return CheckpointFile.within(self.checkpoint, "networks", identity=identity)
 
     def _train(
         self,
@@ -271,12 +243,9 @@ class MMNN(HashingModel):
         return np.tanh(run_layers(texts, self.text_mean_, self.text_layers_, "tanh"))
 
     def _check(self) -> tuple[int, ...]:
-        for name in ("epochs", "batch_size"):
-            check_count(name, getattr(self, name))
-        for name in ("within", "weight_decay"):
-            check_number(name, getattr(self, name), low=0)
-        for name in ("margin", "learning_rate"):
-            check_number(name, getattr(self, name), low=0, open_low=True)
+        check_counts(self, "epochs", "batch_size")
+        check_numbers(self, "within", "weight_decay", low=0)
+        check_numbers(self, "margin", "learning_rate", low=0, open_low=True)
         check_number("validation", self.validation, low=0, high=0.9)
         return check_sizes("hidden", self.hidden)
 

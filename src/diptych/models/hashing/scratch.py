@@ -8,8 +8,8 @@ from typing import ClassVar
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, solve, svd
 
-from diptych.arrays import FloatArray, row_blocks
-from diptych.models.base import Grid, Need, check_count, check_number
+from diptych.arrays import FloatArray, map_rows, row_blocks
+from diptych.models.base import Grid, Need, check_counts, check_numbers
 from diptych.models.hashing.hashing_model import HashingModel
 from diptych.models.labels import Targets
 from diptych.models.linear import centre, check_varies, column_means
@@ -38,18 +38,12 @@ class RbfAnchors:
 
     def features(self, rows: FloatArray) -> FloatArray:
         """Return the (rows, anchors) matrix of features in the precision of ``rows``."""
-        features = np.empty((len(rows), len(self.anchors)), dtype=rows.dtype)
-        for block in row_blocks(len(rows)):
-            features[block] = self._block(rows[block])
-        return features
+        return map_rows(self._block, rows, len(self.anchors))
 
     def project(self, rows: FloatArray, projection: FloatArray, offset: FloatArray) -> FloatArray:
         """Return features @ ``projection`` − ``offset`` without holding the features of more than a block of rows."""
         kernel, shift = projection.astype(rows.dtype, copy=False), offset.astype(rows.dtype, copy=False)
-        points = np.empty((len(rows), projection.shape[1]), dtype=rows.dtype)
-        for block in row_blocks(len(rows)):
-            points[block] = self._block(rows[block]) @ kernel - shift
-        return points
+        return map_rows(lambda block: self._block(block) @ kernel - shift, rows, projection.shape[1])
 
     def _block(self, rows: FloatArray) -> FloatArray:
         scaled = centre(rows, self.mean) / rows.dtype.type(self.scale)
@@ -293,10 +287,8 @@ class SCRATCH(HashingModel):
 
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
         assert targets is not None, "the base class has checked that labels were given"
-        for name in ("reconstruction", "label_weight", "agreement", "ridge"):
-            check_number(name, getattr(self, name), low=0, open_low=True)
-        check_count("n_anchors", self.n_anchors)
-        check_count("n_iter", self.n_iter)
+        check_numbers(self, "reconstruction", "label_weight", "agreement", "ridge", low=0, open_low=True)
+        check_counts(self, "n_anchors", "n_iter")
         check_varies(images=images, texts=texts)
         sides = (
             AnchoredSide.of(images, self.n_anchors, self.ridge / self.agreement, self.seed),

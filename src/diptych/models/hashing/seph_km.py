@@ -10,7 +10,7 @@ from scipy.special import xlogy
 
 from diptych.arrays import FloatArray, row_blocks
 from diptych.errors import InvalidInputError
-from diptych.models.base import Grid, Need, check_choice, check_count, check_number
+from diptych.models.base import Grid, Need, check_choice, check_count, check_counts, check_number
 from diptych.models.hashing._solvers import KernelBasis, fit_kernel_logistic
 from diptych.models.hashing.hashing_model import HashingModel
 from diptych.models.labels import Targets
@@ -305,8 +305,7 @@ class SePHkm(HashingModel):
     def _check_parameters(self) -> None:
         check_choice("affinity", self.affinity, AFFINITIES)
         check_choice("refine", self.refine, (False, True))
-        for name in ("n_centres", "max_iter", "logistic_max_iter"):
-            check_count(name, getattr(self, name))
+        check_counts(self, "n_centres", "max_iter", "logistic_max_iter")
         if self.max_pairs is not None:
             check_count("max_pairs", self.max_pairs)
         check_number("quantization", self.quantization, low=0)

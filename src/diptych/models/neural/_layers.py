@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from diptych.arrays import FloatArray, IntArray, row_blocks
+from diptych.arrays import FloatArray, IntArray, map_rows
 from diptych.errors import InvalidInputError
 from diptych.models.base import check_count
 from diptych.models.linear import centre, check_varies, column_deviations, column_means
@@ -59,13 +59,14 @@ def for_raw_rows(layers: Layers, deviation: FloatArray) -> Layers:
 def run_layers(rows: FloatArray, mean: FloatArray, layers: Layers, activation: Activation) -> FloatArray:
     """Return what the last layer gives for each row, before any function of its own, in the precision of ``rows``."""
     kernels = [layer.astype(rows.dtype, copy=False) for layer in layers]
-    outputs = np.empty((len(rows), len(kernels[-1])), dtype=rows.dtype)
-    for block in row_blocks(len(rows)):
-        values = centre(rows[block], mean) @ kernels[0] + kernels[1]
+
+    def outputs(block: FloatArray) -> FloatArray:
+        values = centre(block, mean) @ kernels[0] + kernels[1]
         for weights, intercepts in zip(kernels[2::2], kernels[3::2], strict=True):
             values = ACTIVATIONS[activation](values) @ weights + intercepts
-        outputs[block] = values
-    return outputs
+        return values
+
+    return map_rows(outputs, rows, len(kernels[-1]))
 
 
 @dataclass(frozen=True)

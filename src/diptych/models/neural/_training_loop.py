@@ -10,15 +10,17 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, Self, TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
 from diptych.arrays import AnyArray, FloatArray, row_blocks
 from diptych.atomic_files import atomic_write
 from diptych.errors import InvalidInputError, ModelFileError
+from diptych.models.base import CrossModalModel
 
 _MAY_CHANGE = ("epochs", "patience", "checkpoint")
 
@@ -80,9 +82,12 @@ class CheckpointFile:
 
 
 def training_identity(
-    parameters: Mapping[str, object], *data: AnyArray | None, may_change: Collection[str] = _MAY_CHANGE
+    parameters: Mapping[str, object],
+    *data: AnyArray | None,
+    may_change: Collection[str] = _MAY_CHANGE,
+    facts: Mapping[str, object] | None = None,
 ) -> str:
-    """Return a digest of parameters and data, equal for two trainings only if these are.
+    """Return a digest of parameters, data and further ``facts``, equal for two trainings only if these are.
 
     What ``may_change`` from one call to the next is left out: by default how long to train and where to keep the state.
 
@@ -92,7 +97,10 @@ def training_identity(
     >>> training_identity({"seed": 0}, rows) == training_identity({"seed": 1}, rows)
     False
     """
-    deciding = {name: repr(value) for name, value in parameters.items() if name not in may_change}
+    # Called seed in version 0.1, whose trainings may go on.
+    named = {"seed" if name == "random_state" else name: value for name, value in parameters.items()}
+    deciding = {name: repr(named[name]) for name in sorted(named) if name not in may_change}
+    deciding |= {name: repr(value) for name, value in (facts or {}).items()}
     digest = hashlib.sha256(json.dumps(deciding).encode())
     for rows in data:
         if rows is None:
@@ -128,6 +136,42 @@ Progress = Callable[[EpochReport], None]
 Judge = Callable[[], tuple[float, float]]
 
 """Returns how good the towers are on the held-out part, the larger the better, and their recall there."""
+
+
+class ResumableModel(CrossModalModel):
+    """A model whose training reports its epochs and, with ``checkpoint``, goes on after a crash."""
+
+    checkpoint: str | None
+
+    _progress: Progress | None = None
+
+    def fit(
+        self,
+        images: ArrayLike,
+        texts: ArrayLike,
+        labels: ArrayLike | None = None,
+        *,
+        progress: Progress | None = None,
+    ) -> Self:
+        """Learn from aligned rows and return the model itself; a picture with several texts is repeated.
+
+        ``labels`` are one class per row, or a 0/1 indicator matrix with one column per class. ``progress`` is called
+        with an `EpochReport` after each epoch: loss, how the held-out part fares where it is looked at, and speed.
+        """
+        self._progress = progress
+        try:
+            return super().fit(images, texts, labels)
+        finally:
+            del self._progress
+
+    def _checkpoint_file(
+        self, name: str, *data: AnyArray | None, may_change: Collection[str] = _MAY_CHANGE
+    ) -> CheckpointFile | None:
+        """Return where the state of a training on this data is kept, if it is."""
+        if self.checkpoint is None:
+            return None
+        identity = training_identity(self.get_params(deep=False), *data, may_change=may_change)
+        return CheckpointFile.within(self.checkpoint, name, identity=identity)
 
 
 def timed_epoch(train: Callable[[], float], judge: Judge | None, n_items: int) -> Callable[[int], EpochReport]:

@@ -3,90 +3,22 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.special import softmax
 
 from diptych.arrays import AnyArray, FloatArray, IntArray
-from diptych.models.base import CrossModalModel, Grid, Need, check_choice, check_count, check_number
+from diptych.models.base import Grid, Need, check_choice, check_counts, check_number, check_numbers
 from diptych.models.labels import Targets
 from diptych.models.neural._layers import Layers, StandardView, check_sizes, for_raw_rows, held_out_rows, run_layers
 from diptych.models.neural._torch import Device, TorchAdam, Tower, choose_device, torch_package
-from diptych.models.neural._training_loop import (
-    CheckpointFile,
-    EpochReport,
-    Progress,
-    TrainingLoop,
-    timed_epoch,
-    training_identity,
-)
+from diptych.models.neural._training_loop import CheckpointFile, EpochReport, ResumableModel, TrainingLoop, timed_epoch
 
 ClassLoss = Literal["cross_entropy", "squared"]
 
 
-@dataclass(frozen=True)
-class SoftmaxTraining:
-    """Settings of a network with softmax outputs; `fit` trains one."""
-
-    hidden: tuple[int, ...]
-    loss: ClassLoss
-    dropout: float
-    learning_rate: float
-    weight_decay: float
-    epochs: int
-    patience: int
-    batch_size: int
-    device: str
-    checkpoint: CheckpointFile | None = None
-    progress: Progress | None = None
-
-    def fit(
-        self, view: StandardView, wanted: FloatArray, train_rows: IntArray, held_out: IntArray, rng: np.random.Generator
-    ) -> tuple[Layers, list[float]]:
-        """Return (layers for centred rows, held-out loss after each epoch); ``wanted`` are rows of probabilities.
-
-        Without rows held out, the losses are those of training and the last layers are kept, otherwise the best.
-        """
-        sizes = view.rows.shape[1], *self.hidden, wanted.shape[1]
-        tower = Tower(sizes, dropout=self.dropout, rng=rng, device=self.device)
-        descent = TorchAdam(tower.parameters, self.weight_decay)
-
-        def train() -> float:
-            return self._pass(tower, descent, view, wanted, rng.permutation(train_rows))
-
-        def judge() -> tuple[float, float]:
-            return -self._held_out_loss(tower, view, wanted, held_out), math.nan
-
-        loop = TrainingLoop(self.epochs, self.patience, self.checkpoint, self.progress)
-        epoch = timed_epoch(train, judge if len(held_out) else None, len(train_rows))
-        reports = loop.run([tower], descent, epoch, EpochReport, rng)
-        losses = [-report.judged if len(held_out) else report.loss for report in reports]
-        return for_raw_rows(tower.layers(), view.deviation), losses
-
-    def _pass(self, tower: Tower, descent: TorchAdam, view: StandardView, wanted: FloatArray, order: IntArray) -> float:
-        total = 0.0
-        for chosen in np.array_split(order, -(-len(order) // self.batch_size)):
-            outputs = tower.outputs(view.standardized(chosen), training=True)
-            loss = self._loss(outputs, tower.tensor(wanted[chosen].astype(np.float32)))
-            descent.step(loss, self.learning_rate)
-            total += loss.item() * len(chosen)
-        return total / len(order)
-
-    def _held_out_loss(self, tower: Tower, view: StandardView, wanted: FloatArray, rows: IntArray) -> float:
-        with torch_package().no_grad():
-            outputs = tower.outputs(view.standardized(rows))
-            return float(self._loss(outputs, tower.tensor(wanted[rows].astype(np.float32))))
-
-    def _loss(self, outputs: Any, wanted: Any) -> Any:
-        if self.loss == "cross_entropy":
-            return -(wanted * outputs.log_softmax(dim=1)).sum(dim=1).mean()
-        return ((outputs.softmax(dim=1) - wanted) ** 2).sum(dim=1).mean()
-
-
-class DeepSM(CrossModalModel):
+class DeepSM(ResumableModel):
     """Deep semantic matching: semantic matching with a network on each side in place of the linear classifier.
 
         π(x) = softmax(f(x)),   min over f of  −(1/n) Σᵢ Σⱼ yᵢⱼ log π(xᵢ)ⱼ
@@ -172,8 +104,6 @@ class DeepSM(CrossModalModel):
     image_losses_: FloatArray
     text_losses_: FloatArray
 
-    _progress: Progress | None = None
-
     def __init__(
         self,
         *,
@@ -209,25 +139,6 @@ class DeepSM(CrossModalModel):
         self.device = device
         self.seed = seed
 
-    def fit(
-        self,
-        images: ArrayLike,
-        texts: ArrayLike,
-        labels: ArrayLike | None = None,
-        *,
-        progress: Progress | None = None,
-    ) -> Self:
-        """Learn from aligned rows and return the model itself.
-
-        ``labels`` are one class per row, or a 0/1 indicator matrix with one column per class. ``progress`` is called
-        with an `EpochReport` after each epoch, first of the pictures' network, then of the texts'.
-        """
-        self._progress = progress
-        try:
-            return super().fit(images, texts, labels)
-        finally:
-            del self._progress
-
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
         assert targets is not None, "the base class has checked that labels were given"
         self._check()
@@ -235,38 +146,59 @@ class DeepSM(CrossModalModel):
         rng = np.random.default_rng(self.seed)
         known = targets.labelled
         train, held_out = held_out_rows(targets.indicator[known], self.validation, rng)
-        device = choose_device(self.device)
-        checkpoints = self._checkpoint_files(images, texts, targets)
         for side, view in views.items():
-            training = self._training(side, device, checkpoints[side])
-            layers, losses = training.fit(view, targets.distribution, known[train], known[held_out], rng)
+            file = self._checkpoint_file(side, images, texts, targets.indicator)
+            layers, losses = self._train(side, view, targets.distribution, (known[train], known[held_out]), file, rng)
             setattr(self, f"{side}_mean_", view.mean)
             setattr(self, f"{side}_layers_", layers)
             setattr(self, f"{side}_losses_", np.array(losses))
         self.classes_ = targets.classes
 
-    def _checkpoint_files(
-        self, images: FloatArray, texts: FloatArray, targets: Targets
-    ) -> dict[str, CheckpointFile | None]:
-        if self.checkpoint is None:
-            return {"image": None, "text": None}
-        identity = training_identity(self.get_params(deep=False), images, texts, targets.indicator)
-        return {side: CheckpointFile.within(self.checkpoint, side, identity=identity) for side in ("image", "text")}
+    def _train(
+        self,
+        side: str,
+        view: StandardView,
+        wanted: FloatArray,
+        parts: tuple[IntArray, IntArray],
+        file: CheckpointFile | None,
+        rng: np.random.Generator,
+    ) -> tuple[Layers, list[float]]:
+        """Return (layers for centred rows, held-out loss after each epoch); ``wanted`` are rows of probabilities.
 
-    def _training(self, side: str, device: str, checkpoint: CheckpointFile | None) -> SoftmaxTraining:
-        return SoftmaxTraining(
-            hidden=check_sizes(f"{side}_hidden", getattr(self, f"{side}_hidden")),
-            loss=self.loss,
-            dropout=self.dropout,
-            learning_rate=self.learning_rate,
-            weight_decay=self.weight_decay,
-            epochs=self.epochs,
-            patience=self.patience,
-            batch_size=self.batch_size,
-            device=device,
-            checkpoint=checkpoint,
-            progress=self._progress,
-        )
+        ``parts`` are the rows to train on and those held out; without any of these, the losses are those of training.
+        """
+        rows, held_out = parts
+        hidden = check_sizes(f"{side}_hidden", getattr(self, f"{side}_hidden"))
+        sizes = view.rows.shape[1], *hidden, wanted.shape[1]
+        tower = Tower(sizes, dropout=self.dropout, rng=rng, device=choose_device(self.device))
+        descent = TorchAdam(tower.parameters, self.weight_decay)
+
+        def loss(chosen: IntArray, *, training: bool) -> Any:
+            outputs = tower.outputs(view.standardized(chosen), training=training)
+            return self._loss(outputs, tower.tensor(wanted[chosen].astype(np.float32)))
+
+        def train() -> float:
+            total = 0.0
+            for chosen in np.array_split(rng.permutation(rows), -(-len(rows) // self.batch_size)):
+                value = loss(chosen, training=True)
+                descent.step(value, self.learning_rate)
+                total += value.item() * len(chosen)
+            return total / len(rows)
+
+        def judge() -> tuple[float, float]:
+            with torch_package().no_grad():
+                return -float(loss(held_out, training=False)), math.nan
+
+        loop = TrainingLoop(self.epochs, self.patience, file, self._progress)
+        epoch = timed_epoch(train, judge if len(held_out) else None, len(rows))
+        reports = loop.run([tower], descent, epoch, EpochReport, rng)
+        losses = [-report.judged if len(held_out) else report.loss for report in reports]
+        return for_raw_rows(tower.layers(), view.deviation), losses
+
+    def _loss(self, outputs: Any, wanted: Any) -> Any:
+        if self.loss == "cross_entropy":
+            return -(wanted * outputs.log_softmax(dim=1)).sum(dim=1).mean()
+        return ((outputs.softmax(dim=1) - wanted) ** 2).sum(dim=1).mean()
 
     def _encode_images(self, images: FloatArray) -> FloatArray:
         return self._probabilities(run_layers(images, self.image_mean_, self.image_layers_, "relu"))
@@ -279,10 +211,8 @@ class DeepSM(CrossModalModel):
 
     def _check(self) -> None:
         check_choice("loss", self.loss, ("cross_entropy", "squared"))
-        for name in ("epochs", "patience", "batch_size"):
-            check_count(name, getattr(self, name))
+        check_counts(self, "epochs", "patience", "batch_size")
         check_number("dropout", self.dropout, low=0, high=0.99)
         check_number("weight_decay", self.weight_decay, low=0)
         check_number("validation", self.validation, low=0, high=0.9)
-        for name in ("learning_rate", "temperature"):
-            check_number(name, getattr(self, name), low=0, open_low=True)
+        check_numbers(self, "learning_rate", "temperature", low=0, open_low=True)

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from diptych.arrays import FloatArray, unit_rows
+from diptych.arrays import AnyArray, FloatArray, IntArray, unit_rows
 from diptych.errors import InvalidInputError
-from diptych.models.base import CrossModalModel, Need, check_choice, check_count, check_number
+from diptych.metrics import AP, RecallAtK, evaluate
+from diptych.models.base import Need, check_choice, check_counts, check_number, check_numbers
 from diptych.models.labels import Targets
-from diptych.models.neural._layers import Layers, check_sizes, run_layers
-from diptych.models.neural._structure_training import CaptionedRows, StructureLoss, StructureTraining
-from diptych.models.neural._torch import Device, choose_device
-from diptych.models.neural._training_loop import CheckpointFile, Progress, TrainingLoop, epoch_table, training_identity
+from diptych.models.neural._captioned_rows import CaptionedRows, StructureLoss, caption_batches
+from diptych.models.neural._layers import Layers, StandardView, check_sizes, for_raw_rows, run_layers
+from diptych.models.neural._torch import Device, TorchAdam, Tower, choose_device, torch_package
+from diptych.models.neural._training_loop import EpochReport, ResumableModel, TrainingLoop, epoch_table, timed_epoch
+from diptych.space import DIRECTIONS
+
+_PRECISION, _RECALL = AP(), RecallAtK(10)
 
 
-class LDSP(CrossModalModel):
+class LDSP(ResumableModel):
     """Deep structure-preserving embeddings: a network on each side, hinges both ways, texts of one picture together.
 
     Each branch is a dense layer, batch normalisation, rectified units, dropout, a dense layer and scaling to unit
@@ -112,8 +116,6 @@ class LDSP(CrossModalModel):
     history_: FloatArray
     history_columns_: tuple[str, ...]
 
-    _progress: Progress | None = None
-
     def __init__(
         self,
         *,
@@ -161,26 +163,6 @@ class LDSP(CrossModalModel):
         self.device = device
         self.seed = seed
 
-    def fit(
-        self,
-        images: ArrayLike,
-        texts: ArrayLike,
-        labels: ArrayLike | None = None,
-        *,
-        progress: Progress | None = None,
-    ) -> Self:
-        """Learn from aligned rows and return the model itself; a picture with several texts is repeated.
-
-        ``labels`` are one class per row, or a 0/1 indicator matrix with one column per class. ``progress`` is called
-        with an `EpochReport` after each epoch: loss, average precision and recall of the held-out part, and pairs per
-        second.
-        """
-        self._progress = progress
-        try:
-            return super().fit(images, texts, labels)
-        finally:
-            del self._progress
-
     def _targets(self, labels: ArrayLike | None, n_rows: int) -> Targets | None:
         check_choice("relevance", self.relevance, ("auto", "pairs", "labels"))
         if self.relevance == "labels" and labels is None:
@@ -192,33 +174,66 @@ class LDSP(CrossModalModel):
         rng = np.random.default_rng(self.seed)
         indicator = None if targets is None else targets.indicator
         rows = CaptionedRows.of(images, texts, indicator, validation=self.validation, rng=rng)
-        loop = TrainingLoop(self.epochs, self.patience, self._checkpoint_file(images, texts, indicator), self._progress)
-        training = StructureTraining(
-            hidden=hidden,
-            n_components=self.n_components,
-            loss=StructureLoss(
-                self.margin, self.n_violators, self.text_query, self.image_structure, self.text_structure
-            ),
-            dropout=self.dropout,
-            learning_rate=self.learning_rate,
-            weight_decay=self.weight_decay,
-            batch_size=self.batch_size,
-            texts_per_picture=self.texts_per_picture,
-            space=self.space,
-            device=choose_device(self.device),
-        )
-        (self.image_layers_, self.text_layers_), reports = training.fit(rows, loop, rng)
+        device = choose_device(self.device)
+        image_tower, text_tower = towers = [
+            Tower(
+                (view.rows.shape[1], *sizes, self.n_components),
+                dropout=self.dropout,
+                rng=rng,
+                device=device,
+                batch_norm=True,
+            )
+            for view, sizes in zip((rows.images, rows.texts), hidden, strict=True)
+        ]
+        descent = TorchAdam([*image_tower.parameters, *text_tower.parameters], self.weight_decay)
+
+        def train() -> float:
+            return self._pass(image_tower, text_tower, descent, rows, rng)
+
+        def judge() -> tuple[float, float]:
+            return self._judged(image_tower, text_tower, rows)
+
+        file = self._checkpoint_file("ldsp", images, texts, indicator)
+        loop = TrainingLoop(self.epochs, self.patience, file, self._progress)
+        epoch = timed_epoch(train, judge if len(rows.held_out) else None, len(rows.train))
+        reports = loop.run(towers, descent, epoch, EpochReport, rng)
+        self.image_layers_ = for_raw_rows(image_tower.layers(), rows.images.deviation)
+        self.text_layers_ = for_raw_rows(text_tower.layers(), rows.texts.deviation)
         self.image_mean_, self.text_mean_ = rows.images.mean, rows.texts.mean
         self.history_ = epoch_table(reports, ("epoch", "loss", "judged", "recall"))
         self.history_columns_ = ("epoch", "loss", "average_precision", "recall@10")
 
-    def _checkpoint_file(
-        self, images: FloatArray, texts: FloatArray, indicator: FloatArray | None
-    ) -> CheckpointFile | None:
-        if self.checkpoint is None:
-            return None
-        identity = training_identity(self.get_params(deep=False), images, texts, indicator)
-        return CheckpointFile.within(self.checkpoint, "ldsp", identity=identity)
+    def _pass(
+        self, image_tower: Tower, text_tower: Tower, descent: TorchAdam, rows: CaptionedRows, rng: np.random.Generator
+    ) -> float:
+        objective = StructureLoss(
+            self.margin, self.n_violators, self.text_query, self.image_structure, self.text_structure
+        )
+        losses = []
+        for batch in caption_batches(
+            rows.train, rows.numbers, rows.related, size=self.batch_size, per_picture=self.texts_per_picture, rng=rng
+        ):
+            images = _unit(image_tower.outputs(rows.images.standardized(batch.pictures), training=True))
+            texts = _unit(text_tower.outputs(rows.texts.standardized(batch.texts), training=True))
+            loss = objective.of(images, texts, batch)
+            descent.step(loss, self.learning_rate)
+            losses.append(loss.detach())
+        # Reading the losses waits for the device: once an epoch, not at every step.
+        return float(torch_package().stack(losses).mean())
+
+    def _judged(self, image_tower: Tower, text_tower: Tower, rows: CaptionedRows) -> tuple[float, float]:
+        """Return average precision and recall of the held-out part, means of both directions."""
+        pictures, texts = rows.held_out_pictures, rows.held_out
+        points = _points(image_tower, rows.images, pictures), _points(text_tower, rows.texts, texts)
+        sides = {"image_query": (*points, pictures, texts), "text_query": (*points[::-1], texts, pictures)}
+        results = []
+        for direction in DIRECTIONS:
+            queries, gallery, asking, searched = sides[direction]
+            relevance = rows.relevance(asking, searched)
+            measures = [_PRECISION, _RECALL]
+            results.append(evaluate(queries, gallery, self.space, relevance, measures, direction=direction).mean)
+        precision, recall = (float(np.mean([result[key] for result in results])) for key in (_PRECISION, _RECALL))
+        return precision, recall
 
     def _encode_images(self, images: FloatArray) -> FloatArray:
         return unit_rows(run_layers(images, self.image_mean_, self.image_layers_, "relu"))
@@ -227,12 +242,18 @@ class LDSP(CrossModalModel):
         return unit_rows(run_layers(texts, self.text_mean_, self.text_layers_, "relu"))
 
     def _check(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        for name in ("n_components", "n_violators", "texts_per_picture", "epochs", "patience", "batch_size"):
-            check_count(name, getattr(self, name))
-        for name in ("text_query", "image_structure", "text_structure", "weight_decay"):
-            check_number(name, getattr(self, name), low=0)
+        check_counts(self, "n_components", "n_violators", "texts_per_picture", "epochs", "patience", "batch_size")
+        check_numbers(self, "text_query", "image_structure", "text_structure", "weight_decay", low=0)
         check_number("dropout", self.dropout, low=0, high=0.99)
         check_number("validation", self.validation, low=0, high=0.9)
-        for name in ("margin", "learning_rate"):
-            check_number(name, getattr(self, name), low=0, open_low=True)
+        check_numbers(self, "margin", "learning_rate", low=0, open_low=True)
         return check_sizes("image_hidden", self.image_hidden), check_sizes("text_hidden", self.text_hidden)
+
+
+def _unit(values: Any) -> Any:
+    return torch_package().nn.functional.normalize(values, dim=1)
+
+
+def _points(tower: Tower, view: StandardView, chosen: IntArray) -> AnyArray:
+    with torch_package().no_grad():
+        return np.asarray(_unit(tower.outputs(view.standardized(chosen))).cpu().numpy())

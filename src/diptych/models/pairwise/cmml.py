@@ -7,7 +7,15 @@ from typing import ClassVar
 import numpy as np
 
 from diptych.arrays import FloatArray
-from diptych.models.base import Grid, LinearProjectionModel, Variants, check_count, check_number
+from diptych.models.base import (
+    Grid,
+    LinearProjectionModel,
+    Variants,
+    check_count,
+    check_counts,
+    check_number,
+    check_numbers,
+)
 from diptych.models.correlation.cca import CCA
 from diptych.models.labels import Targets
 from diptych.models.linear import centre, check_varies, column_means
@@ -111,11 +119,9 @@ class CMML(LinearProjectionModel):
         self.image_projection_, self.text_projection_ = image_map / units[0], text_map / units[1]
 
     def _check_parameters(self) -> None:
-        check_count("n_components", self.n_components)
-        check_number("sharpness", self.sharpness, low=0, open_low=True)
+        check_counts(self, "n_components", "max_iter")
+        check_numbers(self, "sharpness", "tol", low=0, open_low=True)
         check_number("regularization", self.regularization, low=0)
-        check_count("max_iter", self.max_iter)
-        check_number("tol", self.tol, low=0, open_low=True)
 
     def _start(self, images: FloatArray, texts: FloatArray) -> tuple[FloatArray, FloatArray]:
         cca = CCA(n_components=self.n_components, regularization=self.start_regularization, weight_power=0.0)

@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from diptych.arrays import FloatArray
-from diptych.models.base import CrossModalModel, Grid, Variants, check_count, check_number
+from diptych.models.base import CrossModalModel, Grid, Variants, check_count, check_numbers
 from diptych.models.labels import Targets
 from diptych.models.linear import centre, check_varies, column_means
 from diptych.models.pairwise._pairs import (
@@ -92,9 +92,8 @@ class LogisticConcatenation(CrossModalModel):
         return Space("dot")
 
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
-        check_number("C", self.C, low=0, open_low=True)
+        check_numbers(self, "C", "tol", low=0, open_low=True)
         check_count("max_iter", self.max_iter)
-        check_number("tol", self.tol, low=0, open_low=True)
         check_varies(images=images, texts=texts)
         self.image_mean_, self.text_mean_ = column_means(images), column_means(texts)
         pairs, loss, matched = self._pairs(len(images))

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from diptych.arrays import BoolArray, FloatArray, IntArray, row_blocks
-from diptych.models.base import LinearProjectionModel, check_choice, check_count, check_number
+from diptych.models.base import LinearProjectionModel, check_choice, check_counts, check_number
 from diptych.models.correlation import CCA
 from diptych.models.labels import Targets
 from diptych.models.linear import check_varies, column_deviations, column_means
@@ -188,8 +188,7 @@ class LinearRankingModel(LinearProjectionModel):
         """Do what is due once in each pass; nothing, unless a subclass says otherwise."""
 
     def _check(self) -> None:
-        for name in ("n_components", "epochs", "batch_size"):
-            check_count(name, getattr(self, name))
+        check_counts(self, "n_components", "epochs", "batch_size")
         check_choice("start", self.start, ("cca", "random"))
         check_number("regularization", self.regularization, low=0)
         check_number("learning_rate", self.learning_rate, low=0, open_low=True)

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from diptych.arrays import FloatArray, IntArray, unit_rows
-from diptych.models.base import Grid, LinearProjectionModel, check_count, check_number
+from diptych.models.base import Grid, LinearProjectionModel, check_counts, check_number, check_numbers
 from diptych.models.correlation import CCA
 from diptych.models.labels import Targets
 from diptych.models.optimisers import Adam
@@ -139,11 +139,9 @@ class ContrastiveProjection(LinearProjectionModel):
         return np.asarray(rows * kept / (1 - self.dropout), dtype=np.float32)
 
     def _check(self) -> None:
-        for name in ("n_components", "epochs", "batch_size"):
-            check_count(name, getattr(self, name))
+        check_counts(self, "n_components", "epochs", "batch_size")
         check_number("dropout", self.dropout, low=0, high=0.99)
-        for name in ("temperature", "learning_rate"):
-            check_number(name, getattr(self, name), low=0, open_low=True)
+        check_numbers(self, "temperature", "learning_rate", low=0, open_low=True)
 
 
 def _spread(rows: FloatArray, mean: FloatArray) -> float:

@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from diptych.arrays import BoolArray, FloatArray, IntArray
-from diptych.models.base import Need, check_count, check_number
+from diptych.models.base import Need, check_count, check_counts, check_number
 from diptych.models.ranking._linear_ranking import (
     LinearRankingModel,
     LinearSide,
@@ -187,8 +187,7 @@ class PLRanking(LinearRankingModel):
 
     def _check(self) -> None:
         super()._check()
-        for name in ("n_neighbors", "list_size"):
-            check_count(name, getattr(self, name))
+        check_counts(self, "n_neighbors", "list_size")
         if self.max_draws is not None:
             check_count("max_draws", self.max_draws)
         check_number("margin", self.margin, low=0, open_low=True)

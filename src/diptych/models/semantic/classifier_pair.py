@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -11,7 +12,7 @@ from scipy.special import expit, softmax
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from diptych.arrays import AnyArray, FloatArray, row_blocks
+from diptych.arrays import AnyArray, FloatArray, map_rows, row_blocks
 from diptych.models.base import CrossModalModel, check_choice, check_count, check_number
 from diptych.models.correlation.cca import CCA
 from diptych.models.labels import Targets
@@ -72,11 +73,8 @@ def _spread(rows: FloatArray, mean: FloatArray) -> float:
 def predict_logistic(rows: FloatArray, weights: FloatArray, intercepts: FloatArray, *, loss: Loss) -> FloatArray:
     """Return class probabilities: they sum to one for ``softmax``, each stands alone for ``ovr``."""
     kernel, bias = weights.astype(rows.dtype, copy=False), intercepts.astype(rows.dtype, copy=False)
-    probabilities = np.empty((len(rows), weights.shape[1]), dtype=rows.dtype)
-    for block in row_blocks(len(rows)):
-        scores = rows[block] @ kernel + bias
-        probabilities[block] = softmax(scores, axis=1) if loss == "softmax" else expit(scores)
-    return probabilities
+    function = partial(softmax, axis=1) if loss == "softmax" else expit
+    return map_rows(lambda block: function(block @ kernel + bias), rows, weights.shape[1])
 
 
 def _unflatten(flat: FloatArray, n_features: int, n_classes: int) -> tuple[FloatArray, FloatArray]:

@@ -1,4 +1,4 @@
-"""How the two networks are trained together: settings, epochs, checkpoints, and several processes."""
+"""How the two networks are trained together: epochs, checkpoints, and several processes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -18,36 +18,10 @@ from diptych.metrics import AP, Measure, RecallAtK, Relevance, SameLabel, Shared
 from diptych.models.neural._torch import torch_package
 from diptych.models.neural._training_loop import CheckpointFile, TrainingLoop
 from diptych.models.neural.mnil._data import Batch, BatchStream, TrainingPairs
-from diptych.models.neural.mnil._objective import Optimiser, OptimiserName, RankingObjective
+from diptych.models.neural.mnil._objective import Optimiser, RankingObjective
+from diptych.models.neural.mnil._parameters import MNiLParameters
 from diptych.models.neural.mnil._towers import Towers
 from diptych.space import Space
-
-Schedule = Literal["cosine", "constant"]
-
-SCHEDULES: tuple[Schedule, ...] = ("cosine", "constant")
-
-
-@dataclass(frozen=True)
-class TrainingSettings:
-    """How long, how fast and in what portions."""
-
-    optimiser: OptimiserName
-    learning_rate: float
-    map_factor: float
-    image_factor: float
-    momentum: float
-    weight_decay: float
-    schedule: Schedule
-    epochs: int
-    patience: int | None
-    pictures_per_batch: int
-    texts_per_picture: int
-    accumulate: int
-    margin: int
-    flip: bool
-    train_image: bool
-    seed: int
-
 
 HISTORY_COLUMNS = ("epoch", "loss", "rate", "draws", "violating", "held_out", "norm")
 
@@ -206,7 +180,7 @@ class JointTraining:
 
     def __init__(
         self,
-        settings: TrainingSettings,
+        settings: MNiLParameters,
         objective: RankingObjective,
         towers: Towers,
         pairs: TrainingPairs,
@@ -223,7 +197,7 @@ class JointTraining:
         self._space = space
         self._workers = workers
         self._optimiser = Optimiser(
-            settings.optimiser,
+            settings.optimizer,
             self._groups(),
             momentum=settings.momentum,
             weight_decay=settings.weight_decay,
@@ -265,7 +239,7 @@ class JointTraining:
         stream = BatchStream(
             self._pairs,
             [batch.share(workers.rank, workers.size) for batch in batches],
-            margin=settings.margin,
+            margin=settings.crop_margin,
             flip=settings.flip,
             device=self._towers.device,
         )

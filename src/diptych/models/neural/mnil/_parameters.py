@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any, ClassVar, Literal
 
 from diptych.errors import InvalidInputError
-from diptych.models.base import check_choice, check_count, check_number
+from diptych.models.base import check_choice, check_count, check_number, check_numbers
 from diptych.models.item_model import ItemModel
 from diptych.models.neural._torch import Device
-from diptych.models.neural.mnil._joint_training import SCHEDULES, Schedule, TrainingSettings
 from diptych.models.neural.mnil._objective import (
     OPTIMISERS,
     POSITIVES,
@@ -23,6 +22,10 @@ from diptych.models.neural.mnil._objective import (
 from diptych.models.neural.mnil._picture_tower import ConvolutionPlan, packaged_resnet, read_weights
 from diptych.models.neural.mnil._towers import NORMALIZATIONS, Normalization
 from diptych.space import Space
+
+Schedule = Literal["cosine", "constant"]
+
+SCHEDULES: tuple[Schedule, ...] = ("cosine", "constant")
 
 ImageNetwork = Literal["residual", "resnet50", "features"]
 
@@ -172,6 +175,16 @@ class MNiLParameters(ItemModel):
         """The side of the square of pixels that the network sees."""
         return self.image_crop or self.image_side
 
+    @property
+    def crop_margin(self) -> int:
+        """By how many pixels the square that the network sees may be moved."""
+        return self.image_side - self._edge
+
+    @property
+    def pictures_per_batch(self) -> int:
+        """Pictures in a batch, each with ``texts_per_picture`` texts."""
+        return max(2, self.batch_size // self.texts_per_picture)
+
     def _plan(self) -> ConvolutionPlan | None:
         if self.image_tower == "features":
             return None
@@ -202,26 +215,6 @@ class MNiLParameters(ItemModel):
             scaled=self.scale_weights,
         )
 
-    def _settings(self) -> TrainingSettings:
-        return TrainingSettings(
-            optimiser=self.optimizer,
-            learning_rate=self.learning_rate,
-            map_factor=self.map_factor,
-            image_factor=self.image_factor,
-            momentum=self.momentum,
-            weight_decay=self.weight_decay,
-            schedule=self.schedule,
-            epochs=self.epochs,
-            patience=self.patience,
-            pictures_per_batch=max(2, self.batch_size // self.texts_per_picture),
-            texts_per_picture=self.texts_per_picture,
-            accumulate=self.accumulate,
-            margin=self.image_side - self._edge,
-            flip=self.flip,
-            train_image=self.train_image,
-            seed=self.seed,
-        )
-
     def _check_parameters(self) -> None:
         check_choice("image_tower", self.image_tower, IMAGE_NETWORKS)
         check_choice("normalization", self.normalization, NORMALIZATIONS)
@@ -235,10 +228,8 @@ class MNiLParameters(ItemModel):
             check_count(name, getattr(self, name))
         for width in self.image_widths:
             check_count("each of image_widths", width)
-        for name in ("margin", "within_margin", "image_term", "text_term", "weight_decay"):
-            check_number(name, getattr(self, name), low=0)
-        for name in ("learning_rate", "map_factor", "image_factor"):
-            check_number(name, getattr(self, name), low=0, open_low=True)
+        check_numbers(self, "margin", "within_margin", "image_term", "text_term", "weight_decay", low=0)
+        check_numbers(self, "learning_rate", "map_factor", "image_factor", low=0, open_low=True)
         check_number("momentum", self.momentum, low=0, high=1)
         check_number("dropout", self.dropout, low=0, high=0.99)
         check_number("validation", self.validation, low=0, high=0.9)

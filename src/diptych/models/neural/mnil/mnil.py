@@ -191,9 +191,7 @@ class MNiL(MNiLParameters):
         workers = Workers.detect(choose_device(self.device))
         towers = self._start(pairs, vocabulary, workers.own_device(choose_device(self.device)))
         train, held_out = pairs.parted(self.validation, _MOST_HELD_OUT, np.random.default_rng([self.seed, 1]))
-        training = JointTraining(
-            self._settings(), self._objective(len(train)), towers, train, held_out, self.space, workers
-        )
+        training = JointTraining(self, self._objective(len(train)), towers, train, held_out, self.space, workers)
         folder = None if self.checkpoint is None else Path(self.checkpoint)
         records = training.run(folder, self._identity(pairs, vocabulary), progress)
         self._learned(towers, vocabulary, len(pairs), records)
@@ -339,7 +337,7 @@ class MNiL(MNiLParameters):
         """Return a digest of the parameters and the data; of the pictures a few stand for all."""
         table = self._word_table()
         digest = None if table is None else table.digest
-        parameters = {**self.get_params(deep=False), "word_vectors": digest, "shape": pairs.pictures.shape}
+        parameters = {**self.get_params(deep=False), "word_vectors": digest}
         probes = pairs.pictures[np.linspace(0, len(pairs.pictures) - 1, _PROBES).astype(np.int64)]
         data = np.array(vocabulary.words), probes, pairs.picture_of, pairs.word_ids, pairs.labels
-        return training_identity(parameters, *data, may_change=_MAY_CHANGE)
+        return training_identity(parameters, *data, may_change=_MAY_CHANGE, facts={"shape": pairs.pictures.shape})

@@ -146,7 +146,7 @@ def test_two_processes_train_what_one_does(tmp_path):
         "import numpy as np\n"
         "import torch.distributed\n"
         f"sys.path.insert(0, {str(Path(__file__).parent)!r})\n"
-        "from test_mnil_training import features_and_texts, states, tiny\n"
+        "from test_joint_training import features_and_texts, states, tiny\n"
         "model = tiny(dropout=0.0).fit(*features_and_texts())\n"
         "if torch.distributed.get_rank() == 0:\n"
         f"    np.savez({str(target)!r}, *states(model), history=model.history_)\n"

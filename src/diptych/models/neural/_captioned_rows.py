@@ -9,12 +9,10 @@ from typing import Any
 import numpy as np
 
 from diptych.arrays import AnyArray, BoolArray, FloatArray, IntArray
-from diptych.metrics import AP, RecallAtK, Relevance, SameLabel, SharedLabel, evaluate
-from diptych.models.neural._layers import Layers, StandardView, for_raw_rows, held_out_rows
-from diptych.models.neural._torch import TorchAdam, Tower, torch_package
-from diptych.models.neural._training_loop import EpochReport, TrainingLoop, timed_epoch
+from diptych.metrics import Relevance, SameLabel, SharedLabel
+from diptych.models.neural._layers import StandardView, held_out_rows
+from diptych.models.neural._torch import torch_package
 from diptych.models.related_rows import RelatedRows, picture_numbers
-from diptych.space import DIRECTIONS, Space
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,87 +176,3 @@ class CaptionedRows:
         marks: AnyArray = self.numbers if self.indicator is None else self.indicator
         kind = SameLabel if self.indicator is None else SharedLabel
         return kind(marks[queries], marks[gallery])
-
-
-_PRECISION, _RECALL = AP(), RecallAtK(10)
-
-
-@dataclass(frozen=True)
-class StructureTraining:
-    """Settings of two branches with unit outputs; `fit` trains them."""
-
-    hidden: tuple[tuple[int, ...], tuple[int, ...]]
-    n_components: int
-    loss: StructureLoss
-    dropout: float
-    learning_rate: float
-    weight_decay: float
-    batch_size: int
-    texts_per_picture: int
-    space: Space
-    device: str
-
-    def fit(
-        self, rows: CaptionedRows, loop: TrainingLoop[EpochReport], rng: np.random.Generator
-    ) -> tuple[tuple[Layers, Layers], list[EpochReport]]:
-        """Return the layers of both sides for centred rows, and a report of each epoch."""
-        image_tower, text_tower = towers = [
-            self._tower(view, hidden, rng) for view, hidden in zip((rows.images, rows.texts), self.hidden, strict=True)
-        ]
-        descent = TorchAdam([*image_tower.parameters, *text_tower.parameters], self.weight_decay)
-
-        def train() -> float:
-            return self._pass(image_tower, text_tower, descent, rows, rng)
-
-        def judge() -> tuple[float, float]:
-            return self._judged(image_tower, text_tower, rows)
-
-        epoch = timed_epoch(train, judge if len(rows.held_out) else None, len(rows.train))
-        reports = loop.run(towers, descent, epoch, EpochReport, rng)
-        of_images, of_texts = (
-            for_raw_rows(tower.layers(), view.deviation)
-            for tower, view in zip(towers, (rows.images, rows.texts), strict=True)
-        )
-        return (of_images, of_texts), reports
-
-    def _tower(self, view: StandardView, hidden: tuple[int, ...], rng: np.random.Generator) -> Tower:
-        sizes = view.rows.shape[1], *hidden, self.n_components
-        return Tower(sizes, dropout=self.dropout, rng=rng, device=self.device, batch_norm=True)
-
-    def _pass(
-        self, image_tower: Tower, text_tower: Tower, descent: TorchAdam, rows: CaptionedRows, rng: np.random.Generator
-    ) -> float:
-        losses = []
-        for batch in caption_batches(
-            rows.train, rows.numbers, rows.related, size=self.batch_size, per_picture=self.texts_per_picture, rng=rng
-        ):
-            images = _unit(image_tower.outputs(rows.images.standardized(batch.pictures), training=True))
-            texts = _unit(text_tower.outputs(rows.texts.standardized(batch.texts), training=True))
-            loss = self.loss.of(images, texts, batch)
-            descent.step(loss, self.learning_rate)
-            losses.append(loss.detach())
-        # Reading the losses waits for the device: once an epoch, not at every step.
-        return float(torch_package().stack(losses).mean())
-
-    def _judged(self, image_tower: Tower, text_tower: Tower, rows: CaptionedRows) -> tuple[float, float]:
-        """Return average precision and recall of the held-out part, means of both directions."""
-        pictures, texts = rows.held_out_pictures, rows.held_out
-        points = _points(image_tower, rows.images, pictures), _points(text_tower, rows.texts, texts)
-        sides = {"image_query": (*points, pictures, texts), "text_query": (*points[::-1], texts, pictures)}
-        results = []
-        for direction in DIRECTIONS:
-            queries, gallery, asking, searched = sides[direction]
-            relevance = rows.relevance(asking, searched)
-            measures = [_PRECISION, _RECALL]
-            results.append(evaluate(queries, gallery, self.space, relevance, measures, direction=direction).mean)
-        precision, recall = (float(np.mean([result[key] for result in results])) for key in (_PRECISION, _RECALL))
-        return precision, recall
-
-
-def _unit(values: Any) -> Any:
-    return torch_package().nn.functional.normalize(values, dim=1)
-
-
-def _points(tower: Tower, view: StandardView, chosen: IntArray) -> AnyArray:
-    with torch_package().no_grad():
-        return np.asarray(_unit(tower.outputs(view.standardized(chosen))).cpu().numpy())

@@ -1,4 +1,4 @@
-"""The parts that neural methods are made of: sampling, layers, losses and their gradients."""
+"""Pairs, loss and passes of coupled networks in NumPy."""
 
 from __future__ import annotations
 
@@ -7,17 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from diptych.errors import InvalidInputError
 from diptych.models.hashing._siamese import LabelPairs, PairBatch, coupled_loss, tanh_backward, tanh_forward
 from diptych.models.neural._layers import (
-    StandardView,
-    check_sizes,
-    for_raw_rows,
-    held_out_rows,
     initial_layers,
-    run_layers,
 )
-from diptych.models.neural._torch import Tower, choose_device
 
 
 @settings(deadline=None, max_examples=30)
@@ -42,36 +35,6 @@ def test_similar_partners_are_drawn_evenly_over_labels_and_rows() -> None:
     shares = np.bincount(drawn, minlength=12) / 20_000
     expected = np.r_[np.full(2, 1 / 6), 1 / 6 + 1 / 20, np.full(9, 1 / 20)]
     np.testing.assert_allclose(shares, expected, atol=0.012)
-
-
-def test_no_class_leaves_training_and_the_share_is_held_out() -> None:
-    labels = np.r_[np.zeros(30, dtype=int), np.ones(30, dtype=int), [2]]
-    train, held_out = held_out_rows(np.eye(3)[labels], 0.25, np.random.default_rng(3))
-    assert len(held_out) == 15
-    assert sorted([*train, *held_out]) == list(range(61))
-    assert set(labels[train]) == {0, 1, 2}
-    nothing = held_out_rows(np.eye(2)[np.arange(10) % 2], 0.1, np.random.default_rng(0))[1]
-    assert len(nothing) == 0
-
-
-def test_layers_encode_raw_rows_as_they_were_trained_on_standardized_ones() -> None:
-    rng = np.random.default_rng(0)
-    rows = 1e4 + 100 * rng.normal(size=(50, 6))
-    view = StandardView.of(rows, name="images")
-    tower = Tower((6, 7, 5, 3), dropout=0.5, rng=rng, device="cpu")
-    trained = tower.outputs(view.standardized(np.arange(50))).detach().numpy()
-    encoded = run_layers(rows, view.mean, for_raw_rows(tower.layers(), view.deviation), "relu")
-    np.testing.assert_allclose(encoded, trained, rtol=1e-4, atol=1e-5)
-
-
-def test_dropout_keeps_the_mean_and_is_off_when_not_training() -> None:
-    tower = Tower((4, 4000, 1), dropout=0.5, rng=np.random.default_rng(1), device="cpu")
-    rows = np.ones((1, 4), dtype=np.float32)
-    whole = tower.outputs(rows).item()
-    dropped = [tower.outputs(rows, training=True).item() for _ in range(60)]
-    assert np.std(dropped) > 0
-    assert np.mean(dropped) == pytest.approx(whole, abs=4 * np.std(dropped) / np.sqrt(60))
-    assert tower.outputs(rows).item() == whole
 
 
 def batch_of(n: int, rng: np.random.Generator) -> PairBatch:
@@ -119,12 +82,3 @@ def test_the_gradient_of_a_tanh_network_is_that_of_finite_differences() -> None:
                 values.append(float((tanh_forward(rows, layers)[-1] * weights).sum()))
             layer[place] = kept
             assert gradient[place] == pytest.approx((values[0] - values[1]) / 2e-6, abs=1e-7)
-
-
-def test_wrong_sizes_and_devices_are_named() -> None:
-    with pytest.raises(InvalidInputError, match="hidden must be a tuple"):
-        check_sizes("hidden", 256)
-    with pytest.raises(InvalidInputError, match="each size in hidden"):
-        check_sizes("hidden", (256, 0))
-    with pytest.raises(InvalidInputError, match="device must be one of"):
-        choose_device("gpu")
