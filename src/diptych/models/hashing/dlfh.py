@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import expit
 
 from diptych.arrays import FloatArray, row_blocks
-from diptych.models.base import Grid, Need, check_choice, check_count, check_number
+from diptych.models.base import Grid, Need, check_choice, check_count, check_counts, check_number
 from diptych.models.hashing._solvers import KernelBasis, fit_kernel_logistic
 from diptych.models.hashing.hashing_model import HashingModel
 from diptych.models.labels import Targets
@@ -177,8 +177,7 @@ class DLFH(HashingModel):
             check_count("n_columns", self.n_columns)
         if self.regularization is not None:
             check_number("regularization", self.regularization, low=0, open_low=True)
-        for name in ("max_iter", "n_centres", "logistic_max_iter"):
-            check_count(name, getattr(self, name))
+        check_counts(self, "max_iter", "n_centres", "logistic_max_iter")
 
     def _ridge(self, rows: FloatArray, signs: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return mean and projection of the ridge regression of ``signs`` on centred rows."""

@@ -10,7 +10,7 @@ from scipy.special import xlogy
 
 from diptych.arrays import FloatArray, row_blocks
 from diptych.errors import InvalidInputError
-from diptych.models.base import Grid, Need, check_choice, check_count, check_counts, check_number
+from diptych.models.base import Grid, Need, check_choice, check_count, check_counts, check_number, check_numbers
 from diptych.models.hashing._solvers import KernelBasis, fit_kernel_logistic
 from diptych.models.hashing.hashing_model import HashingModel
 from diptych.models.labels import Targets
@@ -309,8 +309,7 @@ class SePHkm(HashingModel):
         if self.max_pairs is not None:
             check_count("max_pairs", self.max_pairs)
         check_number("quantization", self.quantization, low=0)
-        check_number("regularization", self.regularization, low=0, open_low=True)
-        check_number("step", self.step, low=0, open_low=True)
+        check_numbers(self, "regularization", "step", low=0, open_low=True)
 
     def _training_signs(self, indicator: FloatArray) -> FloatArray:
         """Return the codes of the training pairs as −1 and +1."""

@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from diptych.arrays import BoolArray, FloatArray, IntArray
-from diptych.models.base import Need, check_count, check_counts, check_number
+from diptych.models.base import Need, check_count, check_counts, check_number, check_numbers
 from diptych.models.ranking._linear_ranking import (
     LinearRankingModel,
     LinearSide,
@@ -191,8 +191,7 @@ class PLRanking(LinearRankingModel):
         if self.max_draws is not None:
             check_count("max_draws", self.max_draws)
         check_number("margin", self.margin, low=0, open_low=True)
-        for name in ("beta", "neighbor_margin"):
-            check_number(name, getattr(self, name), low=0)
+        check_numbers(self, "beta", "neighbor_margin", low=0)
 
 
 def balance(left: FloatArray, right: FloatArray) -> None:
