@@ -51,6 +51,8 @@ Variant = Literal["half", "sign"]
 _ENUMERATE_UP_TO = 20
 
 _BLOCK_ENTRIES = 1 << 21
+
+_PACKED_BLOCK_ENTRIES = 1 << 20
 # Rounding must not decide whether a swap that leaves the difference as it is counts as larger.
 _TOLERANCE = 1e-12
 
@@ -106,33 +108,57 @@ def randomisation_test(
     margin = _TOLERANCE * float(np.abs(differences).max())
     exact = variant == "sign" and n_queries <= _ENUMERATE_UP_TO
     trials = 1 << n_queries if exact else trials
-    signs = _all_signs(n_queries) if exact else _random_signs(variant, n_queries, trials, seed)
+    signs = (_swapped_halves if variant == "half" else sign_flips)(n_queries, trials, seed)
     extreme = 0
     for block in signs:
         swapped = np.abs(block @ differences) / n_queries
         larger = swapped > observed + margin if variant == "half" else swapped >= observed - margin
         extreme += int(larger.sum())
-    p_value = extreme / trials if exact or variant == "half" else (1 + extreme) / (trials + 1)
+    p_value = flip_p_value(extreme, trials, exact=exact or variant == "half")
     # Nothing is strictly larger than no difference at all, yet equal values are no evidence.
     p_value = p_value if differences.any() else 1.0
     return RandomisationTest(float(differences.mean()), p_value, n_queries, trials, exact)
 
 
-def _all_signs(n_queries: int) -> Iterator[FloatArray]:
-    for block in row_blocks(1 << n_queries, _BLOCK_ENTRIES // n_queries):
-        patterns = np.arange(block.start, block.stop)[:, None] >> np.arange(n_queries)
-        yield 1.0 - 2.0 * (patterns & 1)
+def sign_flips(
+    n_units: int, trials: int, seed: int, *, enumerate_up_to: int = _ENUMERATE_UP_TO, packed: bool = False
+) -> Iterator[FloatArray]:
+    """Yield blocks of rows of ±1: all patterns where units are few, else ``trials`` random ones.
+
+    ``packed`` takes eight signs from each random byte, which suits tests of many columns under the same flips; what is
+    drawn differs from what is drawn without, so that a test keeps to one of them.
+
+    >>> from diptych.metrics.significance import sign_flips
+    >>> next(sign_flips(2, trials=100, seed=0)).tolist()
+    [[1.0, 1.0], [-1.0, 1.0], [1.0, -1.0], [-1.0, -1.0]]
+    """
+    at_once = max(1, (_PACKED_BLOCK_ENTRIES if packed else _BLOCK_ENTRIES) // n_units)
+    if n_units <= enumerate_up_to:
+        for block in row_blocks(1 << n_units, at_once):
+            patterns = np.arange(block.start, block.stop)[:, None] >> np.arange(n_units)
+            yield 1.0 - 2.0 * (patterns & 1)
+        return
+    generator = np.random.default_rng(seed)
+    for block in row_blocks(trials, at_once):
+        shape = (block.stop - block.start, n_units)
+        if packed:
+            drawn = np.frombuffer(generator.bytes(-(-shape[0] * n_units // 8)), dtype=np.uint8)
+            bits = np.unpackbits(drawn)[: shape[0] * n_units].reshape(shape)
+        else:
+            bits = generator.integers(0, 2, size=shape, dtype=np.int8)
+        yield 1.0 - 2.0 * bits
 
 
-def _random_signs(variant: Variant, n_queries: int, trials: int, seed: int) -> Iterator[FloatArray]:
+def _swapped_halves(n_queries: int, trials: int, seed: int) -> Iterator[FloatArray]:
     generator = np.random.default_rng(seed)
     half = np.where(np.arange(n_queries) < n_queries // 2, -1.0, 1.0)
     for block in row_blocks(trials, _BLOCK_ENTRIES // n_queries):
-        n_rows = block.stop - block.start
-        if variant == "half":
-            yield generator.permuted(np.tile(half, (n_rows, 1)), axis=1)
-        else:
-            yield 1.0 - 2.0 * generator.integers(0, 2, size=(n_rows, n_queries), dtype=np.int8)
+        yield generator.permuted(np.tile(half, (block.stop - block.start, 1)), axis=1)
+
+
+def flip_p_value(extreme: int, trials: int, *, exact: bool) -> float:
+    """Return the share of flips as extreme as what was seen; what was seen counts as one of the random flips."""
+    return extreme / trials if exact else (1 + extreme) / (trials + 1)
 
 
 _BOOTSTRAP_BLOCK_ENTRIES = 1 << 20

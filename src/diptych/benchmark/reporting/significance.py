@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from string import ascii_lowercase
@@ -10,8 +10,9 @@ from string import ascii_lowercase
 import numpy as np
 from numpy.typing import ArrayLike
 
-from diptych.arrays import BoolArray, FloatArray, IntArray, row_blocks
+from diptych.arrays import BoolArray, FloatArray
 from diptych.errors import InvalidInputError
+from diptych.metrics.significance import flip_p_value, sign_flips
 
 
 def holm(p_values: ArrayLike) -> FloatArray:
@@ -40,32 +41,17 @@ TRIALS = 20_000
 
 _ENUMERATE_UP_TO = 12
 
-_BLOCK_ENTRIES = 1 << 20
 # Rounding must not decide whether a flip that leaves the sum as it is counts as larger.
 TOLERANCE = 1e-10
 
 
-def is_enumerated(n_units: int) -> bool:
-    """Tell whether all sign patterns of so many units are looked at, so that a p-value is exact."""
-    return n_units <= _ENUMERATE_UP_TO
-
-
-def sign_blocks(n_units: int, trials: int, seed: int) -> Iterator[FloatArray]:
-    """Yield blocks of rows of ±1: all patterns where they are few, else ``trials`` random ones."""
-    if is_enumerated(n_units):
-        patterns = np.arange(1 << n_units)[:, None] >> np.arange(n_units)
-        yield 1.0 - 2.0 * (patterns & 1)
-        return
-    generator = np.random.default_rng(seed)
-    for block in row_blocks(trials, max(1, _BLOCK_ENTRIES // n_units)):
-        shape = (block.stop - block.start, n_units)
-        bits = np.unpackbits(np.frombuffer(generator.bytes(-(-shape[0] * shape[1] // 8)), dtype=np.uint8))
-        yield 1.0 - 2.0 * bits[: shape[0] * shape[1]].reshape(shape)
-
-
-def p_value_of(extreme: int, looked_at: int, n_units: int) -> float:
-    """Return the share of flips as extreme as what was seen; what was seen counts as one of the random flips."""
-    return extreme / looked_at if is_enumerated(n_units) else (extreme + 1) / (looked_at + 1)
+def _p_values(n_units: int, trials: int, seed: int, is_extreme: Callable[[FloatArray], BoolArray]) -> FloatArray:
+    """Return a p-value for each column of ``is_extreme``, which tells which flips go as far as what was seen."""
+    flips = sign_flips(n_units, trials, seed, enumerate_up_to=_ENUMERATE_UP_TO, packed=True)
+    counts = [(is_extreme(signs).sum(axis=0), len(signs)) for signs in flips]
+    extreme, looked_at = np.sum([found for found, _ in counts], axis=0), sum(size for _, size in counts)
+    exact = n_units <= _ENUMERATE_UP_TO
+    return np.array([flip_p_value(int(found), looked_at, exact=exact) for found in extreme])
 
 
 def larger_than_zero(differences: ArrayLike, *, trials: int = TRIALS, seed: int = 0) -> float:
@@ -90,11 +76,7 @@ def each_larger_than_zero(differences: FloatArray, *, trials: int = TRIALS, seed
     if not len(differences) or not np.isfinite(differences).all():
         raise InvalidInputError("differences must be finite numbers, and at least one")
     threshold = differences.sum(axis=0) - TOLERANCE * np.abs(differences).sum(axis=0)
-    extreme, looked_at = np.zeros(differences.shape[1], dtype=np.int64), 0
-    for signs in sign_blocks(len(differences), trials, seed):
-        extreme += (signs @ differences >= threshold).sum(axis=0)
-        looked_at += len(signs)
-    return np.array([p_value_of(int(count), looked_at, len(differences)) for count in extreme])
+    return _p_values(len(differences), trials, seed, lambda signs: signs @ differences >= threshold)
 
 
 LEVEL = 0.05
@@ -144,22 +126,18 @@ def compare_all(shares: FloatArray, *, trials: int = TRIALS, seed: int = 0) -> C
     adjusted = np.ones((n_methods, n_methods))
     if pairs:
         first, second = np.array(pairs, dtype=np.intp).T
-        found = _p_values(shares, first, second, max(trials, _TRIALS_PER_PAIR * len(pairs)), seed)
+        gaps = shares[:, first] - shares[:, second]
+        threshold = np.abs(gaps.sum(axis=0)) - TOLERANCE * np.abs(gaps).sum(axis=0)
+
+        def as_far_apart(signs: FloatArray) -> BoolArray:
+            sums = signs @ shares
+            apart: BoolArray = np.abs(sums[:, first] - sums[:, second]) >= threshold
+            return apart
+
+        found = _p_values(len(shares), max(trials, _TRIALS_PER_PAIR * len(pairs)), seed, as_far_apart)
         for square, values in ((p_values, found), (adjusted, holm(found))):
             square[first, second] = square[second, first] = values
     return Comparison(differences, p_values, adjusted)
-
-
-def _p_values(shares: FloatArray, first: IntArray, second: IntArray, trials: int, seed: int) -> FloatArray:
-    n_units = len(shares)
-    gaps = shares[:, first] - shares[:, second]
-    threshold = np.abs(gaps.sum(axis=0)) - TOLERANCE * np.abs(gaps).sum(axis=0)
-    extreme, looked_at = np.zeros(len(first), dtype=np.int64), 0
-    for signs in sign_blocks(n_units, trials, seed):
-        sums = signs @ shares
-        extreme += (np.abs(sums[:, first] - sums[:, second]) >= threshold).sum(axis=0)
-        looked_at += len(signs)
-    return np.array([p_value_of(int(count), looked_at, n_units) for count in extreme])
 
 
 def group_letters(differs: BoolArray) -> tuple[str, ...]:
