@@ -155,7 +155,7 @@ def learned(
         "epochs": options.epochs,
         "patience": options.patience,
         "device": options.device,
-        "seed": seed,
+        "random_state": seed,
         **setting.parameters,
         **changes,
     }

@@ -134,7 +134,7 @@ def run(folder: Path, options: argparse.Namespace) -> int:
     found: dict[str, list[np.ndarray]] = {"LDSP": [], "MNiL": []}
     for seed in range(options.seeds):
         started = time.perf_counter()
-        branches = LDSP(seed=seed, epochs=options.ldsp_epochs).fit(features[0][owners], words[0])
+        branches = LDSP(random_state=seed, epochs=options.ldsp_epochs).fit(features[0][owners], words[0])
         points = branches.encode_images(features[1]), branches.encode_texts(words[1])
         found["LDSP"].append(recalls(*points, unseen_owners, branches.space))
         print(line(f"LDSP, seed {seed}", found["LDSP"][-1]), f"{time.perf_counter() - started:8.0f} s", flush=True)
@@ -161,7 +161,7 @@ def run(folder: Path, options: argparse.Namespace) -> int:
             texts_per_picture=5,
             epochs=options.epochs,
             compile=options.compile,
-            seed=seed,
+            random_state=seed,
         )
         records = []
         model.fit(_repeated(pictures, owners), captions, progress=records.append)

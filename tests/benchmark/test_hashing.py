@@ -85,7 +85,7 @@ def test_every_fit_is_there_in_every_setting(report: BitBudgetReport) -> None:
 
 def test_a_result_is_what_the_parts_measure(task: SmallTask, report: BitBudgetReport) -> None:
     fold = Extendable().class_fold(task.splits, 1)
-    model = Preprocessed(model=SCMOrth(n_bits=8, seed=1), images="l2", texts="l2").fit(*fold.train.aligned())
+    model = Preprocessed(model=SCMOrth(n_bits=8, random_state=1), images="l2", texts="l2").fit(*fold.train.aligned())
     view = evaluate_retrieval(model, fold.unseen)
     unified = evaluate_retrieval(model, fold.unseen, gallery="unified")
     result = next(found for found in report.select("unseen", "scm-orth", 8) if found.fold == 1)

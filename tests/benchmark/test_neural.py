@@ -125,7 +125,7 @@ def test_networks_read_words_and_features_of_pictures(task: SmallTask, report: N
     measured = model.score(np.asarray(test.images)[test.owners], test.texts, test.text_labels)
     assert measured > 1 / 3
     assert "epochs=2" in report.select("mnil")[1].model
-    assert "seed=1" in report.select("mnil")[1].model
+    assert "random_state=1" in report.select("mnil")[1].model
 
 
 def test_without_classes_recall_of_the_own_picture_counts() -> None:
@@ -206,7 +206,7 @@ def test_pixels_are_read_when_asked_for() -> None:
     from_pixels = neural_methods(pixels=True)["mnil-t-i-pixels"]
     model = from_pixels.build("l2", "l2", seed=3)
     assert isinstance(model, MNiL)
-    assert (model.image_tower, model.direction, model.seed) == ("resnet50", "text_query", 3)
+    assert (model.image_tower, model.direction, model.random_state) == ("resnet50", "text_query", 3)
     assert from_pixels.published == "MNiL(T->I)"
 
 

@@ -168,7 +168,7 @@ def test_a_sensitivity_curve_is_the_test_score_at_each_value(task):
     curve = task.sensitivities[0].measure(model, splits)
     scores = [
         evaluate_model(
-            Preprocessed(model=LogisticCrossProduct(C=0.5, ratio=4, seed=seed)).fit(*splits.train.aligned()),
+            Preprocessed(model=LogisticCrossProduct(C=0.5, ratio=4, random_state=seed)).fit(*splits.train.aligned()),
             splits.test,
         )
         for seed in range(3)

@@ -159,9 +159,9 @@ def test_tuning_equals_the_library(run: Run, tmp_path: Path, splits: DatasetSpli
 def test_the_seed_goes_to_a_method_that_draws(run: Run, tmp_path: Path) -> None:
     output = tmp_path / "results.json"
     run("evaluate", *SMALL_SCENES, "-m", "random", "--seed", "7", "-o", output)
-    assert written(output)["method"]["parameters"]["seed"] == 7
+    assert written(output)["method"]["parameters"]["random_state"] == 7
     run("evaluate", *SMALL_SCENES, "-m", "random", "--seed", "7", "-p", "seed=1", "-o", output)
-    assert written(output)["method"]["parameters"]["seed"] == 1
+    assert written(output)["method"]["parameters"]["random_state"] == 1
 
 
 def test_a_saved_model_loads_and_scores_the_same(run: Run, tmp_path: Path, splits: DatasetSplits) -> None:

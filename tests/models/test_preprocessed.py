@@ -132,7 +132,7 @@ def test_methods_are_found_whatever_the_spelling():
 def test_random_scores_scatter_around_chance_and_depend_on_content_alone():
     rng = np.random.default_rng(0)
     rows, labels = rng.normal(size=(200, 3)), np.arange(200) % 10
-    scores = [Random(seed=seed).fit(rows, rows).score(rows, rows, labels) for seed in range(5)]
+    scores = [Random(random_state=seed).fit(rows, rows).score(rows, rows, labels) for seed in range(5)]
     # Twenty relevant of two hundred: the exact expectation of AP under random orders.
     t = 19 / 199
     chance = t + (1 - t) * (1 / np.arange(1, 201)).sum() / 200

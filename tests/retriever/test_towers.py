@@ -93,12 +93,12 @@ def test_any_kind_of_picture_file_is_read_and_a_damaged_one_is_told_by_its_row(m
 
 
 def test_the_fingerprint_tells_what_was_learned_and_survives_copies(model: MNiL, splits: DatasetSplits) -> None:
-    other = small(seed=1, epochs=1).fit(*splits.train.aligned())
+    other = small(random_state=1, epochs=1).fit(*splits.train.aligned())
     for tower in (ImageTower, TextTower):
         own = tower.of(model)
         assert own.fingerprint == tower.of(model).fingerprint == clone(own).fingerprint
         assert own.fingerprint != tower.of(other).fingerprint
-        told_otherwise = tower.of(own.model.side(own.modality).set_params(epochs=99, device="auto", seed=7))
+        told_otherwise = tower.of(own.model.side(own.modality).set_params(epochs=99, device="auto", random_state=7))
         assert own.fingerprint == told_otherwise.fingerprint
         assert own.fingerprint != tower.of(own.model.side(own.modality).set_params(max_words=1)).fingerprint
     assert ImageTower(model, batch_size=1).fingerprint == ImageTower(model, n_threads=2).fingerprint

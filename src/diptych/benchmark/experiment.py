@@ -11,6 +11,7 @@ from diptych.benchmark.breakdown import AllTied, Category, HashCodeFacts, by_cat
 from diptych.data import Dataset, DatasetSplits, Pairs, find_dataset
 from diptych.encoders import ColourEdgeHistograms, Encoder, TfidfTopics, encode_splits
 from diptych.errors import InvalidInputError, UnknownNameError
+from diptych.former_names import current_name
 from diptych.metrics import (
     AP,
     CMC,
@@ -161,6 +162,7 @@ def _build_grid(model: Preprocessed, choices: Mapping[str, Any]) -> dict[str, li
         if name in _SCALINGS:
             grid[name] = values
         else:
+            name = current_name(model.model, name)
             tried = [with_parameter(model.model, name, value) for value in values]
             grid[f"model__{name}"] = [method.get_params(deep=True)[name] for method in tried]
     return grid

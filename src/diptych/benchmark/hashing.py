@@ -26,7 +26,6 @@ from diptych.benchmark.studies.hash_codes import (
     measure_fold,
     measure_storage,
 )
-from diptych.benchmark.task import digest_name
 from diptych.data import DatasetSplits
 from diptych.errors import InvalidInputError
 from diptych.metrics import AP
@@ -156,9 +155,9 @@ def code_journal(folder: str | PathLike[str], task: HashingTask, splits: Dataset
 
 def fit_key(method: HashingModel, n_bits: int, fold: int) -> str:
     """Return what tells one fit of a task from another."""
-    given_by_fold = ("n_bits", "seed")
+    given_by_fold = ("n_bits", "random_state")
     chosen = method.get_params().items()
-    parameters = {name: repr(value) for name, value in chosen if digest_name(name) not in given_by_fold}
+    parameters = {name: repr(value) for name, value in chosen if name not in given_by_fold}
     return json.dumps([type(method).__name__, parameters, n_bits, fold], sort_keys=True)
 
 

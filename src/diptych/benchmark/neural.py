@@ -25,7 +25,6 @@ from diptych.benchmark.studies.zhang import (
     neural_task_names,
 )
 from diptych.benchmark.studies.zhang_measuring import Illustration, NeuralResult, measure_fit
-from diptych.benchmark.task import digest_name
 from diptych.errors import InvalidInputError
 from diptych.protocols.journal import Journal, pairs_digest, run_noted, source_digest
 from diptych.space import DIRECTIONS, Direction
@@ -169,8 +168,7 @@ def neural_journal(folder: str | PathLike[str], task: NeuralTask, data: NeuralDa
 
 def fit_key(method: NeuralMethod, seed: int, epochs: int | None) -> str:
     """Return what tells one fit of a task from another."""
-    chosen = method.model.get_params().items()
-    parameters = {name: repr(value) for name, value in chosen if digest_name(name) != "seed"}
+    parameters = {name: repr(value) for name, value in method.model.get_params().items() if name != "random_state"}
     return json.dumps([method.key, type(method.model).__name__, parameters, seed, epochs], sort_keys=True)
 
 

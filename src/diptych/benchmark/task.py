@@ -47,16 +47,6 @@ def one_line(model: CrossModalModel) -> str:
     return " ".join(repr(model).split())
 
 
-def digest_name(parameter: str) -> str:
-    """Return the name that digests of results know a parameter by: what sets a random state was called a seed.
-
-    >>> from diptych.benchmark.task import digest_name
-    >>> digest_name("model__random_state"), digest_name("n_components")
-    ('model__seed', 'n_components')
-    """
-    return re.sub("(^|__)random_state$", r"\1seed", parameter)
-
-
 class MethodBase:
     """What the methods of all comparisons have: a name for tables, and an unfitted model, perhaps behind a scaling."""
 
@@ -80,12 +70,9 @@ class MethodBase:
 
 
 def with_settings(model: CrossModalModel, **settings: Any) -> CrossModalModel:
-    """Return an unfitted copy that has those of the settings that the model knows and that are not None.
-
-    ``seed`` sets what a model draws with, whatever it calls it.
-    """
-    known = {digest_name(name): name for name in model.get_params(deep=False)}
-    given = {known[name]: value for name, value in settings.items() if name in known and value is not None}
+    """Return an unfitted copy that has those of the settings that the model knows and that are not None."""
+    known = model.get_params(deep=False)
+    given = {name: value for name, value in settings.items() if name in known and value is not None}
     changed: CrossModalModel = clone(model).set_params(**given)
     return changed
 
@@ -155,7 +142,7 @@ class Sensitivity:
     parameter: str
     label: str
     values: Sequence[float]
-    seed: str = "model__seed"
+    seed: str = "model__random_state"
     draws: int = 5
 
     def measure(self, model: CrossModalModel, splits: DatasetSplits, n_jobs: int = 1) -> SensitivityCurve:

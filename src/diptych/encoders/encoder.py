@@ -13,11 +13,12 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from diptych.arrays import AnyArray, FloatArray
+from diptych.former_names import FormerNames, former_parameters
 
 Modality = Literal["image", "text"]
 
 
-class Encoder(BaseEstimator, ABC):
+class Encoder(FormerNames, BaseEstimator, ABC):
     """Turns raw items, pictures or words, into the rows of a feature matrix.
 
     Encoders follow the manners of scikit-learn: parameters are keyword-only and merely stored, what :meth:`fit` learns
@@ -49,8 +50,8 @@ class Encoder(BaseEstimator, ABC):
         >>> TfidfTopics(n_components=50).identity
         "TfidfTopics(min_documents=2, n_components=50, stop_words='english')"
         """
-        shaping = {key: value for key, value in self.get_params().items() if key not in self.speed_parameters}
-        return f"{type(self).__name__}({', '.join(f'{key}={value!r}' for key, value in sorted(shaping.items()))})"
+        shaping = {key: value for key, value in former_parameters(self).items() if key not in self.speed_parameters}
+        return f"{type(self).__name__}({', '.join(f'{key}={value!r}' for key, value in shaping.items())})"
 
     @property
     def fingerprint(self) -> str:

@@ -16,6 +16,7 @@ from sklearn.exceptions import NotFittedError
 
 from diptych.arrays import AnyArray, FloatArray, as_matrix, check_scale
 from diptych.errors import InvalidInputError, ModelFileError
+from diptych.former_names import FormerNames
 from diptych.metrics import AP, SameLabel, SharedLabel, evaluate
 from diptych.models.files import known_classes, read_model, write_model
 from diptych.models.labels import Targets
@@ -42,7 +43,7 @@ REGISTRY: dict[str, type[CrossModalModel]] = {}
 """Every method of Diptych by the name of its class, from the moment its module is imported."""
 
 
-class CrossModalModel(BaseEstimator):
+class CrossModalModel(FormerNames, BaseEstimator):
     """Two towers into one space.
 
     A method is fitted on aligned rows, where row i of ``images`` and row i of ``texts`` belong together, and then

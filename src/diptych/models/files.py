@@ -28,6 +28,7 @@ from sklearn.base import BaseEstimator
 from diptych._version import __version__
 from diptych.arrays import AnyArray
 from diptych.errors import InvalidInputError, ModelFileError
+from diptych.former_names import FormerNames, former_parameters
 
 FORMAT = "diptych-model"
 FORMAT_VERSION = 1
@@ -253,7 +254,8 @@ def _read_arrays(source: Path, document: Mapping[str, Any]) -> dict[str, AnyArra
 
 
 def _pack_model(model: BaseEstimator, prefix: str, arrays: dict[str, AnyArray]) -> dict[str, Any]:
-    parameters = model.get_params(deep=False)
+    # By their first names: digests of before hold, and a Diptych of before reads what this one writes.
+    parameters = former_parameters(model, deep=False)
     former = getattr(model, _DIGESTED_MODULE, None)
     return {
         "class": type(model).__name__,
@@ -312,7 +314,8 @@ def _unpack_model(
         )
     cls = next((cls for cls in candidates if cls.__module__ == content.get("module")), candidates[0])
     unpack = partial(_unpack, arrays=arrays, known=known, digest_version=digest_version)
-    model = cls(**{key: unpack(value) for key, value in content["parameters"].items()})
+    now = cls.former_names if issubclass(cls, FormerNames) else {}
+    model = cls(**{now.get(key, key): unpack(value) for key, value in content["parameters"].items()})
     for key, value in content["learned"].items():
         if not key.endswith("_") or key.startswith("_"):
             raise ModelFileError(f"{key!r} is no learned attribute of a {name}")

@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from diptych.arrays import FloatArray
+from diptych.former_names import FORMERLY_SEED
 from diptych.models.base import CrossModalModel, Need, check_count
 from diptych.models.labels import Targets
 from diptych.space import Space
@@ -16,16 +17,16 @@ from diptych.space import Space
 class Random(CrossModalModel):
     """Random points: what a table looks like when nothing was learned.
 
-    A row's point is drawn from a generator seeded by its content, its side and ``seed``, so the same item always gets
-    the same point and picture and text are independent. Scores of a measure scatter around its exact chance level,
-    which every evaluation reports; this model shows how widely.
+    A row's point is drawn from a generator seeded by its content, its side and ``random_state``, so the same item
+    always gets the same point and picture and text are independent. Scores of a measure scatter around its exact
+    chance level, which every evaluation reports; this model shows how widely.
 
     Parameters
     ----------
     n_components : int
         Dimensions of the common space.
-    seed : int
-        Another seed is another draw.
+    random_state : int
+        Another number is another draw.
 
     Examples
     --------
@@ -39,10 +40,11 @@ class Random(CrossModalModel):
     needs: ClassVar[frozenset[Need]] = frozenset()
     when_to_use: ClassVar[str] = "Never for search: it shows the chance level and its spread in a table."
     title: ClassVar[str] = "random"
+    former_names = FORMERLY_SEED
 
-    def __init__(self, *, n_components: int = 16, seed: int = 0) -> None:
+    def __init__(self, *, n_components: int = 16, random_state: int = 0) -> None:
         self.n_components = n_components
-        self.seed = seed
+        self.random_state = random_state
 
     @property
     def space(self) -> Space:
@@ -59,7 +61,7 @@ class Random(CrossModalModel):
         return self._points(texts, "text")
 
     def _points(self, rows: FloatArray, side: str) -> FloatArray:
-        salt = f"{side}:{self.seed}:".encode()
+        salt = f"{side}:{self.random_state}:".encode()
         points = np.empty((len(rows), self.n_components), dtype=rows.dtype)
         for number, row in enumerate(rows):
             # Adding zero turns -0.0 into 0.0: equal rows must have equal bytes.

@@ -10,6 +10,7 @@ from typing import Any, get_args, get_type_hints
 from sklearn.base import clone
 
 from diptych.errors import InvalidInputError, UnknownNameError
+from diptych.former_names import current_name
 from diptych.models.base import REGISTRY, CrossModalModel, Inputs
 from diptych.space import Space
 
@@ -88,16 +89,16 @@ def build_model(
 ) -> CrossModalModel:
     """Return the method with these parameters; ``outer__inner`` names a parameter of a nested method.
 
-    ``seed`` goes to a method that draws random numbers, unless its seed is among the parameters; ``among`` says from
-    what the method may learn.
+    ``seed`` becomes the ``random_state`` of a method that draws random numbers, unless that is among the parameters;
+    ``among`` says from what the method may learn.
 
     >>> from diptych.models.registry import build_model
     >>> build_model("scm", {"correlation": "cca", "correlation__n_components": 9, "C": 1})
     SCM(C=1, correlation=CCA(n_components=9))
     """
     model = find_model(method, among=among)()
-    if "seed" in model.get_params(deep=False):
-        model.set_params(seed=seed)
+    if "random_state" in model.get_params(deep=False):
+        model.set_params(random_state=seed)
     # A nested method must be there before its own parameters are set.
     for name in sorted(parameters, key=lambda name: name.count("__")):
         _set_parameter(model, name, parameters[name], name)
@@ -120,7 +121,7 @@ def with_parameter(model: CrossModalModel, name: str, value: Any) -> CrossModalM
 
 
 def _set_parameter(model: CrossModalModel, name: str, value: Any, typed: str) -> None:
-    first, _, rest = name.partition("__")
+    first, _, rest = current_name(model, name).partition("__")
     known = model.get_params(deep=False)
     if first not in known:
         raise UnknownNameError(f"parameter of {method_name(type(model))}", first, known)

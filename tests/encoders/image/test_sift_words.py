@@ -117,7 +117,7 @@ def test_the_sample_of_descriptors_is_bounded(pictures: list[np.ndarray]) -> Non
     # Two pictures, because a hundred descriptors of one are enough, and 125 of each.
     assert sample.shape == (250, 128)
     np.testing.assert_array_equal(encoder._sample(pictures), sample)
-    assert not np.array_equal(encoder.set_params(seed=1)._sample(pictures), sample)
+    assert not np.array_equal(encoder.set_params(random_state=1)._sample(pictures), sample)
     assert encoder.fit(pictures).centres_.shape == (8, 128)
 
 

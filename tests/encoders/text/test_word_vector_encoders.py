@@ -173,7 +173,7 @@ def test_centres_are_kept_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     np.testing.assert_array_equal(clone(encoder).fit(TEXTS).centres_, first.centres_)
     np.testing.assert_array_equal(clone(encoder).set_params(cache=False).fit(TEXTS).centres_, first.centres_)
     assert clone(encoder).set_params(cache=False).identity == encoder.identity
-    clone(encoder).set_params(seed=1).fit(TEXTS)
+    clone(encoder).set_params(random_state=1).fit(TEXTS)
     assert len(list(kept.parent.iterdir())) == 2
     kept.write_bytes(b"damaged")
     np.testing.assert_array_equal(clone(encoder).fit(TEXTS).centres_, first.centres_)

@@ -149,7 +149,7 @@ def test_incomplete_cholesky_survives_duplicates_and_any_tolerance(histograms):
 
 def test_auto_takes_landmarks_beyond_what_a_kernel_matrix_can_hold(histograms, monkeypatch):
     monkeypatch.setattr("diptych.models.correlation.kcca._EXACT_ROWS", 50)
-    landmarks = [KCCA(rank=20, seed=seed).fit(*histograms).image_landmarks_ for seed in (0, 1)]
+    landmarks = [KCCA(rank=20, random_state=seed).fit(*histograms).image_landmarks_ for seed in (0, 1)]
     assert len(landmarks[0]) == 20
     assert not np.array_equal(*landmarks)
     monkeypatch.setattr("diptych.models.correlation.kcca._EXACT_ROWS", 60)

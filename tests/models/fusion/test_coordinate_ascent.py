@@ -134,7 +134,7 @@ def test_queries_without_relevant_candidates_change_nothing():
 def test_searches_are_seeded_and_reported():
     scores, grades = judged_lists(n_parts=3)
     reports = []
-    ascent = CoordinateAscent(measure=AP(), restarts=2, trials=10, starts="random", seed=3)
+    ascent = CoordinateAscent(measure=AP(), restarts=2, trials=10, starts="random", random_state=3)
     first = ascent.fit(scores, grades, progress=reports.append)
     assert {report.restart for report in reports} == {1, 2}
     assert max(report.value for report in reports) == pytest.approx(first.value_)

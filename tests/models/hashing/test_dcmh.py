@@ -101,7 +101,7 @@ def test_unified_codes_are_the_sign_of_both_outputs(fitted: DCMH, several) -> No
 def test_the_seed_decides(several) -> None:
     images, texts, labels = several
     parameters = {"n_bits": 4, "image_hidden": (8,), "text_hidden": (8,), "epochs": 3}
-    first, again, other = (DCMH(**parameters, seed=seed).fit(images, texts, labels) for seed in (0, 0, 1))
+    first, again, other = (DCMH(**parameters, random_state=seed).fit(images, texts, labels) for seed in (0, 0, 1))
     np.testing.assert_array_equal(first.decision_images(images), again.decision_images(images))
     assert not np.array_equal(first.decision_images(images), other.decision_images(images))
 

@@ -116,7 +116,7 @@ def test_what_cannot_be_learned_scores_as_chance():
     for seed in range(12):
         rng = np.random.default_rng(seed)
         images, texts, labels = rng.normal(size=(90, 8)), rng.normal(size=(90, 5)), rng.permutation(np.arange(90) % 3)
-        model = DLFH(seed=seed, max_iter=5).fit(images[:60], texts[:60], labels[:60])
+        model = DLFH(random_state=seed, max_iter=5).fit(images[:60], texts[:60], labels[:60])
         truth = SameLabel(labels[60:], labels[60:])
         result = evaluate(model.encode_images(images[60:]), model.encode_texts(texts[60:]), model.space, truth, [AP()])
         gaps.append(result.mean[AP()] - result.chance[AP()])

@@ -155,7 +155,7 @@ def test_streamed_and_collapsed_codes_serve_alike_and_seeds_matter(problem):
     for affinity in ("streamed", "collapsed"):
         model = problem.fit(SePHkm(affinity=affinity, n_centres=20), rows)
         assert model.score(problem.images[60:], problem.texts[60:], problem.labels[60:]) > 0.9
-    first, second = (problem.fit(SePHkm(seed=seed)).encode_images(problem.images) for seed in (0, 1))
+    first, second = (problem.fit(SePHkm(random_state=seed)).encode_images(problem.images) for seed in (0, 1))
     assert (first != second).any()
 
 
@@ -183,7 +183,7 @@ def test_shuffled_labels_give_chance(problem):
     for seed in range(6):
         rng = np.random.default_rng(seed)
         images, texts, labels = rng.normal(size=(90, 8)), rng.normal(size=(90, 5)), rng.permutation(problem.labels)
-        model = SePHkm(n_centres=20, seed=seed).fit(images[:60], texts[:60], labels[:60])
+        model = SePHkm(n_centres=20, random_state=seed).fit(images[:60], texts[:60], labels[:60])
         result = evaluate(
             model.encode_images(images[60:]),
             model.encode_texts(texts[60:]),

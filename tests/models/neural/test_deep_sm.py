@@ -84,7 +84,7 @@ def test_training_leaves_no_trace_in_pytorch_and_the_seed_decides() -> None:
     expected = torch.rand(2)
     threads = torch.get_num_threads()
     torch.manual_seed(3)
-    first, again, other = (DeepSM(epochs=2, seed=seed).fit(*rings(60)) for seed in (0, 0, 1))
+    first, again, other = (DeepSM(epochs=2, random_state=seed).fit(*rings(60)) for seed in (0, 0, 1))
     assert torch.equal(torch.rand(2), expected)
     assert torch.get_num_threads() == threads
     for left, right in zip(first.image_layers_, again.image_layers_, strict=True):

@@ -190,7 +190,7 @@ def test_an_interrupted_training_resumes_to_the_same_bits(tmp_path: Path) -> Non
     with pytest.raises(InvalidInputError, match="another training"):
         LDSP(epochs=6, checkpoint=folder, **SETTINGS).fit(images, texts + 1)
     with pytest.raises(InvalidInputError, match="another training"):
-        LDSP(epochs=6, checkpoint=folder, seed=1, **SETTINGS).fit(images, texts)
+        LDSP(epochs=6, checkpoint=folder, random_state=1, **SETTINGS).fit(images, texts)
 
 
 def test_both_networks_of_deep_semantic_matching_resume_to_the_same_bits(tmp_path: Path) -> None:

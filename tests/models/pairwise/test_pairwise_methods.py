@@ -315,7 +315,7 @@ def test_sampled_labels_tell_the_truth(seed):
 @pytest.mark.parametrize("model", [LogisticCrossProduct(), BipartiteCrossProduct(), CMML(), PairwiseSM()])
 def test_samples_are_seeded(model):
     images, texts, labels = make_pairs()
-    points = [type(model)(seed=seed).fit(images, texts, labels).encode_images(images) for seed in (0, 0, 1)]
+    points = [type(model)(random_state=seed).fit(images, texts, labels).encode_images(images) for seed in (0, 0, 1)]
     np.testing.assert_array_equal(points[0], points[1])
     assert np.abs(points[0] - points[2]).max() > 1e-6
 

@@ -66,7 +66,7 @@ def test_texts_of_one_picture_are_never_each_others_wrong_answer() -> None:
 def test_the_seed_decides() -> None:
     images, texts = noisy_pairs(60)
     first, again, other = (
-        ContrastiveProjection(n_components=4, epochs=3, seed=seed).fit(images, texts) for seed in (0, 0, 1)
+        ContrastiveProjection(n_components=4, epochs=3, random_state=seed).fit(images, texts) for seed in (0, 0, 1)
     )
     np.testing.assert_array_equal(first.image_projection_, again.image_projection_)
     assert not np.array_equal(first.image_projection_, other.image_projection_)

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 
 from diptych.benchmark.features import Features
 from diptych.benchmark.results import FORMAT
-from diptych.benchmark.task import BenchmarkTask, Method, digest_name
+from diptych.benchmark.task import BenchmarkTask, Method
 from diptych.data import DatasetSplits
 from diptych.errors import UnknownNameError
+from diptych.former_names import former_parameters
 from diptych.metrics import AP, CMC, Measure
-from diptych.models import GMMFA
 from diptych.protocols import Fold, Relevant, RetrievalProtocol
 
 
@@ -56,9 +56,7 @@ class RetrievalTask(BenchmarkTask):
 
         The number of folds is not in it, because a fold does not depend on how many there are.
         """
-        # GMMFA's seed was called a random state from the start.
-        named = str if isinstance(entry.method, GMMFA) else digest_name
-        model = sorted((named(name), repr(value)) for name, value in entry.model.get_params(deep=True).items())
+        model = sorted((name, repr(value)) for name, value in former_parameters(entry.model).items())
         shape = (
             FORMAT,
             self.dataset,

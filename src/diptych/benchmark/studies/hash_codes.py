@@ -64,7 +64,7 @@ class HashingTask(EncodedTask):
 
     def model(self, method: HashingModel, n_bits: int, number: int) -> Preprocessed:
         """Return the unfitted method behind the task's scaling; fold ``number`` is its seed, where it has one."""
-        model = with_settings(method, n_bits=n_bits, seed=number)
+        model = with_settings(method, n_bits=n_bits, random_state=number)
         return Preprocessed(model=model, images=self.images, texts=self.texts)
 
 

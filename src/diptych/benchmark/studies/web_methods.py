@@ -18,7 +18,6 @@ from diptych.atomic_files import atomic_write
 from diptych.benchmark.peak_memory import PeakMemory
 from diptych.benchmark.studies.web_data import WebData
 from diptych.benchmark.studies.web_lists import JudgedLists
-from diptych.benchmark.task import digest_name
 from diptych.encoders import (
     FeatureCache,
     ImageNetLabels,
@@ -27,6 +26,7 @@ from diptych.encoders import (
     label_vectors,
     load_word_vectors,
 )
+from diptych.former_names import former_parameters
 from diptych.metrics import NDCG
 from diptych.models import (
     CCA,
@@ -67,7 +67,7 @@ def click_scorer(model: ClickModel) -> WebScorer:
         fitted: ClickModel = clone(model).fit_clicks(data.log, data.logged(feature))
         return lambda queries, part: fitted.scores(list(queries), data.features[feature][part])
 
-    return WebScorer({"model": type(model).__name__, **model.get_params()}, fit)
+    return WebScorer({"model": type(model).__name__, **former_parameters(model)}, fit)
 
 
 def conse_scorer() -> WebScorer:
@@ -108,7 +108,8 @@ def retriever_scorer() -> WebScorer:
 
         return scores
 
-    settings = {key: value for key, value in unfitted.get_params().items() if not isinstance(value, CrossModalModel)}
+    parameters = former_parameters(unfitted).items()
+    settings = {key: value for key, value in parameters if not isinstance(value, CrossModalModel)}
     return WebScorer(settings, fit)
 
 
@@ -189,7 +190,7 @@ def measure_run(data: WebData, method: WebMethod, feature: str, folder: Path | N
 
 def _digest(data: WebData, settings: Mapping[str, object], feature: str) -> str:
     """Return a name for everything the scores depend on."""
-    plain = json.dumps({digest_name(name): repr(value) for name, value in settings.items()}, sort_keys=True)
+    plain = json.dumps({name: repr(value) for name, value in settings.items()}, sort_keys=True)
     digest = hashlib.sha256(f"{_REVISION} {feature} {plain}".encode())
     for array in (data.log.query_ids, data.log.image_ids, data.log.clicks, data.log.queries.content):
         digest.update(array.tobytes())
@@ -250,7 +251,9 @@ class FusedRuns:
             columns, own = development.candidates(query)
             scores.append(np.stack([part[query, columns] for part in standard]))
             grades.append(own)
-        ascent = CoordinateAscent(measure=NDCG(), restarts=restarts, trials=trials, seed=seed).fit(scores, grades)
+        ascent = CoordinateAscent(measure=NDCG(), restarts=restarts, trials=trials, random_state=seed).fit(
+            scores, grades
+        )
         return cls(tuple(parts), ascent.weights_)
 
     def scores(self, name: str) -> FloatArray:

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from diptych.benchmark.task import EncodedTask, MethodBase, digest_name, find_by_name, with_settings
+from diptych.benchmark.task import EncodedTask, MethodBase, find_by_name, with_settings
 from diptych.data import DatasetSplits, Pairs
 from diptych.encoders import EfficientNetLite, SentenceEncoder
 from diptych.metrics import AP, Measure, RecallAtK
@@ -211,13 +211,13 @@ class NeuralMethod(MethodBase):
     @property
     def has_seed(self) -> bool:
         """Whether a second seed gives a second result."""
-        return "seed" in map(digest_name, self.model.get_params(deep=False))
+        return "random_state" in self.model.get_params(deep=False)
 
     def build(
         self, images: RowScaling, texts: RowScaling, *, seed: int = 0, epochs: int | None = None
     ) -> CrossModalModel:
         """Return the unfitted model; features are scaled in front of it, ``epochs`` replaces its own number."""
-        model = with_settings(self.model, seed=seed, epochs=epochs)
+        model = with_settings(self.model, random_state=seed, epochs=epochs)
         return Preprocessed(model=model, images=images, texts=texts) if self.reads == "features" else model
 
 

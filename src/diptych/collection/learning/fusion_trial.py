@@ -234,7 +234,9 @@ class FusionTrial:
         if self._used == [PRESENT]:
             return {PRESENT: 1.0}
         scores = [np.stack([self._scores[name][row] / self.scales[name] for name in self._used]) for row in rows]
-        ascent = CoordinateAscent(measure=measure, seed=seed).fit(scores, [self.lists.grades[row] for row in rows])
+        ascent = CoordinateAscent(measure=measure, random_state=seed).fit(
+            scores, [self.lists.grades[row] for row in rows]
+        )
         found = np.maximum(np.asarray(ascent.weights_, dtype=np.float64), 0.0)
         # Queries that the log says nothing about are answered by the retriever alone: it never loses its say.
         found[0] = max(found[0], _LEAST_PRESENT * found.sum())

@@ -18,6 +18,7 @@ from diptych.encoders.encoder import Modality
 from diptych.encoders.image.image_encoder import ImageEncoder
 from diptych.encoders.image.picture_decoding import Picture
 from diptych.errors import InvalidInputError, MissingPackageError
+from diptych.former_names import FORMERLY_SEED
 
 _DESCRIPTOR = 128
 # OpenCV fails on pictures that are too small for a single octave.
@@ -54,7 +55,7 @@ class SiftWords(ImageEncoder):
         Larger pictures are averaged down by whole factors, as long as their shorter side keeps so many pixels.
     max_descriptors:
         The codebook is learned from at most so many descriptors, 128 float32 numbers each, which bounds memory.
-    seed:
+    random_state:
         Of the sample, the codebook and the topics.
     batch_size, n_threads:
         Pictures encoded at once and threads that read and describe them; the features do not depend on them.
@@ -78,6 +79,7 @@ class SiftWords(ImageEncoder):
 
     modality: ClassVar[Modality] = "image"
     learns: ClassVar[bool] = True
+    former_names = FORMERLY_SEED
 
     def __init__(
         self,
@@ -87,7 +89,7 @@ class SiftWords(ImageEncoder):
         grid_step: int | None = None,
         size: int = 256,
         max_descriptors: int = 200_000,
-        seed: int = 0,
+        random_state: int = 0,
         batch_size: int = 32,
         n_threads: int | None = None,
     ) -> None:
@@ -96,7 +98,7 @@ class SiftWords(ImageEncoder):
         self.grid_step = grid_step
         self.size = size
         self.max_descriptors = max_descriptors
-        self.seed = seed
+        self.random_state = random_state
         self.batch_size = batch_size
         self.n_threads = n_threads
 
@@ -133,11 +135,13 @@ class SiftWords(ImageEncoder):
         sample = self._sample(items)
         if len(sample) == 0:
             raise InvalidInputError("no interest point was found in the training pictures; pass larger ones")
-        self.centres_ = learn_centres(sample, self.n_words, seed=self.seed)
+        self.centres_ = learn_centres(sample, self.n_words, seed=self.random_state)
         self.topics_: FloatArray = np.zeros((0, len(self.centres_)))
         if self.n_topics is not None:
             counts = self._all_counts(items)
-            self.topics_ = TopicModel.learn(counts, self.n_topics, max_iter=_TOPIC_PASSES, seed=self.seed).components
+            self.topics_ = TopicModel.learn(
+                counts, self.n_topics, max_iter=_TOPIC_PASSES, seed=self.random_state
+            ).components
         return self
 
     def prepare(self, picture: Picture) -> AnyArray:
@@ -156,12 +160,12 @@ class SiftWords(ImageEncoder):
     def _sample(self, items: Sequence[Picture]) -> FloatArray:
         """Return descriptors of some pictures, no more in all than ``max_descriptors``."""
         n_pictures = min(len(items), max(1, self.max_descriptors // _FROM_ONE_PICTURE))
-        chosen = np.sort(np.random.default_rng(self.seed).permutation(len(items))[:n_pictures])
+        chosen = np.sort(np.random.default_rng(self.random_state).permutation(len(items))[:n_pictures])
         quota = self.max_descriptors // n_pictures
 
         def some_of(row: int) -> FloatArray:
             found = self._descriptors(items[row])
-            kept = np.random.default_rng([self.seed, row]).permutation(len(found))[:quota]
+            kept = np.random.default_rng([self.random_state, row]).permutation(len(found))[:quota]
             return found[np.sort(kept)]
 
         with ThreadPoolExecutor(self.threads) as pool:

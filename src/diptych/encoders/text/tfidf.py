@@ -20,6 +20,7 @@ from diptych.encoders.text.word_counts import (
     weighted_counts,
 )
 from diptych.errors import InvalidInputError
+from diptych.former_names import FORMERLY_SEED
 
 
 class Tfidf(WordEncoder):
@@ -184,7 +185,7 @@ class LdaTopics(WordEncoder):
         As in :class:`TfidfTopics`.
     max_iter:
         Passes over the training texts.
-    seed:
+    random_state:
         Of the starting point.
 
     Attributes
@@ -201,6 +202,8 @@ class LdaTopics(WordEncoder):
     ((4, 2), True)
     """
 
+    former_names = FORMERLY_SEED
+
     def __init__(
         self,
         *,
@@ -209,14 +212,14 @@ class LdaTopics(WordEncoder):
         lemmas: bool | str = False,
         min_documents: int = 2,
         max_iter: int = 20,
-        seed: int = 0,
+        random_state: int = 0,
     ) -> None:
         self.n_topics = n_topics
         self.stop_words = stop_words
         self.lemmas = lemmas
         self.min_documents = min_documents
         self.max_iter = max_iter
-        self.seed = seed
+        self.random_state = random_state
 
     def fit(self, items: Sequence[str]) -> Self:
         """Learn the vocabulary and the topics from training texts."""
@@ -226,7 +229,9 @@ class LdaTopics(WordEncoder):
             )
         self.vocabulary_ = learn_vocabulary(items, self.pipeline, self.min_documents)
         counts = count_words(items, self.vocabulary_, self.pipeline)
-        self.components_ = TopicModel.learn(counts, self.n_topics, max_iter=self.max_iter, seed=self.seed).components
+        self.components_ = TopicModel.learn(
+            counts, self.n_topics, max_iter=self.max_iter, seed=self.random_state
+        ).components
         return self
 
     def transform(self, items: Sequence[str]) -> FloatArray:

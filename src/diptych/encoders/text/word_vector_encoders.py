@@ -19,6 +19,7 @@ from diptych.encoders.text.word_counts import WordEncoder, check_texts, inverse_
 from diptych.encoders.text.word_vector_files import load_word_vectors
 from diptych.encoders.text.word_vectors import WordVectors
 from diptych.errors import InvalidInputError
+from diptych.former_names import FORMERLY_SEED
 
 
 class WordVectorEncoder(WordEncoder):
@@ -230,7 +231,7 @@ class WordVectorCodebook(WordVectorEncoder):
         Give counts instead of shares.
     stop_words, lemmas:
         As in :class:`WordPipeline`.
-    seed:
+    random_state:
         Of the clustering.
     cache:
         Keep the centres of the table on disk, in the user's cache folder, so that they are computed once.
@@ -253,6 +254,7 @@ class WordVectorCodebook(WordVectorEncoder):
     """
 
     speed_parameters: ClassVar[tuple[str, ...]] = ("cache",)
+    former_names = FORMERLY_SEED
 
     def __init__(
         self,
@@ -264,7 +266,7 @@ class WordVectorCodebook(WordVectorEncoder):
         counts: bool = False,
         stop_words: str | None = "english",
         lemmas: bool | str = False,
-        seed: int = 0,
+        random_state: int = 0,
         cache: bool = True,
     ) -> None:
         self.vectors = vectors
@@ -274,7 +276,7 @@ class WordVectorCodebook(WordVectorEncoder):
         self.counts = counts
         self.stop_words = stop_words
         self.lemmas = lemmas
-        self.seed = seed
+        self.random_state = random_state
         self.cache = cache
 
     def fit(self, items: Sequence[str]) -> Self:
@@ -308,13 +310,13 @@ class WordVectorCodebook(WordVectorEncoder):
 
     def _centres_of_table(self, table: WordVectors) -> FloatArray:
         if not self.cache:
-            return learn_centres(table.vectors[: self.table_words], self.n_words, seed=self.seed)
-        parts = (type(self).__name__, self.revision, table.digest, self.n_words, self.table_words, self.seed)
+            return learn_centres(table.vectors[: self.table_words], self.n_words, seed=self.random_state)
+        parts = (type(self).__name__, self.revision, table.digest, self.n_words, self.table_words, self.random_state)
         key = hashlib.sha256(repr(parts).encode()).hexdigest()[:40]
         store = MatrixCache(cache_folder() / "codebooks")
         kept = store.read(key)
         if kept is None:
-            kept = {"centres": learn_centres(table.vectors[: self.table_words], self.n_words, seed=self.seed)}
+            kept = {"centres": learn_centres(table.vectors[: self.table_words], self.n_words, seed=self.random_state)}
             store.write(key, kept)
         return kept["centres"]
 
@@ -322,7 +324,7 @@ class WordVectorCodebook(WordVectorEncoder):
         _, rows = self.known_words(texts, table)
         if len(rows) == 0:
             raise InvalidInputError("no word of the training texts has a vector; pass other texts or word vectors")
-        return learn_centres(table.vectors[rows], self.n_words, seed=self.seed)
+        return learn_centres(table.vectors[rows], self.n_words, seed=self.random_state)
 
     def _histograms(self, texts: Sequence[str], table: WordVectors) -> FloatArray:
         counts, rows = self.known_words(texts, table)

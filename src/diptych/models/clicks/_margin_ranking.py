@@ -12,6 +12,7 @@ from scipy.sparse import csr_array
 from diptych.arrays import AnyArray, BoolArray, FloatArray, IntArray, row_blocks
 from diptych.data.clicks import ClickLog
 from diptych.errors import InvalidInputError
+from diptych.former_names import FORMERLY_SEED
 from diptych.models.base import check_counts, check_number, check_numbers
 from diptych.models.clicks._queries import WordSets, query_table
 from diptych.models.clicks.click_model import ClickModel
@@ -176,6 +177,8 @@ class MarginRankingModel(ClickModel):
     A subclass says what t(q) is: it writes ``_query_side`` and ``_encode_queries``.
     """
 
+    former_names = FORMERLY_SEED
+
     margin: float
     epochs: int
     batch_size: int
@@ -185,7 +188,7 @@ class MarginRankingModel(ClickModel):
     max_images: int
     held_out: float
     patience: int
-    seed: int
+    random_state: int
 
     mean_: FloatArray
     projection_: FloatArray
@@ -196,7 +199,7 @@ class MarginRankingModel(ClickModel):
     def _fit_clicks(self, log: ClickLog, images: FloatArray) -> None:
         self._check_parameters()
         check_varies(images=images)
-        rng = np.random.default_rng(self.seed)
+        rng = np.random.default_rng(self.random_state)
         sets, table = query_table(log)
         side, known = self._query_side(log, sets, rng)
         triplets = ClickTriplets.of(table, min_clicks=self.min_clicks, max_images=self.max_images).of_queries(known)

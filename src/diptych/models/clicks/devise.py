@@ -69,7 +69,7 @@ class DeViSE(MarginRankingModel):
         log, which needs the package gensim.
     max_words : int
         The commonest words of the table that are kept, besides those of the log.
-    margin, min_clicks, max_images, epochs, batch_size, learning_rate, decay, held_out, patience, seed :
+    margin, min_clicks, max_images, epochs, batch_size, learning_rate, decay, held_out, patience, random_state :
         As in `PSI`.
 
     Attributes
@@ -116,7 +116,7 @@ class DeViSE(MarginRankingModel):
         decay: float = 0.9,
         held_out: float = 0.1,
         patience: int = 4,
-        seed: int = 0,
+        random_state: int = 0,
     ) -> None:
         self.vectors = vectors
         self.max_words = max_words
@@ -129,7 +129,7 @@ class DeViSE(MarginRankingModel):
         self.decay = decay
         self.held_out = held_out
         self.patience = patience
-        self.seed = seed
+        self.random_state = random_state
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters; a path is told as text, so that the model can be saved."""
@@ -149,7 +149,7 @@ class DeViSE(MarginRankingModel):
 
     def _query_side(self, log: ClickLog, sets: WordSets, rng: np.random.Generator) -> tuple[QuerySide, BoolArray]:
         own = self.vectors == "log"
-        table = skip_gram(list(log.queries), seed=self.seed) if own else load_word_vectors(self.vectors)
+        table = skip_gram(list(log.queries), seed=self.random_state) if own else load_word_vectors(self.vectors)
         asked = table.rows(sets.words)
         kept = np.union1d(np.arange(min(self.max_words, len(table))), asked[asked >= 0])
         self.words_, self.word_vectors_ = tuple(table.words[row] for row in kept), table.vectors[kept]

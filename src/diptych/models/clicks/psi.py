@@ -91,7 +91,7 @@ class PSI(MarginRankingModel):
         Share of the queries on which the best epoch is chosen; 0, or fewer than 20 queries, keeps the last.
     patience : int
         Epochs without an improvement, in all, after which training ends.
-    seed : int
+    random_state : int
         Of the start, the order and the triplets.
 
     Attributes
@@ -133,7 +133,7 @@ class PSI(MarginRankingModel):
         decay: float = 0.9,
         held_out: float = 0.1,
         patience: int = 4,
-        seed: int = 0,
+        random_state: int = 0,
     ) -> None:
         self.n_components = n_components
         self.max_words = max_words
@@ -146,7 +146,7 @@ class PSI(MarginRankingModel):
         self.decay = decay
         self.held_out = held_out
         self.patience = patience
-        self.seed = seed
+        self.random_state = random_state
 
     def answers(self, query: str) -> bool:
         """Tell whether a word of ``query`` is known; all scores are 0 otherwise."""

@@ -7,6 +7,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from diptych.arrays import FloatArray, row_blocks
+from diptych.former_names import FORMERLY_SEED
 from diptych.models.base import CrossModalModel, check_choice, check_components, check_count, check_number
 from diptych.models.correlation._kernels import (
     Kernel,
@@ -58,7 +59,7 @@ class KCCA(CrossModalModel):
     metric : str
         Name of the `Space`. The paper uses NCc, ``pearson``, which depends on the arbitrary signs of the components;
         cosine (its NC, equally good there) does not.
-    seed : int
+    random_state : int
         Of the landmarks.
 
     Attributes
@@ -86,6 +87,7 @@ class KCCA(CrossModalModel):
     when_to_use: ClassVar[str] = (
         "Pairs without labels on histograms or topics, when CCA is too rigid; slower to encode."
     )
+    former_names = FORMERLY_SEED
 
     objective_: FloatArray
 
@@ -101,7 +103,7 @@ class KCCA(CrossModalModel):
         tolerance: float = 1e-3,
         center: bool = True,
         metric: str = "cosine",
-        seed: int = 0,
+        random_state: int = 0,
     ) -> None:
         self.n_components = n_components
         self.kappa = kappa
@@ -112,7 +114,7 @@ class KCCA(CrossModalModel):
         self.tolerance = tolerance
         self.center = center
         self.metric = metric
-        self.seed = seed
+        self.random_state = random_state
 
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
         check_number("kappa", self.kappa, low=0, high=1)
@@ -126,8 +128,8 @@ class KCCA(CrossModalModel):
         self.image_shift_ = self._shift(self.image_kernel_, images)
         self.text_shift_ = self._shift(self.text_kernel_, texts)
         images, texts = images - self.image_shift_, texts - self.text_shift_
-        image_kernel = Kernel.fitted(self.image_kernel_, images, side="images", seed=self.seed)
-        text_kernel = Kernel.fitted(self.text_kernel_, texts, side="texts", seed=self.seed)
+        image_kernel = Kernel.fitted(self.image_kernel_, images, side="images", seed=self.random_state)
+        text_kernel = Kernel.fitted(self.text_kernel_, texts, side="texts", seed=self.random_state)
         image_map, text_map = self._features(image_kernel, images), self._features(text_kernel, texts)
         blocks = ((image_map.training(rows), text_map.training(rows)) for rows in row_blocks(len(images)))
         widths = image_map.weights.shape[1], text_map.weights.shape[1]
@@ -151,7 +153,7 @@ class KCCA(CrossModalModel):
             return exact_features(kernel, rows)
         if solver == "cholesky":
             return cholesky_features(kernel, rows, self.rank, self.tolerance)
-        return nystrom_features(kernel, rows, self.rank, seed=self.seed)
+        return nystrom_features(kernel, rows, self.rank, seed=self.random_state)
 
     def _keep(self, image_map: KernelFeatures, left: FloatArray, text_map: KernelFeatures, right: FloatArray) -> None:
         """Fold features and directions into one coefficient matrix a side: that is all encoding needs."""

@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator
 
 from diptych.arrays import FloatArray
 from diptych.errors import InvalidInputError
+from diptych.former_names import FORMERLY_SEED, FormerNames
 from diptych.metrics import NDCG, Measure
 from diptych.models.base import check_choice, check_counts, check_number
 from diptych.models.fusion._ranked_lists import RankedLists
@@ -42,7 +43,7 @@ _EQUAL = 1e-12
 _NDCG = NDCG()
 
 
-class CoordinateAscent(BaseEstimator):
+class CoordinateAscent(FormerNames, BaseEstimator):
     """Learns the weights λ of a linear fusion f = Σ λᵢ fᵢ by maximising a measure of its rankings.
 
     A measure such as average precision has no gradient in the weights, but few weights can be searched: one is changed
@@ -72,7 +73,7 @@ class CoordinateAscent(BaseEstimator):
         Whether a part may count against a candidate.
     trials : int
         Steps in each direction, each twice as long as the one before.
-    seed : int
+    random_state : int
         Of the orders and of random starts.
 
     Attributes
@@ -102,6 +103,8 @@ class CoordinateAscent(BaseEstimator):
     (True, True)
     """
 
+    former_names = FORMERLY_SEED
+
     weights_: FloatArray
     value_: float
     average_value_: float
@@ -116,7 +119,7 @@ class CoordinateAscent(BaseEstimator):
         starts: Starts = "uniform",
         negative: bool = False,
         trials: int = 25,
-        seed: int = 0,
+        random_state: int = 0,
     ) -> None:
         self.measure = measure
         self.restarts = restarts
@@ -124,7 +127,7 @@ class CoordinateAscent(BaseEstimator):
         self.starts = starts
         self.negative = negative
         self.trials = trials
-        self.seed = seed
+        self.random_state = random_state
 
     def fit(
         self,
@@ -141,7 +144,7 @@ class CoordinateAscent(BaseEstimator):
         lists = RankedLists.of(scores, grades)
         landscape = _MeasureByWeights(lists, self.measure)
         uniform = np.full(lists.n_parts, 1 / lists.n_parts)
-        rng = np.random.default_rng(self.seed)
+        rng = np.random.default_rng(self.random_state)
         best = uniform
         for restart in range(1, self.restarts + 1):
             start = uniform if restart == 1 or self.starts == "uniform" else rng.dirichlet(np.ones(lists.n_parts))

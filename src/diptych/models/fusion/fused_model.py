@@ -12,6 +12,7 @@ from sklearn.base import clone
 
 from diptych.arrays import AnyArray, FloatArray
 from diptych.errors import InvalidInputError
+from diptych.former_names import FORMERLY_SEED
 from diptych.metrics import AP, NDCG, Measure, RecallAtK
 from diptych.models.base import CrossModalModel, Need, check_choice, check_number
 from diptych.models.fusion._ranked_lists import HeldOutLists
@@ -67,7 +68,7 @@ class FusedModel(CrossModalModel):
         What learned weights maximise, as the mean over picture and text queries.
     held_out : float
         Share of the pictures that weights are learned on, at most 200.
-    seed : int
+    random_state : int
         Of the held-out pictures, the sample for scales, and the search for weights.
 
     Attributes
@@ -97,6 +98,7 @@ class FusedModel(CrossModalModel):
     needs: ClassVar[frozenset[Need]] = frozenset({"pairs"})
     when_to_use: ClassVar[str] = "Methods or features that err on different queries: their weighted sum errs less."
     is_method: ClassVar[bool] = False
+    former_names = FORMERLY_SEED
 
     parts_: list[CrossModalModel]
     weights_: FloatArray
@@ -115,7 +117,7 @@ class FusedModel(CrossModalModel):
         text_columns: tuple[Columns, ...] | None = None,
         measure: str = "map",
         held_out: float = 0.2,
-        seed: int = 0,
+        random_state: int = 0,
     ) -> None:
         self.parts = parts
         self.weights = weights
@@ -125,7 +127,7 @@ class FusedModel(CrossModalModel):
         self.text_columns = text_columns
         self.measure = measure
         self.held_out = held_out
-        self.seed = seed
+        self.random_state = random_state
 
     @classmethod
     def of(
@@ -202,7 +204,7 @@ class FusedModel(CrossModalModel):
 
     def _learn(self, images: FloatArray, texts: FloatArray, labels: ArrayLike | None) -> None:
         self._check()
-        rng = np.random.default_rng(self.seed)
+        rng = np.random.default_rng(self.random_state)
         learned = (
             self._learned_weights(images, texts, labels, rng)
             if isinstance(self.weights, str) and self.weights == "learned"
@@ -227,7 +229,7 @@ class FusedModel(CrossModalModel):
             part.similarity(*view) / scale
             for part, view, scale in zip(trial.parts_, self._views(pictures, captions), scales, strict=True)
         ]
-        ascent = CoordinateAscent(measure=MEASURES[self.measure], seed=self.seed)
+        ascent = CoordinateAscent(measure=MEASURES[self.measure], random_state=self.random_state)
         return ascent.fit(*held_out.scores(matrices)).weights_
 
     def _fitted_parts(self, images: FloatArray, texts: FloatArray, labels: ArrayLike | None) -> list[CrossModalModel]:

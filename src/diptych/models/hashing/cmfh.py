@@ -42,7 +42,7 @@ class CMFH(LinearHashingModel):
     legacy_scaling : bool
         Repeat a slip of operator precedence in the authors' program, which divides P by μ² where V is computed and so
         loses nearly all coupling; only to compare with old numbers.
-    seed : int
+    random_state : int
         Of the first V; results depend on it, so report several.
 
     Attributes
@@ -85,7 +85,7 @@ class CMFH(LinearHashingModel):
         max_iter: int = 100,
         tol: float = 1e-5,
         legacy_scaling: bool = False,
-        seed: int = 0,
+        random_state: int = 0,
     ) -> None:
         self.n_bits = n_bits
         self.balance = balance
@@ -94,7 +94,7 @@ class CMFH(LinearHashingModel):
         self.max_iter = max_iter
         self.tol = tol
         self.legacy_scaling = legacy_scaling
-        self.seed = seed
+        self.random_state = random_state
 
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
         views = ScaledViews.of(images, texts)
@@ -117,7 +117,7 @@ class CMFH(LinearHashingModel):
 
     def _first_latent(self, images: FloatArray, texts: FloatArray, views: ScaledViews) -> tuple[FloatArray, FloatArray]:
         """Return VᵀV and [X, Y]ᵀV, per row, of a random V; the only pass over the data besides the moments."""
-        rng = np.random.default_rng(self.seed)
+        rng = np.random.default_rng(self.random_state)
         products = np.zeros((len(views.joint), self.n_bits))
         square = np.zeros((self.n_bits, self.n_bits))
         for rows in row_blocks(len(images)):

@@ -32,7 +32,7 @@ class CVH(LinearHashingModel):
     regularization : float
         Ridge relative to the mean variance of a feature. Where there are more features than pairs it decides the
         result; the absolute 1e-4 of public code means something else on every scale of the features.
-    seed : int
+    random_state : int
         Of the mixtures, where ``n_bits`` exceeds the canonical directions.
 
     Attributes
@@ -64,10 +64,10 @@ class CVH(LinearHashingModel):
 
     correlations_: FloatArray
 
-    def __init__(self, *, n_bits: int = 16, regularization: float = 1.0, seed: int = 0) -> None:
+    def __init__(self, *, n_bits: int = 16, regularization: float = 1.0, random_state: int = 0) -> None:
         self.n_bits = n_bits
         self.regularization = regularization
-        self.seed = seed
+        self.random_state = random_state
 
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
         check_number("regularization", self.regularization, low=0)
@@ -84,5 +84,5 @@ class CVH(LinearHashingModel):
         )
         self.image_mean_, self.text_mean_ = sums.image_mean, sums.text_mean
         self.image_projection_, self.text_projection_ = mixed_directions(
-            left, right, self.correlations_, self.n_bits, self.seed
+            left, right, self.correlations_, self.n_bits, self.random_state
         )

@@ -42,7 +42,7 @@ class DCH(LinearHashingModel):
         Rounds of W, P and B.
     sweeps : int
         Most visits of all bits in one round.
-    seed : int
+    random_state : int
         Of the first codes.
 
     Attributes
@@ -83,7 +83,7 @@ class DCH(LinearHashingModel):
         nu: float = 0.001,
         max_iter: int = 10,
         sweeps: int = 5,
-        seed: int = 0,
+        random_state: int = 0,
     ) -> None:
         self.n_bits = n_bits
         self.classifier_ridge = classifier_ridge
@@ -91,7 +91,7 @@ class DCH(LinearHashingModel):
         self.nu = nu
         self.max_iter = max_iter
         self.sweeps = sweeps
-        self.seed = seed
+        self.random_state = random_state
 
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
         assert targets is not None
@@ -102,7 +102,7 @@ class DCH(LinearHashingModel):
         self.image_mean_, self.text_mean_ = views.sums.image_mean, views.sums.text_mean
         solvers = [cho_factor(part + self.projection_ridge * np.eye(len(part))) for part in (views.image, views.text)]
         labels = targets.indicator.astype(np.float32)
-        rng = np.random.default_rng(self.seed)
+        rng = np.random.default_rng(self.random_state)
         codes = np.where(rng.random((len(labels), self.n_bits)) < 0.5, -1, 1).astype(np.float32)
         changed: list[float] = []
         for _ in range(self.max_iter):

@@ -109,7 +109,7 @@ class DCMH(HashingModel):
         for all; this is ours and makes an epoch linear in the number of pairs.
     device : {"auto", "cpu", "cuda"}
         Where to train. On the processor the same seed gives the same networks.
-    seed : int
+    random_state : int
         Of the start, the batches and the draws.
 
     Attributes
@@ -162,7 +162,7 @@ class DCMH(HashingModel):
         batch_size: int = 128,
         n_compared: int = 4096,
         device: Device = "auto",
-        seed: int = 0,
+        random_state: int = 0,
     ) -> None:
         self.n_bits = n_bits
         self.image_hidden = image_hidden
@@ -177,13 +177,13 @@ class DCMH(HashingModel):
         self.batch_size = batch_size
         self.n_compared = n_compared
         self.device = device
-        self.seed = seed
+        self.random_state = random_state
 
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
         assert targets is not None, "the base class has checked that labels were given"
         hidden = self._check()
         views = StandardView.of(images, name="images"), StandardView.of(texts, name="texts")
-        rng = np.random.default_rng(self.seed)
+        rng = np.random.default_rng(self.random_state)
         device = choose_device(self.device)
         towers = [
             Tower((view.rows.shape[1], *sizes, self.n_bits), dropout=self.dropout, rng=rng, device=device)

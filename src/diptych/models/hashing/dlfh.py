@@ -93,7 +93,7 @@ class DLFH(HashingModel):
         Kernel centres for each side.
     logistic_max_iter : int
         Iterations of the logistic regressions.
-    seed : int
+    random_state : int
         Of the first codes, the rows drawn and the centres.
 
     References
@@ -137,7 +137,7 @@ class DLFH(HashingModel):
         regularization: float | None = None,
         n_centres: int = 500,
         logistic_max_iter: int = 500,
-        seed: int = 0,
+        random_state: int = 0,
     ) -> None:
         self.n_bits = n_bits
         self.strength = strength
@@ -147,7 +147,7 @@ class DLFH(HashingModel):
         self.regularization = regularization
         self.n_centres = n_centres
         self.logistic_max_iter = logistic_max_iter
-        self.seed = seed
+        self.random_state = random_state
 
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
         assert targets is not None
@@ -162,7 +162,7 @@ class DLFH(HashingModel):
             strength=self.strength,
             n_columns=self.n_bits if self.n_columns is None else self.n_columns,
             max_iter=self.max_iter,
-            seed=self.seed,
+            seed=self.random_state,
         )
         if self.hash_functions == "kernel":
             self._fit_kernel(images, texts, image_signs, text_signs)
@@ -190,8 +190,8 @@ class DLFH(HashingModel):
         self, images: FloatArray, texts: FloatArray, image_signs: FloatArray, text_signs: FloatArray
     ) -> None:
         share = 0.01 if self.regularization is None else self.regularization
-        image = KernelBasis.fitted(images, self.n_centres, seed=self.seed)
-        text = KernelBasis.fitted(texts, self.n_centres, seed=self.seed)
+        image = KernelBasis.fitted(images, self.n_centres, seed=self.random_state)
+        text = KernelBasis.fitted(texts, self.n_centres, seed=self.random_state)
         self.image_weights_, self.text_weights_ = (
             fit_kernel_logistic(basis, rows, signs, regularization=share, max_iter=self.logistic_max_iter)
             for basis, rows, signs in ((image, images, image_signs), (text, texts, text_signs))

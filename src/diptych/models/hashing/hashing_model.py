@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from diptych.arrays import FloatArray, as_matrix
 from diptych.codes import pack_signs
+from diptych.former_names import FORMERLY_SEED
 from diptych.models.base import CrossModalModel, check_count
 from diptych.models.linear import project
 from diptych.space import Space
@@ -20,6 +21,8 @@ class HashingModel(CrossModalModel):
     in a batch. An item of a gallery that has both sides can be given one code that uses both, its unified code:
     `encode_pairs`. Where a method does not define that, it is the sign of the mean of the two outputs.
     """
+
+    former_names = FORMERLY_SEED
 
     n_bits: int
 

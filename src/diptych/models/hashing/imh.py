@@ -155,7 +155,7 @@ class IMH(LinearHashingModel):
         The agreement a, from −1 to 1, below which an eigenvector is replaced; −1 keeps all, as the paper does.
     max_pairs : int or None
         Learn from so many pairs drawn at random when there are more: the graphs cost the square of their number.
-    seed : int
+    random_state : int
         Of the drawn pairs, the start of the iterations and the replaced bits.
 
     Attributes
@@ -199,7 +199,7 @@ class IMH(LinearHashingModel):
         n_neighbours: int = 10,
         least_agreement: float = 0.1,
         max_pairs: int | None = 10_000,
-        seed: int = 0,
+        random_state: int = 0,
     ) -> None:
         self.n_bits = n_bits
         self.regularization = regularization
@@ -207,13 +207,13 @@ class IMH(LinearHashingModel):
         self.n_neighbours = n_neighbours
         self.least_agreement = least_agreement
         self.max_pairs = max_pairs
-        self.seed = seed
+        self.random_state = random_state
 
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
         check_numbers(self, "regularization", "smoothness", low=0)
         check_number("least_agreement", self.least_agreement, low=-1, high=1)
         check_count("n_neighbours", self.n_neighbours)
-        images, texts = sample_pairs(images, texts, self.max_pairs, self.seed)
+        images, texts = sample_pairs(images, texts, self.max_pairs, self.random_state)
         check_varies(images=images, texts=texts)
         sums = moments(images, texts)
         self.image_mean_, self.text_mean_ = sums.image_mean, sums.text_mean
@@ -223,7 +223,7 @@ class IMH(LinearHashingModel):
             self._graph(images, sums.image_mean) + self._graph(texts, sums.text_mean),
             self.smoothness,
         )
-        values, shared = agreement.top(self.n_bits, self.seed)
+        values, shared = agreement.top(self.n_bits, self.random_state)
         real, weights = _agreement_directions(agreement, shared, self.least_agreement)
         self.values_ = values[real]
         # Rows of F of unit mean square, so that outputs do not shrink with the number of pairs.
@@ -234,7 +234,7 @@ class IMH(LinearHashingModel):
             text_whitener @ (text_side.T @ shared),
             weights[real],
             self.n_bits,
-            self.seed,
+            self.random_state,
         )
         self.image_threshold_ = balanced_thresholds(super()._decide_images(images))
         self.text_threshold_ = balanced_thresholds(super()._decide_texts(texts))

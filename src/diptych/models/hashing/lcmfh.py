@@ -38,7 +38,7 @@ class LCMFH(LinearHashingModel):
         the data. This default and that of μ are ours.
     max_iter, tol : int, float
         Stop after so many rounds, or when the objective falls by less than this share.
-    seed : int
+    random_state : int
         Of the first Z.
 
     Attributes
@@ -82,7 +82,7 @@ class LCMFH(LinearHashingModel):
         regularization: float = 0.001,
         max_iter: int = 20,
         tol: float = 1e-6,
-        seed: int = 0,
+        random_state: int = 0,
     ) -> None:
         self.n_bits = n_bits
         self.balance = balance
@@ -90,7 +90,7 @@ class LCMFH(LinearHashingModel):
         self.regularization = regularization
         self.max_iter = max_iter
         self.tol = tol
-        self.seed = seed
+        self.random_state = random_state
 
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
         assert targets is not None
@@ -100,7 +100,7 @@ class LCMFH(LinearHashingModel):
         labels = unit_rows(targets.indicator)
         gram, label_products = labels.T @ labels / len(labels), self._label_products(images, texts, labels, views)
         inverse = np.linalg.pinv(gram, hermitian=True)
-        codes = np.random.default_rng(self.seed).normal(size=(len(gram), self.n_bits))
+        codes = np.random.default_rng(self.random_state).normal(size=(len(gram), self.n_bits))
 
         def latent_of(attraction: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
             codes = inverse @ label_products.T @ attraction

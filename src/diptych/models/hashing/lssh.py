@@ -136,7 +136,7 @@ class LSSH(HashingModel):
         optimality conditions to about 1e-3.
     max_pairs : int or None
         Learn from so many pairs drawn at random when there are more.
-    seed : int
+    random_state : int
         Of the drawn pairs and of the first dictionaries.
 
     References
@@ -180,7 +180,7 @@ class LSSH(HashingModel):
         n_iter: int = 20,
         n_lasso_iter: int = 100,
         max_pairs: int | None = 10_000,
-        seed: int = 0,
+        random_state: int = 0,
     ) -> None:
         self.n_bits = n_bits
         self.n_atoms = n_atoms
@@ -191,13 +191,13 @@ class LSSH(HashingModel):
         self.n_iter = n_iter
         self.n_lasso_iter = n_lasso_iter
         self.max_pairs = max_pairs
-        self.seed = seed
+        self.random_state = random_state
 
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
         check_counts(self, "n_atoms", "n_image_components", "n_iter", "n_lasso_iter")
         check_number("sparsity", self.sparsity, low=0, high=1)
         check_numbers(self, "text_weight", "coupling", low=0, open_low=True)
-        images, texts = sample_pairs(images, texts, self.max_pairs, self.seed)
+        images, texts = sample_pairs(images, texts, self.max_pairs, self.random_state)
         check_varies(images=images, texts=texts)
         sums = moments(images, texts)
         self.image_mean_, self.text_mean_ = sums.image_mean, sums.text_mean
@@ -207,7 +207,7 @@ class LSSH(HashingModel):
         self._alternate(rows, self._unit_texts(texts).astype(np.float32, copy=False))
 
     def _alternate(self, images: FloatArray, texts: FloatArray) -> None:
-        rng = np.random.default_rng(self.seed)
+        rng = np.random.default_rng(self.random_state)
         n_atoms = min(self.n_atoms, len(images))
         atoms = random_atoms(n_atoms, images.shape[1], rng)
         image_topics = random_atoms(n_atoms, self.n_bits, rng)

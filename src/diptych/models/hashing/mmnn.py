@@ -71,7 +71,7 @@ class MMNN(ResumableModel, HashingModel):
     checkpoint : str or None
         Folder for the state of training after each epoch: the same call goes on after a crash, to the same bits. It is
         refused where it holds that of other data or parameters.
-    seed : int
+    random_state : int
         Of everything drawn.
 
     Attributes
@@ -127,7 +127,7 @@ class MMNN(ResumableModel, HashingModel):
         batch_size: int = 256,
         validation: float = 0.2,
         checkpoint: str | None = None,
-        seed: int = 0,
+        random_state: int = 0,
     ) -> None:
         self.n_bits = n_bits
         self.hidden = hidden
@@ -139,12 +139,12 @@ class MMNN(ResumableModel, HashingModel):
         self.batch_size = batch_size
         self.validation = validation
         self.checkpoint = checkpoint
-        self.seed = seed
+        self.random_state = random_state
 
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
         assert targets is not None, "the base class has checked that labels were given"
         hidden = self._check()
-        rng = np.random.default_rng(self.seed)
+        rng = np.random.default_rng(self.random_state)
         views = StandardView.of(images, name="images"), StandardView.of(texts, name="texts")
         networks = [initial_layers((view.rows.shape[1], *hidden, self.n_bits), rng) for view in views]
         # The number of epochs shapes every step, so it may not change as it may where steps are all alike.

@@ -47,7 +47,7 @@ class SCMOrth(LinearHashingModel):
     n_directions : int or None
         Directions that have a bit of their own where ``fill`` is ``"mixtures"``; None gives one to each. Late
         directions carry little, and a mixture of all of them is worth more than one of them alone. Ours too.
-    seed : int
+    random_state : int
         Of these directions.
 
     Attributes
@@ -95,13 +95,13 @@ class SCMOrth(LinearHashingModel):
         regularization: float = 1.0,
         fill: Fill = "mixtures",
         n_directions: int | None = 4,
-        seed: int = 0,
+        random_state: int = 0,
     ) -> None:
         self.n_bits = n_bits
         self.regularization = regularization
         self.fill = fill
         self.n_directions = n_directions
-        self.seed = seed
+        self.random_state = random_state
 
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
         assert targets is not None
@@ -118,7 +118,7 @@ class SCMOrth(LinearHashingModel):
     def _filled(self, left: FloatArray, right: FloatArray) -> tuple[FloatArray, FloatArray]:
         if self.fill == "mixtures":
             kept = check_components(self.n_directions, self.rank_, name="n_directions")
-            return mixed_directions(left, right, self.singular_values_, self.n_bits, self.seed, kept)
+            return mixed_directions(left, right, self.singular_values_, self.n_bits, self.random_state, kept)
         missing = self.n_bits - self.rank_
         if missing <= 0:
             return left[:, : self.n_bits], right[:, : self.n_bits]
@@ -128,6 +128,6 @@ class SCMOrth(LinearHashingModel):
             stacklevel=5,
         )
         return (
-            np.hstack([left, random_complement(left, missing, self.seed)]),
-            np.hstack([right, random_complement(right, missing, self.seed + 1)]),
+            np.hstack([left, random_complement(left, missing, self.random_state)]),
+            np.hstack([right, random_complement(right, missing, self.random_state + 1)]),
         )

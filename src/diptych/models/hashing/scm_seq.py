@@ -36,7 +36,7 @@ class SCMSeq(LinearHashingModel):
         What happens when a bit's singular value exceeds that of the bit before, which few classes and few bits make
         likely. The authors' program stops there and gives all remaining bits canonical directions, the weakest first;
         ``"continue"`` goes on with the residual.
-    seed : int
+    random_state : int
         Of the mixtures that stand in where ``"cca"`` asks for more canonical directions than there are.
 
     Attributes
@@ -73,12 +73,12 @@ class SCMSeq(LinearHashingModel):
     n_learned_: int
 
     def __init__(
-        self, *, n_bits: int = 16, regularization: float = 1.0, on_increase: OnIncrease = "cca", seed: int = 0
+        self, *, n_bits: int = 16, regularization: float = 1.0, on_increase: OnIncrease = "cca", random_state: int = 0
     ) -> None:
         self.n_bits = n_bits
         self.regularization = regularization
         self.on_increase = on_increase
-        self.seed = seed
+        self.random_state = random_state
 
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
         assert targets is not None
@@ -109,7 +109,7 @@ class SCMSeq(LinearHashingModel):
         if self.n_learned_ == self.n_bits:
             return np.empty((len(pair.image), 0)), np.empty((len(pair.text), 0))
         left, values, right = np.linalg.svd(pair.image.T @ pair.sums.cross @ pair.text, full_matrices=False)
-        left, right = mixed_directions(left, right.T, values, self.n_bits, self.seed)
+        left, right = mixed_directions(left, right.T, values, self.n_bits, self.random_state)
         return pair.image @ left[:, ::-1], pair.text @ right[:, ::-1]
 
 

@@ -219,7 +219,7 @@ class SCRATCH(HashingModel):
         λ, α, μ and γ.
     n_iter : int
         Rounds of all updates.
-    seed : int
+    random_state : int
         Of the anchors and of the start.
 
     Attributes
@@ -274,7 +274,7 @@ class SCRATCH(HashingModel):
         agreement: float = 1000.0,
         ridge: float = 5.0,
         n_iter: int = 20,
-        seed: int = 0,
+        random_state: int = 0,
     ) -> None:
         self.n_bits = n_bits
         self.n_anchors = n_anchors
@@ -283,7 +283,7 @@ class SCRATCH(HashingModel):
         self.agreement = agreement
         self.ridge = ridge
         self.n_iter = n_iter
-        self.seed = seed
+        self.random_state = random_state
 
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
         assert targets is not None, "the base class has checked that labels were given"
@@ -291,11 +291,11 @@ class SCRATCH(HashingModel):
         check_counts(self, "n_anchors", "n_iter")
         check_varies(images=images, texts=texts)
         sides = (
-            AnchoredSide.of(images, self.n_anchors, self.ridge / self.agreement, self.seed),
-            AnchoredSide.of(texts, self.n_anchors, self.ridge / self.agreement, self.seed),
+            AnchoredSide.of(images, self.n_anchors, self.ridge / self.agreement, self.random_state),
+            AnchoredSide.of(texts, self.n_anchors, self.ridge / self.agreement, self.random_state),
         )
         weights = FactorWeights(self.reconstruction, self.label_weight, self.agreement, self.ridge)
-        factors = RotatedFactorisation(sides, targets.indicator, weights, self.n_bits, self.seed)
+        factors = RotatedFactorisation(sides, targets.indicator, weights, self.n_bits, self.random_state)
         self.objectives_ = np.array([factors.update() for _ in range(self.n_iter)])
         self._keep(factors)
 

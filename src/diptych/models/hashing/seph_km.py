@@ -214,7 +214,7 @@ class SePHkm(HashingModel):
         Steps of the descent.
     logistic_max_iter : int
         Iterations of the logistic regressions.
-    seed : int
+    random_state : int
         Of the start, the centres and the choice of pairs.
 
     Attributes
@@ -270,7 +270,7 @@ class SePHkm(HashingModel):
         step: float = 0.25,
         max_iter: int = 100,
         logistic_max_iter: int = 500,
-        seed: int = 0,
+        random_state: int = 0,
     ) -> None:
         self.n_bits = n_bits
         self.n_centres = n_centres
@@ -282,7 +282,7 @@ class SePHkm(HashingModel):
         self.step = step
         self.max_iter = max_iter
         self.logistic_max_iter = logistic_max_iter
-        self.seed = seed
+        self.random_state = random_state
 
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
         assert targets is not None
@@ -290,7 +290,7 @@ class SePHkm(HashingModel):
         check_varies(images=images, texts=texts)
         rows = targets.labelled
         if self.max_pairs is not None and len(rows) > self.max_pairs:
-            rows = np.sort(np.random.default_rng(self.seed).choice(rows, self.max_pairs, replace=False))
+            rows = np.sort(np.random.default_rng(self.random_state).choice(rows, self.max_pairs, replace=False))
         images, texts = _rows_of(images, rows), _rows_of(texts, rows)
         signs = self._training_signs(targets.indicator[rows])
         positive = (signs > 0).mean(axis=0)
@@ -317,13 +317,15 @@ class SePHkm(HashingModel):
         collapse = self.affinity == "collapsed" or (self.affinity == "auto" and 2 * len(kinds) <= len(indicator))
         labels, sizes = (kinds, counts.astype(np.float64)) if collapse else (indicator, np.ones(len(indicator)))
         affinities = HammingAffinity(labels, sizes, quantization=self.quantization)
-        codes = codes_from_affinity(affinities, self.n_bits, step=self.step, max_iter=self.max_iter, seed=self.seed)
+        codes = codes_from_affinity(
+            affinities, self.n_bits, step=self.step, max_iter=self.max_iter, seed=self.random_state
+        )
         if self.refine:
             codes = flip_bits(affinities, codes)
         return codes[kind_of] if collapse else codes
 
     def _hash_functions(self, rows: FloatArray, signs: FloatArray) -> tuple[KernelBasis, FloatArray]:
-        basis = KernelBasis.fitted(rows, self.n_centres, seed=self.seed)
+        basis = KernelBasis.fitted(rows, self.n_centres, seed=self.random_state)
         weights = fit_kernel_logistic(
             basis, rows, signs, regularization=self.regularization, max_iter=self.logistic_max_iter
         )

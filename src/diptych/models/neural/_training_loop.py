@@ -94,7 +94,7 @@ def training_identity(
     >>> import numpy as np
     >>> from diptych.models.neural._training_loop import training_identity
     >>> rows = np.ones((3, 2))
-    >>> training_identity({"seed": 0}, rows) == training_identity({"seed": 1}, rows)
+    >>> training_identity({"random_state": 0}, rows) == training_identity({"random_state": 1}, rows)
     False
     """
     # Called seed in version 0.1, whose trainings may go on.

@@ -9,6 +9,7 @@ import numpy as np
 from scipy.special import softmax
 
 from diptych.arrays import AnyArray, FloatArray, IntArray
+from diptych.former_names import FORMERLY_SEED
 from diptych.models.base import Grid, Need, check_choice, check_counts, check_number, check_numbers
 from diptych.models.labels import Targets
 from diptych.models.neural._layers import Layers, StandardView, check_sizes, for_raw_rows, held_out_rows, run_layers
@@ -59,7 +60,7 @@ class DeepSM(ResumableModel):
         Name of the `Space`.
     device : {"auto", "cpu", "cuda"}
         Where to train. On the processor the same seed gives the same network, interrupted or not.
-    seed : int
+    random_state : int
         Of the held-out rows, the start, the batches and dropout.
 
     Attributes
@@ -95,6 +96,7 @@ class DeepSM(ResumableModel):
     title: ClassVar[str] = "deep-SM"
     grid: ClassVar[Grid] = {"dropout": [0.2, 0.5]}
     command_name: ClassVar[str] = "deep-sm"
+    former_names = FORMERLY_SEED
 
     classes_: AnyArray
     image_mean_: FloatArray
@@ -121,7 +123,7 @@ class DeepSM(ResumableModel):
         checkpoint: str | None = None,
         metric: str = "pearson",
         device: Device = "auto",
-        seed: int = 0,
+        random_state: int = 0,
     ) -> None:
         self.image_hidden = image_hidden
         self.text_hidden = text_hidden
@@ -137,13 +139,13 @@ class DeepSM(ResumableModel):
         self.checkpoint = checkpoint
         self.metric = metric
         self.device = device
-        self.seed = seed
+        self.random_state = random_state
 
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
         assert targets is not None, "the base class has checked that labels were given"
         self._check()
         views = {"image": StandardView.of(images, name="images"), "text": StandardView.of(texts, name="texts")}
-        rng = np.random.default_rng(self.seed)
+        rng = np.random.default_rng(self.random_state)
         known = targets.labelled
         train, held_out = held_out_rows(targets.indicator[known], self.validation, rng)
         for side, view in views.items():

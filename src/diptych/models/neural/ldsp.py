@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from diptych.arrays import AnyArray, FloatArray, IntArray, unit_rows
 from diptych.errors import InvalidInputError
+from diptych.former_names import FORMERLY_SEED
 from diptych.metrics import AP, RecallAtK, evaluate
 from diptych.models.base import Need, check_choice, check_counts, check_number, check_numbers
 from diptych.models.labels import Targets
@@ -77,7 +78,7 @@ class LDSP(ResumableModel):
         Name of the `Space`.
     device : {"auto", "cpu", "cuda"}
         Where to train. On the processor the same seed gives the same networks, interrupted or not.
-    seed : int
+    random_state : int
         Of the held-out rows, the start, the batches and dropout.
 
     Attributes
@@ -108,6 +109,7 @@ class LDSP(ResumableModel):
     when_to_use: ClassVar[str] = (
         "Thousands of pictures with several texts each, and more than linear maps can tell; trains on PyTorch."
     )
+    former_names = FORMERLY_SEED
 
     image_mean_: FloatArray
     text_mean_: FloatArray
@@ -139,7 +141,7 @@ class LDSP(ResumableModel):
         checkpoint: str | None = None,
         metric: str = "cosine",
         device: Device = "auto",
-        seed: int = 0,
+        random_state: int = 0,
     ) -> None:
         self.n_components = n_components
         self.image_hidden = image_hidden
@@ -161,7 +163,7 @@ class LDSP(ResumableModel):
         self.checkpoint = checkpoint
         self.metric = metric
         self.device = device
-        self.seed = seed
+        self.random_state = random_state
 
     def _targets(self, labels: ArrayLike | None, n_rows: int) -> Targets | None:
         check_choice("relevance", self.relevance, ("auto", "pairs", "labels"))
@@ -171,7 +173,7 @@ class LDSP(ResumableModel):
 
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
         hidden = self._check()
-        rng = np.random.default_rng(self.seed)
+        rng = np.random.default_rng(self.random_state)
         indicator = None if targets is None else targets.indicator
         rows = CaptionedRows.of(images, texts, indicator, validation=self.validation, rng=rng)
         device = choose_device(self.device)

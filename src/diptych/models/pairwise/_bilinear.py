@@ -10,6 +10,7 @@ from scipy.linalg import svd
 
 from diptych.arrays import BoolArray, FloatArray
 from diptych.errors import InvalidInputError
+from diptych.former_names import FORMERLY_SEED
 from diptych.models.base import LinearProjectionModel, check_choice, check_count, check_number
 from diptych.models.labels import Targets
 from diptych.models.linear import centre, check_varies, column_means, fix_signs
@@ -30,6 +31,8 @@ class BilinearModel(LinearProjectionModel):
 
     Both towers are as narrow as the rank of W, and any engine for inner products can index the points.
     """
+
+    former_names = FORMERLY_SEED
 
     rank_: int
     """The numerical rank of W."""
@@ -183,7 +186,7 @@ class CrossProductModel(BilinearModel):
     instances: Instances
     max_iter: int
     tol: float
-    seed: int
+    random_state: int
 
     intercept_: float
 
@@ -245,7 +248,7 @@ class CrossProductModel(BilinearModel):
         size = image_width * text_width
         mask = np.zeros(size, dtype=bool)
         # A stream of its own: the sampled pairs stay the same when the share changes.
-        rng = np.random.default_rng([self.seed, 1])
+        rng = np.random.default_rng([self.random_state, 1])
         mask[rng.choice(size, size=max(1, round(self.feature_share * size)), replace=False)] = True
         return mask.reshape(image_width, text_width)
 

@@ -31,7 +31,7 @@ class BipartiteCrossProduct(CrossProductModel):
         Other texts for each picture (S in the paper: 10, 5 and 10), drawn at random; None takes all n − 1.
     symmetric : bool
         Also score each text's own picture above other pictures. The paper varies the text alone.
-    feature_share, center, instances, max_iter, tol, seed
+    feature_share, center, instances, max_iter, tol, random_state
         As in `LogisticCrossProduct`.
 
     Attributes
@@ -73,7 +73,7 @@ class BipartiteCrossProduct(CrossProductModel):
         instances: Instances = "pairs",
         max_iter: int = 1000,
         tol: float = 1e-4,
-        seed: int = 0,
+        random_state: int = 0,
     ) -> None:
         self.C = C
         self.ratio = ratio
@@ -83,10 +83,10 @@ class BipartiteCrossProduct(CrossProductModel):
         self.instances = instances
         self.max_iter = max_iter
         self.tol = tol
-        self.seed = seed
+        self.random_state = random_state
 
     def _solve(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> tuple[FloatArray, float]:
-        rng = np.random.default_rng(self.seed)
+        rng = np.random.default_rng(self.random_state)
         sides = (False, True) if self.symmetric else (False,)
         terms = [self._term(len(images), rng, swapped=swapped) for swapped in sides]
         # The second derivative at zero is 1/4, and a difference of two texts has twice the energy of one.

@@ -7,6 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from diptych.arrays import FloatArray
+from diptych.former_names import FORMERLY_SEED
 from diptych.models.base import (
     Grid,
     LinearProjectionModel,
@@ -58,7 +59,7 @@ class CMML(LinearProjectionModel):
         Name of the `Space`; the loss is made for ``euclidean``, Menon et al. compared by ``cosine``.
     max_iter, tol : int, float
         Of the optimiser, L-BFGS; ``tol`` is relative to the gradient at the start.
-    seed : int
+    random_state : int
         Of the sampled pairs.
 
     References
@@ -81,6 +82,7 @@ class CMML(LinearProjectionModel):
     when_to_use: ClassVar[str] = "Pairs without labels, when a distance is wanted rather than an angle."
     grid: ClassVar[Grid] = {"regularization": [0.03, 0.1]}
     variants: ClassVar[Variants] = {"CMML": {"metric": "cosine"}}
+    former_names = FORMERLY_SEED
 
     def __init__(
         self,
@@ -93,7 +95,7 @@ class CMML(LinearProjectionModel):
         metric: str = "euclidean",
         max_iter: int = 300,
         tol: float = 1e-4,
-        seed: int = 0,
+        random_state: int = 0,
     ) -> None:
         self.n_components = n_components
         self.ratio = ratio
@@ -103,7 +105,7 @@ class CMML(LinearProjectionModel):
         self.metric = metric
         self.max_iter = max_iter
         self.tol = tol
-        self.seed = seed
+        self.random_state = random_state
 
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
         self._check_parameters()
@@ -132,7 +134,7 @@ class CMML(LinearProjectionModel):
         spread = float((image_points**2).sum(axis=1).mean() + (text_points**2).sum(axis=1).mean())
         scale = np.sqrt(0.5 / max(matched, spread / 100))
         missing = self.n_components - cca.image_projection_.shape[1]
-        rng = np.random.default_rng([self.seed, 1])
+        rng = np.random.default_rng([self.random_state, 1])
         maps = []
         for projection in (cca.image_projection_, cca.text_projection_):
             # Zero would be a saddle for components that CCA does not have.
@@ -183,7 +185,7 @@ class CMML(LinearProjectionModel):
         if self.ratio is None:
             return AllPairs(n_rows), distance_loss(own_matches(n_rows), self.sharpness)
         columns = check_count("ratio", self.ratio) + 1
-        sampled = SampledPairs.unlabelled(n_rows, self.ratio, np.random.default_rng(self.seed))
+        sampled = SampledPairs.unlabelled(n_rows, self.ratio, np.random.default_rng(self.random_state))
         return sampled, distance_loss(first_matches(columns), self.sharpness)
 
 

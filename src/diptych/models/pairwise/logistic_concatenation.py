@@ -7,6 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from diptych.arrays import FloatArray
+from diptych.former_names import FORMERLY_SEED
 from diptych.models.base import CrossModalModel, Grid, Variants, check_count, check_numbers
 from diptych.models.labels import Targets
 from diptych.models.linear import centre, check_varies, column_means
@@ -42,7 +43,7 @@ class LogisticConcatenation(CrossModalModel):
         Unlabelled pairs for each given one (S in the paper: 10, 1 and 1), drawn at random; None takes all n² pairs.
     max_iter, tol : int, float
         Of the optimiser, L-BFGS; ``tol`` is relative to the gradient at the start.
-    seed : int
+    random_state : int
         Of the sampled pairs.
 
     References
@@ -64,6 +65,7 @@ class LogisticConcatenation(CrossModalModel):
     title: ClassVar[str] = "logistic concatenation"
     grid: ClassVar[Grid] = {"C": [1e-3, 10.0]}
     variants: ClassVar[Variants] = {"logistic concatenation": {"ratio": 1}}
+    former_names = FORMERLY_SEED
 
     image_mean_: FloatArray
     text_mean_: FloatArray
@@ -78,13 +80,13 @@ class LogisticConcatenation(CrossModalModel):
         ratio: int | None = 10,
         max_iter: int = 1000,
         tol: float = 1e-4,
-        seed: int = 0,
+        random_state: int = 0,
     ) -> None:
         self.C = C
         self.ratio = ratio
         self.max_iter = max_iter
         self.tol = tol
-        self.seed = seed
+        self.random_state = random_state
 
     @property
     def space(self) -> Space:
@@ -115,7 +117,7 @@ class LogisticConcatenation(CrossModalModel):
         if self.ratio is None:
             return AllPairs(n_rows), classification_loss("logistic", own_matches(n_rows)), 1 / n_rows
         columns = check_count("ratio", self.ratio) + 1
-        sampled = SampledPairs.unlabelled(n_rows, self.ratio, np.random.default_rng(self.seed))
+        sampled = SampledPairs.unlabelled(n_rows, self.ratio, np.random.default_rng(self.random_state))
         return sampled, classification_loss("logistic", first_matches(columns)), 1 / columns
 
     def _encode_images(self, images: FloatArray) -> FloatArray:

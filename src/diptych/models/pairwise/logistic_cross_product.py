@@ -56,7 +56,7 @@ class LogisticCrossProduct(CrossProductModel):
         What m in λ = 1/(mC) counts: the pairs trained on, or the rows. The paper's n leaves it open.
     max_iter, tol : int, float
         Of the optimiser, preconditioned L-BFGS; ``tol`` is relative to the gradient at the start.
-    seed : int
+    random_state : int
         Of the sampled pairs and features.
 
     Attributes
@@ -100,7 +100,7 @@ class LogisticCrossProduct(CrossProductModel):
         instances: Instances = "pairs",
         max_iter: int = 1000,
         tol: float = 1e-4,
-        seed: int = 0,
+        random_state: int = 0,
     ) -> None:
         self.C = C
         self.ratio = ratio
@@ -112,7 +112,7 @@ class LogisticCrossProduct(CrossProductModel):
         self.instances = instances
         self.max_iter = max_iter
         self.tol = tol
-        self.seed = seed
+        self.random_state = random_state
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -126,7 +126,7 @@ class LogisticCrossProduct(CrossProductModel):
             term = PairTerm(AllPairs(n_rows), classification_loss(self.loss, own_matches(n_rows)))
             matched = 1 / n_rows
         else:
-            sampled = SampledPairs.unlabelled(n_rows, self.ratio, np.random.default_rng(self.seed))
+            sampled = SampledPairs.unlabelled(n_rows, self.ratio, np.random.default_rng(self.random_state))
             weight = (n_rows - 1) / self.ratio if self.reweight else 1.0
             weights = np.where(np.arange(self.ratio + 1) == 0, 1.0, weight)
             term = PairTerm(sampled, classification_loss(self.loss, first_matches(self.ratio + 1), weights))

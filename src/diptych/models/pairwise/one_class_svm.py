@@ -39,7 +39,7 @@ class OneClassSVM(BilinearModel):
         Subtract the training means first.
     max_rows : int
         Larger training sets are sampled down to this, because the quadratic programme holds a square matrix.
-    seed : int
+    random_state : int
         Of that sample.
 
     Attributes
@@ -82,7 +82,7 @@ class OneClassSVM(BilinearModel):
         gamma: float | None = None,
         center: bool = True,
         max_rows: int = 5000,
-        seed: int = 0,
+        random_state: int = 0,
     ) -> None:
         self.nu = nu
         self.features = features
@@ -90,7 +90,7 @@ class OneClassSVM(BilinearModel):
         self.gamma = gamma
         self.center = center
         self.max_rows = max_rows
-        self.seed = seed
+        self.random_state = random_state
 
     @property
     def W_(self) -> FloatArray:
@@ -135,7 +135,7 @@ class OneClassSVM(BilinearModel):
     def _sample(self, n_rows: int) -> slice | IntArray:
         if n_rows <= self.max_rows:
             return slice(None)
-        return np.sort(np.random.default_rng(self.seed).choice(n_rows, size=self.max_rows, replace=False))
+        return np.sort(np.random.default_rng(self.random_state).choice(n_rows, size=self.max_rows, replace=False))
 
     def _fit_rbf(self, images: FloatArray, texts: FloatArray) -> None:
         energy = sum(float((side**2).mean(axis=0).sum()) for side in (images, texts))

@@ -101,7 +101,7 @@ class PairwiseSM(CrossProductModel):
         and 10; what is drawn for a positive is our reading). None takes all n² pairs, block by block.
     loss : {"logistic", "squared"}
         ``squared`` is (s − z)², which over all pairs has a closed form.
-    feature_share, center, fit_intercept, instances, max_iter, tol, seed
+    feature_share, center, fit_intercept, instances, max_iter, tol, random_state
         As in `LogisticCrossProduct`.
 
     Attributes
@@ -143,7 +143,7 @@ class PairwiseSM(CrossProductModel):
         instances: Instances = "pairs",
         max_iter: int = 1000,
         tol: float = 1e-4,
-        seed: int = 0,
+        random_state: int = 0,
     ) -> None:
         self.C = C
         self.ratio = ratio
@@ -154,7 +154,7 @@ class PairwiseSM(CrossProductModel):
         self.instances = instances
         self.max_iter = max_iter
         self.tol = tol
-        self.seed = seed
+        self.random_state = random_state
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -182,7 +182,7 @@ class PairwiseSM(CrossProductModel):
         if self.ratio is None:
             pairs = AllPairs(len(sets.set_of))
             return PairTerm(pairs, classification_loss(self.loss, sets.signs)), sets.matched
-        partners, counts = sets.sample(self.ratio, np.random.default_rng(self.seed))
+        partners, counts = sets.sample(self.ratio, np.random.default_rng(self.random_state))
         loss = classification_loss(self.loss, first_matches(self.ratio + 1), counts)
         return PairTerm(SampledPairs(partners), loss), len(counts) / float(counts.sum())
 

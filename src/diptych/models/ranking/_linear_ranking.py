@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from diptych.arrays import BoolArray, FloatArray, IntArray, row_blocks
+from diptych.former_names import FORMERLY_SEED
 from diptych.models.base import LinearProjectionModel, check_choice, check_counts, check_number
 from diptych.models.correlation import CCA
 from diptych.models.labels import Targets
@@ -99,13 +100,15 @@ class LinearRankingModel(LinearProjectionModel):
     may write ``_constrain``, called after each step, and ``_after_epoch``.
     """
 
+    former_names = FORMERLY_SEED
+
     n_components: int
     start: Start
     regularization: float
     learning_rate: float
     epochs: int
     batch_size: int
-    seed: int
+    random_state: int
 
     losses_: FloatArray
 
@@ -122,7 +125,7 @@ class LinearRankingModel(LinearProjectionModel):
             if targets is None
             else RelatedRows.of_marks(targets.indicator)
         )
-        rng = np.random.default_rng(self.seed)
+        rng = np.random.default_rng(self.random_state)
         sides = self._started(images, texts, rng)
         self.losses_ = self._train(sides, related, rng)
         image_side, text_side = sides

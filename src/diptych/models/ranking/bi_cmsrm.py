@@ -160,7 +160,7 @@ class BiCMSRM(LinearRankingModel):
         Passes over the rows, and rows that ask together.
     metric : str
         Name of the `Space`; the loss is made for the inner product.
-    seed : int
+    random_state : int
         Of the start, the batches and the lists.
 
     Attributes
@@ -201,7 +201,7 @@ class BiCMSRM(LinearRankingModel):
         epochs: int = 10,
         batch_size: int = 64,
         metric: str = "dot",
-        seed: int = 0,
+        random_state: int = 0,
     ) -> None:
         self.n_components = n_components
         self.list_size = list_size
@@ -211,7 +211,7 @@ class BiCMSRM(LinearRankingModel):
         self.epochs = epochs
         self.batch_size = batch_size
         self.metric = metric
-        self.seed = seed
+        self.random_state = random_state
 
     def _step(
         self,

@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from diptych.arrays import FloatArray, IntArray, unit_rows
+from diptych.former_names import FORMERLY_SEED
 from diptych.models.base import Grid, LinearProjectionModel, check_counts, check_number, check_numbers
 from diptych.models.correlation import CCA
 from diptych.models.labels import Targets
@@ -45,7 +46,7 @@ class ContrastiveProjection(LinearProjectionModel):
         The largest step, relative to features of unit variance.
     epochs, batch_size : int
         Passes over the pictures, and pictures in a batch.
-    seed : int
+    random_state : int
         Of batches and dropout.
     metric : str
         Name of the `Space`; the loss is made for cosine.
@@ -71,6 +72,7 @@ class ContrastiveProjection(LinearProjectionModel):
     when_to_use: ClassVar[str] = "Thousands of pairs without labels: CCA's answer, then trained to rank; a minute."
     title: ClassVar[str] = "contrastive projection"
     grid: ClassVar[Grid] = {"temperature": [0.05, 0.2]}
+    former_names = FORMERLY_SEED
 
     losses_: FloatArray
 
@@ -84,7 +86,7 @@ class ContrastiveProjection(LinearProjectionModel):
         learning_rate: float = 1e-4,
         epochs: int = 30,
         batch_size: int = 1500,
-        seed: int = 0,
+        random_state: int = 0,
         metric: str = "cosine",
     ) -> None:
         self.n_components = n_components
@@ -94,7 +96,7 @@ class ContrastiveProjection(LinearProjectionModel):
         self.learning_rate = learning_rate
         self.epochs = epochs
         self.batch_size = batch_size
-        self.seed = seed
+        self.random_state = random_state
         self.metric = metric
 
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
@@ -115,7 +117,7 @@ class ContrastiveProjection(LinearProjectionModel):
         self, images: FloatArray, texts: FloatArray, projections: list[FloatArray], scales: tuple[float, float]
     ) -> None:
         """Change the projections in place."""
-        rng = np.random.default_rng(self.seed)
+        rng = np.random.default_rng(self.random_state)
         pictures = _same_rows(images)
         steps = self.epochs * -(-len(pictures) // self.batch_size)
         adam, losses = Adam(projections, self.learning_rate, steps), []

@@ -98,7 +98,7 @@ class PLRanking(LinearRankingModel):
         Passes over the rows, and rows that ask together.
     metric : str
         Name of the `Space`; the pairwise loss is made for the inner product.
-    seed : int
+    random_state : int
         Of the start, the batches and the draws.
 
     Attributes
@@ -144,7 +144,7 @@ class PLRanking(LinearRankingModel):
         epochs: int = 20,
         batch_size: int = 64,
         metric: str = "dot",
-        seed: int = 0,
+        random_state: int = 0,
     ) -> None:
         self.n_components = n_components
         self.margin = margin
@@ -159,7 +159,7 @@ class PLRanking(LinearRankingModel):
         self.epochs = epochs
         self.batch_size = batch_size
         self.metric = metric
-        self.seed = seed
+        self.random_state = random_state
 
     def _step(
         self,

@@ -49,7 +49,7 @@ class WARP(LinearRankingModel):
         Passes over the rows, and rows that ask together.
     metric : str
         Name of the `Space`; the loss is made for the inner product.
-    seed : int
+    random_state : int
         Of the start, the batches and the draws.
 
     Attributes
@@ -91,7 +91,7 @@ class WARP(LinearRankingModel):
         epochs: int = 20,
         batch_size: int = 64,
         metric: str = "dot",
-        seed: int = 0,
+        random_state: int = 0,
     ) -> None:
         self.n_components = n_components
         self.margin = margin
@@ -103,7 +103,7 @@ class WARP(LinearRankingModel):
         self.epochs = epochs
         self.batch_size = batch_size
         self.metric = metric
-        self.seed = seed
+        self.random_state = random_state
 
     def _step(
         self,

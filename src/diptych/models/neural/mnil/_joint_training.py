@@ -233,8 +233,8 @@ class JointTraining:
     def _epoch(self, epoch: int) -> EpochRecord:
         started = time.perf_counter()
         settings, workers = self._settings, self._workers
-        self._torch.manual_seed(_combined_seed(settings.seed, epoch, 1 + workers.rank))
-        self._generator.manual_seed(_combined_seed(settings.seed, epoch, 0))
+        self._torch.manual_seed(_combined_seed(settings.random_state, epoch, 1 + workers.rank))
+        self._generator.manual_seed(_combined_seed(settings.random_state, epoch, 0))
         batches = self._batches(epoch)
         stream = BatchStream(
             self._pairs,
@@ -244,7 +244,7 @@ class JointTraining:
             device=self._towers.device,
         )
         sums = self._torch.zeros(5, dtype=self._torch.float64, device=self._towers.device)
-        rng = np.random.default_rng([settings.seed, epoch, 1 + workers.rank])
+        rng = np.random.default_rng([settings.random_state, epoch, 1 + workers.rank])
         for number, batch in enumerate(stream.ready(rng), start=1):
             sums += self._gradients(batch)
             if number % settings.accumulate == 0 or number == len(batches):
@@ -267,7 +267,7 @@ class JointTraining:
         )
 
     def _batches(self, epoch: int) -> list[Any]:
-        rng = np.random.default_rng([self._settings.seed, epoch])
+        rng = np.random.default_rng([self._settings.random_state, epoch])
         order = self._pairs.order(self._settings.texts_per_picture, rng)
         size = min(self._settings.pictures_per_batch, len(order) - len(order) % self._workers.size)
         self._workers.check_batch(size)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar, Literal
 
 from diptych.errors import InvalidInputError
+from diptych.former_names import FORMERLY_SEED
 from diptych.models.base import check_choice, check_count, check_number, check_numbers
 from diptych.models.item_model import ItemModel
 from diptych.models.neural._torch import Device
@@ -59,6 +60,7 @@ class MNiLParameters(ItemModel):
         "max_words",
         "normalization",
     )
+    former_names = FORMERLY_SEED
 
     def __init__(
         self,
@@ -107,7 +109,7 @@ class MNiLParameters(ItemModel):
         compile: bool = False,
         checkpoint: str | None = None,
         device: Device = "auto",
-        seed: int = 0,
+        random_state: int = 0,
     ) -> None:
         self.n_components = n_components
         self.image_tower = image_tower
@@ -153,7 +155,7 @@ class MNiLParameters(ItemModel):
         self.compile = compile
         self.checkpoint = checkpoint
         self.device = device
-        self.seed = seed
+        self.random_state = random_state
 
     @property
     def space(self) -> Space:

@@ -128,7 +128,7 @@ class MNiL(MNiLParameters):
         A folder in which every epoch is kept; a training that was stopped goes on from there when it is fitted again.
     device : {"auto", "cpu", "cuda"}
         Where to train. On the processor the same seed gives the same networks.
-    seed : int
+    random_state : int
         Of everything that is drawn.
 
     Attributes
@@ -190,7 +190,7 @@ class MNiL(MNiLParameters):
         pairs, vocabulary = self._training_pairs(images, texts, labels)
         workers = Workers.detect(choose_device(self.device))
         towers = self._start(pairs, vocabulary, workers.own_device(choose_device(self.device)))
-        train, held_out = pairs.parted(self.validation, _MOST_HELD_OUT, np.random.default_rng([self.seed, 1]))
+        train, held_out = pairs.parted(self.validation, _MOST_HELD_OUT, np.random.default_rng([self.random_state, 1]))
         training = JointTraining(self, self._objective(len(train)), towers, train, held_out, self.space, workers)
         folder = None if self.checkpoint is None else Path(self.checkpoint)
         records = training.run(folder, self._identity(pairs, vocabulary), progress)
@@ -296,7 +296,7 @@ class MNiL(MNiLParameters):
         return Targets.from_labels(labels, n_rows).indicator.astype(np.float32)
 
     def _start(self, pairs: TrainingPairs, vocabulary: Vocabulary, device: str) -> Towers:
-        rng = np.random.default_rng([self.seed, 0])
+        rng = np.random.default_rng([self.random_state, 0])
         plan = self._plan()
         image: PictureTower | FeatureTower
         if plan is None:
