@@ -296,7 +296,8 @@ class Collection:
             hybrid=hybrid,
             exact=use_all,
             min_probability=min_probability,
-            reranking=None if rerank is None else snapshot.reranking(rerank, rerank_by),
+            rerank=rerank,
+            rerank_by=rerank_by,
         )
 
     def nearest(

@@ -17,9 +17,7 @@ from diptych.errors import InvalidInputError, UnknownNameError
 from diptych.space import SEARCH_DIRECTIONS, SearchDirection, Space
 
 _SLOPE_PENALTY = 1e-9
-
 _MOST_SCORES = 300_000
-
 _USUAL_CUTOFF = 0.1
 
 
@@ -139,7 +137,6 @@ def _weighted_logistic(values: FloatArray, targets: FloatArray, weights: FloatAr
 
 
 _MOST_PICTURES, _MOST_TEXTS = 1000, 3000
-
 _UNANSWERED = 0.01
 
 

@@ -35,7 +35,6 @@ from diptych.retriever.tower_encoders import ImageTower, tower_parts
 from diptych.space import SearchDirection, Space
 
 Epochs = Callable[[Any], None]
-
 _PRIOR = 0.01
 _EVEN, _SLOPE = 0.5, 10.0
 _FEWEST_PICTURES = 10

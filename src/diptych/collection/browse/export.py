@@ -49,21 +49,14 @@ def write_points(path: Path, kind: str, points: dict[str, tuple[list[str], AnyAr
             save_file(arrays, draft, {f"{side}_ids": json.dumps(keys) for side, (keys, _) in points.items()})
 
 
+_NUMBERS = ("size", "width", "height")
+_LISTS = ("labels", "captions")
+_COLUMNS = ("id", "path", "content_hash", *_NUMBERS, *_LISTS, "metadata", "modified", "added", "updated")
+
+
 def _row(item: Item) -> dict[str, Any]:
-    return {
-        "id": item.id,
-        "path": item.path,
-        "content_hash": item.content_hash,
-        "size": item.size,
-        "width": item.width,
-        "height": item.height,
-        "labels": list(item.labels),
-        "captions": list(item.captions),
-        "metadata": dict(item.metadata),
-        "modified": item.modified,
-        "added": item.added,
-        "updated": item.updated,
-    }
+    row = {name: getattr(item, name) for name in _COLUMNS}
+    return {**row, "labels": list(item.labels), "captions": list(item.captions), "metadata": dict(item.metadata)}
 
 
 def _flat(row: dict[str, Any]) -> dict[str, Any]:
@@ -75,8 +68,7 @@ def _flat(row: dict[str, Any]) -> dict[str, Any]:
 
 def _write_csv(path: Path, rows: list[dict[str, Any]]) -> None:
     with path.open("w", encoding="utf-8", newline="") as stream:
-        names = list(_row(Item("", None, None)))
-        writer = csv.DictWriter(stream, names)
+        writer = csv.DictWriter(stream, _COLUMNS)
         writer.writeheader()
         writer.writerows(_flat(row) for row in rows)
 
@@ -88,13 +80,7 @@ def _write_lines(path: Path, rows: list[dict[str, Any]]) -> None:
 
 def _write_parquet(path: Path, rows: list[dict[str, Any]]) -> None:
     pa = search_package("pyarrow")
-    schema = pa.schema(
-        [
-            *((name, pa.string()) for name in ("id", "path", "content_hash")),
-            *((name, pa.int64()) for name in ("size", "width", "height")),
-            *((name, pa.list_(pa.string())) for name in ("labels", "captions")),
-            *((name, pa.string()) for name in ("metadata", "modified", "added", "updated")),
-        ]
-    )
+    kinds = dict.fromkeys(_NUMBERS, pa.int64()) | dict.fromkeys(_LISTS, pa.list_(pa.string()))
+    schema = pa.schema([(name, kinds.get(name, pa.string())) for name in _COLUMNS])
     plain = [{**row, "metadata": json.dumps(row["metadata"], ensure_ascii=False)} for row in rows]
     search_package("pyarrow.parquet").write_table(pa.Table.from_pylist(plain, schema=schema), path)

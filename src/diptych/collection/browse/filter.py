@@ -41,9 +41,7 @@ def filter_name(metadatum: str) -> str:
 
 
 COMPARISONS = ("!=", ">=", "<=", ":", "=", ">", "<")
-
 _GIVEN_DATE = re.compile(r"\d{4}(-\d\d(-\d\d([T ]\d\d(:\d\d(:\d\d)?)?)?)?)?")
-
 _STORED_DATE = re.compile(r"\d{4}-\d\d")
 
 
@@ -118,7 +116,6 @@ def _number(value: Any) -> float | None:
 
 
 Lookup = Callable[[str], Any]
-
 Operator = Literal["and", "or", "not", ":", "=", "!=", ">=", "<=", ">", "<"]
 
 
@@ -216,7 +213,6 @@ class Filter:
 
 
 _VALUE_MARKS = re.compile(r"""^[=<>]|[\s"()\\]""")
-
 _FIELD_MARKS = re.compile(r"""[\s"'():=!<>\\]""")
 
 

@@ -30,7 +30,6 @@ class Suggestion:
 
 
 _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
-
 _RARE = 2
 
 
@@ -127,7 +126,6 @@ def _entries(
 
 # Making them takes at most this share of the time, however often the collection changes.
 _SHARE = 0.05
-
 _SHORT = 0.1
 
 

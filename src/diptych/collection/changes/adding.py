@@ -69,7 +69,6 @@ class PendingRecord:
 
 
 _BATCH = 64
-
 _BATCH_WITHOUT_FILES = 2048
 # Room between two items for the order of their captions.
 _TICK_NS = 1000

@@ -21,11 +21,8 @@ from diptych.collection.storage.store import Store, features_table, points_table
 from diptych.errors import InvalidInputError
 
 _THUMBNAIL_SIDE = 160
-
 _BLOCK = 1 << 20
-
 _ORIENTATION = 0x0112
-
 _ON_ITS_SIDE = (5, 6, 7, 8)
 
 
@@ -99,7 +96,6 @@ def _preview(file: BinaryIO) -> tuple[int, int, bytes]:
 
 
 _TEXTS_AT_ONCE = 1024
-
 _CHANGED = "it changed while it was read; index again"
 
 

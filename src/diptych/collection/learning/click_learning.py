@@ -16,6 +16,7 @@ from diptych.collection.learning.promotion import (
     LearningRecord,
     active_retriever,
     base_name,
+    from_to,
     learning_history,
     promote,
     remember,
@@ -83,9 +84,7 @@ def assign_folds(groups: IntArray, eligible: BoolArray, n_folds: int, seed: int)
 
 
 _NAME = "learned from clicks"
-
 _EXAMPLES = 5
-
 _FILLERS = 100
 
 _ALL_ALIKE = (
@@ -256,10 +255,7 @@ class Learning:
         return LearningRecord(
             time=utc_now(),
             action="kept",
-            before=now.name,
-            before_fingerprint=now.fingerprint,
-            after=now.name,
-            after_fingerprint=now.fingerprint,
+            **from_to(now, now),
             measure=self._measure.label,
             compared_with=self._base_name,
             alpha=self._alpha,

@@ -13,7 +13,6 @@ from diptych.collection.learning.position_model import Impressions, PositionMode
 from diptych.data.clicks import ClickLog
 
 _SMALLEST = 1e-9
-
 _APART = 2.0
 
 

@@ -47,7 +47,6 @@ class LogGallery:
 
 
 Compare = Callable[[Sequence[str], AnyArray], FloatArray]
-
 _QUERIES_AT_ONCE = 256
 
 
@@ -125,7 +124,6 @@ Progress = Callable[[str, int, int], None]
 Weights = dict[str, float]
 
 PRESENT = "present"
-
 _LEAST_PRESENT = 0.1
 
 

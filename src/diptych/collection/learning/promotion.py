@@ -86,7 +86,7 @@ def learning_history(collection: Collection) -> list[LearningRecord]:
         announced = record if is_announcement else None
         if not is_announcement:
             records.append(record)
-    if announced is not None and _active_fingerprint(collection) == announced.after_fingerprint:
+    if announced is not None and collection.status().fingerprint == announced.after_fingerprint:
         records.append(announced)
     return records
 
@@ -129,10 +129,6 @@ def _lines(path: Path) -> list[tuple[bool, LearningRecord]]:
     return found
 
 
-def _active_fingerprint(collection: Collection) -> str:
-    return collection.status().fingerprint
-
-
 def promote(
     collection: Collection, retriever: RetrieverProtocol, record: LearningRecord, *, progress: Progress | None = None
 ) -> LearningRecord:
@@ -144,17 +140,12 @@ def promote(
     collection.add_retriever(retriever, progress=progress)
     before = active_retriever(collection)
     if before.fingerprint == retriever.fingerprint:
-        return _kept(collection, record, before)
+        reason = "the retriever in use was learned from the same clicks"
+        kept = replace(record, reason=reason, **from_to(before, before))
+        remember(collection, kept)
+        return kept
     (after,) = (each for each in collection.retrievers() if each.fingerprint == retriever.fingerprint)
-    done = replace(
-        record,
-        action="promoted",
-        before=before.name,
-        before_fingerprint=before.fingerprint,
-        after=after.name,
-        after_fingerprint=after.fingerprint,
-    )
-    return _changed(collection, done)
+    return _changed(collection, replace(record, action="promoted", **from_to(before, after)))
 
 
 def rollback(collection: Collection) -> LearningRecord:
@@ -173,15 +164,7 @@ def rollback(collection: Collection) -> LearningRecord:
         raise CollectionError(
             f"the retriever {promotion.before!r} is no longer stored; set one with `diptych index --retriever`"
         )
-    record = LearningRecord(
-        time=utc_now(),
-        action="rolled back",
-        before=now.name,
-        before_fingerprint=now.fingerprint,
-        after=former.name,
-        after_fingerprint=former.fingerprint,
-    )
-    return _changed(collection, record)
+    return _changed(collection, LearningRecord(time=utc_now(), action="rolled back", **from_to(now, former)))
 
 
 def promotion_to(fingerprint: str, history: Sequence[LearningRecord]) -> LearningRecord | None:
@@ -206,6 +189,16 @@ def _changed(collection: Collection, record: LearningRecord) -> LearningRecord:
     return record
 
 
+def from_to(before: StoredRetriever, after: StoredRetriever) -> dict[str, Any]:
+    """Return the fields of a record that name two retrievers."""
+    return {
+        "before": before.name,
+        "before_fingerprint": before.fingerprint,
+        "after": after.name,
+        "after_fingerprint": after.fingerprint,
+    }
+
+
 def active_retriever(collection: Collection) -> StoredRetriever:
     """Return the retriever in force."""
     return collection.retrievers()[0]
@@ -228,19 +221,6 @@ def _latest(records: Sequence[LearningRecord], fingerprint: str) -> LearningReco
         ),
         None,
     )
-
-
-def _kept(collection: Collection, record: LearningRecord, present: StoredRetriever) -> LearningRecord:
-    kept = replace(
-        record,
-        reason="the retriever in use was learned from the same clicks",
-        before=present.name,
-        before_fingerprint=present.fingerprint,
-        after=present.name,
-        after_fingerprint=present.fingerprint,
-    )
-    remember(collection, kept)
-    return kept
 
 
 def base_name(collection: Collection) -> str:

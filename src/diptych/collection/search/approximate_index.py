@@ -17,15 +17,10 @@ from diptych.collection.storage.layout import search_package, write_json
 from diptych.collection.storage.retriever_protocol import SIDES, Side
 
 _TARGET_RECALL = 0.98
-
 _NEIGHBOURS = 10
-
 _TUNING_QUERIES = 256
-
 _TRAINING_ROWS_PER_LIST = 40
-
 _TRAINING_ROUNDS = 10
-
 _LARGEST_FLAT = 1 << 30
 
 

@@ -15,9 +15,7 @@ from diptych.collection.search.approximate_index import ApproximateIndex
 from diptych.space import Direction, IndexForm, Space
 
 _LINEAR = ("cosine", "pearson", "covariance", "dot")
-
 _COSINES = ("cosine", "pearson")
-
 _ENTRIES_AT_ONCE = 1 << 24
 
 
@@ -176,11 +174,8 @@ class GrowingMatrix:
 
 
 Fetch = Callable[[Sequence[str]], Mapping[str, AnyArray]]
-
 _SCORES_AT_ONCE = 1 << 24
-
 _FEW_ROWS = 20_000
-
 _OUTDATED_SHARE = 0.2
 # Beyond this, sorting all scores is faster than keeping the best.
 _MANY_NEAREST = 2000

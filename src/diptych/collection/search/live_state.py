@@ -108,9 +108,7 @@ APPROXIMATE_FROM = 100_000
 _OTHER: dict[Side, Side] = {"image": "text", "text": "image"}
 
 _FEWEST_INDEXED = 1000
-
 _MANY_CHANGES = 1000
-
 _SETTLED_NS = 2 * 10**9
 
 

@@ -108,11 +108,8 @@ def _protected(term: str) -> str:
 
 # A quoted part stands alone between operators; elsewhere a quotation mark is an ordinary character.
 _PART = re.compile(r'\s*(?:"(?P<quoted>[^"]*)"(?=\s+[+-](?:\s|$)|$)|(?P<plain>.*?)(?=\s+[+-](?:\s|$)|$))', re.DOTALL)
-
 _JOINING_SIGN = re.compile(r"\s+(?P<sign>[+-])(?=\s|$)")
-
 _FIRST_SIGN = re.compile(r"(?P<sign>[+-])(?=\s|$)")
-
 _WEIGHT = re.compile(r"(?P<weight>\d+(?:\.\d*)?|\.\d+):(?!\d)\s*(?=\S)")
 
 

@@ -16,9 +16,7 @@ from diptych.collection.storage.retriever_protocol import HashCodeRetrieverProto
 from diptych.errors import InvalidInputError
 
 RerankBy = Literal["codes", "features"]
-
 FetchFeatures = Callable[[Side, Sequence[str]], Mapping[str, AnyArray]]
-
 _WAYS: tuple[RerankBy, RerankBy] = ("codes", "features")
 
 

@@ -84,11 +84,8 @@ Target = Literal["images", "texts"]
 
 # How deep two rankings are joined; the same for every page, so that pages fit together.
 _CANDIDATES = 1000
-
 _FIELDS_NAMED = 20
-
 _BY_POINTS = ("points",)
-
 _HYBRID_SHARE = 0.5
 
 
@@ -131,10 +128,12 @@ class SearchSnapshot:
         hybrid: float | bool | None,
         exact: bool,
         min_probability: float | None,
-        reranking: Reranking | None = None,
+        rerank: int | None,
+        rerank_by: RerankBy,
     ) -> Answers:
         """Return the answers from place ``offset`` on, at most ``k``."""
         started = time.perf_counter()
+        reranking = None if rerank is None else Reranking.of(rerank, rerank_by, self.retriever, self.features)
         gallery = self.galleries[side]
         terms = tuple(self._encode_term(term, reranking) for term in query.terms)
         encoded = EncodedQuery(terms, gallery, side, self.retriever)
@@ -161,10 +160,6 @@ class SearchSnapshot:
             fingerprint=self.names.fingerprint,
             cutoff=self.retriever.cutoff,
         )
-
-    def reranking(self, depth: int, by: RerankBy) -> Reranking:
-        """Return what scores the nearest codes again."""
-        return Reranking.of(depth, by, self.retriever, self.features)
 
     def _ranked(
         self, ranking: PointRanking, words: str, k: int, hybrid: float | None

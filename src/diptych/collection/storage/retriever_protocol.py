@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
 
 Side = Literal["image", "text"]
-
 SIDES: tuple[Side, Side] = ("image", "text")
 
 

@@ -105,15 +105,11 @@ def points_table(names: RetrieverNames, side: Side) -> str:
 
 
 _DROPPED = ".dropped"
-
 _KEYS_AT_ONCE = 1000
 # Beyond this many, reading the whole table is faster than asking for rows.
 _MANY_KEYS = 4000
-
 _READ_ATTEMPTS = 3
-
 _MANY_FRAGMENTS = 40
-
 _MANY_DELETED = 1000
 
 

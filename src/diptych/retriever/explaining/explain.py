@@ -29,9 +29,7 @@ from diptych.retriever.explaining.match import Explainer, Match, Subject, inner_
 from diptych.retriever.retriever import Retriever
 
 _WORD = re.compile(r"\w+(?:['’-]\w+)*")
-
 _MOST_WORDS = 20
-
 _NAMED = 3
 # A word that moves the score by less than this share of what the strongest one does is not worth a mention.
 _WORTH_NAMING = 0.2

@@ -35,7 +35,6 @@ _HUES = {
 }
 
 _GREYS = ("black", "dark grey", "light grey", "white")
-
 _HEIGHTS = ("dark", "mid", "bright")
 
 
@@ -143,9 +142,7 @@ def _plain(mean: FloatArray, rows: FloatArray) -> LinearSide:
 
 
 _TOPIC_WORDS = 3
-
 _ABSENT = "the average text"
-
 _CONSTANT = "the average"
 
 

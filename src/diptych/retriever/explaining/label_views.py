@@ -227,7 +227,6 @@ def _combined_note(match: Match, exact: bool) -> str:
 
 
 _MOST_LABELS = 8
-
 _LIKELY = 0.01
 
 

@@ -160,9 +160,7 @@ class Explainer(ABC):
 
 
 _CENTRED = ("pearson", "covariance")
-
 _UNIT = ("cosine", "pearson")
-
 _LINEAR = ("cosine", "pearson", "covariance", "dot")
 
 
