@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from diptych.benchmark import Entry, Reference, Task, find_task, published_map, run_task, task_names
-from diptych.benchmark.published import _rows
+from diptych.benchmark.published import published_rows
 from diptych.data import DatasetSplits, Pairs
 from diptych.errors import InvalidInputError, UnknownNameError
 from diptych.metrics import AP
@@ -30,7 +30,7 @@ def test_published_values_are_the_printed_ones():
 
 
 def test_the_published_file_holds_the_numbers_of_all_five_papers():
-    rows = _rows()
+    rows = published_rows()
     assert len(rows) == 620
     assert {row["paper"] for row in rows} == {"000", "001", "002", "003", "004"}
 

@@ -26,7 +26,7 @@ from diptych.benchmark import (
     run_task,
 )
 from diptych.benchmark.features import with_principal_components
-from diptych.benchmark.published import _rows
+from diptych.benchmark.published import published_rows
 from diptych.cli import app
 from diptych.cli.bench.task import draw_bench, print_study
 from diptych.data import Dataset, DatasetSplits, Pairs
@@ -103,7 +103,7 @@ def report(study) -> StudyReport:
 def test_rows_and_headings_are_in_the_order_of_the_papers_table(name, table):
     printed = [
         (row["regime"], row["method"])
-        for row in _rows()
+        for row in published_rows()
         if (row["paper"], row["table"], row["metric"]) == ("001", table, "training_time_s")
     ]
     entries = find_task(name).entries
