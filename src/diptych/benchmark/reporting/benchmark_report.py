@@ -13,11 +13,12 @@ from diptych.benchmark.reporting.charts import MARK_PREFIX, can_draw
 from diptych.benchmark.reporting.exports import as_csv, as_latex, as_markdown
 from diptych.benchmark.reporting.leaderboard import CITATIONS, Table, leaderboard, published_beside
 from diptych.benchmark.reporting.observations import Observation, check_observations, format_p_value
-from diptych.benchmark.reporting.report_figures import WAYS, seen_and_unseen, task_figures
+from diptych.benchmark.reporting.report_figures import seen_and_unseen, task_figures
 from diptych.benchmark.reporting.samples import SampleSheet
 from diptych.benchmark.reporting.task_results import Experiment, TaskResults, find_experiments, group_records
 from diptych.benchmark.results import Record
 from diptych.errors import InvalidInputError, counted
+from diptych.figures.style import NAMES
 from diptych.space import Direction
 
 _SIGNS = {"confirmed": "✓", "not confirmed": "✗", "not testable": "–"}
@@ -92,7 +93,7 @@ class Report:
             made_by=self._made_by,
             can_draw=can_draw(),
             signs=_SIGNS,
-            ways=WAYS,
+            ways=NAMES,
             style=style,
             script=script,
         )

@@ -10,6 +10,7 @@ from diptych.benchmark.published import published_rows
 from diptych.benchmark.reporting.method_results import AVERAGE_PRECISION, RANK_ONE, MethodResults
 from diptych.benchmark.reporting.observations import format_signed
 from diptych.benchmark.reporting.task_results import TaskResults
+from diptych.figures.style import NAMES
 from diptych.space import DIRECTIONS, Direction
 
 CITATIONS = {
@@ -119,8 +120,6 @@ class Table:
     notes: tuple[str, ...] = ()
 
 
-_WAYS: dict[Direction, str] = {"image_query": "image query", "text_query": "text query"}
-
 NOTHING = "–"
 
 
@@ -135,7 +134,7 @@ def leaderboard(task: TaskResults) -> Table:
     rank_one = task.all_have_measure(RANK_ONE)
     headings = ["place", "method"]
     for way in DIRECTIONS:
-        headings += [_WAYS[way], *(["paper"] if way in beside else [])]
+        headings += [NAMES[way], *(["paper"] if way in beside else [])]
     headings += ["average", "above chance", "group", *(["rank 1"] if rank_one else []), "fit, s"]
     rows = []
     for place, method in enumerate(task.methods, start=1):

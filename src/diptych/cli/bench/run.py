@@ -6,8 +6,7 @@ import os
 from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Annotated, Self
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 import numpy as np
 import typer
@@ -116,10 +115,8 @@ class BenchProgress:
         self._bar.__enter__()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._bar.__exit__(kind, error, trace)
+    def __exit__(self, *problem: Any) -> None:
+        self._bar.__exit__(*problem)
 
     def __call__(self, outcome: Record | Failure | None, waiting: Sequence[Unit], total: int) -> None:
         """Take note of one outcome."""

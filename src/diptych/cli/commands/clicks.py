@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -47,7 +46,7 @@ def status(
         size = log.path.stat().st_size
         file = log.path
     if as_json:
-        print_json(json.dumps({"file": str(file), "bytes": size, **asdict(counts)}, indent=2))
+        print_json({"file": str(file), "bytes": size, **asdict(counts)})
         return
     results().print(facts_table({"file": f"{file} ({size / 2**20:.1f} MiB)", **_facts(counts)}))
 
@@ -144,7 +143,7 @@ def interleave(
     states = _states(collection, [report.interleaving for report in reports])
     if as_json:
         documents = [_document(report, state) for report, state in zip(reports, states, strict=True)]
-        print_json(json.dumps(documents, indent=2))
+        print_json(documents)
     else:
         _print(reports, states)
 

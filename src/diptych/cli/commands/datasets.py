@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -28,14 +27,10 @@ def datasets(
 
     if name is not None:
         dataset = find_dataset(name)
-        print_json(_as_json(_detail(dataset))) if as_json else _show(dataset)
+        print_json(_detail(dataset)) if as_json else _show(dataset)
         return
     known = describe_datasets()
-    print_json(_as_json([_outline(dataset) for dataset in known])) if as_json else _list(known)
-
-
-def _as_json(content: Any) -> str:
-    return json.dumps(content, indent=2, ensure_ascii=False)
+    print_json([_outline(dataset) for dataset in known]) if as_json else _list(known)
 
 
 def _list(known: tuple[Dataset, ...]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import json
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -29,11 +28,11 @@ def encoders(
 
     if name is not None:
         card = EncoderCard.of(find_encoder(name))
-        print_json(json.dumps(card.detail(), indent=2, ensure_ascii=False)) if as_json else _show(card)
+        print_json(card.detail()) if as_json else _show(card)
         return
     cards = [EncoderCard.of(cls) for side in ("image", "text") for cls in encoder_classes(side).values()]
     outlines = [card.outline() for card in cards]
-    print_json(json.dumps(outlines, indent=2, ensure_ascii=False)) if as_json else _list(cards)
+    print_json(outlines) if as_json else _list(cards)
 
 
 def _list(cards: list[EncoderCard]) -> None:

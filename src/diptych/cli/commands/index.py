@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -102,7 +101,7 @@ def print_index_report(outcome: IndexOutcome, stages: Stages, *, verbose: bool, 
     status, report = outcome.status, outcome.report
     report_skipped(report.skipped, outcome.folder / "skipped.txt", stages, verbose=verbose)
     if as_json:
-        print_json(json.dumps(as_record(outcome), indent=2, ensure_ascii=False))
+        print_json(as_record(outcome))
         return
     console = results()
     if status.pictures == 0:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -171,7 +170,7 @@ def duplicates(
     with open_collection(collection, quiet=quiet) as opened:
         groups = opened.duplicates(None if only_exact else threshold)
         if as_json:
-            print_json(json.dumps([asdict(group) for group in groups], indent=2, ensure_ascii=False))
+            print_json([asdict(group) for group in groups])
             return
         _list(groups, opened)
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Annotated, Self
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 import typer
 from rich.console import Console
@@ -90,11 +88,9 @@ class LearnProgress:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *problem: Any) -> None:
         # A stage that failed has not ended, so its time is not told.
-        self._open.__exit__(kind, error, trace)
+        self._open.__exit__(*problem)
 
     def __call__(self, doing: str, done: int, total: int) -> None:
         """Go on with a stage, or begin the next one."""
@@ -115,7 +111,7 @@ def print_learning_report(report: LearningReport, *, is_dry_run: bool, as_json: 
     if as_json:
         positions = None if report.positions is None else report.positions.propensities_.tolist()
         content = {**record.to_json(), "is_better": report.is_better, "propensities": positions, "notes": report.notes}
-        print_json(json.dumps(content, indent=2))
+        print_json(content)
         return
     console = results()
     console.print(f"{record.n_clicks:,.0f} clicks on {record.n_queries:,} queries", style="bold")

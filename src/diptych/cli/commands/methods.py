@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -32,15 +31,11 @@ def methods(
 
     if name is not None:
         card = MethodCard.of(find_model(name, among=_INPUTS))
-        print_json(_as_json(card.detail())) if as_json else _show(card)
+        print_json(card.detail()) if as_json else _show(card)
         return
     listed = sorted(entry for inputs in _INPUTS for entry in model_classes(inputs).items())
     cards = [MethodCard.of(cls) for _, cls in listed]
-    print_json(_as_json([card.outline() for card in cards])) if as_json else _list(cards)
-
-
-def _as_json(content: Any) -> str:
-    return json.dumps(content, indent=2, ensure_ascii=False)
+    print_json([card.outline() for card in cards]) if as_json else _list(cards)
 
 
 def _list(cards: list[MethodCard]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import sys
@@ -72,10 +71,10 @@ class AnswersReport:
         console = results()
         match self.settings.format:
             case AnswerFormat.JSON:
-                print_json(json.dumps(self._document(), indent=2, ensure_ascii=False))
+                print_json(self._document())
             case AnswerFormat.JSONL:
                 for answer in self.answers:
-                    print_json(json.dumps({"query": self.query, **self._record(answer)}, ensure_ascii=False))
+                    print_json({"query": self.query, **self._record(answer)}, indent=None)
             case AnswerFormat.PATHS:
                 self._print_paths("\n")
             case AnswerFormat.PATHS0:

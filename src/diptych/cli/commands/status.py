@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 from diptych.cli.console.output import facts_table, print_json, results
@@ -23,7 +22,7 @@ def status(
     with open_collection(collection, quiet=True) as opened:
         state = opened.status()
     if as_json:
-        print_json(json.dumps(asdict(state), indent=2, ensure_ascii=False))
+        print_json(asdict(state))
         return
     results().print(facts_table(_facts(state)))
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -18,7 +16,7 @@ from diptych.errors import InvalidInputError
 if TYPE_CHECKING:
     from diptych.collection import Collection
     from diptych.data import Pairs
-    from diptych.retriever import Comparison, Retriever
+    from diptych.retriever import Comparison
 
 
 def train(
@@ -46,18 +44,30 @@ def train(
 ) -> None:
     """Learn from captions or labels, compare with the present retriever on held-out pictures, and keep the better."""
     from diptych.cli.arguments import parse_assignments
+    from diptych.collection.learning import Training
 
+    parameters = parse_assignments(param or [], "--param")
+    if method is None and parameters:
+        raise InvalidInputError("--param belongs to a method; name it with --method")
     stages = Stages(quiet=quiet)
     if retriever_out is not None:
         check_folder(retriever_out)
     with open_collection(collection, quiet=quiet) as opened:
-        training = TrainingWithProgress(
-            opened, stages, method=method, parameters=parse_assignments(param or [], "--param")
-        )
-        learned = training.learn(pairs_to_learn(opened, captions, stages), held_out=held_out, seed=seed, force=force)
+        training = Training(opened, method=method, parameters=parameters)
+        pairs = pairs_to_learn(opened, captions, stages)
+        with stages.run("learn", f"learning from {pairs.n_images:,} pictures and {pairs.n_texts:,} texts"):
+            learned = training.learn(
+                pairs, held_out=held_out, seed=seed, force=force, epochs=lambda record: stages.note(str(record))
+            )
         is_taken = learned.comparison_.replaced and not dry_run
         if is_taken:
-            training.install(learned)
+            with stages.count("reencode", "giving every item its new point") as advance:
+                opened.set_retriever(
+                    learned,
+                    # Learning from clicks leads back to it.
+                    keep=_is_in_learning_history(opened),
+                    progress=lambda step: advance(step.done, step.total),
+                )
         if learned.comparison_.replaced and retriever_out is not None:
             learned.save(retriever_out)
             stages.note(f"retriever: {retriever_out}")
@@ -77,38 +87,6 @@ def pairs_to_learn(collection: Collection, captions: str | None, stages: Stages)
     return described.pairs()
 
 
-class TrainingWithProgress:
-    """Learns a retriever with the encoders that a collection uses, and puts it in the place of the present one."""
-
-    def __init__(
-        self, collection: Collection, stages: Stages, *, method: str | None, parameters: Mapping[str, Any]
-    ) -> None:
-        from diptych.collection.learning import Training
-
-        if method is None and parameters:
-            raise InvalidInputError("--param belongs to a method; name it with --method")
-        self._collection = collection
-        self._stages = stages
-        self._training = Training(collection, method=method, parameters=parameters)
-
-    def learn(self, pairs: Pairs, *, held_out: float, seed: int, force: bool) -> Retriever:
-        """Return what was learned, or the present retriever where that is better, with the comparison of both."""
-        with self._stages.run("learn", f"learning from {pairs.n_images:,} pictures and {pairs.n_texts:,} texts"):
-            return self._training.learn(
-                pairs, held_out=held_out, seed=seed, force=force, epochs=lambda record: self._stages.note(str(record))
-            )
-
-    def install(self, retriever: Retriever) -> None:
-        """Make it the retriever of the collection; points come from stored features where the encoders are the same."""
-        with self._stages.count("reencode", "giving every item its new point") as advance:
-            self._collection.set_retriever(
-                retriever,
-                # Learning from clicks leads back to it.
-                keep=_is_in_learning_history(self._collection),
-                progress=lambda step: advance(step.done, step.total),
-            )
-
-
 def _is_in_learning_history(collection: Collection) -> bool:
     from diptych.collection.learning import learning_history
 
@@ -119,7 +97,7 @@ def _is_in_learning_history(collection: Collection) -> bool:
 def print_training_report(comparison: Comparison, *, is_taken: bool, is_dry_run: bool, as_json: bool) -> None:
     """Print the held-out quality of the new and the present retriever, and what was decided."""
     if as_json:
-        print_json(json.dumps({**comparison.get_params(), "taken": is_taken}, indent=2))
+        print_json({**comparison.get_params(), "taken": is_taken})
         return
     listing = table(whole("retriever"), *scores("MAP"))
     listing.add_row("new", f"{comparison.new:.4f}")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, NoReturn
+from typing import IO, Any, NoReturn
 
 import typer
 from rich import box
@@ -91,9 +92,9 @@ def facts_table(facts: Mapping[str, str]) -> Table:
     return listing
 
 
-def print_json(text: str) -> None:
-    """Write a JSON document to stdout exactly as it is."""
-    typer.echo(text)
+def print_json(content: Any, indent: int | None = 2) -> None:
+    """Write a JSON document to stdout; without ``indent`` it is one line."""
+    typer.echo(json.dumps(content, indent=indent, ensure_ascii=False))
 
 
 def _console(*, stderr: bool) -> Console:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from rich.progress import (
     BarColumn,
@@ -156,9 +155,7 @@ class DownloadProgress:
         self._bar.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *problem: Any) -> None:
         self._bar.stop()
 
     def __call__(self, doing: str, done: int, total: int | None) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rich.console import Console
 
@@ -16,20 +16,13 @@ from diptych.errors import MissingDataError
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from diptych.benchmark.report import BenchmarkReport
     from diptych.benchmark.task import BenchmarkTask
-
-
-class JsonReport(Protocol):
-    """What a benchmark found."""
-
-    def as_json(self) -> Any:
-        """Return every number as plain values."""
-        ...
 
 
 TaskT = TypeVar("TaskT", bound="BenchmarkTask")
 
-ReportT = TypeVar("ReportT", bound=JsonReport)
+ReportT = TypeVar("ReportT", bound="BenchmarkReport")
 
 
 def available_tasks(
