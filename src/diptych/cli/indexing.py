@@ -11,7 +11,7 @@ from typing import cast
 import typer
 
 from diptych.cli.arguments import load_retriever
-from diptych.cli.console.output import check_folder
+from diptych.cli.console.output import check_folder, counted
 from diptych.cli.console.paths import CollectionLocation, is_collection, new_collection, remember, shown_path
 from diptych.cli.console.progress import Stages
 from diptych.collection import AddReport, Collection, Record, Status
@@ -155,9 +155,8 @@ def _opened(place: CollectionLocation, request: IndexRequest, stages: Stages) ->
 
 def add_pictures(collection: Collection, records: Sequence[Record], stages: Stages) -> AddReport:
     """Add records with a bar that shows pace and remaining time; an interruption keeps what is done and says so."""
-    many = f"{len(records):,} {'picture' if len(records) == 1 else 'pictures'}"
     try:
-        with stages.count("index", f"indexing {many}") as advance:
+        with stages.count("index", f"indexing {counted(len(records), 'picture')}") as advance:
             return collection.add(records, progress=lambda step: advance(step.done, step.total))
     except KeyboardInterrupt:
         remember(collection.folder)

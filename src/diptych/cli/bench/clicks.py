@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from diptych.cli.console.output import bold, numbers, results, table
+from diptych.cli.console.output import bold, numbers, or_dash, results, table
 from diptych.cli.console.progress import Stages
 from diptych.cli.console.report_files import check_report_files, save_figures, write_report_files
 from diptych.cli.options import FreshOption, OutputOption, QuietOption
@@ -170,15 +169,11 @@ def _print_groups(report: WebReport, console: Console) -> None:
     groups = [f"{group}\n{size}" for group, size in zip(_GROUPS, report.group_sizes("experts"), strict=True)]
     listing = table(bold("method"), *numbers(*groups, "Spearman,\nvisualness", "Spearman,\n1/length"))
     for row in (RANDOM_ROW, *report.rows):
-        means = [_number(value) for value in report.group_means(row, column, "experts")]
-        correlations = [_number(value) for value in report.correlations(row, column, "experts").values()]
+        means = [or_dash(value, ".3f") for value in report.group_means(row, column, "experts")]
+        correlations = [or_dash(value, ".3f") for value in report.correlations(row, column, "experts").values()]
         listing.add_row(report.title_of[row], *means, *correlations)
     console.print(listing)
     console.print("\nThe paper: DeViSE 0.057 with visualness, 0.224 with 1/length, without noise.")
-
-
-def _number(value: float) -> str:
-    return "–" if math.isnan(value) else f"{value:.3f}"
 
 
 def _print_people(report: WebReport, console: Console) -> None:
@@ -215,7 +210,7 @@ def _print_costs(report: WebReport, console: Console) -> None:
     for method in report.methods:
         run = report.runs[method.name, feature]
         ours = (run.fit_seconds, run.fit_megabytes, run.test_seconds, run.test_megabytes)
-        cells = ["–" if math.isnan(value) else f"{value:,.1f}" for value in ours]
+        cells = [or_dash(value, ",.1f") for value in ours]
         printed = [
             published_value(_PAPER, "Table VII", method.title, metric, regime) or "–"
             for regime in ("training", "test")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from diptych.cli.console.output import bold, numbers, table
+from diptych.cli.console.output import bold, counted, numbers, table
 from diptych.cli.console.progress import Stages
 from diptych.cli.console.report_files import available_tasks, check_report_files, finish_reports, save_figures
 from diptych.cli.options import FreshOption, JobsOption, OutputOption, QuietOption
@@ -90,8 +90,7 @@ def print_bit_budget(report: BitBudgetReport, console: Console) -> None:
     """Print a table for each setting, the costs of each length, and what was left out."""
     from diptych.benchmark.hashing import SETTING_TITLES
 
-    folds = f"{report.n_folds} fold{'s' if report.n_folds > 1 else ''}"
-    console.print(f"{report.task.title}; {folds}, mean ± standard deviation", style="bold")
+    console.print(f"{report.task.title}; {counted(report.n_folds, 'fold')}, mean ± standard deviation", style="bold")
     for setting in report.task.settings:
         console.print(f"\nAsked for {SETTING_TITLES[setting]}\n", style="bold")
         _print_setting(report, setting, console)

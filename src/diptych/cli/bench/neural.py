@@ -11,7 +11,7 @@ import numpy as np
 import typer
 from rich.console import Console
 
-from diptych.cli.console.output import bold, check_folder, numbers, table, writing
+from diptych.cli.console.output import bold, check_folder, numbers, or_dash, table, writing
 from diptych.cli.console.progress import Stages
 from diptych.cli.console.report_files import available_tasks, check_report_files, finish_reports, save_figures
 from diptych.cli.options import FreshOption, OutputOption, QuietOption
@@ -259,7 +259,7 @@ def _cells(
 ) -> list[str]:
     results = report.select(method.key)
     ours = [_score(report.score(method.key, label, way), len(results)) for label in labels]
-    theirs = [_value(report.published(method, label, way)) for label in printed]
+    theirs = [or_dash(report.published(method, label, way), ".4f") for label in printed]
     seconds = f"{sum(result.fit_seconds for result in results) / len(results):.1f}" if results else _NOTHING
     return [*ours, *theirs, seconds]
 
@@ -268,7 +268,3 @@ def _score(score: tuple[float, float] | None, seeds: int) -> str:
     if score is None:
         return _NOTHING
     return f"{score[0]:.4f} ± {score[1]:.4f}" if seeds > 1 else f"{score[0]:.4f}"
-
-
-def _value(value: float | None) -> str:
-    return _NOTHING if value is None else f"{value:.4f}"

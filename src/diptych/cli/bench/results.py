@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from diptych.cli.console.output import bold, check_folder, numbers, results, table, whole, write_text
+from diptych.cli.console.output import bold, check_folder, numbers, or_dash, results, table, whole, write_text
 from diptych.cli.console.progress import Stages
 from diptych.cli.options import QuietOption
 
@@ -43,8 +43,7 @@ def print_difference(found: ResultsDifference, tolerance: float, console: Consol
         console.print("Methods, main measure, mean of both directions and all folds\n", style="bold")
         listing = table(whole("task"), whole("method"), *numbers("A", "B", "B − A", "p"))
         for one in found.methods:
-            p_value = "–" if one.p_value is None else f"{one.p_value:.4f}"
-            cells = (f"{one.first:.6f}", f"{one.second:.6f}", f"{one.difference:+.2e}", p_value)
+            cells = (f"{one.first:.6f}", f"{one.second:.6f}", f"{one.difference:+.2e}", or_dash(one.p_value, ".4f"))
             listing.add_row(one.task, one.method, *cells)
         console.print(listing)
         console.print("\np: paired randomisation test over all queries of both directions.\n")

@@ -13,7 +13,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from diptych.cli.console.output import bold, folded, numbers, results, scores, table, whole
+from diptych.cli.console.output import bold, folded, numbers, or_dash, results, scores, table, whole
 from diptych.cli.console.progress import Stages
 from diptych.cli.console.report_files import check_report_files, save_figures, write_report_files
 from diptych.cli.options import FreshOption, JobsOption, OutputOption, QuietOption
@@ -137,7 +137,7 @@ def _numbers(row: Row, *, beside: bool) -> list[str]:
         if beside:
             cells.append("–" if row.published is None else f"{getattr(row.published, name):.4f}{mark}")
     if beside:
-        cells.append("–" if row.difference is None else f"{row.difference:+.4f}")
+        cells.append(or_dash(row.difference, "+.4f"))
     return cells
 
 
@@ -181,7 +181,7 @@ def _print_distances(report: TaskReport, console: Console) -> None:
     for row in report.distances:
         cells = [f"{row.average:.4f}", f"{row.deviation:.4f}"]
         if published:
-            cells.append("–" if row.published is None else f"{row.published:.4f}")
+            cells.append(or_dash(row.published, ".4f"))
         listing.add_row(row.method, names[row.metric], *cells)
     console.print(listing)
     if published:

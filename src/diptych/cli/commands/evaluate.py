@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 
 from diptych.cli.choices import PictureFormat, Relevance, Scaling, TieBreaking
-from diptych.cli.console.output import bold, facts_table, numbers, results, table, write_text, writing
+from diptych.cli.console.output import bold, facts_table, numbers, or_dash, results, table, write_text, writing
 from diptych.cli.console.progress import Stages
 from diptych.cli.console.report_files import check_report_files, save_figures
 from diptych.cli.options import DatasetOption, MethodOption, ParameterOption, QuietOption, TextEncoderOption
@@ -228,7 +228,7 @@ def _print_categories(outcome: Outcome, console: Console) -> None:
             category.name,
             f"{category.n_images:,}",
             f"{category.n_texts:,}",
-            *(_maybe(value) for value in (*values, _middle(values), _middle(chances))),
+            *(or_dash(value, ".4f") for value in (*values, _middle(values), _middle(chances))),
         )
     console.print(listing)
 
@@ -236,10 +236,6 @@ def _print_categories(outcome: Outcome, console: Console) -> None:
 def _middle(values: list[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return sum(known) / len(known) if len(known) == len(values) else None
-
-
-def _maybe(value: float | None) -> str:
-    return "–" if value is None else f"{value:.4f}"
 
 
 def draw_plots(outcome: Outcome, folder: Path, file_format: str) -> list[Path]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from diptych.cli.console.output import print_json, results, write_text
+from diptych.cli.console.output import counted, print_json, results, write_text
 from diptych.cli.console.paths import printable, shown_path
 from diptych.cli.console.progress import Stages
 from diptych.cli.options import QuietOption
@@ -78,8 +78,7 @@ def report_skipped(skipped: Mapping[str, str], listing: Path, stages: Stages, *,
         return
     lines = [_line(path, reason) for path, reason in skipped.items()]
     write_text(listing, "\n".join(lines) + "\n")
-    many = f"{len(lines):,} {'file' if len(lines) == 1 else 'files'}"
-    stages.note(f"skipped {many} that cannot be used:")
+    stages.note(f"skipped {counted(len(lines), 'file')} that cannot be used:")
     for line in lines if verbose else lines[:_SHOWN]:
         stages.note(f"  {line}")
     if len(lines) > _SHOWN and not verbose:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from diptych.cli.choices import ExportFormat
-from diptych.cli.console.output import check_writable_file, print_json, results, writing
+from diptych.cli.console.output import check_writable_file, counted, print_json, results, writing
 from diptych.cli.console.paths import open_collection, printable, shown_path
 from diptych.cli.console.progress import Stages
 from diptych.cli.options import CollectionOption, NoRemarksOption, QuietOption, YesOption
@@ -45,7 +45,7 @@ def add(
         records = described_records(
             opened, paths or [], captions=caption or [], labels=label or [], metadata=metadata, replace=replace
         )
-        with stages.count("add", f"adding {len(records):,} {'item' if len(records) == 1 else 'items'}") as advance:
+        with stages.count("add", f"adding {counted(len(records), 'item')}") as advance:
             report = opened.add(records, progress=lambda step: advance(step.done, step.total))
         report_skipped(report.skipped, opened.folder / "skipped.txt", stages, verbose=False)
         results().print(f"{summarise(report)}; {len(opened):,} items in {opened.folder}", soft_wrap=True)
@@ -125,8 +125,8 @@ def remove(
             return
         _confirm(opened, chosen, yes=yes)
         opened.remove([item.id for item in chosen])
-        many = f"{len(chosen):,} {'item' if len(chosen) == 1 else 'items'}"
-        results().print(f"{many} removed, {len(opened):,} left; the files stay where they are", soft_wrap=True)
+        done = f"{counted(len(chosen), 'item')} removed, {len(opened):,} left; the files stay where they are"
+        results().print(done, soft_wrap=True)
 
 
 def _items_named(collection: Collection, names: list[str]) -> list[Item]:

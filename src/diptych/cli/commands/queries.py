@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 from rich.table import Column
 
-from diptych.cli.console.output import bold, facts_table, numbers, results, scores, table, whole, write_text
+from diptych.cli.console.output import bold, facts_table, numbers, or_dash, results, scores, table, whole, write_text
 from diptych.cli.console.paths import find_collection
 from diptych.cli.console.progress import Stages
 from diptych.cli.console.report_files import check_report_files, save_figures
@@ -140,7 +140,7 @@ def _print_groups(title: str, groups: list[dict[str, Any]], console: Console) ->
     listing = table(bold("group"), *columns, *more, title=title)
     for group in groups:
         cells = [f"{group['queries']:,}", _percent(group["share_of_queries"]), f"{group['clicks']:,.10g}"]
-        cells += [_percent(group["share_of_clicks"]), _decimal(group["clicks_per_query"])]
+        cells += [_percent(group["share_of_clicks"]), or_dash(group["clicks_per_query"], ",.2f")]
         if knows_searches:
             cells += [f"{group['searches']:,}", _percent(group["answered_share"])]
             cells += [_percent(group["no_good_match_share"]), "fails" if group["fails"] else ""]
@@ -173,8 +173,8 @@ def _print_correlations(report: dict[str, Any], console: Console) -> None:
         coefficient, p_value = row["coefficient"], row["p_value"]
         listing.add_row(
             " and ".join(row["between"]),
-            "–" if coefficient is None else f"{coefficient:+.3f}",
-            "–" if p_value is None else "< 0.001" if p_value < 0.001 else f"{p_value:.3f}",
+            or_dash(coefficient, "+.3f"),
+            "< 0.001" if p_value is not None and p_value < 0.001 else or_dash(p_value, ".3f"),
         )
     console.print(listing)
     meaning = "its clicks" if report["success"] == "clicks" else "the share of its searches with a click"
@@ -194,10 +194,6 @@ def _print_top(top: list[dict[str, Any]], console: Console) -> None:
 
 def _percent(share: float | None) -> str:
     return "–" if share is None else f"{100 * share:.1f} %"
-
-
-def _decimal(value: float | None) -> str:
-    return "–" if value is None else f"{value:,.2f}"
 
 
 def draw_queries(report: dict[str, Any], folder: Path) -> list[Path]:

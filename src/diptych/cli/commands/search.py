@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from diptych.cli.choices import AnswerFormat, RerankBy, Target, Thumbnails
+from diptych.cli.console.output import counted
 from diptych.cli.console.paths import open_collection
 from diptych.cli.options import CollectionOption, NoRemarksOption
 from diptych.errors import DiptychError, InvalidInputError, UnknownNameError
@@ -83,8 +84,7 @@ def search(
             return
         prompt = SearchPrompt(session)
         if sys.stdin.isatty():
-            count = opened.status().pictures
-            session.note(f"{count:,} {'picture' if count == 1 else 'pictures'}; :help explains, :quit ends")
+            session.note(f"{counted(opened.status().pictures, 'picture')}; :help explains, :quit ends")
         prompt.run()
     if prompt.n_mistakes and not sys.stdin.isatty():
         raise typer.Exit(2)

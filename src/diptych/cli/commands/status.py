@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from diptych.cli.console.output import facts_table, print_json, results
+from diptych.cli.console.output import counted, facts_table, print_json, results
 from diptych.cli.console.paths import open_collection, printable
 from diptych.cli.options import CollectionOption, JsonOption
 
@@ -44,12 +44,11 @@ def _facts(state: Status) -> dict[str, str]:
     if state.stale:
         facts["unfinished"] = (
             f"the change to retriever {state.pending}: {state.pending_done:,} of "
-            f"{state.pictures:,} {'picture' if state.pictures == 1 else 'pictures'}; "
+            f"{counted(state.pictures, 'picture')}; "
             f"diptych index {printable(state.root)} finishes it"
         )
     if state.unsearchable:
-        many = "picture" if state.unsearchable == 1 else "pictures"
-        facts["not searchable"] = f"{state.unsearchable:,} {many}, which could not be read"
+        facts["not searchable"] = f"{counted(state.unsearchable, 'picture')}, which could not be read"
     if state.failures:
         path, reason = next(iter(state.failures.items()))
         many = "1 file" if len(state.failures) == 1 else f"{len(state.failures):,} files, first"

@@ -92,6 +92,26 @@ def facts_table(facts: Mapping[str, str]) -> Table:
     return listing
 
 
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun.
+
+    >>> from diptych.cli.console.output import counted
+    >>> counted(1, "picture"), counted(1200, "picture")
+    ('1 picture', '1,200 pictures')
+    """
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def or_dash(value: float | None, form: str) -> str:
+    """Return a number in a form such as ``.4f``, and a dash for one that is not known or not defined.
+
+    >>> from diptych.cli.console.output import or_dash
+    >>> or_dash(0.25, ".1f"), or_dash(None, ".1f")
+    ('0.2', '–')
+    """
+    return "–" if value is None or value != value else format(value, form)
+
+
 def print_json(content: Any, indent: int | None = 2) -> None:
     """Write a JSON document to stdout; without ``indent`` it is one line."""
     typer.echo(json.dumps(content, indent=indent, ensure_ascii=False))
