@@ -138,7 +138,7 @@ bench_app.add_typer(bench_trec, name="trec")
 
 datasets_app = typer.Typer(
     cls=DefaultCommandGroup,
-    help="List the data sets, show one (`diptych datasets DATASET`), or get one that is public by address.",
+    help="List the data sets, show one (`diptych datasets DATASET`), or download one.",
 )
 
 datasets_app.command("list")(datasets)

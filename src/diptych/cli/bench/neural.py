@@ -43,7 +43,7 @@ def bench_neural(
         int | None, typer.Option(min=1, help="Passes over the data, for methods that have them; else their own.")
     ] = None,
     pixels: Annotated[
-        bool, typer.Option("--pixels", help="MNiL from pixels, too: ResNet-50 fine-tuned; wants a graphics card.")
+        bool, typer.Option("--pixels", help="MNiL from pixels, too: ResNet-50 fine-tuned; needs a graphics card.")
     ] = False,
     fresh: FreshOption = False,
     output: OutputOption = None,
@@ -51,7 +51,7 @@ def bench_neural(
         Path | None, typer.Option(help="Draw precision by scope, maps of the space and answers into this folder.")
     ] = None,
     inside: Annotated[
-        str | None, typer.Option(metavar="METHOD", help="The method to look into for --plots and --save.")
+        str | None, typer.Option(metavar="METHOD", help="The method to inspect with --plots and --save.")
     ] = None,
     save: Annotated[Path | None, typer.Option(help="Save that method's model, learned with seed 0, in here.")] = None,
     quiet: QuietOption = False,

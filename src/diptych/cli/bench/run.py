@@ -52,7 +52,7 @@ def bench_run(
     folds: Annotated[
         int | None, typer.Option("--folds", min=1, help="Number of class folds or draws; by default the task's own.")
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", help="Of folds, draws and hold-outs.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", help="Random seed of folds, draws and hold-outs.")] = 0,
     list_only: Annotated[bool, typer.Option("--list", help="Show what would run, and run nothing.")] = False,
     quiet: QuietOption = False,
 ) -> None:

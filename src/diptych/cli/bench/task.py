@@ -48,7 +48,7 @@ def bench(
     ] = None,
     quiet: QuietOption = False,
 ) -> None:
-    """Run a benchmark: choose every parameter on hold-outs of the training part, then ask the test part once."""
+    """Run a benchmark: choose every parameter on hold-outs of the training part, then measure on the test part once."""
     from diptych.benchmark import find_study, run_study, study_names
     from diptych.data import cache_folder, find_dataset
 

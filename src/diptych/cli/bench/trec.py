@@ -62,10 +62,10 @@ def trec_export(
             "ties tools break as they like."
         ),
     ] = WrittenScores.RANK,
-    seed: Annotated[int, typer.Option(min=0, help="Of random numbers in the method.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed of the method.")] = 0,
     quiet: QuietOption = False,
 ) -> None:
-    """Fit a method on the training part and write its rankings of the test part, and what would be right.
+    """Fit a method on the training part and write its rankings of the test part and the right answers.
 
     There is a run and a qrels file for image queries and for text queries. Items of equal score stand in trec_eval's
     order: the name that is later in the alphabet first.

@@ -101,12 +101,12 @@ def export(
 
 def forget(
     older_than: Annotated[
-        int | None, typer.Option("--older-than", metavar="DAYS", min=0, help="Only searches before that many days.")
+        int | None, typer.Option("--older-than", metavar="DAYS", min=0, help="Only searches older than that many days.")
     ] = None,
     yes: YesOption = False,
     collection: CollectionOption = None,
 ) -> None:
-    """Forget what was asked, shown, clicked and voted; it leaves the file for good."""
+    """Delete logged searches, results, clicks and votes; they leave the file for good."""
     import time
 
     with open_click_log(collection) as log:
@@ -204,7 +204,7 @@ def _day(moment: float) -> str:
 
 
 clicks_app = typer.Typer(
-    help="What `diptych serve` remembers of searches and clicks: how much, as a table, for a comparison, or no more.",
+    help="The click log of `diptych serve`: its size, export, comparisons of retrievers, deletion.",
     no_args_is_help=True,
 )
 

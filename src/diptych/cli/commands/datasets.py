@@ -118,10 +118,10 @@ def get(
         Path | None, typer.Option(help="The folder that holds one folder per data set; by default DIPTYCH_DATA.")
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before downloading.")] = False,
-    timeout: Annotated[float, typer.Option(min=0.1, help="Longest silence of the other side, in seconds.")] = 30.0,
+    timeout: Annotated[float, typer.Option(min=0.1, help="Give up after so many seconds without data.")] = 30.0,
     quiet: QuietOption = False,
 ) -> None:
-    """Download a data set, check and unpack it, and print its folder; where there is a form, print the steps."""
+    """Download a data set, check and unpack it, and print its folder; for one behind a form, print the steps."""
     from diptych.data import data_folder, fetch_downloads, find_dataset
 
     dataset = find_dataset(name)

@@ -50,9 +50,7 @@ def evaluate(
     text_encoder: TextEncoderOption = None,
     images: Annotated[Scaling, typer.Option(help="Scaling of each picture's features.")] = Scaling.L2,
     texts: Annotated[Scaling, typer.Option(help="Scaling of each text's features.")] = Scaling.NONE,
-    seed: Annotated[
-        int, typer.Option(min=0, help="Of random numbers in the method, the hold-outs, the bootstrap.")
-    ] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed of the method, the hold-outs and the bootstrap.")] = 0,
     relevant: Annotated[
         Relevance,
         typer.Option(

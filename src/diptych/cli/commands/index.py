@@ -28,7 +28,7 @@ def index(
         ),
     ] = None,
     captions_format: Annotated[
-        str, typer.Option(help="Its format, where auto finds out wrongly: csv, tsv, json, jsonl, coco, ...")
+        str, typer.Option(help="Its format, if auto guesses wrongly: csv, tsv, json, jsonl, coco, ...")
     ] = "auto",
     label_folders: Annotated[
         bool, typer.Option("--label-folders", help="Label each picture with the name of the folder it lies in.")

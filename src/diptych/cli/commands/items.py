@@ -197,7 +197,7 @@ def export(
     collection: CollectionOption = None,
     quiet: NoRemarksOption = False,
 ) -> None:
-    """Write what a collection knows to a file, and print the file."""
+    """Export the items or points of a collection to a file, and print the file."""
     if not file.parent.is_dir():
         raise InvalidInputError(f"the folder {file.parent} does not exist; make it first, or choose another place")
     check_writable_file(file)

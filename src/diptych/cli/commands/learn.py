@@ -32,8 +32,10 @@ def learn(
     held_out: Annotated[
         float, typer.Option(min=0.05, max=0.5, help="The share of queries kept back for the comparison.")
     ] = 0.2,
-    alpha: Annotated[float, typer.Option(min=0.0001, max=0.5, help="How small p must be to change anything.")] = 0.01,
-    seed: Annotated[int, typer.Option(help="Of the draw of that share.")] = 0,
+    alpha: Annotated[
+        float, typer.Option(min=0.0001, max=0.5, help="The largest p-value that changes anything.")
+    ] = 0.01,
+    seed: Annotated[int, typer.Option(help="Random seed of that draw.")] = 0,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Compare only; change nothing.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the comparison as JSON.")] = False,
     quiet: QuietOption = False,

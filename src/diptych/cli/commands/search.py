@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 def search(
     query: Annotated[
         list[str] | None,
-        typer.Argument(help="Words, a picture file, item:ID, or several joined by + and -. None: ask one by one."),
+        typer.Argument(
+            help="Words, a picture file, item:ID, or several joined by + and -. None: read queries one by one."
+        ),
     ] = None,
     collection: CollectionOption = None,
     k: Annotated[int, typer.Option("-k", min=1, help="How many answers.")] = 10,
@@ -36,7 +38,7 @@ def search(
     hybrid: Annotated[bool, typer.Option("--hybrid", help="Also compare the words with captions.")] = False,
     exact: Annotated[bool, typer.Option("--exact", help="Compare everything, without the approximate index.")] = False,
     min_probability: Annotated[
-        float | None, typer.Option(min=0, max=1, help="Leave out every answer below; replaces the cut-off.")
+        float | None, typer.Option(min=0, max=1, help="Leave out answers below this probability; replaces the cut-off.")
     ] = None,
     rerank: Annotated[
         int | None, typer.Option(min=1, help="Score so many of the nearest binary codes again, by real numbers.")
@@ -49,7 +51,7 @@ def search(
     format: Annotated[
         AnswerFormat, typer.Option("--format", help="auto: a table on a terminal, paths or captions in a pipe.")
     ] = AnswerFormat.AUTO,
-    why: Annotated[bool, typer.Option("--why", help="Say why the first answers are there.")] = False,
+    why: Annotated[bool, typer.Option("--why", help="Explain the first answers.")] = False,
     thumbnails: Annotated[
         Thumbnails, typer.Option(help="Draw small pictures; auto: where the terminal can.")
     ] = Thumbnails.AUTO,

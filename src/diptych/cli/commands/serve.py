@@ -47,18 +47,16 @@ def serve(
         int, typer.Option(min=1, max=64, help="How many processes search; with more than one, another one writes.")
     ] = 1,
     read_only: Annotated[bool, typer.Option("--read-only", help="Refuse every change of the collections.")] = False,
-    no_click_log: Annotated[
-        bool, typer.Option("--no-click-log", help="Do not remember what was asked and clicked.")
-    ] = False,
+    no_click_log: Annotated[bool, typer.Option("--no-click-log", help="Do not log searches and clicks.")] = False,
     token_file: Annotated[
         Path | None, typer.Option(help="A file with the token, at least 16 characters; or set DIPTYCH_TOKEN.")
     ] = None,
     allow_host: Annotated[
-        list[str] | None, typer.Option(help="A further name of the service, for others, so it needs a token.")
+        list[str] | None, typer.Option(help="Another host name of the service; others may use it, so it needs a token.")
     ] = None,
     proxy: Annotated[
         list[str] | None,
-        typer.Option(help="The address of a proxy that forwards others, and is believed who they are."),
+        typer.Option(help="The address of a reverse proxy whose forwarded client addresses are trusted."),
     ] = None,
     rate_limit: Annotated[
         float | None,

@@ -32,7 +32,7 @@ def train(
     held_out: Annotated[
         float, typer.Option(min=0.05, max=0.9, help="The share of pictures kept back for the comparison.")
     ] = 0.2,
-    seed: Annotated[int, typer.Option(help="Of the draw of that share.")] = 0,
+    seed: Annotated[int, typer.Option(help="Random seed of that draw.")] = 0,
     force: Annotated[bool, typer.Option("--force", help="Take the new model even if it is not better.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Compare only; change nothing.")] = False,
     retriever_out: Annotated[

@@ -25,7 +25,7 @@ def words(
             metavar="MODEL", help="A saved model, retriever or collection; or glove-50d, or a file of vectors."
         ),
     ],
-    asked: Annotated[list[str], typer.Argument(metavar="WORD...", help="Words to look beside.")],
+    asked: Annotated[list[str], typer.Argument(metavar="WORD...", help="Words whose neighbours to show.")],
     k: Annotated[int, typer.Option("--k", "-k", min=1, help="Neighbours of each word.")] = 10,
     layer: Annotated[
         WordLayerChoice,
