@@ -13,6 +13,7 @@ from diptych.errors import InvalidInputError, UnknownNameError
 
 Direction = Literal["image_query", "text_query"]
 DIRECTIONS: tuple[Direction, Direction] = ("image_query", "text_query")
+DIRECTION_NAMES: dict[Direction, str] = {"image_query": "image query", "text_query": "text query"}
 # What is asked with, and what is found.
 SearchDirection = Literal["text_to_image", "image_to_text", "image_to_image", "text_to_text"]
 SEARCH_DIRECTIONS: tuple[SearchDirection, ...] = get_args(SearchDirection)

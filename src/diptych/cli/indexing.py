@@ -11,13 +11,13 @@ from typing import cast
 import typer
 
 from diptych.cli.arguments import load_retriever
-from diptych.cli.console.output import check_folder, counted
+from diptych.cli.console.output import check_folder
 from diptych.cli.console.paths import CollectionLocation, is_collection, new_collection, remember, shown_path
 from diptych.cli.console.progress import Stages
 from diptych.collection import AddReport, Collection, Record, Status
 from diptych.data import CaptionedPicture, CaptionedPictures, find_pictures, picture_suffixes, read_captions
 from diptych.data.caption_files import CaptionFormat
-from diptych.errors import InvalidInputError
+from diptych.errors import InvalidInputError, counted
 
 
 @dataclass(frozen=True)

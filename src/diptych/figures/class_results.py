@@ -9,9 +9,9 @@ import numpy as np
 
 from diptych.arrays import FloatArray
 from diptych.errors import InvalidInputError
-from diptych.figures.style import COLOURS, INK, NAMES, house_style, light_grid, new_figure
+from diptych.figures.style import COLOURS, INK, house_style, light_grid, new_figure
 from diptych.metrics import ConfusionMatrix
-from diptych.space import DIRECTIONS, Direction
+from diptych.space import DIRECTION_NAMES, DIRECTIONS, Direction
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -46,7 +46,7 @@ def category_bars(means: CategoryMeans, chance: CategoryMeans | None = None, *, 
         entries: list[Any] = []
         for way, shift in zip(DIRECTIONS, (-_BAR_WIDTH / 2, _BAR_WIDTH / 2), strict=True):
             bars = axes.bar(
-                middle + shift, _heights(means[way]), _BAR_WIDTH * 0.94, color=COLOURS[way], label=NAMES[way]
+                middle + shift, _heights(means[way]), _BAR_WIDTH * 0.94, color=COLOURS[way], label=DIRECTION_NAMES[way]
             )
             entries.append(bars)
             if chance is not None:
@@ -92,7 +92,7 @@ def confusion(matrices: Mapping[Direction, ConfusionMatrix], *, title: str = "")
         panels = figure.subplots(1, len(ways), squeeze=False)[0]
         for axes, way in zip(panels, ways, strict=True):
             image = _heat_map(axes, matrices[way])
-            axes.set_title(NAMES[way], fontsize=11)
+            axes.set_title(DIRECTION_NAMES[way], fontsize=11)
         bar = figure.colorbar(image, ax=list(panels), shrink=0.8, pad=0.02, label="share of the true class, %")
         bar.outline.set_visible(False)
         if title:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from diptych.errors import InvalidInputError
-from diptych.figures.style import CHANCE, COLOURS, DASHES, MARKERS, NAMES, house_style, light_grid, new_figure
-from diptych.space import DIRECTIONS, Direction
+from diptych.figures.style import CHANCE, COLOURS, DASHES, MARKERS, house_style, light_grid, new_figure
+from diptych.space import DIRECTION_NAMES, DIRECTIONS, Direction
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -47,7 +47,7 @@ def sensitivity(
         axes = figure.add_subplot()
         for way in DIRECTIONS:
             centre, spread = np.asarray(means[way]), np.asarray(deviations[way])
-            axes.plot(values, centre, color=COLOURS[way], marker=MARKERS[way], markersize=5, label=NAMES[way])
+            axes.plot(values, centre, color=COLOURS[way], marker=MARKERS[way], markersize=5, label=DIRECTION_NAMES[way])
             axes.fill_between(values, centre - spread, centre + spread, color=COLOURS[way], alpha=0.2, linewidth=0)
         if all(value > 0 and float(value).is_integer() for value in values):
             axes.set_xscale("log")
@@ -116,7 +116,7 @@ def bit_budget(
             for axes, way in zip(panels[row], DIRECTIONS, strict=True):
                 drawn = {name: by_setting[setting][way] for name, by_setting in lines.items() if setting in by_setting}
                 _draw_panel(axes, bits, drawn, chance[setting][way], looks)
-                axes.set_title(f"{setting}, {NAMES[way]}")
+                axes.set_title(f"{setting}, {DIRECTION_NAMES[way]}")
             panels[row][0].set_ylabel(score)
         for axes in panels[-1]:
             axes.set_xlabel("bits" + ("" if not costs else "; below: bytes, exact searches among the codes"))

@@ -13,7 +13,6 @@ from diptych.figures.style import (
     COLOURS,
     DASHES,
     MARKERS,
-    NAMES,
     EvaluationByDirection,
     curve_of,
     house_style,
@@ -22,7 +21,7 @@ from diptych.figures.style import (
     new_figure,
 )
 from diptych.metrics import CMCCurve, CurvePoints, HammingLookup, InterpolatedPrecisionRecall, PrecisionRecallCurve
-from diptych.space import DIRECTIONS, Direction
+from diptych.space import DIRECTION_NAMES, DIRECTIONS, Direction
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -127,7 +126,8 @@ def method_precision_recall(
                 axes.plot(_recall_levels(curve[way]), curve[way], color=colour, marker=marker, markersize=5, label=name)
             if chance is not None:
                 axes.plot(_recall_levels(chance[way]), chance[way], color=CHANCE, linestyle=DASHES, label="chance")
-            axes.set(xlim=(-0.01, 1.01), ylim=(0, min(1.02, 1.08 * highest)), xlabel="recall", title=NAMES[way])
+            axes.set(xlim=(-0.01, 1.01), ylim=(0, min(1.02, 1.08 * highest)), xlabel="recall")
+            axes.set_title(DIRECTION_NAMES[way])
             light_grid(axes)
         panels[0].set_ylabel("interpolated precision")
         # Beside the panels: methods as good as these leave no corner free.
@@ -171,7 +171,7 @@ def radius_precision_recall(lookups: Mapping[Direction, HammingLookup], *, title
                 color=COLOURS[way],
                 marker=MARKERS[way] if lookup.n_bits < _FEW_RADII else None,
                 markersize=4,
-                label=NAMES[way],
+                label=DIRECTION_NAMES[way],
             )
             highest = max(highest, float(curve.y.max()))
             radius = min(2, lookup.n_bits)
@@ -231,7 +231,7 @@ def precision_scope(
                 axes.plot(scopes, curves[way], color=colour, marker=marker, markersize=5, linewidth=1.6, label=name)
             if chance is not None:
                 axes.axhline(chance[way], color=CHANCE, linestyle=DASHES, linewidth=1.5, label="chance")
-            axes.set(ylim=(0, min(1.02, 1.08 * highest)), xlabel="answers shown, k", title=NAMES[way])
+            axes.set(ylim=(0, min(1.02, 1.08 * highest)), xlabel="answers shown, k", title=DIRECTION_NAMES[way])
             light_grid(axes)
         panels[0].set_ylabel("precision of the first k")
         figure.legend(*panels[0].get_legend_handles_labels(), loc="outside right center")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from diptych.errors import DiptychError, InvalidInputError
 from diptych.metrics import AP, Curve, CurvePoints, Evaluation
-from diptych.space import Direction
+from diptych.space import DIRECTION_NAMES, Direction
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -24,8 +24,6 @@ COLOURS: dict[Direction, str] = {"image_query": "#0072B2", "text_query": "#D55E0
 MARKERS: dict[Direction, str] = {"image_query": "o", "text_query": "s"}
 
 DASHES: Any = (0, (4, 2))
-
-NAMES: dict[Direction, str] = {"image_query": "image query", "text_query": "text query"}
 
 CHANCE = "#6B6B6B"
 
@@ -136,4 +134,5 @@ def curve_of(evaluation: Evaluation, kind: type[Curve]) -> CurvePoints:
 
 def legend_entry(evaluation: Evaluation, direction: Direction) -> str:
     """Return the direction's name, with MAP where it was measured."""
-    return f"{NAMES[direction]}, MAP {evaluation.mean[AP()]:.3f}" if AP() in evaluation.mean else NAMES[direction]
+    name = DIRECTION_NAMES[direction]
+    return f"{name}, MAP {evaluation.mean[AP()]:.3f}" if AP() in evaluation.mean else name

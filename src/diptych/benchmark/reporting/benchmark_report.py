@@ -18,8 +18,7 @@ from diptych.benchmark.reporting.samples import SampleSheet
 from diptych.benchmark.reporting.task_results import Experiment, TaskResults, find_experiments, group_records
 from diptych.benchmark.results import Record
 from diptych.errors import InvalidInputError, counted
-from diptych.figures.style import NAMES
-from diptych.space import Direction
+from diptych.space import DIRECTION_NAMES, Direction
 
 _SIGNS = {"confirmed": "✓", "not confirmed": "✗", "not testable": "–"}
 
@@ -93,7 +92,7 @@ class Report:
             made_by=self._made_by,
             can_draw=can_draw(),
             signs=_SIGNS,
-            ways=NAMES,
+            ways=DIRECTION_NAMES,
             style=style,
             script=script,
         )

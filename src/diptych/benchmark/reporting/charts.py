@@ -15,7 +15,6 @@ import numpy as np
 
 from diptych.arrays import FloatArray
 from diptych.errors import InvalidInputError
-from diptych.figures.style import house_style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -219,13 +218,16 @@ def heat_map(title: str, names: Sequence[str], counts: FloatArray) -> str:
 
 @contextmanager
 def _page_style() -> Iterator[None]:
-    with house_style():
-        import matplotlib
+    import matplotlib
 
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()
         soft = dict.fromkeys(("xtick.color", "ytick.color", "axes.labelcolor"), _colour("soft"))
         colours: Any = {**soft, "text.color": _colour("ink"), "grid.color": _colour("rule")}
         sizes: Any = {"font.size": 11, "axes.labelsize": 11, "grid.linewidth": 1, "lines.scale_dashes": False}
-        matplotlib.rcParams.update({**colours, **sizes, "svg.fonttype": "none"})
+        # Without a fixed salt the identifiers inside an SVG are new in every file.
+        files: Any = {"svg.fonttype": "none", "svg.hashsalt": "diptych", "axes.axisbelow": True}
+        matplotlib.rcParams.update({**colours, **sizes, **files})
         yield
 
 

@@ -10,8 +10,7 @@ from diptych.benchmark.published import published_rows
 from diptych.benchmark.reporting.method_results import AVERAGE_PRECISION, RANK_ONE, MethodResults
 from diptych.benchmark.reporting.observations import format_signed
 from diptych.benchmark.reporting.task_results import TaskResults
-from diptych.figures.style import NAMES
-from diptych.space import DIRECTIONS, Direction
+from diptych.space import DIRECTION_NAMES, DIRECTIONS, Direction
 
 CITATIONS = {
     "000": "Liu et al., “A new evaluation protocol and benchmarking results for extendable cross-media retrieval”",
@@ -134,7 +133,7 @@ def leaderboard(task: TaskResults) -> Table:
     rank_one = task.all_have_measure(RANK_ONE)
     headings = ["place", "method"]
     for way in DIRECTIONS:
-        headings += [NAMES[way], *(["paper"] if way in beside else [])]
+        headings += [DIRECTION_NAMES[way], *(["paper"] if way in beside else [])]
     headings += ["average", "above chance", "group", *(["rank 1"] if rank_one else []), "fit, s"]
     rows = []
     for place, method in enumerate(task.methods, start=1):

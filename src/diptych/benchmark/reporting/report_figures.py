@@ -17,8 +17,7 @@ from diptych.benchmark.reporting.charts import (
 )
 from diptych.benchmark.reporting.method_results import MethodResults
 from diptych.benchmark.reporting.task_results import CHANCE_METHODS, Experiment, TaskResults
-from diptych.figures.style import NAMES
-from diptych.space import DIRECTIONS, Direction
+from diptych.space import DIRECTION_NAMES, DIRECTIONS, Direction
 
 _BASELINE = "cca"
 
@@ -99,7 +98,7 @@ def _curves(
         if level is not None:
             lines.append(Line("chance", level[0].tolist(), level[1].tolist(), is_chance=True))
             with_chance = True
-        charts.append(line_chart(NAMES[way], lines, labels, logarithmic=logarithmic))
+        charts.append(line_chart(DIRECTION_NAMES[way], lines, labels, logarithmic=logarithmic))
     caption = "The best method of each family, and the next best; mean over folds."
     return ChartGroup(heading, caption, tuple(charts), legend([method.title for method in kept], with_chance))
 
@@ -137,7 +136,7 @@ def _bits(task: TaskResults) -> ChartGroup | None:
 def _categories(task: TaskResults) -> ChartGroup | None:
     charts = []
     for method in _best_and_baseline(task):
-        bars = {NAMES[way]: method.category_means(way) for way in DIRECTIONS}
+        bars = {DIRECTION_NAMES[way]: method.category_means(way) for way in DIRECTIONS}
         if any(bars.values()):
             charts.append(bar_chart(f"{method.title}: MAP by category", bars))
     if not charts:
@@ -146,7 +145,7 @@ def _categories(task: TaskResults) -> ChartGroup | None:
         "Categories",
         "Mean average precision over the queries of each category, all folds together.",
         tuple(charts),
-        legend([NAMES[way] for way in DIRECTIONS]),
+        legend([DIRECTION_NAMES[way] for way in DIRECTIONS]),
     )
 
 
@@ -158,7 +157,7 @@ def _confusion(task: TaskResults) -> ChartGroup | None:
     for way in DIRECTIONS:
         found = method.confusion(way)
         if found is not None:
-            charts.append(heat_map(f"{method.title}, {NAMES[way]}", *found))
+            charts.append(heat_map(f"{method.title}, {DIRECTION_NAMES[way]}", *found))
     caption = (
         "Rows are the true classes of queries, columns the classes their rankings speak for; per cent of the row, "
         "all folds together."

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from diptych.cli.console.output import bold, counted, numbers, table
+from diptych.cli.console.output import bold, numbers, table
 from diptych.cli.console.progress import Stages
 from diptych.cli.console.report_files import available_tasks, check_report_files, finish_reports, save_figures
 from diptych.cli.options import FreshOption, JobsOption, OutputOption, QuietOption
+from diptych.errors import counted
 from diptych.space import DIRECTIONS, Direction
 
 if TYPE_CHECKING:

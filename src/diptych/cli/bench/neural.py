@@ -16,7 +16,7 @@ from diptych.cli.console.progress import Stages
 from diptych.cli.console.report_files import available_tasks, check_report_files, finish_reports, save_figures
 from diptych.cli.options import FreshOption, OutputOption, QuietOption
 from diptych.errors import UnknownNameError
-from diptych.space import DIRECTIONS, Direction
+from diptych.space import DIRECTION_NAMES, DIRECTIONS, Direction
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -212,14 +212,13 @@ _DENOMINATORS = (
 def print_neural(report: NeuralReport, console: Console) -> None:
     """Print a table for each direction, ours beside the paper's, and what was left out."""
     from diptych.benchmark.studies.zhang import LABELLED
-    from diptych.figures.style import NAMES
 
     seeds = max((len(report.select(key)) for key in report.measured), default=0)
     spread = f"; mean ± standard deviation of {seeds} seeds" if seeds > 1 else "; one seed"
     epochs = "" if report.epochs is None else f"; {report.epochs} epochs where a method has them"
     console.print(f"{report.task.title}{spread if seeds else ''}{epochs}", style="bold")
     for way in DIRECTIONS:
-        console.print(f"\n{NAMES[way].capitalize()}\n", style="bold")
+        console.print(f"\n{DIRECTION_NAMES[way].capitalize()}\n", style="bold")
         _print_direction(report, way, console)
     console.print()
     where = "the same data, other features" if report.task.same_data else "other data: only the order compares"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from diptych.cli.console.output import counted, print_json, results, write_text
+from diptych.cli.console.output import print_json, results, write_text
 from diptych.cli.console.paths import printable, shown_path
 from diptych.cli.console.progress import Stages
 from diptych.cli.options import QuietOption

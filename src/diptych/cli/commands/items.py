@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from diptych.cli.choices import ExportFormat
-from diptych.cli.console.output import check_writable_file, counted, print_json, results, writing
+from diptych.cli.console.output import check_writable_file, print_json, results, writing
 from diptych.cli.console.paths import open_collection, printable, shown_path
 from diptych.cli.console.progress import Stages
 from diptych.cli.options import CollectionOption, NoRemarksOption, QuietOption, YesOption
-from diptych.errors import InvalidInputError
+from diptych.errors import InvalidInputError, counted
 
 if TYPE_CHECKING:
     from diptych.collection import Collection, DuplicateGroup, Item, Record

@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from diptych.cli.choices import AnswerFormat, RerankBy, Target, Thumbnails
-from diptych.cli.console.output import counted
 from diptych.cli.console.paths import open_collection
 from diptych.cli.options import CollectionOption, NoRemarksOption
-from diptych.errors import DiptychError, InvalidInputError, UnknownNameError
+from diptych.errors import DiptychError, InvalidInputError, UnknownNameError, counted
 
 if TYPE_CHECKING:
     from diptych.cli.commands.search_session import SearchSession

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from diptych.cli.console.output import counted, facts_table, print_json, results
+from diptych.cli.console.output import facts_table, print_json, results
 from diptych.cli.console.paths import open_collection, printable
 from diptych.cli.options import CollectionOption, JsonOption
+from diptych.errors import counted
 
 if TYPE_CHECKING:
     from diptych.collection import Status

@@ -92,16 +92,6 @@ def facts_table(facts: Mapping[str, str]) -> Table:
     return listing
 
 
-def counted(number: int, noun: str) -> str:
-    """Return a number with its noun.
-
-    >>> from diptych.cli.console.output import counted
-    >>> counted(1, "picture"), counted(1200, "picture")
-    ('1 picture', '1,200 pictures')
-    """
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
-
-
 def or_dash(value: float | None, form: str) -> str:
     """Return a number in a form such as ``.4f``, and a dash for one that is not known or not defined.
 
