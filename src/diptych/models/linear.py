@@ -116,6 +116,11 @@ def project(matrix: FloatArray, mean: FloatArray, projection: FloatArray) -> Flo
     return map_rows(lambda rows: centre(rows, mean) @ kernel, matrix, kernel.shape[1])
 
 
+def rounding_level(size: int, precision: float) -> float:
+    """Return the share of the largest eigenvalue below which one is noise: that of float64, or of the data."""
+    return max(size * float(np.finfo(np.float64).eps), 32 * precision)
+
+
 def whitener(moment: FloatArray, ridge: float, precision: float = 0.0) -> FloatArray:
     """Return R with Rᵀ (moment + ridge·I) R = I on the directions that carry variance.
 
@@ -124,7 +129,7 @@ def whitener(moment: FloatArray, ridge: float, precision: float = 0.0) -> FloatA
     infinity.
     """
     regular = moment + ridge * np.eye(len(moment))
-    noise = max(len(moment) * np.finfo(np.float64).eps, 32 * precision)
+    noise = rounding_level(len(moment), precision)
     try:
         factor = cholesky(regular, lower=True)
     except LinAlgError:

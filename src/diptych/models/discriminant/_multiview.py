@@ -11,7 +11,7 @@ from scipy.linalg import eigh
 from diptych.arrays import FloatArray
 from diptych.models.base import LinearProjectionModel, check_choice, check_components, check_number
 from diptych.models.labels import ClassMeans, Targets
-from diptych.models.linear import check_varies, fix_signs, moments, project
+from diptych.models.linear import check_varies, fix_signs, moments, project, rounding_level
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class PrincipalView:
         """Keep the leading components with a share ``energy`` of the variance, and none that is rounding."""
         values, vectors = eigh(moment)
         values, vectors = values[::-1], vectors[:, ::-1]
-        noise = max(len(values) * np.finfo(np.float64).eps, 32 * precision) * max(values[0], 0.0)
+        noise = rounding_level(len(values), precision) * max(values[0], 0.0)
         real = max(1, int((values > noise).sum()))
         shares = np.cumsum(values[:real]) / values[:real].sum()
         kept = min(real, int(np.searchsorted(shares, energy - 1e-12)) + 1)

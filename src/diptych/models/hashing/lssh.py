@@ -12,7 +12,7 @@ from diptych.models.base import Grid, check_counts, check_number, check_numbers
 from diptych.models.hashing._solvers import sample_pairs
 from diptych.models.hashing.hashing_model import HashingModel
 from diptych.models.labels import Targets
-from diptych.models.linear import centre, check_varies, fix_signs, moments, project
+from diptych.models.linear import centre, check_varies, fix_signs, moments, project, rounding_level
 
 # A block of codes, its momentum and its gradient stay in cache.
 _BLOCK_NUMBERS = 1 << 17
@@ -273,8 +273,7 @@ def _principal_components(moment: FloatArray, count: int, precision: float) -> F
     """Return the leading directions of variance, none at rounding level, scaled to unit total variance."""
     count = min(count, len(moment))
     values, vectors = eigh(moment, subset_by_index=[len(moment) - count, len(moment) - 1])
-    noise = max(len(moment) * float(np.finfo(np.float64).eps), 32 * precision) * float(values[-1])
-    real = values > noise
+    real = values > rounding_level(len(moment), precision) * float(values[-1])
     # Atoms are drawn in these coordinates: a sign that rounding chooses would change everything that follows.
     directions, _ = fix_signs(vectors[:, real][:, ::-1], vectors[:, real][:, ::-1])
     return np.asarray(directions / np.sqrt(values[real].sum()))
