@@ -29,11 +29,11 @@ run: $(VENV)/.ready-run ## set up and run the main job: search a demonstration c
 # mypy works on one core; documentation and package are built beside it, and its findings are shown when it is done.
 test: ## set up and run every check: lint, types, documentation, package, tests
 	@$(MAKE) --no-print-directory lint
-	@mkdir -p $(WORK); $(MAKE) --no-print-directory types > $(WORK)/types.log 2>&1 & types=$$!; \
+	@mkdir -p $(WORK); date +%s > $(WORK)/started; $(MAKE) --no-print-directory types > $(WORK)/types.log 2>&1 & types=$$!; \
 		$(MAKE) --no-print-directory docs-check package; built=$$?; \
 		wait $$types; typed=$$?; cat $(WORK)/types.log; [ $$built = 0 ] && [ $$typed = 0 ]
 	@$(MAKE) --no-print-directory unit
-	@printf '\nAll checks passed.\n'
+	@printf '\nAll checks passed in %d s.\n' $$(($$(date +%s) - $$(cat $(WORK)/started)))
 
 lint: $(VENV)/.ready-test ## ruff: rules and format
 	$(call heading,lint)
