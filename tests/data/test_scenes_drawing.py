@@ -35,7 +35,10 @@ EXACT_OPERATIONS = {
     "np.add",
     "np.arange",
     "np.array",
+    "np.asarray",
     "np.ascontiguousarray",
+    "np.dtype",
+    "np.empty",
     "np.float32",
     "np.floating",
     "np.floor",
@@ -44,13 +47,14 @@ EXACT_OPERATIONS = {
     "np.minimum",
     "np.multiply",
     "np.ndarray",
+    "np.ndim",
     "np.ones_like",
     "np.sqrt",
     "np.uint8",
     "np.zeros",
     "np.zeros_like",
 }
-PAINTING_MODULES = ("backdrops", "canvas", "palette", "pen", "scene", "scenery", "shapes", "textures", "things")
+PAINTING_MODULES = ("backdrops", "canvas", "scene", "scenery", "things")
 
 
 def painted_area(pen: Pen, distance: Field) -> float:

@@ -108,10 +108,13 @@ class ApproximateCodes:
         # A row finds itself at once, so the first answer of a row proves nothing.
         first = 1 if own and len(codes) > 1 else 0
         exact = nearest_codes(asked, codes, _NEIGHBOURS + first, threads=threads)[0]
-        while index._measured(asked[::2], exact[::2], first, threads) < target and index.probes < index.engine.nlist:
+        while (
+            index._measured_recall(asked[::2], exact[::2], first, threads) < target
+            and index.probes < index.engine.nlist
+        ):
             index.engine.nprobe = min(index.engine.nlist, 2 * index.probes)
         others = slice(1, None, 2) if len(asked) > 1 else slice(None)
-        index.recall = index._measured(asked[others], exact[others], first, threads)
+        index.recall = index._measured_recall(asked[others], exact[others], first, threads)
         return index
 
     def search(self, queries: NDArray[np.uint8], k: int, *, threads: int = 1) -> DistancesAndPositions:
@@ -128,7 +131,7 @@ class ApproximateCodes:
             found: DistancesAndPositions = self.engine.search(queries, k)
         return found
 
-    def _measured(self, queries: NDArray[np.uint8], exact: NDArray[np.int32], first: int, threads: int) -> float:
+    def _measured_recall(self, queries: NDArray[np.uint8], exact: NDArray[np.int32], first: int, threads: int) -> float:
         """Return the share of answers, from ``first`` on, that are as near as the farthest of the exact ones."""
         distances, positions = self.search(queries, exact.shape[1], threads=threads)
         hits = (positions >= 0) & (distances <= exact[:, -1:])

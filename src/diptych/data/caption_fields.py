@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from diptych.data.text_files import first_named, normalised_name
 from diptych.errors import InvalidInputError
 
 
@@ -51,19 +52,9 @@ LABEL_NAMES = (*ONE_LABEL_NAMES, "labels", "categories", "classes", "tags", "key
 _NUMBERED_CAPTION = re.compile(r"(caption|text|sentence)_?\d+")
 
 
-def tidy(name: str) -> str:
-    """Return a column's name as it is compared: lower case, one underscore between words.
-
-    >>> from diptych.data.caption_fields import tidy
-    >>> tidy(" Image Name ")
-    'image_name'
-    """
-    return re.sub(r"[\s_-]+", "_", name.strip()).lower()
-
-
 def file_column(names: Sequence[str]) -> str | None:
     """Return the name that holds the picture's file, or None."""
-    return _first(FILE_NAMES, names)
+    return first_named(FILE_NAMES, names)
 
 
 def caption_record_of(entry: Mapping[str, Any], place: str, *, file: str | None = None) -> CaptionRecord:
@@ -77,7 +68,7 @@ def caption_record_of(entry: Mapping[str, Any], place: str, *, file: str | None 
             raise InvalidInputError(f"{place} names no picture; give it a {' or '.join(map(repr, FILE_NAMES[:4]))}")
         file = _file_name(entry[roles.file], place)
     captions = [caption for name in roles.captions for caption in captions_in(entry[name], place)]
-    labels = [label for name in roles.labels for label in _labels_in(entry[name], tidy(name), place)]
+    labels = [label for name in roles.labels for label in _labels_in(entry[name], normalised_name(name), place)]
     metadata = {name: plain_value(entry[name]) for name in roles.metadata if not _is_nothing(entry[name])}
     return CaptionRecord(file, tuple(captions), place, tuple(labels), metadata)
 
@@ -97,7 +88,7 @@ def _roles(names: tuple[str, ...], holds_file: bool) -> _Roles:
     file = file_column(names) if holds_file else None
     others = [name for name in names if name != file]
     captions = _caption_names(others)
-    labels = tuple(name for name in others if tidy(name) in LABEL_NAMES)
+    labels = tuple(name for name in others if normalised_name(name) in LABEL_NAMES)
     return _Roles(file, captions, labels, tuple(name for name in others if name not in (*captions, *labels)))
 
 
@@ -126,14 +117,9 @@ def _is_nothing(value: Any) -> bool:
     return value is None or value == ""
 
 
-def _first(wanted: Sequence[str], names: Sequence[str]) -> str | None:
-    tidied = {tidy(name): name for name in reversed(names)}
-    return next((tidied[name] for name in wanted if name in tidied), None)
-
-
 def _caption_names(names: Sequence[str]) -> tuple[str, ...]:
-    numbered = tuple(name for name in names if _NUMBERED_CAPTION.fullmatch(tidy(name)))
-    first = _first(CAPTION_NAMES, names)
+    numbered = tuple(name for name in names if _NUMBERED_CAPTION.fullmatch(normalised_name(name)))
+    first = first_named(CAPTION_NAMES, names)
     return numbered if first is None else (first, *numbered)
 
 

@@ -13,7 +13,6 @@ from diptych.data.caption_formats import (
     is_coco,
     is_karpathy,
     is_token_line,
-    parse_json,
     read_caption_lines,
     read_coco,
     read_delimited,
@@ -24,7 +23,7 @@ from diptych.data.caption_formats import (
 )
 from diptych.data.captioned_pictures import CaptionedPicture, CaptionedPictures, MetadataValue
 from diptych.data.picture_files import OnUnreadable, find_pictures
-from diptych.data.text_files import decode_file
+from diptych.data.text_files import decode_file, parse_json
 from diptych.errors import InvalidInputError, UnknownNameError
 
 __all__ = ["CAPTION_FORMATS", "CaptionFormat", "CaptionedPicture", "CaptionedPictures", "read_captions"]
@@ -137,7 +136,7 @@ class CaptionCollector:
         for name, value in record.metadata.items():
             self._metadata.setdefault(picture, {}).setdefault(name, value)
 
-    def result(self, folder: Path) -> CaptionedPictures:
+    def build(self, folder: Path) -> CaptionedPictures:
         """Return the pictures in the order of the folder."""
         pictures = {
             picture: CaptionedPicture(
@@ -250,27 +249,27 @@ def read_captions(
     sources = [source] if isinstance(source, str | os.PathLike) else list(source)
     root = Path(folder)
     index = PictureIndex(root, find_pictures(root, on_unreadable=on_unreadable))
-    gathering = CaptionCollector(index)
+    collector = CaptionCollector(index)
     for one in map(Path, sources):
         beside = one if one.is_dir() else one.parent
-        gathering.add(_read_records(one, index, format, gathering), beside)
-    return gathering.result(root)
+        collector.add(_read_records(one, index, format, collector), beside)
+    return collector.build(root)
 
 
 def _read_records(
-    source: Path, index: PictureIndex, format: CaptionFormat, gathering: CaptionCollector
+    source: Path, index: PictureIndex, format: CaptionFormat, collector: CaptionCollector
 ) -> Iterator[CaptionRecord]:
     if source.is_dir():
         if format not in ("auto", "sidecar"):
             raise InvalidInputError(f"{source} is a folder, but format {format!r} is one file; name that file")
-        return read_sidecars(index.pictures, gathering.notes, gathering.unreadable)
+        return read_sidecars(index.pictures, collector.notes, collector.unreadable)
     if format == "sidecar":
         raise InvalidInputError(f"{source} is not a folder; sidecars are found by naming the folder of pictures")
     if not source.exists():
         raise InvalidInputError(f"{source} does not exist; name the caption file, or the folder that holds sidecars")
     text, note = decode_file(source)
     if note:
-        gathering.notes.append(note)
+        collector.notes.append(note)
     if not text.strip():
         raise InvalidInputError(f"{source} is empty; name a file that holds captions")
     return _parsed_file(source, text, _detected_format(source, text) if format == "auto" else format)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 import io
-import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
@@ -20,6 +18,7 @@ from diptych.data.caption_fields import (
     plain_value,
 )
 from diptych.data.picture_files import picture_suffixes
+from diptych.data.text_files import BadRow, delimited_rows, parse_json
 from diptych.errors import InvalidInputError
 
 _INTEGER = re.compile(r"-?(0|[1-9]\d{0,17})")
@@ -35,7 +34,7 @@ def read_delimited(path: Path, text: str, delimiters: str = "\t,;|") -> Iterator
     """
     delimiter, header = _table_layout(path, text, delimiters)
     rows = _table_rows(path, text, delimiter)
-    names = next(rows)[1] if header is None else header
+    names = rows.pop(0)[1] if header is None else header
     records = [_row_record(path, line, names, row) for line, row in rows if any(cell.strip() for cell in row)]
     converters = _converters(records)
     for record in records:
@@ -47,7 +46,12 @@ def read_delimited(path: Path, text: str, delimiters: str = "\t,;|") -> Iterator
 def _table_layout(path: Path, text: str, delimiters: str) -> tuple[str, Sequence[str] | None]:
     """Return the delimiter, and the columns where the table does not name them itself."""
     first = next((line for line in io.StringIO(text) if line.strip()), "").strip("\r\n")
-    split = {delimiter: _first_row_cells(path, first, delimiter) for delimiter in delimiters}
+    split = {}
+    for delimiter in delimiters:
+        row = next(delimited_rows([first], delimiter, skipinitialspace=True), (1, []))
+        if isinstance(row, BadRow):
+            raise _bad_row_error(path, row)
+        split[delimiter] = row[1]
     for delimiter, cells in split.items():
         if len(cells) > 1 and file_column(cells) is not None:
             return delimiter, None
@@ -59,52 +63,26 @@ def _table_layout(path: Path, text: str, delimiters: str) -> tuple[str, Sequence
     )
 
 
-def _first_row_cells(path: Path, line: str, delimiter: str) -> list[str]:
-    try:
-        return next(csv.reader([line], delimiter=delimiter, skipinitialspace=True), [])
-    except csv.Error as error:
-        raise _bad_row_error(path, f"{error}, line 1") from error
-
-
 def _is_picture(cell: str) -> bool:
     return PurePosixPath(cell.strip()).suffix.lower() in picture_suffixes()
 
 
-def _table_rows(path: Path, text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    try:
-        yield from list(_read_rows(text, delimiter, csv.QUOTE_MINIMAL))
-    except csv.Error as error:
-        if delimiter != "\t":
-            raise _bad_row_error(path, str(error)) from error
-        # Tables with tabs are often written without any quoting, so that a quote is only a quote.
-        yield from _unquoted_rows(path, text, delimiter)
+def _table_rows(path: Path, text: str, delimiter: str) -> list[tuple[int, list[str]]]:
+    # Tables with tabs are often written without any quoting, so that a quote is only a quote.
+    for quotes in (True, False) if delimiter == "\t" else (True,):
+        stream = io.StringIO(text, newline="")
+        rows = list(delimited_rows(stream, delimiter, quotes=quotes, strict=True, skipinitialspace=True))
+        good = [row for row in rows if not isinstance(row, BadRow)]
+        if len(good) == len(rows):
+            return good
+    raise _bad_row_error(path, next(row for row in rows if isinstance(row, BadRow)))
 
 
-def _unquoted_rows(path: Path, text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    try:
-        yield from list(_read_rows(text, delimiter, csv.QUOTE_NONE))
-    except csv.Error as error:
-        raise _bad_row_error(path, str(error)) from error
-
-
-def _bad_row_error(path: Path, problem: str) -> InvalidInputError:
-    reason, _, line = problem.rpartition(", line ")
+def _bad_row_error(path: Path, row: BadRow) -> InvalidInputError:
     return InvalidInputError(
-        f"{path}: line {line} is no valid row ({reason}); save the table as text, close every quote, and double the "
-        "quotes inside a quoted field"
+        f"{path}: line {row.place} is no valid row ({row.reason}); save the table as text, close every quote, and "
+        "double the quotes inside a quoted field"
     )
-
-
-def _read_rows(text: str, delimiter: str, quoting: Any) -> Iterator[tuple[int, list[str]]]:
-    reader = csv.reader(
-        io.StringIO(text, newline=""), delimiter=delimiter, quoting=quoting, strict=True, skipinitialspace=True
-    )
-    try:
-        for row in reader:
-            if row:
-                yield reader.line_num, row
-    except csv.Error as error:
-        raise csv.Error(f"{error}, line {reader.line_num}") from error
 
 
 def _row_record(path: Path, line: int, names: Sequence[str], row: Sequence[str]) -> CaptionRecord:
@@ -168,15 +146,6 @@ def read_token_file(path: Path, text: str) -> Iterator[CaptionRecord]:
 _LIST_NAMES = ("images", "pictures", "data", "records", "items", "annotations")
 
 
-def parse_json(path: Path, text: str) -> Any:
-    """Return the content of a JSON file, or say in which line it is broken."""
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
-        line = f"line {error.lineno}" if isinstance(error, json.JSONDecodeError) else "it"
-        raise InvalidInputError(f"{path}: {line} is not valid JSON ({error}); correct it") from error
-
-
 def read_json_captions(path: Path, content: Any) -> Iterator[CaptionRecord]:
     """Yield the records of an object of files, ``{file: caption, captions or record}``, or of a list of records."""
     if isinstance(content, list):
@@ -196,14 +165,8 @@ def read_caption_lines(path: Path, text: str) -> Iterator[CaptionRecord]:
     """Yield the record of every line."""
     # Not splitlines: JSON may hold the Unicode line separators that it also splits at.
     for number, line in enumerate(text.split("\n"), start=1):
-        if not line.strip():
-            continue
-        place = f"{path}: line {number}"
-        try:
-            entry = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise InvalidInputError(f"{place} is not valid JSON ({error}); correct it") from error
-        yield from _list_records([entry], place, numbered=False)
+        if line.strip():
+            yield from _list_records([parse_json(path, line, line=number)], f"{path}: line {number}", numbered=False)
 
 
 def record_from_json(value: Any, place: str, file: str) -> CaptionRecord:

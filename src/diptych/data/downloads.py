@@ -18,7 +18,7 @@ from urllib.parse import unquote, urlsplit
 from zipfile import BadZipFile, ZipFile, ZipInfo
 
 from diptych.atomic_files import atomic_write
-from diptych.data.transfer import Progress, Transfer
+from diptych.data.transfer import Progress, Transfer, check_free_space
 from diptych.errors import InvalidInputError, MissingDataError
 
 __all__ = ["Download", "fetch_downloads"]
@@ -118,9 +118,11 @@ def unpack_zip(
     try:
         with ZipFile(archive) as opened:
             chosen = _chosen_members(opened.infolist(), members, flat, archive)
-            _check_unpacking_space(chosen, folder)
+            check_free_space(folder, sum(info.file_size for info in chosen.values()))
             _write_members(opened, chosen, staging, progress)
-        return _move_into(staging, folder)
+        tops = tuple(sorted(os.listdir(staging)))
+        _merge_folders(staging, folder)
+        return tops
     except (BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
         raise InvalidInputError(f"{archive} is a damaged archive ({error}); delete it and get it again") from error
     except MissingDataError:
@@ -174,12 +176,6 @@ def _safe_name(info: ZipInfo, archive: Path) -> str:
     return "/".join(parts)
 
 
-def _check_unpacking_space(chosen: dict[str, ZipInfo], folder: Path) -> None:
-    wanted, free = sum(info.file_size for info in chosen.values()), shutil.disk_usage(folder).free
-    if wanted > free:
-        raise MissingDataError(f"{folder} has {free:,} bytes free, but unpacking needs {wanted:,}; make room there")
-
-
 def _write_members(opened: ZipFile, chosen: dict[str, ZipInfo], staging: Path, progress: Progress | None) -> None:
     done, total = 0, sum(info.file_size for info in chosen.values())
     for name, info in chosen.items():
@@ -190,17 +186,6 @@ def _write_members(opened: ZipFile, chosen: dict[str, ZipInfo], staging: Path, p
         done += info.file_size
         if progress is not None:
             progress(done, total)
-
-
-def _move_into(staging: Path, folder: Path) -> tuple[str, ...]:
-    tops = sorted(os.listdir(staging))
-    for top in tops:
-        source, target = staging / top, folder / top
-        if source.is_dir() and target.is_dir():
-            _merge_folders(source, target)
-        else:
-            os.replace(source, target)
-    return tuple(tops)
 
 
 def _merge_folders(source: Path, target: Path) -> None:
@@ -237,8 +222,8 @@ def fetch_downloads(
     _make_folder(place)
     receipts = Receipts(place)
     pending = [download for download in downloads if not receipts.covers(download.url)]
-    _check_download_space(pending, place)
-    tell = report or _no_report
+    check_free_space(place, sum((download.size or 0) + (download.unpacked_size or 0) for download in pending))
+    tell = report or (lambda doing, done, total: None)
     for download in pending:
         archive = place / download.file_name
         transfer = Transfer(
@@ -261,13 +246,6 @@ def _make_folder(place: Path) -> None:
         place.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InvalidInputError(f"cannot write {place}: {error.strerror}; choose another folder") from error
-
-
-def _check_download_space(pending: Sequence[Download], place: Path) -> None:
-    wanted = sum((download.size or 0) + (download.unpacked_size or 0) for download in pending)
-    free = shutil.disk_usage(place).free
-    if wanted > free:
-        raise MissingDataError(f"{place} has {free:,} bytes free, but {wanted:,} are needed; choose another folder")
 
 
 def _download_archive(transfer: Transfer, download: Download, tell: Report) -> tuple[str, int]:
@@ -314,7 +292,3 @@ def _digest(path: Path, tell: Report, name: str = "") -> str:
             done += len(block)
             tell(f"checking {name or path.name}", done, total)
     return digest.hexdigest()
-
-
-def _no_report(doing: str, done: int, total: int | None) -> None:
-    """Tell nobody."""

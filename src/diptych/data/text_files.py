@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import codecs
+import csv
 import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from diptych.errors import InvalidInputError
 
@@ -35,12 +38,64 @@ def read_table(path: Path, columns: int) -> list[list[str]]:
     return rows
 
 
+class BadRow(NamedTuple):
+    """A row that could not be taken apart, and why; ``place`` is its line, or its row in a file without lines."""
+
+    place: int
+    reason: str
+
+
+def delimited_rows(
+    lines: Iterable[str], delimiter: str, *, quotes: bool = True, **dialect: Any
+) -> Iterator[tuple[int, list[str]] | BadRow]:
+    """Yield line and cells of every row that is not empty, one at a time; without ``quotes``, a quote is only a quote.
+
+    >>> from diptych.data.text_files import delimited_rows
+    >>> list(delimited_rows(['file,caption', '1.jpg,"a boat, red"'], ","))
+    [(1, ['file', 'caption']), (2, ['1.jpg', 'a boat, red'])]
+    """
+    quoting: Any = csv.QUOTE_MINIMAL if quotes else csv.QUOTE_NONE
+    reader = csv.reader(lines, delimiter=delimiter, quoting=quoting, **dialect)
+    while True:
+        try:
+            row = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            yield BadRow(reader.line_num, str(error))
+            continue
+        if row:
+            yield reader.line_num, row
+
+
+def normalised_name(name: str) -> str:
+    """Return a column's name as it is compared: lower case, one underscore between words.
+
+    >>> from diptych.data.text_files import normalised_name
+    >>> normalised_name(" Image Name ")
+    'image_name'
+    """
+    return re.sub(r"[\s_-]+", "_", name.strip()).lower()
+
+
+def first_named(wanted: Sequence[str], names: Sequence[str]) -> str | None:
+    """Return which of a file's ``names`` means the earliest of those ``wanted``, or None."""
+    known = {normalised_name(name): name for name in reversed(names)}
+    return next((known[name] for name in wanted if name in known), None)
+
+
+def parse_json(path: Path, text: str, *, line: int = 1, advice: str = "correct it") -> Any:
+    """Return JSON that starts at ``line`` of a file, or say in which line it is broken."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        place = line + getattr(error, "lineno", 1) - 1
+        raise InvalidInputError(f"{path}: line {place} is not valid JSON ({error}); {advice}") from error
+
+
 def read_json_object(path: Path) -> dict[str, Any]:
     """Return a JSON file that holds one object."""
-    try:
-        content = json.loads(_read_text(path))
-    except json.JSONDecodeError as error:
-        raise InvalidInputError(f"{path} is not valid JSON; get a fresh copy of the file") from error
+    content = parse_json(path, _read_text(path), advice="get a fresh copy of the file")
     if not isinstance(content, dict):
         raise InvalidInputError(f"{path} must hold one JSON object, got a {type(content).__name__}")
     return content

@@ -38,14 +38,14 @@ class PartialFile:
 
     def __init__(self, target: Path) -> None:
         self._target = target
-        self._bytes = target.with_name(f"{target.name}.part")
-        self._note = target.with_name(f"{target.name}.part.json")
+        self._part_path = target.with_name(f"{target.name}.part")
+        self._state_path = target.with_name(f"{target.name}.part.json")
 
     @property
     def size(self) -> int:
         """The number of bytes that are here."""
         try:
-            return self._bytes.stat().st_size
+            return self._part_path.stat().st_size
         except FileNotFoundError:
             return 0
 
@@ -53,38 +53,47 @@ class PartialFile:
     def version(self) -> RemoteVersion | None:
         """The version that the bytes are of; None when there are none that can be trusted."""
         try:
-            return RemoteVersion(**json.loads(self._note.read_text(encoding="utf-8")))
+            return RemoteVersion(**json.loads(self._state_path.read_text(encoding="utf-8")))
         except (OSError, ValueError, TypeError):
             return None
 
     def restart(self, version: RemoteVersion) -> None:
         """Drop what is here and expect the bytes of ``version``."""
-        self._bytes.parent.mkdir(parents=True, exist_ok=True)
-        self._bytes.write_bytes(b"")
-        with atomic_write(self._note) as draft:
+        self._part_path.parent.mkdir(parents=True, exist_ok=True)
+        self._part_path.write_bytes(b"")
+        with atomic_write(self._state_path) as draft:
             draft.write_text(json.dumps(asdict(version)), encoding="utf-8")
 
     def append(self, block: bytes) -> None:
         """Add bytes at the end."""
-        with self._bytes.open("ab") as file:
+        with self._part_path.open("ab") as file:
             file.write(block)
 
     def discard(self) -> None:
         """Forget everything."""
-        self._bytes.unlink(missing_ok=True)
-        self._note.unlink(missing_ok=True)
+        self._part_path.unlink(missing_ok=True)
+        self._state_path.unlink(missing_ok=True)
 
     @property
     def path(self) -> Path:
         """Where the bytes are."""
-        return self._bytes
+        return self._part_path
 
     def finish(self) -> None:
         """Give the file its name, at once and whole."""
-        with self._bytes.open("rb") as file:
+        with self._part_path.open("rb") as file:
             os.fsync(file.fileno())
-        os.replace(self._bytes, self._target)
-        self._note.unlink(missing_ok=True)
+        os.replace(self._part_path, self._target)
+        self._state_path.unlink(missing_ok=True)
+
+
+def check_free_space(folder: Path, wanted: int) -> None:
+    """Raise unless ``wanted`` more bytes fit on the disk of ``folder``."""
+    free = shutil.disk_usage(folder).free
+    if wanted > free:
+        raise MissingDataError(
+            f"{folder} has {free:,} bytes free, but {wanted:,} more are needed; make room or choose another folder"
+        )
 
 
 Progress = Callable[[int, int | None], None]
@@ -127,7 +136,7 @@ class Transfer:
         self.attempts = attempts
         self.pause = pause
         self._part = PartialFile(target)
-        self._progress = progress or _no_progress
+        self._progress = progress or (lambda done, total: None)
         self._ended_well = False
         self._furthest = self._part.size
 
@@ -136,7 +145,7 @@ class Transfer:
         failures = 0
         while not self._is_complete():
             try:
-                self._go_on()
+                self._resume()
             except (OSError, HTTPException) as error:
                 if isinstance(error, MissingDataError):
                     raise
@@ -156,26 +165,27 @@ class Transfer:
             return False
         return self._ended_well or (version.size is not None and self._part.size == version.size)
 
-    def _go_on(self) -> None:
+    def _resume(self) -> None:
         have = self._resumable_bytes()
         with self._open(have) as response:
             version = self._announced(response)
             if not self._continues(response, version, have):
                 self._part.restart(version)
                 have = 0
-            self._check_space(version, have)
+            check_free_space(self.target.parent, (version.size or have) - have)
             self._progress(have, version.size)
             # What has arrived is taken at once: waiting for whole blocks would lose bytes to a silence.
             while block := response.read1(_BLOCK_BYTES):
-                self._keep(block)
+                self._write(block)
                 have += len(block)
                 self._progress(have, version.size)
         if version.size is not None and have != version.size:
-            self._drop_excess(have, version.size)
+            if have > version.size:
+                self._part.discard()
             raise ConnectionError(f"the connection ended after {have:,} of {version.size:,} bytes")
         self._ended_well = True
 
-    def _keep(self, block: bytes) -> None:
+    def _write(self, block: bytes) -> None:
         try:
             self._part.append(block)
         except OSError as error:
@@ -243,26 +253,10 @@ class Transfer:
             raise ConnectionError("the server sent a part without saying which")
         return int(found[1]), found[2]
 
-    def _check_space(self, version: RemoteVersion, have: int) -> None:
-        free = shutil.disk_usage(self.target.parent).free
-        if version.size is not None and version.size - have > free:
-            raise MissingDataError(
-                f"{self.target.parent} has {free:,} bytes free, but {version.size - have:,} more are needed; make room "
-                "or choose another folder"
-            )
-
-    def _drop_excess(self, have: int, size: int) -> None:
-        if have > size:
-            self._part.discard()
-
     def _wait(self, error: Exception, failures: int) -> float:
         asked = error.headers.get("Retry-After", "") if isinstance(error, HTTPError) and error.headers else ""
         wanted = float(asked) if asked.isdigit() else self.pause * 2 ** (failures - 1)
         return min(wanted, _LONGEST_PAUSE)
-
-
-def _no_progress(done: int, total: int | None) -> None:
-    """Tell nobody."""
 
 
 def _reason(error: Exception) -> str:

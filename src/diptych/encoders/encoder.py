@@ -13,6 +13,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from diptych.arrays import AnyArray, FloatArray
+from diptych.errors import InvalidInputError
 from diptych.former_names import FormerNames, former_parameters
 
 Modality = Literal["image", "text"]
@@ -111,6 +112,25 @@ def _bytes_of(value: Any) -> bytes:
 def _named(value: Any) -> str:
     # The words of an encoder also tell what only makes it fast, and nothing of what it has learned.
     return value.fingerprint if isinstance(value, Encoder) else repr(value)
+
+
+def check_texts(texts: Sequence[str]) -> None:
+    """Raise unless ``texts`` is a sequence of at least one string."""
+    if isinstance(texts, str):
+        raise InvalidInputError("texts must be a sequence of strings, got one string; pass it in a list")
+    if len(texts) == 0:
+        raise InvalidInputError("there are no texts; pass at least one")
+    for row, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise InvalidInputError(f"texts must be strings, but text {row} is a {type(text).__name__}")
+
+
+def check_speed_parameters(batch_size: int, n_threads: int | None) -> None:
+    """Raise unless items can be encoded in such batches by so many threads."""
+    if not isinstance(batch_size, int) or batch_size < 1:
+        raise InvalidInputError(f"batch_size must be at least 1, got {batch_size!r}")
+    if n_threads is not None and (not isinstance(n_threads, int) or n_threads < 1):
+        raise InvalidInputError(f"n_threads must be at least 1, or None for all cores, got {n_threads!r}")
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from diptych.atomic_files import atomic_write
 from diptych.data.folders import cache_folder
 from diptych.data.item_sequences import SelectedItems
 from diptych.encoders.encoder import EncodedBatch, Encoder, Modality, encoded_batches, joined_batch
+from diptych.encoders.networks.model_files import file_state
 from diptych.errors import InvalidInputError
 
 _KEYS_AT_ONCE = 500
@@ -144,25 +145,13 @@ def item_path(item: Any, modality: Modality) -> str | None:
     return os.fspath(item) if is_path else None
 
 
-def file_state(path: str) -> tuple[int, ...] | None:
-    """Return what changes whenever a file is written or replaced; None when there is no file."""
-    try:
-        state = os.stat(path)
-    except (OSError, ValueError):
-        return None
-    return state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns
-
-
-def file_digest(path: str | os.PathLike[str]) -> bytes:
-    """Return the SHA-256 of a file's bytes."""
-    with open(path, "rb") as stream:
-        return hashlib.file_digest(stream, "sha256").digest()
-
-
 def _file_key(path: str) -> bytes | None:
     try:
         # Opening a pipe would wait for a writer for ever; the encoder has the better words for what is no file.
-        return file_digest(path) if stat.S_ISREG(os.stat(path).st_mode) else None
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            return None
+        with open(path, "rb") as stream:
+            return hashlib.file_digest(stream, "sha256").digest()
     except (OSError, ValueError):
         return None
 
@@ -242,7 +231,7 @@ class FeatureCache:
     def _batches(self, encoder: Encoder, items: Sequence[Any], names: list[_ItemKey]) -> Iterator[EncodedBatch]:
         file = self._file(encoder)
         try:
-            known = {} if file is None else self._known(file, names)
+            known = {} if file is None else self._read_rows(file, names)
             hits = [place for place, name in enumerate(names) if name.key in known]
             if hits:
                 features = np.stack([known[names[place].key] for place in hits])  # type: ignore[index]
@@ -270,11 +259,11 @@ class FeatureCache:
                 if (key := names[place].key) is not None and names[place].still_holds()
             }
             if file is not None and fresh:
-                self._keep(file, fresh)
+                self._write_rows(file, fresh)
             failures = {missing[row]: reason for row, reason in batch.failures.items()}
             yield EncodedBatch(rows=places, features=batch.features, failures=failures)
 
-    def _known(self, file: FeatureFile, names: list[_ItemKey]) -> dict[bytes, AnyArray]:
+    def _read_rows(self, file: FeatureFile, names: list[_ItemKey]) -> dict[bytes, AnyArray]:
         try:
             return file.read(name.key for name in names if name.key is not None)
         except (OSError, sqlite3.Error) as error:
@@ -288,7 +277,7 @@ class FeatureCache:
             self._warn(error)
             return None
 
-    def _keep(self, file: FeatureFile, rows: dict[bytes, AnyArray]) -> None:
+    def _write_rows(self, file: FeatureFile, rows: dict[bytes, AnyArray]) -> None:
         try:
             file.write(rows)
         except (OSError, sqlite3.Error) as error:
@@ -307,7 +296,7 @@ class _ItemKey(NamedTuple):
 
     def still_holds(self) -> bool:
         """Say whether what was encoded is what the key was made of."""
-        return self.path is None or file_state(self.path) == self.state
+        return self.path is None or _state_of(self.path) == self.state
 
 
 def _item_keys(encoder: Encoder, items: Sequence[Any]) -> list[_ItemKey]:
@@ -318,10 +307,16 @@ def _item_keys(encoder: Encoder, items: Sequence[Any]) -> list[_ItemKey]:
         return list(pool.map(lambda item: _item_key_and_state(item, "image"), items))
 
 
+def _state_of(path: str) -> tuple[int, ...] | None:
+    try:
+        return file_state(path)
+    except (OSError, ValueError):
+        return None
+
+
 def _item_key_and_state(item: Any, modality: Modality) -> _ItemKey:
     path = item_path(item, modality)
-    state = None if path is None else file_state(path)
-    return _ItemKey(item_key(item, modality), path, state)
+    return _ItemKey(item_key(item, modality), path, None if path is None else _state_of(path))
 
 
 class MatrixCache:

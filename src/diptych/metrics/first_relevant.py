@@ -8,7 +8,15 @@ from typing import cast
 import numpy as np
 
 from diptych.arrays import FloatArray
-from diptych.metrics.measure import Curve, CurvePoints, Measure, check_cutoff, effective_cutoff, miss_probability
+from diptych.metrics.measure import (
+    Curve,
+    CurvePoints,
+    CutoffMeasure,
+    Measure,
+    check_cutoff,
+    effective_cutoff,
+    miss_probability,
+)
 from diptych.metrics.tie_groups import RankedGroups
 
 
@@ -41,7 +49,7 @@ class CMC(Measure):
 
 
 @dataclass(frozen=True)
-class RecallAtK(Measure):
+class RecallAtK(CutoffMeasure):
     """Recall@K of caption retrieval: the share of queries with at least one relevant item among the first ``cutoff``.
 
     With several captions per image an image query counts its best caption, as in the usual five-caption protocol
@@ -55,11 +63,6 @@ class RecallAtK(Measure):
     >>> result[RecallAtK(1)], result[RecallAtK(2)]
     (0.5, 1.0)
     """
-
-    cutoff: int
-
-    def __post_init__(self) -> None:
-        check_cutoff(self.cutoff)
 
     @property
     def label(self) -> str:
@@ -83,8 +86,22 @@ def hit_probability(groups: RankedGroups, cutoff: int) -> FloatArray:
 _NEGLIGIBLE_LOG = 45
 
 
+class FirstRankMeasure(Measure):
+    """A measure of the rank of the first relevant item, N + (n + 1) / (r + 1) in expectation under ties."""
+
+    def _expectation(self, groups: RankedGroups) -> FloatArray:
+        first = groups.first
+        ranks = np.zeros(groups.n_queries)
+        ranks[groups.query[first]] = groups.before[first] + (groups.size[first] + 1) / (groups.hits[first] + 1)
+        return ranks
+
+    def worst(self, groups: RankedGroups) -> FloatArray:
+        """Return the rank after the last item."""
+        return groups.gallery + 1.0
+
+
 @dataclass(frozen=True)
-class MeanRank(Measure):
+class MeanRank(FirstRankMeasure):
     """The mean rank of the first relevant item, 1 being best.
 
     Under ties the expected rank is N + (n + 1) / (r + 1) for the first group with relevant items. A query without
@@ -102,16 +119,9 @@ class MeanRank(Measure):
         """``mean rank``."""
         return "mean rank"
 
-    def _expectation(self, groups: RankedGroups) -> FloatArray:
-        return expected_first_rank(groups)
-
-    def worst(self, groups: RankedGroups) -> FloatArray:
-        """Return the rank after the last item."""
-        return groups.gallery + 1.0
-
 
 @dataclass(frozen=True)
-class MedianRank(Measure):
+class MedianRank(FirstRankMeasure):
     """The median rank of the first relevant item: ⌊median of the 0-based ranks⌋ + 1.
 
     This is the convention of caption retrieval evaluators (VSE): for an even number of queries the middle is rounded
@@ -129,13 +139,6 @@ class MedianRank(Measure):
         """``median rank``."""
         return "median rank"
 
-    def _expectation(self, groups: RankedGroups) -> FloatArray:
-        return expected_first_rank(groups)
-
-    def worst(self, groups: RankedGroups) -> FloatArray:
-        """Return the rank after the last item."""
-        return groups.gallery + 1.0
-
     def aggregate(self, values: FloatArray) -> float:
         """Return ⌊median(rank − 1)⌋ + 1, NaN left out."""
         return float(np.floor(np.median(values[~np.isnan(values)] - 1)) + 1)
@@ -144,14 +147,6 @@ class MedianRank(Measure):
         """Return the smallest rank that half of all queries reach under random orders."""
         reached = np.cumsum(first_rank_distribution(tied)) / tied.n_queries
         return float(np.searchsorted(reached, 0.5 - 1e-12) + 1)
-
-
-def expected_first_rank(groups: RankedGroups) -> FloatArray:
-    """Return N + (n + 1) / (r + 1) of each query's first group."""
-    first = groups.first
-    ranks = np.zeros(groups.n_queries)
-    ranks[groups.query[first]] = groups.before[first] + (groups.size[first] + 1) / (groups.hits[first] + 1)
-    return ranks
 
 
 def first_rank_distribution(groups: RankedGroups) -> FloatArray:

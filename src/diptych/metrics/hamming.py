@@ -68,12 +68,12 @@ class HammingRanking:
         relevant = np.empty((len(queries), self.bits + 1, n_levels), dtype=np.int64)
         for row, query in enumerate(queries):
             judgement = self._relevance.judge(query)
-            self._measure(self._queries[query])
+            self._fill_distances(self._queries[query])
             everything[row] = self._count(judgement.candidates)
             relevant[row] = self._count_relevant(judgement, n_levels)
         return everything, relevant
 
-    def _measure(self, code: NDArray[Any]) -> None:
+    def _fill_distances(self, code: NDArray[Any]) -> None:
         """Fill the distances of the whole gallery to one code."""
         for rows in row_blocks(len(self._gallery), CHUNK):
             part = self._gallery[rows]

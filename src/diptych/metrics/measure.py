@@ -64,6 +64,16 @@ def _without_nan(values: FloatArray) -> FloatArray:
     return known
 
 
+@dataclass(frozen=True)
+class CutoffMeasure(Measure):
+    """A measure of the first ``cutoff`` items; a cutoff beyond the gallery means all of it."""
+
+    cutoff: int
+
+    def __post_init__(self) -> None:
+        check_cutoff(self.cutoff)
+
+
 def check_cutoff(cutoff: object, *, name: str = "cutoff") -> None:
     """Raise an error unless ``cutoff`` is a whole number of at least 1."""
     if not isinstance(cutoff, int | np.integer) or isinstance(cutoff, bool) or cutoff < 1:

@@ -9,12 +9,12 @@ import numpy as np
 
 from diptych.arrays import FloatArray, IntArray
 from diptych.errors import InvalidInputError
-from diptych.metrics.measure import Curve, CurvePoints, Measure, check_cutoff, effective_cutoff
+from diptych.metrics.measure import Curve, CurvePoints, CutoffMeasure, check_cutoff, effective_cutoff
 from diptych.metrics.tie_groups import RankedGroups, break_ties
 
 
 @dataclass(frozen=True)
-class Precision(Measure):
+class Precision(CutoffMeasure):
     """The share of relevant items among the first ``cutoff`` items; a cutoff beyond the gallery means all of it.
 
     In expectation under ties a group that the cutoff divides adds its relevant items in proportion to the positions
@@ -25,11 +25,6 @@ class Precision(Measure):
     >>> evaluate_scores([[0.9, 0.8, 0.7]], relevance, [Precision(2)])[Precision(2)]
     0.5
     """
-
-    cutoff: int
-
-    def __post_init__(self) -> None:
-        check_cutoff(self.cutoff)
 
     @property
     def label(self) -> str:
@@ -47,7 +42,7 @@ def expected_hits(groups: RankedGroups, cutoff: int) -> FloatArray:
 
 
 @dataclass(frozen=True)
-class Recall(Measure):
+class Recall(CutoffMeasure):
     """The share of a query's relevant items that is found among the first ``cutoff`` items.
 
     Exact in expectation under ties (McSherry & Najork, ECIR 2008). Not to be confused with
@@ -59,11 +54,6 @@ class Recall(Measure):
     >>> evaluate_scores([[0.9, 0.8, 0.7]], relevance, [Recall(1)])[Recall(1)]
     0.5
     """
-
-    cutoff: int
-
-    def __post_init__(self) -> None:
-        check_cutoff(self.cutoff)
 
     @property
     def label(self) -> str:

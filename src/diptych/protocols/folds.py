@@ -9,7 +9,7 @@ import numpy as np
 
 from diptych.data import DatasetSplits, Items, Pairs
 from diptych.errors import InvalidInputError
-from diptych.protocols.hold_outs import HoldOut, HoldOuts
+from diptych.protocols.hold_outs import HoldOut, HoldOuts, numbered_seed
 from diptych.protocols.retrieval import Retrieval
 
 
@@ -138,8 +138,7 @@ class RandomDraws:
             raise InvalidInputError(f"there are draws 0 to {self.draws - 1}, not {number}")
         together = joined(splits.train, splits.test)
         size = splits.test.n_images if self.test_size is None else self.test_size
-        seed = int(np.random.SeedSequence([self.seed, number]).generate_state(1)[0])
-        train, test = together.split(size, seed=seed, stratify=self.stratify)
+        train, test = together.split(size, seed=numbered_seed(self.seed, number), stratify=self.stratify)
         return Fold(number, Training(train, self.hold_outs), Retrieval(test, test))
 
     def redrawn(self, folds: int | None, seed: int) -> RandomDraws:

@@ -20,8 +20,29 @@ class HoldOuts(Protocol):
         """Yield (train, held out): pairs that ask for one another, or queries with a gallery of their own."""
 
 
+def numbered_seed(seed: int, number: int) -> int:
+    """Return the seed of one of several draws, which depends on no other draw."""
+    return int(np.random.SeedSequence([seed, number]).generate_state(1)[0])
+
+
 @dataclass(frozen=True)
-class HoldOut:
+class _Repeated:
+    repeats: int = 5
+    share: float = 0.25
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.repeats < 1:
+            raise InvalidInputError(f"repeats must be at least 1, got {self.repeats}")
+        if not 0 < self.share < 1:
+            raise InvalidInputError(f"share must lie between 0 and 1, got {self.share}")
+
+    def _seeds(self) -> Iterator[int]:
+        return (numbered_seed(self.seed, repetition) for repetition in range(self.repeats))
+
+
+@dataclass(frozen=True)
+class HoldOut(_Repeated):
     """Hold out a random share of the training pairs, several times, with new random draws.
 
     The default is the protocol of Menon et al. (2015), section 7.4: a random 25 % held out, 5 times. With one
@@ -35,26 +56,14 @@ class HoldOut:
     [(6, 2), (6, 2)]
     """
 
-    repeats: int = 5
-    share: float = 0.25
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        if self.repeats < 1:
-            raise InvalidInputError(f"repeats must be at least 1, got {self.repeats}")
-        if not 0 < self.share < 1:
-            raise InvalidInputError(f"share must lie between 0 and 1, got {self.share}")
-
     def splits(self, pairs: Pairs) -> Iterator[tuple[Pairs, Pairs]]:
         """Yield (train, held out), each drawn anew from the seed and the repetition's number."""
-        for repetition in range(self.repeats):
-            yield pairs.split(
-                self.share, seed=int(np.random.SeedSequence([self.seed, repetition]).generate_state(1)[0])
-            )
+        for seed in self._seeds():
+            yield pairs.split(self.share, seed=seed)
 
 
 @dataclass(frozen=True)
-class QueryHoldOut:
+class QueryHoldOut(_Repeated):
     """Hold out a random share of the pairs as queries; the others are learned from and searched.
 
     This is non-extendable retrieval in small: there the gallery is the training data itself, so that a method that
@@ -69,20 +78,16 @@ class QueryHoldOut:
     """
 
     repeats: int = 3
-    share: float = 0.25
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        HoldOut(self.repeats, self.share, self.seed)
 
     def splits(self, pairs: Pairs) -> Iterator[tuple[Pairs, Retrieval]]:
         """Yield (train, queries against train), drawn as `HoldOut` draws."""
-        for train, held_out in HoldOut(self.repeats, self.share, self.seed).splits(pairs):
+        for seed in self._seeds():
+            train, held_out = pairs.split(self.share, seed=seed)
             yield train, Retrieval(held_out, train)
 
 
 @dataclass(frozen=True)
-class ClassHoldOut:
+class ClassHoldOut(_Repeated):
     """Hold out all pairs of a random share of the classes, several times.
 
     What is learned is then asked for classes it never saw, as in the extendable protocol of Liu et al., and parameters
@@ -98,15 +103,7 @@ class ClassHoldOut:
     (6, 4, set())
     """
 
-    repeats: int = 5
     share: float = 0.2
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        if self.repeats < 1:
-            raise InvalidInputError(f"repeats must be at least 1, got {self.repeats}")
-        if not 0 < self.share < 1:
-            raise InvalidInputError(f"share must lie between 0 and 1, got {self.share}")
 
     def splits(self, pairs: Pairs) -> Iterator[tuple[Pairs, Pairs]]:
         """Yield (train, held out), the classes drawn anew from the seed and the repetition's number."""
@@ -116,8 +113,7 @@ class ClassHoldOut:
                 "use HoldOut for pairs without them"
             )
         held_out = min(max(round(self.share * pairs.n_classes), 2), pairs.n_classes - 2)
-        for repetition in range(self.repeats):
-            seed = int(np.random.SeedSequence([self.seed, repetition]).generate_state(1)[0])
+        for seed in self._seeds():
             parts = pairs.split_classes(held_out, seed=seed)
             yield parts.second, parts.first
 
@@ -126,7 +122,7 @@ _QUERIES = 0.5
 
 
 @dataclass(frozen=True)
-class ClassQueryHoldOut:
+class ClassQueryHoldOut(_Repeated):
     """Hold out all pairs of a share of the classes; half of them ask for the other half.
 
     This is extendable retrieval in small: the classes asked for were not learned, and no query finds its own partner.
@@ -144,15 +140,10 @@ class ClassQueryHoldOut:
 
     repeats: int = 3
     share: float = 0.2
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        ClassHoldOut(self.repeats, self.share, self.seed)
 
     def splits(self, pairs: Pairs) -> Iterator[tuple[Pairs, Retrieval]]:
         """Yield (train, held-out queries against held-out database), the classes drawn as `ClassHoldOut` draws."""
-        holding = ClassHoldOut(self.repeats, self.share, self.seed)
-        for train, held_out in holding.splits(pairs):
+        for train, held_out in ClassHoldOut(self.repeats, self.share, self.seed).splits(pairs):
             stratify = not held_out.is_multi_label
             database, queries = held_out.split(_QUERIES, seed=self.seed, stratify=stratify)
             yield train, Retrieval(queries, database)

@@ -90,13 +90,13 @@ class EncodedRetrieval:
         cls, model: CrossModalModel, retrieval: Retrieval, *, gallery: Gallery = "view", relevant: Relevant = "auto"
     ) -> EncodedRetrieval:
         """Encode queries and gallery by a fitted model, as `evaluate_retrieval` says."""
-        asked, searched = retrieval.queries, retrieval.gallery
-        for pairs in (asked, searched):
+        queries, items = retrieval.queries, retrieval.gallery
+        for pairs in (queries, items):
             if not pairs.has_image_features or not pairs.has_text_features:
                 raise InvalidInputError("the pairs hold raw items: encode them first (diptych.encoders.encode_splits)")
-        query_points = encode_sides(model, asked)
-        found_points = _gallery_points(model, searched, gallery, query_points if searched is asked else None)
-        query_truth, found_truth = relevance_labels(asked, relevant), relevance_labels(searched, relevant)
+        query_points = encode_sides(model, queries)
+        found_points = _gallery_points(model, items, gallery, query_points if items is queries else None)
+        query_truth, found_truth = relevance_labels(queries, relevant), relevance_labels(items, relevant)
         if gallery == "unified":
             found_truth["image_query"] = found_truth["text_query"]
         return cls(model.space, query_points, found_points, query_truth, found_truth)

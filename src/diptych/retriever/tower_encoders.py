@@ -11,9 +11,8 @@ import numpy as np
 
 from diptych.arrays import AnyArray, FloatArray
 from diptych.encoders import Encoder, ImageEncoder
-from diptych.encoders.encoder import Modality
+from diptych.encoders.encoder import Modality, check_texts
 from diptych.encoders.image.picture_decoding import Picture
-from diptych.encoders.text.word_counts import check_texts
 from diptych.errors import InvalidInputError
 from diptych.models import CrossModalModel, SharedSpace
 from diptych.models.files import model_digest

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import csv
 import gzip
 import json
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any, NamedTuple, cast
 
+from diptych.data.text_files import BadRow, delimited_rows, first_named, normalised_name
 from diptych.errors import InvalidInputError, MissingPackageError
 
 
@@ -22,13 +21,6 @@ class TriadRow(NamedTuple):
     image: Any
     clicks: Any
     time: Any
-
-
-class BadRow(NamedTuple):
-    """A row that could not be taken apart, and why."""
-
-    place: int
-    reason: str
 
 
 QUERY_NAMES = ("query", "queries", "text", "search", "keywords")
@@ -59,22 +51,17 @@ def find_click_columns(names: Sequence[str], source: str) -> ClickColumns | None
     >>> find_click_columns(["Query", "item", "clicks"], "log.csv")
     ClickColumns(query='Query', image='item', clicks='clicks', time=None)
     """
-    of = {re.sub(r"[\s_-]+", "_", name.strip()).lower(): name for name in reversed(names)}
     query, image, clicks, time = (
-        _first_known(of, known) for known in (QUERY_NAMES, IMAGE_NAMES, CLICK_NAMES, TIME_NAMES)
+        first_named(known, names) for known in (QUERY_NAMES, IMAGE_NAMES, CLICK_NAMES, TIME_NAMES)
     )
     if query is None or image is None:
         return None
-    if clicks is None and _EVENT_NAMES & set(of):
+    if clicks is None and _EVENT_NAMES & set(map(normalised_name, names)):
         raise InvalidInputError(
             f"{source} holds events or impressions, not clicks per query and image; export the triads instead "
             "(`diptych clicks export --what triads`)"
         )
     return ClickColumns(query, image, clicks, time)
-
-
-def _first_known(of: dict[str, str], known: Sequence[str]) -> str | None:
-    return next((of[name] for name in known if name in of), None)
 
 
 PLAIN_COLUMNS = ("query", "image", "clicks")
@@ -92,15 +79,16 @@ def open_text(path: Path) -> IO[str]:
 def read_named_table(path: Path, delimiter: str) -> Iterator[TriadRow | BadRow]:
     """Yield the rows of a table whose first row names the columns; quotes may stand around a field."""
     with open_text(path) as stream:
-        reader = csv.reader(stream, delimiter=delimiter)
-        names = next(reader, [])
+        rows = delimited_rows(stream, delimiter)
+        first = next(rows, (1, []))
+        names = [] if isinstance(first, BadRow) else first[1]
         columns = find_click_columns(names, str(path))
         if columns is None:
             raise InvalidInputError(
                 f"{path}: line 1 must name the columns, such as query{delimiter}image{delimiter}clicks; it holds "
                 f"{delimiter.join(names)[:80]!r}"
             )
-        yield from _triad_rows(reader, names, columns)
+        yield from _triad_rows(rows, names, columns)
 
 
 def read_plain_table(path: Path, names: Sequence[str] | None = None) -> Iterator[TriadRow | BadRow]:
@@ -113,7 +101,7 @@ def read_plain_table(path: Path, names: Sequence[str] | None = None) -> Iterator
     if columns is None:
         raise InvalidInputError(f"columns must name a query and an image, got {', '.join(names)}")
     with open_text(path) as stream:
-        yield from _triad_rows(csv.reader(stream, delimiter="\t", quoting=csv.QUOTE_NONE), names, columns)
+        yield from _triad_rows(delimited_rows(stream, "\t", quotes=False), names, columns)
 
 
 def plain_columns(path: Path) -> tuple[str, ...]:
@@ -134,30 +122,29 @@ def first_line(path: Path) -> str:
         return next((line.strip("\r\n") for line in stream if line.strip()), "")
 
 
-def _triad_rows(reader: Any, names: Sequence[str], columns: ClickColumns) -> Iterator[TriadRow | BadRow]:
+def _triad_rows(
+    rows: Iterable[tuple[int, list[str]] | BadRow], names: Sequence[str], columns: ClickColumns
+) -> Iterator[TriadRow | BadRow]:
     place_of = {name: place for place, name in enumerate(names)}
     query, image = place_of[columns.query], place_of[columns.image]
     clicks = None if columns.clicks is None else place_of[columns.clicks]
     time = None if columns.time is None else place_of[columns.time]
     width = len(names)
-    while True:
-        try:
-            row = next(reader)
-        except StopIteration:
-            return
-        except csv.Error as error:
-            yield BadRow(reader.line_num, str(error))
+    for row in rows:
+        if isinstance(row, BadRow):
+            yield row
             continue
-        if len(row) == width:
-            yield TriadRow(
-                reader.line_num,
-                row[query],
-                row[image],
-                1 if clicks is None else row[clicks],
-                None if time is None else row[time],
-            )
-        elif row:
-            yield BadRow(reader.line_num, f"it has {len(row)} fields, but there are {width} columns")
+        line, cells = row
+        if len(cells) != width:
+            yield BadRow(line, f"it has {len(cells)} fields, but there are {width} columns")
+            continue
+        yield TriadRow(
+            line,
+            cells[query],
+            cells[image],
+            1 if clicks is None else cells[clicks],
+            None if time is None else cells[time],
+        )
 
 
 def read_click_lines(path: Path) -> Iterator[TriadRow | BadRow]:

@@ -14,7 +14,6 @@ import numpy as np
 
 from diptych.arrays import AnyArray
 from diptych.data.clicks.click_files import (
-    BadRow,
     TriadRow,
     find_click_columns,
     first_line,
@@ -25,6 +24,7 @@ from diptych.data.clicks.click_files import (
 )
 from diptych.data.clicks.click_log import ClickLog
 from diptych.data.clicks.string_table import Interner
+from diptych.data.text_files import BadRow
 from diptych.errors import InvalidInputError, UnknownNameError
 
 Progress = Callable[[int], None]
@@ -57,7 +57,7 @@ class ClickLogBuilder:
             if self._progress is not None:
                 self._progress(self._n_rows)
 
-    def log(self) -> ClickLog:
+    def build(self) -> ClickLog:
         """Return the log of all rows so far; nothing can be added after."""
         if not self._columns[0]:
             raise InvalidInputError(f"{self._file} holds no triads; name a file of clicks")
@@ -207,9 +207,9 @@ def read_clicks(
     known = _detected_layout(file, columns) if layout == "auto" else layout
     if columns is not None and known != "clickture":
         raise InvalidInputError(f"{file} names its columns itself; columns belong to the layout 'clickture'")
-    gathering = ClickLogBuilder(f"{file}: {'row' if known == 'parquet' else 'line'}", skip=skip, progress=progress)
-    gathering.add(_read_rows(file, known, columns))
-    return gathering.log()
+    builder = ClickLogBuilder(f"{file}: {'row' if known == 'parquet' else 'line'}", skip=skip, progress=progress)
+    builder.add(_read_rows(file, known, columns))
+    return builder.build()
 
 
 def _detected_layout(file: Path, columns: Sequence[str] | None) -> ClickLayout:

@@ -186,7 +186,7 @@ class Interner:
         """Return the number stored for each hash, or free."""
         numbers = np.full(len(hashes), _FREE, dtype=np.int32)
         looking = np.arange(len(hashes))
-        slots = self._home(hashes)
+        slots = self._first_slot(hashes)
         while len(looking):
             held = self._slots[slots]
             # A free slot ends the search in vain, an equal hash with success; any other string is passed by.
@@ -217,14 +217,14 @@ class Interner:
 
     def _place(self, hashes: NDArray[np.int64], numbers: NDArray[np.int32]) -> None:
         """Put numbers into the next free slot after their home; of several that want one slot, one gets it."""
-        slots = self._home(hashes)
+        slots = self._first_slot(hashes)
         while len(numbers):
             wants = self._slots[slots] == _FREE
             self._slots[slots[wants]] = numbers[wants]
             is_left = self._slots[slots] != numbers
             numbers, slots = numbers[is_left], (slots[is_left] + 1) & (len(self._slots) - 1)
 
-    def _home(self, hashes: NDArray[np.int64]) -> IntArray:
+    def _first_slot(self, hashes: NDArray[np.int64]) -> IntArray:
         return hashes & (len(self._slots) - 1)
 
 

@@ -53,7 +53,7 @@ class PackedPictures(Sequence[Any]):
                 place += len(line)
         return cls(path, row_of, np.array(starts, dtype=np.int64))
 
-    def of(self, keys: Sequence[str]) -> SelectedItems:
+    def select(self, keys: Sequence[str]) -> SelectedItems:
         """Return the pictures of the given keys."""
         return SelectedItems(self, [self.row_of[key] for key in keys])
 
@@ -140,7 +140,7 @@ def load_clickture() -> DatasetSplits:
     missing = [key for key in first_query if key not in pictures.row_of]
     if missing:
         raise InvalidInputError(f"{folder / _DEV_IMAGES} lacks {len(missing)} judged images, the first is {missing[0]}")
-    test = Pairs(pictures.of(list(first_query)), list(first_query.values()), ids=list(first_query))
+    test = Pairs(pictures.select(list(first_query)), list(first_query.values()), ids=list(first_query))
     extras = {"clicks": lambda: log, "judgements": lambda: judgements}
     return DatasetSplits(train=_training_pairs(folder, log), test=test, extras=extras)
 
@@ -157,7 +157,7 @@ def _training_pairs(folder: Path, log: ClickLog) -> Pairs:
     heaviest[log.image_ids[order]] = log.query_ids[order]
     texts: StringTable = log.queries.take(heaviest[kept])
     chosen = [keys[row] for row in kept]
-    return Pairs(pictures.of(chosen), texts, ids=chosen)
+    return Pairs(pictures.select(chosen), texts, ids=chosen)
 
 
 def _read_judgements(path: Path) -> tuple[WebJudgement, ...]:

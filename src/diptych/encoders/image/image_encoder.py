@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from diptych.arrays import AnyArray, FloatArray, as_matrix
-from diptych.encoders.encoder import EncodedBatch, Encoder, Modality
+from diptych.encoders.encoder import EncodedBatch, Encoder, Modality, check_speed_parameters
 from diptych.encoders.image.picture_decoding import Picture, read_picture
 from diptych.encoders.networks.onnx_graph import ConvolutionGraph
 from diptych.encoders.networks.onnx_network import Network, available_processors
@@ -78,10 +78,7 @@ class ImageEncoder(Encoder):
 
     def check_parameters(self) -> None:
         """Raise when a parameter cannot be used; subclasses add their own checks."""
-        if self.batch_size < 1:
-            raise InvalidInputError(f"batch_size must be at least 1, got {self.batch_size}")
-        if self.n_threads is not None and self.n_threads < 1:
-            raise InvalidInputError(f"n_threads must be at least 1, or None for all cores, got {self.n_threads}")
+        check_speed_parameters(self.batch_size, self.n_threads)
 
     def transform(self, items: Sequence[Picture]) -> FloatArray:
         """Return one row of features per picture; the first unreadable picture raises an error that names it."""

@@ -11,7 +11,7 @@ from typing import Any
 
 from diptych.arrays import FloatArray
 from diptych.encoders.joint.picture_preparation import PicturePreparation
-from diptych.encoders.networks.model_files import digest_of_files
+from diptych.encoders.networks.model_files import digest_of_files, read_model_json
 from diptych.encoders.networks.tokenizer import Tokenizer, Tokens, padded
 from diptych.errors import ModelFileError
 
@@ -139,19 +139,6 @@ def read_preparation(path: Path) -> PicturePreparation:
     raise ModelFileError(f"{path} lacks preprocessor_config.json; copy the whole model folder")
 
 
-def read_model_json(file: Path) -> dict[str, Any]:
-    """Read a configuration file, or say what is wrong with it."""
-    try:
-        content = json.loads(file.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise ModelFileError(f"{file.parent} lacks {file.name}; copy the whole model folder") from error
-    except (OSError, ValueError) as error:
-        raise ModelFileError(f"{file} cannot be read ({error}); copy the file again") from error
-    if not isinstance(content, dict):
-        raise ModelFileError(f"{file} does not hold a JSON object; copy the file again")
-    return content
-
-
 TOKENIZERS = ("tokenizer.json", "vocab.json", "spiece.model")
 
 """One of these is in every model folder; the last cannot be read, which is an error of its own."""
@@ -186,19 +173,17 @@ def check_tokenizer(folder: Path) -> None:
 def padding_token(folder: Path, tokenizer: Tokenizer, default: int) -> int:
     """Return the number of the token that the folder fills up short texts with."""
     for name in ("tokenizer_config.json", "special_tokens_map.json"):
-        if (folder / name).is_file():
-            token = read_model_json(folder / name).get("pad_token")
-            text = token.get("content") if isinstance(token, dict) else token
-            number = tokenizer.number_of(text) if isinstance(text, str) else None
-            if number is not None:
-                return number
+        token = read_model_json(folder / name, {}).get("pad_token")
+        text = token.get("content") if isinstance(token, dict) else token
+        number = tokenizer.number_of(text) if isinstance(text, str) else None
+        if number is not None:
+            return number
     return default
 
 
-def fills_left(folder: Path) -> bool:
+def pads_left(folder: Path) -> bool:
     """Return whether the folder asks for the filling in front of short texts."""
-    file = folder / "tokenizer_config.json"
-    return file.is_file() and read_model_json(file).get("padding_side") == "left"
+    return bool(read_model_json(folder / "tokenizer_config.json", {}).get("padding_side") == "left")
 
 
 def clip_definition(folder: Path) -> dict[str, Any]:

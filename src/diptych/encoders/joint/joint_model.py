@@ -11,16 +11,17 @@ import numpy as np
 
 from diptych.arrays import AnyArray, FloatArray, unit_rows
 from diptych.data.folders import cache_folder
-from diptych.encoders.encoder import Encoder
+from diptych.encoders.encoder import Encoder, check_speed_parameters, check_texts
 from diptych.encoders.image.image_encoder import ImageEncoder
 from diptych.encoders.image.picture_decoding import Picture, read_picture
-from diptych.encoders.joint.joint_folder import JointFolder, JointTextTower, RunImageTower, read_model_json
+from diptych.encoders.joint.joint_folder import JointFolder, JointTextTower, RunImageTower
 from diptych.encoders.joint.onnx_folder import IMAGE_TOWER_NAMES, TEXT_TOWER_NAMES, OnnxFolder, find_tower
 from diptych.encoders.joint.open_clip_folder import OPEN_CLIP_CONFIG, OpenClipFolder
 from diptych.encoders.joint.picture_preparation import PicturePreparation
 from diptych.encoders.joint.safetensors_folder import FAMILIES, HuggingFaceFolder
+from diptych.encoders.networks.model_files import read_model_json
 from diptych.encoders.networks.safetensors_weights import SAFETENSORS_FILES, Weights
-from diptych.encoders.networks.tokenizer import batches_of_like_length, check_texts
+from diptych.encoders.networks.tokenizer import batches_of_like_length
 from diptych.errors import InvalidInputError, ModelFileError
 
 _WHAT_TO_HAVE = (
@@ -55,7 +56,7 @@ def _has_weights(path: Path) -> bool:
 
 
 def _is_supported(path: Path) -> bool:
-    return (path / "config.json").is_file() and read_model_json(path / "config.json").get("model_type") in FAMILIES
+    return read_model_json(path / "config.json", {}).get("model_type") in FAMILIES
 
 
 def _has_onnx(path: Path) -> bool:
@@ -184,14 +185,14 @@ class JointTextEncoder(JointTower):
     def fit(self, items: Sequence[str]) -> Self:
         """Check the parameters and the folder; there is nothing to learn from the texts."""
         del items
-        self._check_parameters()
+        check_speed_parameters(self.batch_size, self.n_threads)
         self.model()
         return self
 
     def transform(self, items: Sequence[str]) -> FloatArray:
         """Return one row of unit length per text."""
         check_texts(items)
-        self._check_parameters()
+        check_speed_parameters(self.batch_size, self.n_threads)
         tower = self._tower()
         rows = tower.tokens(items)
         batches = list(batches_of_like_length(rows, self.batch_size))
@@ -202,12 +203,6 @@ class JointTextEncoder(JointTower):
     def __getstate__(self) -> dict[str, Any]:
         # Runtime sessions can be neither copied nor sent to another process; they are made again when needed.
         return {name: value for name, value in vars(self).items() if not name.startswith("_")}
-
-    def _check_parameters(self) -> None:
-        if self.batch_size < 1:
-            raise InvalidInputError(f"batch_size must be at least 1, got {self.batch_size}")
-        if self.n_threads is not None and self.n_threads < 1:
-            raise InvalidInputError(f"n_threads must be at least 1, or None for all cores, got {self.n_threads}")
 
     def _tower(self) -> JointTextTower:
         key = (self.folder, self.n_threads)

@@ -19,15 +19,14 @@ from diptych.encoders.joint.joint_folder import (
     RunImageTower,
     check_complete,
     check_tokenizer,
-    fills_left,
     open_tokenizer,
     padding_token,
-    read_model_json,
+    pads_left,
     read_preparation,
 )
 from diptych.encoders.joint.picture_preparation import PicturePreparation
 from diptych.encoders.networks.clip_siglip import SIGLIP_TEXT
-from diptych.encoders.networks.model_files import external_files
+from diptych.encoders.networks.model_files import external_files, read_model_json
 from diptych.encoders.networks.onnx_network import Network
 from diptych.encoders.networks.tokenizer import Tokens
 from diptych.errors import ModelFileError
@@ -61,7 +60,7 @@ class OnnxFolder(JointFolder):
         check_complete(path, TOKENIZERS, PREPROCESSOR_FILES)
         check_tokenizer(path)
         self._preparation = read_preparation(path)
-        self._config = read_model_json(path / "config.json") if (path / "config.json").is_file() else {}
+        self._config = read_model_json(path / "config.json", {})
 
     @property
     def family(self) -> str:
@@ -113,7 +112,7 @@ class OnnxFolder(JointFolder):
             run,
             padding=padding,
             length=length if always_full else None,
-            fill_left=fills_left(self.path),
+            fill_left=pads_left(self.path),
             lower_case="siglip" in self.family,
         )
 

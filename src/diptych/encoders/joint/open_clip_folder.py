@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from diptych.arrays import FloatArray
-from diptych.encoders.joint.joint_folder import TOKENIZERS, check_complete, read_model_json
+from diptych.encoders.joint.joint_folder import TOKENIZERS, check_complete
 from diptych.encoders.joint.picture_preparation import PicturePreparation
 from diptych.encoders.joint.safetensors_folder import LEGACY_END, SafetensorsFolder
+from diptych.encoders.networks.model_files import read_model_json
 from diptych.encoders.networks.safetensors_weights import Weights
 from diptych.errors import ModelFileError
 

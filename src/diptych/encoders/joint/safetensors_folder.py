@@ -20,10 +20,9 @@ from diptych.encoders.joint.joint_folder import (
     RunImageTower,
     check_complete,
     check_tokenizer,
-    fills_left,
     open_tokenizer,
     padding_token,
-    read_model_json,
+    pads_left,
     read_preparation,
 )
 from diptych.encoders.joint.picture_preparation import PicturePreparation
@@ -37,6 +36,7 @@ from diptych.encoders.networks.clip_siglip import (
     write_siglip_text,
     write_siglip_vision,
 )
+from diptych.encoders.networks.model_files import read_model_json
 from diptych.encoders.networks.onnx_network import Network
 from diptych.encoders.networks.safetensors_weights import WEIGHTS_FILES, Weights
 from diptych.encoders.networks.tokenizer import Tokens
@@ -148,7 +148,7 @@ class SafetensorsFolder(JointFolder):
             partial(_run_siglip_text, network),
             padding=padding,
             length=length,
-            fill_left=fills_left(self.path),
+            fill_left=pads_left(self.path),
             lower_case=True,
         )
 

@@ -1,8 +1,10 @@
-"""Files of models: digests remembered, names that lead outside refused, and external weights of ONNX files found."""
+"""Files of models: configurations, digests that are remembered, and the external weights of ONNX files."""
 
 from __future__ import annotations
 
 import hashlib
+import json
+import os
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from functools import lru_cache
@@ -29,14 +31,31 @@ def digest_of_files(files: Iterable[Path]) -> str:
     ...     digest_of_files([one]) == digest_of_files([two]) != digest_of_files([one, two])
     True
     """
-    parts = [_remembered_digest(file) for file in files]
+    parts = [_digest_in_state(file, file_state(file)) for file in files]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
-def _remembered_digest(file: Path) -> str:
-    state = file.stat()
+def file_state(path: str | os.PathLike[str]) -> tuple[int, ...]:
+    """Return what changes whenever a file is written or replaced."""
+    state = os.stat(path)
     # A copy may keep size and time of the file it replaces; the time of the last change to the entry cannot be set.
-    return _digest_in_state(file, (state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns))
+    return state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns
+
+
+def read_model_json(file: Path, default: Any = None) -> Any:
+    """Read a configuration file, an object unless ``default``, for a file that may be missing, is a list."""
+    if default is not None and not file.is_file():
+        return default
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise ModelFileError(f"{file.parent} lacks {file.name}; copy the whole model folder") from error
+    except (OSError, ValueError) as error:
+        raise ModelFileError(f"{file} cannot be read ({error}); copy the file again") from error
+    wanted = list if isinstance(default, list) else dict
+    if not isinstance(content, wanted):
+        raise ModelFileError(f"{file} does not hold a JSON {'list' if wanted is list else 'object'}; copy it again")
+    return content
 
 
 # Every search asks, and even a look at the note would be a fourth of its time.
@@ -58,14 +77,14 @@ def _digest_in_state(file: Path, facts: tuple[int, ...]) -> str:
     return digest
 
 
-def leads_outside(name: str) -> bool:
+def is_outside_folder(name: str) -> bool:
     """Say whether a name, read as a path below a folder, leads out of it on any system.
 
     Only the name is judged: a link in the folder was put there by its owner, as download caches do.
 
-    >>> from diptych.encoders.networks.model_files import leads_outside
-    >>> [leads_outside(name) for name in ("model-1.safetensors", "onnx/weights.bin", "../weights.bin", "C:weights.bin")]
-    [False, False, True, True]
+    >>> from diptych.encoders.networks.model_files import is_outside_folder
+    >>> [is_outside_folder(name) for name in ("onnx/weights.bin", "../weights.bin", "C:weights.bin")]
+    [False, True, True]
     """
     windows = PureWindowsPath(name)
     return bool(windows.anchor) or ".." in windows.parts or PurePosixPath(name).is_absolute()
@@ -84,7 +103,7 @@ def external_files(file: Path) -> list[Path]:
         raise ModelFileError(f"{file} cannot be read as ONNX ({error}); copy the file again") from error
     locations = sorted(set(_external_locations(model.graph)))
     for location in locations:
-        if leads_outside(location):
+        if is_outside_folder(location):
             raise ModelFileError(f"{file} keeps weights in {location!r}, outside its folder; do not use this model")
         if not (file.parent / location).is_file():
             raise ModelFileError(

@@ -11,7 +11,7 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 
 from diptych.arrays import FloatArray
-from diptych.encoders.networks.model_files import digest_of_files, leads_outside
+from diptych.encoders.networks.model_files import digest_of_files, is_outside_folder
 from diptych.errors import ModelFileError
 
 _SINGLE, _INDEX = "model.safetensors", "model.safetensors.index.json"
@@ -144,7 +144,7 @@ def _indexed_files(folder: Path) -> tuple[Path, ...]:
         files = tuple(folder / name for name in sorted(set(places.values())))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ModelFileError(f"{folder / _INDEX} is not an index of weights ({error!r}); copy it again") from error
-    outside = sorted(name for name in set(places.values()) if leads_outside(name))
+    outside = sorted(name for name in set(places.values()) if is_outside_folder(name))
     if outside:
         raise ModelFileError(
             f"{folder / _INDEX} names {outside[0]!r}, which is outside the folder; do not use this model"

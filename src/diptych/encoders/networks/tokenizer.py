@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from diptych.errors import InvalidInputError, MissingPackageError, ModelFileError
+from diptych.errors import MissingPackageError, ModelFileError
 
 Tokens = NDArray[np.int64]
 
@@ -50,17 +50,6 @@ class Tokenizer:
         """Return the number of a token, or None when it is unknown."""
         number: int | None = self._tokenizer.token_to_id(token)
         return number
-
-
-def check_texts(texts: Sequence[str]) -> None:
-    """Raise unless there is at least one text and all are strings."""
-    if isinstance(texts, str):
-        raise InvalidInputError("texts must be a sequence of strings, got one string; pass it in a list")
-    if len(texts) == 0:
-        raise InvalidInputError("there are no texts; pass at least one")
-    for row, text in enumerate(texts):
-        if not isinstance(text, str):
-            raise InvalidInputError(f"texts must be strings, but text {row} is a {type(text).__name__}")
 
 
 def batches_of_like_length(rows: Sequence[Tokens], batch_size: int) -> Iterator[NDArray[np.int64]]:

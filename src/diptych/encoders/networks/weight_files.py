@@ -18,7 +18,7 @@ from typing import IO, Any
 import numpy as np
 
 from diptych.arrays import AnyArray, FloatArray
-from diptych.encoders.networks.model_files import leads_outside
+from diptych.encoders.networks.model_files import is_outside_folder
 from diptych.errors import ModelFileError
 
 _STORAGE_TYPES: dict[str, np.dtype[Any]] = {"torch FloatStorage": np.dtype("<f4"), "torch LongStorage": np.dtype("<i8")}
@@ -225,7 +225,7 @@ def _unpacked_files(folder: Path) -> Mapping[str, bytes]:
     files = {_MANIFEST: _read_within_limit(folder / _MANIFEST, 0)}
     total = len(files[_MANIFEST])
     for name in _manifest_files(json.loads(files[_MANIFEST])["weightsManifest"]):
-        if leads_outside(name):
+        if is_outside_folder(name):
             raise ModelFileError(f"{folder / _MANIFEST} names {name!r}, which is outside the folder; do not use it")
         files[name] = _read_within_limit(folder / name, total)
         total += len(files[name])

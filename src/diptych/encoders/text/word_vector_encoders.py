@@ -14,8 +14,9 @@ from sklearn.utils.validation import check_is_fitted
 from diptych.arrays import FloatArray, IntArray, row_blocks
 from diptych.data.folders import cache_folder
 from diptych.encoders.clustering import learn_centres, nearest_centres
+from diptych.encoders.encoder import check_texts
 from diptych.encoders.feature_cache import MatrixCache
-from diptych.encoders.text.word_counts import WordEncoder, check_texts, inverse_document_frequencies
+from diptych.encoders.text.word_counts import WordEncoder, inverse_document_frequencies
 from diptych.encoders.text.word_vector_files import load_word_vectors
 from diptych.encoders.text.word_vectors import WordVectors
 from diptych.errors import InvalidInputError

@@ -15,6 +15,7 @@ import numpy as np
 
 from diptych.arrays import FloatArray
 from diptych.data.folders import data_folder
+from diptych.encoders.networks.model_files import file_state
 from diptych.encoders.text.word_vectors import WordVectors
 from diptych.errors import InvalidInputError, MissingDataError, MissingPackageError
 
@@ -181,25 +182,22 @@ def _read_package() -> WordVectors:
     if spec is None or not spec.submodule_search_locations:
         raise MissingPackageError("the use of word vectors", _REQUIREMENT)
     folder = Path(spec.submodule_search_locations[0], "data")
-    return _read_indexed(_file_state(folder / "glove_6B_index.parquet"), _file_state(folder / "glove_6B_50d_emb.npy"))
+    index, vectors = folder / "glove_6B_index.parquet", folder / "glove_6B_50d_emb.npy"
+    return _read_indexed(index, vectors, file_state(index), file_state(vectors))
 
 
 def _read_file(path: Path) -> WordVectors:
-    return _read_once(_file_state(path))
+    return _read_once(path.resolve(), file_state(path))
 
 
-def _file_state(path: Path) -> tuple[str, int, int]:
-    """Return what changes when the file does."""
-    status = path.stat()
-    return str(path.resolve()), status.st_size, status.st_mtime_ns
-
-
+# The states are there for the cache: a changed file is read again.
 @lru_cache(maxsize=4)
-def _read_once(file: tuple[str, int, int]) -> WordVectors:
-    path = Path(file[0])
+def _read_once(path: Path, state: tuple[int, ...]) -> WordVectors:
+    del state
     return _READERS[path.suffix.lower()](path)
 
 
 @lru_cache(maxsize=1)
-def _read_indexed(index: tuple[str, int, int], vectors: tuple[str, int, int]) -> WordVectors:
-    return read_indexed_npy(Path(index[0]), Path(vectors[0]))
+def _read_indexed(index: Path, vectors: Path, *states: tuple[int, ...]) -> WordVectors:
+    del states
+    return read_indexed_npy(index, vectors)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from diptych.arrays import AnyArray, BoolArray, FloatArray, IntArray, as_matrix, row_blocks
-from diptych.encoders.text.word_counts import check_texts
+from diptych.encoders.encoder import check_texts
 from diptych.encoders.text.word_pipeline import clean_query
 from diptych.errors import InvalidInputError, MissingPackageError
 

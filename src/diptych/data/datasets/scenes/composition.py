@@ -163,14 +163,14 @@ _GROUND: dict[str, tuple[float, float]] = {
 _WATER_SURFACE: dict[str, tuple[float, float]] = {"seaside": (0.56, 0.74), "sunset": (0.7, 0.86)}
 
 
-def compose(dice: PortableRandom) -> tuple[str, tuple[SceneObject, ...]]:
+def compose(rng: PortableRandom) -> tuple[str, tuple[SceneObject, ...]]:
     """Return a background and its things from back to front, after the main one, which comes first."""
-    label = dice.weighted(_LABELS)
-    background = dice.weighted(dict(zip(BACKGROUNDS, _BACKGROUNDS_OF[label], strict=True)))
-    size = dice.weighted({"large": 10, "medium": 8, "small": 2})
-    placed = [_place(dice, _looks(dice, label), size, background)]
-    for kind in _companions(dice, label, background):
-        companion = _fit(dice, kind, size, background, placed)
+    label = rng.weighted(_LABELS)
+    background = rng.weighted(dict(zip(BACKGROUNDS, _BACKGROUNDS_OF[label], strict=True)))
+    size = rng.weighted({"large": 10, "medium": 8, "small": 2})
+    placed = [_place(rng, _looks(rng, label), size, background)]
+    for kind in _companions(rng, label, background):
+        companion = _fit(rng, kind, size, background, placed)
         if companion is not None:
             placed.append(companion)
     return background, (placed[0], *sorted(placed[1:], key=depth))
@@ -181,21 +181,21 @@ def depth(thing: SceneObject) -> tuple[int, float]:
     return int(thing.setting != "air"), thing.y + thing.extent
 
 
-def _companions(dice: PortableRandom, label: str, background: str) -> list[str]:
-    count = dice.weighted({0: 4, 1: 7, 2: 6, 3: 3})
+def _companions(rng: PortableRandom, label: str, background: str) -> list[str]:
+    count = rng.weighted({0: 4, 1: 7, 2: 6, 3: 3})
     column = BACKGROUNDS.index(background)
     likely = {kind: weights[column] for kind, weights in _BACKGROUNDS_OF.items()}
-    herd = dice.happens(0.25)
-    return [label if herd and dice.happens(0.8) else dice.weighted(likely) for _ in range(count)]
+    herd = rng.bernoulli(0.25)
+    return [label if herd and rng.bernoulli(0.8) else rng.weighted(likely) for _ in range(count)]
 
 
-def _looks(dice: PortableRandom, kind: str) -> tuple[str, str, str]:
+def _looks(rng: PortableRandom, kind: str) -> tuple[str, str, str]:
     colours = {name: 6 if name in _TYPICAL_COLOURS[kind] else 2 for name in COLOURS}
     if kind == "flower":
         colours["green"] = 0
     textures = {"plain": 10, "striped": 3, "dotted": 3, "checked": 2}
     textures[_TYPICAL_TEXTURE[kind]] += 4
-    return kind, dice.weighted(colours), dice.weighted(textures)
+    return kind, rng.weighted(colours), rng.weighted(textures)
 
 
 def _setting(kind: str, background: str) -> str:
@@ -208,30 +208,30 @@ def _setting(kind: str, background: str) -> str:
     return "ground"
 
 
-def _place(dice: PortableRandom, looks: tuple[str, str, str], size: str, background: str) -> SceneObject:
+def _place(rng: PortableRandom, looks: tuple[str, str, str], size: str, background: str) -> SceneObject:
     kind, colour, texture = looks
-    extent = SIZES[size] * dice.uniform(0.93, 1.07)
+    extent = SIZES[size] * rng.uniform(0.93, 1.07)
     setting = _setting(kind, background)
-    x = dice.uniform(extent + 0.01, 0.99 - extent)
+    x = rng.uniform(extent + 0.01, 0.99 - extent)
     if setting == "ground":
-        y = dice.uniform(*_GROUND[background]) - extent
+        y = rng.uniform(*_GROUND[background]) - extent
     elif setting == "water" and background in _WATER_SURFACE:
-        y = dice.uniform(*_WATER_SURFACE[background]) - extent * (0.9 if kind == "boat" else 0.5)
+        y = rng.uniform(*_WATER_SURFACE[background]) - extent * (0.9 if kind == "boat" else 0.5)
     else:
-        y = dice.uniform(*_AIR[background])
+        y = rng.uniform(*_AIR[background])
     y = min(max(y, extent + 0.01), 0.99 - extent)
-    tilt = dice.choice((-24, -12, 0, 12, 24) if kind in _FLYING else (-12, 0, 0, 12)) if kind in _TILTING else 0
-    return SceneObject(kind, colour, size, texture, x, y, extent, tilt, dice.happens(0.5), setting)
+    tilt = rng.choice((-24, -12, 0, 12, 24) if kind in _FLYING else (-12, 0, 0, 12)) if kind in _TILTING else 0
+    return SceneObject(kind, colour, size, texture, x, y, extent, tilt, rng.bernoulli(0.5), setting)
 
 
-def _fit(dice: PortableRandom, kind: str, size: str, background: str, placed: list[SceneObject]) -> SceneObject | None:
+def _fit(rng: PortableRandom, kind: str, size: str, background: str, placed: list[SceneObject]) -> SceneObject | None:
     """Return a companion no larger than the main thing that hides little of the others, or None if there is no room."""
     names = list(SIZES)
-    size = dice.choice(names[: names.index(size) + 1][-2:])
-    looks = _looks(dice, kind)
-    allowed = 0.4 if dice.happens(0.35) else 0.08
+    size = rng.choice(names[: names.index(size) + 1][-2:])
+    looks = _looks(rng, kind)
+    allowed = 0.4 if rng.bernoulli(0.35) else 0.08
     for _ in range(12):
-        thing = _place(dice, looks, size, background)
+        thing = _place(rng, looks, size, background)
         if all(overlap(thing, other) <= allowed for other in placed):
             return thing
     return None

@@ -36,7 +36,7 @@ class PortableRandom:
         """Return one of 0, …, ``bound`` − 1."""
         return int(self._random() * bound)
 
-    def happens(self, probability: float) -> bool:
+    def bernoulli(self, probability: float) -> bool:
         """Return True with the given probability."""
         return self._random() < probability
 

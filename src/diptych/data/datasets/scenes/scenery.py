@@ -17,10 +17,10 @@ def sky(canvas: Canvas, *stops: tuple[float, RGB]) -> None:
 
 
 def ridge(
-    canvas: Canvas, dice: PortableRandom, height: float, swing: float, top: RGB, bottom: RGB, knots: int = 6
+    canvas: Canvas, rng: PortableRandom, height: float, swing: float, top: RGB, bottom: RGB, knots: int = 6
 ) -> Field:
     """Paint rolling land from about ``height`` down to the lower edge and return its upper line over x."""
-    heights = [height + dice.uniform(-swing, swing) for _ in range(knots)]
+    heights = [height + rng.uniform(-swing, swing) for _ in range(knots)]
     pen = canvas.strip(height - swing, 1.0)
     crest = curve(pen.u, heights)
     pen.fill(crest - pen.v, pen.gradient([(height - swing, top), (1.0, bottom)]))
@@ -36,52 +36,52 @@ def sun(canvas: Canvas, x: float, y: float, radius: float, colour: RGB, halo: fl
 
 
 def cloud(
-    canvas: Canvas, dice: PortableRandom, x: float, y: float, scale: float, colour: RGB, opacity: float = 0.85
+    canvas: Canvas, rng: PortableRandom, x: float, y: float, scale: float, colour: RGB, opacity: float = 0.85
 ) -> None:
     """Paint a cloud: a row of discs on a soft flat base."""
     pen = canvas.window(x, y, scale, reach=1.3)
     puffs = ellipse(pen.u, pen.v, 0, 0.18, 1.0, 0.24)
     for place in (-0.5, 0.0, 0.45):
-        size = dice.uniform(0.28, 0.46)
-        puffs = np.minimum(puffs, circle(pen.u, pen.v, place + dice.uniform(-0.1, 0.1), 0.3 - size, size))
+        size = rng.uniform(0.28, 0.46)
+        puffs = np.minimum(puffs, circle(pen.u, pen.v, place + rng.uniform(-0.1, 0.1), 0.3 - size, size))
     pen.glow(np.maximum(puffs, pen.v - 0.36), pen.shaded(colour, 0.12), opacity, 0.12)
 
 
 def clouds(
-    canvas: Canvas, dice: PortableRandom, count: int, low: float, high: float, colour: RGB, opacity: float = 0.85
+    canvas: Canvas, rng: PortableRandom, count: int, low: float, high: float, colour: RGB, opacity: float = 0.85
 ) -> None:
     """Paint some clouds between two heights."""
     for _ in range(count):
-        place = dice.uniform(0.05, 0.95), dice.uniform(low, high)
-        cloud(canvas, dice, *place, dice.uniform(0.09, 0.17), colour, opacity)
+        place = rng.uniform(0.05, 0.95), rng.uniform(low, high)
+        cloud(canvas, rng, *place, rng.uniform(0.09, 0.17), colour, opacity)
 
 
 def specks(
-    canvas: Canvas, dice: PortableRandom, count: int, low: float, high: float, radius: float, colour: RGB
+    canvas: Canvas, rng: PortableRandom, count: int, low: float, high: float, radius: float, colour: RGB
 ) -> None:
     """Scatter tiny soft discs: stars, snowflakes, fireflies."""
     for _ in range(count):
-        size = radius * dice.uniform(0.6, 1.5)
-        pen = canvas.window(dice.uniform(0, 1), dice.uniform(low, high), size, reach=2.2)
-        pen.glow(circle(pen.u, pen.v, 0, 0, 0.6), colour, dice.uniform(0.6, 1.0), 1.2)
+        size = radius * rng.uniform(0.6, 1.5)
+        pen = canvas.window(rng.uniform(0, 1), rng.uniform(low, high), size, reach=2.2)
+        pen.glow(circle(pen.u, pen.v, 0, 0, 0.6), colour, rng.uniform(0.6, 1.0), 1.2)
 
 
-def tufts(canvas: Canvas, dice: PortableRandom, count: int, low: float, high: float, colour: RGB) -> None:
+def tufts(canvas: Canvas, rng: PortableRandom, count: int, low: float, high: float, colour: RGB) -> None:
     """Scatter tufts of three blades."""
     for _ in range(count):
-        y = dice.uniform(low, high)
-        pen = canvas.window(dice.uniform(0, 1), y, 0.028 * (0.5 + y))
+        y = rng.uniform(low, high)
+        pen = canvas.window(rng.uniform(0, 1), y, 0.028 * (0.5 + y))
         stem, side = np.maximum(np.abs(pen.u) - 0.12, np.abs(pen.v) - 0.8), np.abs(pen.u) - 0.1
         leaves = line(side, pen.v, (0, 0.8), (0.6, -0.4), 0.1)
         pen.fill(np.minimum(stem, leaves), colour, 0.8)
 
 
-def ripples(canvas: Canvas, dice: PortableRandom, count: int, low: float, high: float, colour: RGB) -> None:
+def ripples(canvas: Canvas, rng: PortableRandom, count: int, low: float, high: float, colour: RGB) -> None:
     """Scatter short level strokes of light on water or sand, longer towards the viewer."""
     for _ in range(count):
-        y = dice.uniform(low, high)
-        scale = dice.uniform(0.03, 0.07) * (0.4 + y)
-        pen = canvas.window(dice.uniform(0, 1), y, scale, reach_down=0.2)
+        y = rng.uniform(low, high)
+        scale = rng.uniform(0.03, 0.07) * (0.4 + y)
+        pen = canvas.window(rng.uniform(0, 1), y, scale, reach_down=0.2)
         pen.fill(np.abs(pen.v) + 0.09 * (pen.u * pen.u - 1), colour, 0.55)
 
 
@@ -112,8 +112,8 @@ def round_tree(canvas: Canvas, x: float, foot: float, scale: float, leaves: RGB,
 @lru_cache(maxsize=8)
 def _wash(size: int) -> Field:
     cells = 9
-    dice = PortableRandom("watercolour wash")
-    rows = [[dice.uniform(-1, 1) for _ in range(cells)] for _ in range(cells)]
+    rng = PortableRandom("watercolour wash")
+    rows = [[rng.uniform(-1, 1) for _ in range(cells)] for _ in range(cells)]
     centres = (np.arange(size, dtype=np.float32) + np.float32(0.5)) / np.float32(size)
     position = centres * np.float32(cells - 2)
     first = np.floor(position).astype(np.int64)
@@ -127,9 +127,9 @@ def _wash(size: int) -> Field:
     return np.ascontiguousarray(grid)
 
 
-def wash(canvas: Canvas, dice: PortableRandom, strength: float = 0.05) -> None:
+def wash(canvas: Canvas, rng: PortableRandom, strength: float = 0.05) -> None:
     """Vary the lightness like watercolour on rough paper; one fixed pattern, mirrored at random."""
     pattern = _wash(canvas.size)
-    rows = slice(None, None, -1 if dice.happens(0.5) else 1)
-    columns = slice(None, None, -1 if dice.happens(0.5) else 1)
+    rows = slice(None, None, -1 if rng.bernoulli(0.5) else 1)
+    columns = slice(None, None, -1 if rng.bernoulli(0.5) else 1)
     canvas.planes *= 1 + pattern[rows, columns] * strength
