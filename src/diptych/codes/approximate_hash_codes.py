@@ -42,17 +42,11 @@ def central_codes(
 
 
 _NEIGHBOURS = 10
-
 _SAMPLE_QUERIES = 256
-
 _TRAINING_ROWS_PER_LIST = 40
-
 _TRAINING_ROUNDS = 5
-
 _MOST_LISTS = 1 << 12
-
 _ADDED_ROWS = 1 << 18
-
 _FEW_QUERIES = 8
 
 

@@ -70,7 +70,6 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_thread_pool.cache_clear)
 
 CHUNK = 1 << 16
-
 _UNPACKED_ROWS = 1 << 13
 
 

@@ -76,7 +76,6 @@ def within_by_counting(
 
 # From about this k on, counting (one list per distance) is faster than a heap.
 _LARGE_HEAP = 200
-
 _COUNTER_BYTES = 1 << 26
 # Loading the library takes longer than a smaller search.
 _SMALL_WORK = 1 << 22
@@ -134,11 +133,8 @@ DistancesAndPositions = tuple[NDArray[np.int32], NDArray[np.int64]]
 
 # Waking threads takes longer than less than this.
 _SHARED_WORK = 1 << 18
-
 _PARTS_PER_THREAD = 2
-
 _GATHERED_ROWS = 1 << 18
-
 _QUERY_ROWS = 1 << 10
 
 

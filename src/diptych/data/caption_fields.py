@@ -44,11 +44,8 @@ FILE_NAMES = (
 )
 
 CAPTION_NAMES = ("caption", "captions", "text", "texts", "sentence", "sentences", "description", "comment", "raw")
-
 ONE_LABEL_NAMES = ("label", "category", "class")
-
 LABEL_NAMES = (*ONE_LABEL_NAMES, "labels", "categories", "classes", "tags", "keywords")
-
 _NUMBERED_CAPTION = re.compile(r"(caption|text|sentence)_?\d+")
 
 

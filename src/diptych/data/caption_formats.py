@@ -22,7 +22,6 @@ from diptych.data.text_files import BadRow, delimited_rows, parse_json
 from diptych.errors import InvalidInputError
 
 _INTEGER = re.compile(r"-?(0|[1-9]\d{0,17})")
-
 _DECIMAL = re.compile(r"-?\d+(\.\d+)?([eE][+-]?\d+)?")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -123,6 +123,14 @@ class Dataset:
                 )
         chosen = {**known, **options}
         return replace(self.loader(**chosen), name=self.name, options=chosen)
+
+
+def check_photographs(folder: Path, names: Collection[str]) -> None:
+    """Raise unless ``folder`` holds a file of every name."""
+    present = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
+    missing = [name for name in names if name not in present]
+    if missing:
+        raise InvalidInputError(f"{folder} lacks {len(missing)} of {len(names)} photographs, first {missing[0]}")
 
 
 CAPTIONS_HELP = (

@@ -93,7 +93,6 @@ class Receipts:
 
 
 _STAGING = ".unpacking"
-
 _ENCRYPTED = 0x1
 # What the usual file systems take, in bytes.
 _LONGEST_NAME = 255
@@ -197,7 +196,6 @@ def _merge_folders(source: Path, target: Path) -> None:
 
 
 Report = Callable[[str, int, int | None], None]
-
 """Called with what is being done, the bytes done, and the bytes in all where they are known."""
 
 _BLOCK_BYTES = 1 << 20

@@ -100,7 +100,7 @@ class Pairs:
 
     @property
     def n_images(self) -> int:
-        """The number of images."""
+        """The number of images, each with at least one text."""
         return len(self.images)
 
     @property

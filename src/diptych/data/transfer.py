@@ -99,13 +99,9 @@ def check_free_space(folder: Path, wanted: int) -> None:
 Progress = Callable[[int, int | None], None]
 
 _BLOCK_BYTES = 1 << 18
-
 _TRANSIENT = frozenset({408, 425, 429, 500, 502, 503, 504})
-
 _RANGE_NOT_SATISFIABLE = 416
-
 _LONGEST_PAUSE = 60.0
-
 _CONTENT_RANGE = re.compile(r"bytes (\d+)-\d+/(\d+|\*)")
 
 

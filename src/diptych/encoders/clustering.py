@@ -12,11 +12,8 @@ from scipy.special import digamma
 from diptych.arrays import FloatArray, IntArray, row_blocks
 
 _KMEANS_BATCH = 4096
-
 _KMEANS_PASSES = 20
-
 _KMEANS_PLUS_PLUS_SAMPLE = 64
-
 _DISTANCE_BLOCK_ENTRIES = 4_000_000
 
 
@@ -65,7 +62,6 @@ def nearest_centres(vectors: FloatArray, centres: FloatArray) -> IntArray:
 
 
 _TOPIC_STEPS = 100
-
 _TOPIC_TOLERANCE = 1e-3
 # Of (count, topic) products held at once: 64 MB.
 _BLOCK_ENTRIES = 8_000_000

@@ -91,7 +91,7 @@ class Concatenated(Encoder):
         return self._joined(parts)
 
     def fit(self, items: Sequence[Any]) -> Self:
-        """Fit every part."""
+        """Fit a copy of every part to the same items."""
         self._check()
         self.encoders_ = tuple(clone(encoder).fit(items) for encoder in self.encoders)
         return self

@@ -25,7 +25,6 @@ from diptych.encoders.networks.model_files import file_state
 from diptych.errors import InvalidInputError
 
 _KEYS_AT_ONCE = 500
-
 _WAIT_SECONDS = 60.0
 
 

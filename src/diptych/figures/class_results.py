@@ -9,7 +9,7 @@ import numpy as np
 
 from diptych.arrays import FloatArray
 from diptych.errors import InvalidInputError
-from diptych.figures.style import COLOURS, INK, house_style, light_grid, new_figure
+from diptych.figures.style import COLOURS, INK, house_style, light_grid, new_figure, one_panel
 from diptych.metrics import ConfusionMatrix
 from diptych.space import DIRECTION_NAMES, DIRECTIONS, Direction
 
@@ -39,9 +39,7 @@ def category_bars(means: CategoryMeans, chance: CategoryMeans | None = None, *, 
     names = list(means["image_query"])
     if not names or any(list(means[way]) != names for way in DIRECTIONS):
         raise InvalidInputError("both directions need the same categories in the same order, and at least one")
-    with house_style():
-        figure = new_figure(max(4.8, 1.6 + 0.75 * len(names)), 4.4)
-        axes = figure.add_subplot()
+    with one_panel(max(4.8, 1.6 + 0.75 * len(names)), 4.4) as (figure, axes):
         middle = np.arange(len(names), dtype=np.float64)
         entries: list[Any] = []
         for way, shift in zip(DIRECTIONS, (-_BAR_WIDTH / 2, _BAR_WIDTH / 2), strict=True):
@@ -67,7 +65,6 @@ def _heights(means: Mapping[str, float | None]) -> FloatArray:
 
 # Numbers are written into the cells as long as they can be read.
 _MOST_CLASSES_WITH_NUMBERS = 25
-
 _DARK = 55
 
 

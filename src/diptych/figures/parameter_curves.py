@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from diptych.errors import InvalidInputError
-from diptych.figures.style import CHANCE, COLOURS, DASHES, MARKERS, house_style, light_grid, new_figure
+from diptych.figures.style import (
+    CHANCE,
+    COLOURS,
+    DASHES,
+    MARKERS,
+    house_style,
+    light_grid,
+    new_figure,
+    one_panel,
+    series_style,
+)
 from diptych.space import DIRECTION_NAMES, DIRECTIONS, Direction
 
 if TYPE_CHECKING:
@@ -42,9 +52,7 @@ def sensitivity(
     ('unlabelled pairs', 'log')
     """
     highest = max(mean + spread for way in DIRECTIONS for mean, spread in zip(means[way], deviations[way], strict=True))
-    with house_style():
-        figure = new_figure(6.4, 4.6)
-        axes = figure.add_subplot()
+    with one_panel() as (figure, axes):
         for way in DIRECTIONS:
             centre, spread = np.asarray(means[way]), np.asarray(deviations[way])
             axes.plot(values, centre, color=COLOURS[way], marker=MARKERS[way], markersize=5, label=DIRECTION_NAMES[way])
@@ -59,14 +67,7 @@ def sensitivity(
     return figure
 
 
-# Okabe and Ito's colours without yellow, which is too faint for a line. Fewer than the methods, so that markers and the
-# name at the end of each line tell it apart; no two lines share both.
-_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-
-_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", ">")
-
 _LABEL_GAP = 0.052
-
 _DODGE = 0.14
 
 
@@ -107,8 +108,15 @@ def bit_budget(
     """
     if not lines or not bits:
         raise InvalidInputError("there is nothing to draw; measure at least one method at one length")
+    if costs:
+        ticks = [f"{length}\n{cost}" for length, cost in zip(bits, costs, strict=True)]
+    else:
+        ticks = [str(length) for length in bits]
     settings = list(chance)
-    looks = _line_styles(lines, supervised)
+    looks = {
+        name: series_style(number) | {"linestyle": "-" if name in supervised else DASHES}
+        for number, name in enumerate(lines)
+    }
     with house_style():
         figure = new_figure(12.4, 1.2 + 3.9 * len(settings))
         panels = figure.subplots(len(settings), len(DIRECTIONS), sharex=True, squeeze=False)
@@ -120,28 +128,9 @@ def bit_budget(
             panels[row][0].set_ylabel(score)
         for axes in panels[-1]:
             axes.set_xlabel("bits" + ("" if not costs else "; below: bytes, exact searches among the codes"))
-            axes.set_xticks(np.log2(bits), [_tick(length, cost) for length, cost in _with_costs(bits, costs)])
+            axes.set_xticks(np.log2(bits), ticks)
         figure.suptitle(title, x=0.01, ha="left", weight="bold")
     return figure
-
-
-def _line_styles(lines: Mapping[str, Any], supervised: Collection[str]) -> dict[str, dict[str, Any]]:
-    return {
-        name: {
-            "color": _COLOURS[number % len(_COLOURS)],
-            "marker": _MARKERS[number % len(_MARKERS)],
-            "linestyle": "-" if name in supervised else DASHES,
-        }
-        for number, name in enumerate(lines)
-    }
-
-
-def _with_costs(bits: Sequence[int], costs: Sequence[str]) -> list[tuple[int, str]]:
-    return list(zip(bits, costs or [""] * len(bits), strict=True))
-
-
-def _tick(length: int, cost: str) -> str:
-    return f"{length}\n{cost}" if cost else str(length)
 
 
 def _draw_panel(

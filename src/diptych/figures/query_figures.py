@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from diptych.errors import InvalidInputError
-from diptych.figures.style import CHANCE, COLOURS, house_style, light_grid, new_figure
+from diptych.figures.style import CHANCE, COLOURS, check_number_of_methods, light_grid, one_panel, series_style
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -16,9 +16,7 @@ if TYPE_CHECKING:
 
 # Okabe and Ito's colours, as light and dark in turn, so that neighbours are told apart in grey too.
 _GROUP_COLOURS = ("#0072B2", "#E69F00", "#009E73", "#56B4E9", "#D55E00", "#CC79A7")
-
 _GROUP_WIDTH = 0.8
-
 MOST_QUERY_GROUP_METHODS = len(_GROUP_COLOURS)
 
 
@@ -44,18 +42,13 @@ def query_group_bars(
     >>> [tick.get_text() for tick in figure.axes[0].get_xticklabels()]
     ['0–0.5\\n120', '0.5–1\\n80']
     """
-    if not 0 < len(scores) <= MOST_QUERY_GROUP_METHODS:
-        raise InvalidInputError(
-            f"draw one to {MOST_QUERY_GROUP_METHODS} methods, got {len(scores)}; more cannot be told apart"
-        )
+    check_number_of_methods(len(scores), MOST_QUERY_GROUP_METHODS)
     bars = [] if chance is None else [("random", chance, CHANCE)]
     bars += [(name, values, colour) for (name, values), colour in zip(scores.items(), _GROUP_COLOURS, strict=False)]
     if not groups or any(len(values) != len(groups) for _, values, _ in bars):
         raise InvalidInputError("each group needs one score of every method, and there must be at least one group")
     middle, width = np.arange(len(groups), dtype=np.float64), _GROUP_WIDTH / len(bars)
-    with house_style():
-        figure = new_figure(max(6.4, 1.2 + 0.24 * len(groups) * (len(bars) + 1)), 4.6)
-        axes = figure.add_subplot()
+    with one_panel(max(6.4, 1.2 + 0.24 * len(groups) * (len(bars) + 1))) as (figure, axes):
         for number, (name, values, colour) in enumerate(bars):
             shift = (number - (len(bars) - 1) / 2) * width
             axes.bar(middle + shift, np.asarray(values, dtype=np.float64), width * 0.92, color=colour, label=name)
@@ -91,9 +84,7 @@ def visual_shares(
     curves = [shares] if weighted is None else [shares, weighted]
     if not thresholds or any(len(curve) != len(thresholds) for curve in curves):
         raise InvalidInputError("each threshold needs a share, and there must be at least one threshold")
-    with house_style():
-        figure = new_figure(6.4, 4.6)
-        axes = figure.add_subplot()
+    with one_panel() as (figure, axes):
         axes.plot(
             thresholds, _percent(shares), color=COLOURS["image_query"], linestyle=":", marker="o", label="queries"
         )
@@ -108,12 +99,6 @@ def visual_shares(
 
 def _percent(shares: Sequence[float]) -> list[float]:
     return [100 * share for share in shares]
-
-
-# Okabe and Ito's colours without yellow; markers and dashes tell lines of one colour apart.
-_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-
-_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", ">")
 
 
 def noise_curves(
@@ -134,15 +119,12 @@ def noise_curves(
     if not scores or not folds or any(len(values) != len(folds) for values in scores.values()):
         raise InvalidInputError("each method needs one score at every fold, and there must be at least one of both")
     ranked = sorted(scores, key=lambda name: -scores[name][-1])
-    with house_style():
-        figure = new_figure(8.4, 4.8)
-        axes = figure.add_subplot()
+    with one_panel(8.4, 4.8) as (figure, axes):
         for number, name in enumerate(ranked):
             if name == "random":
                 axes.plot(folds, scores[name], color=CHANCE, linestyle=(0, (1, 2)), label=name)
                 continue
-            colour, marker = _COLOURS[number % len(_COLOURS)], _MARKERS[number % len(_MARKERS)]
-            axes.plot(folds, scores[name], color=colour, marker=marker, markersize=4.5, linewidth=1.4, label=name)
+            axes.plot(folds, scores[name], **series_style(number), markersize=4.5, linewidth=1.4, label=name)
         axes.set_xticks(list(folds))
         axes.set(xlabel="irrelevant pictures added, times those judged", ylabel=score, title=title)
         axes.set_ylim(bottom=0)

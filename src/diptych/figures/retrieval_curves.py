@@ -13,12 +13,17 @@ from diptych.figures.style import (
     COLOURS,
     DASHES,
     MARKERS,
+    SERIES_COLOURS,
+    SERIES_MARKERS,
     EvaluationByDirection,
+    check_number_of_methods,
     curve_of,
     house_style,
     legend_entry,
     light_grid,
     new_figure,
+    one_panel,
+    series_style,
 )
 from diptych.metrics import CMCCurve, CurvePoints, HammingLookup, InterpolatedPrecisionRecall, PrecisionRecallCurve
 from diptych.space import DIRECTION_NAMES, DIRECTIONS, Direction
@@ -51,9 +56,7 @@ def precision_recall(
     """
     kind = InterpolatedPrecisionRecall if interpolated else PrecisionRecallCurve
     highest = 0.0
-    with house_style():
-        figure = new_figure(6.4, 4.6)
-        axes = figure.add_subplot()
+    with one_panel() as (figure, axes):
         for way in DIRECTIONS:
             points = curve_of(evaluation[way], kind)
             axes.plot(
@@ -79,17 +82,8 @@ def precision_recall(
     return figure
 
 
-# Okabe and Ito's colours without yellow, which is too faint for a line; markers tell the lines apart without colour.
-_METHOD_LINE_STYLES = (
-    ("#0072B2", "o"),
-    ("#D55E00", "s"),
-    ("#009E73", "^"),
-    ("#CC79A7", "D"),
-    ("#E69F00", "v"),
-    ("#56B4E9", "P"),
-)
-
-MOST_PRECISION_RECALL_METHODS = len(_METHOD_LINE_STYLES)
+# Lines of different colours, black left out: it is the ink of the axes.
+MOST_PRECISION_RECALL_METHODS = len(SERIES_COLOURS) - 1
 
 
 def method_precision_recall(
@@ -113,17 +107,14 @@ def method_precision_recall(
     >>> [text.get_text() for text in figure.legends[0].get_texts()]
     ['CCA', 'chance']
     """
-    if not 0 < len(precision) <= MOST_PRECISION_RECALL_METHODS:
-        raise InvalidInputError(
-            f"draw one to {MOST_PRECISION_RECALL_METHODS} methods, got {len(precision)}; more cannot be told apart"
-        )
+    check_number_of_methods(len(precision), MOST_PRECISION_RECALL_METHODS)
     highest = max(max(curve[way]) for curve in precision.values() for way in DIRECTIONS)
     with house_style():
         figure = new_figure(12.0, 4.6)
         panels = figure.subplots(1, len(DIRECTIONS), sharey=True)
         for axes, way in zip(panels, DIRECTIONS, strict=True):
-            for (name, curve), (colour, marker) in zip(precision.items(), _METHOD_LINE_STYLES, strict=False):
-                axes.plot(_recall_levels(curve[way]), curve[way], color=colour, marker=marker, markersize=5, label=name)
+            for number, (name, curve) in enumerate(precision.items()):
+                axes.plot(_recall_levels(curve[way]), curve[way], **series_style(number), markersize=5, label=name)
             if chance is not None:
                 axes.plot(_recall_levels(chance[way]), chance[way], color=CHANCE, linestyle=DASHES, label="chance")
             axes.set(xlim=(-0.01, 1.01), ylim=(0, min(1.02, 1.08 * highest)), xlabel="recall")
@@ -159,9 +150,7 @@ def radius_precision_recall(lookups: Mapping[Direction, HammingLookup], *, title
     >>> radius_precision_recall({"image_query": lookup, "text_query": lookup}).axes[0].get_xlabel()
     'recall'
     """
-    with house_style():
-        figure = new_figure(6.4, 4.6)
-        axes = figure.add_subplot()
+    with one_panel() as (figure, axes):
         highest = 0.0
         for way in DIRECTIONS:
             lookup, curve = lookups[way], lookups[way].mean_curve()
@@ -186,13 +175,7 @@ def radius_precision_recall(lookups: Mapping[Direction, HammingLookup], *, title
     return figure
 
 
-# Okabe and Ito's colours without yellow, which is too faint for a line. There are fewer than methods, so that markers
-# tell lines of one colour apart.
-_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-
-_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", ">")
-
-MOST_SCOPE_METHODS = len(_COLOURS) * len(_MARKERS)
+MOST_SCOPE_METHODS = len(SERIES_COLOURS) * len(SERIES_MARKERS)
 
 
 def precision_scope(
@@ -214,10 +197,7 @@ def precision_scope(
     >>> [text.get_text() for text in figure.legends[0].get_texts()]
     ['CCA', 'chance']
     """
-    if not 0 < len(precision) <= MOST_SCOPE_METHODS:
-        raise InvalidInputError(
-            f"draw one to {MOST_SCOPE_METHODS} methods, got {len(precision)}; more cannot be told apart"
-        )
+    check_number_of_methods(len(precision), MOST_SCOPE_METHODS)
     for name, curves in precision.items():
         if any(len(curves[way]) != len(scopes) for way in DIRECTIONS):
             raise InvalidInputError(f"{name} needs one precision for each of the {len(scopes)} scopes")
@@ -227,8 +207,7 @@ def precision_scope(
         panels = figure.subplots(1, len(DIRECTIONS), sharey=True)
         for axes, way in zip(panels, DIRECTIONS, strict=True):
             for number, (name, curves) in enumerate(precision.items()):
-                colour, marker = _COLOURS[number % len(_COLOURS)], _MARKERS[number % len(_MARKERS)]
-                axes.plot(scopes, curves[way], color=colour, marker=marker, markersize=5, linewidth=1.6, label=name)
+                axes.plot(scopes, curves[way], **series_style(number), markersize=5, linewidth=1.6, label=name)
             if chance is not None:
                 axes.axhline(chance[way], color=CHANCE, linestyle=DASHES, linewidth=1.5, label="chance")
             axes.set(ylim=(0, min(1.02, 1.08 * highest)), xlabel="answers shown, k", title=DIRECTION_NAMES[way])
@@ -255,16 +234,9 @@ def cmc(evaluation: EvaluationByDirection, chance: EvaluationByDirection | None 
     'rank k'
     """
     curves = {way: curve_of(evaluation[way], CMCCurve) for way in DIRECTIONS}
-    with house_style():
-        figure = new_figure(6.4, 4.6)
-        axes = figure.add_subplot()
+    with one_panel() as (figure, axes):
         for way, points in curves.items():
-            axes.plot(
-                points.x,
-                points.y,
-                color=COLOURS[way],
-                label=legend_entry(evaluation[way], way),
-            )
+            axes.plot(points.x, points.y, color=COLOURS[way], label=legend_entry(evaluation[way], way))
         levels = [] if chance is None else [curve_of(chance[way], CMCCurve) for way in DIRECTIONS]
         for number, level in enumerate(levels):
             axes.plot(level.x, level.y, color=CHANCE, linestyle=DASHES, linewidth=1.5, label="" if number else "chance")

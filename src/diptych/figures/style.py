@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 
 # Two of the colours that Okabe and Ito chose to be told apart with any colour vision; both print as different greys.
 COLOURS: dict[Direction, str] = {"image_query": "#0072B2", "text_query": "#D55E00"}
-
 MARKERS: dict[Direction, str] = {"image_query": "o", "text_query": "s"}
 
+# Okabe and Ito's colours without yellow, which is too faint for a line. There are fewer than methods, so that markers
+# tell lines of one colour apart.
+SERIES_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+SERIES_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", ">")
 DASHES: Any = (0, (4, 2))
-
 CHANCE = "#6B6B6B"
-
 INK = "#222222"
-
 FAINT = "#E3E3E3"
 
 _SETTINGS: Any = {
@@ -89,6 +89,28 @@ def new_figure(width: float, height: float, layout: Literal["constrained", "comp
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height), layout=layout)
+
+
+@contextmanager
+def one_panel(width: float = 6.4, height: float = 4.6) -> Iterator[tuple[Figure, Axes]]:
+    """Give a figure of one panel, to be drawn in the house style."""
+    with house_style():
+        figure = new_figure(width, height)
+        yield figure, figure.add_subplot()
+
+
+def series_style(number: int) -> dict[str, Any]:
+    """Return colour and marker of one of many lines."""
+    return {
+        "color": SERIES_COLOURS[number % len(SERIES_COLOURS)],
+        "marker": SERIES_MARKERS[number % len(SERIES_MARKERS)],
+    }
+
+
+def check_number_of_methods(number: int, most: int) -> None:
+    """Raise unless so many methods can be told apart in a figure that has room for ``most``."""
+    if not 0 < number <= most:
+        raise InvalidInputError(f"draw one to {most} methods, got {number}; more cannot be told apart")
 
 
 def light_grid(axes: Axes, axis: Any = "both") -> None:

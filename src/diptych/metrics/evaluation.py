@@ -69,11 +69,8 @@ DEFAULT_MEMORY = 1 << 28
 # Bytes that ranking and measuring hold at once, counted generously: per tie group a dozen arrays, per bin of a
 # histogram the counts and their sums, per score the score itself.
 _GROUP_BYTES = 160
-
 _LEVEL_BYTES = 40
-
 _BIN_BYTES = 48
-
 _SCORE_BYTES = 8
 
 

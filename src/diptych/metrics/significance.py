@@ -49,7 +49,6 @@ def _not_empty(values: FloatArray) -> FloatArray:
 Variant = Literal["half", "sign"]
 
 _ENUMERATE_UP_TO = 20
-
 _BLOCK_ENTRIES = 1 << 21
 
 _PACKED_BLOCK_ENTRIES = 1 << 20

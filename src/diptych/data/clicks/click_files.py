@@ -24,11 +24,8 @@ class TriadRow(NamedTuple):
 
 
 QUERY_NAMES = ("query", "queries", "text", "search", "keywords")
-
 IMAGE_NAMES = ("image", "item", "image_id", "item_id", "image_key", "key", "picture", "photo", "file", "document")
-
 CLICK_NAMES = ("clicks", "click", "click_count", "clickcount", "n_clicks", "count")
-
 TIME_NAMES = ("time", "timestamp", "date", "datetime")
 
 # Tables that hold what was shown, or single events of several kinds, would be counted wrongly row by row.
@@ -65,7 +62,6 @@ def find_click_columns(names: Sequence[str], source: str) -> ClickColumns | None
 
 
 PLAIN_COLUMNS = ("query", "image", "clicks")
-
 _SAMPLED_ROWS = 200
 
 

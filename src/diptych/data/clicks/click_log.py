@@ -118,7 +118,7 @@ class ClickLog:
 
     @property
     def n_triads(self) -> int:
-        """The number of triads."""
+        """The rows of the log: a triad is a query, an image and its clicks."""
         return len(self.clicks)
 
     @property
@@ -212,11 +212,11 @@ class ClickLog:
         return is_late
 
     def by_query(self) -> Grouping:
-        """Return the triads of each query."""
+        """Return the rows of the log by ``query_ids``."""
         return _grouped(self.query_ids, len(self.queries))
 
     def by_image(self) -> Grouping:
-        """Return the triads of each image."""
+        """Return the rows of the log by ``image_ids``."""
         return _grouped(self.image_ids, len(self.images))
 
     def image_rows(self, ids: Sequence[str] | Mapping[str, int]) -> NDArray[np.int64]:
@@ -319,7 +319,6 @@ def _grouped(ids: NDArray[np.int32], count: int) -> Grouping:
 
 
 _ROWS_AT_ONCE = 65_536
-
 _WRITTEN_FORMATS = ("csv", "jsonl", "parquet", "tsv")
 
 

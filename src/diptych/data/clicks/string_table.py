@@ -105,7 +105,6 @@ class StringTable(Sequence[str]):
 
 
 _STRINGS_AT_ONCE = 65_536
-
 _FREE = -1
 
 

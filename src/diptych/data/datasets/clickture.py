@@ -88,15 +88,11 @@ class PackedPictures(Sequence[Any]):
 
 
 GRADES = {"Excellent": 3, "Good": 2, "Bad": 0}
-
 """What a judgement is worth in the NDCG of Dong et al., 2018."""
 
 _CLICKS = "TrainClickLog.tsv"
-
 _TRAIN_IMAGES = "TrainImageSet.tsv"
-
 _LABELS = "DevSetLabel.tsv"
-
 _DEV_IMAGES = "DevSetImage.tsv"
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from diptych.data.dataset import CAPTIONS_HELP, Dataset, DatasetSplits, choose_captions
+from diptych.data.dataset import CAPTIONS_HELP, Dataset, DatasetSplits, check_photographs, choose_captions
 from diptych.data.downloads import Download
 from diptych.data.pairs import Pairs
 from diptych.data.text_files import read_json_object
@@ -46,7 +46,7 @@ def load_coco(
 def _read_pairs(folder: Path, name_key: str) -> Pairs:
     described, annotated = _read(folder / _CAPTIONS, "caption"), _read(folder / _INSTANCES, "category_id")
     files = {entry["id"]: entry["file_name"] for entry in described["images"]}
-    _check_photographs(folder / _PICTURES, files)
+    check_photographs(folder / _PICTURES, sorted(files.values()))
     captions: dict[Any, list[tuple[int, str]]] = {image: [] for image in files}
     for entry in described["annotations"]:
         _of(captions, entry["image_id"], folder / _CAPTIONS).append((entry["id"], " ".join(entry["caption"].split())))
@@ -76,13 +76,6 @@ def _read(path: Path, annotation: str) -> dict[str, Any]:
             if not isinstance(entry, dict) or not all(key in entry for key in keys):
                 raise InvalidInputError(f"{path}: entry {number} of {name} needs {', '.join(keys)}; get a fresh copy")
     return content
-
-
-def _check_photographs(folder: Path, files: dict[Any, str]) -> None:
-    present = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
-    missing = sorted(file for file in files.values() if file not in present)
-    if missing:
-        raise InvalidInputError(f"{folder} lacks {len(missing)} of {len(files)} photographs, first {missing[0]}")
 
 
 def _labels(

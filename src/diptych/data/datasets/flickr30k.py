@@ -6,7 +6,7 @@ from pathlib import Path
 
 from diptych.data.caption_fields import CaptionRecord
 from diptych.data.caption_formats import read_karpathy, read_token_file
-from diptych.data.dataset import CAPTIONS_HELP, Dataset, DatasetSplits, choose_captions
+from diptych.data.dataset import CAPTIONS_HELP, Dataset, DatasetSplits, check_photographs, choose_captions
 from diptych.data.pairs import Pairs
 from diptych.data.text_files import read_json_object, read_lines
 from diptych.errors import InvalidInputError, UnknownNameError
@@ -32,8 +32,7 @@ def load_flickr30k(*, split: str = "karpathy", captions: str | int = "all") -> D
         raise UnknownNameError("split of flickr30k", split, _SPLITS)
     folder = FLICKR30K.folder(*(() if split == "karpathy" else (_TOKENS, *_LISTS.values())))
     listed = _karpathy_parts(folder / _KARPATHY) if split == "karpathy" else _entities_parts(folder)
-    present = {path.name for path in (folder / _PICTURES).iterdir()}
-    parts = {part: _pairs(folder / _PICTURES, part, texts, present) for part, texts in listed.items()}
+    parts = {part: _pairs(folder / _PICTURES, part, texts) for part, texts in listed.items()}
     chosen = {part: choose_captions(pairs, captions) for part, pairs in parts.items()}
     return DatasetSplits(train=chosen["train"], test=chosen["test"], dev=chosen["dev"])
 
@@ -74,12 +73,10 @@ def _captions(record: CaptionRecord) -> tuple[str, ...]:
     return kept
 
 
-def _pairs(pictures: Path, part: str, texts: Captions, present: set[str]) -> Pairs:
+def _pairs(pictures: Path, part: str, texts: Captions) -> Pairs:
     if not texts:
         raise InvalidInputError(f"flickr30k has no photograph for the part {part!r}; get a fresh copy of the split")
-    missing = [name for name in texts if name not in present]
-    if missing:
-        raise InvalidInputError(f"{pictures} lacks {len(missing)} of {len(texts)} photographs, first {missing[0]}")
+    check_photographs(pictures, texts)
     return Pairs(
         [pictures / name for name in texts],
         [caption for captions in texts.values() for caption in captions],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from diptych.data.dataset import CAPTIONS_HELP, Dataset, DatasetSplits, choose_captions
+from diptych.data.dataset import CAPTIONS_HELP, Dataset, DatasetSplits, check_photographs, choose_captions
 from diptych.data.pairs import Pairs
 from diptych.data.text_files import read_json_object
 from diptych.errors import InvalidInputError, UnknownNameError
@@ -40,12 +40,7 @@ def _read_pairs(folder: Path, sentences: str) -> Pairs:
     names = sorted(photographs)
     _check_captions(captions, names, folder / _SENTENCE_FILES[sentences])
     images = folder / "images"
-    if not images.is_dir():
-        raise InvalidInputError(f"{images} must be the folder of photographs")
-    present = {path.name for path in images.iterdir()}
-    missing = [file for file in names if file not in present]
-    if missing:
-        raise InvalidInputError(f"{images} lacks {len(missing)} of {len(names)} photographs, first {missing[0]}")
+    check_photographs(images, names)
     return Pairs(
         [images / file for file in names],
         [caption for file in names for caption in captions[file]],

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from scipy.io import loadmat
-from scipy.io.matlab import MatReadError
-
 from diptych.arrays import FloatArray, as_matrix
 from diptych.data.dataset import Dataset, DatasetSplits
+from diptych.data.datasets.wikipedia import numbered_labels, read_matlab
 from diptych.data.pairs import Pairs
 from diptych.data.text_files import read_lines, read_table
 from diptych.errors import InvalidInputError
@@ -49,30 +47,18 @@ def load_tvgraz() -> DatasetSplits:
 
 
 def _read_arrays(path: Path) -> dict[str, FloatArray]:
-    try:
-        arrays = loadmat(path)
-    except (ValueError, TypeError, OSError, NotImplementedError, EOFError, MatReadError) as error:
-        raise InvalidInputError(f"{path} cannot be read as a MATLAB 5 file; get a fresh copy ({error})") from error
+    arrays = read_matlab(path)
     for name in ("I_tr", "I_te", "T_tr", "T_te"):
         if name not in arrays:
             raise InvalidInputError(f"{path} has no array {name}; name the features I_tr, I_te, T_tr and T_te")
-    return {name: array for name, array in arrays.items() if not name.startswith("__")}
+    return arrays
 
 
 def _read_part(folder: Path, part: int, arrays: dict[str, FloatArray], names: list[str]) -> Pairs:
     path = folder / _LISTS[part]
     rows = read_table(path, columns=3)
-    known = {str(number): name for number, name in enumerate(names, start=1)}
-    for number, row in enumerate(rows, start=1):
-        if row[2] not in known:
-            raise InvalidInputError(f"{path}: row {number} has category {row[2]!r}, expected 1..{len(names)}")
-    labels = [known[row[2]] for row in rows]
-    for name, counts in CATEGORY_COUNTS.items():
-        if labels.count(name) != counts[part]:
-            raise InvalidInputError(
-                f"{path}: {labels.count(name)} pairs of category {name}, the published split has {counts[part]}; "
-                "get a fresh copy"
-            )
+    published = {name: counts[part] for name, counts in CATEGORY_COUNTS.items()}
+    labels = numbered_labels(path, [row[2] for row in rows], names, published)
     suffix = ("_tr", "_te")[part]
     images, texts = (
         as_matrix(arrays[side + suffix], name=f"{folder / _FEATURES}: {side + suffix}") for side in ("I", "T")

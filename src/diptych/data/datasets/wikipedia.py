@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
-from scipy.io import loadmat
-from scipy.io.matlab import MatReadError
 
 from diptych.arrays import FloatArray, as_matrix
 from diptych.data.dataset import Dataset, DatasetSplits
@@ -47,7 +46,7 @@ def load_wikipedia(*, features: str = "bow-lda") -> DatasetSplits:
     file = _FILE_OF_FEATURES[features]
     folder = WIKIPEDIA.folder(file)
     path = folder / file
-    arrays = _read_arrays(path)
+    arrays = read_matlab(path)
     text_key = "T_tfidf" if features == "tfidf" else "T"
     categories = _read_categories(folder)
     train, test = (
@@ -57,7 +56,11 @@ def load_wikipedia(*, features: str = "bow-lda") -> DatasetSplits:
     return DatasetSplits(train=train, test=test)
 
 
-def _read_arrays(path: Path) -> dict[str, FloatArray]:
+def read_matlab(path: Path) -> dict[str, FloatArray]:
+    """Return the arrays of a MATLAB 5 file by name."""
+    from scipy.io import loadmat
+    from scipy.io.matlab import MatReadError
+
     try:
         return {name: array for name, array in loadmat(path).items() if not name.startswith("__")}
     except (ValueError, TypeError, OSError, NotImplementedError, EOFError, MatReadError) as error:
@@ -84,7 +87,8 @@ def _read_part(
 ) -> Pairs:
     list_path = folder / f"{part}_txt_img_cat.list"
     rows = read_table(list_path, columns=3)
-    labels = _checked_labels(list_path, [row[2] for row in rows], categories, part)
+    published = {name: counts[part == "testset"] for name, counts in CATEGORY_COUNTS.items()}
+    labels = numbered_labels(list_path, [row[2] for row in rows], categories, published)
     images = _checked_array(path, arrays, "I", suffix, len(rows))
     texts = _checked_array(path, arrays, text_key, suffix, len(rows))
     return Pairs(
@@ -97,15 +101,17 @@ def _read_part(
     )
 
 
-def _checked_labels(path: Path, numbers: list[str], categories: tuple[str, ...], part: str) -> list[str]:
+def numbered_labels(
+    path: Path, numbers: list[str], categories: Sequence[str], published: Mapping[str, int]
+) -> list[str]:
+    """Return the categories that numbers from 1 on stand for; each must occur as often as it was published."""
     known = {str(position): category for position, category in enumerate(categories, start=1)}
     for row, number in enumerate(numbers, start=1):
         if number not in known:
             raise InvalidInputError(f"{path}: row {row} has category {number!r}, expected 1..{len(categories)}")
     labels = [known[number] for number in numbers]
-    for category, counts in CATEGORY_COUNTS.items():
-        expected, found = counts[part == "testset"], labels.count(category)
-        if found != expected:
+    for category, expected in published.items():
+        if (found := labels.count(category)) != expected:
             raise InvalidInputError(
                 f"{path}: {found} pairs of category {category}, the official split has {expected}; get a fresh copy"
             )

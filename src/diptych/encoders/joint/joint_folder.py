@@ -44,7 +44,7 @@ class JointTextTower:
     lower_case: bool = False
 
     def tokens(self, texts: Sequence[str]) -> list[Tokens]:
-        """Return the tokens of each text."""
+        """Cut each text into tokens, in small letters where the model was trained so."""
         return self.tokenizer.encode([text.lower() for text in texts] if self.lower_case else texts)
 
     def features(self, rows: Sequence[Tokens]) -> FloatArray:
@@ -53,12 +53,10 @@ class JointTextTower:
 
 
 RunImageTower = Callable[[FloatArray], FloatArray]
-
 """Takes prepared pictures, float32 (items, 3, height, width), and returns their features."""
 
 # Newer folders keep the preparation of pictures inside the processor's configuration.
 PREPROCESSOR_FILES = ("preprocessor_config.json", "processor_config.json")
-
 TOKENIZER_FILES = ("tokenizer.json", "vocab.json", "merges.txt", "tokenizer_config.json", "special_tokens_map.json")
 
 
@@ -140,12 +138,10 @@ def read_preparation(path: Path) -> PicturePreparation:
 
 
 TOKENIZERS = ("tokenizer.json", "vocab.json", "spiece.model")
-
 """One of these is in every model folder; the last cannot be read, which is an error of its own."""
 
 # How CLIP cuts text before its byte pairs are merged: endings, words, single digits, runs of other signs.
 _CLIP_PIECES = r"<\|startoftext\|>|<\|endoftext\|>|'s|'t|'re|'ve|'m|'ll|'d|[\p{L}]+|[\p{N}]|[^\s\p{L}\p{N}]+"
-
 _CLIP_START, _CLIP_END = "<|startoftext|>", "<|endoftext|>"
 
 

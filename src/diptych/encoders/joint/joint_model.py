@@ -296,7 +296,6 @@ class JointModel:
 
 
 JOINT_MODEL_VARIABLE = "DIPTYCH_JOINT_MODEL"
-
 """The environment variable that names a model folder."""
 
 

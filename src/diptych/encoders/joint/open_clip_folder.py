@@ -18,7 +18,6 @@ from diptych.encoders.networks.safetensors_weights import Weights
 from diptych.errors import ModelFileError
 
 _LAYER = re.compile(r"(vision_model|text_model)\.encoder\.layers\.(\d+)\.(.+)")
-
 _ATTENTION = re.compile(r"self_attn\.([qkv])_proj\.(weight|bias)")
 
 _WITHIN_LAYER = {
@@ -88,9 +87,7 @@ class OpenClipWeights(Weights):
 
 
 OPEN_CLIP_CONFIG, OPEN_CLIP_WEIGHTS = "open_clip_config.json", "open_clip_model.safetensors"
-
 _MEAN, _DEVIATION = (0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711)
-
 _FILTERS = {"bicubic": 3, "bilinear": 2, "nearest": 0}
 
 

@@ -45,13 +45,9 @@ from diptych.errors import ModelFileError
 
 # Before a correction, configurations of CLIP named this number as the end; the end is then the highest number.
 LEGACY_END = 2
-
 _VISION_WRITERS = {"clip": write_clip_vision, "siglip": write_siglip_vision}
-
 _TEXT_WRITERS = {"clip": write_clip_text, "siglip": write_siglip_text}
-
 FAMILIES = tuple(_VISION_WRITERS)
-
 """The kinds of network that can be written down."""
 
 

@@ -70,7 +70,6 @@ CLIP_VISION: dict[str, Any] = {
     "hidden_act": "quick_gelu",
     "layer_norm_eps": 1e-5,
 }
-
 """What a configuration leaves out when it has the usual value."""
 
 
@@ -127,7 +126,6 @@ SIGLIP_VISION: dict[str, Any] = {
     "hidden_act": "gelu_pytorch_tanh",
     "layer_norm_eps": 1e-6,
 }
-
 """What a configuration leaves out when it has the usual value."""
 
 

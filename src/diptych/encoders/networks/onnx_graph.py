@@ -12,14 +12,11 @@ from diptych.arrays import AnyArray, FloatArray
 from diptych.errors import MissingPackageError
 
 NETWORK_FILE, WEIGHTS_FILE = "network.onnx", "weights.bin"
-
 RUNTIME_OPERATORS = "com.microsoft"
-
 """The domain of the operators that ONNX Runtime adds to the standard."""
 
 # Offsets at page boundaries let the runtime map the weights instead of copying them.
 _ALIGNMENT = 4096
-
 _OPSET, _IR_VERSION = 20, 10
 
 

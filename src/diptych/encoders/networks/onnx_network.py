@@ -21,7 +21,6 @@ Builder = TypeVar("Builder", bound=GraphBuilder)
 
 # Part of every name in the cache: raised when the same weights are to be written down in another way.
 _FORMAT = 2
-
 _DIGEST_FILE = "digest"
 
 

@@ -15,15 +15,11 @@ from diptych.encoders.networks.model_files import digest_of_files, is_outside_fo
 from diptych.errors import ModelFileError
 
 _SINGLE, _INDEX = "model.safetensors", "model.safetensors.index.json"
-
 SAFETENSORS_FILES = (_SINGLE, _INDEX)
-
 """A model folder has one of these."""
 
 _PICKLED = ("pytorch_model.bin", "pytorch_model.bin.index.json", "open_clip_pytorch_model.bin")
-
 WEIGHTS_FILES = (*SAFETENSORS_FILES, *_PICKLED)
-
 """The same, or one of these, whose conversion :meth:`Weights.of_folder` explains."""
 
 

@@ -20,7 +20,6 @@ ACTIVATIONS: dict[str, str] = {
     "gelu_fast": "gelu_tanh",
     "relu": "relu",
 }
-
 """The activations that model configurations name, and what this builder calls them."""
 
 
@@ -115,7 +114,6 @@ class TransformerGraph(GraphBuilder):
 
 
 BERT_FAMILY = ("bert", "mpnet", "roberta", "xlm-roberta")
-
 """The values of ``model_type`` in a ``config.json`` that :func:`write_bert` understands."""
 
 _BERT_ATTENTION = {

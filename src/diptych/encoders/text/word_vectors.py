@@ -107,7 +107,6 @@ class WordVectors:
 
 
 _ROWS_AT_ONCE = 50_000
-
 _ALIKE = 50
 
 
@@ -163,7 +162,6 @@ def _cosines(table: WordVectors, row: int) -> np.ndarray:
 
 
 _LABEL_PIECE = re.compile(r"[^\s_/,;]+")
-
 _LABEL_WORD = re.compile(r"[^\W_]+")
 
 

@@ -28,7 +28,6 @@ COLOURS: dict[str, RGB] = {
 }
 
 WHITE: RGB = (255, 255, 255)
-
 INK: RGB = (46, 38, 50)
 
 _PATTERN_TINT: dict[str, RGB] = {

@@ -129,9 +129,7 @@ _TYPICAL_TEXTURE: dict[str, str] = {
 }
 
 _FLYING = ("balloon", "butterfly", "kite", "rocket")
-
 _SWIMMING = ("boat", "fish")
-
 _TILTING = (*_FLYING, "fish", "ball", "boat")
 
 # For things in the air and in water the range of their centres, for things on the ground that of their feet.

@@ -163,9 +163,7 @@ class PictureSequence(Sequence[Picture]):
 
 
 CAPTIONS_FILE = "captions.json"
-
 _ORIGIN = "diptych scenes"
-
 _UNFINISHED = ".part"
 
 

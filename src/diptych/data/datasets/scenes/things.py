@@ -30,11 +30,8 @@ from diptych.data.datasets.scenes.canvas import (
 )
 
 TEXTURES: tuple[str, ...] = ("plain", "striped", "dotted", "checked")
-
 _STRIPE_PERIOD = 0.5
-
 _DOT_PERIOD = 0.46
-
 _CHECK_PERIOD = 0.62
 
 
@@ -75,13 +72,9 @@ def textured(pen: Pen, colour: str, texture: str) -> Field:
 
 
 _WOOD: RGB = (150, 104, 66)
-
 _CREAM: RGB = (250, 240, 216)
-
 _LEAF: RGB = (72, 142, 70)
-
 _GLASS: RGB = (186, 224, 240)
-
 _LAMP: RGB = (255, 226, 130)
 
 
