@@ -62,8 +62,7 @@ package: $(VENV)/.ready-test ## build wheel and sdist, install into an empty env
 	@cd $(WORK)/package/elsewhere && ../venv/bin/python -I -c 'import diptych, diptych.data, diptych.metrics, diptych.models'
 	@cd $(WORK)/package/elsewhere && ../venv/bin/diptych --version && ../venv/bin/diptych methods
 
-docs: $(VENV)/.ready-test ## write missing reference pages and build the site into site/
-	@$(BIN)/python scripts/reference_pages.py
+docs: $(VENV)/.ready-test ## build the site into site/
 	@$(BIN)/mkdocs build --strict --quiet
 	@echo 'The site is in site/index.html.'
 

@@ -38,3 +38,8 @@ class DocstringMarkdown(griffe.Extension):
         """Rewrite the docstring of one module, class, function or attribute."""
         if obj.docstring:
             obj.docstring.value = to_markdown(obj.docstring.value)
+
+    def on_module_members(self, *, mod: griffe.Module, **_: Any) -> None:
+        """Let names be found in a package whose ``__all__`` is computed, which Griffe takes for an empty one."""
+        if mod.exports == []:
+            mod.exports = None

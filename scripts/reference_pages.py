@@ -1,40 +1,24 @@
-"""One documentation page per public name.
+"""Fills the reference: on a page of ``docs/reference`` the line ``::: package`` becomes every public name of it.
 
-Run as a script it writes the pages that are missing and leaves the others alone. MkDocs loads it as a hook, which puts
-every page of ``docs/reference`` into the navigation, so that no list of names has to be kept by hand.
+MkDocs loads this as a hook. Names come from ``__all__`` at build, so that no list of them has to be kept by hand.
 """
 
 from __future__ import annotations
 
 import importlib
+import re
 from pathlib import Path
 from typing import Any
 
 REFERENCE = Path(__file__).parents[1] / "docs" / "reference"
 
-# Package and its title in the navigation, in reading order.
-PACKAGES = {
-    "diptych.retriever": "Retriever",
-    "diptych.collection": "Collection",
-    "diptych.collection.learning": "Collection: learning",
-    "diptych.models": "Models",
-    "diptych.metrics": "Measures",
-    "diptych.protocols": "Protocols",
-    "diptych.data": "Data",
-    "diptych.data.clicks": "Data: clicks",
-    "diptych.encoders": "Encoders",
-    "diptych.codes": "Codes",
-    "diptych.benchmark": "Benchmark",
-    "diptych.benchmark.running": "Benchmark: running",
-    "diptych.benchmark.results": "Benchmark: results",
-    "diptych.benchmark.reporting": "Benchmark: reporting",
-    "diptych.benchmark.exchange": "Benchmark: exchange",
-    "diptych.benchmark.hashing": "Benchmark: hashing",
-    "diptych.benchmark.web": "Benchmark: clicks",
-    "diptych.benchmark.neural": "Benchmark: networks",
-    "diptych.figures": "Figures",
-    "diptych": "Spaces",
-}
+_PACKAGE = re.compile(r"^::: ([\w.]+)$", re.MULTILINE)
+
+
+def packages() -> dict[str, Path]:
+    """Return the packages that have a page, and their pages."""
+    pages = sorted(REFERENCE.glob("*.md"))
+    return {name: page for page in pages for name in _PACKAGE.findall(page.read_text(encoding="utf-8"))}
 
 
 def public_names(package: str) -> list[str]:
@@ -42,40 +26,13 @@ def public_names(package: str) -> list[str]:
     return [name for name in importlib.import_module(package).__all__ if not name.startswith("__")]
 
 
-def page_of(package: str, name: str) -> Path:
-    """Return where the page of a public name is kept."""
-    return REFERENCE / package.rpartition(".")[2] / f"{name.lower()}.md"
+def with_names(markdown: str) -> str:
+    """Return a page with a directive for every public name where it names a package."""
+    return _PACKAGE.sub(
+        lambda found: "\n\n".join(f"::: {found[1]}.{name}" for name in public_names(found[1])), markdown
+    )
 
 
-def write_missing() -> list[Path]:
-    """Write a page for every public name that has none and return the new pages."""
-    wanted = {page_of(package, name): (package, name) for package in PACKAGES for name in public_names(package)}
-    missing = {page: names for page, names in wanted.items() if not page.exists()}
-    for page, (package, name) in missing.items():
-        page.parent.mkdir(parents=True, exist_ok=True)
-        page.write_text(
-            f"# {name}\n\nImport it with `from {package} import {name}`.\n\n::: {package}.{name}\n", encoding="utf-8"
-        )
-    return list(missing)
-
-
-def navigation() -> list[Any]:
-    """Return MkDocs' navigation entries for ``docs/reference``: the overview, then one section per package."""
-    docs = REFERENCE.parent
-    entries: list[Any] = ["reference/index.md"]
-    for package, title in PACKAGES.items():
-        pages = sorted(page_of(package, "").parent.glob("*.md"))
-        if pages:
-            entries.append({title: [page.relative_to(docs).as_posix() for page in pages]})
-    return entries
-
-
-def on_config(config: Any) -> Any:
-    """Fill the navigation's Reference section (an MkDocs event)."""
-    config.nav = [{"Reference": navigation()} if "Reference" in entry else entry for entry in config.nav]
-    return config
-
-
-if __name__ == "__main__":
-    for new_page in write_missing():
-        print(new_page.relative_to(REFERENCE.parents[1]))
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """Fill a page of the reference (an MkDocs event)."""
+    return with_names(markdown) if page.file.src_uri.startswith("reference/") else markdown
