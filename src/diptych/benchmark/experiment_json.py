@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import json
-import platform
 from typing import Any
 
-from diptych._version import __version__
 from diptych.arrays import FloatArray
 from diptych.benchmark.experiment import CURVES, Outcome, readable_parameters
+from diptych.benchmark.report import package_versions, plain_value
 from diptych.data import DatasetSplits
 from diptych.metrics import AP, Curve, InterpolatedPrecisionRecall
 from diptych.models import method_name
 from diptych.space import DIRECTIONS
 
 FORMAT_VERSION = 1
-
-_PACKAGES = ("numpy", "scipy", "scikit-learn")
 
 
 def experiment_as_json(outcome: Outcome, *, per_query: bool = False) -> str:
@@ -47,7 +43,7 @@ def experiment_as_json(outcome: Outcome, *, per_query: bool = False) -> str:
         "codes": None if outcome.codes is None else outcome.codes.as_json(),
         "tuning": _tuning(outcome),
         "seconds": dict(outcome.seconds),
-        "versions": _versions(),
+        "versions": package_versions(),
     }
     if per_query:
         content["per_query"] = _per_query(outcome)
@@ -118,7 +114,7 @@ def _tuning(outcome: Outcome) -> dict[str, Any] | None:
     return {
         "trials": [
             {
-                "parameters": {name: _readable(value) for name, value in trial.parameters.items()},
+                "parameters": {name: plain_value(value) for name, value in trial.parameters.items()},
                 "scores": list(trial.scores),
                 "seconds": trial.seconds,
             }
@@ -126,10 +122,6 @@ def _tuning(outcome: Outcome) -> dict[str, Any] | None:
         ],
         "best": outcome.tuning.trials.index(outcome.tuning.best),
     }
-
-
-def _readable(value: Any) -> Any:
-    return value if value is None or isinstance(value, bool | int | float | str) else repr(value)
 
 
 def _per_query(outcome: Outcome) -> dict[str, Any]:
@@ -147,8 +139,3 @@ def _per_query(outcome: Outcome) -> dict[str, Any]:
 def _values(values: FloatArray) -> list[float | None]:
     """Return plain numbers; a skipped query, NaN in the array, is null in JSON."""
     return [None if value != value else value for value in values.tolist()]
-
-
-def _versions() -> dict[str, str]:
-    packages = {package: importlib.metadata.version(package) for package in _PACKAGES}
-    return {"diptych": __version__, "python": platform.python_version(), **packages}

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import platform
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from importlib.metadata import version
 from typing import Any
 
 import numpy as np
@@ -22,6 +24,17 @@ class BenchmarkReport(ABC):
     @abstractmethod
     def as_json(self) -> dict[str, Any]:
         """Return everything as plain values."""
+
+
+def package_versions() -> dict[str, str]:
+    """Return the versions of Diptych, Python and what numbers are computed with."""
+    packages = {name: version(name) for name in ("numpy", "scipy", "scikit-learn")}
+    return {"diptych": __version__, "python": platform.python_version(), **packages}
+
+
+def plain_value(value: Any) -> Any:
+    """Return a value of a parameter as JSON has it, or its representation where JSON has none."""
+    return value if value is None or isinstance(value, bool | int | float | str) else repr(value)
 
 
 def spread(values: Sequence[float]) -> tuple[float, float]:

@@ -15,7 +15,7 @@ from typing import Any
 from sklearn.base import clone
 
 from diptych.benchmark.features import Features
-from diptych.benchmark.task import Entry
+from diptych.benchmark.task import Method
 from diptych.errors import InvalidInputError
 from diptych.models import KCCA, SCM, CrossModalModel, Preprocessed, model_classes
 from diptych.models.base import FromTask
@@ -84,7 +84,7 @@ _TABLE_ORDER = (*_LINEAR_IN_PAIRS, *_PAIRWISE, "kcca", *_SEMANTIC, *_DISCRIMINAN
 _FAMILIES = {"neural": "deep", "random": "baseline"}
 
 
-def all_methods(features: Features, n_components: Sequence[int], kernel_rank: int) -> tuple[Entry, ...]:
+def all_methods(features: Features, n_components: Sequence[int], kernel_rank: int) -> tuple[Method, ...]:
     """Return every method of Diptych: real-valued ones, the neural ones, and hashing with 8, 16 and 32 bits.
 
     ``n_components`` are the dimensions of a subspace to try, the first of them the number of training classes as in
@@ -97,7 +97,7 @@ def all_methods(features: Features, n_components: Sequence[int], kernel_rank: in
     (8, 'correlation', 4)
     """
     classes = model_classes()
-    listed: list[Entry] = []
+    listed: list[Method] = []
     for name in dict.fromkeys([*_TABLE_ORDER, *classes]):
         if classes[name] is KCCA:
             listed += _kernels(n_components, kernel_rank)
@@ -106,7 +106,7 @@ def all_methods(features: Features, n_components: Sequence[int], kernel_rank: in
     return tuple(listed)
 
 
-def pair_methods(features: Features, n_components: Sequence[int]) -> tuple[Entry, ...]:
+def pair_methods(features: Features, n_components: Sequence[int]) -> tuple[Method, ...]:
     """Return the methods that learn from many pairs without labels, in time linear in the pairs."""
     classes = model_classes()
     hashing = [name for name, cls in classes.items() if issubclass(cls, HashingModel) and "labels" not in cls.needs]
@@ -114,7 +114,7 @@ def pair_methods(features: Features, n_components: Sequence[int]) -> tuple[Entry
     return tuple(entry for name in names for entry in method_entries(features, classes[name], n_components))
 
 
-def plugin_methods(features: Features, plugins: Iterable[Plugin]) -> tuple[Entry, ...]:
+def plugin_methods(features: Features, plugins: Iterable[Plugin]) -> tuple[Method, ...]:
     """Return the methods of plugins, behind the same scaling as all others."""
     classes = [cls for plugin in plugins for cls in plugin.classes()]
     return tuple(entry for cls in classes for entry in method_entries(features, cls, (), group="plugin"))
@@ -122,7 +122,7 @@ def plugin_methods(features: Features, plugins: Iterable[Plugin]) -> tuple[Entry
 
 def method_entries(
     features: Features, cls: type[CrossModalModel], n_components: Sequence[int], group: str = ""
-) -> list[Entry]:
+) -> list[Method]:
     """Return an entry for every variant of a class, and for every code length of a hashing method."""
     rows: Mapping[str, Mapping[str, Any]] = cls.variants or {cls.title: {}}
     if issubclass(cls, HashingModel):
@@ -133,7 +133,7 @@ def method_entries(
         }
     images, texts = features.scaling
     return [
-        Entry(
+        Method(
             title,
             Preprocessed(model=clone(cls().set_params(**parameters)), images=images, texts=texts),
             _grid(cls, n_components),
@@ -159,7 +159,7 @@ def _family(cls: type[CrossModalModel]) -> str:
     return _FAMILIES.get(folder, folder)
 
 
-def _kernels(n_components: Sequence[int], rank: int) -> list[Entry]:
+def _kernels(n_components: Sequence[int], rank: int) -> list[Method]:
     # The rank depends on the task, and kernels see the features as they are.
     kernels = KCCA(solver="nystrom", rank=rank)
     subspace: Mapping[str, Sequence[Any]] = {
@@ -168,6 +168,6 @@ def _kernels(n_components: Sequence[int], rank: int) -> list[Entry]:
         "C": [1.0, 100.0],
     }
     return [
-        Entry("KCCA", kernels, [{"n_components": [n_components[-1]], "kappa": [0.5, 0.9]}], group=_family(KCCA)),
-        Entry("SCM on KCCA", SCM(correlation=kernels), [subspace], group=_family(SCM)),
+        Method("KCCA", kernels, [{"n_components": [n_components[-1]], "kappa": [0.5, 0.9]}], group=_family(KCCA)),
+        Method("SCM on KCCA", SCM(correlation=kernels), [subspace], group=_family(SCM)),
     ]

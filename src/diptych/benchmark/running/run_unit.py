@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
-from importlib.metadata import version
 from typing import Any
 
 import numpy as np
@@ -18,9 +17,9 @@ from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
 from threadpoolctl import threadpool_limits
 
-from diptych._version import __version__
 from diptych.arrays import FloatArray
 from diptych.benchmark.peak_memory import PeakMemory
+from diptych.benchmark.report import package_versions, plain_value
 from diptych.benchmark.results import Record
 from diptych.benchmark.running.retrieval_task import RetrievalTask
 from diptych.benchmark.running.run_catalogue import Catalogue, Unit
@@ -149,7 +148,7 @@ def measure_unit(catalogue: Catalogue, unit: Unit) -> Record:
         peak_memory_bytes=memory.bytes,
         code_statistics=_code_statistics(entry, encoded),
         space=encoded.space.name,
-        versions=_versions(),
+        versions=package_versions(),
         machine=f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
         started=started,
         fingerprint=task.fingerprint(entry),
@@ -238,7 +237,7 @@ def _confusion(task: RetrievalTask, retrieval: Retrieval, encoded: EncodedRetrie
 
 
 def _chosen(choice: Choice) -> dict[str, Any]:
-    parameters = {name.removeprefix("model__"): _json_value(value) for name, value in choice.parameters.items()}
+    parameters = {name.removeprefix("model__"): plain_value(value) for name, value in choice.parameters.items()}
     return {
         "parameters": parameters,
         "model": one_line(choice.model),
@@ -246,18 +245,8 @@ def _chosen(choice: Choice) -> dict[str, Any]:
     }
 
 
-def _json_value(value: Any) -> Any:
-    return value if isinstance(value, (bool, int, float, str, type(None))) else repr(value)
-
-
 def _code_statistics(entry: Method, encoded: EncodedRetrieval) -> dict[str, Any] | None:
     if entry.n_bits is None:
         return None
     sides = {"image": encoded.gallery["image_query"], "text": encoded.gallery["text_query"]}
     return {side: asdict(code_statistics(codes, entry.n_bits)) for side, codes in sides.items()}
-
-
-@lru_cache(maxsize=1)
-def _versions() -> dict[str, str]:
-    packages = {name: version(name) for name in ("numpy", "scipy", "scikit-learn")}
-    return {"diptych": __version__, "python": platform.python_version(), **packages}
