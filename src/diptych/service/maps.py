@@ -37,14 +37,6 @@ def read_map(collection: Collection, fingerprint: str) -> dict[str, Any] | None:
     return document if isinstance(document, dict) and isinstance(document.get("points"), list) else None
 
 
-def write_map(collection: Collection, fingerprint: str, document: dict[str, Any]) -> None:
-    """Write a map whole or not at all."""
-    target = map_path(collection, fingerprint)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with atomic_write(target, durable=True) as draft:
-        draft.write_text(json.dumps(document), encoding="utf-8")
-
-
 Progress = Callable[[int, int], None]
 _STAGES = 3
 _STAGE_STEPS = 250
@@ -242,7 +234,10 @@ def make_map(
             for entry, (x, y) in zip(shown, places, strict=True)
         ],
     }
-    write_map(collection, fingerprint, document)
+    target = map_path(collection, fingerprint)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with atomic_write(target, durable=True) as draft:
+        draft.write_text(json.dumps(document), encoding="utf-8")
     return {name: document[name] for name in ("retriever", "made", "items_in_map", "items_total")} | {
         "points": len(shown)
     }

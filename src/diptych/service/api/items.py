@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Annotated, Any, BinaryIO
 from urllib.parse import quote
@@ -64,19 +63,11 @@ def find_item(collection: Collection, item_id: str) -> Item:
     raise Problem(404, "no-such-item", f"There is no item {item_id!r} in this collection; take the id of an answer.")
 
 
-@dataclass(frozen=True)
-class SentItem:
-    """What is known of an item, and its picture where it has one."""
-
-    item: NewItem
-    picture: BinaryIO | None = None
-
-
-async def read_sent_item(request: Request) -> SentItem:
+async def read_sent_item(request: Request) -> tuple[NewItem, BinaryIO | None]:
     """Read JSON for a text, or a form with the fields ``picture`` and ``item``."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind == "application/json":
-        return SentItem(_validated_item(await request.body()))
+        return _validated_item(await request.body()), None
     if kind != "multipart/form-data":
         detail = "An item is sent as application/json, or with its picture as multipart/form-data."
         raise Problem(415, "unsupported-media-type", detail)
@@ -92,10 +83,10 @@ async def read_sent_item(request: Request) -> SentItem:
         described = (await described.read()).decode("utf-8", "replace")
     if picture is not None and not isinstance(picture, UploadFile):
         raise Problem(422, "invalid-request", "The picture is sent as a file; give its part of the form a file name.")
-    return SentItem(_validated_item(described.encode()), None if picture is None else picture.file)
+    return _validated_item(described.encode()), None if picture is None else picture.file
 
 
-RequestItem = Annotated[SentItem, Depends(read_sent_item)]
+RequestItem = Annotated[tuple[NewItem, BinaryIO | None], Depends(read_sent_item)]
 
 # Two kinds of content are more than the framework can describe by itself.
 _REQUEST_BODY: dict[str, Any] = {
@@ -204,13 +195,13 @@ def list_items(
 def add_item(context: Context, hosted: Hosted, sent: RequestItem, response: Response) -> ItemDocument:
     """Add a picture that is sent along, or a text."""
     collection = hosted.collection
-    described = sent.item
+    described, picture = sent
     if described.id is not None and described.id in collection and collection[described.id].id == described.id:
         raise Problem(409, "id-taken", f"There is an item {described.id!r} already; change it with PATCH.")
     path = None
-    if sent.picture is not None:
-        picture = CheckedPicture.read(sent.picture, context.settings.limits)
-        path = store_picture(collection.root, sent.picture, picture.suffix)
+    if picture is not None:
+        suffix = CheckedPicture.read(picture, context.settings.limits).suffix
+        path = store_picture(collection.root, picture, suffix)
     record = Record(path, described.captions, described.labels, described.metadata, described.id)
     skipped = collection.add([record]).skipped
     if skipped:

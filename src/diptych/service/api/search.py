@@ -65,7 +65,7 @@ def _count_conditions(wanted: Filter) -> int:
 _DRAW_BYTES = 16
 
 
-def interleaved_answers(
+def _interleaved_answers(
     collection: Collection,
     log: ClickLog | None,
     query: SearchQuery,
@@ -159,13 +159,7 @@ def request_terms(context: ServiceContext, query: str | None, terms: Sequence[Te
     return list(terms)
 
 
-def build_query(context: ServiceContext, terms: Sequence[TermRequest]) -> SearchQuery:
-    """Return the query that a collection understands."""
-    return SearchQuery(tuple(_term(context, term) for term in terms))
-
-
-def query_text(terms: Sequence[TermRequest]) -> str:
-    """Return the query as people read it."""
+def _query_text(terms: Sequence[TermRequest]) -> str:
     return str(SearchQuery(tuple(Term(_term_kind(term), _term_text(term), term.weight) for term in terms)))
 
 
@@ -182,7 +176,7 @@ def run_search(
     more = len(answers) > 0 and end < answers.considered and end <= context.settings.limits.deepest_answer
     return SearchResponse(
         search_id=_record_search(context, hosted, terms, options, answers, page) if options.log else None,
-        query=query_text(terms),
+        query=_query_text(terms),
         target=options.target,
         retriever=summary,
         limit=options.limit,
@@ -202,9 +196,10 @@ def run_search(
 def _search_answers(
     context: ServiceContext, hosted: HostedCollection, terms: Sequence[TermRequest], options: SearchOptions
 ) -> tuple[Answers, InterleavedPage | None]:
-    query, wanted = build_query(context, terms), request_filter(context, options.filter)
+    query = SearchQuery(tuple(_term(context, term) for term in terms))
+    wanted = request_filter(context, options.filter)
     log = context.click_logs.get(hosted.name)
-    both = interleaved_answers(hosted.collection, log, query, terms, options, wanted)
+    both = _interleaved_answers(hosted.collection, log, query, terms, options, wanted)
     if both is not None:
         return both
     alone = hosted.collection.search(
@@ -241,7 +236,7 @@ def _record_search(
     if log is None:
         return None
     return log.record_search(
-        query=query_text(terms),
+        query=_query_text(terms),
         retriever=answers.retriever,
         fingerprint=answers.fingerprint,
         target=options.target,

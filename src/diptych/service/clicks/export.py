@@ -74,53 +74,54 @@ def write_export(connection: sqlite3.Connection, stream: BinaryIO, what: str, fo
         connection.execute(_PLACES)
     cursor = connection.execute(_QUERIES[what], _PARAMETERS)
     names = [column[0] for column in cursor.description]
-    batches = iter(lambda: cursor.fetchmany(_ROWS_AT_ONCE), [])
+    count = 0
+
+    def batches() -> Iterator[list[Any]]:
+        nonlocal count
+        while batch := cursor.fetchmany(_ROWS_AT_ONCE):
+            count += len(batch)
+            yield batch
+
     if format == "parquet":
-        return _write_parquet(stream, names, batches)
+        _write_parquet(stream, names, batches())
+        return count
     text = io.TextIOWrapper(stream, encoding="utf-8", newline="", write_through=True)
     try:
         if format == "jsonl":
-            return _write_lines(text, names, batches)
-        return _write_rows(text, names, batches, "," if format == "csv" else "\t")
+            _write_lines(text, names, batches())
+        else:
+            _write_rows(text, names, batches(), "," if format == "csv" else "\t")
     finally:
         # The stream belongs to the caller, who closes it.
         text.detach()
-
-
-def _write_rows(text: io.TextIOWrapper, names: Sequence[str], batches: Iterator[list[Any]], delimiter: str) -> int:
-    writer = csv.writer(text, delimiter=delimiter, lineterminator="\n")
-    writer.writerow(names)
-    count = 0
-    for batch in batches:
-        writer.writerows(batch)
-        count += len(batch)
     return count
 
 
-def _write_lines(text: io.TextIOWrapper, names: Sequence[str], batches: Iterator[list[Any]]) -> int:
-    count = 0
+def _write_rows(text: io.TextIOWrapper, names: Sequence[str], batches: Iterator[list[Any]], delimiter: str) -> None:
+    writer = csv.writer(text, delimiter=delimiter, lineterminator="\n")
+    writer.writerow(names)
+    for batch in batches:
+        writer.writerows(batch)
+
+
+def _write_lines(text: io.TextIOWrapper, names: Sequence[str], batches: Iterator[list[Any]]) -> None:
     for batch in batches:
         rows = (json.dumps(dict(zip(names, row, strict=True)), ensure_ascii=False) for row in batch)
         text.write("".join(f"{row}\n" for row in rows))
-        count += len(batch)
-    return count
 
 
-def _write_parquet(stream: BinaryIO, names: Sequence[str], batches: Iterator[list[Any]]) -> int:
+def _write_parquet(stream: BinaryIO, names: Sequence[str], batches: Iterator[list[Any]]) -> None:
     try:
         import pyarrow as pa
         from pyarrow import parquet
     except ImportError as error:
         raise MissingPackageError("writing Parquet files", "pyarrow") from error
     schema = pa.schema([(name, pa.int64() if name in _NUMBERS else pa.string()) for name in names])
-    count = 0
     with parquet.ParquetWriter(stream, schema) as writer:
         for batch in batches:
             columns = zip(*batch, strict=True)
             arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
             writer.write_batch(pa.record_batch(arrays, schema=schema))
-            count += len(batch)
-    return count
 
 
 ImpressionRow = tuple[str, str, int, int, int]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from functools import cache, lru_cache
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from diptych.errors import MissingPackageError
@@ -163,9 +163,10 @@ def query_report(connection: sqlite3.Connection, *, now: float, days: int) -> Qu
     click that asks for less of an item does not count. A search is visual if more than half of its words name something
     visible.
     """
-    per_day = [_day(connection, day) for day in _last_days(now, days)]
-    first, last = per_day[0]["day"], per_day[-1]["day"]
-    period = {"start": _midnight(date.fromisoformat(first)), "end": _midnight(_next(date.fromisoformat(last)))}
+    today = datetime.fromtimestamp(now).date()
+    midnights = [_midnight(today + timedelta(days=1 - ago)) for ago in range(days, -1, -1)]
+    per_day = [_day(connection, start, end) for start, end in pairwise(midnights)]
+    period = {"start": midnights[0], "end": midnights[-1]}
     return QueryReport(
         searches=sum(day["searches"] for day in per_day),
         clicks=sum(day["clicks"] for day in per_day),
@@ -235,24 +236,14 @@ def _positions(connection: sqlite3.Connection, period: dict[str, float]) -> list
     ]
 
 
-def _day(connection: sqlite3.Connection, day: date) -> dict[str, Any]:
-    bounds = (_midnight(day), _midnight(_next(day)))
-    (searches,) = connection.execute(_SEARCHES_OF_DAY, bounds).fetchone()
-    (clicks,) = connection.execute(_CLICKS_OF_DAY, (*bounds, NEGATIVE_CLICK)).fetchone()
-    return {"day": day.isoformat(), "searches": searches, "clicks": clicks}
-
-
-def _last_days(now: float, days: int) -> Iterator[date]:
-    today = datetime.fromtimestamp(now).date()
-    return (today - timedelta(days=ago) for ago in range(days - 1, -1, -1))
+def _day(connection: sqlite3.Connection, start: float, end: float) -> dict[str, Any]:
+    (searches,) = connection.execute(_SEARCHES_OF_DAY, (start, end)).fetchone()
+    (clicks,) = connection.execute(_CLICKS_OF_DAY, (start, end, NEGATIVE_CLICK)).fetchone()
+    return {"day": datetime.fromtimestamp(start).date().isoformat(), "searches": searches, "clicks": clicks}
 
 
 def _midnight(day: date) -> float:
     return datetime(day.year, day.month, day.day).timestamp()
-
-
-def _next(day: date) -> date:
-    return day + timedelta(days=1)
 
 
 def iso_time(time: float) -> str:

@@ -121,11 +121,9 @@ class JobStore:
 
     def progress(self, job_id: str, done: int, total: int, message: str) -> None:
         """Note how far a job has come."""
+        statement = "UPDATE jobs SET done = ?, total = ?, message = ? WHERE id = ? AND state = 'running'"
         with self._writing() as connection:
-            connection.execute(
-                "UPDATE jobs SET done = ?, total = ?, message = ? WHERE id = ? AND state = 'running'",
-                (done, total, message, job_id),
-            )
+            connection.execute(statement, (done, total, message, job_id))
 
     def finish(
         self, job_id: str, state: JobState, *, error: str | None = None, result: Mapping[str, Any] | None = None
@@ -140,12 +138,10 @@ class JobStore:
 
     def ask_to_cancel(self, job_id: str) -> None:
         """Cancel a job that waits, and ask whoever runs it to stop one that runs."""
+        cancelled = "UPDATE jobs SET state = 'cancelled', finished = ? WHERE id = ? AND state = 'waiting'"
         with self._writing() as connection:
             connection.execute("UPDATE jobs SET to_cancel = 1 WHERE id = ?", (job_id,))
-            connection.execute(
-                "UPDATE jobs SET state = 'cancelled', finished = ? WHERE id = ? AND state = 'waiting'",
-                (_now(), job_id),
-            )
+            connection.execute(cancelled, (_now(), job_id))
 
     def is_to_cancel(self, job_id: str) -> bool:
         """Say whether someone wants a job to stop."""
@@ -156,10 +152,9 @@ class JobStore:
     def interrupt_running(self) -> None:
         """Note that whatever ran has ended with the process that ran it."""
         if self._path.exists():
+            interrupted = "UPDATE jobs SET state = 'interrupted', finished = ? WHERE state = 'running'"
             with self._writing() as connection:
-                connection.execute(
-                    "UPDATE jobs SET state = 'interrupted', finished = ? WHERE state = 'running'", (_now(),)
-                )
+                connection.execute(interrupted, (_now(),))
 
     def _select(self, condition: str, values: tuple[Any, ...]) -> list[Job]:
         if not self._path.exists():

@@ -92,6 +92,7 @@ JobFunction = Callable[[Collection, Mapping[str, Any], Reporter], dict[str, Any]
 # Between two of these, others may write.
 _CHUNK = 256
 _NAMED_FAILURES = 50
+_COUNTS = ("added", "updated", "renamed", "unchanged")
 
 
 def index(collection: Collection, parameters: Mapping[str, Any], reporter: Reporter) -> dict[str, Any]:
@@ -202,10 +203,8 @@ def _counting(
 
 
 def _add_to_report(whole: AddReport, part: AddReport) -> None:
-    whole.added += part.added
-    whole.updated += part.updated
-    whole.renamed += part.renamed
-    whole.unchanged += part.unchanged
+    for name in _COUNTS:
+        setattr(whole, name, getattr(whole, name) + getattr(part, name))
     whole.skipped.update(part.skipped)
     whole.duplicates.update(part.duplicates)
 
@@ -230,10 +229,7 @@ def _is_gone(collection: Collection, stored: str) -> bool:
 
 def _index_result(collection: Collection, report: AddReport) -> dict[str, Any]:
     return {
-        "added": report.added,
-        "updated": report.updated,
-        "renamed": report.renamed,
-        "unchanged": report.unchanged,
+        **{name: getattr(report, name) for name in _COUNTS},
         "removed": len(report.removed),
         "skipped": len(report.skipped),
         "reasons": _shown_reasons(collection, report.skipped),

@@ -20,6 +20,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Literal
@@ -43,10 +44,10 @@ class WorkerProcess:
 
     def __init__(
         self,
+        environment: Mapping[str, str],
         name: str,
         settings: Settings,
         descriptor: int,
-        environment: Mapping[str, str],
         *,
         log_format: LogFormat,
         quiet: bool,
@@ -160,10 +161,11 @@ class Supervisor:
             to_writer.bind(str(writer_socket))
             to_writer.listen()
             environment = {SHARED_FOLDER_VARIABLE: str(metrics)}
-            writer = self._worker("writer", replace(self._settings, role="writer"), to_writer, environment)
+            worker_of = partial(WorkerProcess, environment, log_format=self._log_format, quiet=self._quiet)
+            writer = worker_of("writer", replace(self._settings, role="writer"), to_writer.fileno())
             reading = replace(self._settings, role="reader", writer_socket=writer_socket)
             readers = [
-                self._worker(f"reader {number}", reading, self._listening, environment)
+                worker_of(f"reader {number}", reading, self._listening.fileno())
                 for number in range(1, self._settings.workers + 1)
             ]
             for worker in (writer, *readers):
@@ -172,12 +174,6 @@ class Supervisor:
             self._listening.close()
             _stop_all(readers)
             _stop_all([writer])
-
-    def _worker(
-        self, name: str, settings: Settings, listening: socket.socket, environment: dict[str, str]
-    ) -> WorkerProcess:
-        descriptor = listening.fileno()
-        return WorkerProcess(name, settings, descriptor, environment, log_format=self._log_format, quiet=self._quiet)
 
     def _watch(self, workers: Sequence[WorkerProcess], metrics: Path) -> None:
         while not self._is_ending.wait(_WATCH_SECONDS):

@@ -22,9 +22,7 @@ class IndexJob(RequestDocument):
     """Bring a collection up to date with the pictures in its folder."""
 
     kind: Literal["index"]
-    """What is to be done."""
     parameters: IndexParameters = Field(default_factory=IndexParameters)
-    """How."""
 
 
 class TrainParameters(RequestDocument):
@@ -46,9 +44,7 @@ class TrainJob(RequestDocument):
     """Learn a retriever from the collection, and use it where it is better than the present one."""
 
     kind: Literal["train"]
-    """What is to be done."""
     parameters: TrainParameters = Field(default_factory=TrainParameters)
-    """How."""
 
 
 class LearnParameters(RequestDocument):
@@ -68,9 +64,7 @@ class LearnJob(RequestDocument):
     """Learn a retriever from what people clicked, and use it where it is better than the present one."""
 
     kind: Literal["learn"]
-    """What is to be done."""
     parameters: LearnParameters = Field(default_factory=LearnParameters)
-    """How."""
 
 
 class NoParameters(RequestDocument):
@@ -81,9 +75,7 @@ class ReencodeJob(RequestDocument):
     """Finish a change of retriever that was begun."""
 
     kind: Literal["reencode"]
-    """What is to be done."""
     parameters: NoParameters = Field(default_factory=NoParameters)
-    """How."""
 
 
 class MapParameters(RequestDocument):
@@ -97,18 +89,14 @@ class MapJob(RequestDocument):
     """Draw the map of the collection."""
 
     kind: Literal["map"]
-    """What is to be done."""
     parameters: MapParameters = Field(default_factory=MapParameters)
-    """How."""
 
 
 class RetrieverJob(RequestDocument):
     """Give every item a point of another retriever as well, so that both can be searched and compared."""
 
     kind: Literal["retriever"]
-    """What is to be done."""
     parameters: RetrieverRequest
-    """Which one."""
 
 
 AnyJob = IndexJob | TrainJob | LearnJob | ReencodeJob | MapJob | RetrieverJob

@@ -163,7 +163,6 @@ class SearchResponse(Document):
     upload: str | None
     """The uploaded picture that was asked with, for further pages."""
     answers: list[AnswerDocument]
-    """The answers."""
     next_offset: int | None
     """Where the next page begins; null when there is none."""
     draw: str | None = None
@@ -174,7 +173,6 @@ class FacetValueDocument(Document):
     """A value, how many items have it, and the filter that finds them."""
 
     value: bool | int | float | str
-    """The value."""
     count: int
     """How many items have it."""
     filter: str
