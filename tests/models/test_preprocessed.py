@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from diptych.errors import InvalidInputError, UnknownNameError
-from diptych.models import CCA, CVH, SM, CrossModalModel, MarginalSM, Preprocessed, Random, find_model, model_classes
+from diptych.errors import InvalidInputError
+from diptych.models import CCA, CVH, SM, CrossModalModel, Preprocessed, Random
 from diptych.models.preprocessed import scale_rows
 
 
@@ -105,28 +105,6 @@ def test_standardised_columns_have_unit_variance_and_constant_ones_stay_finite(p
 def test_unknown_scalings_name_the_choices(problem):
     with pytest.raises(InvalidInputError, match="images must be one of 'none', 'l1', 'l2', 'hellinger'"):
         Preprocessed(model=CCA(), images="zscore").fit(problem.images, problem.texts)
-
-
-def test_methods_are_found_whatever_the_spelling():
-    assert find_model("marginal-sm") is find_model("MarginalSM") is find_model("marginal_sm") is MarginalSM
-    assert set(model_classes()) >= {
-        "bipartite-cross-product",
-        "cca",
-        "cca-3v",
-        "cfa",
-        "conse",
-        "contrastive-projection",
-        "kcca",
-        "linear-regression",
-        "marginal-scm",
-        "marginal-sm",
-        "ml-cca",
-        "random",
-        "scm",
-        "sm",
-    }
-    with pytest.raises(UnknownNameError, match="did you mean 'kcca'"):
-        find_model("kkca")
 
 
 def test_random_scores_scatter_around_chance_and_depend_on_content_alone():

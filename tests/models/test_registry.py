@@ -7,7 +7,8 @@ import importlib
 import pytest
 
 from diptych import models
-from diptych.models import CCA, ConSE, FusedModel, Preprocessed, SharedSpace, model_classes
+from diptych.errors import UnknownNameError
+from diptych.models import CCA, ConSE, FusedModel, MarginalSM, Preprocessed, SharedSpace, find_model, model_classes
 from diptych.models.base import REGISTRY
 
 
@@ -50,3 +51,25 @@ def test_grids_and_variants_name_parameters_that_the_methods_have():
             assert title
             assert set(cls.grid) <= set(known), cls
     assert not ConSE.benchmarked
+
+
+def test_methods_are_found_whatever_the_spelling():
+    assert find_model("marginal-sm") is find_model("MarginalSM") is find_model("marginal_sm") is MarginalSM
+    assert set(model_classes()) >= {
+        "bipartite-cross-product",
+        "cca",
+        "cca-3v",
+        "cfa",
+        "conse",
+        "contrastive-projection",
+        "kcca",
+        "linear-regression",
+        "marginal-scm",
+        "marginal-sm",
+        "ml-cca",
+        "random",
+        "scm",
+        "sm",
+    }
+    with pytest.raises(UnknownNameError, match="did you mean 'kcca'"):
+        find_model("kkca")
