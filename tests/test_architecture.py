@@ -1,9 +1,14 @@
+"""The house: floors, no circles, modules of one idea, nothing executed that is only read, a light import."""
+
 from __future__ import annotations
 
 import ast
+import statistics
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import cache
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -26,6 +31,8 @@ FLOORS: tuple[frozenset[str], ...] = (
 )
 GROUND = FLOORS[0]
 FLOOR_OF = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
+
+LONGEST_MODULE, FULLEST_FOLDER, SHORTEST_MEDIAN, LARGEST_SHARE_OF_IMPORTS = 450, 25, 120, 0.09
 
 UNSAFE_MODULES = {"pickle", "cPickle", "_pickle", "dill", "cloudpickle", "shelve", "marshal"}
 HEAVY_MODULES = {
@@ -55,26 +62,43 @@ HEAVY_MODULES = {
 }
 
 
-def room_of(module: Path) -> str:
-    first = module.relative_to(SOURCE).parts[0]
-    return first.removesuffix(".py")
+def dotted(module: Path) -> str:
+    return ".".join(["diptych", *module.relative_to(SOURCE).with_suffix("").parts]).removesuffix(".__init__")
+
+
+PATH_OF = {dotted(module): module for module in MODULES}
+
+
+@cache
+def tree_of(module: Path) -> ast.Module:
+    return ast.parse(module.read_text(encoding="utf-8"))
+
+
+def type_only(tree: ast.AST) -> set[ast.AST]:
+    """Return what stands under ``if TYPE_CHECKING``, which no program runs."""
+    blocks = [node for node in ast.walk(tree) if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
+    return {inner for block in blocks for statement in block.body for inner in ast.walk(statement)}
 
 
 def imported_names(tree: ast.AST, package: str) -> Iterator[str]:
     """Yield the dotted name of everything a module imports, wherever in the file; ``package`` anchors relative ones."""
     for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            anchor = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
-            base = ".".join([*anchor, *([node.module] if node.module else [])])
-            yield from (f"{base}.{alias.name}" for alias in node.names)
+        yield from names_of_import(node, package)
 
 
-def upward_imports(code: str, room: str, package: str) -> list[str]:
-    """Return the imports of ``code`` that a module of ``room`` may not have."""
+def names_of_import(node: ast.AST, package: str) -> Iterator[str]:
+    if isinstance(node, ast.Import):
+        yield from (alias.name for alias in node.names)
+    elif isinstance(node, ast.ImportFrom):
+        anchor = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
+        base = ".".join([*anchor, *([node.module] if node.module else [])])
+        yield from (f"{base}.{alias.name}" for alias in node.names)
+
+
+def upward_imports(tree: ast.AST, room: str, package: str) -> list[str]:
+    """Return the imports that a module of ``room`` may not have."""
     wrong = []
-    for name in imported_names(ast.parse(code), package):
+    for name in imported_names(tree, package):
         top, _, rest = name.partition(".")
         if top != "diptych":
             continue
@@ -85,9 +109,26 @@ def upward_imports(code: str, room: str, package: str) -> list[str]:
     return wrong
 
 
-def unsafe_reads(code: str) -> list[str]:
-    """Return what ``code`` uses that would execute a file it only means to read."""
-    tree = ast.parse(code)
+def imported_modules(module: Path) -> set[str]:
+    """Return the modules of the package that run when ``module`` does, imports inside functions included."""
+    tree = tree_of(module)
+    ignored = type_only(tree)
+    names = (name for node in ast.walk(tree) if node not in ignored for name in names_of_import(node, "diptych"))
+    found = {name if name in PATH_OF else name.rpartition(".")[0] for name in names}
+    return (found & set(PATH_OF)) - {dotted(module)}
+
+
+def circle_in(graph: Mapping[str, set[str]]) -> list[str]:
+    """Return one circle of the graph, or nothing."""
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as circle:
+        return list(circle.args[1])
+    return []
+
+
+def unsafe_reads(tree: ast.AST) -> list[str]:
+    """Return what code uses that would execute a file it only means to read."""
     found = [name for name in imported_names(tree, "diptych") if name.partition(".")[0] in UNSAFE_MODULES]
     found += [name for name in imported_names(tree, "diptych") if name in ("joblib.load", "torch.load")]
     for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
@@ -102,20 +143,61 @@ def unsafe_reads(code: str) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("module", MODULES, ids=lambda module: str(module.relative_to(SOURCE)))
-def test_a_room_imports_downwards_only(module: Path) -> None:
-    room = room_of(module)
-    if room == "__init__":
-        return
-    assert room in FLOOR_OF, f"give the new room {room!r} its floor in {Path(__file__).name}"
-    package = ".".join(["diptych", *module.relative_to(SOURCE).parts[:-1]])
-    wrong = upward_imports(module.read_text(encoding="utf-8"), room, package)
-    assert wrong == [], f"import from rooms below {room!r} only, and from their modules"
+def test_imports_run_downwards_only() -> None:
+    wrong = {}
+    for module in MODULES:
+        room = module.relative_to(SOURCE).parts[0].removesuffix(".py")
+        if room != "__init__":
+            assert room in FLOOR_OF, f"give the new room {room!r} its floor in {Path(__file__).name}"
+            package = ".".join(["diptych", *module.relative_to(SOURCE).parts[:-1]])
+            wrong[dotted(module)] = upward_imports(tree_of(module), room, package)
+    assert {name: names for name, names in wrong.items() if names} == {}
 
 
-@pytest.mark.parametrize("module", MODULES, ids=lambda module: str(module.relative_to(SOURCE)))
-def test_no_module_executes_what_it_reads(module: Path) -> None:
-    assert unsafe_reads(module.read_text(encoding="utf-8")) == []
+def test_no_modules_import_one_another_in_a_circle() -> None:
+    assert circle_in({name: imported_modules(path) for name, path in PATH_OF.items()}) == []
+
+
+def test_no_folders_side_by_side_import_one_another_in_a_circle() -> None:
+    graph: dict[str, set[str]] = {}
+    for name, path in PATH_OF.items():
+        for target in imported_modules(path):
+            # Modules of a package itself stand above some of its folders and below others.
+            ours, theirs = (PATH_OF[each].relative_to(SOURCE).parts[:-1] for each in (name, target))
+            if len(ours) > 1 and len(theirs) > 1 and ours[0] == theirs[0] and ours[1] != theirs[1]:
+                graph.setdefault(f"{ours[0]}.{ours[1]}", set()).add(f"{theirs[0]}.{theirs[1]}")
+    assert circle_in(graph) == []
+
+
+@pytest.mark.parametrize(
+    ("graph", "has_circle"),
+    [
+        ({"a": {"b"}, "b": {"c"}, "c": {"a"}}, True),
+        ({"a": {"b", "c"}, "b": {"c"}}, False),
+    ],
+)
+def test_a_circle_is_seen(graph: dict[str, set[str]], has_circle: bool) -> None:
+    assert bool(circle_in(graph)) is has_circle
+
+
+def test_a_module_is_one_idea_and_a_folder_can_be_overlooked() -> None:
+    lines = {dotted(module): len(module.read_text(encoding="utf-8").splitlines()) for module in MODULES}
+    assert {name: n for name, n in lines.items() if n > LONGEST_MODULE} == {}, "divide them by idea"
+    folders = [module.parent for module in MODULES]
+    assert {str(folder) for folder in folders if folders.count(folder) > FULLEST_FOLDER} == set(), "group by idea"
+    assert statistics.median(lines.values()) >= SHORTEST_MEDIAN, "merge what belongs together"
+    imports = [
+        node.end_lineno - node.lineno + 1
+        for module in MODULES
+        for node in ast.walk(tree_of(module))
+        if isinstance(node, ast.Import | ast.ImportFrom) and node.end_lineno is not None
+    ]
+    assert sum(imports) <= LARGEST_SHARE_OF_IMPORTS * sum(lines.values())
+
+
+def test_no_module_executes_what_it_reads() -> None:
+    found = {dotted(module): unsafe_reads(tree_of(module)) for module in MODULES}
+    assert {name: reads for name, reads in found.items() if reads} == {}
 
 
 @pytest.mark.parametrize(
@@ -132,7 +214,7 @@ def test_no_module_executes_what_it_reads(module: Path) -> None:
     ],
 )
 def test_an_upward_import_is_seen(room: str, code: str) -> None:
-    assert upward_imports(code, room, f"diptych.{room}") != []
+    assert upward_imports(ast.parse(code), room, f"diptych.{room}") != []
 
 
 @pytest.mark.parametrize(
@@ -148,7 +230,7 @@ def test_an_upward_import_is_seen(room: str, code: str) -> None:
     ],
 )
 def test_a_downward_import_is_allowed(room: str, code: str) -> None:
-    assert upward_imports(code, room, f"diptych.{room}") == []
+    assert upward_imports(ast.parse(code), room, f"diptych.{room}") == []
 
 
 @pytest.mark.parametrize(
@@ -163,7 +245,7 @@ def test_a_downward_import_is_allowed(room: str, code: str) -> None:
     ],
 )
 def test_an_unsafe_read_is_seen(code: str) -> None:
-    assert unsafe_reads(code) != []
+    assert unsafe_reads(ast.parse(code)) != []
 
 
 @pytest.mark.parametrize(
@@ -171,7 +253,7 @@ def test_an_unsafe_read_is_seen(code: str) -> None:
     ["np.load('arrays.npz')", "np.load('arrays.npz', allow_pickle=False)", "torch.load('net.pth', weights_only=True)"],
 )
 def test_a_safe_read_is_allowed(code: str) -> None:
-    assert unsafe_reads(code) == []
+    assert unsafe_reads(ast.parse(code)) == []
 
 
 @pytest.mark.parametrize("package", ["diptych", "diptych.encoders", "diptych.encoders.text.word_pipeline"])
