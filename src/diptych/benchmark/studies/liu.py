@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from diptych.benchmark.features import Features
-from diptych.benchmark.running.method_entries import all_methods, pair_methods
-from diptych.benchmark.running.retrieval_task import RetrievalTask
+from diptych.benchmark.studies.method_entries import all_methods, pair_methods
+from diptych.benchmark.studies.retrieval_task import RetrievalTask
 from diptych.benchmark.task import find_by_name
 from diptych.data import find_dataset
 from diptych.encoders import EfficientNetLite, SentenceEncoder

@@ -91,7 +91,7 @@ def all_methods(features: Features, n_components: Sequence[int], kernel_rank: in
     Liu et al.; ``kernel_rank`` the number of landmarks of kernel methods.
 
     >>> from diptych.benchmark.running import Features
-    >>> from diptych.benchmark.running.method_entries import all_methods
+    >>> from diptych.benchmark.studies.method_entries import all_methods
     >>> methods = {entry.key: entry for entry in all_methods(Features("any"), (5, 9), 200)}
     >>> methods["cvh-8"].n_bits, methods["cca"].group, methods["sm"].n_settings
     (8, 'correlation', 4)
