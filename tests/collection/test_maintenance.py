@@ -112,7 +112,7 @@ def test_status_notices_points_that_come_and_go(filled: Collection) -> None:
     assert filled.status().unsearchable == 0
     other = Collection.open(filled.folder, load_retriever=ToyRetriever.load)
     table = points_table(other._state.layout.retriever, "image")
-    other._state.store.delete_vectors(table, [str(filled.items()[1].content_hash)])
+    other._state.store.delete_rows(table, [str(filled.items()[1].content_hash)])
     assert filled.status().unsearchable == 1
     other.repair()
     assert filled.status().unsearchable == 0
@@ -233,8 +233,8 @@ def test_a_table_is_dropped_whole_or_not_at_all(tmp_path: Path, monkeypatch: pyt
         store.drop("points")
     again = Store(tmp_path)
     assert again.vector_tables() == []
-    assert again.vector_keys("points") == []
+    assert again.keys("points") == []
     again.add_vectors("points", ["c"], np.zeros((1, 3), dtype=np.float32))
-    assert Store(tmp_path).vector_keys("points") == ["c"]
+    assert Store(tmp_path).keys("points") == ["c"]
     again.drop("points")
     assert not list(tmp_path.glob("*.dropped"))

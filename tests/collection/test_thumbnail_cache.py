@@ -22,7 +22,7 @@ def test_thumbnails_are_found_wherever_their_rows_move(tmp_path: Path) -> None:
     for letter in "abc":
         writer.add_thumbnails({f"{letter}-{number}": f"{letter}{number}".encode() for number in range(20)})
     assert thumbnails.get(["a-1", "nothing", "c-7"]) == {"a-1": b"a1", "c-7": b"c7"}
-    writer.delete_thumbnails([f"a-{number}" for number in range(10)])
+    writer.delete_rows("thumbnails", [f"a-{number}" for number in range(10)])
     writer.compact(everything=True)
     writer.add_thumbnails({"new": b"new"})
     assert thumbnails.get(["a-1", "c-7"]) == {"a-1": b"a1", "c-7": b"c7"}

@@ -79,8 +79,7 @@ class Collection:
     ) -> Self:
         """Make an empty collection; without a retriever it gets the default one.
 
-        Paths are stored relative to ``root``, by default the folder that the collection lies in, so that both can move
-        together.
+        Paths are stored relative to ``root``, by default the folder around the collection, so that both can move.
         """
         target = Path(folder)
         chosen = defensive_copy(saved_retrievers.default_retriever() if retriever is None else retriever)
@@ -176,8 +175,7 @@ class Collection:
     def facets(self, filter: Filter | str | None = None, *, limit: int = 10) -> list[Facet]:
         """Return labels and metadata to narrow a search down by, counted among the items that meet a filter.
 
-        A field has its ``limit`` most frequent values, or its range when it holds more different numbers than that.
-        Fields with a text of its own for every item are left out.
+        A field has its ``limit`` most frequent values, or its range; texts that never repeat are left out.
         """
         if limit < 1:
             raise InvalidInputError(f"limit must be at least 1, got {limit}")
@@ -186,8 +184,7 @@ class Collection:
     def suggestions(self, prefix: str, limit: int = 8) -> list[Suggestion]:
         """Return ways to go on with a query: labels, words of captions and frequent phrases, most frequent first.
 
-        They are made from all captions when they are first asked for, and again after a change; where that takes long
-        they may lag behind a collection that changes all the time.
+        Where making them takes long, they may lag behind a collection that changes all the time.
         """
         if limit < 1:
             raise InvalidInputError(f"limit must be at least 1, got {limit}")
@@ -196,9 +193,8 @@ class Collection:
     def add(self, sources: Any, *, progress: Progress | None = None) -> AddReport:
         """Add pictures, folders of pictures, records and captioned pictures; return what became of each.
 
-        Files whose size and time are as stored are not opened. A file with stored content whose own file is gone is a
-        renamed one. A file that cannot be used is skipped with a reason. ``progress`` is told after each batch, when it
-        is durable.
+        Files whose size and time are as stored are not opened, renamed files are recognised, and what cannot be used is
+        skipped with a reason. ``progress`` is told after each batch, when it is durable.
         """
         with self._state.writing():
             return self._changes.add(sources, progress)
@@ -227,9 +223,8 @@ class Collection:
             item = self[which]
             if item.path is None and captions is not None and not captions:
                 raise InvalidInputError(f"item {item.id} has no picture, so it needs a caption; remove it instead")
-            described = Record(item.path, captions, labels, metadata) if item.path else None
-            record = described or Record(None, captions or item.captions, labels, metadata)
-            self._changes.change(item, record)
+            texts = captions or item.captions if item.path is None else captions
+            self._changes.change(item, Record(item.path, texts, labels, metadata))
         return self[item.id]
 
     def remove(self, which: Which) -> list[str]:
@@ -272,16 +267,14 @@ class Collection:
         exact:
             Compare everything (True), use the index (False), or decide by size (None).
         min_probability:
-            Leave out answers below; by default all are returned, and ``no_good_match`` says when even the best is
-            below the cut-off of the retriever.
+            Leave out answers below; by default ``no_good_match`` says when even the best is below the cut-off.
         retriever:
             The name of a stored retriever (see :meth:`retrievers`), by default the active one.
         rerank:
-            With a hashing method: how many of the nearest codes to score again by the real numbers that the query's
-            bits are the signs of. Answers keep the score and the probability of their codes, only their order is finer.
+            With a hashing method: how many of the nearest codes to order more finely, by the real numbers that the
+            query's bits are the signs of.
         rerank_by:
-            What the candidates are scored by: their ``"codes"``, or the real outputs made from their stored
-            ``"features"``, which are read for it and say more.
+            What they are ordered by: their ``"codes"``, or their stored ``"features"``, which say more.
         """
         side = side_of(target)
         if k < 1 or offset < 0:
@@ -326,8 +319,7 @@ class Collection:
     ) -> tuple[list[str], AnyArray]:
         """Return stored points of the common space with the ids of their rows: items' for images, captions' for texts.
 
-        They are the points as the retriever made them. Without ``ids`` all of them come, in the order of addition; what
-        has no point is left out.
+        Without ``ids`` all of them come, in the order of addition; what has no point is left out.
         """
         return self._state.stored_rows(points_table, side, ids, retriever)
 
@@ -358,9 +350,8 @@ class Collection:
     ) -> ReencodeReport:
         """Keep the points of another retriever beside the active one's, for searches that name it.
 
-        Items that are added or changed later get points of every stored retriever. ``name`` must be free; by default it
-        is that of the retriever, with a number where it is taken. A retriever that is stored already is saved again,
-        for its calibration, and gets the points it lacks, so an interrupted run goes on where it stopped.
+        Later items get points of every stored retriever. ``name`` must be free; by default it is that of the retriever,
+        with a number where it is taken. One that is stored already gets its new calibration and the points it lacks.
         """
         return self._retrievers.add(retriever, name, progress)
 
@@ -391,8 +382,7 @@ class Collection:
     def calibrate(self, judgements: Iterable[tuple[str, str | os.PathLike[str], bool]]) -> None:
         """Fit the probabilities of text→image searches to judgements: (words, item, whether it is a good answer).
 
-        The judged answers should be drawn as answers come, good and bad, because their share of good ones is taken for
-        the share to expect. The other directions and the cut-off stay.
+        Judge answers as they come: the share of good ones is taken for the share to expect.
         """
         self._retrievers.calibrate([(words, self[which].id, is_good) for words, which, is_good in judgements])
 
@@ -411,8 +401,7 @@ class Collection:
         """Write the items (``csv``, ``jsonl``, ``parquet``) or the points (``npz``, ``safetensors``) to a file.
 
         Without ``format`` the ending of the name says it. Points come as ``image`` and ``text`` arrays with the ids of
-        their rows: items' for pictures, captions' for texts. They are the points as searched: in cosine, Pearson and
-        covariance spaces already centred or scaled as these ask.
+        their rows, as they are searched: centred or scaled as the space asks.
         """
         self._maintenance.export(path, format)
 

@@ -137,18 +137,14 @@ def _weighted_logistic(values: FloatArray, targets: FloatArray, weights: FloatAr
 
 
 _MOST_PICTURES, _MOST_TEXTS = 1000, 3000
-_UNANSWERED = 0.01
 
 
 def calibrate(space: Space, image_points: AnyArray, text_points: AnyArray, pairs: Pairs, prior: float) -> Calibration:
     """Fit a calibration on held-out pairs.
 
-    With labels an answer is relevant when it shares one with the query, and the share of relevant answers is that of
-    the data. Without, a text is relevant to its own picture and to the other texts of that picture, which undercounts:
-    a caption often fits other pictures too; ``prior`` says how many. No pairs tell which two pictures belong
-    together, so picture-to-picture search learns from the texts: its target is the calibrated probability that their
-    captions describe one picture.
-
+    With labels an answer is relevant when it shares one with the query. Without, a text is relevant to its own picture
+    and to the other texts of that picture, which undercounts: ``prior`` says how many others fit. No pairs tell which
+    two pictures belong together, so picture-to-picture search learns the probability that their captions describe one.
     The cut-off is what the best answers to 99 % of the held-out texts reach, each of which has a picture to find.
     """
     rows = np.random.default_rng(0).permutation(pairs.n_images)[:_MOST_PICTURES]
@@ -166,7 +162,7 @@ def calibrate(space: Space, image_points: AnyArray, text_points: AnyArray, pairs
     else:
         fitted = _by_partners(across, among_texts, among_images, owners, prior)
     best = fitted.probability(across.max(axis=1), "text_to_image")
-    fitted.cutoff_ = float(np.quantile(best, _UNANSWERED))
+    fitted.cutoff_ = float(np.quantile(best, 0.01))
     return fitted
 
 
@@ -187,10 +183,8 @@ def _by_partners(
     across: FloatArray, among_texts: FloatArray, among_images: FloatArray, owners: IntArray, prior: float
 ) -> Calibration:
     partners = (owners[:, None] == np.arange(among_images.shape[0])[None, :]).astype(np.float64)
-    judged: dict[SearchDirection, tuple[FloatArray, FloatArray]] = {
-        "text_to_image": (across, partners),
-        "image_to_text": (across, partners),
-    }
+    judged: dict[SearchDirection, tuple[FloatArray, FloatArray]]
+    judged = {"text_to_image": (across, partners), "image_to_text": (across, partners)}
     siblings = _without_self(among_texts, (owners[:, None] == owners[None, :]).astype(np.float64))
     if siblings[1].sum() == 0:
         return Calibration(prior=prior).fit(judged)

@@ -25,12 +25,9 @@ from diptych.space import Space
 class CentredSide(CrossModalModel):
     """The picture side of a fitted model with inner products, its points moved so that their mean is zero.
 
-    Texts come as points of the model already: a model of clicks takes queries as strings, the parts of a fusion take
-    rows of numbers, and an encoder of texts can make the points of queries.
-
-    ⟨b, a(x) − ā⟩ differs from ⟨b, a(x)⟩ by one number for each query, which changes no order; but the mean of its
-    scores over the pictures is 0 for every query. In a fusion it then raises some pictures and lowers others, and the
-    probabilities of the other parts stay in force for queries that it says nothing about.
+    Texts come as points of the model already. ⟨b, a(x) − ā⟩ differs from ⟨b, a(x)⟩ by one number for each query, which
+    changes no order; but the mean of its scores over the pictures is 0 for every query. In a fusion the probabilities
+    of the other parts then stay in force for queries that it says nothing about.
 
     Examples
     --------
@@ -118,11 +115,10 @@ def fused_retriever(
     """Return the fusion of a retriever with models of a click log: an ordinary retriever.
 
     The score is λ₀ s₀/σ₀ + Σ λᵢ sᵢ/σᵢ, with ``weights`` λ and ``scales`` σ of the retriever first and then of the parts
-    (Dong et al., "Cross-media similarity evaluation for web image retrieval in the wild", IEEE TMM 2018, fuse such
-    models late). The image encoder is the retriever's, so stored features stay good; a text is encoded by the
-    retriever's encoder and by each part, side by side. ``pictures`` are features of some pictures of the collection:
-    the scores of a part are centred on them, so that probabilities stay those of the retriever where the parts say
-    nothing.
+    (Dong et al., "Cross-media similarity evaluation for web image retrieval in the wild", IEEE TMM 2018). The image
+    encoder is the retriever's, so stored features stay good; a text is encoded by it and by each part, side by side.
+    The scores of a part are centred on ``pictures``, features of some pictures of the collection, so that probabilities
+    stay those of the retriever where the parts say nothing.
 
     Use it to serve what was learned from clicks; `diptych.collection.learning.Learning` decides whether it is better.
 

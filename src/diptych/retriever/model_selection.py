@@ -16,16 +16,10 @@ from diptych.metrics import AP, randomisation_test
 from diptych.models import CCA, ContrastiveProjection, CrossModalModel, MarginalSM, Preprocessed
 from diptych.protocols import TwoWayEvaluation, evaluate_model
 
-_HELD_OUT = 0.25
-
 
 def choose_model(features: Pairs) -> CrossModalModel:
-    """Return the unfitted model that does best on a quarter of the pairs after learning from the rest.
-
-    CCA and its contrastive continuation learn from the pairs; with labels, semantic matching joins them, and an answer
-    counts as right when it shares a label.
-    """
-    train, held_out = features.split(_HELD_OUT)
+    """Return the model that does best on a quarter of the pairs: CCA, its contrastive continuation, or by labels."""
+    train, held_out = features.split(0.25)
     candidates: list[CrossModalModel] = [
         Preprocessed(model=CCA(n_components=256, regularization=1.0, weight_power=0.5), images="l2"),
         Preprocessed(model=ContrastiveProjection(temperature=0.03), images="l2"),
@@ -43,25 +37,20 @@ _Model = TypeVar("_Model", bound=CrossModalModel)
 def separate_checkpoint(model: _Model, part: str) -> Iterator[_Model]:
     """Give an unfitted copy of ``model`` whose checkpoints, while it is fitted, lie in the folder ``part`` of its own.
 
-    A retriever learns from most pairs to compare and then from all: two trainings, neither of which may take up the
-    other's state.
+    A retriever learns from most pairs and then from all: neither training may take up the other's state.
 
     >>> from diptych.models import LDSP
-    >>> from diptych.retriever.model_selection import separate_checkpoint
     >>> with separate_checkpoint(LDSP(checkpoint="kept"), "trial") as model:
     ...     during = model.checkpoint
     >>> during, model.checkpoint
     ('kept/trial', 'kept')
     """
     copied: _Model = clone(model)
-    kept = {name: value for name, value in copied.get_params().items() if _names_checkpoint(name) and value is not None}
+    given = {name: value for name, value in copied.get_params().items() if value is not None}
+    kept = {name: value for name, value in given.items() if name.rpartition("__")[2] == "checkpoint"}
     copied.set_params(**{name: (Path(value) / part).as_posix() for name, value in kept.items()})
     yield copied
     copied.set_params(**kept)
-
-
-def _names_checkpoint(parameter: str) -> bool:
-    return parameter.rpartition("__")[2] == "checkpoint"
 
 
 class Comparison(BaseEstimator):
@@ -121,14 +110,13 @@ def compare(
     if old is None:
         return Comparison(n_held_out=len(ours), new=float(np.nanmean(ours)), chance=chance)
     theirs = _per_picture(old, owners)
-    test = randomisation_test(ours, theirs)
     return Comparison(
         n_held_out=len(ours),
         new=float(np.nanmean(ours)),
         chance=chance,
         baseline=baseline,
         old=float(np.nanmean(theirs)),
-        p_value=test.p_value,
+        p_value=randomisation_test(ours, theirs).p_value,
     )
 
 

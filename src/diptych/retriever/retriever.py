@@ -35,8 +35,6 @@ from diptych.retriever.tower_encoders import ImageTower, tower_parts
 from diptych.space import SearchDirection, Space
 
 Epochs = Callable[[Any], None]
-_PRIOR = 0.01
-_EVEN, _SLOPE = 0.5, 10.0
 _FEWEST_PICTURES = 10
 
 
@@ -142,8 +140,7 @@ class Retriever(BaseEstimator):
     def stream_image_features(self, items: Sequence[Any]) -> Iterator[EncodedBatch]:
         """Yield image features batch by batch, with the reason for each picture that cannot be read."""
         encoder = self._require("image_encoder_").image_encoder_
-        store = self._store
-        return encoder.stream(items) if store is None else store.stream(encoder, items)
+        return encoder.stream(items) if self._store is None else self._store.stream(encoder, items)
 
     def images_to_points(self, features: ArrayLike) -> AnyArray:
         """Return the points of image features."""
@@ -204,11 +201,10 @@ class Retriever(BaseEstimator):
         """Learn from pictures and their captions or labels, and keep the result only if it is better.
 
         A share ``held_out`` of the pictures judges a model learned from the others against the ``baseline``: what this
-        retriever already is when fitted, the default retriever otherwise. A baseline that was itself learned from
-        one's own pairs is learned again from the same others, since it may have seen the held-out ones. If the new
-        model wins, it is learned again from all pairs; if the baseline does, this retriever becomes the baseline,
-        unless ``force``. `comparison_` tells the numbers and whether the difference is more than luck. ``progress`` is
-        told how many items have been encoded, ``epochs`` is called with the record of each epoch of a model of items.
+        retriever already is when fitted, the default retriever otherwise; one learned from one's own pairs is learned
+        again from the same others. If the new model wins, it is learned again from all pairs; if the baseline does,
+        this retriever becomes the baseline, unless ``force``. `comparison_` has the numbers. ``progress`` is told how
+        many items have been encoded, ``epochs`` gets the record of each epoch of a model of items.
         """
         if pairs.n_images < _FEWEST_PICTURES:
             raise InvalidInputError(f"learning needs at least {_FEWEST_PICTURES} pictures, got {pairs.n_images}")
@@ -284,8 +280,7 @@ class Retriever(BaseEstimator):
 
         Each side of the model becomes an encoder (`ImageTower`, `TextTower`) that runs without PyTorch. ``held_out``
         are pairs that the model has not seen, from which probabilities are calibrated; without any, a score of a half
-        is taken to be as likely right as wrong. ``image_encoder`` is the fitted encoder that made the features for a
-        model that takes features.
+        is as likely right as wrong. ``image_encoder`` made the features for a model that takes features.
         """
         if not isinstance(model, ItemModel):
             raise InvalidInputError(
@@ -296,7 +291,7 @@ class Retriever(BaseEstimator):
         made = cls(name=name, cache=cache)
         made.image_encoder_, made.text_encoder_, made.model_ = tower_parts(model, image_encoder)
         # A score of a half is as likely right as wrong.
-        made.calibration_ = Calibration.assumed(_SLOPE, -_SLOPE * _EVEN)
+        made.calibration_ = Calibration.assumed(10.0, -5.0)
         if held_out is not None:
             made.calibration_ = made._calibrated(made.featured(held_out))
         return made
@@ -316,9 +311,8 @@ class Retriever(BaseEstimator):
         )
 
     def _calibrated(self, seen: Pairs) -> Calibration:
-        """Return a calibration on features of pairs that the model has not seen."""
         points = self.images_to_points(seen.images), self.texts_to_points(seen.texts)
-        return calibrate(self.space, *points, seen, _PRIOR)
+        return calibrate(self.space, *points, seen, prior=0.01)
 
     @property
     def _store(self) -> FeatureCache | None:
@@ -345,7 +339,6 @@ class Retriever(BaseEstimator):
         progress: Progress | None = None,
         epochs: Epochs | None = None,
     ) -> Retriever:
-        """Return a retriever of the same parameters with its encoders and model learned from all of ``pairs``."""
         unfitted = self.model if model is None else model
         if isinstance(unfitted, ItemModel):
             return self._learned_towers(pairs, part, unfitted, progress, epochs)
@@ -361,7 +354,6 @@ class Retriever(BaseEstimator):
     def _learned_towers(
         self, pairs: Pairs, part: str, model: ItemModel, progress: Progress | None, epochs: Epochs | None
     ) -> Retriever:
-        """Return a retriever whose encoders are the two sides of ``model``, learned from all of ``pairs``."""
         if pairs.has_image_features or pairs.has_text_features:
             raise InvalidInputError(
                 f"{type(model).__name__} learns from pictures and strings, not from features of them"
@@ -392,7 +384,6 @@ class Retriever(BaseEstimator):
         self.comparison_ = comparison
 
     def _encoder(self, name: str) -> Encoder:
-        """Return the unfitted encoder given to the constructor, or the one of the default retriever."""
         given: Encoder | None = getattr(self, name)
         if given is not None:
             return given

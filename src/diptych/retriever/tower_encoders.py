@@ -22,24 +22,15 @@ __all__ = ["ImageTower", "TextTower"]
 
 
 def side_digest(model: CrossModalModel) -> str:
-    """Return a digest of what a fitted model encodes by.
-
-    How it was trained is left out where the model says what counts, so that a collection outlives another default, or
-    one parameter more, in a later version.
-    """
+    """Return a digest of what a fitted model encodes by, not of how it was trained where the model tells them apart."""
     return model_digest(model, parameters=model.encoding_parameters if isinstance(model, ItemModel) else None)
-
-
-_ANY_PICTURE = np.zeros((8, 8, 3), dtype=np.uint8)
 
 
 class ImageTower(ImageEncoder):
     """Turns pictures into points with a fitted model that looks at pixels, such as `MNiL`.
 
-    It makes an encoder of what a model has learned, so that a retriever, a collection and the service use the model
-    as any other encoder: pictures are read in threads, and one that cannot be read is told by its row. Where the model
-    takes features instead of pictures, ``encoder`` makes them, and caches keep those. The model stays fitted: a copy
-    made by ``sklearn.base.clone`` encodes as the tower itself does.
+    A retriever, a collection and the service use the model as any other encoder. Where it takes features instead of
+    pictures, ``encoder`` makes them, and caches keep those. The model stays fitted in copies by ``sklearn.base.clone``.
 
     Parameters
     ----------
@@ -81,15 +72,16 @@ class ImageTower(ImageEncoder):
     @classmethod
     def of(cls, model: CrossModalModel, *, encoder: Encoder | None = None) -> Self:
         """Return the tower of a fitted model, without what the model needs for texts alone."""
-        if _takes_pictures(model):
-            return cls(model.side("image") if isinstance(model, ItemModel) else model)
+        side = model.side("image") if isinstance(model, ItemModel) else model
+        if isinstance(model, ItemModel) and model.takes_pictures:
+            return cls(side)
         if encoder is None:
             raise InvalidInputError(
                 f"this {type(model).__name__} takes features of pictures; pass the image_encoder that made them"
             )
         if not isinstance(encoder, ImageEncoder):
             raise InvalidInputError(f"image_encoder must encode pictures one by one, got {type(encoder).__name__}")
-        return cls(model.side("image") if isinstance(model, ItemModel) else model, encoder=encoder)
+        return cls(side, encoder=encoder)
 
     @property
     def identity(self) -> str:
@@ -142,7 +134,7 @@ class ImageTower(ImageEncoder):
 
     @cached_property
     def _width(self) -> int:
-        return int(self.encode_prepared([self.prepare(_ANY_PICTURE)]).shape[1])
+        return int(self.encode_prepared([self.prepare(np.zeros((8, 8, 3), dtype=np.uint8))]).shape[1])
 
     @cached_property
     def _digest(self) -> str:
@@ -152,16 +144,11 @@ class ImageTower(ImageEncoder):
         return copy(self)
 
 
-def _takes_pictures(model: CrossModalModel) -> bool:
-    return isinstance(model, ItemModel) and model.takes_pictures
-
-
 class TextTower(Encoder):
     """Turns strings into points with a fitted model that reads strings, such as `MNiL` or a model of clicks.
 
-    It makes an encoder of what a model has learned, so that a retriever, a collection and the service use the model
-    as any other encoder. The row of a text is ``model.encode_texts([text])``. The model stays fitted: a copy made by
-    ``sklearn.base.clone`` encodes as the tower itself does.
+    A retriever, a collection and the service use the model as any other encoder; the row of a text is
+    ``model.encode_texts([text])``. The model stays fitted in copies by ``sklearn.base.clone``.
 
     Parameters
     ----------
@@ -225,10 +212,7 @@ class TextTower(Encoder):
 
 
 def tower_parts(model: CrossModalModel, encoder: Encoder | None = None) -> tuple[ImageTower, TextTower, SharedSpace]:
-    """Return both towers of a fitted model, each with its own half alone, and the space that their points share.
-
-    ``encoder`` makes the features of pictures for a model that takes features.
-    """
+    """Return both towers of a fitted model, each with its own half alone, and the space that their points share."""
     image_tower, text_tower = ImageTower.of(model, encoder=encoder), TextTower.of(model)
     point = np.eye(1, text_tower.transform(["a picture"]).shape[1])
     return image_tower, text_tower, SharedSpace(metric=model.space.name).fit(point, point)

@@ -59,18 +59,13 @@ def _row(item: Item) -> dict[str, Any]:
     return {**row, "labels": list(item.labels), "captions": list(item.captions), "metadata": dict(item.metadata)}
 
 
-def _flat(row: dict[str, Any]) -> dict[str, Any]:
-    return {
-        name: json.dumps(value, ensure_ascii=False) if isinstance(value, (list, dict)) else value
-        for name, value in row.items()
-    }
-
-
 def _write_csv(path: Path, rows: list[dict[str, Any]]) -> None:
     with path.open("w", encoding="utf-8", newline="") as stream:
         writer = csv.DictWriter(stream, _COLUMNS)
         writer.writeheader()
-        writer.writerows(_flat(row) for row in rows)
+        for row in rows:
+            lists = {name: json.dumps(row[name], ensure_ascii=False) for name in (*_LISTS, "metadata")}
+            writer.writerow(row | lists)
 
 
 def _write_lines(path: Path, rows: list[dict[str, Any]]) -> None:

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 
 from diptych.arrays import BoolArray, FloatArray, IntArray
-from diptych.collection.browse.filter import Filter, filter_name
+from diptych.collection.browse.filter import Filter, filter_name, text_of
 from diptych.collection.storage.item import Item
 
 
@@ -44,12 +44,10 @@ Value = str | int | float | bool
 
 
 class FacetColumn:
-    """The values of one field: which item has which, so that counting is one pass over numbers.
+    """The values of one field and the numbers of the items that have them; counting is one pass over numbers.
 
-    ``owners`` are the numbers of the items, one for each of ``values``. What no filter can ask for with ``=`` is left
-    out; values that one filter finds are one value, whatever their types.
+    What no filter can ask for with ``=`` is left out; values that one filter finds are one value.
 
-    >>> from diptych.collection.browse.facets import FacetColumn
     >>> facet = FacetColumn("colour", [0, 1, 2], ["red", "blue", "red"]).facet(None, 10)
     >>> [(value.value, value.count, value.filter) for value in facet.values]
     [('red', 2, 'colour=red'), ('blue', 1, 'colour=blue')]
@@ -80,7 +78,7 @@ class FacetColumn:
             if plain is None:
                 codes.append(-1)
                 continue
-            code = places.setdefault(plain if is_one_kind else _text(plain), len(self._values))
+            code = places.setdefault(plain if is_one_kind else text_of(plain), len(self._values))
             if code == len(self._values):
                 self._values.append(plain)
             codes.append(code)
@@ -108,14 +106,11 @@ class FacetColumn:
         if len(codes) > limit:
             codes = codes[counts[codes] >= np.partition(counts[codes], -limit)[-limit]]
         # Ties would otherwise depend on which item came first.
-        best = heapq.nsmallest(limit, codes.tolist(), key=lambda code: (-counts[code], _text(self._values[code])))
+        best = heapq.nsmallest(limit, codes.tolist(), key=lambda code: (-counts[code], text_of(self._values[code])))
+        chosen = [(self._values[code], int(counts[code])) for code in best]
         return tuple(
-            FacetValue(
-                self._values[code],
-                int(counts[code]),
-                str(Filter("=", field=self.field, value=_text(self._values[code]))),
-            )
-            for code in best
+            FacetValue(value, count, str(Filter("=", field=self.field, value=text_of(value))))
+            for value, count in chosen
         )
 
     @cached_property
@@ -149,12 +144,7 @@ def _plain(value: Any) -> Value | None:
     return None
 
 
-def _text(value: Value) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
 _MOST_FIELDS = 50
-
 Entries = tuple[list[int], list[Any]]
 
 

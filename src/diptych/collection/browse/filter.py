@@ -7,32 +7,19 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fnmatch import translate
 from functools import lru_cache
+from operator import eq, ge, gt, le, lt
 from typing import Any, Literal, cast
 
 from diptych.errors import InvalidInputError
 
-OWN_FIELDS = (
-    "id",
-    "path",
-    "name",
-    "kind",
-    "label",
-    "caption",
-    "width",
-    "height",
-    "size",
-    "added",
-    "updated",
-    "modified",
-)
-
-"""What every item has; any other field is a metadatum."""
+_TIMES = ("added", "updated", "modified")
+# What every item has; any other field is a metadatum.
+OWN_FIELDS = ("id", "path", "name", "kind", "label", "caption", "width", "height", "size", *_TIMES)
 
 
 def filter_name(metadatum: str) -> str:
     """Return the field of a filter that stands for a metadatum.
 
-    >>> from diptych.collection.browse.filter import filter_name
     >>> filter_name("camera"), filter_name("path")
     ('camera', 'meta.path')
     """
@@ -46,10 +33,7 @@ _STORED_DATE = re.compile(r"\d{4}-\d\d")
 
 
 def compare(stored: Any, operator: str, given: str, *, whole: bool) -> bool:
-    """Say whether a stored value, one of several, or none at all, stands in this relation to the given text.
-
-    ``whole`` asks ``:`` for the whole text instead of a part of it.
-    """
+    """Say whether a stored value, or one of several, stands in this relation to the given text, part or ``whole``."""
     if operator == "!=":
         return not compare(stored, "=", given, whole=whole)
     if stored is None:
@@ -57,7 +41,7 @@ def compare(stored: Any, operator: str, given: str, *, whole: bool) -> bool:
     if isinstance(stored, (list, tuple)):
         return any(compare(value, operator, given, whole=whole) for value in stored)
     if operator == ":":
-        return _matches(_text(stored), given, whole)
+        return _matches(text_of(stored), given, whole)
     return _ordered(stored, operator, given)
 
 
@@ -76,33 +60,23 @@ def _pattern(given: str) -> re.Pattern[str]:
 
 
 def _ordered(stored: Any, operator: str, given: str) -> bool:
-    if operator == "=" and isinstance(stored, str):
-        # An id of digits is a name: 007 is not 7.
-        left, right = _dates_or_texts(stored, given)
-        return left == right
-    left, right = _comparable(stored, given)
-    if operator == "=":
-        return bool(left == right)
-    if type(left) is not type(right):
-        return False
-    return bool({">=": left >= right, "<=": left <= right, ">": left > right, "<": left < right}[operator])
-
-
-def _comparable(stored: Any, given: str) -> tuple[Any, Any]:
-    """Return both as numbers where both are, as dates cut to the given length, otherwise as texts."""
+    """Compare both as numbers where both are, as dates cut to the given length, otherwise as texts."""
     number, other = _number(stored), _number(given)
-    if number is not None and other is not None:
-        return number, other
-    return _dates_or_texts(_text(stored), given)
-
-
-def _dates_or_texts(text: str, given: str) -> tuple[str, str]:
+    # An id of digits is a name: 007 is not 7.
+    is_name = operator == "=" and isinstance(stored, str)
+    if number is not None and other is not None and not is_name:
+        return bool(_ORDERS[operator](number, other))
+    text = text_of(stored)
     if _GIVEN_DATE.fullmatch(given) and _STORED_DATE.match(text):
-        return text.replace(" ", "T")[: len(given)], given.replace(" ", "T")
-    return text, given
+        text, given = text.replace(" ", "T")[: len(given)], given.replace(" ", "T")
+    return bool(_ORDERS[operator](text, given))
 
 
-def _text(value: Any) -> str:
+_ORDERS: dict[str, Callable[[Any, Any], bool]] = {"=": eq, ">=": ge, "<=": le, ">": gt, "<": lt}
+
+
+def text_of(value: Any) -> str:
+    """Return a stored value as filters write it."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -217,7 +191,6 @@ _FIELD_MARKS = re.compile(r"""[\s"'():=!<>\\]""")
 
 
 def _quoted(text: str, marks: re.Pattern[str]) -> str:
-    """Return a text as the parser takes it: in quotation marks where it would be read as something else."""
     plain = text and not marks.search(text)
     return text if plain else '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 

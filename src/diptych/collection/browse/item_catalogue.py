@@ -8,7 +8,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from scipy.sparse import csc_matrix
@@ -23,14 +23,12 @@ _WORD = re.compile(r"\w+")
 
 
 class FullText:
-    """BM25 over the captions of a collection.
+    """BM25 over the captions of a collection, without case and accents.
 
     A caption of length l that holds a word f times gains idf·f(k₁ + 1)/(f + k₁(1 − b + b·l/l̄)) for each word asked,
-    with idf = log(1 + (N − n + ½)/(n + ½)), k₁ = 1.2 and b = 0.75. Words are compared without case and accents.
-
+    with idf = log(1 + (N − n + ½)/(n + ½)), k₁ = 1.2 and b = 0.75.
     Robertson and Zaragoza, "The probabilistic relevance framework: BM25 and beyond", 2009.
 
-    >>> from diptych.collection.browse.item_catalogue import FullText
     >>> FullText(["a red boat", "a blue boat", "a cat"]).scores("Red boat").argsort()[::-1].tolist()[:2]
     [0, 1]
     """
@@ -38,9 +36,8 @@ class FullText:
     def __init__(self, texts: Sequence[str], *, k1: float = 1.2, b: float = 0.75) -> None:
         counts = [Counter(words_of(text)) for text in texts]
         self._columns: dict[str, int] = {}
-        for count in counts:
-            for word in count:
-                self._columns.setdefault(word, len(self._columns))
+        for word in (word for count in counts for word in count):
+            self._columns.setdefault(word, len(self._columns))
         rows = np.repeat(np.arange(len(texts)), [len(count) for count in counts])
         columns = np.array([self._columns[word] for count in counts for word in count], dtype=np.int64)
         frequencies = np.array([number for count in counts for number in count.values()], dtype=np.float64)
@@ -65,7 +62,6 @@ class FullText:
 def words_of(text: str) -> list[str]:
     """Return the words of a text without case and accents.
 
-    >>> from diptych.collection.browse.item_catalogue import words_of
     >>> words_of("Ein Café, 2 Boote")
     ['ein', 'cafe', '2', 'boote']
     """
@@ -79,10 +75,7 @@ _REMEMBERED_IDS = 1_000_000
 
 
 class Catalogue:
-    """The items of a collection by id, in the order of addition, with the look-ups that searching and adding need.
-
-    A catalogue never changes; :meth:`changed` gives the next one.
-    """
+    """The items of a collection by id, in the order of addition, with look-ups; `changed` gives the next catalogue."""
 
     def __init__(self, items: Iterable[Item] = ()) -> None:
         self.items: dict[str, Item] = {item.id: item for item in items}
@@ -175,8 +168,7 @@ class Catalogue:
         # Other threads may make room at any moment, so what was found is held and not looked up again.
         counted = self._counted.get((wanted, limit))
         if counted is None:
-            ids = None if wanted is None else self.matching(wanted)
-            counted = self._facets.among(ids, limit)
+            counted = self._facets.among(None if wanted is None else self.matching(wanted), limit)
             if len(self._counted) >= _REMEMBERED_FILTERS:
                 self._counted.clear()
             self._counted[wanted, limit] = counted
@@ -244,18 +236,15 @@ def text_hash(text: str) -> str:
 def value_of(item: Item, field: str) -> Any:
     """Return the value of a filter's field, None when the item has none.
 
-    >>> from diptych.collection.browse.item_catalogue import value_of
-    >>> from diptych.collection.storage.item import Item
     >>> value_of(Item("1", "a/b.jpg", "", metadata={"exif": {"iso": 100}}), "exif.iso")
     100
     """
     plain = field.lower()
     if plain in _FIELDS:
         return _FIELDS[plain](item)
-    value: Any = item.metadata
-    name = field.removeprefix("meta.")
-    if name in item.metadata:
-        return item.metadata[name]
+    name, value = field.removeprefix("meta."), cast(Any, item.metadata)
+    if name in value:
+        return value[name]
     for part in name.split("."):
         value = value.get(part) if isinstance(value, Mapping) else None
     return value

@@ -39,8 +39,6 @@ class SuggestionIndex:
     What begins with the whole text comes first, then what goes on with its last two words, then with its last word;
     the most frequent first in each. Function words alone are never suggested, and no phrase begins or ends with one.
 
-    >>> from diptych.collection.storage.item import Item
-    >>> from diptych.collection.browse.suggestions import SuggestionIndex
     >>> items = [Item("1", None, None, captions=("a red dog", "the red door")), Item("2", None, None, labels=("Dog",))]
     >>> [suggestion.text for suggestion in SuggestionIndex(items).beginning_with("a red do", 3)]
     ['a red Dog', 'a red door']
@@ -56,19 +54,17 @@ class SuggestionIndex:
                 found = _WORD.findall(caption.casefold())
                 words.update(found)
                 pairs.update(pairwise(found))
-        entries = sorted(_entries(labels, words, pairs))
-        self._keys = [key for key, _, _, _ in entries]
-        self._texts = [text for _, text, _, _ in entries]
-        self._kinds: list[SuggestionKind] = [kind for _, _, kind, _ in entries]
-        self._counts = np.array([count for _, _, _, count in entries], dtype=np.int64)
+        self._entries = sorted(_entries(labels, words, pairs))
+        self._keys = [entry[0] for entry in self._entries]
+        self._counts = np.array([entry[3] for entry in self._entries], dtype=np.int64)
 
     def beginning_with(self, prefix: str, limit: int) -> list[Suggestion]:
         """Return at most ``limit`` ways to go on with a text."""
         found: dict[str, Suggestion] = {}
         for head, rest in _endings(prefix):
             for place in self._best(rest.casefold(), limit):
-                text = head + self._texts[place]
-                found.setdefault(text.casefold(), Suggestion(text, self._kinds[place], int(self._counts[place])))
+                _, ending, kind, count = self._entries[place]
+                found.setdefault((head + ending).casefold(), Suggestion(head + ending, kind, count))
             if len(found) >= limit:
                 break
         return list(found.values())[:limit]
@@ -130,11 +126,7 @@ _SHORT = 0.1
 
 
 class SuggestionCache:
-    """Keeps the suggestions of a catalogue until it changes.
-
-    Where making them takes longer than a tenth of a second, those of an older catalogue serve for twenty times as long:
-    somebody types, and waiting for the newest words would help less than the words of a moment ago.
-    """
+    """Keeps the suggestions of a catalogue until it changes; where making them takes long, older ones serve a while."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -14,11 +14,10 @@ _LARGEST_CACHE = 64 << 20
 
 
 class Thumbnails:
-    """The thumbnails of a store by the content of their pictures.
+    """The thumbnails of a store by the content of their pictures; those read lately are kept in memory.
 
     Searching the table for a key reads all of its keys, so the places of the rows are remembered. Another process may
     join files, which moves rows: each row that is read says its key, and a wrong or missing one leads to a new look.
-    What a key stands for never changes, so what was read lately is kept in memory, up to 64 MiB.
     """
 
     def __init__(self, store: Store) -> None:
@@ -61,7 +60,7 @@ class Thumbnails:
     def _places_since(self, places: dict[str, int]) -> dict[str, int]:
         """Return the places as they are now; the same object where nobody can know more."""
         with self._lock:
-            version = self._store.thumbnails_version()
+            version = self._store.table_version("thumbnails")
             if self._places is places and version != self._version:
                 self._places, self._version = self._store.thumbnail_places(), version
             return self._places

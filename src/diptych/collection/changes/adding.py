@@ -68,17 +68,14 @@ class PendingRecord:
     status: os.stat_result | None = None
 
 
-_BATCH = 64
-_BATCH_WITHOUT_FILES = 2048
 # Room between two items for the order of their captions.
 _TICK_NS = 1000
 
 
 class Adding:
-    """Brings records into the store, batch by batch.
+    """Brings records into the store, batch by batch: features, points, thumbnails, captions, and then the items.
 
-    Files whose size and time are the stored ones are not opened. Each batch is written in the order features, points,
-    thumbnails, captions, items: an item that exists is whole, and a batch is acknowledged when its items are written.
+    So an item that exists is whole, and a batch is acknowledged when its items are written.
     """
 
     def __init__(
@@ -109,8 +106,7 @@ class Adding:
             progress(AddProgress(done, len(records)))
         if work:
             encodings = self._make_encodings()
-            reads_files = any(one.status is not None for one in work)
-            size = _BATCH if reads_files else _BATCH_WITHOUT_FILES
+            size = 2048 if all(one.status is None for one in work) else 64
             with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
                 for start in range(0, len(work), size):
                     batch = work[start : start + size]
@@ -154,20 +150,13 @@ class Adding:
         known = at_path if record.id is None else self._catalogue.items.get(record.id)
         if record.id is not None and at_path is not None and at_path.id != record.id:
             raise InvalidInputError(f"it is in the collection as item {at_path.id}; remove that one first")
-        same_file = (
-            known is not None
-            and known is at_path
-            and (known.size, known.mtime_ns) == (status.st_size, status.st_mtime_ns)
-        )
+        same_file = known is not None and known is at_path and _is_stored(status, known)
         if known is not None and same_file and _says_nothing_new(record, known):
             return None
         return PendingRecord(record, known, path, None if same_file else status)
 
     def _text_id(self, record: Record) -> str:
-        """Return the id of a text without a name of its own: the same text is the same item.
-
-        An item that has been given other captions since is no longer that text, so the text gets the next id.
-        """
+        """Return the id of a text: the same for the same text, unless its item has been given other captions since."""
         texts = tuple(record.captions or ())
         digest = hashlib.sha256("\0".join(texts).encode())
         while True:
@@ -178,7 +167,6 @@ class Adding:
             digest.update(b"\0")
 
     def _claim(self, *names: str) -> None:
-        """Deal with each path and each id once in a run."""
         if not self._claimed.isdisjoint(names):
             raise InvalidInputError("it is named twice; name each path and each id once")
         self._claimed.update(names)
@@ -226,22 +214,16 @@ class Adding:
                 self.report.skipped[os.fspath(work.path or "")] = str(found)
                 continue
             if work.known is None and found is not None:
-                moved = self._moved_item(found.content_hash, claimed)
+                # An item with this content whose file is gone: the file was renamed.
+                free = (item for item in self._twins(found.content_hash) if item.id not in claimed)
+                moved = next((item for item in free if item.path and self._root.is_missing(item.path)), None)
                 if moved is not None:
                     claimed.add(moved.id)
                     work = replace(work, known=moved)
             items.append((work, self._item(work, found)))
         return items
 
-    def _moved_item(self, content: str, claimed: set[str]) -> Item | None:
-        """Return an item with this content whose file is gone: the file was renamed."""
-        for item in self._twins(content):
-            if item.id not in claimed and item.path is not None and self._root.is_missing(item.path):
-                return item
-        return None
-
     def _twins(self, content: str) -> list[Item]:
-        """Return the items that have this content now."""
         before = self._catalogue.by_content.get(content, [])
         return [item for item in before if item.id not in self._written] + self._written_contents.get(content, [])
 
@@ -276,15 +258,9 @@ class Adding:
         self, items: Sequence[tuple[PendingRecord, Item]], facts: Sequence[FileFacts | InvalidInputError | None]
     ) -> None:
         used = {item.content_hash for _, item in items}
-        thumbnails = {
-            fact.content_hash: fact.thumbnail
-            for fact in facts
-            if isinstance(fact, FileFacts)
-            and fact.thumbnail
-            and fact.content_hash in used
-            and not self._twins(fact.content_hash)
-        }
-        self._store.add_thumbnails(thumbnails)
+        shown = [fact for fact in facts if isinstance(fact, FileFacts) and fact.thumbnail and fact.content_hash in used]
+        new = {fact.content_hash: fact.thumbnail for fact in shown if not self._twins(fact.content_hash)}
+        self._store.add_thumbnails(new)
         self._store.add_captions(
             [
                 (caption_id, item.id, text)
@@ -300,20 +276,15 @@ class Adding:
         before = work.known
         if before is None:
             self.report.added += 1
-            self._note_twin(item)
+            twins = [] if item.content_hash is None else self._twins(item.content_hash)
+            if item.path is not None and twins and twins[0].path is not None:
+                self.report.duplicates[item.path] = twins[0].path
         elif before.path != item.path:
             self.report.renamed += 1
-        elif _content(before) == _content(item):
+        elif all(getattr(before, name) == getattr(item, name) for name in _SAID):
             self.report.unchanged += 1
         else:
             self.report.updated += 1
-
-    def _note_twin(self, item: Item) -> None:
-        if item.path is None or item.content_hash is None:
-            return
-        twins = self._twins(item.content_hash)
-        if twins and twins[0].path is not None:
-            self.report.duplicates[item.path] = twins[0].path
 
 
 def _looked_at_again(work: PendingRecord) -> PendingRecord:
@@ -333,7 +304,11 @@ def _stored_status(path: Path, item: Item) -> os.stat_result | None:
         status = file_status(path)
     except InvalidInputError:
         return None
-    return status if (status.st_size, status.st_mtime_ns) == (item.size, item.mtime_ns) else None
+    return status if _is_stored(status, item) else None
+
+
+def _is_stored(status: os.stat_result, item: Item) -> bool:
+    return (status.st_size, status.st_mtime_ns) == (item.size, item.mtime_ns)
 
 
 def _facts(work: PendingRecord) -> FileFacts | InvalidInputError | None:
@@ -345,16 +320,11 @@ def _facts(work: PendingRecord) -> FileFacts | InvalidInputError | None:
         return reason
 
 
-def _content(item: Item) -> tuple[object, ...]:
-    return item.content_hash, item.captions, item.labels, item.metadata
+_SAID = ("content_hash", "captions", "labels", "metadata")
 
 
 def _says_nothing_new(record: Record, item: Item) -> bool:
-    return (
-        (record.captions is None or tuple(record.captions) == item.captions)
-        and (record.labels is None or tuple(record.labels) == item.labels)
-        and (record.metadata is None or record.metadata == item.metadata)
-    )
+    return all(getattr(record, name) in (None, getattr(item, name)) for name in ("captions", "labels", "metadata"))
 
 
 def _name(record: Record) -> str:

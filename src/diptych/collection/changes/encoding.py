@@ -7,6 +7,7 @@ import os
 import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import compress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -59,10 +60,7 @@ def content_hash(path: Path) -> str:
 
 
 def file_facts(path: Path) -> FileFacts:
-    """Read a picture file: hash, size and thumbnail.
-
-    A file that shows no picture still has a hash; whether it can be used is for the encoder to say.
-    """
+    """Read hash, size and thumbnail of a file; without a picture, the hash: the encoder says whether it is of use."""
     from diptych.encoders.image.picture_formats import open_regular_file
 
     with open_regular_file(path) as file:
@@ -96,15 +94,10 @@ def _preview(file: BinaryIO) -> tuple[int, int, bytes]:
 
 
 _TEXTS_AT_ONCE = 1024
-_CHANGED = "it changed while it was read; index again"
 
 
 class Encoding:
-    """Makes and stores what is missing: features first, then points, each named by content.
-
-    Whatever is stored already is used, so that a copy of a picture, a renamed one and one whose points alone are
-    missing are never read again. A retriever that makes other points than those of ``names`` is refused.
-    """
+    """Makes and stores what is missing of a retriever: features first, then points, each named by content."""
 
     def __init__(self, store: Store, retriever: RetrieverProtocol, names: RetrieverNames) -> None:
         check_same_points(retriever, names)
@@ -116,23 +109,22 @@ class Encoding:
     def pictures(self, files: Mapping[str, tuple[Path, os.stat_result]]) -> dict[str, str]:
         """Encode pictures by content hash; return the reasons of those that cannot be read.
 
-        Each comes with the status its file had before it was hashed: what is read from a file that was replaced since
-        belongs to another content, and is not kept.
+        Each comes with its file's status before it was hashed: what is read from one replaced since is not kept.
         """
-        failures: dict[str, str] = {}
         without = self.from_features("image", list(files))
+        failures: dict[str, str] = {}
         if not without:
             return failures
         keys: list[str] = []
         features: list[FloatArray] = []
         for batch in self._retriever.stream_image_features([files[key][0] for key in without]):
-            failures.update({without[row]: reason for row, reason in batch.failures.items()})
-            as_hashed = [_is_still(*files[without[row]]) for row in batch.rows]
-            failures.update(
-                {without[row]: _CHANGED for row, same in zip(batch.rows, as_hashed, strict=True) if not same}
-            )
+            failures |= {without[row]: reason for row, reason in batch.failures.items()}
+            read = [without[row] for row in batch.rows]
+            as_hashed = [_is_still(*files[key]) for key in read]
+            changed = [key for key, same in zip(read, as_hashed, strict=True) if not same]
+            failures |= dict.fromkeys(changed, "it changed while it was read; index again")
             if any(as_hashed):
-                keys += [without[row] for row, same in zip(batch.rows, as_hashed, strict=True) if same]
+                keys += compress(read, as_hashed)
                 features.append(batch.features[as_hashed])
         if keys:
             # One write for all: the store keeps each write as a file of its own.

@@ -20,18 +20,14 @@ from diptych.errors import InvalidInputError, UnknownItemError
 
 
 class Sources:
-    """Collects records from files, folders, records and captioned pictures.
-
-    A path that is named twice counts once; what is said of it last holds. ``skipped`` gets the folders that cannot be
-    read, and the captioned pictures whose description cannot be stored.
-    """
+    """Collects records from files, folders, records and captioned pictures; ``skipped`` gets what cannot be used."""
 
     def __init__(self, root: Root) -> None:
         self._root = root
         self.skipped: dict[str, str] = {}
 
     def records(self, sources: Any) -> list[Record]:
-        """Return one record per picture or text."""
+        """Return one record per picture or text; of a path that is named twice, what is said last holds."""
         found: dict[object, Record] = {}
         for record in self._each(sources):
             key = object() if record.path is None else self._root.given(record.path)
@@ -45,7 +41,9 @@ class Sources:
         elif isinstance(source, CaptionedPicture):
             yield from self._captioned(source)
         elif isinstance(source, (str, os.PathLike)):
-            yield from self._files(self._root.given(source))
+            path = self._root.given(source)
+            files = find_pictures(path, on_unreadable=self._skip) if path.is_dir() else [path]
+            yield from map(Record, files)
         elif isinstance(source, Iterable) and not isinstance(source, (bytes, dict)):
             for part in source:
                 yield from self._each(part)
@@ -62,13 +60,6 @@ class Sources:
             self._skip(source.path, str(reason))
             return
         yield record
-
-    def _files(self, path: Path) -> Iterable[Record]:
-        if not path.is_dir():
-            yield Record(path)
-            return
-        for picture in find_pictures(path, on_unreadable=self._skip):
-            yield Record(picture)
 
     def _skip(self, path: Path, reason: str) -> None:
         self.skipped[str(path)] = reason

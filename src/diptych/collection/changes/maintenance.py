@@ -7,7 +7,6 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 from weakref import ReferenceType, ref
 
 import numpy as np
@@ -20,10 +19,10 @@ from diptych.collection.browse.item_catalogue import Catalogue
 from diptych.collection.search.approximate_index import IndexCache
 from diptych.collection.search.live_state import LiveState
 from diptych.collection.storage import saved_retrievers
-from diptych.collection.storage.item import iso_time
+from diptych.collection.storage.item import Item, iso_time
 from diptych.collection.storage.layout import RetrieverNames
 from diptych.collection.storage.retriever_protocol import SIDES, Side
-from diptych.collection.storage.store import features_table, points_table
+from diptych.collection.storage.store import features_table, points_table, tables_of
 from diptych.errors import InvalidInputError, counted
 
 
@@ -32,13 +31,10 @@ class Status:
     """Counts, sizes and the retriever of a collection.
 
     ``stale`` is true while a new retriever is pending: searches still use the old one, and ``reencode`` finishes the
-    change. ``unsearchable`` counts pictures without points, which could not be read when they were encoded.
-    ``updated`` is when an item was last added or changed, ISO 8601 in UTC, None without items. ``failures`` are the
-    paths that the last addition skipped, with reasons.
-
-    ``point_bytes`` is what one point takes, on disk and in memory (8 for a code of 64 bits, 4 for each number of a
-    vector), 0 before there are any; ``is_codes`` says that points are binary codes; ``memory_bytes`` is what the points
-    of all pictures and captions take when they are searched.
+    change. ``unsearchable`` counts pictures without points, which could not be read. ``updated`` is when an item was
+    last added or changed, ISO 8601 in UTC. ``failures`` are the paths that the last addition skipped, with reasons.
+    ``point_bytes`` is what one point takes, 0 before there are any; ``is_codes`` says that points are binary codes;
+    ``memory_bytes`` is what all points take when they are searched.
     """
 
     folder: str
@@ -65,8 +61,8 @@ class Status:
 class CheckReport:
     """Whether a collection is whole, and what lies in it unused.
 
-    ``problems`` are items that lack what they need; ``unused`` counts rows of each table that no item uses, which
-    interrupted runs, removals and changes leave behind; ``unused_tables`` are those of retrievers no longer in force.
+    ``problems`` are items that lack what they need; ``unused`` counts rows of each table that no item uses;
+    ``unused_tables`` are those of retrievers no longer in force.
     """
 
     problems: tuple[str, ...] = ()
@@ -95,23 +91,15 @@ class DuplicateGroup:
 _BLOCK = 2048
 
 
-def exact_groups(catalogue: Catalogue) -> list[DuplicateGroup]:
-    """Return the groups of items with the same bytes."""
-    return [
-        DuplicateGroup(True, tuple(item.id for item in items), tuple(str(item.path) for item in items), 1.0)
-        for items in catalogue.by_content.values()
-        if len(items) > 1
-    ]
+def _group(items: Sequence[Item], similarity: float | None = None) -> DuplicateGroup:
+    ids, paths = tuple(item.id for item in items), tuple(str(item.path) for item in items)
+    return DuplicateGroup(similarity is None, ids, paths, 1.0 if similarity is None else similarity)
 
 
 def near_groups(
     catalogue: Catalogue, contents: Sequence[str], features: FloatArray, threshold: float
 ) -> list[DuplicateGroup]:
-    """Return the groups of different contents linked by a cosine of at least ``threshold``.
-
-    Blocks of rows meet blocks of rows, and the links of each are taken into the groups at once, so memory stays
-    bounded; the time grows with the square of the number.
-    """
+    """Return the groups of different contents linked by a cosine of at least ``threshold``, in bounded memory."""
     group_of: IntArray = np.arange(len(contents))
     weakest = np.full(len(contents), np.inf)
     for left, right, cosines in _links(unit_rows(features), threshold):
@@ -123,8 +111,7 @@ def near_groups(
         if len(rows) < 2:
             continue
         items = [item for row in rows.tolist() for item in catalogue.by_content[contents[row]]]
-        ids, paths = tuple(item.id for item in items), tuple(str(item.path) for item in items)
-        groups.append(DuplicateGroup(False, ids, paths, float(weakest[rows].min())))
+        groups.append(_group(items, float(weakest[rows].min())))
     return groups
 
 
@@ -163,7 +150,8 @@ class Maintenance:
         self._state.check_layout()
         catalogue, layout, store = self._state.catalogue(), self._state.layout, self._state.store
         pending = layout.pending
-        width, kind = self._form_of_points() or (0, np.dtype(np.float32))
+        forms = [store.vector_form(points_table(layout.retriever, side)) for side in SIDES]
+        width, kind = next(filter(None, forms), (0, np.dtype(np.float32)))
         return Status(
             folder=str(layout.folder),
             root=str(self._state.root.folder),
@@ -174,7 +162,7 @@ class Maintenance:
             fingerprint=layout.retriever.fingerprint,
             stale=pending is not None,
             pending=None if pending is None else pending.name,
-            pending_done=0 if pending is None else len(set(store.vector_keys(points_table(pending, "image")))),
+            pending_done=0 if pending is None else len(set(store.keys(points_table(pending, "image")))),
             unsearchable=self._count_unsearchable(catalogue, layout.retriever),
             store_bytes=_bytes_in(layout.store),
             index_bytes=_bytes_in(layout.index),
@@ -210,12 +198,7 @@ class Maintenance:
         for name in self._unused_tables():
             store.drop(name)
         for name, rows in self._unused_rows().items():
-            if name == "captions":
-                store.delete_captions(rows)
-            elif name == "thumbnails":
-                store.delete_thumbnails(rows)
-            else:
-                store.delete_vectors(name, rows)
+            store.delete_rows(name, rows)
         store.compact(everything=True)
         IndexCache(layout.index).keep_only([names.fingerprint for names in layout.stored])
         saved_retrievers.delete_saved(layout)
@@ -224,7 +207,7 @@ class Maintenance:
     def duplicates(self, threshold: float | None) -> list[DuplicateGroup]:
         """Return groups of items with the same picture."""
         catalogue = self._state.catalogue()
-        groups = exact_groups(catalogue)
+        groups = [_group(items) for items in catalogue.by_content.values() if len(items) > 1]
         if threshold is None or not catalogue.by_content:
             return groups
         if not -1 <= threshold <= 1:
@@ -256,41 +239,28 @@ class Maintenance:
         store, catalogue = self._state.store, self._state.catalogue()
         rows: dict[str, Sequence[str]] = {
             "captions": [key for key in store.caption_ids() if key not in catalogue.captions],
-            "thumbnails": [key for key in store.thumbnail_keys() if key not in catalogue.by_content],
+            "thumbnails": [key for key in store.keys("thumbnails") if key not in catalogue.by_content],
         }
-        for name, side in self._tables_in_force().items():
+        for name, side in tables_of(self._state.layout.in_force).items():
             used = catalogue.contents(side)
-            rows[name] = [key for key in store.vector_keys(name) if key not in used]
+            rows[name] = [key for key in store.keys(name) if key not in used]
         return rows
 
-    def _tables_in_force(self) -> dict[str, Side]:
-        return {
-            table(retriever, side): side
-            for retriever in self._state.layout.in_force
-            for side in SIDES
-            for table in (features_table, points_table)
-        }
-
     def _unused_tables(self) -> list[str]:
-        in_force = self._tables_in_force()
+        in_force = tables_of(self._state.layout.in_force)
         return [name for name in self._state.store.vector_tables() if name not in in_force]
 
     def _count_unsearchable(self, catalogue: Catalogue, names: RetrieverNames) -> int:
         """Count the pictures without points; reading all keys takes long, so it is done once for each state."""
         table = points_table(names, "image")
-        about = (ref(catalogue), table, self._state.store.vectors_version(table))
+        about = (ref(catalogue), table, self._state.store.table_version(table))
         if about != self._counted:
             self._unsearchable, self._counted = self._state.lacking(names, "image"), about
         return self._unsearchable
 
-    def _form_of_points(self) -> tuple[int, np.dtype[Any]] | None:
-        tables = [points_table(self._state.layout.retriever, side) for side in SIDES]
-        return next((form for name in tables if (form := self._state.store.vector_form(name)) is not None), None)
-
     def _last_failures(self) -> dict[str, str]:
         try:
-            document = json.loads(self._state.layout.last_run.read_text(encoding="utf-8"))
-            return dict(document["skipped"])
+            return dict(json.loads(self._state.layout.last_run.read_text(encoding="utf-8"))["skipped"])
         except (OSError, ValueError, KeyError, TypeError):
             return {}
 

@@ -16,11 +16,10 @@ from diptych.collection.changes.adding import AddProgress, Progress
 from diptych.collection.changes.encoding import Encoding, content_hash, file_status
 from diptych.collection.search.live_state import LiveState
 from diptych.collection.storage import saved_retrievers
-from diptych.collection.storage.item import Item
 from diptych.collection.storage.layout import LONGEST_NAME, Layout, RetrieverNames, Root, unique_name
 from diptych.collection.storage.retriever_protocol import SIDES, RetrieverProtocol
 from diptych.collection.storage.saved_retrievers import StoredRetriever, defensive_copy
-from diptych.collection.storage.store import features_table, points_table
+from diptych.collection.storage.store import tables_of
 from diptych.errors import ActiveRetrieverError, CollectionError, InvalidInputError
 
 
@@ -28,8 +27,8 @@ from diptych.errors import ActiveRetrieverError, CollectionError, InvalidInputEr
 class ReencodeReport:
     """How many pictures and captions got points of the new retriever.
 
-    ``read_again`` counts the pictures that had to be read, because another image encoder asks for other features;
-    ``failures`` gives the reason for each path that could not be. Those items stay, without being found by pictures.
+    ``read_again`` counts the pictures that had to be read for another image encoder, ``failures`` gives the reason for
+    each path that could not be: those items stay, without being found by pictures.
     """
 
     pictures: int = 0
@@ -43,10 +42,7 @@ _BATCH = 1024
 
 
 class Reencoding:
-    """Gives every picture and caption a point of a new retriever, from stored features where its encoders made them.
-
-    What is there already is not made again, so an interrupted run goes on where it stopped.
-    """
+    """Gives every picture and caption a point of a new retriever, from stored features where its encoders made them."""
 
     def __init__(self, catalogue: Catalogue, root: Root, encoding: Encoding) -> None:
         self._catalogue = catalogue
@@ -97,7 +93,8 @@ class Reencoding:
             path = self._root.file(item.path)
             try:
                 status = file_status(path)
-                if _is_unchanged(path, status, item):
+                same_status = (status.st_size, status.st_mtime_ns) == (item.size, item.mtime_ns)
+                if same_status or content_hash(path) == item.content_hash:
                     return path, status
                 problem = InvalidInputError("it has changed since it was added; refresh the collection")
             except InvalidInputError as reason:
@@ -105,18 +102,11 @@ class Reencoding:
         raise problem
 
 
-def _is_unchanged(path: Path, status: os.stat_result, item: Item) -> bool:
-    if (status.st_size, status.st_mtime_ns) == (item.size, item.mtime_ns):
-        return True
-    return content_hash(path) == item.content_hash
-
-
 class RetrieverChanges:
-    """Gives a collection other retrievers.
+    """Gives a collection other retrievers; each change replaces ``collection.json`` in one step.
 
-    Each change of what is valid replaces ``collection.json`` in one step. A retriever is named there before its points
-    are made, so that an interrupted run is known and goes on where it stopped, and its saved folder and tables are
-    deleted after it is no longer named.
+    A retriever is named there before its points are made, so that an interrupted run goes on where it stopped, and its
+    saved folder and tables are deleted after it is no longer named.
     """
 
     def __init__(self, state: LiveState) -> None:
@@ -124,21 +114,18 @@ class RetrieverChanges:
 
     def stored(self) -> list[StoredRetriever]:
         """Return the retrievers, the active one first."""
-        return self._state.retry_if_changed(self._stored)
+        return self._state.retry_if_changed(lambda: [self._described(names) for names in self._state.layout.stored])
 
-    def _stored(self) -> list[StoredRetriever]:
+    def _described(self, names: RetrieverNames) -> StoredRetriever:
         layout = self._state.layout
-        return [
-            StoredRetriever(
-                name=names.name,
-                fingerprint=names.fingerprint,
-                active=names is layout.retriever,
-                ready=names.fingerprint not in layout.unfinished,
-                missing=sum(self._state.lacking(names, side) for side in SIDES),
-                kind=saved_retrievers.kind_of_saved(layout.saved_retriever(names)),
-            )
-            for names in layout.stored
-        ]
+        return StoredRetriever(
+            name=names.name,
+            fingerprint=names.fingerprint,
+            active=names is layout.retriever,
+            ready=names.fingerprint not in layout.unfinished,
+            missing=sum(self._state.lacking(names, side) for side in SIDES),
+            kind=saved_retrievers.kind_of_saved(layout.saved_retriever(names)),
+        )
 
     def set(
         self, retriever: RetrieverProtocol, progress: Progress | None, *, now: bool = True, keep: bool = False
@@ -152,10 +139,9 @@ class RetrieverChanges:
                 self._save_again(retriever, layout.retriever)
                 return ReencodeReport()
             if layout.pending is None or layout.pending.fingerprint != retriever.fingerprint:
-                leaving = () if keep else (layout.retriever,)
-                names = self._named(retriever, None, leaving)
+                names = self._named(retriever, None, () if keep else (layout.retriever,))
                 saved_retrievers.save_retriever(retriever, layout, names)
-                layout = layout.with_pending(names)
+                layout = replace(layout, pending=names)
             self._write(replace(layout, keep_old=keep), None)
             return self._reencode(retriever, progress) if now else ReencodeReport()
 
@@ -205,10 +191,8 @@ class RetrieverChanges:
                 raise ActiveRetrieverError(f"the retriever {name!r} is the active one; activate another one first")
             layout = layout.without(removed)
             self._write(layout, None)
-            used = {table(names, side) for names in layout.in_force for side in SIDES for table in _TABLES}
-            for table in (make(removed, side) for side in SIDES for make in _TABLES):
-                if table not in used:
-                    self._state.store.drop(table)
+            for table in tables_of([removed]).keys() - tables_of(layout.in_force).keys():
+                self._state.store.drop(table)
             saved_retrievers.delete_saved(layout)
 
     def calibrate(self, judgements: Iterable[tuple[str, str, bool]]) -> None:
@@ -286,6 +270,3 @@ class RetrieverChanges:
         if name in taken:
             raise CollectionError(f"a retriever is called {name!r} already; choose another name, or remove it first")
         return replace(names, name=name)
-
-
-_TABLES = (features_table, points_table)

@@ -33,11 +33,10 @@ from diptych.retriever import Retriever
 
 @dataclass(frozen=True, eq=False)
 class LearningReport:
-    """The comparison on held-out queries, and the retriever that won it.
+    """The comparison on held-out queries, and the retriever that won it, None where the present one stays.
 
-    ``retriever`` is None where the present one stays; ``record`` says why, and is what the history keeps. ``positions``
-    is None for clicks without positions. ``held_out`` are the queries of the comparison, with the values ``old`` and
-    ``new`` of each. ``notes`` are what the person who asked should know.
+    ``record`` says why, and is what the history keeps. ``positions`` is None for clicks without positions. ``held_out``
+    are the queries of the comparison, with the values ``old`` and ``new`` of each.
     """
 
     record: LearningRecord
@@ -55,11 +54,8 @@ class LearningReport:
 
 
 def word_groups(queries: Sequence[str]) -> IntArray:
-    """Return a number for each query, the same for queries of the same words.
+    """Return a number for each query, the same for queries of the same words, which models of a log take for one.
 
-    Models of a log take such queries for one, so that learning from one and judging on the other would be cheating.
-
-    >>> from diptych.collection.learning.click_learning import word_groups
     >>> word_groups(["a red ball", "dogs", "balls, red", "the"]).tolist()
     [0, 1, 0, 2]
     """
@@ -71,8 +67,6 @@ def word_groups(queries: Sequence[str]) -> IntArray:
 def assign_folds(groups: IntArray, eligible: BoolArray, n_folds: int, seed: int) -> IntArray:
     """Return the fold of each query, −1 for groups without an eligible query; a group is dealt as a whole.
 
-    >>> import numpy as np
-    >>> from diptych.collection.learning.click_learning import assign_folds
     >>> folds = assign_folds(np.array([0, 1, 0, 2]), np.array([True, True, False, False]), 2, seed=0)
     >>> bool(folds[0] == folds[2]), sorted(folds[:2].tolist()), int(folds[3])
     (True, [0, 1], -1)
@@ -83,34 +77,23 @@ def assign_folds(groups: IntArray, eligible: BoolArray, n_folds: int, seed: int)
     return np.asarray(fold_of_group[groups])
 
 
-_NAME = "learned from clicks"
 _EXAMPLES = 5
-_FILLERS = 100
-
-_ALL_ALIKE = (
-    "all queries that tell wanted from unwanted items have the same words, so none can be kept back; "
-    "collect clicks on others"
-)
 
 
 class Learning:
     """Learns from the clicks of a collection, and changes its retriever only for a better one.
 
-    The queries are dealt into folds first, by their words, so that no spelling of a held-out query is learned from.
-    For each fold, models of the log (Dong et al., "Cross-media similarity evaluation for web image retrieval in the
-    wild", IEEE TMM 2018) are learned from the corrected clicks of the other folds and score its queries, which they
-    have never seen. Coordinate ascent weighs them against the retriever, for the queries of a fold by those of the
-    others. Each query then compares the fusion with the retriever: both order the items that were shown for it, and an
-    order is good that puts the wanted ones first. If the fusion is better and a randomisation test over the queries
-    gives p < ``alpha``, the models are learned again from all queries and the fusion is promoted; otherwise everything
-    stays as it is. No picture is read: features come from the store.
+    The queries are dealt into folds, by their words, so that no spelling of a held-out query is learned from. For each
+    fold, models of the log (Dong et al., "Cross-media similarity evaluation for web image retrieval in the wild", IEEE
+    TMM 2018) are learned from the corrected clicks of the other folds, and coordinate ascent weighs them against the
+    retriever. Each held-out query then compares the fusion with the retriever by how far up each puts the wanted items
+    among those shown. If the fusion is better and a randomisation test over the queries gives p < ``alpha``, the models
+    are learned again from all queries and the fusion is promoted; otherwise everything stays as it is. No picture is
+    read: features come from the store. A retriever that was learned from clicks before has seen the queries, so the one
+    beneath it is compared, and the new models join that.
 
-    A retriever that was learned from clicks before has seen the queries. What is compared then is the retriever beneath
-    it, which the new models join.
-
-    What this comparison can say is limited by what was shown. Items that nobody saw count neither for nor against, and
-    what the correction for positions gets wrong is wrong for both. Interleaving two retrievers on live traffic is the
-    unbiased check.
+    Items that nobody saw count neither for nor against, and what the correction for positions gets wrong is wrong for
+    both: interleaving two retrievers on live traffic is the unbiased check.
 
     Parameters
     ----------
@@ -206,17 +189,28 @@ class Learning:
         else:
             wanted = plain_clicks(clicks)
         gallery = LogGallery.of(self._collection, wanted.items, retriever=self._base_name)
-        fillers = None if positions is not None else self._fillers(len(gallery.ids))
+        drawn = np.random.default_rng(self._seed).permutation(len(gallery.ids))[:100]
+        fillers = None if positions is not None else np.sort(drawn)
         lists = JudgedLists.of(wanted, gallery.row_of, fillers=fillers)
         report = LearningReport(self._record(clicks, wanted), positions=positions)
         if len(lists) < self._fewest:
             return replace(report, record=replace(report.record, reason=self._too_few(len(lists))))
-        known = _learned_from(self._collection)
-        if report.record.n_clicks < known / 2:
-            return replace(report, record=replace(report.record, reason=_poorer(report.record.n_clicks, known)))
-        folds = assign_folds(word_groups(wanted.queries), _is_judged(wanted, lists), self._n_folds, self._seed)
+        n_clicks, known = report.record.n_clicks, _learned_from(self._collection)
+        if n_clicks < known / 2:
+            reason = (
+                f"the log has {n_clicks:,.0f} clicks, far fewer than the {known:,.0f} that the present retriever was "
+                "learned from; roll back first to learn from this log alone"
+            )
+            return replace(report, record=replace(report.record, reason=reason))
+        judged = set(lists.queries)
+        eligible = np.array([query in judged for query in wanted.queries], dtype=bool)
+        folds = assign_folds(word_groups(wanted.queries), eligible, self._n_folds, self._seed)
         if folds.max() < 1:
-            return replace(report, record=replace(report.record, reason=_ALL_ALIKE))
+            reason = (
+                "all queries that tell wanted from unwanted items have the same words, so none can be kept back; "
+                "collect clicks on others"
+            )
+            return replace(report, record=replace(report.record, reason=reason))
         trial = FusionTrial(self._base, self._parts, wanted, gallery, lists, folds, progress=tell)
         old, new = trial.held_out(self._measure, self._seed)
         # Spellings of one query stand or fall together, so that they count as one.
@@ -240,15 +234,12 @@ class Learning:
         return replace(
             report,
             record=record,
-            retriever=trial.fused(weights, _NAME) if is_better else None,
+            retriever=trial.fused(weights, "learned from clicks") if is_better else None,
             held_out=lists.queries,
             old=old,
             new=new,
             notes=tuple(f"{name} was left out: {reason}" for name, reason in trial.failures.items()),
         )
-
-    def _fillers(self, n_rows: int) -> IntArray:
-        return np.sort(np.random.default_rng(self._seed).permutation(n_rows)[:_FILLERS])
 
     def _record(self, clicks: Impressions | ClickLog, wanted: CorrectedClicks) -> LearningRecord:
         now = active_retriever(self._collection)
@@ -301,20 +292,8 @@ def _learned_from(collection: Collection) -> float:
     return next((each.n_clicks for each in promotions if each.after_fingerprint == now), 0.0)
 
 
-def _poorer(n_clicks: float, known: float) -> str:
-    return (
-        f"the log has {n_clicks:,.0f} clicks, far fewer than the {known:,.0f} that the present retriever was learned "
-        "from; roll back first to learn from this log alone"
-    )
-
-
 def _group_means(values: FloatArray, groups: IntArray) -> FloatArray:
     return np.asarray(np.bincount(groups, values) / np.bincount(groups))
-
-
-def _is_judged(wanted: CorrectedClicks, lists: JudgedLists) -> BoolArray:
-    judged = set(lists.queries)
-    return np.array([query in judged for query in wanted.queries], dtype=bool)
 
 
 def _examples(

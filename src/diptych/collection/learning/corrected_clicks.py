@@ -20,25 +20,9 @@ class ClickMixture:
     """Wanted and unwanted items, told apart by how often a look at them ends in a click.
 
     An item with e looks is clicked c times, c ~ Poisson(ρ·e) if it is wanted and Poisson(ε·e) if not; a share π of the
-    items is wanted. Expectation maximisation (Dempster, Laird & Rubin, 1977) estimates the three numbers, and Bayes'
-    rule then says how likely an item is wanted.
+    items is wanted. Expectation maximisation (Dempster, Laird & Rubin, 1977) estimates ``wanted_rate_`` ρ,
+    ``noise_rate_`` ε and ``share_`` π, and Bayes' rule then says how likely an item is wanted.
 
-    Parameters
-    ----------
-    n_iterations : int
-        At most so many rounds.
-    tolerance : float
-        Stop when no number changes by more, relatively.
-
-    Attributes
-    ----------
-    wanted_rate_, noise_rate_, share_ : float
-        ρ, ε and π.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from diptych.collection.learning.corrected_clicks import ClickMixture
     >>> clicks, looks = np.array([8.0, 9.0, 1.0, 1.0, 0.0, 0.0]), np.full(6, 10.0)
     >>> mixture = ClickMixture().fit(clicks, looks)
     >>> round(mixture.wanted_rate_, 2), round(mixture.noise_rate_, 2), mixture.wanted(clicks, looks).round(2).tolist()
@@ -93,9 +77,8 @@ class CorrectedClicks:
     """How much each item is wanted for each query, one row for each (query, item) that was shown.
 
     ``rates`` are the estimated shares of people who click the item among those who look at it, 0 for what accidents
-    explain as well. ``clicks`` are the clicks it would have got at the top of the list. ``grades`` are 0 to 3, as
-    judges would give them. ``noise_rate`` is how often something unwanted is clicked at a look, where that was
-    estimated.
+    explain as well; ``clicks`` those it would have got at the top of the list; ``grades`` are 0 to 3, as judges give
+    them. ``noise_rate`` is how often something unwanted is clicked at a look, where that was estimated.
     """
 
     queries: tuple[str, ...]
@@ -112,16 +95,9 @@ class CorrectedClicks:
 
     def select(self, rows: AnyArray) -> CorrectedClicks:
         """Return some rows; the queries and items keep their numbers."""
-        numbers = self.query_ids[rows], self.item_ids[rows]
-        return CorrectedClicks(
-            self.queries,
-            self.items,
-            *numbers,
-            self.rates[rows],
-            self.clicks[rows],
-            self.grades[rows],
-            self.noise_rate,
-        )
+        ids = self.query_ids[rows], self.item_ids[rows]
+        values = self.rates[rows], self.clicks[rows], self.grades[rows]
+        return CorrectedClicks(self.queries, self.items, *ids, *values, self.noise_rate)
 
     def of_queries(self, chosen: BoolArray) -> CorrectedClicks:
         """Return the rows of the chosen queries, given as a mask over all."""

@@ -12,7 +12,6 @@ from sklearn.base import clone
 from diptych.arrays import AnyArray, BoolArray, FloatArray, IntArray, row_blocks
 from diptych.collection.collection import Collection
 from diptych.collection.learning.corrected_clicks import CorrectedClicks
-from diptych.data.clicks import ClickLog
 from diptych.errors import InvalidInputError
 from diptych.metrics import GradedRelevance, Measure
 from diptych.metrics.evaluation import evaluate_scores
@@ -23,10 +22,7 @@ from diptych.retriever import Retriever, fused_retriever
 
 @dataclass(frozen=True, eq=False)
 class LogGallery:
-    """Features of items, and for each name in the log its row, −1 where the collection has no picture of that name.
-
-    ``ids`` are the items of the rows.
-    """
+    """Features of the items ``ids``, and for each name in the log its row, −1 where there is no such picture."""
 
     ids: tuple[str, ...]
     features: AnyArray
@@ -52,10 +48,7 @@ _QUERIES_AT_ONCE = 256
 
 @dataclass(frozen=True, eq=False)
 class JudgedLists:
-    """Queries, the items each is judged on (rows of a matrix of features), and their grades.
-
-    Only queries that can tell two retrievers apart are kept: some item is wanted and some is not.
-    """
+    """Queries with some wanted and some unwanted items, these items (rows of features), and their grades."""
 
     queries: tuple[str, ...]
     rows: tuple[IntArray, ...]
@@ -66,10 +59,9 @@ class JudgedLists:
 
     @classmethod
     def of(cls, clicks: CorrectedClicks, row_of: IntArray, *, fillers: IntArray | None = None) -> JudgedLists:
-        """Return the lists of what was shown for each query.
+        """Return the lists of what was shown for each query; ``row_of`` is the row of features of each item, or −1.
 
-        ``row_of`` is the row of features of each item, −1 for one that has none. ``fillers`` are rows that join every
-        list as not wanted, for clicks without a record of what else was shown.
+        ``fillers`` are rows that join every list as not wanted, for clicks without a record of what else was shown.
         """
         known = clicks.select(row_of[clicks.item_ids] >= 0)
         order = np.argsort(known.query_ids, kind="stable")
@@ -88,11 +80,8 @@ class JudgedLists:
 
     def select(self, chosen: Sequence[int]) -> JudgedLists:
         """Return some of the lists."""
-        return JudgedLists(
-            tuple(self.queries[row] for row in chosen),
-            tuple(self.rows[row] for row in chosen),
-            tuple(self.grades[row] for row in chosen),
-        )
+        queries, rows = tuple(self.queries[row] for row in chosen), tuple(self.rows[row] for row in chosen)
+        return JudgedLists(queries, rows, tuple(self.grades[row] for row in chosen))
 
     def scores(self, compare: Compare, features: AnyArray) -> list[FloatArray]:
         """Return the scores of each query's items, given what compares queries with rows of features."""
@@ -107,22 +96,18 @@ class JudgedLists:
 
     def values(self, scores: Sequence[FloatArray], measure: Measure) -> FloatArray:
         """Return the measure of each list under some scores."""
-        widest = max(len(grades) for grades in self.grades)
         lengths = [len(grades) for grades in self.grades]
-        padded = np.zeros((len(self), widest))
+        padded = np.zeros((len(self), max(lengths)))
         for row, own in enumerate(scores):
             padded[row, : len(own)] = own
         columns = np.concatenate([np.arange(length) for length in lengths])
         indptr = np.concatenate([[0], np.cumsum(lengths)])
         judged = sparse.csr_array((np.concatenate(self.grades), columns, indptr), shape=padded.shape)
-        relevance = GradedRelevance(judged, judged_only=True)
-        return evaluate_scores(padded, relevance, [measure]).values[measure]
+        return evaluate_scores(padded, GradedRelevance(judged, judged_only=True), [measure]).values[measure]
 
 
 Progress = Callable[[str, int, int], None]
-
 Weights = dict[str, float]
-
 PRESENT = "present"
 _LEAST_PRESENT = 0.1
 
@@ -131,10 +116,8 @@ class FusionTrial:
     """Scores each judged query by models that were learned from the queries of other folds, and weighs the models.
 
     ``folds`` has the fold of each query of the log, −1 for those that are only learned from. A model that cannot be
-    learned from so few clicks is left out, with its reason in ``failures``.
-
-    Attributes: ``lists``, the judged queries; ``scales``, the deviation of scores within a query by part; ``answered``,
-    the share of judged queries that some model has something to say about.
+    learned from so few clicks is left out, with its reason in ``failures``. ``answered`` is the share of judged queries
+    that some model has something to say about.
     """
 
     def __init__(
@@ -165,10 +148,7 @@ class FusionTrial:
         self._used = [name for name in self._scores if name == PRESENT or self.scales[name] > 0]
 
     def held_out(self, measure: Measure, seed: int) -> tuple[FloatArray, FloatArray]:
-        """Return the measure of each judged query under the retriever, and under the fusion.
-
-        The weights that a query is judged with come from the queries of other folds.
-        """
+        """Return the measure of each judged query under the retriever, and under the fusion weighed by other folds."""
         old = self.lists.values(self._scores[PRESENT], measure)
         new = np.zeros(len(self.lists))
         folds = np.unique(self._fold_of_list).tolist()
@@ -188,7 +168,8 @@ class FusionTrial:
 
     def fused(self, weights: Weights, name: str) -> Retriever:
         """Return the fusion with models learned from all queries."""
-        parts = self._fitted(np.ones(len(self._clicks.queries), dtype=bool), _counting(weights))
+        counting = [part for part, weight in weights.items() if weight > 0 and part != PRESENT]
+        parts = self._fitted(np.ones(len(self._clicks.queries), dtype=bool), counting)
         names = [PRESENT, *parts]
         return fused_retriever(
             self._base,
@@ -220,11 +201,9 @@ class FusionTrial:
         return scores, float(answered.mean())
 
     def _by_retriever(self) -> list[FloatArray]:
-        base = self._base
-
         def compare(queries: Sequence[str], features: AnyArray) -> FloatArray:
-            points = base.encode_texts(list(queries)), base.images_to_points(features)
-            return base.space.compare(*points, "text_query")
+            points = self._base.encode_texts(list(queries)), self._base.images_to_points(features)
+            return self._base.space.compare(*points, "text_query")
 
         return self.lists.scores(compare, self._gallery.features)
 
@@ -232,9 +211,8 @@ class FusionTrial:
         if self._used == [PRESENT]:
             return {PRESENT: 1.0}
         scores = [np.stack([self._scores[name][row] / self.scales[name] for name in self._used]) for row in rows]
-        ascent = CoordinateAscent(measure=measure, random_state=seed).fit(
-            scores, [self.lists.grades[row] for row in rows]
-        )
+        ascent = CoordinateAscent(measure=measure, random_state=seed)
+        ascent.fit(scores, [self.lists.grades[row] for row in rows])
         found = np.maximum(np.asarray(ascent.weights_, dtype=np.float64), 0.0)
         # Queries that the log says nothing about are answered by the retriever alone: it never loses its say.
         found[0] = max(found[0], _LEAST_PRESENT * found.sum())
@@ -246,7 +224,8 @@ class FusionTrial:
 
     def _fitted(self, learned_from: BoolArray, names: Sequence[str]) -> dict[str, ClickModel]:
         log = self._clicks.of_queries(learned_from).log()
-        features = self._gallery.features[self._picture_rows(log)]
+        rows = log.image_rows(dict(zip(self._clicks.items, self._gallery.row_of.tolist(), strict=True)))
+        features = self._gallery.features[rows]
         fitted: dict[str, ClickModel] = {}
         for name in names:
             try:
@@ -254,13 +233,6 @@ class FusionTrial:
             except InvalidInputError as problem:
                 self.failures[name] = str(problem)
         return fitted
-
-    def _picture_rows(self, log: ClickLog) -> IntArray:
-        return log.image_rows(dict(zip(self._clicks.items, self._gallery.row_of.tolist(), strict=True)))
-
-
-def _counting(weights: Weights) -> list[str]:
-    return [name for name, weight in weights.items() if weight > 0 and name != PRESENT]
 
 
 def _spread(scores: Sequence[FloatArray]) -> float:

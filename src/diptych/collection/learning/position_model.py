@@ -18,9 +18,8 @@ from diptych.errors import InvalidInputError
 class Impressions:
     """Items shown for queries, by position: how often each was shown there, and how often clicked.
 
-    Columns are arrays of one length. ``queries`` and ``items`` are the different strings, in the order of their first
-    appearance; ``query_ids`` and ``item_ids`` say which of them a row is about. Positions count from 1. A row stands
-    for ``shown`` searches, so that a log of any length is as small as what differs in it.
+    ``queries`` and ``items`` are the different strings, in the order of their first appearance; ``query_ids`` and
+    ``item_ids`` say which of them a row is about. Positions count from 1. A row stands for ``shown`` searches.
 
     >>> from diptych.collection.learning import Impressions
     >>> seen = Impressions.from_rows([("a dog", "p1", 1, 10, 6), ("a dog", "p2", 2, 10, 1), ("a cat", "p2", 1, 3, 2)])
@@ -58,15 +57,8 @@ class Impressions:
         columns = list(zip(*rows, strict=True)) or [()] * 5
         queries, query_ids = _interned(columns[0])
         items, item_ids = _interned(columns[1])
-        return cls(
-            queries,
-            items,
-            query_ids,
-            item_ids,
-            np.asarray(columns[2], dtype=np.int64),
-            np.asarray(columns[3], dtype=np.float64),
-            np.asarray(columns[4], dtype=np.float64),
-        )
+        shown, clicked = (np.asarray(column, dtype=np.float64) for column in columns[3:])
+        return cls(queries, items, query_ids, item_ids, np.asarray(columns[2], dtype=np.int64), shown, clicked)
 
     @property
     def n_clicks(self) -> float:
@@ -82,15 +74,9 @@ class Impressions:
 
     def select(self, rows: AnyArray) -> Impressions:
         """Return some rows, given as numbers or as a mask; the queries and items keep their numbers."""
-        return Impressions(
-            self.queries,
-            self.items,
-            self.query_ids[rows],
-            self.item_ids[rows],
-            self.positions[rows],
-            self.shown[rows],
-            self.clicked[rows],
-        )
+        ids = self.query_ids[rows], self.item_ids[rows]
+        counts = self.shown[rows], self.clicked[rows]
+        return Impressions(self.queries, self.items, *ids, self.positions[rows], *counts)
 
 
 def _interned(texts: Sequence[object]) -> tuple[tuple[str, ...], IntArray]:
@@ -100,7 +86,6 @@ def _interned(texts: Sequence[object]) -> tuple[tuple[str, ...], IntArray]:
 
 
 _STEEPEST = 1.0
-
 _ETAS = np.linspace(0.0, 3.0, 301)
 
 
@@ -116,13 +101,11 @@ class PositionModel:
         α_p = Σ_r c_{p,r} / Σ_r n_{p,r} θ_r   and   θ_r = Σ_p c_{p,r} / Σ_p n_{p,r} α_p
 
     for c clicks in n showings of pair p = (q, d), which maximises the Poisson likelihood. Unlike the Bernoulli one it
-    is not biased by having a parameter for each pair: its equations hold in expectation at the true θ however seldom a
-    pair was shown.
+    is not biased by having a parameter for each pair.
 
     Positions that no shared pair links to the others are filled in by the curve r^−η through those that are linked.
     Where positions never vary, nothing in the clicks tells a bad place from a bad item. Then η is what makes the mean
-    click rate fall as it does, but at most 1, the value usual in simulations of such clicks; `is_assumed` says so.
-    The retriever in force would get all the credit for its order with η = 0, and none with the fitted η.
+    click rate fall as it does, but at most 1, the value usual in simulations of such clicks; `is_assumed_` says so.
 
     Parameters
     ----------

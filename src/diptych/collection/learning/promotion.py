@@ -23,10 +23,9 @@ Action = Literal["promoted", "kept", "rolled back"]
 class LearningRecord:
     """What was compared when, and what became of it.
 
-    ``before`` and ``after`` name the retrievers in force before and after with their fingerprints; when everything was
-    kept they are the same. ``compared_with`` names the retriever that the learned one had to beat; ``old`` and ``new``
-    are the mean of ``measure`` over the held-out queries. ``parts`` are the weights of what was fused. ``gained`` and
-    ``lost`` are queries with their values before and after.
+    ``before`` and ``after`` name the retrievers in force, the same when everything was kept. ``compared_with`` is the
+    one that the learned one had to beat; ``old`` and ``new`` are the mean of ``measure`` over the held-out queries.
+    ``parts`` are the weights of what was fused; ``gained`` and ``lost`` are queries with their values before and after.
 
     >>> from diptych.collection.learning import LearningRecord
     >>> record = LearningRecord("2026-01-01T12:00:00+00:00", "kept", "default", "f1", "default", "f1", reason="few")
@@ -75,8 +74,7 @@ FILE_NAME = "learning.jsonl"
 def learning_history(collection: Collection) -> list[LearningRecord]:
     """Return every step of learning from clicks, oldest first.
 
-    A promotion is written down before it takes place and confirmed after it. One that was interrupted in between counts
-    if the next step, or the collection where there is none, starts from what it promoted.
+    A promotion that was announced but not confirmed counts if the next step starts from what it promoted.
     """
     records: list[LearningRecord] = []
     announced: LearningRecord | None = None
@@ -134,14 +132,14 @@ def promote(
 ) -> LearningRecord:
     """Let the collection use a learned retriever, keep the one before stored, and write that down.
 
-    Whoever is interrupted leaves the old retriever in force, or the new one with the way back known. Where the same
-    retriever is in force already, because it was learned from the same clicks, nothing changes and the record says so.
+    Where the same retriever is in force already, nothing changes and the record says so.
     """
     collection.add_retriever(retriever, progress=progress)
     before = active_retriever(collection)
     if before.fingerprint == retriever.fingerprint:
-        reason = "the retriever in use was learned from the same clicks"
-        kept = replace(record, reason=reason, **from_to(before, before))
+        kept = replace(
+            record, reason="the retriever in use was learned from the same clicks", **from_to(before, before)
+        )
         remember(collection, kept)
         return kept
     (after,) = (each for each in collection.retrievers() if each.fingerprint == retriever.fingerprint)
@@ -168,10 +166,7 @@ def rollback(collection: Collection) -> LearningRecord:
 
 
 def promotion_to(fingerprint: str, history: Sequence[LearningRecord]) -> LearningRecord | None:
-    """Return the promotion that brought a retriever: the latest not taken back, or else the latest; None without any.
-
-    One that was promoted again after another leads back to that one first, and then to what was there before both.
-    """
+    """Return the promotion that brought a retriever: the latest not taken back, or else the latest."""
     standing: list[LearningRecord] = []
     for record in history:
         if record.action == "promoted":
@@ -191,12 +186,8 @@ def _changed(collection: Collection, record: LearningRecord) -> LearningRecord:
 
 def from_to(before: StoredRetriever, after: StoredRetriever) -> dict[str, Any]:
     """Return the fields of a record that name two retrievers."""
-    return {
-        "before": before.name,
-        "before_fingerprint": before.fingerprint,
-        "after": after.name,
-        "after_fingerprint": after.fingerprint,
-    }
+    left = {"before": before.name, "before_fingerprint": before.fingerprint}
+    return {**left, "after": after.name, "after_fingerprint": after.fingerprint}
 
 
 def active_retriever(collection: Collection) -> StoredRetriever:

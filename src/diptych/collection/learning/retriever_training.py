@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from diptych.collection.collection import Collection
 from diptych.collection.learning.promotion import base_name
-from diptych.collection.storage.item import Item
 from diptych.data import CaptionedPicture, CaptionedPictures, Pairs
 from diptych.errors import InvalidInputError
 
@@ -18,41 +17,35 @@ if TYPE_CHECKING:
     from diptych.retriever import Retriever
 
 
-Note = Callable[[str], None]
-
-
-def training_pairs(collection: Collection, note: Note) -> Pairs:
+def training_pairs(collection: Collection, note: Callable[[str], None]) -> Pairs:
     """Return the collection's pictures with their captions, or with their labels as words where there are none.
 
     ``note`` is told what the person who asked should know.
     """
     items = [item for item in collection if item.path is not None]
-    chosen = [item for item in items if item.captions]
-    if not chosen:
-        chosen = [item for item in items if item.labels]
-        if chosen:
-            note("there are no captions, so the labels are the words to learn from")
+    captioned, labelled = [item for item in items if item.captions], [item for item in items if item.labels]
+    chosen = captioned or labelled
+    if chosen and not captioned:
+        note("there are no captions, so the labels are the words to learn from")
     if not chosen:
         raise InvalidInputError(
             "the collection has neither captions nor labels to learn from; add some with: "
             "diptych index FOLDER --captions FILE"
         )
-    pictures = [_captioned(collection, item) for item in chosen]
+    pictures = [
+        CaptionedPicture(collection.root / (item.path or ""), item.captions or item.labels, item.labels)
+        for item in chosen
+    ]
     there = {picture.path: picture for picture in pictures if picture.path.is_file()}
     if len(there) < len(pictures):
         note(f"{len(pictures) - len(there):,} pictures are no longer there and are left out")
     return CaptionedPictures(collection.root, there).pairs()
 
 
-def _captioned(collection: Collection, item: Item) -> CaptionedPicture:
-    return CaptionedPicture(collection.root / (item.path or ""), item.captions or item.labels, item.labels)
-
-
 class Training:
     """Learns a retriever with the encoders that a collection uses.
 
-    A method of pictures and texts themselves (`MNiL`) brings its own; after it, other methods start again from the
-    default retriever's.
+    A method of pictures and texts themselves (`MNiL`) brings its own; after it, others start from the default ones.
 
     Parameters
     ----------

@@ -25,15 +25,11 @@ _LARGEST_FLAT = 1 << 30
 
 
 class ApproximateIndex:
-    """An inverted-file index over a fixed set of rows.
+    """An inverted-file index over a fixed set of rows (Jégou et al., TPAMI 2011; Douze et al., "The Faiss library").
 
-    The rows are split among about 4√n lists by k-means, and a query looks into the nearest lists only. How many is not
-    guessed: after building, sample queries are answered exactly as well, and lists are added until the recall among the
-    ten nearest is at least 0.98 (or every list is looked into). Up to 1 GiB the lists hold the vectors themselves,
+    The rows are split among about 4√n lists by k-means, and a query looks into the nearest lists only: as many as give
+    sample queries a recall of at least 0.98 among the ten nearest. Up to 1 GiB the lists hold the vectors themselves,
     beyond that one byte per number, and answers are scored again with the exact vectors.
-
-    Jégou et al., "Product quantization for nearest neighbor search", TPAMI 2011, for inverted files; Douze et al., "The
-    Faiss library", 2024.
     """
 
     def __init__(self, engine: Any, probes: int, recall: float) -> None:
@@ -127,14 +123,8 @@ class IndexCache:
             with atomic_write(self._path(side, fingerprint, "faiss")) as draft:
                 search_package("faiss").write_index(index.engine, str(draft))
                 digest = _digest(draft)
-            document = {
-                "fingerprint": fingerprint,
-                "sha256": digest,
-                "probes": index.probes,
-                "recall": index.recall,
-                "keys": list(keys),
-                "hashes": list(hashes),
-            }
+            about = {"fingerprint": fingerprint, "sha256": digest, "probes": index.probes, "recall": index.recall}
+            document = {**about, "keys": list(keys), "hashes": list(hashes)}
             write_json(self._path(side, fingerprint, "json"), document)
 
     def read(self, side: Side, fingerprint: str) -> tuple[ApproximateIndex, list[str], list[str]] | None:

@@ -6,7 +6,7 @@ import copy
 import threading
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar, cast
 
 import numpy as np
 from cachetools import LRUCache
@@ -19,28 +19,20 @@ from diptych.space import Direction, SearchDirection
 
 @dataclass(frozen=True)
 class EncodedTerm:
-    """A term of a query as a point: one row, its weight, and the side it comes from.
-
-    ``is_unknown`` marks words in which the encoder finds nothing: their point is where all unknown words lie, and no
-    score is evidence of a match with them. ``outputs`` are the real numbers that a code is the signs of, where they are
-    asked for and known.
-    """
+    """A term of a query as a point: one row, its weight, and the side it comes from."""
 
     point: AnyArray
     weight: float
     side: Side
+    # Words in which the encoder finds nothing lie where all unknown words do: no score is evidence of a match.
     is_unknown: bool = False
+    # The real numbers that a code is the signs of, where they are asked for and known.
     outputs: FloatArray | None = None
 
     @property
     def direction(self) -> Direction:
         """The direction of the space; only spaces that treat the sides differently look at it."""
         return "image_query" if self.side == "image" else "text_query"
-
-
-RetrieverT = TypeVar("RetrieverT", bound=RetrieverProtocol)
-
-_REMEMBERED = 1024
 
 
 class QueryEmbedding(NamedTuple):
@@ -52,16 +44,12 @@ class QueryEmbedding(NamedTuple):
 
 
 class QueryEmbeddingCache:
-    """Turns the words of queries into points and remembers the last ones, in memory alone.
-
-    The features of pictures and captions are kept on disk because they will be needed again. What somebody asks for is
-    nobody else's business, and there is no end of it.
-    """
+    """Turns the words of queries into points and remembers the last ones, in memory alone: they are private."""
 
     def __init__(self, retriever: RetrieverProtocol) -> None:
         self._retriever = without_disk_cache(retriever)
         self._lock = threading.Lock()
-        self._known: LRUCache[str, QueryEmbedding] = LRUCache(_REMEMBERED)
+        self._known: LRUCache[str, QueryEmbedding] = LRUCache(1024)
 
     def point(self, words: str) -> QueryEmbedding:
         """Return the point of some words."""
@@ -74,6 +62,9 @@ class QueryEmbeddingCache:
         with self._lock:
             self._known[words] = made
         return made
+
+
+RetrieverT = TypeVar("RetrieverT", bound=RetrieverProtocol)
 
 
 def without_disk_cache(retriever: RetrieverT) -> RetrieverT:
@@ -89,15 +80,11 @@ def without_disk_cache(retriever: RetrieverT) -> RetrieverT:
 class EncodedQuery:
     """The terms of a query against one side of a collection.
 
-    One term is compared as the space says. Several are combined: in a linear space (cosine, Pearson, covariance, dot)
-    the query is the unit vector along Σ wᵢ·uᵢ over the terms' unit vectors uᵢ, in other spaces the score is the
-    weighted mean Σ wᵢ·sᵢ / Σ|wᵢ| of the terms' scores sᵢ. For binary codes that mean of Hamming distances is, but for a
-    constant, one real query Σ wᵢ·bᵢ against the bits of each item, where bᵢ ∈ {−1, +1} are those of the terms.
-
+    Several terms are combined: in a linear space (cosine, Pearson, covariance, dot) the query is the unit vector along
+    Σ wᵢ·uᵢ over the terms' unit vectors uᵢ, in other spaces the score is the mean Σ wᵢ·sᵢ / Σ|wᵢ| of the terms' scores.
     The cosine of a combined query reads like that of a single one, so its probability is what the calibrations of the
     wanted terms' directions say of it, averaged by weight. Elsewhere, and when nothing is wanted, it is the weighted
-    geometric mean of what each term says: pᵢ for a wanted term, 1 − pᵢ for an unwanted one. Words in which the encoder
-    finds nothing have a probability of 0 with everything.
+    geometric mean of what each term says: pᵢ for a wanted term, 1 − pᵢ for an unwanted one.
     """
 
     terms: tuple[EncodedTerm, ...]
@@ -113,9 +100,8 @@ class EncodedQuery:
     @cached_property
     def vector(self) -> AnyArray | None:
         """The one query vector an index can answer, or None when scores must be combined instead."""
-        scoring = self.gallery.scoring
-        if len(self.terms) == 1 and self.terms[0].weight > 0:
-            term = self.terms[0]
+        scoring, term = self.gallery.scoring, self.terms[0]
+        if len(self.terms) == 1 and term.weight > 0:
             same = scoring.direction == term.direction or scoring.is_symmetric
             return scoring.query_vectors(term.point) if same else None
         if not scoring.is_linear:
@@ -126,9 +112,8 @@ class EncodedQuery:
         """Return the combined scores of kept rows."""
         if self.vector is not None:
             return np.asarray(self.gallery.scoring.scores(self.vector, kept)[0])
-        weights = self.weights
         each = np.stack([self._term_scores(term, kept) for term in self.terms])
-        return np.asarray(weights @ each / np.abs(weights).sum())
+        return np.asarray(self.weights @ each / np.abs(self.weights).sum())
 
     def scores_and_probabilities(self, kept: AnyArray) -> tuple[FloatArray, FloatArray]:
         """Return the scores of kept rows, and their probabilities of relevance."""
@@ -155,17 +140,9 @@ class EncodedQuery:
     def _probability(self, term: EncodedTerm, scores: FloatArray) -> FloatArray:
         if term.is_unknown:
             return np.zeros(len(scores))
-        direction: SearchDirection = _DIRECTIONS[term.side, self.target]
+        direction = cast(SearchDirection, f"{term.side}_to_{self.target}")
         return np.asarray(self.retriever.probability(scores, direction))
 
     def _term_scores(self, term: EncodedTerm, kept: AnyArray) -> FloatArray:
         scoring = Scoring(self.gallery.scoring.space, term.direction)
         return np.asarray(scoring.scores(scoring.query_vectors(term.point), kept)[0])
-
-
-_DIRECTIONS: dict[tuple[Side, Side], SearchDirection] = {
-    ("text", "image"): "text_to_image",
-    ("image", "text"): "image_to_text",
-    ("image", "image"): "image_to_image",
-    ("text", "text"): "text_to_text",
-}

@@ -15,17 +15,12 @@ from diptych.collection.search.approximate_index import ApproximateIndex
 from diptych.space import Direction, IndexForm, Space
 
 _LINEAR = ("cosine", "pearson", "covariance", "dot")
-_COSINES = ("cosine", "pearson")
 _ENTRIES_AT_ONCE = 1 << 24
 
 
 @dataclass(frozen=True)
 class Scoring:
-    """The scores of one space, in the form that is fastest to compute.
-
-    In a *linear* space (cosine, Pearson, covariance, dot) a score is an inner product of prepared vectors, so gallery
-    points are kept prepared and several query terms add up to one query vector. Other spaces keep points as they are.
-    """
+    """The scores of one space; in a *linear* one, inner products of vectors that the gallery keeps prepared."""
 
     space: Space
     direction: Direction
@@ -38,7 +33,7 @@ class Scoring:
     @property
     def is_cosine(self) -> bool:
         """Whether scores are cosines, so that those of a combined query read like those of a single one."""
-        return self.is_linear and self.space.name in _COSINES
+        return self.is_linear and self.space.name in ("cosine", "pearson")
 
     @property
     def index_metric(self) -> Literal["inner_product", "l2"] | None:
@@ -98,11 +93,9 @@ class Scoring:
     def paired_scores(self, queries: AnyArray, kept: AnyArray) -> FloatArray:
         """Return the scores of each query with its own rows: (queries, d) and (queries, k, d) give (queries, k)."""
         if self.is_linear:
-            return np.asarray(np.einsum("qd,qkd->qk", queries, kept) / self._divisor(kept))
+            divisor = float(kept.shape[-1]) if self.space.name == "covariance" else 1.0
+            return np.asarray(np.einsum("qd,qkd->qk", queries, kept) / divisor)
         return np.asarray(-((kept - queries[:, None, :]) ** 2).sum(axis=2, dtype=np.float64))
-
-    def _divisor(self, kept: AnyArray) -> float:
-        return float(kept.shape[-1]) if self.space.name == "covariance" else 1.0
 
     @staticmethod
     def _distances(queries: AnyArray, kept: AnyArray) -> FloatArray:
@@ -120,8 +113,6 @@ def top_rows(scores: FloatArray, order: IntArray, k: int) -> IntArray:
 
     Scores of −∞ stand for what is left out and are never returned.
 
-    >>> import numpy as np
-    >>> from diptych.collection.search.gallery import top_rows
     >>> top_rows(np.array([1.0, 3.0, 3.0, -np.inf]), np.array([0, 2, 1, 3]), 3)
     array([2, 1, 0])
     """
@@ -140,12 +131,8 @@ def top_rows(scores: FloatArray, order: IntArray, k: int) -> IntArray:
 
 
 class GrowingMatrix:
-    """A matrix with room at its end, so that appending rows costs the rows alone.
+    """A matrix with room at its end, so that appending rows costs the rows alone; earlier views stay valid.
 
-    Views handed out earlier stay valid: rows are never overwritten, and a full matrix is copied to a larger one.
-
-    >>> import numpy as np
-    >>> from diptych.collection.search.gallery import GrowingMatrix
     >>> matrix = GrowingMatrix(np.zeros((1, 2)))
     >>> first = matrix.rows
     >>> matrix.appended(np.ones((3, 2))).rows.sum(), len(first)
@@ -218,10 +205,7 @@ class Gallery:
         return None if row is None else self.vectors[row : row + 1]
 
     def synchronised(self, wanted: Mapping[str, tuple[str, int]], fetch: Fetch) -> Gallery:
-        """Return a gallery of exactly the wanted keys, each with (content hash, order), as far as they have points.
-
-        ``fetch`` gets the hashes whose points are not here yet and returns those it has.
-        """
+        """Return a gallery of the wanted keys (content hash, order); ``fetch`` gets the points of hashes, if it can."""
         return self.changed(self.row_of, wanted, fetch)
 
     def changed(self, keys: Iterable[str], wanted: Mapping[str, tuple[str, int]], fetch: Fetch) -> Gallery:
@@ -286,10 +270,8 @@ class Gallery:
 
     def with_index(self, index: ApproximateIndex, keys: Sequence[str], hashes: Sequence[str]) -> Gallery:
         """Return the gallery with an index whose positions hold these contents; those not here are dead in it."""
-        rows = [self.row_of.get(key, -1) for key in keys]
-        rows = [
-            row if row >= 0 and self.hashes[row] == content else -1 for row, content in zip(rows, hashes, strict=True)
-        ]
+        found = zip((self.row_of.get(key, -1) for key in keys), hashes, strict=True)
+        rows = [row if row >= 0 and self.hashes[row] == content else -1 for row, content in found]
         return replace(self, index=index, indexed_rows=np.array(rows, dtype=np.int64))
 
     @cached_property
@@ -308,11 +290,7 @@ class Gallery:
     def search(
         self, queries: AnyArray, k: int, *, allowed: BoolArray | None = None, exact: bool = False
     ) -> tuple[IntArray, FloatArray]:
-        """Return rows and scores of the ``k`` best for each query, best first, −1 and −∞ where there are fewer.
-
-        ``allowed`` marks the rows that may be returned. Without an index, and where few rows are allowed, every allowed
-        row is compared.
-        """
+        """Return rows and scores of the ``k`` best allowed rows for each query, −1 and −∞ where there are fewer."""
         usable = self.live if allowed is None else self.live & allowed
         available = len(self) if allowed is None else int(np.count_nonzero(usable))
         if self.index is None or exact or available <= _FEW_ROWS:
@@ -349,8 +327,7 @@ class Gallery:
         alive = self._live_positions if every else self._alive_positions(usable)
         # Rounded lists are asked for more than is wanted, because the exact scores may order them otherwise.
         wanted = min(len(self.index), 2 * k if self.index.is_coarse else k)
-        masked = not self._all_positions_live if every else not alive.all()
-        scores, positions = self.index.search(queries, wanted, alive if masked else None)
+        scores, positions = self.index.search(queries, wanted, None if alive.all() else alive)
         rows = self.indexed_rows[positions]
         missing = positions < 0
         rows[missing] = -1
@@ -374,16 +351,12 @@ class Gallery:
 
     @cached_property
     def _is_in_order(self) -> bool:
-        """Whether rows come in the order that decides about equal scores, as they do unless an item came back."""
+        # They do unless an item came back.
         return bool((self.order[1:] >= self.order[:-1]).all())
 
     @cached_property
     def _live_positions(self) -> BoolArray:
         return self._alive_positions(self.live)
-
-    @cached_property
-    def _all_positions_live(self) -> bool:
-        return bool(self._live_positions.all())
 
     @cached_property
     def _live_tail(self) -> IntArray:

@@ -28,15 +28,11 @@ from diptych.errors import CollectionError, DiptychError, InvalidInputError, Unk
 from diptych.space import Direction
 
 _QUERY_SIDE: dict[Side, Direction] = {"image": "text_query", "text": "image_query"}
-
 _WANTED = {"image": image_points, "text": text_points}
 
 
 class RetrieverState:
-    """One retriever with the galleries of its points, each loaded when it is first asked for.
-
-    Points are read from the tables of this retriever's fingerprint alone, so those of two are never mixed.
-    """
+    """One retriever with the galleries of its points, each loaded when it is first asked for."""
 
     def __init__(
         self, names: RetrieverNames, store: Store, load: Callable[[RetrieverNames], RetrieverProtocol]
@@ -105,19 +101,12 @@ LoadRetriever = Callable[[Path], RetrieverProtocol]
 # Below this many points comparing all of them is fast enough, and exact.
 APPROXIMATE_FROM = 100_000
 
-_OTHER: dict[Side, Side] = {"image": "text", "text": "image"}
-
 _FEWEST_INDEXED = 1000
 _MANY_CHANGES = 1000
-_SETTLED_NS = 2 * 10**9
 
 
 class LiveState:
-    """The catalogue and the galleries of a collection, brought up to date before each use.
-
-    Another process may write at any time, so every look compares the version of the store and the small file that
-    names the retrievers; a search then works on a state that no longer changes.
-    """
+    """The catalogue and the galleries of a collection, brought up to date before each use: others may write."""
 
     def __init__(self, folder: Path, load_retriever: LoadRetriever, write_wait: float = 0.0) -> None:
         self.layout = Layout.read(folder)
@@ -141,7 +130,7 @@ class LiveState:
     @contextmanager
     def writing(self) -> Iterator[None]:
         """Be the only writer; what another process has changed is known then."""
-        with write_lock(self.layout.lock, self._write_wait):
+        with write_lock(self.layout.folder / "write.lock", self._write_wait):
             self.check_layout()
             yield
 
@@ -173,16 +162,13 @@ class LiveState:
                 self._layout_stamp = stamp
 
     def retry_if_changed(self, look: Callable[[], Found]) -> Found:
-        """Return what a look finds under the retrievers of one moment; it is repeated when they change meanwhile.
-
-        Another process that removes a retriever takes away its name first and then its files, which somebody may be
-        reading: what is then found missing, or not found at all, says nothing.
-        """
+        """Return what a look finds under the retrievers of one moment; it is repeated when they change meanwhile."""
         while True:
             self.check_layout()
             try:
                 found = look()
             except Exception:
+                # What is missing says nothing where another process has just removed a retriever and its files.
                 if self._stamp_of_layout() == self._layout_stamp:
                     raise
                 continue
@@ -212,10 +198,8 @@ class LiveState:
     def publish(self, put: Iterable[Item] = (), removed: Iterable[str] = ()) -> None:
         """Note what this process, being the only writer, has just written; the next look takes it in."""
         with self._lock:
-            for item in put:
-                self._pending_changes[item.id] = item
-            for item_id in removed:
-                self._pending_changes[item_id] = None
+            self._pending_changes.update({item.id: item for item in put})
+            self._pending_changes.update(dict.fromkeys(removed))
             self._version = self.store.version()
 
     def use(self, layout: Layout, retriever: RetrieverProtocol | None) -> None:
@@ -249,7 +233,7 @@ class LiveState:
 
     def lacking(self, names: RetrieverNames, side: Side) -> int:
         """Return how many pictures or captions have no point of a retriever."""
-        there = set(self.store.vector_keys(points_table(names, side)))
+        there = set(self.store.keys(points_table(names, side)))
         return sum(content not in there for content in self.catalogue().contents(side))
 
     def build_index(self, side: Side, name: str | None = None, *, wait: bool = True) -> None:
@@ -274,10 +258,8 @@ class LiveState:
         catalogue = self.catalogue()
         state = self._state_of(names)
         state.load_for(catalogue, partial(self._with_kept_index, names))
-        galleries = dict(state.galleries)
-        return SearchSnapshot(
-            self.root, names, state.source, state.query_embeddings, catalogue, galleries, state.features
-        )
+        parts = state.source, state.query_embeddings, catalogue, dict(state.galleries), state.features
+        return SearchSnapshot(self.root, names, *parts)
 
     def _take_over(self, layout: Layout, retriever: RetrieverProtocol | None) -> None:
         """Use a layout; the galleries of retrievers that it lacks are let go."""
@@ -302,7 +284,7 @@ class LiveState:
                 # Removed since the index was asked for.
                 return
             galleries = self._snapshot_of(names).galleries
-        gallery, other = galleries[side], galleries[_OTHER[side]]
+        gallery, other = galleries[side], galleries["text" if side == "image" else "image"]
         metric = gallery.scoring.index_metric
         if metric is None or len(gallery) < _FEWEST_INDEXED:
             return
@@ -365,16 +347,13 @@ class LiveState:
         return status.st_ino, status.st_mtime_ns
 
     def _is_current(self) -> bool:
-        """Say whether nothing can have been committed since the last look, without opening the store.
-
-        The folder of versions changes its time with each commit. Clocks of file systems tick slowly, so a time that is
-        not well past proves nothing.
-        """
+        """Say whether nothing can have been committed since the last look, by the time of the folder of versions."""
         try:
             stamp = os.stat(self._versions_path).st_mtime_ns
         except OSError:
             return False
-        settled = time.time_ns() - stamp > _SETTLED_NS
+        # Clocks of file systems tick slowly, so a time that is not well past proves nothing.
+        settled = time.time_ns() - stamp > 2 * 10**9
         known = stamp == self._version_stamp and self._version >= 0
         self._version_stamp = stamp if settled else -1
         return known and settled

@@ -125,8 +125,7 @@ def parse_query(text: str, *, find_picture: Callable[[str], Path | None] | None 
     * A text that names an existing picture file as a whole is that picture, even if its name holds operators.
     * A term that names an existing picture file is that picture; a single word that ends like a picture file and does
       not exist is an error, because it is a slip more often than a search.
-    * ``item:ID`` is an item of the collection.
-    * Everything else is words.
+    * ``item:ID`` is an item of the collection, everything else is words.
 
     ``find_picture`` looks a name up elsewhere than in the current folder.
 
@@ -136,8 +135,7 @@ def parse_query(text: str, *, find_picture: Callable[[str], Path | None] | None 
     >>> [term.value for term in parse_query("a well-known t-shirt, 16:9").terms]
     ['a well-known t-shirt, 16:9']
     """
-    terms = []
-    text = text.strip()
+    terms, text = [], text.strip()
     if not text:
         raise InvalidInputError("type some words or the path of a picture: write what to look for")
     find_picture = find_picture or _existing

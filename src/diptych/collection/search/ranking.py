@@ -24,16 +24,10 @@ _WAYS: tuple[RerankBy, RerankBy] = ("codes", "features")
 class Reranking:
     """Puts the first ``depth`` of a ranking by Hamming distance into the order of finer scores.
 
-    Distances of short codes are a few whole numbers, so that many items share one. The outputs of the query before the
-    sign also say how sure each bit is. With q = Σ wᵢ·dᵢ/‖dᵢ‖ over the outputs dᵢ of the query's terms, a candidate
-    scores
-
-    - by ``codes``: q·b with its bits b ∈ {−1, +1}, which asks nothing but the stored code (asymmetric distance);
-    - by ``features``: q·d/‖d‖ with its own outputs d, made from its stored features, which are read for this; what has
-      none is scored by its bits.
-
-    Equal scores keep the order of the codes, and what lies deeper than ``depth`` stays where it is. Gordo et al.,
-    "Asymmetric distances for binary embeddings", TPAMI 2014.
+    The outputs of the query before the sign say how sure each bit is. With q = Σ wᵢ·dᵢ/‖dᵢ‖ over the outputs dᵢ of the
+    query's terms, a candidate scores by ``codes`` q·b with its bits b ∈ {−1, +1} (Gordo et al., "Asymmetric distances
+    for binary embeddings", TPAMI 2014), by ``features`` q·d/‖d‖ with its own outputs d, made from its stored features;
+    what has none is scored by its bits. Equal scores keep the order of the codes.
     """
 
     depth: int
@@ -117,21 +111,16 @@ class PointRanking:
     exact: bool
     reranking: Reranking | None = None
 
-    @property
-    def gallery(self) -> Gallery:
-        """What is ranked."""
-        return self.query.gallery
-
     def nearest(self, k: int) -> IntArray:
         """Return the rows of the ``k`` best, best first; fewer where there are fewer."""
         if self.reranking is None:
             return self._nearest(k)
         # As deep for every page, so that pages fit together.
         rows = self._nearest(max(k, self.reranking.depth))
-        return self.reranking.ordered(rows, self.query.terms, self.gallery, self.query.target)[:k]
+        return self.reranking.ordered(rows, self.query.terms, self.query.gallery, self.query.target)[:k]
 
     def _nearest(self, k: int) -> IntArray:
-        gallery = self.gallery
+        gallery = self.query.gallery
         if not len(gallery):
             return np.zeros(0, dtype=np.int64)
         k = min(k, len(gallery))
@@ -149,11 +138,9 @@ _DAMPING = 60
 def fuse_rankings(by_points: Sequence[int], by_words: Sequence[int], share: float) -> list[int]:
     """Join two rankings by reciprocal rank: an item gains (1 − share)/(60 + rank) and share/(60 + rank).
 
-    ``share`` is the weight of the second. What is in one ranking only gains from that one; equal gains keep the order
-    of the first. Cormack et al., "Reciprocal rank fusion outperforms Condorcet and individual rank learning methods",
-    SIGIR 2009.
+    Equal gains keep the order of the first. Cormack et al., "Reciprocal rank fusion outperforms Condorcet and
+    individual rank learning methods", SIGIR 2009.
 
-    >>> from diptych.collection.search.ranking import fuse_rankings
     >>> fuse_rankings([1, 2, 3], [3, 4], 0.5)
     [3, 1, 2, 4]
     """

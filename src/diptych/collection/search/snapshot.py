@@ -52,9 +52,8 @@ class Answers(Sequence[Answer]):
 
     ``no_good_match`` is true when no answer of the collection reaches the probability that counts as a match.
     ``considered`` counts the items or captions that the filter left, ``exact`` says whether all of them were compared,
-    ``seconds`` is the whole time, encoding the query included. ``notes`` are remarks for the person who asked, such as
-    that no item has a field of the filter. ``retriever`` is the stored name of the retriever that answered, with its
-    ``fingerprint`` and ``cutoff``.
+    ``seconds`` includes encoding the query. ``notes`` are remarks for the person who asked. ``retriever`` is the stored
+    name of the retriever that answered, with its ``fingerprint`` and ``cutoff``.
     """
 
     found: tuple[Answer, ...]
@@ -85,8 +84,6 @@ Target = Literal["images", "texts"]
 # How deep two rankings are joined; the same for every page, so that pages fit together.
 _CANDIDATES = 1000
 _FIELDS_NAMED = 20
-_BY_POINTS = ("points",)
-_HYBRID_SHARE = 0.5
 
 
 def side_of(target: Target) -> Side:
@@ -99,7 +96,7 @@ def side_of(target: Target) -> Side:
 def _hybrid_share(hybrid: float | bool | None) -> float | None:
     if hybrid is None or hybrid is False:
         return None
-    share = _HYBRID_SHARE if hybrid is True else float(hybrid)
+    share = 0.5 if hybrid is True else float(hybrid)
     if not 0 <= share <= 1:
         raise InvalidInputError(f"hybrid is the weight of the words, between 0 and 1, got {hybrid}")
     return share
@@ -178,7 +175,7 @@ class SearchSnapshot:
         return np.array(rows[:k], dtype=np.int64), matched
 
     def _by_words(self, words: str, ranking: PointRanking) -> IntArray:
-        gallery, side, allowed = ranking.gallery, ranking.query.target, ranking.allowed
+        gallery, side, allowed = ranking.query.gallery, ranking.query.target, ranking.allowed
         gains = self.catalogue.full_text.scores(words)
         scores = np.full(len(gallery.keys), -np.inf)
         for place in np.flatnonzero(gains > 0):
@@ -217,39 +214,30 @@ class SearchSnapshot:
         raise UnsearchableItemError(f"item {item.id} has neither a readable picture nor a caption to search with")
 
     def _allowed(self, gallery: Gallery, side: Side, query: Query, wanted: Filter | None) -> BoolArray | None:
-        itself = {term.value for term in query.terms if term.kind == "item" and self._is_own_side(term.value, side)}
+        # A picture among pictures and a text among texts would answer a question about itself.
+        asked = (self.catalogue.items.get(term.value) for term in query.terms if term.kind == "item")
+        itself = {item.id for item in asked if item is not None and (item.path is None) == (side == "text")}
         if wanted is None and not itself:
             return None
-        allowed = np.ones(len(gallery.keys), dtype=bool)
+        allowed = np.full(len(gallery.keys), wanted is None)
         if wanted is not None:
-            allowed[:] = False
             allowed[self._rows_of(self.catalogue.matching(wanted), gallery, side)] = True
         allowed[self._rows_of(itself, gallery, side)] = False
         return allowed
 
     def _notes(self, wanted: Filter) -> tuple[str, ...]:
         """Say which fields of a filter no item has: most often they are misspelt."""
-        unknown = [
-            field
-            for field in sorted(wanted.fields)
-            if field.lower() not in OWN_FIELDS and not self.catalogue.has_field(field)
-        ]
+        named = [field for field in sorted(wanted.fields) if field.lower() not in OWN_FIELDS]
+        unknown = [field for field in named if not self.catalogue.has_field(field)]
         if not unknown or not len(self.catalogue):
             return ()
         known = ", ".join((*OWN_FIELDS, *self.catalogue.fields[:_FIELDS_NAMED]))
         more = ", …" if len(self.catalogue.fields) > _FIELDS_NAMED else ""
         return tuple(f"no item has a field {field!r}; fields are {known}{more}" for field in unknown)
 
-    def _is_own_side(self, item_id: str, side: Side) -> bool:
-        """Say whether the item would answer a question about itself: a picture among pictures, a text among texts."""
-        item = self.catalogue.items.get(item_id)
-        return item is not None and (item.path is None) == (side == "text")
-
     def _rows_of(self, ids: set[str] | frozenset[str], gallery: Gallery, side: Side) -> list[int]:
-        if side == "text":
-            keys = [caption_id for item_id in ids for caption_id in self.catalogue.items[item_id].caption_ids]
-        else:
-            keys = list(ids)
+        items = self.catalogue.items
+        keys = ids if side == "image" else [caption_id for item_id in ids for caption_id in items[item_id].caption_ids]
         return [gallery.row_of[key] for key in keys if key in gallery.row_of]
 
     def _answers(
@@ -276,7 +264,7 @@ class SearchSnapshot:
                     probability=probability,
                     caption=caption,
                     caption_id=None if caption is None else key,
-                    matched_by=matched.get(row, _BY_POINTS),
+                    matched_by=matched.get(row, ("points",)),
                     labels=item.labels,
                     metadata=item.metadata,
                     item=item,

@@ -33,7 +33,6 @@ LONGEST_NAME = 80
 def unique_name(name: str, taken: Collection[str]) -> str:
     """Return the name fit for addresses and lists, with a number where it is taken.
 
-    >>> from diptych.collection.storage.layout import unique_name
     >>> unique_name("trained", ["trained", "trained 2"]), unique_name("my/model", [])
     ('trained 3', 'my model')
     """
@@ -55,10 +54,9 @@ _ONE_RETRIEVER, _SEVERAL_RETRIEVERS = 1, 2
 class Layout:
     """The paths of a collection, the root its pictures are named from, and the retrievers in force.
 
-    ``pending`` is a retriever whose points are still being made; searches use ``retriever`` until the switch, which
-    replaces ``collection.json`` in one step. ``keep_old`` says that the one before stays beside it then. ``further``
-    are retrievers whose points are kept too; ``unfinished`` has the fingerprints of those that never got all of them.
-    Names and fingerprints are unique among ``retriever`` and ``further``.
+    Names and fingerprints are unique among ``retriever`` and ``further``, whose points are kept too. ``pending`` is one
+    whose points are still being made; ``keep_old`` says that ``retriever`` stays beside it after the switch.
+    ``unfinished`` has the fingerprints of those that never got all their points.
     """
 
     folder: Path
@@ -83,11 +81,6 @@ class Layout:
     def retrievers(self) -> Path:
         """Saved retrievers: the one in force, the pending one, and older ones until the next repair."""
         return self.folder / "retrievers"
-
-    @property
-    def lock(self) -> Path:
-        """The file that the writer holds."""
-        return self.folder / "write.lock"
 
     @property
     def last_run(self) -> Path:
@@ -143,22 +136,17 @@ class Layout:
                 f"up to {_SEVERAL_RETRIEVERS}: install Diptych {document.get('diptych', 'of that time')} or index again"
             )
         try:
-            return cls._from(folder, document)
+            return cls(
+                folder,
+                document["root"],
+                RetrieverNames(**document["retriever"]),
+                None if document["pending"] is None else RetrieverNames(**document["pending"]),
+                tuple(RetrieverNames(**names) for names in document.get("further", ())),
+                frozenset(document.get("unfinished", ())),
+                bool(document.get("keep_old", False)),
+            )
         except (KeyError, TypeError) as problem:
             raise CollectionError(f"{path} is incomplete ({problem}); restore it from a backup") from None
-
-    @classmethod
-    def _from(cls, folder: Path, document: dict[str, Any]) -> Self:
-        pending = document["pending"]
-        return cls(
-            folder,
-            document["root"],
-            RetrieverNames(**document["retriever"]),
-            None if pending is None else RetrieverNames(**pending),
-            tuple(RetrieverNames(**names) for names in document.get("further", ())),
-            frozenset(document.get("unfinished", ())),
-            bool(document.get("keep_old", False)),
-        )
 
     @property
     def stored(self) -> tuple[RetrieverNames, ...]:
@@ -172,10 +160,8 @@ class Layout:
 
     def named(self, name: str | None) -> RetrieverNames:
         """Return a stored retriever by name; None is the active one."""
-        if name is None:
-            return self.retriever
         for names in self.stored:
-            if names.name == name:
+            if name in (None, names.name):
                 return names
         known = ", ".join(repr(names.name) for names in self.stored)
         raise UnknownRetrieverError(f"there is no retriever {name!r} in {self.folder}; stored are {known}")
@@ -183,10 +169,6 @@ class Layout:
     def with_fingerprint(self, fingerprint: str) -> RetrieverNames | None:
         """Return the stored retriever that makes these points, or None."""
         return next((names for names in self.stored if names.fingerprint == fingerprint), None)
-
-    def with_pending(self, pending: RetrieverNames | None, *, keep_old: bool = False) -> Layout:
-        """Return the layout with another retriever on its way, or none."""
-        return replace(self, pending=pending, keep_old=keep_old)
 
     def switched(self) -> Layout:
         """Return the layout after the pending retriever has taken over."""
@@ -218,16 +200,15 @@ class Layout:
         """Return the layout with another saved form of a stored retriever that makes the same points."""
         if names.fingerprint == self.retriever.fingerprint:
             return replace(self, retriever=names)
-        return replace(
-            self, further=tuple(names if old.fingerprint == names.fingerprint else old for old in self.further)
-        )
+        further = tuple(names if old.fingerprint == names.fingerprint else old for old in self.further)
+        return replace(self, further=further)
 
     def activated(self, chosen: RetrieverNames) -> Layout:
         """Return the layout with a stored retriever in force; the one before stays beside it."""
         others = tuple(names for names in self.stored if names.fingerprint != chosen.fingerprint)
         layout = replace(self, retriever=chosen, further=others)
         reached = self.pending is not None and self.pending.fingerprint == chosen.fingerprint
-        return layout.with_pending(None) if reached else layout
+        return replace(layout, pending=None, keep_old=False) if reached else layout
 
     def without(self, removed: RetrieverNames) -> Layout:
         """Return the layout without one of the further retrievers."""
@@ -245,7 +226,6 @@ def write_json(path: Path, document: Any) -> None:
 def search_package(name: str) -> Any:
     """Return a module of the extra ``search``: ``lancedb``, ``pyarrow``, ``faiss`` or ``filelock``.
 
-    >>> from diptych.collection.storage.layout import search_package
     >>> search_package("no_such_module")
     Traceback (most recent call last):
     diptych.errors.MissingPackageError: searching needs a package that is not installed: pip install 'diptych[search]'
@@ -256,19 +236,12 @@ def search_package(name: str) -> Any:
         raise MissingPackageError("searching", "'diptych[search]'") from None
 
 
-# Between two attempts to get the lock.
-_PAUSE = 0.02
-
-
 @contextmanager
 def write_lock(path: Path, wait: float = 0.0) -> Iterator[None]:
-    """Hold the operating system's lock on ``path``, or raise when another writer still holds it after ``wait`` seconds.
-
-    The system lets go of the lock when a process ends, however it ends, so a killed writer blocks nobody.
-    """
+    """Hold the system's lock on ``path``, or raise after ``wait`` seconds; a writer that is killed blocks nobody."""
     filelock = search_package("filelock")
     try:
-        held = filelock.FileLock(path, timeout=max(0.0, wait), poll_interval=_PAUSE, thread_local=False).acquire()
+        held = filelock.FileLock(path, timeout=max(0.0, wait), poll_interval=0.02, thread_local=False).acquire()
     except filelock.Timeout:
         raise CollectionBusyError(
             f"{path.parent} is being written by another process or thread; wait until it has finished and try again"
@@ -280,7 +253,6 @@ def write_lock(path: Path, wait: float = 0.0) -> Iterator[None]:
 class Root:
     """The folder that stored paths are relative to, so that a collection can move together with its pictures.
 
-    >>> from diptych.collection.storage.layout import Root
     >>> root = Root("/photos")
     >>> root.stored("/photos/a/b.jpg"), root.stored("/elsewhere/c.jpg"), str(root.file("a/b.jpg"))
     ('a/b.jpg', '/elsewhere/c.jpg', '/photos/a/b.jpg')
@@ -312,8 +284,6 @@ class Root:
         """Say whether the file of a stored path is gone; one that merely cannot be reached is not."""
         try:
             os.stat(self.folder / stored)
-        except (FileNotFoundError, NotADirectoryError):
-            return True
-        except OSError:
-            return False
+        except OSError as problem:
+            return isinstance(problem, (FileNotFoundError, NotADirectoryError))
         return False

@@ -21,10 +21,9 @@ from diptych.errors import CollectionError
 class StoredRetriever:
     """One of the retrievers of a collection.
 
-    ``active`` marks the one that searches use unless they name another. ``ready`` is false while its points have never
-    all been made, because making them was interrupted; ``missing`` counts the pictures and captions without a point,
-    which may also be pictures that could not be read. ``kind`` is the class of its model, empty when the retriever has
-    none.
+    ``active`` marks the one that searches use unless they name another. ``ready`` is false while making its points was
+    interrupted; ``missing`` counts the pictures and captions without a point. ``kind`` is the class of its model, empty
+    when it has none.
     """
 
     name: str

@@ -15,55 +15,31 @@ import numpy as np
 from diptych.arrays import AnyArray
 from diptych.collection.storage.item import Item
 from diptych.collection.storage.layout import RetrieverNames, search_package
-from diptych.collection.storage.retriever_protocol import Side
+from diptych.collection.storage.retriever_protocol import SIDES, Side
 from diptych.errors import CollectionError
 
+_FIXED_TABLES = ("items", "captions", "thumbnails")
 
-def items_schema() -> Any:
-    """Return the columns of the items table; its rows decide what exists."""
+
+def _schema(table: str) -> Any:
+    """Return the columns of a fixed table: items decide what exists, captions count when their items name them."""
     pa = search_package("pyarrow")
-    return pa.schema(
-        [
-            ("id", pa.string()),
-            ("path", pa.string()),
-            ("content_hash", pa.string()),
-            ("size", pa.int64()),
-            ("mtime_ns", pa.int64()),
-            ("width", pa.int32()),
-            ("height", pa.int32()),
-            ("labels", pa.list_(pa.string())),
-            ("metadata", pa.string()),
-            ("caption_ids", pa.list_(pa.string())),
-            ("added_ns", pa.int64()),
-            ("updated_ns", pa.int64()),
-        ]
-    )
+    text = pa.string()
+    if table == "captions":
+        return pa.schema({"id": text, "item_id": text, "text": text})
+    if table == "thumbnails":
+        return pa.schema({"key": text, "jpeg": pa.binary()})
+    file = {"path": text, "content_hash": text, "size": pa.int64(), "mtime_ns": pa.int64()}
+    picture = {"width": pa.int32(), "height": pa.int32()}
+    described = {"labels": pa.list_(text), "metadata": text, "caption_ids": pa.list_(text)}
+    return pa.schema({"id": text, **file, **picture, **described, "added_ns": pa.int64(), "updated_ns": pa.int64()})
 
 
-def captions_schema() -> Any:
-    """Return the columns of the captions table; a caption counts when its item names it."""
-    pa = search_package("pyarrow")
-    return pa.schema([("id", pa.string()), ("item_id", pa.string()), ("text", pa.string())])
-
-
-def thumbnails_schema() -> Any:
-    """Return the columns of the thumbnails table, named by the picture's content."""
-    pa = search_package("pyarrow")
-    return pa.schema([("key", pa.string()), ("jpeg", pa.binary())])
-
-
-def items_table(items: Sequence[Item]) -> Any:
-    """Return items as rows."""
-    schema = items_schema()
+def _items_table(items: Sequence[Item]) -> Any:
+    schema = _schema("items")
     columns = {name: [getattr(item, name) for item in items] for name in schema.names}
     columns["metadata"] = [json.dumps(metadata, ensure_ascii=False) for metadata in columns["metadata"]]
     return search_package("pyarrow").table(columns, schema=schema)
-
-
-def items_of(table: Any, captions: Mapping[str, str]) -> list[Item]:
-    """Return the items of rows, with their captions."""
-    columns = {name: table[name].to_pylist() for name in table.column_names}
-    return [_item(dict(zip(columns, values, strict=True)), captions) for values in zip(*columns.values(), strict=True)]
 
 
 def _item(row: dict[str, Any], captions: Mapping[str, str]) -> Item:
@@ -73,7 +49,7 @@ def _item(row: dict[str, Any], captions: Mapping[str, str]) -> Item:
     return Item(**row, caption_ids=ids, captions=tuple(captions[name] for name in ids))
 
 
-def vectors_table(keys: Sequence[str], vectors: AnyArray) -> Any:
+def _vectors_table(keys: Sequence[str], vectors: AnyArray) -> Any:
     """Return rows of (key, vector); float32, or bytes for packed codes."""
     pa = search_package("pyarrow")
     values = np.ascontiguousarray(vectors, dtype=np.uint8 if vectors.dtype == np.uint8 else np.float32)
@@ -81,13 +57,7 @@ def vectors_table(keys: Sequence[str], vectors: AnyArray) -> Any:
     return pa.table({"key": pa.array(list(keys), pa.string()), "vector": column})
 
 
-def vector_form(schema: Any) -> tuple[int, np.dtype[Any]]:
-    """Return the width and the kind of numbers of a table of vectors."""
-    column = schema.field("vector").type
-    return int(column.list_size), np.dtype(column.value_type.to_pandas_dtype())
-
-
-def vectors_of(batch: Any) -> tuple[list[str], AnyArray]:
+def _vectors_of(batch: Any) -> tuple[list[str], AnyArray]:
     """Return the keys and the matrix of rows of (key, vector)."""
     column = batch["vector"]
     values = column.flatten().to_numpy(zero_copy_only=False)
@@ -102,6 +72,13 @@ def features_table(names: RetrieverNames, side: Side) -> str:
 def points_table(names: RetrieverNames, side: Side) -> str:
     """Return the table of points, named by the retriever that made them."""
     return f"points_{side}_{names.fingerprint}"
+
+
+def tables_of(retrievers: Iterable[RetrieverNames]) -> dict[str, Side]:
+    """Return the tables of some retrievers with their sides."""
+    return {
+        table(names, side): side for names in retrievers for side in SIDES for table in (features_table, points_table)
+    }
 
 
 _DROPPED = ".dropped"
@@ -129,9 +106,8 @@ class Store:
 
     def prepare(self) -> None:
         """Make the tables of an empty collection; only the writer calls this."""
-        self._created("items", items_schema())
-        self._created("captions", captions_schema())
-        self._created("thumbnails", thumbnails_schema())
+        for name in _FIXED_TABLES:
+            self._created(name, _schema(name))
 
     def version(self) -> int:
         """Return a number that changes whenever items are added, changed or removed, by whichever process."""
@@ -160,7 +136,7 @@ class Store:
                 captions = self._captions().search().where(_membership("item_id", ids)).to_arrow()
             texts = dict(zip(captions["id"].to_pylist(), captions["text"].to_pylist(), strict=True))
             try:
-                return sorted(items_of(rows, texts), key=lambda item: item.added_ns)
+                return sorted((_item(row, texts) for row in rows.to_pylist()), key=lambda item: item.added_ns)
             except KeyError:
                 # Another process replaced captions and cleaned up between the two reads.
                 continue
@@ -169,12 +145,12 @@ class Store:
     def add_items(self, items: Sequence[Item]) -> None:
         """Append items that are not there yet."""
         if items:
-            self._items().add(items_table(items))
+            self._items().add(_items_table(items))
 
     def replace_items(self, items: Sequence[Item]) -> None:
         """Put items in the place of those with the same ids."""
         if items:
-            table = items_table(items)
+            table = _items_table(items)
             self._items().merge_insert("id").when_matched_update_all().when_not_matched_insert_all().execute(table)
 
     def delete_items(self, ids: Sequence[str]) -> None:
@@ -185,28 +161,19 @@ class Store:
     def add_captions(self, captions: Sequence[tuple[str, str, str]]) -> None:
         """Append captions: (id, id of the item, text)."""
         if captions:
-            columns = zip(*captions, strict=True)
-            schema = captions_schema()
-            arrays = dict(zip(schema.names, map(list, columns), strict=True))
+            schema = _schema("captions")
+            arrays = dict(zip(schema.names, map(list, zip(*captions, strict=True)), strict=True))
             self._captions().add(search_package("pyarrow").table(arrays, schema=schema))
 
     def caption_ids(self) -> list[str]:
         """Return the ids of all captions, used or not."""
         return list(self._captions().to_arrow()["id"].to_pylist())
 
-    def delete_captions(self, ids: Sequence[str]) -> None:
-        """Remove captions."""
-        self._delete(self._captions(), "id", ids)
-
     def add_thumbnails(self, thumbnails: Mapping[str, bytes]) -> None:
         """Append thumbnails, named by the content of their pictures."""
         if thumbnails:
             columns = {"key": list(thumbnails), "jpeg": list(thumbnails.values())}
-            self._thumbnails().add(search_package("pyarrow").table(columns, schema=thumbnails_schema()))
-
-    def thumbnails_version(self) -> int:
-        """Return a number that changes whenever thumbnails are added, removed or moved, by whichever process."""
-        return int(self._thumbnails().version)
+            self._thumbnails().add(search_package("pyarrow").table(columns, schema=_schema("thumbnails")))
 
     def thumbnail_places(self) -> dict[str, int]:
         """Return where the thumbnails lie now, by key, for :meth:`thumbnails_at`."""
@@ -224,34 +191,29 @@ class Store:
             return []
         return list(zip(rows["key"].to_pylist(), rows["jpeg"].to_pylist(), strict=True))
 
-    def thumbnail_keys(self) -> list[str]:
-        """Return the keys of all thumbnails."""
-        return self._keys(self._thumbnails())
-
-    def delete_thumbnails(self, keys: Sequence[str]) -> None:
-        """Remove thumbnails."""
-        self._delete(self._thumbnails(), "key", keys)
-
     def add_vectors(self, name: str, keys: Sequence[str], vectors: AnyArray) -> None:
         """Append vectors to a table, which the first ones create."""
         if len(keys):
-            rows = vectors_table(keys, vectors)
+            rows = _vectors_table(keys, vectors)
             self._created(name, rows.schema).add(rows)
 
-    def vector_keys(self, name: str) -> list[str]:
-        """Return the keys of a table of vectors; none when there is no such table."""
+    def keys(self, name: str) -> list[str]:
+        """Return the keys of a table of vectors or of the thumbnails; none when there is no such table."""
         table = self._existing(name)
         return [] if table is None else self._keys(table)
 
-    def vectors_version(self, name: str) -> int:
-        """Return a number that changes whenever a table of vectors does, 0 when there is none."""
+    def table_version(self, name: str) -> int:
+        """Return a number that changes whenever a table does, by whichever process; 0 when there is none."""
         table = self._existing(name)
         return 0 if table is None else int(table.version)
 
     def vector_form(self, name: str) -> tuple[int, np.dtype[Any]] | None:
         """Return the width and the kind of numbers of a table of vectors, None when there is none."""
         table = self._existing(name)
-        return None if table is None else vector_form(table.schema)
+        if table is None:
+            return None
+        column = table.schema.field("vector").type
+        return int(column.list_size), np.dtype(column.value_type.to_pandas_dtype())
 
     def present_keys(self, name: str, keys: Sequence[str]) -> list[str]:
         """Return those of ``keys`` that a table of vectors holds."""
@@ -261,53 +223,47 @@ class Store:
         if len(keys) > _KEYS_AT_ONCE:
             wanted = set(keys)
             return [key for key in self._keys(table) if key in wanted]
-        rows = table.search().where(_membership("key", keys)).select(["key"]) if len(keys) else None
-        return [] if rows is None else [key for batch in rows.to_batches() for key in batch["key"].to_pylist()]
+        return self._keys(table, _membership("key", keys)) if len(keys) else []
 
     def read_vectors(self, name: str, keys: Sequence[str] | None = None) -> Iterator[tuple[list[str], AnyArray]]:
         """Yield the vectors of a table in batches, all of them or those of some keys."""
         table = self._existing(name)
         if table is None or (keys is not None and not len(keys)):
             return
-        if keys is None or len(keys) > _MANY_KEYS:
-            wanted_keys = None if keys is None else set(keys)
-            for batch in table.search().select(["key", "vector"]).to_batches():
-                found, vectors = vectors_of(batch)
-                if wanted_keys is None:
-                    yield found, vectors
-                    continue
+        if keys is None:
+            yield from map(_vectors_of, table.search().select(["key", "vector"]).to_batches())
+            return
+        if len(keys) > _MANY_KEYS:
+            wanted_keys = set(keys)
+            for found, vectors in map(_vectors_of, table.search().select(["key", "vector"]).to_batches()):
                 chosen = [row for row, key in enumerate(found) if key in wanted_keys]
                 if chosen:
                     yield [found[row] for row in chosen], vectors[chosen]
             return
         for start in range(0, len(keys), _KEYS_AT_ONCE):
             wanted = _membership("key", keys[start : start + _KEYS_AT_ONCE])
-            for batch in table.search().where(wanted).select(["key", "vector"]).to_batches():
-                yield vectors_of(batch)
+            yield from map(_vectors_of, table.search().where(wanted).select(["key", "vector"]).to_batches())
 
     def vectors_by_key(self, name: str, keys: Sequence[str]) -> dict[str, AnyArray]:
         """Return the vectors of some keys, as far as a table has them."""
         return {key: row for found, rows in self.read_vectors(name, keys) for key, row in zip(found, rows, strict=True)}
 
-    def delete_vectors(self, name: str, keys: Sequence[str]) -> None:
-        """Remove vectors."""
+    def delete_rows(self, name: str, keys: Sequence[str]) -> None:
+        """Remove rows of a table by key, captions by id."""
         table = self._existing(name)
-        if table is not None:
-            self._delete(table, "key", keys)
+        for start in range(0, 0 if table is None else len(keys), _KEYS_AT_ONCE):
+            table.delete(_membership("id" if name == "captions" else "key", keys[start : start + _KEYS_AT_ONCE]))
 
     def vector_tables(self) -> list[str]:
         """Return the names of all tables of vectors."""
-        fixed = {"items", "captions", "thumbnails"}
-        return sorted(path.stem for path in self._folder.glob("*.lance") if path.stem not in fixed)
+        return sorted(path.stem for path in self._folder.glob("*.lance") if path.stem not in _FIXED_TABLES)
 
     def drop(self, name: str) -> None:
-        """Remove a whole table of vectors.
-
-        It first gets a name that is no table's, in one step: a writer killed while its files go leaves no half of one.
-        """
+        """Remove a whole table of vectors."""
         self._tables.pop(name, None)
         table = self._folder / f"{name}.lance"
         if table.exists():
+            # No table's name, in one step: a writer killed while its files go leaves no half of one.
             table.rename(self._folder / f"{uuid.uuid4().hex}{_DROPPED}")
         for left in self._folder.glob(f"*{_DROPPED}"):
             shutil.rmtree(left, ignore_errors=True)
@@ -315,17 +271,14 @@ class Store:
     def compact(self, *, everything: bool = False) -> None:
         """Join the small files that many commits leave behind, drop deleted rows, forget versions older than an hour.
 
-        ``everything`` does so whether or not there are many, and keeps versions for a minute only, which is enough for
-        a reader in the middle of a read.
+        ``everything`` does so however few there are, and keeps versions for a minute: enough for a reader to finish.
         """
-        for name in ("items", "captions", "thumbnails", *self.vector_tables()):
+        for name in (*_FIXED_TABLES, *self.vector_tables()):
             table = self._existing(name)
-            if table is None:
-                continue
-            if everything:
+            if table is not None and everything:
                 # The caller is the only writer, so files that belong to no version are left from a killed one.
                 table.optimize(cleanup_older_than=timedelta(minutes=1), delete_unverified=True)
-            elif _is_worn(table.stats()):
+            elif table is not None and _is_worn(table.stats()):
                 table.optimize(cleanup_older_than=timedelta(hours=1))
 
     def _items(self) -> Any:
@@ -365,13 +318,9 @@ class Store:
         return self._tables[name]
 
     @staticmethod
-    def _keys(table: Any) -> list[str]:
-        return [key for batch in table.search().select(["key"]).to_batches() for key in batch["key"].to_pylist()]
-
-    @staticmethod
-    def _delete(table: Any, column: str, values: Sequence[str]) -> None:
-        for start in range(0, len(values), _KEYS_AT_ONCE):
-            table.delete(_membership(column, values[start : start + _KEYS_AT_ONCE]))
+    def _keys(table: Any, where: str | None = None) -> list[str]:
+        rows = table.search() if where is None else table.search().where(where)
+        return [key for batch in rows.select(["key"]).to_batches() for key in batch["key"].to_pylist()]
 
 
 def _is_worn(stats: dict[str, Any]) -> bool:

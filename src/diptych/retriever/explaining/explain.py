@@ -36,10 +36,7 @@ _WORTH_NAMING = 0.2
 
 
 class LeftOutWords(Explainer):
-    """For every model with a text on either side: each word left out, the rest encoded anew.
-
-    The contribution of a word is s(text) − s(text without the word), with no approximation but one: words help each
-    other, so contributions do not sum to the score.
+    """For every model with a text on either side: what the score loses when each word is left out.
 
     Li, Monroe and Jurafsky, "Understanding neural networks through representation erasure", 2016.
     """
@@ -62,7 +59,7 @@ class LeftOutWords(Explainer):
         chosen, n_skipped = _chosen(words)
         if not chosen:
             return None
-        without = [_without(words, word) for word in chosen]
+        without = [" ".join((words[: word.start()] + words[word.end() :]).split()) for word in chosen]
         scores = match.scores_instead(side, match.text_points(without))
         whole = match.score
         # Nothing is left without an only word: it brings the whole score.
@@ -83,10 +80,6 @@ def _chosen(text: str) -> tuple[list[re.Match[str]], int]:
     return telling, len(words) - len(telling)
 
 
-def _without(text: str, word: re.Match[str]) -> str:
-    return " ".join((text[: word.start()] + text[word.end() :]).split())
-
-
 def _left_out_sentence(match: Match, bars: list[Contribution]) -> str:
     dropped = find_stop_words("english")
     telling = [bar for bar in bars if bar.name.lower() not in dropped and len(bar.name) > 1] or bars
@@ -99,11 +92,9 @@ def _left_out_sentence(match: Match, bars: list[Contribution]) -> str:
     if not wanted and not unwanted:
         return f"No single word decides about {noun}."
     parts = []
-    if wanted:
-        parts.append(f"{listed(wanted)} {'speaks' if len(wanted) == 1 else 'speak'} most for {noun}")
-    if unwanted:
-        verb = "speaks" if len(unwanted) == 1 else "speak"
-        parts.append(f"{listed(unwanted)} {verb} against {'it' if wanted else noun}")
+    for words, what in ((wanted, f"most for {noun}"), (unwanted, f"against {'it' if wanted else noun}")):
+        if words:
+            parts.append(f"{listed(words)} {'speaks' if len(words) == 1 else 'speak'} {what}")
     return "; ".join(parts) + "."
 
 
@@ -132,35 +123,22 @@ class FusedParts(Explainer):
         brought = model.contributions(match.query.point, match.answer.point)
         bars = [Contribution(name, None, None, float(values[0])) for name, values in brought.items()]
         bars.sort(key=lambda bar: -abs(bar.contribution))
-        sentence = _fused_sentence(match, bars)
-        return [View(self.kind, "Parts of the model", sentence, tuple(bars), _fused_note(model), remainder=0.0)]
+        told = [_brought(bar) for bar in bars if bar.contribution != 0]
+        nothing = f"No part of the model says anything about this {match.answer_noun}."
+        sentence = f"Of the score {match.score:.2f}, {listed(told)}." if told else nothing
+        weights = [f"{name} {weight:.2f}" for name, weight in zip(model.part_names_, model.weights_, strict=True)]
+        note = f"The model is a sum of parts with the weights {listed(weights)}; the bars add up to the score."
+        return [View(self.kind, "Parts of the model", sentence, tuple(bars), note, remainder=0.0)]
 
 
-def _fused_sentence(match: Match, bars: list[Contribution]) -> str:
-    told = [
-        f"{quoted(bar.name)} {'brings' if bar.contribution >= 0 else 'takes away'} {abs(bar.contribution):.2f}"
-        for bar in bars
-        if bar.contribution != 0
-    ]
-    if not told:
-        return f"No part of the model says anything about this {match.answer_noun}."
-    return f"Of the score {match.score:.2f}, {listed(told)}."
-
-
-def _fused_note(model: FusedModel) -> str:
-    weights = [f"{name} {weight:.2f}" for name, weight in zip(model.part_names_, model.weights_, strict=True)]
-    return f"The model is a sum of parts with the weights {listed(weights)}; the bars add up to the score."
+def _brought(part: Contribution | ExplainedTerm) -> str:
+    verb = "brings" if part.contribution >= 0 else "takes away"
+    return f"{quoted(part.name)} {verb} {abs(part.contribution):.2f}"
 
 
 # The first that has something to say about a match tells most; the others come as further views.
-EXPLAINERS: tuple[Explainer, ...] = (
-    FusedParts(),
-    ClassProbabilities(),
-    CombinedLabels(),
-    LeftOutWords(),
-    SeenLabels(),
-    FeaturePairs(),
-)
+_KINDS = (FusedParts, ClassProbabilities, CombinedLabels, LeftOutWords, SeenLabels, FeaturePairs)
+EXPLAINERS: tuple[Explainer, ...] = tuple(kind() for kind in _KINDS)
 
 
 def explain(
@@ -209,7 +187,12 @@ def explain(
         raise InvalidInputError(f"a {type(retriever).__name__} cannot be explained; explain a diptych.Retriever")
     terms = list(query) if isinstance(query, (list, tuple)) else [query]
     factors = [1.0] * len(terms) if weights is None else [float(weight) for weight in weights]
-    _check(terms, factors)
+    if not terms:
+        raise InvalidInputError("the query is empty; give words or a picture")
+    if len(terms) != len(factors):
+        raise InvalidInputError(f"give one weight for each term, got {len(factors)} for {len(terms)}")
+    if any(not np.isfinite(weight) or weight == 0 for weight in factors):
+        raise InvalidInputError("the weight of a query term is a number other than 0")
     found = Subject.of(retriever, answer)
     matches = [Match(retriever, Subject.of(retriever, term), found, class_names) for term in terms]
     return _explanation(matches, factors)
@@ -227,15 +210,6 @@ def explanation_kind(model: Any) -> ExplanationKind:
     if not isinstance(inner, CrossModalModel):
         return "none"
     return next((explainer.kind for explainer in EXPLAINERS if explainer.reads_model(inner)), "none")
-
-
-def _check(terms: Sequence[Any], weights: Sequence[float]) -> None:
-    if not terms:
-        raise InvalidInputError("the query is empty; give words or a picture")
-    if len(terms) != len(weights):
-        raise InvalidInputError(f"give one weight for each term, got {len(weights)} for {len(terms)}")
-    if any(not np.isfinite(weight) or weight == 0 for weight in weights):
-        raise InvalidInputError("the weight of a query term is a number other than 0")
 
 
 def _explanation(matches: Sequence[Match], weights: Sequence[float]) -> Explanation:
@@ -258,18 +232,14 @@ def _views(matches: Sequence[Match], factors: FloatArray) -> tuple[View, ...]:
             for number, (match, factor) in enumerate(zip(matches, factors, strict=True))
             for view in explainer.views(match)
         ]
-        views += _merged(of_terms)
+        titles = dict.fromkeys(view.title for view in of_terms)
+        views += [_merge([view for view in of_terms if view.title == title]) for title in titles]
     return tuple(views)
 
 
 def _weighted(view: View, term: int, factor: float) -> View:
     bars = tuple(replace(bar, contribution=factor * bar.contribution, term=term) for bar in view.bars)
     return replace(view, bars=bars, remainder=None if view.remainder is None else factor * view.remainder)
-
-
-def _merged(views: Sequence[View]) -> list[View]:
-    titles = dict.fromkeys(view.title for view in views)
-    return [_merge([view for view in views if view.title == title]) for title in titles]
 
 
 def _merge(views: Sequence[View]) -> View:
@@ -287,11 +257,7 @@ def _summary(matches: Sequence[Match], terms: Sequence[ExplainedTerm], views: Se
     told = views[0].sentence if views else _near(matches[0], score)
     if len(terms) == 1 and terms[0].weight > 0:
         return told
-    parts = [
-        f"{quoted(term.name)} {'brings' if term.contribution >= 0 else 'takes away'} {abs(term.contribution):.2f}"
-        for term in terms
-    ]
-    return f"Of the score {score:.2f}, {listed(parts)}. {told}"
+    return f"Of the score {score:.2f}, {listed([_brought(term) for term in terms])}. {told}"
 
 
 def _near(match: Match, score: float) -> str:

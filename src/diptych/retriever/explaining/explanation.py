@@ -9,21 +9,11 @@ from typing import Any, Literal
 
 @dataclass(frozen=True)
 class Contribution:
-    """What one class, label, word or pair of features adds to a score.
+    """What one class, label, word or pair of features adds to a score; negative where it speaks against the answer.
 
-    Parameters
-    ----------
-    name :
-        The class, label, word or pair.
-    query, answer :
-        How strong it is on each side, such as a class probability; None where the side has no such number.
-    contribution :
-        What it adds to the score; negative where it speaks against the answer.
-    term :
-        The number of the query's term that it belongs to, from 0.
+    ``query`` and ``answer`` say how strong it is on each side, such as a class probability, None where the side has no
+    such number; ``term`` is the number of the query's term that it belongs to, from 0.
 
-    Examples
-    --------
     >>> from diptych.retriever import Contribution
     >>> Contribution("boat", 0.5, 0.25, 0.125).document()
     {'name': 'boat', 'query': 0.5, 'answer': 0.25, 'contribution': 0.125, 'term': 0}
@@ -70,15 +60,9 @@ class View:
 
     def document(self) -> dict[str, Any]:
         """Return the view as plain values."""
-        return {
-            "kind": self.kind,
-            "title": self.title,
-            "sentence": self.sentence,
-            "bars": [bar.document() for bar in self.bars],
-            "additive": self.additive,
-            "remainder": self.remainder,
-            "note": self.note,
-        }
+        told = {"kind": self.kind, "title": self.title, "sentence": self.sentence}
+        bars = [bar.document() for bar in self.bars]
+        return {**told, "bars": bars, "additive": self.additive, "remainder": self.remainder, "note": self.note}
 
 
 @dataclass(frozen=True)
@@ -156,7 +140,6 @@ _MOST_CHARACTERS = 60
 def quoted(text: str) -> str:
     """Return a text in quotation marks, cut where it is long.
 
-    >>> from diptych.retriever.explaining.explanation import quoted
     >>> quoted("a red boat")
     '“a red boat”'
     """
@@ -167,7 +150,6 @@ def quoted(text: str) -> str:
 def listed(names: Sequence[str]) -> str:
     """Join names as in a sentence.
 
-    >>> from diptych.retriever.explaining.explanation import listed
     >>> listed(["boat", "bird", "sea"])
     'boat, bird and sea'
     """
@@ -177,7 +159,6 @@ def listed(names: Sequence[str]) -> str:
 def per_cent(share: float) -> str:
     """Return a probability as people say it.
 
-    >>> from diptych.retriever.explaining.explanation import per_cent
     >>> per_cent(0.625), per_cent(0.002)
     ('62 %', 'under 1 %')
     """

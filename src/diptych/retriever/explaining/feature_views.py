@@ -18,22 +18,10 @@ from diptych.models.preprocessed import RowScaling, scale_rows
 from diptych.retriever.explaining.explanation import Contribution, View, ViewKind, quoted
 from diptych.retriever.explaining.match import Explainer, Match, Subject, SubjectSide, is_linear, linear_parts
 
-_HUES = {
-    0: "red",
-    30: "orange",
-    60: "yellow",
-    90: "lime",
-    120: "green",
-    150: "sea green",
-    180: "cyan",
-    210: "azure",
-    240: "blue",
-    270: "violet",
-    300: "magenta",
-    330: "pink",
-    360: "red",
-}
-
+# One every 30 degrees, all around.
+_WARM = ("red", "orange", "yellow", "lime", "green", "sea green")
+_COLD = ("cyan", "azure", "blue", "violet", "magenta", "pink", "red")
+_HUES = {30 * place: name for place, name in enumerate(_WARM + _COLD)}
 _GREYS = ("black", "dark grey", "light grey", "white")
 _HEIGHTS = ("dark", "mid", "bright")
 
@@ -41,8 +29,6 @@ _HEIGHTS = ("dark", "mid", "bright")
 def histogram_names(encoder: ColourEdgeHistograms) -> list[str]:
     """Return the names of the bins of one cell, in the order of the features.
 
-    >>> from diptych.encoders import ColourEdgeHistograms
-    >>> from diptych.retriever.explaining.feature_views import histogram_names
     >>> names = histogram_names(ColourEdgeHistograms())
     >>> names[:3], names[24:28], names[-1]
     (['dark red', 'mid red', 'bright red'], ['black', 'dark grey', 'light grey', 'white'], 'no edges')
@@ -50,7 +36,8 @@ def histogram_names(encoder: ColourEdgeHistograms) -> list[str]:
     heights = [_place(number, encoder.brightness_bins, _HEIGHTS) for number in range(encoder.brightness_bins)]
     hues = [_hue(360 * number / encoder.hue_bins) for number in range(encoder.hue_bins)]
     colours = [f"{height} {hue}" for hue in hues for height in heights]
-    greys = [_grey(number, encoder.grey_bins) for number in range(encoder.grey_bins)]
+    shades = [f"{_place(number, encoder.grey_bins, ())} grey" for number in range(encoder.grey_bins)]
+    greys = _GREYS if encoder.grey_bins == len(_GREYS) else shades
     edges = [_edge(180 * number / encoder.edge_bins) for number in range(encoder.edge_bins)]
     return [*colours, *greys, *edges, "no edges"]
 
@@ -62,10 +49,6 @@ def _hue(angle: float) -> str:
 
 def _place(number: int, bins: int, words: tuple[str, ...]) -> str:
     return words[number] if bins == len(words) else f"{100 * number / max(1, bins - 1):.0f} % bright"
-
-
-def _grey(number: int, bins: int) -> str:
-    return _GREYS[number] if bins == len(_GREYS) else f"{_place(number, bins, ())} grey"
 
 
 def _edge(gradient: float) -> str:
@@ -141,11 +124,6 @@ def _plain(mean: FloatArray, rows: FloatArray) -> LinearSide:
     return LinearSide(np.asarray(mean, dtype=np.float64), exact, np.zeros(exact.shape[1]))
 
 
-_TOPIC_WORDS = 3
-_ABSENT = "the average text"
-_CONSTANT = "the average"
-
-
 @dataclass(frozen=True, eq=False)
 class PointParts:
     """Names, how strong each is, and the vectors they bring; the vectors sum to the point before normalisation."""
@@ -181,7 +159,7 @@ def _(encoder: SiftWords, words: str | None, features: FloatArray, side: LinearS
 
 @point_parts.register
 def _(encoder: LdaTopics, words: str | None, features: FloatArray, side: LinearSide) -> PointParts | None:
-    leading = np.argsort(-encoder.components_, axis=1)[:, :_TOPIC_WORDS]
+    leading = np.argsort(-encoder.components_, axis=1)[:, :3]
     names = [f"topic {', '.join(encoder.vocabulary_[word] for word in topic)}" for topic in leading]
     return _with_constant(names, features[0], _centred(features, side), side)
 
@@ -213,7 +191,7 @@ def _of_words(
     rest = side.of_nothing
     if not rest.any():
         return PointParts(names, np.asarray(weights.data), vectors)
-    return PointParts([*names, _ABSENT], np.append(weights.data, -1.0), np.vstack([vectors, rest]))
+    return PointParts([*names, "the average text"], np.append(weights.data, -1.0), np.vstack([vectors, rest]))
 
 
 def _centred(features: FloatArray, side: LinearSide) -> FloatArray:
@@ -223,7 +201,7 @@ def _centred(features: FloatArray, side: LinearSide) -> FloatArray:
 def _with_constant(names: list[str], values: FloatArray, vectors: FloatArray, side: LinearSide) -> PointParts:
     if not side.constant.any():
         return PointParts(names, values, vectors)
-    return PointParts([*names, _CONSTANT], np.append(values, 1.0), np.vstack([vectors, side.constant]))
+    return PointParts([*names, "the average"], np.append(values, 1.0), np.vstack([vectors, side.constant]))
 
 
 _MOST_PAIRS = 10
@@ -232,11 +210,8 @@ _MOST_PAIRS = 10
 class FeaturePairs(Explainer):
     """For linear projections of features that have names: which word goes with which colour, topic or visual word.
 
-    With projections A and B the score before normalisation is the bilinear form
-
-        s = Σ_ij x_i W_ij t_j,    W = A Bᵀ
-
-    of centred features; each term, divided by the same lengths as the score, is one pair. The pairs sum to the score.
+    With projections A and B the score before normalisation is Σ_ij x_i W_ij t_j, W = A Bᵀ, of centred features; each
+    term, divided by the same lengths as the score, is one pair. The pairs sum to the score.
     """
 
     kind: ClassVar[ViewKind] = "pairs"
@@ -251,22 +226,13 @@ class FeaturePairs(Explainer):
         asked, found = self._parts(match, match.query), self._parts(match, match.answer)
         if asked is None or found is None or not is_linear(match.space):
             return []
-        added = (
-            linear_parts(match.space, match.direction, asked.vectors)
-            @ linear_parts(match.space, match.direction, found.vectors).T
-        )
+        rows, columns = (linear_parts(match.space, match.direction, parts.vectors) for parts in (asked, found))
+        added = rows @ columns.T
         if not added.any():
             return []
         order = np.argsort(-np.abs(added), axis=None, kind="stable")[:_MOST_PAIRS]
-        bars = tuple(
-            Contribution(
-                f"{asked.names[first]} × {found.names[second]}",
-                float(asked.values[first]),
-                float(found.values[second]),
-                float(added[first, second]),
-            )
-            for first, second in zip(*np.unravel_index(order, added.shape), strict=True)
-        )
+        pairs = zip(*np.unravel_index(order, added.shape), strict=True)
+        bars = tuple(_bar(asked, found, first, second, float(added[first, second])) for first, second in pairs)
         rest = float(added.sum() - sum(bar.contribution for bar in bars))
         note = (
             f"The other {counted(added.size - len(bars), 'pair')} add {rest:+.3f}. All pairs sum to the score in the "
@@ -282,6 +248,11 @@ class FeaturePairs(Explainer):
         retriever = match.retriever
         encoder = retriever.image_encoder_ if subject.side == "image" else retriever.text_encoder_
         return point_parts(encoder, subject.words, subject.features, side)
+
+
+def _bar(asked: PointParts, found: PointParts, first: int, second: int, added: float) -> Contribution:
+    name = f"{asked.names[first]} × {found.names[second]}"
+    return Contribution(name, float(asked.values[first]), float(found.values[second]), added)
 
 
 def _pair_sentence(bars: tuple[Contribution, ...]) -> str:

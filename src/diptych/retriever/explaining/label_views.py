@@ -40,10 +40,7 @@ _MOST_CLASSES = 12
 
 
 class ClassProbabilities(Explainer):
-    """For semantic models, whose coordinates are class probabilities: the two vectors and what each class adds.
-
-    The view of figures 12 and 13 of Costa Pereira et al. (2014), with the exact decomposition of the score beside it.
-    """
+    """For semantic models: class probabilities (figures 12 and 13 of Costa Pereira et al., 2014) and what each adds."""
 
     kind: ClassVar[ViewKind] = "classes"
 
@@ -59,25 +56,13 @@ class ClassProbabilities(Explainer):
         names = class_names(match, model)
         asked, found = match.query.point[0], match.answer.point[0]
         added = coordinate_contributions(match.space, match.query.point, match.answer.point, match.direction)
-        order = _order(match, added, asked * found)[:_MOST_CLASSES]
+        # What differs makes a distance, but what is shared is why the answer is there.
+        weight = np.abs(added) if is_linear(match.space) else asked * found
+        order = np.argsort(-weight, kind="stable")[:_MOST_CLASSES]
         bars = tuple(Contribution(names[row], float(asked[row]), float(found[row]), float(added[row])) for row in order)
         rest = float(added.sum() - sum(bar.contribution for bar in bars))
-        return [
-            View(
-                self.kind,
-                "Class probabilities",
-                _class_sentence(match, names),
-                bars,
-                _class_note(match, names, rest),
-                rest,
-            )
-        ]
-
-
-def _order(match: Match, added: FloatArray, joint: FloatArray) -> list[int]:
-    # What differs makes a distance, but what is shared is why the answer is there.
-    weight = np.abs(added) if is_linear(match.space) else joint
-    return [int(row) for row in np.argsort(-weight, kind="stable")]
+        note = _class_note(match, names, rest)
+        return [View(self.kind, "Class probabilities", _class_sentence(match, names), bars, note, rest)]
 
 
 def _class_sentence(match: Match, names: list[str]) -> str:
@@ -116,9 +101,6 @@ def label_shares(model: ConSE, features: AnyArray) -> FloatArray:
 
     A ConSE point is linear in the label vectors, so one whose labels have the unit vectors for theirs tells the shares.
 
-    >>> import numpy as np
-    >>> from diptych.models import ConSE
-    >>> from diptych.retriever.explaining.label_views import label_shares
     >>> model = ConSE(label_vectors=np.eye(3), n_labels=2).fit(np.eye(3), np.eye(3))
     >>> label_shares(model, np.array([[0.6, 0.2, 0.1]])).round(2).tolist()
     [0.75, 0.25, 0.0]
@@ -162,27 +144,14 @@ class CombinedLabels(Explainer):
             return []
         added = np.mean([self._added(match, side, model, shares[id(side)][rows], rows) for side in pictures], axis=0)
         names = label_names(match.retriever.image_encoder_, len(model.label_vectors_))
-        bars = [
-            Contribution(
-                names[row],
-                _value(match, match.query, model, int(row)),
-                _value(match, match.answer, model, int(row)),
-                float(contribution),
-            )
-            for row, contribution in zip(rows, added, strict=True)
-        ]
+        bars = []
+        for row, contribution in zip(rows.tolist(), added.tolist(), strict=True):
+            asked, found = (_value(match, side, model, row) for side in (match.query, match.answer))
+            bars.append(Contribution(names[row], asked, found, contribution))
         bars.sort(key=lambda bar: -abs(bar.contribution))
-        exact = is_linear(match.space)
-        return [
-            View(
-                self.kind,
-                "Labels",
-                _combined_sentence(match, bars),
-                tuple(bars),
-                _combined_note(match, exact),
-                0.0 if exact else None,
-            )
-        ]
+        sentence, exact = _combined_sentence(match, bars), is_linear(match.space)
+        note = _combined_note(match, exact)
+        return [View(self.kind, "Labels", sentence, tuple(bars), note, 0.0 if exact else None)]
 
     @staticmethod
     def _added(match: Match, picture: Subject, model: ConSE, shares: FloatArray, rows: IntArray) -> FloatArray:
@@ -227,16 +196,13 @@ def _combined_note(match: Match, exact: bool) -> str:
 
 
 _MOST_LABELS = 8
-_LIKELY = 0.01
 
 
 class SeenLabels(Explainer):
     """For features of a network with a classifier: its likeliest labels, and how near their words lie to the text.
 
-    The labels are those of the layer that was trained on top of the same features; the words of each label are encoded
-    as a text and compared with the text of the match, in the space of the retriever. A bar is the probability of the
-    label times this score. Between two pictures it is the product of the two probabilities. The score was not computed
-    in this way, so the bars do not add up to it: they say what is in the picture.
+    A bar is the probability of a label times the score of its words with the text of the match, or between two pictures
+    the product of the two probabilities. The bars do not add up to the score: they say what is in the picture.
     """
 
     kind: ClassVar[ViewKind] = "labels"
@@ -253,12 +219,10 @@ class SeenLabels(Explainer):
             return []
         if match.query.side == match.answer.side == "image":
             return self._shared(match)
-        return [
-            view
-            for picture, text in ((match.query, match.answer), (match.answer, match.query))
-            if picture.side == "image" and text.side == "text"
-            for view in self._beside_words(match, picture, text)
-        ]
+        for picture, text in ((match.query, match.answer), (match.answer, match.query)):
+            if picture.side == "image" and text.side == "text":
+                return self._beside_words(match, picture, text)
+        return []
 
     def _beside_words(self, match: Match, picture: Subject, text: Subject) -> list[View]:
         probabilities = _seen(match, picture)
@@ -272,9 +236,8 @@ class SeenLabels(Explainer):
             values = (score, probability) if picture is match.answer else (probability, score)
             bars.append(Contribution(name, *values, probability * score))
         bars.sort(key=lambda bar: -abs(bar.contribution))
-        seen = listed(
-            [f"{name} ({per_cent(float(probabilities[row]))})" for name, row in zip(names, rows, strict=True)][:_NAMED]
-        )
+        likeliest = list(zip(names, probabilities[rows].tolist(), strict=True))[:_NAMED]
+        seen = listed([f"{name} ({per_cent(probability)})" for name, probability in likeliest])
         note = (
             "Labels of the network that the picture's features come from, each with the score of its words and the "
             "text; a bar is the product. They tell what is seen, not how the score was computed."
@@ -286,13 +249,10 @@ class SeenLabels(Explainer):
         if asked is None or found is None:
             return []
         rows = np.argsort(-asked * found, kind="stable")[:_MOST_LABELS]
-        bars = tuple(
-            Contribution(
-                imagenet_labels()[row].lemmas[0], float(asked[row]), float(found[row]), float(asked[row] * found[row])
-            )
-            for row in rows
-        )
-        common = [bar.name for bar in bars if min(bar.query or 0, bar.answer or 0) >= _LIKELY][:_NAMED]
+        values = zip(asked[rows].tolist(), found[rows].tolist(), strict=True)
+        names = [imagenet_labels()[row].lemmas[0] for row in rows]
+        bars = tuple(Contribution(name, *two, two[0] * two[1]) for name, two in zip(names, values, strict=True))
+        common = [bar.name for bar in bars if min(bar.query or 0, bar.answer or 0) >= 0.01][:_NAMED]
         sentence = f"Both pictures look like {listed(common)}." if common else "The pictures share no likely label."
         note = (
             "Labels of the network that the features come from; a bar is the product of the label's probabilities in "

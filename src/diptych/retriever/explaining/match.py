@@ -79,8 +79,7 @@ class Subject:
 def inner_model(model: CrossModalModel) -> CrossModalModel:
     """Return the model whose points are compared: scaling in front of it does not change what they mean.
 
-    >>> from diptych.models import CCA, Preprocessed
-    >>> from diptych.retriever.explaining.match import inner_model
+    >>> from diptych.models import CCA
     >>> inner_model(Preprocessed(model=CCA()))
     CCA()
     """
@@ -142,11 +141,7 @@ class Match:
 
 
 class Explainer(ABC):
-    """Looks at a match in one way, where it has anything to say.
-
-    A subclass declares the ``kind`` of its bars and writes `reads_model` and `views`; a list of them in
-    :mod:`diptych.retriever.explaining.explain` decides who speaks first.
-    """
+    """Looks at a match in one way, where it has anything to say; their list in `explain` decides who speaks first."""
 
     kind: ClassVar[ViewKind]
 
@@ -159,25 +154,16 @@ class Explainer(ABC):
         """Return what there is to see; nothing where this idea does not fit the match."""
 
 
-_CENTRED = ("pearson", "covariance")
-_UNIT = ("cosine", "pearson")
-_LINEAR = ("cosine", "pearson", "covariance", "dot")
-
-
 def is_linear(space: Space) -> bool:
     """Say whether scores of a space are inner products of points that were centred or scaled first."""
-    return space.name in _LINEAR
+    return space.name in ("cosine", "pearson", "covariance", "dot")
 
 
 def linear_parts(space: Space, direction: Direction, parts: AnyArray) -> FloatArray:
     """Return the parts of a point as they enter the inner product of a linear space.
 
-    A point is the sum of its parts, given as rows. Centring is linear and the length that a cosine divides by is one
-    number, so the score of two points is the sum of the inner products of all pairs of their returned parts.
+    The score of two points, each the sum of its parts, is the sum of the inner products of all pairs of these parts.
 
-    >>> import numpy as np
-    >>> from diptych import Space
-    >>> from diptych.retriever.explaining.match import linear_parts
     >>> query = linear_parts(Space("cosine"), "text_query", np.array([[3.0, 0.0], [0.0, 4.0]]))
     >>> answer = linear_parts(Space("cosine"), "text_query", np.array([[2.0, 0.0]]))
     >>> (query @ answer.T).round(6).tolist()
@@ -186,9 +172,9 @@ def linear_parts(space: Space, direction: Direction, parts: AnyArray) -> FloatAr
     chosen: FloatArray = np.asarray(parts, dtype=np.float64)
     if space.split is not None:
         chosen = chosen[:, : space.split] if direction == "image_query" else chosen[:, space.split :]
-    if space.name in _CENTRED:
+    if space.name in ("pearson", "covariance"):
         chosen = _centred(chosen)
-    if space.name in _UNIT:
+    if space.name in ("cosine", "pearson"):
         length = float(np.linalg.norm(chosen.sum(axis=0)))
         return chosen / length if length > 0 else np.zeros_like(chosen)
     return chosen / np.sqrt(chosen.shape[1]) if space.name == "covariance" else chosen
@@ -212,12 +198,7 @@ def coordinate_contributions(space: Space, query: AnyArray, answer: AnyArray, di
     Every space but ``hamming`` is a sum over coordinates: a product for inner products (after centring and scaling), a
     squared or absolute difference for distances, a log-ratio for divergences. The contributions sum to the score.
 
-    >>> import numpy as np
-    >>> from diptych import Space
-    >>> from diptych.retriever.explaining.match import coordinate_contributions
     >>> query, answer = np.array([[0.75, 0.25]]), np.array([[0.5, 0.5]])
-    >>> coordinate_contributions(Space("dot"), query, answer, "text_query").tolist()
-    [0.375, 0.125]
     >>> coordinate_contributions(Space("l1"), query, answer, "text_query").tolist()
     [-0.25, -0.25]
     """
@@ -254,8 +235,7 @@ def term_factors(matches: Sequence[Match], weights: Sequence[float]) -> FloatArr
     """Return what the score of each term is multiplied with, so that the products sum to the score of the query.
 
     In a linear space the query is the unit vector along Σ wᵢ·uᵢ over the unit vectors uᵢ of the terms' points qᵢ, so
-    a term with score qᵢ·g counts wᵢ/(‖qᵢ‖·‖Σ wⱼ·uⱼ‖) times; elsewhere scores are averaged with weights wᵢ/Σ|wⱼ|. A
-    single wanted term counts once.
+    a term with score qᵢ·g counts wᵢ/(‖qᵢ‖·‖Σ wⱼ·uⱼ‖) times; elsewhere scores are averaged with weights wᵢ/Σ|wⱼ|.
     """
     given = np.asarray(weights, dtype=np.float64)
     if len(matches) == 1 and given[0] > 0:
