@@ -12,6 +12,8 @@ from diptych.models.neural._training_loop import CheckpointFile
 from diptych.models.optimisers import Adam
 from diptych.models.related_rows import draw_of_groups, draw_until_right
 
+_SMALLEST = 1e-6
+
 
 @dataclass
 class TwinState:
@@ -93,8 +95,6 @@ class LabelPairs:
     A similar partner has one of the row's labels, drawn evenly, so that rare labels count as much as frequent ones. A
     dissimilar one has none of them; where some draws find none, there may be none at all, and the row goes without.
 
-    >>> import numpy as np
-    >>> from diptych.models.hashing._siamese import LabelPairs
     >>> pairs = LabelPairs(np.array([[1, 0], [1, 0], [0, 1]]))
     >>> rows, rng = np.array([2, 2]), np.random.default_rng(0)
     >>> pairs.similar(rows, rng)
@@ -150,9 +150,6 @@ class PairBatch:
         similar = pairs.similar(items, rng)
         dissimilar, differs = pairs.dissimilar(items, rng)
         return cls(np.concatenate([items, similar, dissimilar]), rng.random(len(items)) < 0.5, differs)
-
-
-_SMALLEST = 1e-6
 
 
 def coupled_loss(

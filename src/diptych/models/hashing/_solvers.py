@@ -17,6 +17,12 @@ from diptych.models.base import check_count, check_number
 from diptych.models.labels import weighted_sums
 from diptych.models.linear import Moments, check_varies, column_means, moments, whitener
 
+_NOISE = 1e-7
+_BLOCK_BYTES = 1 << 25
+_EIGENVALUE_FLOOR = 1e-10
+_ROWS_PER_CENTRE = 20
+_TOLERANCE = 1e-3
+
 
 @dataclass(frozen=True)
 class WhitenedPair:
@@ -57,9 +63,6 @@ def semantic_factors(
     """
     labels = unit_rows(indicator)
     return weighted_sums(images, image_mean, labels).T, weighted_sums(texts, text_mean, labels).T
-
-
-_NOISE = 1e-7
 
 
 def mixed_directions(
@@ -105,15 +108,6 @@ def sample_pairs(
         return images, texts
     chosen = np.sort(np.random.default_rng(seed).choice(len(images), max_pairs, replace=False))
     return images[chosen], texts[chosen]
-
-
-_BLOCK_BYTES = 1 << 25
-
-_EIGENVALUE_FLOOR = 1e-10
-
-_ROWS_PER_CENTRE = 20
-
-_TOLERANCE = 1e-3
 
 
 @dataclass(frozen=True)

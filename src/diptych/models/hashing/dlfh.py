@@ -14,7 +14,10 @@ from diptych.models.hashing.hashing_model import HashingModel
 from diptych.models.labels import Targets
 from diptych.models.linear import check_varies, moments, project, whitener
 
+HashFunctions = Literal["ridge", "kernel"]
+
 _BLOCK_NUMBERS = 1 << 19
+HASH_FUNCTIONS: tuple[HashFunctions, ...] = ("ridge", "kernel")
 
 
 def latent_factor_codes(
@@ -56,11 +59,6 @@ def improve_codes(
             block[turned, bit] *= -1
             theta[turned] += 2 * rate * np.outer(block[turned, bit], other[:, bit])
             unexplained[turned] = similar[turned] - expit(theta[turned])
-
-
-HashFunctions = Literal["ridge", "kernel"]
-
-HASH_FUNCTIONS: tuple[HashFunctions, ...] = ("ridge", "kernel")
 
 
 class DLFH(HashingModel):

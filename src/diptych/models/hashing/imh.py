@@ -19,8 +19,11 @@ from diptych.models.linear import Moments, centre, check_varies, moments, projec
 
 # Up to so many pairs the matrix is small enough to be solved whole, which degenerate data cannot upset.
 _WHOLE = 512
-
 _TOLERANCE = 1e-8
+# Bytes of a block of distances.
+_BLOCK_BYTES = 64 * 2**20
+_NOISE = 1e-5
+_LEAST_WEIGHT = 1e-3
 
 
 @dataclass(frozen=True)
@@ -78,10 +81,6 @@ def _regressed(side: FloatArray, columns: FloatArray) -> FloatArray:
     return np.asarray(side @ (side.T @ columns.astype(side.dtype, copy=False)), dtype=np.float64)
 
 
-# Bytes of a block of distances.
-_BLOCK_BYTES = 64 * 2**20
-
-
 def neighbour_graph(rows: FloatArray, count: int) -> csr_array:
     """Return the symmetric (W + Wᵀ)/2 where W_ij is 1 for the ``count`` rows j nearest to row i, itself left out.
 
@@ -102,9 +101,6 @@ def neighbour_graph(rows: FloatArray, count: int) -> csr_array:
     return csr_array(half + half.T)
 
 
-_NOISE = 1e-5
-
-
 def balanced_thresholds(outputs: FloatArray) -> FloatArray:
     """Return a median of each column that lies halfway between two different training values.
 
@@ -122,9 +118,6 @@ def balanced_thresholds(outputs: FloatArray) -> FloatArray:
     columns = np.arange(ordered.shape[1])
     middles = ordered[chosen, columns] + gaps[chosen, columns] / 2
     return np.asarray(np.where(wide.any(axis=0), middles, ordered[0] - 1))
-
-
-_LEAST_WEIGHT = 1e-3
 
 
 class IMH(LinearHashingModel):

@@ -16,6 +16,9 @@ from diptych.models.linear import centre, check_varies, fix_signs, moments, proj
 
 # A block of codes, its momentum and its gradient stay in cache.
 _BLOCK_NUMBERS = 1 << 17
+_SWEEPS = 2
+# A round moves the dictionaries a little, and its sparse codes start from the last round's: few steps keep up.
+_ROUND_STEPS = 10
 
 
 def sparse_codes(
@@ -97,11 +100,6 @@ def fit_atoms(
     for part in parts:
         part[~used] = random_atoms(int((~used).sum()), part.shape[1], rng)
     return [np.ascontiguousarray(part) for part in parts]
-
-
-_SWEEPS = 2
-# A round moves the dictionaries a little, and its sparse codes start from the last round's: few steps keep up.
-_ROUND_STEPS = 10
 
 
 class LSSH(HashingModel):
@@ -222,12 +220,7 @@ class LSSH(HashingModel):
         self.shrinkage_ = self._shrinkage(text_topics)
 
     def _stacked_codes(
-        self,
-        images: FloatArray,
-        latent: FloatArray,
-        atoms: FloatArray,
-        image_topics: FloatArray,
-        start: FloatArray,
+        self, images: FloatArray, latent: FloatArray, atoms: FloatArray, image_topics: FloatArray, start: FloatArray
     ) -> FloatArray:
         """Return S that fits pictures and latent rows at once: the lasso of [X  √γA] on the dictionary [D  √γR]."""
         root = np.sqrt(self.coupling)

@@ -16,15 +16,14 @@ from diptych.models.hashing.hashing_model import HashingModel
 from diptych.models.labels import Targets
 from diptych.models.linear import check_varies
 
+Affinity = Literal["streamed", "collapsed", "auto"]
+
 _BLOCK_BYTES = 1 << 21
-
 _MAX_SWEEPS = 50
-
 _SMALLEST_GAIN = 1e-12
-
 _MOMENTUM = 0.5
-
 _START = 1e-4
+AFFINITIES: tuple[Affinity, ...] = ("streamed", "collapsed", "auto")
 
 
 class HammingAffinity:
@@ -167,11 +166,6 @@ def descend(affinity: HammingAffinity, start: FloatArray, *, step: float, max_it
         if value < lowest:
             best, lowest = codes, value
     return best
-
-
-Affinity = Literal["streamed", "collapsed", "auto"]
-
-AFFINITIES: tuple[Affinity, ...] = ("streamed", "collapsed", "auto")
 
 
 class SePHkm(HashingModel):

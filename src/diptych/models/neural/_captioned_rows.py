@@ -14,20 +14,18 @@ from diptych.models.neural._layers import StandardView, held_out_rows
 from diptych.models.neural._torch import torch_package
 from diptych.models.related_rows import RelatedRows, picture_numbers
 
+_SMALLEST = 1e-4
+_MOST_HELD_OUT = 1000
+
 
 @dataclass(frozen=True, eq=False)
 class CaptionBatch:
-    """Rows whose texts are in a batch, and one row for each picture in it.
-
-    ``answers[t]`` is the picture, by its place in the batch, that text t should find: its own, or with labels one that
-    shares a label, drawn at random. ``related`` says which pictures are no wrong answers to a text, ``text_related``
-    and ``picture_related`` the same within each side.
-    """
+    """Rows whose texts are in a batch, and one row for each picture in it."""
 
     texts: IntArray
     pictures: IntArray
-    answers: IntArray
-    related: BoolArray
+    answers: IntArray  # place of the picture each text should find: its own, or with labels one that shares a label
+    related: BoolArray  # which pictures are no wrong answers to a text
     text_related: BoolArray
     picture_related: BoolArray
 
@@ -40,23 +38,15 @@ class CaptionBatch:
         between = related.matrix(texts, pictures)
         # The largest of random numbers, one for each right answer, is each of them with the same chance.
         answers = np.where(between, rng.random(between.shape), -1.0).argmax(axis=1)
-        return cls(
-            texts,
-            pictures,
-            answers,
-            between,
-            related.matrix(texts, texts),
-            related.matrix(pictures, pictures),
-        )
+        return cls(texts, pictures, answers, between, related.matrix(texts, texts), related.matrix(pictures, pictures))
 
 
 def caption_batches(
     rows: IntArray, numbers: IntArray, related: RelatedRows, *, size: int, per_picture: int, rng: np.random.Generator
 ) -> Iterator[CaptionBatch]:
-    """Yield batches that lead every row once: ``size`` texts, each with its picture and others of the picture's texts.
+    """Yield batches that lead every row once: ``size`` texts, each with its picture and ``per_picture`` − 1 others.
 
-    A text brings ``per_picture`` − 1 others, or as many as there are. Two texts of one picture may lead in the same
-    batch; none of its texts counts as wrong there.
+    Two texts of one picture may lead in the same batch; none of its texts counts as wrong there.
     """
     shuffled = rng.permutation(rows)
     # The texts of each picture in random order, one picture after the other: a text's followers are a random choice.
@@ -70,9 +60,6 @@ def caption_batches(
         steps = np.minimum(np.arange(per_picture), counts[pictures][:, None] - 1)
         members = starts[pictures][:, None] + (places[leading][:, None] + steps) % counts[pictures][:, None]
         yield CaptionBatch.of(grouped[members].reshape(-1), numbers, related, rng)
-
-
-_SMALLEST = 1e-4
 
 
 @dataclass(frozen=True)
@@ -101,12 +88,10 @@ class StructureLoss:
         right = between.gather(1, answers[:, None])
         loss = self.text_query * self._violations(right, between, related).mean()
         loss = loss + self._violations(right, between[:, answers].T, related[:, answers].T).mean()
-        for weight, points, relatives in (
-            (self.text_structure, texts, text_related),
-            (self.image_structure, images, picture_related),
-        ):
-            if weight:
-                loss = loss + weight * self._structure(distances(points, points), relatives)
+        if self.text_structure:
+            loss = loss + self.text_structure * self._structure(distances(texts, texts), text_related)
+        if self.image_structure:
+            loss = loss + self.image_structure * self._structure(distances(images, images), picture_related)
         return loss
 
     def _structure(self, apart: Any, related: Any) -> Any:
@@ -124,9 +109,6 @@ class StructureLoss:
 def distances(left: Any, right: Any) -> Any:
     """Return the Euclidean distances of unit points; the root stays clear of zero, where its slope is infinite."""
     return ((2 - 2 * left @ right.T).clamp(min=0) + _SMALLEST).sqrt()
-
-
-_MOST_HELD_OUT = 1000
 
 
 @dataclass(frozen=True, eq=False)

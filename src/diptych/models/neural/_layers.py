@@ -15,11 +15,11 @@ from diptych.errors import InvalidInputError
 from diptych.models.base import check_count
 from diptych.models.linear import centre, check_varies, column_deviations, column_means
 
+# Weights and intercepts in turn, from the input to the output.
 Layers = list[FloatArray]
-
-"""Weights and intercepts in turn, from the input to the output."""
-
 Activation = Literal["relu", "tanh"]
+
+_FEWEST, _MOST = 5, 2000
 
 
 def _relu(values: FloatArray) -> FloatArray:
@@ -73,8 +73,6 @@ def run_layers(rows: FloatArray, mean: FloatArray, layers: Layers, activation: A
 class StandardView:
     """Features with their means and deviations; rows are scaled when they are asked for, never all at once.
 
-    >>> import numpy as np
-    >>> from diptych.models.neural._layers import StandardView
     >>> view = StandardView.of(np.array([[1.0, 5.0], [3.0, 5.0]]), name="images")
     >>> view.standardized(np.array([1, 0]))
     array([[ 1.,  0.],
@@ -97,17 +95,11 @@ class StandardView:
         return np.asarray((self.rows[chosen] - self.mean) / self.deviation, dtype=np.float32)
 
 
-_FEWEST, _MOST = 5, 2000
-
-
 def held_out_rows(indicator: FloatArray, share: float, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
     """Return (rows to train on, rows held out), drawn at random so that no class leaves training altogether.
 
-    A handful of rows says nothing and thousands say it too slowly: fewer than 5 are not held out at all, and never
-    more than 2000.
+    Fewer than 5 rows, which say nothing, are not held out at all, and never more than 2000, which say it slowly.
 
-    >>> import numpy as np
-    >>> from diptych.models.neural._layers import held_out_rows
     >>> train, held_out = held_out_rows(np.eye(2)[np.arange(50) % 2], 0.2, np.random.default_rng(0))
     >>> len(train), len(held_out)
     (40, 10)

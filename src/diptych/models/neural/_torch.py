@@ -15,11 +15,13 @@ from diptych.models.neural._layers import Layers, initial_layers
 
 Device = Literal["auto", "cpu", "cuda"]
 
+_NORM_EPSILON, _MOMENTUM = 1e-5, 0.1
+_FIRST, _SECOND, _ADAM_EPSILON = 0.9, 0.999, 1e-8
+
 
 def torch_package(name: str = "torch") -> Any:
     """Return PyTorch, or say how to install it.
 
-    >>> from diptych.models.neural._torch import torch_package
     >>> torch_package("no_such_module")
     Traceback (most recent call last):
     diptych.errors.MissingPackageError: training a network needs a package that is not installed: \
@@ -42,33 +44,20 @@ def choose_device(device: Device) -> str:
     return "cuda" if found else "cpu"
 
 
-_NORM_EPSILON, _MOMENTUM = 1e-5, 0.1
-
-
 class Tower:
     """Dense layers with rectified units between them, on PyTorch.
 
     With ``batch_norm`` hidden values are brought to the mean and variance that the network learns for them (Ioffe and
     Szegedy, "Batch normalization", ICML 2015): by the statistics of the batch in training, by running ones otherwise.
+    Start and dropout come from ``rng``, never from PyTorch's global generator.
 
-    Start and dropout come from ``rng``, never from PyTorch's global generator, so that a fit is repeatable and leaves
-    no trace.
-
-    >>> import numpy as np
-    >>> from diptych.models.neural._torch import Tower
     >>> tower = Tower((4, 8, 3), dropout=0.5, rng=np.random.default_rng(0), device="cpu")
     >>> tuple(tower.outputs(np.ones((2, 4), dtype=np.float32)).shape)
     (2, 3)
     """
 
     def __init__(
-        self,
-        sizes: Sequence[int],
-        *,
-        dropout: float,
-        rng: np.random.Generator,
-        device: str,
-        batch_norm: bool = False,
+        self, sizes: Sequence[int], *, dropout: float, rng: np.random.Generator, device: str, batch_norm: bool = False
     ) -> None:
         self._torch = torch_package()
         self._dropout = dropout
@@ -154,17 +143,12 @@ def fill_by_name(tensors: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> 
             tensor.copy_(torch.from_numpy(np.array(arrays[name])))
 
 
-_FIRST, _SECOND, _ADAM_EPSILON = 0.9, 0.999, 1e-8
-
-
 class TorchAdam:
     """Moves tensors along the gradient of a loss (Kingma and Ba, "Adam", ICLR 2015), weights drawn towards zero.
 
     Written out because PyTorch's own optimisers load its compiler, which takes longer than training a small model; what
     it remembers are plain tensors, so that a checkpoint is too.
 
-    >>> from diptych.models.neural._torch import TorchAdam
-    >>> from diptych.models.neural._torch import torch_package
     >>> place = torch_package().tensor([3.0], requires_grad=True)
     >>> descent = TorchAdam([place], weight_decay=0.0)
     >>> for _ in range(200):

@@ -22,8 +22,10 @@ from diptych.atomic_files import atomic_write
 from diptych.errors import InvalidInputError, ModelFileError
 from diptych.models.base import CrossModalModel
 
-_MAY_CHANGE = ("epochs", "patience", "checkpoint")
+# Returns how good the towers are on the held-out part, the larger the better, and their recall there.
+Judge = Callable[[], tuple[float, float]]
 
+_MAY_CHANGE = ("epochs", "patience", "checkpoint")
 _FORMAT = "diptych-checkpoint-1"
 
 
@@ -35,7 +37,6 @@ class CheckpointFile:
     replaces the older one in one move, so that a crash at any time leaves a whole file.
 
     >>> import numpy as np, tempfile
-    >>> from diptych.models.neural._training_loop import CheckpointFile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = CheckpointFile.within(folder, "towers", identity="a")
     ...     file.write({"weights": np.ones(2)}, {"epoch": 3})
@@ -91,8 +92,6 @@ def training_identity(
 
     What ``may_change`` from one call to the next is left out: by default how long to train and where to keep the state.
 
-    >>> import numpy as np
-    >>> from diptych.models.neural._training_loop import training_identity
     >>> rows = np.ones((3, 2))
     >>> training_identity({"random_state": 0}, rows) == training_identity({"random_state": 1}, rows)
     False
@@ -114,28 +113,16 @@ def training_identity(
 
 @dataclass(frozen=True)
 class EpochReport:
-    """The mean loss of an epoch, how the held-out part fares after it, and the speed.
-
-    ``judged`` is what decides when to stop, the larger the better; ``recall`` the share of held-out queries that find a
-    right answer among the first ten. Both are NaN where nothing was held out or measured.
-
-    >>> from diptych.models.neural._training_loop import EpochReport
-    >>> EpochReport(epoch=1, loss=0.4, judged=0.2, recall=0.5, items_per_second=900.0).recall
-    0.5
-    """
+    """The mean loss of an epoch, how the held-out part fares after it (NaN where that is not measured), and speed."""
 
     epoch: int
     loss: float
-    judged: float
-    recall: float
+    judged: float  # decides when to stop, the larger the better
+    recall: float  # share of held-out queries that find a right answer among the first ten
     items_per_second: float
 
 
 Progress = Callable[[EpochReport], None]
-
-Judge = Callable[[], tuple[float, float]]
-
-"""Returns how good the towers are on the held-out part, the larger the better, and their recall there."""
 
 
 class ResumableModel(CrossModalModel):
@@ -146,12 +133,7 @@ class ResumableModel(CrossModalModel):
     _progress: Progress | None = None
 
     def fit(
-        self,
-        images: ArrayLike,
-        texts: ArrayLike,
-        labels: ArrayLike | None = None,
-        *,
-        progress: Progress | None = None,
+        self, images: ArrayLike, texts: ArrayLike, labels: ArrayLike | None = None, *, progress: Progress | None = None
     ) -> Self:
         """Learn from aligned rows and return the model itself; a picture with several texts is repeated.
 
@@ -175,10 +157,7 @@ class ResumableModel(CrossModalModel):
 
 
 def timed_epoch(train: Callable[[], float], judge: Judge | None, n_items: int) -> Callable[[int], EpochReport]:
-    """Return what trains once over ``n_items`` items, judges the result, and reports both.
-
-    ``train`` returns the mean loss of the items.
-    """
+    """Return what trains once over ``n_items`` items, whose mean loss ``train`` returns, judges and reports."""
 
     def epoch(number: int) -> EpochReport:
         started = time.perf_counter()
@@ -242,8 +221,7 @@ class TrainingLoop(Generic[Report]):
     ) -> list[Report]:
         """Train the towers and return a report of each epoch, which is a ``kind``.
 
-        ``epoch`` is called with the number of the epoch; whatever it draws comes from ``rng``, from the towers, or from
-        generators that the number alone decides.
+        What ``epoch`` draws comes from ``rng``, from the towers, or from generators that its number alone decides.
         """
         reports, best = self._restore(towers, descent, kind, rng)
         while len(reports) < self.epochs and not self._is_over(reports):

@@ -165,10 +165,7 @@ class DeepSM(ResumableModel):
         file: CheckpointFile | None,
         rng: np.random.Generator,
     ) -> tuple[Layers, list[float]]:
-        """Return (layers for centred rows, held-out loss after each epoch); ``wanted`` are rows of probabilities.
-
-        ``parts`` are the rows to train on and those held out; without any of these, the losses are those of training.
-        """
+        """Return (layers for centred rows, loss of each epoch); ``parts`` are rows to train on and rows held out."""
         rows, held_out = parts
         hidden = check_sizes(f"{side}_hidden", getattr(self, f"{side}_hidden"))
         sizes = view.rows.shape[1], *hidden, wanted.shape[1]

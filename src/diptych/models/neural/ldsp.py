@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -19,8 +20,6 @@ from diptych.models.neural._torch import Device, TorchAdam, Tower, choose_device
 from diptych.models.neural._training_loop import EpochReport, ResumableModel, TrainingLoop, epoch_table, timed_epoch
 from diptych.space import DIRECTIONS
 
-_PRECISION, _RECALL = AP(), RecallAtK(10)
-
 
 class LDSP(ResumableModel):
     """Deep structure-preserving embeddings: a network on each side, hinges both ways, texts of one picture together.
@@ -36,9 +35,8 @@ class LDSP(ResumableModel):
     that share one are right answers.
 
     Training is Adam's, on features of zero mean and unit variance, and stops when average precision on a held-out part
-    has not risen for ``patience`` epochs; the best epoch is kept. With ``checkpoint`` its state is written after each
-    epoch, and the same call goes on after a crash. It needs PyTorch (``pip install 'diptych[deep]'``), encoding does
-    not.
+    has not risen for ``patience`` epochs; the best epoch is kept. It needs PyTorch (``pip install 'diptych[deep]'``),
+    encoding does not.
 
     Sizes, margin and rates are those of the authors' later code where a parameter says so, else ours; those of the
     paper could not be verified.
@@ -72,8 +70,8 @@ class LDSP(ResumableModel):
     validation : float
         Share of the pictures that is held out, with their texts; fewer than 5 are not worth it, more than 1000 neither.
     checkpoint : str or None
-        Folder for the state of training. It is refused where it holds that of other data or parameters; ``epochs`` and
-        ``patience`` may change.
+        Folder for the state of training after each epoch: the same call goes on after a crash. It is refused where it
+        holds that of other data or parameters; ``epochs`` and ``patience`` may change.
     metric : str
         Name of the `Space`.
     device : {"auto", "cpu", "cuda"}
@@ -189,15 +187,11 @@ class LDSP(ResumableModel):
         ]
         descent = TorchAdam([*image_tower.parameters, *text_tower.parameters], self.weight_decay)
 
-        def train() -> float:
-            return self._pass(image_tower, text_tower, descent, rows, rng)
-
-        def judge() -> tuple[float, float]:
-            return self._judged(image_tower, text_tower, rows)
-
+        train = partial(self._pass, image_tower, text_tower, descent, rows, rng)
+        judge = partial(self._judged, image_tower, text_tower, rows) if len(rows.held_out) else None
         file = self._checkpoint_file("ldsp", images, texts, indicator)
         loop = TrainingLoop(self.epochs, self.patience, file, self._progress)
-        epoch = timed_epoch(train, judge if len(rows.held_out) else None, len(rows.train))
+        epoch = timed_epoch(train, judge, len(rows.train))
         reports = loop.run(towers, descent, epoch, EpochReport, rng)
         self.image_layers_ = for_raw_rows(image_tower.layers(), rows.images.deviation)
         self.text_layers_ = for_raw_rows(text_tower.layers(), rows.texts.deviation)
@@ -228,13 +222,12 @@ class LDSP(ResumableModel):
         pictures, texts = rows.held_out_pictures, rows.held_out
         points = _points(image_tower, rows.images, pictures), _points(text_tower, rows.texts, texts)
         sides = {"image_query": (*points, pictures, texts), "text_query": (*points[::-1], texts, pictures)}
-        results = []
+        measures, results = (AP(), RecallAtK(10)), []
         for direction in DIRECTIONS:
             queries, gallery, asking, searched = sides[direction]
             relevance = rows.relevance(asking, searched)
-            measures = [_PRECISION, _RECALL]
             results.append(evaluate(queries, gallery, self.space, relevance, measures, direction=direction).mean)
-        precision, recall = (float(np.mean([result[key] for result in results])) for key in (_PRECISION, _RECALL))
+        precision, recall = (float(np.mean([result[measure] for result in results])) for measure in measures)
         return precision, recall
 
     def _encode_images(self, images: FloatArray) -> FloatArray:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import numpy as np
 import pytest
 import torch
@@ -9,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from diptych.models.neural.mnil._objective import (
-    TRAINED_DIRECTIONS,
     RankingObjective,
     Sextuples,
+    TrainedDirections,
     draw_violators,
     rank_cost,
     sextuple_loss,
@@ -66,7 +68,7 @@ def test_a_single_direction_drops_both_terms_of_the_other():
     points = Sextuples(*sextuples(seed=1))
     w_x, w_y = weights(len(points.image), 1)
     both, image, text = (
-        sextuple_loss(points, w_x, w_y, direction=way, **SETTINGS).item() for way in TRAINED_DIRECTIONS
+        sextuple_loss(points, w_x, w_y, direction=way, **SETTINGS).item() for way in get_args(TrainedDirections)
     )
     assert both == pytest.approx(image + text, rel=1e-12)
     x, y = points.image, points.text

@@ -11,7 +11,7 @@ import threading
 from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,9 +25,10 @@ from diptych.models.neural._torch import torch_package
 
 Squares = NDArray[np.uint8]
 
+# Bytes of decoded pictures beyond which they are kept in a mapped temporary file.
 MEMORY = 1 << 32
-
-"""Bytes of decoded pictures beyond which they are kept in a mapped temporary file."""
+PADDING, UNKNOWN, FIRST_WORD = 0, 1, 2
+_WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 
 
 def distinct_pictures(images: Sequence[Any] | AnyArray) -> tuple[IntArray, IntArray]:
@@ -35,21 +36,14 @@ def distinct_pictures(images: Sequence[Any] | AnyArray) -> tuple[IntArray, IntAr
 
     Paths are compared as text, arrays byte by byte.
 
-    >>> from diptych.models.neural.mnil._data import distinct_pictures
     >>> rows, picture_of = distinct_pictures(["a.png", "b.png", "a.png"])
     >>> rows.tolist(), picture_of.tolist()
     ([0, 1], [0, 1, 0])
     """
     keys = _keys(images)
-    numbers: dict[Hashable, int] = {}
-    first: list[int] = []
-    picture_of = np.empty(len(keys), dtype=np.int64)
-    for row, key in enumerate(keys):
-        if key not in numbers:
-            numbers[key] = len(first)
-            first.append(row)
-        picture_of[row] = numbers[key]
-    return np.array(first, dtype=np.int64), picture_of
+    numbers = {key: number for number, key in enumerate(dict.fromkeys(keys))}
+    picture_of = np.array([numbers[key] for key in keys], dtype=np.int64)
+    return np.unique(picture_of, return_index=True)[1], picture_of
 
 
 def squares(images: Sequence[Any] | AnyArray, rows: IntArray, side: int, *, memory: int = MEMORY) -> Squares:
@@ -57,7 +51,8 @@ def squares(images: Sequence[Any] | AnyArray, rows: IntArray, side: int, *, memo
 
     An array of such pictures that is wanted whole is returned as it is, mapped or not.
     """
-    if _are_squares(images, side) and len(rows) == len(images) and bool((rows == np.arange(len(rows))).all()):
+    are_squares = isinstance(images, np.ndarray) and images.shape[1:] == (side, side, 3)
+    if are_squares and np.array_equal(rows, np.arange(len(images))):
         return np.asarray(images)
     made = _allocated((len(rows), side, side, 3), memory)
 
@@ -65,8 +60,7 @@ def squares(images: Sequence[Any] | AnyArray, rows: IntArray, side: int, *, memo
         made[number] = square(images[int(rows[number])], side)
 
     with ThreadPoolExecutor() as threads:
-        for _ in threads.map(place, range(len(rows))):
-            pass
+        list(threads.map(place, range(len(rows))))
     return made
 
 
@@ -85,19 +79,13 @@ def square(picture: Any, side: int) -> Squares:
 
 def check_pictures(images: Any) -> Sequence[Any] | AnyArray:
     """Return ``images`` as a sequence of pictures, or raise."""
-    if isinstance(images, np.ndarray) and images.ndim == 4 and images.dtype == np.uint8:
-        found: Sequence[Any] | AnyArray = images
-    elif isinstance(images, np.ndarray) and images.ndim == 2:
+    if isinstance(images, np.ndarray) and images.ndim == 2:
         raise InvalidInputError("images are a matrix, but this model looks at pixels; use image_tower='features'")
-    else:
-        found = as_items(images, name="images")
+    are_bytes = isinstance(images, np.ndarray) and images.ndim == 4 and images.dtype == np.uint8
+    found: Sequence[Any] | AnyArray = images if are_bytes else as_items(images, name="images")
     if len(found) == 0:
         raise InvalidInputError("there are no images; pass at least one")
     return found
-
-
-def _are_squares(images: Sequence[Any] | AnyArray, side: int) -> bool:
-    return isinstance(images, np.ndarray) and images.shape[1:] == (side, side, 3)
 
 
 def _allocated(shape: tuple[int, ...], memory: int) -> Squares:
@@ -112,10 +100,9 @@ def _keys(images: Sequence[Any] | AnyArray) -> list[Hashable]:
     if isinstance(images, SelectedItems):
         # One row of a lazy sequence is one picture: no need to make it.
         return [int(row) for row in images.rows]
-    digests: dict[int, bytes] = {}
     # Objects of a list live as long as the list; one that is made when asked for may take the place of the one before.
-    stays = isinstance(images, (list, tuple))
-    return [_key(picture, digests if stays else None) for picture in images]
+    digests: dict[int, bytes] | None = {} if isinstance(images, (list, tuple)) else None
+    return [_key(picture, digests) for picture in images]
 
 
 def _key(picture: Any, digests: dict[int, bytes] | None) -> Hashable:
@@ -133,18 +120,10 @@ def _key(picture: Any, digests: dict[int, bytes] | None) -> Hashable:
     return known
 
 
-PADDING, UNKNOWN = 0, 1
-
-FIRST_WORD = 2
-
-_WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
-
-
 @dataclass(frozen=True)
 class Vocabulary:
     """The words a model knows, in the order of their numbers.
 
-    >>> from diptych.models.neural.mnil._data import Vocabulary
     >>> vocabulary = Vocabulary.learned(["A red boat.", "a red house"], min_texts=1)
     >>> vocabulary.words
     ('a', 'red', 'boat', 'house')
@@ -154,10 +133,6 @@ class Vocabulary:
     """
 
     words: tuple[str, ...]
-    _numbers: dict[str, int] = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_numbers", {word: number for number, word in enumerate(self.words, start=FIRST_WORD)})
 
     @classmethod
     def learned(cls, texts: Sequence[str], min_texts: int) -> Vocabulary:
@@ -175,15 +150,13 @@ class Vocabulary:
 
     def word_ids(self, texts: Sequence[str], max_words: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return word numbers, padded with zeros to the longest text, and lengths; a text without words is unknown."""
-        numbers = [self._word_ids_of(text)[:max_words] for text in texts]
+        known = {word: number for number, word in enumerate(self.words, start=FIRST_WORD)}
+        numbers = [[known.get(word, UNKNOWN) for word in _words(text)[:max_words]] or [UNKNOWN] for text in texts]
         lengths = np.array([len(row) for row in numbers], dtype=np.int64)
         word_ids = np.full((len(numbers), int(lengths.max())), PADDING, dtype=np.int64)
         for row, found in enumerate(numbers):
             word_ids[row, : len(found)] = found
         return word_ids, lengths
-
-    def _word_ids_of(self, text: str) -> list[int]:
-        return [self._numbers.get(word, UNKNOWN) for word in _words(text)] or [UNKNOWN]
 
 
 def _words(text: str) -> list[str]:
@@ -193,13 +166,8 @@ def _words(text: str) -> list[str]:
 def initial_word_vectors(vocabulary: Vocabulary, table: WordVectors, rng: np.random.Generator) -> FloatArray:
     """Return one vector for each number of ``vocabulary``: those of ``table`` where it knows the word.
 
-    They are scaled to a mean square of 1, so that words the table lacks, which get standard normal numbers, are
-    neither louder nor quieter.
+    They are scaled to a mean square of 1, that of the standard normal numbers which words the table lacks get.
 
-    >>> import numpy as np
-    >>> from diptych.encoders import WordVectors
-    >>> from diptych.models.neural.mnil._data import Vocabulary
-    >>> from diptych.models.neural.mnil._data import initial_word_vectors
     >>> table = WordVectors(["boat", "cat"], np.array([[3.0, 0.0], [0.0, 3.0]]))
     >>> vectors = initial_word_vectors(Vocabulary(("cat", "yeti", "boat")), table, np.random.default_rng(0))
     >>> np.allclose(vectors[[2, 4]], [[0, 2**0.5], [2**0.5, 0]])
@@ -220,8 +188,6 @@ def initial_word_vectors(vocabulary: Vocabulary, table: WordVectors, rng: np.ran
 class PairOrder:
     """Pictures, and the rows of the texts that are shown with each, in random order.
 
-    >>> import numpy as np
-    >>> from diptych.models.neural.mnil._data import PairOrder
     >>> order = PairOrder.drawn(np.array([0, 0, 1, 1]), 2, np.random.default_rng(0))
     >>> sorted(zip(order.pictures.tolist(), map(sorted, order.texts.tolist())))
     [(0, [0, 1]), (1, [2, 3])]
@@ -260,26 +226,19 @@ class PairOrder:
 
 @dataclass(frozen=True)
 class TrainingPairs:
-    """Pictures (or features), each once, and texts that say which picture they describe.
-
-    ``labels`` is the 0/1 indicator of each text's classes where sharing one makes items relevant to each other, and
-    None where only the own picture is.
-    """
+    """Pictures (or features), each once, and texts that say which picture they describe."""
 
     pictures: AnyArray
     picture_of: IntArray
     word_ids: NDArray[np.int64]
     lengths: NDArray[np.int64]
-    labels: FloatArray | None
+    labels: FloatArray | None  # 0/1 indicator of each text's classes, None where only the own picture is relevant
 
     def __len__(self) -> int:
         return len(self.picture_of)
 
     def parted(self, share: float, most: int, rng: np.random.Generator) -> tuple[TrainingPairs, TrainingPairs | None]:
-        """Return (the rest, the pairs of a ``share`` of the pictures but at ``most`` so many), drawn at random.
-
-        A single picture is not worth holding out: then the second part is None.
-        """
+        """Return (the rest, pairs of a drawn ``share`` of the pictures, ``most`` at most); a single one is left in."""
         n_held_out = min(int(share * len(self.pictures)), most)
         if n_held_out < 2:
             return self, None
@@ -298,30 +257,19 @@ class TrainingPairs:
 
 
 class Batch(NamedTuple):
-    """Tensors of one process's part of a step.
-
-    ``word_ids`` and ``lengths`` have ``texts_per_picture`` consecutive rows for each picture; ``groups`` number the
-    pictures, ``labels`` are indicator rows or None. ``corners`` and ``mirrored`` say how pictures are cut and turned.
-    """
+    """Tensors of one process's part of a step."""
 
     pictures: Any
-    word_ids: Any
+    word_ids: Any  # as the lengths, ``texts_per_picture`` consecutive rows for each picture
     lengths: Any
-    groups: Any
-    labels: Any
+    groups: Any  # the pictures' numbers
+    labels: Any  # indicator rows of the texts, or None
     corners: Any
     mirrored: Any
 
 
-_AHEAD = 3
-
-
 class BatchStream:
-    """Gathers batches in a thread of its own and sends them to the device from pinned memory.
-
-    Pictures are read row by row from an array in memory or in a mapped file, so that however many there are, no more
-    than a few batches are held.
-    """
+    """Gathers batches, a few ahead, in a thread of its own and sends them to the device from pinned memory."""
 
     def __init__(self, pairs: TrainingPairs, batches: Sequence[PairOrder], *, margin: int, flip: bool, device: str):
         self._torch = torch_package()
@@ -333,7 +281,7 @@ class BatchStream:
 
     def ready(self, rng: np.random.Generator) -> Iterator[Batch]:
         """Yield the batches in order; ``rng`` draws how pictures are cut and turned."""
-        waiting: queue.Queue[Batch | BaseException | None] = queue.Queue(_AHEAD)
+        waiting: queue.Queue[Batch | BaseException | None] = queue.Queue(maxsize=3)
         stopped = threading.Event()
 
         def offer(made: Batch | BaseException | None) -> None:
@@ -368,13 +316,12 @@ class BatchStream:
 
     def _made(self, order: PairOrder, rng: np.random.Generator) -> Batch:
         pairs, rows = self._pairs, order.texts.reshape(-1)
-        lengths = pairs.lengths[rows]
         corners = rng.integers(self._margin + 1, size=(len(order), 2))
         mirrored = rng.random(len(order)) < (0.5 if self._flip else 0.0)
         return Batch(
             pictures=self._sent(np.take(pairs.pictures, order.pictures, axis=0)),
             word_ids=self._sent(pairs.word_ids[rows]),
-            lengths=self._sent(lengths),
+            lengths=self._sent(pairs.lengths[rows]),
             groups=self._sent(np.asarray(order.pictures, dtype=np.int64)),
             labels=None if pairs.labels is None else self._sent(pairs.labels[rows].astype(np.float32)),
             corners=self._sent(corners),
@@ -383,6 +330,4 @@ class BatchStream:
 
     def _sent(self, values: AnyArray) -> Any:
         tensor = self._torch.from_numpy(values)
-        if self._device == "cpu":
-            return tensor
-        return tensor.pin_memory().to(self._device, non_blocking=True)
+        return tensor if self._device == "cpu" else tensor.pin_memory().to(self._device, non_blocking=True)

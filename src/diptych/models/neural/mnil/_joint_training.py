@@ -24,17 +24,14 @@ from diptych.models.neural.mnil._towers import Towers
 from diptych.space import Space
 
 HISTORY_COLUMNS = ("epoch", "loss", "rate", "draws", "violating", "held_out", "norm")
+_FILE_NAME = "mnil.safetensors"
+_WARM_UP = 0.05
 
 
 @dataclass(frozen=True)
 class EpochRecord:
     """Means over one epoch.
 
-    ``draws`` is the mean number of negatives drawn until one violated the margin, over the anchors that found one, and
-    ``violating`` the share that did; ``held_out`` is how well the held-out part is found (both ways' mean of recall at
-    10, or of average precision with labels), NaN without one; ``norm`` the mean length of points.
-
-    >>> from diptych.models.neural.mnil._joint_training import EpochRecord
     >>> print(EpochRecord(1, 0.4, 0.2, 3.0, 0.9, float("nan"), 1.0, 100.0, 2.0))
     epoch 1: loss 0.4000, 100 pictures a second
     """
@@ -42,10 +39,10 @@ class EpochRecord:
     epoch: int
     loss: float
     rate: float
-    draws: float
-    violating: float
-    held_out: float
-    norm: float
+    draws: float  # negatives drawn until one violated the margin, over the anchors that found one
+    violating: float  # the share of anchors that did
+    held_out: float  # both ways' mean of recall at 10, or of average precision with labels; NaN without such a part
+    norm: float  # mean length of points
     pictures_per_second: float
     seconds: float
 
@@ -65,7 +62,6 @@ class Workers:
     Each process encodes its part of a batch; points are exchanged, so that every anchor sees the negatives of all, and
     the sum of the gradients is that of one process with the whole batch.
 
-    >>> from diptych.models.neural.mnil._joint_training import Workers
     >>> workers = Workers.detect("cpu")
     >>> workers.rank, workers.size
     (0, 1)
@@ -166,17 +162,9 @@ def _name_since(name: str) -> str:
 
 Progress = Callable[[EpochRecord], None]
 
-_FILE_NAME = "mnil.safetensors"
-
-_WARM_UP = 0.05
-
 
 class JointTraining:
-    """Trains towers on pairs, epoch by epoch.
-
-    Whatever is random in an epoch is drawn from the seed and the epoch's number, so that a training that is taken up
-    again goes on as if it had never stopped.
-    """
+    """Trains towers on pairs; what an epoch draws depends on the seed and its number alone, so that it can go on."""
 
     def __init__(
         self,
@@ -197,14 +185,10 @@ class JointTraining:
         self._space = space
         self._workers = workers
         self._optimiser = Optimiser(
-            settings.optimizer,
-            self._groups(),
-            momentum=settings.momentum,
-            weight_decay=settings.weight_decay,
+            settings.optimizer, self._groups(), momentum=settings.momentum, weight_decay=settings.weight_decay
         )
         self._generator = self._torch.Generator(towers.device)
-        per_epoch = len(self._batches(0))
-        self._n_steps = settings.epochs * -(-per_epoch // settings.accumulate)
+        self._n_steps = settings.epochs * -(-len(self._batches(0)) // settings.accumulate)
 
     def run(self, folder: Path | None, identity: str, progress: Progress | None) -> list[EpochRecord]:
         """Train to the end, from the checkpoint in ``folder`` where there is one; the best epoch is kept."""
@@ -253,7 +237,6 @@ class JointTraining:
         # Reading the sums waits for the device: once an epoch, not at every step.
         loss, norm, draws, found, anchors = sums.tolist()
         seconds = time.perf_counter() - started
-        n_pictures = sum(len(batch) for batch in batches)
         return EpochRecord(
             epoch=epoch,
             loss=loss / len(batches),
@@ -262,7 +245,7 @@ class JointTraining:
             violating=found / anchors,
             held_out=self._held_out_score(),
             norm=norm / len(batches),
-            pictures_per_second=n_pictures / seconds,
+            pictures_per_second=sum(map(len, batches)) / seconds,
             seconds=seconds,
         )
 

@@ -12,8 +12,11 @@ from diptych.arrays import AnyArray
 from diptych.models.neural._torch import TorchAdam, TorchMomentum, torch_package
 
 TrainedDirections = Literal["both", "image_query", "text_query"]
+Positive = Literal["own_pair", "same_class"]
+RankBase = Literal["pairs", "negatives"]
+OptimiserName = Literal["adam", "sgd"]
 
-TRAINED_DIRECTIONS: tuple[TrainedDirections, ...] = ("both", "image_query", "text_query")
+_LARGEST_SLOPE = 8.0
 
 
 class Sextuples(NamedTuple):
@@ -31,7 +34,6 @@ def rank_cost(ranks: Any) -> Any:
     """Return Hᵣ = Σ_{t≤r} 1/t, what a rank r costs (equation 2), by ψ(r + 1) + γ: no table that grows with the data.
 
     >>> import torch
-    >>> from diptych.models.neural.mnil._objective import rank_cost
     >>> rank_cost(torch.tensor([1, 2, 4])).tolist()
     [1.0, 1.5, 2.0833332538604736]
     """
@@ -56,7 +58,6 @@ def sextuple_loss(
     The weights are constants. One ``direction`` keeps its own ranking term and the term within its query's side.
 
     >>> import torch
-    >>> from diptych.models.neural.mnil._objective import Sextuples, sextuple_loss
     >>> one, two = torch.eye(2)[:1], torch.eye(2)[1:]
     >>> points = Sextuples(one, one, one, one, one, two)
     >>> weights = torch.ones(1)
@@ -98,7 +99,6 @@ def draw_violators(
     is the highest-scoring negative that was drawn; a row without any negative has 0 draws and column 0.
 
     >>> import torch
-    >>> from diptych.models.neural.mnil._objective import draw_violators
     >>> scores, keys = torch.tensor([[0.9, 0.1, 0.8]]), torch.tensor([[0.0, 0.2, 0.7]])
     >>> negative = torch.tensor([[False, True, True]])
     >>> [part.tolist() for part in draw_violators(scores, scores[:, 0], negative, 0.3, max_trials=100, keys=keys)]
@@ -120,23 +120,13 @@ def draw_violators(
         return Violators(torch.where(found, columns, hardest), draws.clamp(max=max_trials), found)
 
 
-Positive = Literal["own_pair", "same_class"]
-
-POSITIVES: tuple[Positive, ...] = ("own_pair", "same_class")
-
-RankBase = Literal["pairs", "negatives"]
-
-RANK_BASES: tuple[RankBase, ...] = ("pairs", "negatives")
-
-
 @dataclass(frozen=True)
 class RankingObjective:
     """Draws a sextuple for every pair of a batch and returns their loss.
 
-    Negatives of an anchor are the batch's items that are not relevant to it, drawn in random order; ⌊(n − 1)/v⌋ after
-    v draws estimates the rank among all n training pairs. Where nothing violates the margin the ranking term is 0, and
-    the highest-scoring negative drawn serves the other side's term within; an anchor without any negative costs
-    nothing.
+    Negatives of an anchor are the batch's items that are not relevant to it; ⌊(n − 1)/v⌋ after v draws estimates the
+    rank among all n pairs. Where nothing violates the margin the ranking term is 0, and the highest-scoring negative
+    drawn serves the other side's term within; an anchor without any negative costs nothing.
     """
 
     n_pairs: int
@@ -158,9 +148,9 @@ class RankingObjective:
         are relevant to it.
         """
         torch = torch_package()
-        owners = torch.arange(len(texts), device=texts.device) // (len(texts) // len(images))
-        to_images, to_texts = self._relevant(groups, labels, owners)
         rows = torch.arange(len(texts), device=texts.device)
+        owners = rows // (len(texts) // len(images))
+        to_images, to_texts = self._relevant(groups, labels, owners)
         anchors = _selected_rows(images, owners)
         text_scores, image_scores = (anchors @ texts.T).detach(), (texts @ images.T).detach()
         positive_texts = self._positives(to_texts, rows, generator)
@@ -217,27 +207,23 @@ class RankingObjective:
         return weights / largest
 
     def _sums(self, *sides: Violators) -> Any:
-        torch = torch_package()
         kept = {"image_query": sides[:1], "text_query": sides[1:]}.get(self.direction, sides)
-        return torch.stack(
-            [
-                sum((side.draws * side.found).sum() for side in kept),
-                sum(side.found.sum() for side in kept),
-                kept[0].draws.new_full((), sum(len(side.found) for side in kept)),
-            ]
-        ).double()
+        return (
+            torch_package()
+            .stack(
+                [
+                    sum((side.draws * side.found).sum() for side in kept),
+                    sum(side.found.sum() for side in kept),
+                    kept[0].draws.new_full((), sum(len(side.found) for side in kept)),
+                ]
+            )
+            .double()
+        )
 
 
 def _selected_rows(rows: Any, numbers: Any) -> Any:
     # Indexing by brackets sorts the numbers on the way back, which costs a small batch more than the products do.
     return rows.index_select(0, numbers)
-
-
-OptimiserName = Literal["adam", "sgd"]
-
-OPTIMISERS: tuple[OptimiserName, ...] = ("adam", "sgd")
-
-_LARGEST = 8.0
 
 
 class Optimiser:
@@ -246,7 +232,6 @@ class Optimiser:
     Entries of gradients are clamped to ±8, as in the code the authors of the method released. Weights (not
     intercepts) decay by a share of the step.
 
-    >>> from diptych.models.neural.mnil._objective import Optimiser
     >>> from diptych.models.neural._torch import torch_package
     >>> place = torch_package().tensor([3.0], requires_grad=True)
     >>> optimiser = Optimiser("sgd", {"all": [place]}, momentum=0.5, weight_decay=0.0)
@@ -283,8 +268,8 @@ class Optimiser:
         """Move every tensor along its gradient at its group's rate, and forget the gradients."""
         for group, descent in self._groups.items():
             slopes = [tensor.grad for tensor in descent.parameters]
-            self._torch._foreach_clamp_min_(slopes, -_LARGEST)
-            self._torch._foreach_clamp_max_(slopes, _LARGEST)
+            self._torch._foreach_clamp_min_(slopes, -_LARGEST_SLOPE)
+            self._torch._foreach_clamp_max_(slopes, _LARGEST_SLOPE)
             descent.move(slopes, rates[group])
         for tensor in self.tensors:
             tensor.grad = None

@@ -19,14 +19,11 @@ from diptych.models.neural.mnil._towers import N_LAYERS, SMALLEST_NORM, Normaliz
 
 Arrays = Mapping[str, AnyArray]
 
-_AT_ONCE = 64
-
 
 class TrainedNetworks:
-    """Encodes with the arrays that a training left; a network is made when it is first asked.
+    """Encodes with the arrays that a training left, which may lack a side; a network is made when it is first asked.
 
     ``side`` is that of the squares that pictures are squeezed into, ``edge`` that of the middle which is looked at.
-    ``arrays`` may lack a side.
     """
 
     def __init__(
@@ -61,7 +58,6 @@ class TrainedNetworks:
 
     def write(self, side: ItemSide, folder: Path) -> None:
         """Write one network into ``folder``."""
-
         if side == "text":
             write_text_tower(folder, self._of("text"), self._normalization)
         else:
@@ -75,7 +71,7 @@ class TrainedNetworks:
 
     def _run(self, side: ItemSide, n_items: int, inputs: Callable[[slice], dict[str, AnyArray]]) -> AnyArray:
         network = self._network(side)
-        return np.concatenate([network.run("points", inputs(block)) for block in row_blocks(n_items, _AT_ONCE)])
+        return np.concatenate([network.run("points", inputs(block)) for block in row_blocks(n_items, 64)])
 
     def _network(self, side: ItemSide) -> Any:
         from diptych.encoders.networks.onnx_network import Network
@@ -95,10 +91,7 @@ class TrainedNetworks:
 def write_image_tower(
     folder: Path, plan: ConvolutionPlan | None, arrays: Arrays, side: int, normalization: Normalization
 ) -> None:
-    """Write the picture side: input ``pixels``, RGB bytes (items, side, side, 3), or ``features``; output ``points``.
-
-    Without a plan the input are features that an encoder gave.
-    """
+    """Write the picture side: input ``pixels``, RGB bytes (items, side, side, 3), or without a plan ``features``."""
     with ConvolutionGraph(folder) as graph:
         features = _centred_features(graph, arrays) if plan is None else _pictures(graph, plan, arrays, side)
         _write_map(graph, features, arrays, normalization)
@@ -107,10 +100,8 @@ def write_image_tower(
 def write_text_tower(folder: Path, arrays: Arrays, normalization: Normalization) -> None:
     """Write the text side: inputs ``codes`` (items, words) and ``lengths`` (items); output ``points``."""
     with GraphBuilder(folder) as graph:
-        codes, lengths = (
-            graph.input("codes", np.int64, ("items", "words")),
-            graph.input("lengths", np.int32, ("items",)),
-        )
+        codes = graph.input("codes", np.int64, ("items", "words"))
+        lengths = graph.input("lengths", np.int32, ("items",))
         # (words, items, numbers), as the operator of the standard wants them.
         values = graph.node("Transpose", graph.node("Gather", graph.weight(arrays["words"]), codes), perm=[1, 0, 2])
         for layer in range(N_LAYERS):
@@ -152,15 +143,8 @@ def _memory(graph: GraphBuilder, values: str, lengths: str, arrays: Arrays, laye
     """Add a layer of long short-term memory; steps beyond a text's length come out as zeros."""
     from_input, from_state = (_gates(arrays[f"weight_{kind}_l{layer}"])[None] for kind in ("ih", "hh"))
     biases = np.concatenate([_gates(arrays[f"bias_{kind}_l{layer}"]) for kind in ("ih", "hh")])[None]
-    steps = graph.node(
-        "LSTM",
-        values,
-        graph.weight(from_input),
-        graph.weight(from_state),
-        graph.weight(biases),
-        lengths,
-        hidden_size=from_state.shape[2],
-    )
+    weights = [graph.weight(part) for part in (from_input, from_state, biases)]
+    steps = graph.node("LSTM", values, *weights, lengths, hidden_size=from_state.shape[2])
     return graph.node("Squeeze", steps, graph.whole_numbers(1))
 
 
@@ -175,9 +159,8 @@ def _write_map(graph: GraphBuilder, features: str, arrays: Arrays, normalization
         features = _unit(graph, features, axis=1)
     weight = arrays["map.weight"]
     points = graph.affine(features, np.ascontiguousarray(weight.T), arrays["map.bias"])
-    graph.output(
-        "points", _unit(graph, points, axis=1) if normalization == "cosine" else points, ("items", len(weight))
-    )
+    points = _unit(graph, points, axis=1) if normalization == "cosine" else points
+    graph.output("points", points, ("items", len(weight)))
 
 
 def _unit(graph: GraphBuilder, values: str, axis: int) -> str:

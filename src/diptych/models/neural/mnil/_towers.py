@@ -12,10 +12,8 @@ from diptych.models.neural._torch import copied_by_name, fill_by_name, torch_pac
 from diptych.models.neural.mnil._picture_tower import PictureTower
 
 Normalization = Literal["cosine", "none", "code"]
-
-NORMALIZATIONS: tuple[Normalization, ...] = ("cosine", "none", "code")
-
 SMALLEST_NORM = 1e-12
+N_LAYERS = 2
 
 
 class FeatureMap:
@@ -24,8 +22,6 @@ class FeatureMap:
     ``cosine`` scales points to unit length, ``none`` leaves them, and ``code`` does as the code the authors released:
     features of unit length, and a matrix with orthogonal rows and Frobenius norm 1 after every step.
 
-    >>> import numpy as np
-    >>> from diptych.models.neural.mnil._towers import FeatureMap
     >>> chart = FeatureMap(5, 3, "cosine", rng=np.random.default_rng(0), device="cpu")
     >>> points = chart.points(chart.parameters["weight"].new_ones(2, 5))
     >>> points.norm(dim=1).round(decimals=4).tolist()
@@ -70,8 +66,6 @@ class FeatureMap:
 class FeatureTower:
     """Takes rows of features, brings them to zero mean and unit variance on average, and learns nothing.
 
-    >>> import numpy as np
-    >>> from diptych.models.neural.mnil._towers import FeatureTower
     >>> tower = FeatureTower(np.array([1.0, 1.0]), 2.0, device="cpu")
     >>> tower.features(tower.tensor(np.array([[3.0, 1.0]], dtype=np.float32)))
     tensor([[1., 0.]])
@@ -101,11 +95,6 @@ class FeatureTower:
         return copied_by_name(self.buffers)
 
 
-N_LAYERS = 2
-
-_SMALLEST = 1e-12
-
-
 class WordTower:
     """Word vectors, two layers of long short-term memory, and the mean over time, on PyTorch.
 
@@ -113,8 +102,6 @@ class WordTower:
     gates open. Without ``train_words`` the vectors stay as they are. ``unit_steps`` scales what the memory gives for
     each word to unit length before the mean.
 
-    >>> import numpy as np
-    >>> from diptych.models.neural.mnil._towers import WordTower
     >>> tower = WordTower(10, 4, 6, dropout=0.0, unit_steps=False, rng=np.random.default_rng(0), device="cpu")
     >>> word_ids = tower.tensor(np.array([[2, 3, 0], [4, 0, 0]]))
     >>> tuple(tower.features(word_ids, tower.tensor(np.array([2, 1]))).shape)
@@ -158,7 +145,7 @@ class WordTower:
         self._memory.train(training)
         steps, _ = self._memory(self._torch.nn.functional.embedding(word_ids, self._words))
         if self._unit_steps:
-            steps = self._torch.nn.functional.normalize(steps, dim=2, eps=_SMALLEST)
+            steps = self._torch.nn.functional.normalize(steps, dim=2, eps=SMALLEST_NORM)
         counted = self._torch.arange(word_ids.shape[1], device=word_ids.device) < lengths[:, None]
         return (steps * counted[:, :, None]).sum(dim=1) / lengths[:, None]
 
@@ -167,17 +154,14 @@ class WordTower:
         return copied_by_name({"words": self._words, **self.parameters})
 
     def _begin(self, rng: np.random.Generator) -> None:
+        bound = 1 / np.sqrt(self.width)
         for name, parameter in self._memory.named_parameters():
-            bound = 1 / np.sqrt(self.width)
             values = rng.uniform(-bound, bound, size=tuple(parameter.shape)).astype(np.float32)
             if name.startswith("bias"):
                 values[:] = 0
                 # The two biases are added; one of them opens the forget gates.
                 values[self.width : 2 * self.width] = 1.0 if name.startswith("bias_ih") else 0.0
             parameter.data.copy_(self.tensor(values))
-
-
-_BLOCK = 128
 
 
 class Towers:
@@ -255,22 +239,13 @@ class Towers:
             word_ids, lambda rows: self.text_points(self._tensor(word_ids[rows]), self._tensor(lengths[rows]))
         )
 
-    def image_arrays(self) -> dict[str, AnyArray]:
-        """Return all that encoding pictures needs."""
-        return {**self.image.arrays(), **self.image_map.arrays()}
-
-    def text_arrays(self) -> dict[str, AnyArray]:
-        """Return all that encoding word numbers needs."""
-        return {**self.text.arrays(), **self.text_map.arrays()}
-
     def _cut(self, pictures: Any, corners: Any, mirrored: Any) -> Any:
         """Cut a square out of each picture where its corner is, and mirror those to be mirrored."""
         assert self._crop is not None
-        margin = pictures.shape[1] - self._crop
-        steps = self._torch.arange(self._crop, device=pictures.device)
         if corners is None:
-            middle = margin // 2
+            middle = (pictures.shape[1] - self._crop) // 2
             return pictures[:, middle : middle + self._crop, middle : middle + self._crop]
+        steps = self._torch.arange(self._crop, device=pictures.device)
         across = self._torch.where(mirrored[:, None], self._crop - 1 - steps, steps)
         rows, columns = corners[:, :1] + steps, corners[:, 1:] + across
         numbers = self._torch.arange(len(pictures), device=pictures.device)
@@ -281,5 +256,5 @@ class Towers:
 
     def _blocks(self, rows: AnyArray, encode: Any) -> AnyArray:
         with self._torch.no_grad():
-            parts = [encode(block).float().cpu().numpy() for block in row_blocks(len(rows), _BLOCK)]
+            parts = [encode(block).float().cpu().numpy() for block in row_blocks(len(rows), 128)]
         return np.concatenate(parts)

@@ -230,12 +230,9 @@ class MNiL(MNiLParameters):
         return half
 
     def _encode_pictures(self, images: Any) -> AnyArray:
-        networks = self._trained()
-        return (
-            networks.pictures_to_points(check_pictures(images))
-            if self.takes_pictures
-            else networks.features_to_points(images)
-        )
+        if self.takes_pictures:
+            return self._trained().pictures_to_points(check_pictures(images))
+        return self._trained().features_to_points(images)
 
     def _encode_strings(self, texts: Sequence[str]) -> AnyArray:
         return self._trained().word_ids_to_points(*self.encode_words(texts))
@@ -253,7 +250,8 @@ class MNiL(MNiLParameters):
         return dict(zip(getattr(self, f"{side}_names_"), getattr(self, f"{side}_arrays_"), strict=True))
 
     def _learned(self, towers: Towers, vocabulary: Vocabulary, n_pairs: int, records: list[EpochRecord]) -> None:
-        image, text = towers.image_arrays(), towers.text_arrays()
+        image = towers.image.arrays() | towers.image_map.arrays()
+        text = towers.text.arrays() | towers.text_map.arrays()
         self.image_names_, self.image_arrays_ = tuple(image), list(image.values())
         self.text_names_, self.text_arrays_ = tuple(text), list(text.values())
         self.words_ = np.array(vocabulary.words)
@@ -268,8 +266,7 @@ class MNiL(MNiLParameters):
             )
 
     def _training_pairs(self, images: Any, texts: Any, labels: ArrayLike | None) -> tuple[TrainingPairs, Vocabulary]:
-        strings = checked_texts(texts)
-        found = self._images(images)
+        strings, found = checked_texts(texts), self._images(images)
         self._check_rows(np.empty(len(found)), np.empty(len(strings)))
         first, picture_of = distinct_pictures(found)
         pictures = squares(found, first, self.image_side) if self.takes_pictures else np.asarray(found)[first]
@@ -297,9 +294,8 @@ class MNiL(MNiLParameters):
 
     def _start(self, pairs: TrainingPairs, vocabulary: Vocabulary, device: str) -> Towers:
         rng = np.random.default_rng([self.random_state, 0])
-        plan = self._plan()
         image: PictureTower | FeatureTower
-        if plan is None:
+        if (plan := self._plan()) is None:
             mean = pairs.pictures.mean(axis=0, dtype=np.float64)
             scale = float(np.sqrt(pairs.pictures.var(axis=0, dtype=np.float64).mean())) or 1.0
             image = FeatureTower(mean, scale, device=device)
@@ -336,8 +332,7 @@ class MNiL(MNiLParameters):
     def _identity(self, pairs: TrainingPairs, vocabulary: Vocabulary) -> str:
         """Return a digest of the parameters and the data; of the pictures a few stand for all."""
         table = self._word_table()
-        digest = None if table is None else table.digest
-        parameters = {**self.get_params(deep=False), "word_vectors": digest}
+        parameters = {**self.get_params(deep=False), "word_vectors": None if table is None else table.digest}
         probes = pairs.pictures[np.linspace(0, len(pairs.pictures) - 1, _PROBES).astype(np.int64)]
         data = np.array(vocabulary.words), probes, pairs.picture_of, pairs.word_ids, pairs.labels
         return training_identity(parameters, *data, may_change=_MAY_CHANGE, facts={"shape": pairs.pictures.shape})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 from scipy.special import expit
@@ -15,9 +15,6 @@ from diptych.models.neural.mnil._towers import N_LAYERS
 from diptych.models.neural.mnil.mnil import MNiL
 
 WordLayer = Literal["memory", "embedding"]
-WORD_LAYERS: tuple[WordLayer, ...] = ("memory", "embedding")
-
-_WORDS = "words"
 
 
 def learned_words(model: MNiL, layer: WordLayer = "memory") -> WordVectors:
@@ -37,11 +34,11 @@ def learned_words(model: MNiL, layer: WordLayer = "memory") -> WordVectors:
     >>> learned_words(model).words, learned_words(model, "embedding").n_features
     (('a', 'dark', 'sea', 'bright', 'hill'), 8)
     """
-    check_choice("layer", layer, WORD_LAYERS)
+    check_choice("layer", layer, get_args(WordLayer))
     check_is_fitted(model, "words_")
     arrays = dict(zip(model.text_names_, model.text_arrays_, strict=True))
     # Padding and the unknown word come before the known ones.
-    vectors = arrays[_WORDS][-len(model.words_) :]
+    vectors = arrays["words"][-len(model.words_) :]
     if layer == "memory":
         for number in range(N_LAYERS):
             vectors = _first_step(vectors, arrays, number)
