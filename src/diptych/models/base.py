@@ -24,7 +24,6 @@ from diptych.models.linear import project
 from diptych.space import DIRECTIONS, Space
 
 Need = Literal["pairs", "labels", "clicks"]
-
 Inputs = Literal["features", "items", "clicks"]
 
 
@@ -36,9 +35,7 @@ class FromTask(Enum):
 
 
 Grid = Mapping[str, Sequence[Any] | FromTask]
-
 Variants = Mapping[str, Mapping[str, Any]]
-
 REGISTRY: dict[str, type[CrossModalModel]] = {}
 """Every method of Diptych by the name of its class, from the moment its module is imported."""
 
@@ -186,8 +183,7 @@ class CrossModalModel(FormerNames, BaseEstimator):
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "n_image_features_"):
-            name = type(self).__name__
-            raise NotFittedError(f"this {name} is not fitted yet: call fit(images, texts) first")
+            raise NotFittedError(f"this {type(self).__name__} is not fitted yet: call fit(images, texts) first")
 
     def _make_contiguous(self) -> None:
         # A saved model comes back in C order; with any other order here its products could differ in the last bit.

@@ -35,9 +35,7 @@ FORMAT_VERSION = 1
 # 1: digests held the module of every class, so that moving a class changed them; 2: they hold its name alone.
 DIGEST_VERSION = 2
 Classes = Mapping[str, Sequence[type[BaseEstimator]]]
-
 _JSON, _ARRAYS = "model.json", "arrays.safetensors"
-_PARTS = ("parameters", "learned")
 # Where a model keeps the module that its digest holds, if it comes from a file of digest version 1.
 _DIGESTED_MODULE = "_digested_module"
 _SWAP_ATTEMPTS = 20
@@ -53,8 +51,13 @@ def write_model(model: BaseEstimator, folder: str | PathLike[str]) -> None:
     try:
         arrays: dict[str, AnyArray] = {}
         content = _pack_model(model, "", arrays)
-        _write_arrays(draft / _ARRAYS, arrays)
-        _write_json(draft / _JSON, {**_header(draft / _ARRAYS), "model": content})
+        save_file(arrays, draft / _ARRAYS)
+        document = {**_header(draft / _ARRAYS), "model": content}
+        text = json.dumps({**document, "checksum": _checksum(document)}, indent=2, allow_nan=False)
+        (draft / _JSON).write_text(f"{text}\n", encoding="utf-8")
+        for name in (_ARRAYS, _JSON):
+            with (draft / name).open("rb") as stream:
+                os.fsync(stream.fileno())
         # The writer of arrays makes private files; both should be readable to the same people.
         (draft / _ARRAYS).chmod((draft / _JSON).stat().st_mode)
         _swap(draft, target)
@@ -99,10 +102,7 @@ def model_digest(model: BaseEstimator, *, parameters: Collection[str] | None = N
 
 
 def known_classes(*roots: type[BaseEstimator]) -> dict[str, list[type[BaseEstimator]]]:
-    """Return the imported classes under ``roots`` by name, ours first.
-
-    A researcher's own class loads as soon as it is imported.
-    """
+    """Return the imported classes under ``roots`` by name, ours first; one's own loads as soon as it is imported."""
     found: list[type[BaseEstimator]] = []
     waiting = list(roots)
     while waiting:
@@ -162,24 +162,6 @@ def _checksum(document: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
-def _write_json(path: Path, document: dict[str, Any]) -> None:
-    document["checksum"] = _checksum(document)
-    with path.open("w", encoding="utf-8") as stream:
-        json.dump(document, stream, indent=2, allow_nan=False)
-        stream.write("\n")
-        _flush(stream.fileno())
-
-
-def _write_arrays(path: Path, arrays: dict[str, AnyArray]) -> None:
-    save_file(arrays, path)
-    with path.open("rb") as stream:
-        _flush(stream.fileno())
-
-
-def _flush(descriptor: int) -> None:
-    os.fsync(descriptor)
-
-
 def _beside(target: Path, purpose: str) -> Path:
     """Return a fresh hidden name next to ``target``."""
     return target.with_name(f".{target.name}.{purpose}-{uuid.uuid4().hex[:12]}")
@@ -195,18 +177,14 @@ def _swap(draft: Path, target: Path) -> None:
             draft.rename(target)
         except OSError:
             # Another process may have saved here between the two renames; then its model is the one to replace.
-            _put_back(previous, target)
+            with suppress(OSError):
+                previous.rename(target)
+            shutil.rmtree(previous, ignore_errors=True)
             if attempt == _SWAP_ATTEMPTS - 1:
                 raise
         else:
             shutil.rmtree(previous, ignore_errors=True)
             return
-
-
-def _put_back(previous: Path, target: Path) -> None:
-    with suppress(OSError):
-        previous.rename(target)
-    shutil.rmtree(previous, ignore_errors=True)
 
 
 def _read_json(source: Path) -> dict[str, Any]:
@@ -290,8 +268,9 @@ def _pack(value: Any, path: str, arrays: dict[str, AnyArray]) -> Any:
 def _digested_model(content: Mapping[str, Any]) -> dict[str, Any]:
     """Return a packed model as a digest reads it: without its module, unless that was part of its digest already."""
     former = {"module": content["digested_module"]} if "digested_module" in content else {}
-    parts = {part: {key: _digested(value) for key, value in content[part].items()} for part in _PARTS}
-    return {"class": content["class"], **former, **parts}
+    parts = ("parameters", "learned")
+    values = {part: {key: _digested(value) for key, value in content[part].items()} for part in parts}
+    return {"class": content["class"], **former, **values}
 
 
 def _digested(value: Any) -> Any:

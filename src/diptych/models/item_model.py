@@ -55,12 +55,7 @@ class ItemModel(CrossModalModel):
 
     @abstractmethod
     def fit(
-        self,
-        images: Any,
-        texts: Any,
-        labels: ArrayLike | None = None,
-        *,
-        progress: Callable[[Any], None] | None = None,
+        self, images: Any, texts: Any, labels: ArrayLike | None = None, *, progress: Callable[[Any], None] | None = None
     ) -> Self:
         """Learn from aligned pictures and strings; ``progress`` is called with a record of each epoch."""
 

@@ -68,6 +68,13 @@ class Targets:
         """The rows with at least one label; only these can teach a classifier."""
         return np.flatnonzero(self.indicator.any(axis=1))
 
+    def with_labels_only(self, images: FloatArray, texts: FloatArray) -> tuple[FloatArray, FloatArray, Targets]:
+        """Return the rows of both sides that have a label, and their targets."""
+        rows = self.labelled
+        if len(rows) == len(images):
+            return images, texts, self
+        return images[rows], texts[rows], Targets(self.classes, self.indicator[rows], self.multilabel)
+
     @property
     def distribution(self) -> FloatArray:
         """Labels as probabilities: each labelled row spreads one unit evenly over its classes."""

@@ -116,6 +116,11 @@ def project(matrix: FloatArray, mean: FloatArray, projection: FloatArray) -> Flo
     return map_rows(lambda rows: centre(rows, mean) @ kernel, matrix, kernel.shape[1])
 
 
+def relative_ridge(moment: FloatArray, share: float) -> float:
+    """Return ``share`` of the mean of the diagonal, so that a ridge means the same on every scale."""
+    return share * float(np.trace(moment)) / len(moment)
+
+
 def rounding_level(size: int, precision: float) -> float:
     """Return the share of the largest eigenvalue below which one is noise: that of float64, or of the data."""
     return max(size * float(np.finfo(np.float64).eps), 32 * precision)

@@ -9,9 +9,7 @@ import numpy as np
 
 from diptych.arrays import FloatArray, IntArray
 
-_FIRST, _SECOND, _EPSILON = 0.9, 0.999, 1e-8
-
-_WARM_UP = 0.1
+_FIRST, _SECOND, _EPSILON, _WARM_UP = 0.9, 0.999, 1e-8, 0.1
 
 
 class Adam:
@@ -68,9 +66,6 @@ class Adam:
         return self._learning_rate * (1 + math.cos(math.pi * min(progress, 1.0))) / 2
 
 
-_ADAGRAD_EPSILON = 1e-8
-
-
 class Adagrad:
     """Changes an array in place: each entry by −rate·g/√(Σ g²) over all its gradients so far.
 
@@ -94,9 +89,9 @@ class Adagrad:
     def step(self, gradient: FloatArray, *, rate: float) -> None:
         """Move the whole array."""
         self._squares += gradient**2
-        self.array -= rate * gradient / (np.sqrt(self._squares) + _ADAGRAD_EPSILON)
+        self.array -= rate * gradient / (np.sqrt(self._squares) + _EPSILON)
 
     def step_rows(self, rows: IntArray, gradient: FloatArray, *, rate: float) -> None:
         """Move distinct rows."""
         self._squares[rows] += gradient**2
-        self.array[rows] -= rate * gradient / (np.sqrt(self._squares[rows]) + _ADAGRAD_EPSILON)
+        self.array[rows] -= rate * gradient / (np.sqrt(self._squares[rows]) + _EPSILON)

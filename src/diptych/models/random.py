@@ -41,15 +41,11 @@ class Random(CrossModalModel):
     when_to_use: ClassVar[str] = "Never for search: it shows the chance level and its spread in a table."
     title: ClassVar[str] = "random"
     former_names = FORMERLY_SEED
+    space = Space("cosine")
 
     def __init__(self, *, n_components: int = 16, random_state: int = 0) -> None:
         self.n_components = n_components
         self.random_state = random_state
-
-    @property
-    def space(self) -> Space:
-        """Cosine."""
-        return Space("cosine")
 
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
         check_count("n_components", self.n_components)

@@ -80,7 +80,6 @@ def _plain(name: str) -> str:
 
 
 FILE_PARAMETERS = frozenset({"checkpoint", "image_weights", "word_vectors"})
-
 """Parameters that name files or folders of this machine, which others may not set from afar."""
 
 

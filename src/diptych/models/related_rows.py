@@ -13,7 +13,6 @@ from diptych.arrays import AnyArray, BoolArray, FloatArray, IntArray, row_blocks
 from diptych.errors import InvalidInputError
 
 _BLOCK_SETS = 512
-
 _MOST_IN_TABLE = 2048
 
 

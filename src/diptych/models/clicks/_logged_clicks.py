@@ -10,7 +10,7 @@ from typing import Any, Generic, Literal, NamedTuple, Self, TypeVar
 import numpy as np
 from cachetools import LRUCache
 
-from diptych.arrays import FloatArray, IntArray, row_blocks, unit_rows
+from diptych.arrays import AnyArray, FloatArray, IntArray, row_blocks, unit_rows
 from diptych.data.clicks import ClickLog
 from diptych.encoders.text.word_pipeline import clean_query
 from diptych.models.base import check_choice, check_count, check_number
@@ -18,7 +18,6 @@ from diptych.models.clicks._queries import WordSets, query_table
 from diptych.models.clicks.click_model import ClickModel
 
 ClickScale = Literal["log1p", "log"]
-
 CLICK_SCALES: tuple[ClickScale, ...] = ("log1p", "log")
 
 
@@ -141,12 +140,10 @@ class AnswerCache(Generic[Answer]):
         self._lock = Lock()
 
     def get(self, question: Hashable) -> Answer | None:
-        """Return the answer if it is remembered."""
         with self._lock:
             return self._answers.get(question)
 
     def put(self, question: Hashable, answer: Answer) -> None:
-        """Remember an answer, and forget the one that was not used for longest when there are too many."""
         with self._lock:
             self._answers[question] = answer
 
@@ -167,11 +164,9 @@ _BLOCK_ROWS = 8192
 
 
 class NeighbourQueryModel(LoggedClickModel):
-    """A model with the parameters ``n_neighbours`` and ``min_similarity``: a query is what its neighbours clicked.
+    """A query is what its neighbours clicked: at most ``n_neighbours`` log queries of ``min_similarity`` or more.
 
-    Neighbours are the ``n_neighbours`` log queries of the largest Jaccard similarity, at least ``min_similarity``. A
-    query that is in the log itself, as a set of words, is its own and only neighbour. The list of weighted pictures of
-    a query is remembered.
+    A query that is in the log itself, as a set of words, is its own and only neighbour.
     """
 
     n_neighbours: int
@@ -214,7 +209,10 @@ class NeighbourQueryModel(LoggedClickModel):
         entries = slice(self.click_offsets_[number], self.click_offsets_[number + 1])
         return WeightedImages(self.clicked_images_[entries], scaled_clicks(self.clicks_[entries], self.clicks))
 
-    def _weighted_sums(self, queries: Sequence[str]) -> FloatArray:
+    def _encode_images(self, images: FloatArray) -> AnyArray:
+        return unit_rows(images)
+
+    def _encode_queries(self, queries: Sequence[str]) -> FloatArray:
         """Return Σ weight·x/‖x‖ over the pictures that stand for each query; zero where there are none."""
         points = np.zeros((len(queries), self.images_.shape[1]))
         for row, query in enumerate(queries):

@@ -167,7 +167,6 @@ class ClickTriplets:
 
 # With fewer queries none is held out; more triplets than this tell no more about them.
 _FEWEST_QUERIES = 20
-
 _HELD_OUT_TRIPLETS = 20_000
 
 

@@ -41,11 +41,7 @@ class ClickModel(CrossModalModel):
     """Whether the score is an inner product of a picture's point and a query's, of a width that an index can hold."""
     why_no_points: ClassVar[str] = ""
     """The reason where it is not."""
-
-    @property
-    def space(self) -> Space:
-        """The inner product."""
-        return Space("dot")
+    space = Space("dot")
 
     def fit(self, images: Any, texts: Any, labels: Any = None) -> Never:
         """Refuse: pairs say nothing about clicks."""
@@ -133,5 +129,4 @@ class ClickModel(CrossModalModel):
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "n_image_features_"):
-            name = type(self).__name__
-            raise NotFittedError(f"this {name} is not fitted yet: call fit_clicks(log, images) first")
+            raise NotFittedError(f"this {type(self).__name__} is not fitted yet: call fit_clicks(log, images) first")

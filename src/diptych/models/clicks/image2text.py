@@ -17,7 +17,6 @@ from diptych.models.clicks._logged_clicks import AnswerCache, ClickScale, Logged
 
 # Bytes of a block of approximate distances, and numbers in a block of differences.
 _BLOCK_BYTES = 1 << 27
-
 _BLOCK_NUMBERS = 1 << 23
 # Candidates beyond those asked for, among which rounding may have changed the order.
 _SPARE = 16
@@ -64,12 +63,9 @@ def _ordered(asked: FloatArray, kept: FloatArray, candidates: IntArray, count: i
 
 
 ImageSimilarity = Literal["cosine", "inv_dist"]
-
 # Neighbours of so many pictures are remembered; queries are scored so many at a time.
 _REMEMBERED = 100_000
-
 _BLOCK_QUERIES = 32
-
 _LEAST_DISTANCE = 1e-6
 
 
@@ -101,15 +97,12 @@ class Image2Text(LoggedClickModel):
     image_similarity : {"cosine", "inv_dist"}
         sim: the cosine, or 1/max(‖x − xᵢ‖, 10⁻⁶), under which a picture of the log is all but its only neighbour.
     clicks : {"log1p", "log"}
-        log(1 + click), or the paper's log(click), under which single clicks count nothing.
+        As in `Text2Image`.
 
     Attributes
     ----------
-    words_, set_offsets_, set_words_ :
-        The distinct queries as sets of words, the most clicked first.
-    click_offsets_, clicked_images_, clicks_ :
-        The clicks of each.
-    images_ : array of shape (pictures of the log, features)
+    words_, set_offsets_, set_words_, click_offsets_, clicked_images_, clicks_, images_ :
+        As in `Text2Image`, but pictures keep their length.
 
     Examples
     --------

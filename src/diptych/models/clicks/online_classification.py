@@ -33,14 +33,10 @@ class OnlineClassification(NeighbourQueryModel):
 
     Parameters
     ----------
-    n_neighbours : int
-        Log queries at most.
+    n_neighbours, min_similarity, clicks
+        As in :class:`Text2Image`.
     n_images : int
         Pictures that are looked at; all where there are fewer.
-    min_similarity : float
-        Log queries less similar than this are no neighbours.
-    clicks : {"log1p", "log"}
-        log(1 + click), or log(click), under which single clicks count nothing.
 
     Examples
     --------
@@ -58,12 +54,7 @@ class OnlineClassification(NeighbourQueryModel):
     when_to_use: ClassVar[str] = "Short lists of candidates for queries with several looks; cannot be indexed."
 
     def __init__(
-        self,
-        *,
-        n_neighbours: int = 30,
-        n_images: int = 5,
-        min_similarity: float = 0.3,
-        clicks: ClickScale = "log1p",
+        self, *, n_neighbours: int = 30, n_images: int = 5, min_similarity: float = 0.3, clicks: ClickScale = "log1p"
     ) -> None:
         self.n_neighbours = n_neighbours
         self.n_images = n_images

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
 
-from diptych.arrays import AnyArray, FloatArray, unit_rows
 from diptych.models.clicks._logged_clicks import ClickScale, NeighbourQueryModel, WeightedImages
 
 
@@ -29,12 +27,8 @@ class QueryBasedScoring(NeighbourQueryModel):
 
     Parameters
     ----------
-    n_neighbours : int
-        k, log queries at most.
-    min_similarity : float
-        Log queries less similar than this are no neighbours.
-    clicks : {"log1p", "log"}
-        log(1 + click), or log(click), under which single clicks count nothing.
+    n_neighbours, min_similarity, clicks
+        As in :class:`Text2Image`.
 
     Examples
     --------
@@ -59,9 +53,3 @@ class QueryBasedScoring(NeighbourQueryModel):
         lists = [self._clicks_of(number) for number in found]
         counts = np.array([len(part.rows) for part in lists])
         return WeightedImages.added(lists, similarities / (max(1, len(lists)) * np.maximum(counts, 1)))
-
-    def _encode_images(self, images: FloatArray) -> AnyArray:
-        return unit_rows(images)
-
-    def _encode_queries(self, queries: Sequence[str]) -> AnyArray:
-        return self._weighted_sums(queries)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import ClassVar, Literal
 
-from diptych.arrays import AnyArray, FloatArray, unit_rows
 from diptych.models.base import check_choice, check_count
 from diptych.models.clicks._logged_clicks import ClickScale, NeighbourQueryModel, WeightedImages
 
@@ -96,9 +94,3 @@ class Text2Image(NeighbourQueryModel):
     def _weighted_images(self, query: str) -> WeightedImages:
         rows, weights = super()._weighted_images(query).heaviest(self.n_images)
         return WeightedImages(rows, weights / (weights.sum() if self.normalisation == "sum" else self.n_images))
-
-    def _encode_images(self, images: FloatArray) -> AnyArray:
-        return unit_rows(images)
-
-    def _encode_queries(self, queries: Sequence[str]) -> AnyArray:
-        return self._weighted_sums(queries)

@@ -14,7 +14,6 @@ from diptych.errors import InvalidInputError, UnknownNameError
 
 # Mean distances are estimated on this many rows: a quarter of a million pairs settle the mean to a percent or two.
 _SAMPLE_ROWS = 500
-
 _TILE_ROWS, _TILE_COLUMNS = 32, 512
 
 
@@ -98,11 +97,7 @@ def _intersection(left: FloatArray, right: FloatArray) -> FloatArray:
     return np.asarray((left.sum(axis=1)[:, None] + right.sum(axis=1) - cdist(left, right, "cityblock")) / 2)
 
 
-_DISTANCES: dict[str, Callable[[FloatArray, FloatArray], FloatArray]] = {
-    "chi2_rbf": _chi2,
-    "rbf": _squared_euclidean,
-}
-
+_DISTANCES: dict[str, Callable[[FloatArray, FloatArray], FloatArray]] = {"chi2_rbf": _chi2, "rbf": _squared_euclidean}
 _KERNELS: dict[str, Callable[[FloatArray, FloatArray, float], FloatArray]] = {
     "chi2_rbf": lambda left, right, scale: np.exp(-_chi2(left, right) / scale),
     "intersection": lambda left, right, scale: _intersection(left, right),
@@ -111,7 +106,6 @@ _KERNELS: dict[str, Callable[[FloatArray, FloatArray, float], FloatArray]] = {
 }
 
 _EIGENVALUE_FLOOR = 1e-10
-
 _BLOCK_BYTES = 1 << 25
 
 
@@ -179,11 +173,7 @@ def cholesky_features(kernel: Kernel, rows: FloatArray, max_rank: int, tolerance
 
 def evaluate_kernel(kernel: Kernel, rows: FloatArray, landmarks: FloatArray, weights: FloatArray) -> FloatArray:
     """Return k(rows, landmarks) @ weights without ever holding more than a block of kernel values."""
-    block_rows = _BLOCK_BYTES // (8 * len(landmarks))
+    size, block_rows = weights.shape[1], _BLOCK_BYTES // (8 * len(landmarks))
     return map_rows(
-        lambda block: kernel(block, landmarks) @ weights,
-        rows,
-        weights.shape[1],
-        dtype=np.float64,
-        block_rows=block_rows,
+        lambda block: kernel(block, landmarks) @ weights, rows, size, dtype=np.float64, block_rows=block_rows
     )

@@ -10,7 +10,7 @@ from scipy.linalg import eigh
 from diptych.arrays import FloatArray
 from diptych.models.base import FromTask, Grid, LinearProjectionModel, Variants, check_components, check_numbers
 from diptych.models.labels import Targets
-from diptych.models.linear import Moments, check_varies, fix_signs, moments, whitener
+from diptych.models.linear import check_varies, fix_signs, moments, whitener
 
 _GRAM_SIZE = 400
 
@@ -89,23 +89,19 @@ class CCA(LinearProjectionModel):
         check_components(self.n_components, 1)
         check_varies(images=images, texts=texts)
         sums = moments(images, texts)
-        image_ridge, text_ridge = self._ridges(sums)
+        variances = [float(np.trace(moment)) / sums.n_rows / len(moment) for moment in (sums.image, sums.text)]
         left, self.correlations_, right = canonical_directions(
             sums.image / sums.n_rows,
             sums.text / sums.n_rows,
             sums.cross / sums.n_rows,
-            image_ridge,
-            text_ridge,
+            self.regularization * variances[0],
+            self.regularization * variances[1],
             n_components=self.n_components,
             precision=sums.precision,
         )
         self.image_mean_, self.text_mean_ = sums.image_mean, sums.text_mean
         weights = self.correlations_**self.weight_power
         self.image_projection_, self.text_projection_ = left * weights, right * weights
-
-    def _ridges(self, sums: Moments) -> tuple[float, float]:
-        variances = [float(np.trace(moment)) / sums.n_rows / len(moment) for moment in (sums.image, sums.text)]
-        return self.regularization * variances[0], self.regularization * variances[1]
 
 
 def canonical_directions(

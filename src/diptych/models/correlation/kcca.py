@@ -139,7 +139,10 @@ class KCCA(CrossModalModel):
             keep * sums.image, keep * sums.text, sums.cross, self.kappa, self.kappa, n_components=self.n_components
         )
         self.image_offset_, self.text_offset_ = sums.image_mean @ left, sums.text_mean @ right
-        self._keep(image_map, left, text_map, right)
+        # Features and directions fold into one matrix of coefficients a side: that is all encoding needs.
+        self.image_scale_, self.text_scale_ = image_kernel.scale, text_kernel.scale
+        self.image_landmarks_, self.text_landmarks_ = image_map.landmarks, text_map.landmarks
+        self.image_coefficients_, self.text_coefficients_ = image_map.weights @ left, text_map.weights @ right
 
     def _shift(self, name: str, rows: FloatArray) -> FloatArray:
         """Centre the rows of a linear kernel first: a common offset would drown the rest in its one huge eigenvalue."""
@@ -155,25 +158,19 @@ class KCCA(CrossModalModel):
             return cholesky_features(kernel, rows, self.rank, self.tolerance)
         return nystrom_features(kernel, rows, self.rank, seed=self.random_state)
 
-    def _keep(self, image_map: KernelFeatures, left: FloatArray, text_map: KernelFeatures, right: FloatArray) -> None:
-        """Fold features and directions into one coefficient matrix a side: that is all encoding needs."""
-        self.image_scale_, self.text_scale_ = image_map.kernel.scale, text_map.kernel.scale
-        self.image_landmarks_, self.text_landmarks_ = image_map.landmarks, text_map.landmarks
-        self.image_coefficients_, self.text_coefficients_ = image_map.weights @ left, text_map.weights @ right
-
     def _encode_images(self, images: FloatArray) -> FloatArray:
-        kernel = Kernel(self.image_kernel_, self.image_scale_)
-        kernel.check(images, side="images")
-        rows = images - self.image_shift_
-        points = evaluate_kernel(kernel, rows, self.image_landmarks_, self.image_coefficients_)
-        return (points - self.image_offset_).astype(images.dtype)
+        return self._points("image", images)
 
     def _encode_texts(self, texts: FloatArray) -> FloatArray:
-        kernel = Kernel(self.text_kernel_, self.text_scale_)
-        kernel.check(texts, side="texts")
-        rows = texts - self.text_shift_
-        points = evaluate_kernel(kernel, rows, self.text_landmarks_, self.text_coefficients_)
-        return (points - self.text_offset_).astype(texts.dtype)
+        return self._points("text", texts)
+
+    def _points(self, side: str, rows: FloatArray) -> FloatArray:
+        names = ("kernel", "scale", "shift", "landmarks", "coefficients", "offset")
+        name, scale, shift, landmarks, coefficients, offset = (getattr(self, f"{side}_{part}_") for part in names)
+        kernel = Kernel(name, scale)
+        kernel.check(rows, side=f"{side}s")
+        points = evaluate_kernel(kernel, rows - shift, landmarks, coefficients)
+        return np.asarray((points - offset).astype(rows.dtype))
 
 
 def _chosen(name: str, rows: FloatArray, histogram_kernel: str) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 from diptych.arrays import FloatArray, unit_rows
 from diptych.models.base import CrossModalModel, Grid, check_choice, check_number
 from diptych.models.labels import Targets
-from diptych.models.linear import centre, check_varies, moments, project, whitener
+from diptych.models.linear import centre, check_varies, moments, project, relative_ridge, whitener
 from diptych.space import Space
 
 
@@ -88,7 +88,7 @@ class LinearRegression(CrossModalModel):
         self.text_to_image_ = self._solve(sums.text, sums.cross.T, sums.precision)
 
     def _solve(self, moment: FloatArray, cross: FloatArray, precision: float) -> FloatArray:
-        directions = whitener(moment, self.regularization * float(np.trace(moment)) / len(moment), precision)
+        directions = whitener(moment, relative_ridge(moment, self.regularization), precision)
         return np.asarray(directions @ (directions.T @ cross))
 
     def _encode_images(self, images: FloatArray) -> FloatArray:

@@ -41,12 +41,9 @@ class LabelRegressionModel(CrossModalModel):
 
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
         assert targets is not None, "the base class has checked that labels were given"
-        rows = targets.labelled
-        labels = targets.indicator
-        if len(rows) < len(images):
-            images, texts, labels = images[rows], texts[rows], labels[rows]
+        images, texts, targets = targets.with_labels_only(images, texts)
         image_scale, text_scale = _row_length(images), _row_length(texts)
-        image_weights, text_weights = self._regress(images, texts, labels, image_scale, text_scale)
+        image_weights, text_weights = self._regress(images, texts, targets.indicator, image_scale, text_scale)
         self.classes_ = targets.classes
         self.image_weights_, self.text_weights_ = image_weights / image_scale, text_weights / text_scale
 
@@ -80,8 +77,6 @@ def product(rows: FloatArray, targets: FloatArray) -> FloatArray:
 
 
 def _row_length(rows: FloatArray) -> float:
-    total = sum(
-        float(np.einsum("ij,ij->", rows[block], rows[block], dtype=np.float64)) for block in row_blocks(len(rows))
-    )
-    length = float(np.sqrt(total / len(rows)))
-    return length if length > 0 else 1.0
+    blocks = (rows[block] for block in row_blocks(len(rows)))
+    total = sum(float(np.einsum("ij,ij->", block, block, dtype=np.float64)) for block in blocks)
+    return float(np.sqrt(total / len(rows))) or 1.0

@@ -9,17 +9,14 @@ import numpy as np
 from scipy.linalg import eigh
 
 from diptych.arrays import FloatArray
-from diptych.models.base import LinearProjectionModel, check_choice, check_components, check_number
+from diptych.models.base import LinearProjectionModel, check_choice, check_components, check_number, check_numbers
 from diptych.models.labels import ClassMeans, Targets
 from diptych.models.linear import check_varies, fix_signs, moments, project, rounding_level
 
 
 @dataclass(frozen=True)
 class PrincipalView:
-    """Rows, their mean, and a basis that reduces their deviations to unit total variance; ``values`` is what it keeps.
-
-    The rows are those that came in, not a copy: reduced ones are made only where a method needs them.
-    """
+    """Rows, their mean, a basis that reduces their deviations to unit total variance, and the moments it keeps."""
 
     rows: FloatArray
     mean: FloatArray
@@ -44,12 +41,7 @@ class PrincipalView:
         """Return the second moment of the reduced rows: they are uncorrelated."""
         return np.diag(self.values)
 
-    def reduce_cross(self, cross: FloatArray, other: PrincipalView) -> FloatArray:
-        """Return the cross moment of the reduced rows of two views."""
-        return self.basis.T @ cross @ other.basis
-
     def reduced(self) -> FloatArray:
-        """Return the reduced rows."""
         return project(self.rows, self.mean, self.basis)
 
 
@@ -74,23 +66,19 @@ class GeneralizedMultiviewModel(LinearProjectionModel):
 
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
         assert targets is not None, "the base class has checked that labels were given"
-        check_number("alpha", self.alpha, low=0)
+        check_numbers(self, "alpha", "regularization", low=0)
         check_choice("alignment", self.alignment, ("class_means", "pairs"))
         check_number("energy", self.energy, low=0, high=1, open_low=True)
-        check_number("regularization", self.regularization, low=0)
         check_components(self.n_components, 1)
         check_varies(images=images, texts=texts)
-        rows = targets.labelled
-        if len(rows) < len(images):
-            images, texts = images[rows], texts[rows]
-            targets = Targets(targets.classes, targets.indicator[rows], targets.multilabel)
+        images, texts, targets = targets.with_labels_only(images, texts)
         sums = moments(images, texts)
         views = (
             PrincipalView.of(images, sums.image_mean, sums.image, self.energy, sums.precision),
             PrincipalView.of(texts, sums.text_mean, sums.text, self.energy, sums.precision),
         )
         spread, shrink = zip(*(self._scatters(view, targets) for view in views), strict=True)
-        alignment = self._alignment(views, views[0].reduce_cross(sums.cross, views[1]), spread, targets)
+        alignment = self._alignment(views, views[0].basis.T @ sums.cross @ views[1].basis, spread, targets)
         left, right = self._solve(spread, shrink, alignment, targets)
         self.image_mean_, self.text_mean_ = sums.image_mean, sums.text_mean
         self.image_projection_, self.text_projection_ = views[0].basis @ left, views[1].basis @ right
@@ -118,11 +106,7 @@ class GeneralizedMultiviewModel(LinearProjectionModel):
         return self.alpha * (wanted / size if size > 0 else 0.0) * joint
 
     def _solve(
-        self,
-        spread: tuple[FloatArray, ...],
-        shrink: tuple[FloatArray, ...],
-        alignment: FloatArray,
-        targets: Targets,
+        self, spread: tuple[FloatArray, ...], shrink: tuple[FloatArray, ...], alignment: FloatArray, targets: Targets
     ) -> tuple[FloatArray, FloatArray]:
         traces = [float(np.trace(matrix)) for matrix in shrink]
         balance = traces[0] / traces[1] if min(traces) > 0 else 1.0

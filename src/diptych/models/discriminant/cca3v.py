@@ -10,7 +10,7 @@ from scipy.linalg import eigh
 from diptych.arrays import FloatArray
 from diptych.models.base import FromTask, Grid, LinearProjectionModel, Need, check_components, check_numbers
 from diptych.models.labels import Targets, weighted_sums
-from diptych.models.linear import check_varies, fix_signs, moments, whitener
+from diptych.models.linear import check_varies, fix_signs, moments, relative_ridge, whitener
 
 
 class CCA3V(LinearProjectionModel):
@@ -44,9 +44,8 @@ class CCA3V(LinearProjectionModel):
     >>> from diptych.models import CCA3V
     >>> rng = np.random.default_rng(0)
     >>> labels = np.repeat([0, 1, 2], 40)
-    >>> meaning = np.eye(3)[labels]
-    >>> images = meaning @ rng.normal(size=(3, 8)) + 0.3 * rng.normal(size=(120, 8))
-    >>> texts = meaning @ rng.normal(size=(3, 5)) + 0.3 * rng.normal(size=(120, 5))
+    >>> meaning = np.eye(3)[labels] + 0.1 * rng.normal(size=(120, 3))
+    >>> images, texts = meaning @ rng.normal(size=(3, 8)), meaning @ rng.normal(size=(3, 5))
     >>> bool(CCA3V().fit(images, texts, labels).score(images, texts, labels) > 0.9)
     True
     """
@@ -85,16 +84,13 @@ class CCA3V(LinearProjectionModel):
             (0, 2, weighted_sums(images, sums.image_mean, labels).T),
             (1, 2, weighted_sums(texts, sums.text_mean, labels).T),
         )
-        whiteners = [whitener(moment, self._ridge(moment), sums.precision) for moment in own]
+        whiteners = [whitener(moment, relative_ridge(moment, self.regularization), sums.precision) for moment in own]
         values, vectors = self._eigenvectors(whiteners, cross)
         left, right = fix_signs(*(whiteners[side] @ vectors[side] for side in (0, 1)))
         weights = values**self.weight_power
         self.eigenvalues_ = values
         self.image_mean_, self.text_mean_ = sums.image_mean, sums.text_mean
         self.image_projection_, self.text_projection_ = left * weights, right * weights
-
-    def _ridge(self, moment: FloatArray) -> float:
-        return self.regularization * float(np.trace(moment)) / len(moment)
 
     def _eigenvectors(
         self, whiteners: list[FloatArray], cross: tuple[tuple[int, int, FloatArray], ...]

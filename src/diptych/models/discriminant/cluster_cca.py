@@ -10,7 +10,7 @@ from diptych.arrays import FloatArray
 from diptych.models.base import FromTask, Grid, LinearProjectionModel, Need, check_components, check_number
 from diptych.models.correlation.cca import canonical_directions
 from diptych.models.labels import Targets, weighted_moment, weighted_sums
-from diptych.models.linear import check_varies
+from diptych.models.linear import check_varies, relative_ridge
 
 
 class ClusterCCA(LinearProjectionModel):
@@ -40,9 +40,8 @@ class ClusterCCA(LinearProjectionModel):
     >>> from diptych.models import ClusterCCA
     >>> rng = np.random.default_rng(0)
     >>> labels = np.repeat([0, 1, 2], 40)
-    >>> meaning = np.eye(3)[labels]
-    >>> images = meaning @ rng.normal(size=(3, 8)) + 0.3 * rng.normal(size=(120, 8))
-    >>> texts = meaning @ rng.normal(size=(3, 5)) + 0.3 * rng.normal(size=(120, 5))
+    >>> meaning = np.eye(3)[labels] + 0.1 * rng.normal(size=(120, 3))
+    >>> images, texts = meaning @ rng.normal(size=(3, 8)), meaning @ rng.normal(size=(3, 5))
     >>> bool(ClusterCCA().fit(images, texts, labels).score(images, texts, labels) > 0.9)
     True
     """
@@ -78,14 +77,11 @@ class ClusterCCA(LinearProjectionModel):
             image,
             text,
             image_sums.T @ text_sums / float((sizes**2).sum()),
-            self._ridge(image),
-            self._ridge(text),
+            relative_ridge(image, self.regularization),
+            relative_ridge(text, self.regularization),
             n_components=self.n_components,
             precision=max(float(np.finfo(side.dtype).eps) for side in (images, texts)),
         )
-
-    def _ridge(self, moment: FloatArray) -> float:
-        return self.regularization * float(np.trace(moment)) / len(moment)
 
 
 def _weighted_mean(rows: FloatArray, weights: FloatArray) -> FloatArray:

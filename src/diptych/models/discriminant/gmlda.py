@@ -44,9 +44,8 @@ class GMLDA(GeneralizedMultiviewModel):
     >>> from diptych.models import GMLDA
     >>> rng = np.random.default_rng(0)
     >>> labels = np.repeat([0, 1, 2], 40)
-    >>> meaning = np.eye(3)[labels]
-    >>> images = meaning @ rng.normal(size=(3, 8)) + 0.3 * rng.normal(size=(120, 8))
-    >>> texts = meaning @ rng.normal(size=(3, 5)) + 0.3 * rng.normal(size=(120, 5))
+    >>> meaning = np.eye(3)[labels] + 0.1 * rng.normal(size=(120, 3))
+    >>> images, texts = meaning @ rng.normal(size=(3, 8)), meaning @ rng.normal(size=(3, 5))
     >>> bool(GMLDA().fit(images, texts, labels).score(images, texts, labels) > 0.9)
     True
     """

@@ -51,9 +51,8 @@ class LCFS(LabelRegressionModel):
     >>> from diptych.models import LCFS
     >>> rng = np.random.default_rng(0)
     >>> labels = np.repeat([0, 1, 2], 40)
-    >>> meaning = np.eye(3)[labels]
-    >>> images = meaning @ rng.normal(size=(3, 8)) + 0.3 * rng.normal(size=(120, 8))
-    >>> texts = meaning @ rng.normal(size=(3, 5)) + 0.3 * rng.normal(size=(120, 5))
+    >>> meaning = np.eye(3)[labels] + 0.1 * rng.normal(size=(120, 3))
+    >>> images, texts = meaning @ rng.normal(size=(3, 8)), meaning @ rng.normal(size=(3, 5))
     >>> bool(LCFS().fit(images, texts, labels).score(images, texts, labels) > 0.9)
     True
     """
@@ -122,10 +121,7 @@ class LCFS(LabelRegressionModel):
         self, sums: RegressionSums, image: FloatArray, text: FloatArray, n_labels: float, n_rows: int
     ) -> float:
         total = 0.0
-        for moment, labels, weights in (
-            (sums.image, sums.image_labels, image),
-            (sums.text, sums.text_labels, text),
-        ):
+        for moment, labels, weights in ((sums.image, sums.image_labels, image), (sums.text, sums.text_labels, text)):
             total += 0.5 * float((weights * (moment @ weights)).sum() - 2 * (weights * labels).sum() + n_labels)
             total += 0.5 * self.sparsity * float(np.sqrt((weights**2).sum(axis=1) + _LEAST_ROW).sum())
         squares = np.maximum(np.linalg.eigvalsh(_score_gram(sums, image, text)), 0)

@@ -50,9 +50,8 @@ class LGCFL(LabelRegressionModel):
     >>> from diptych.models import LGCFL
     >>> rng = np.random.default_rng(0)
     >>> labels = np.repeat([0, 1, 2], 40)
-    >>> meaning = np.eye(3)[labels]
-    >>> images = meaning @ rng.normal(size=(3, 8)) + 0.3 * rng.normal(size=(120, 8))
-    >>> texts = meaning @ rng.normal(size=(3, 5)) + 0.3 * rng.normal(size=(120, 5))
+    >>> meaning = np.eye(3)[labels] + 0.1 * rng.normal(size=(120, 3))
+    >>> images, texts = meaning @ rng.normal(size=(3, 8)), meaning @ rng.normal(size=(3, 5))
     >>> bool(LGCFL().fit(images, texts, labels).score(images, texts, labels) > 0.9)
     True
     """
@@ -90,7 +89,7 @@ class LGCFL(LabelRegressionModel):
         return weights[0], weights[1]
 
     def _solve(self, moment: FloatArray, goals: FloatArray, before: FloatArray) -> FloatArray:
-        norms = self._group_norms(before) if before.any() else np.ones(self._n_groups(len(moment)))
+        norms = self._group_norms(before) if before.any() else np.ones(-(-len(moment) // self.group_size))
         system = moment.copy()
         ridge = np.repeat(self.sparsity / norms, self.group_size)[: len(moment)]
         system[np.diag_indices_from(system)] += ridge + 1e-12 * float(np.trace(moment))
@@ -99,9 +98,6 @@ class LGCFL(LabelRegressionModel):
     def _group_norms(self, weights: FloatArray) -> FloatArray:
         starts = np.arange(0, len(weights), self.group_size)
         return np.asarray(np.sqrt(np.add.reduceat((weights**2).sum(axis=1), starts) + _LEAST_GROUP))
-
-    def _n_groups(self, n_features: int) -> int:
-        return -(-n_features // self.group_size)
 
 
 def _dragged_targets(

@@ -19,7 +19,7 @@ from diptych.models.base import (
 )
 from diptych.models.correlation.cca import canonical_directions
 from diptych.models.labels import Targets, weighted_moment, weighted_sums
-from diptych.models.linear import centre, check_varies, column_means
+from diptych.models.linear import centre, check_varies, column_means, relative_ridge
 
 _BLOCK_SETS = 1024
 
@@ -97,40 +97,34 @@ class MLCCA(LinearProjectionModel):
         check_number("regularization", self.regularization, low=0)
         check_components(self.n_components, 1)
         check_varies(images=images, texts=texts)
-        rows = targets.labelled
-        labels = targets.indicator
-        if len(rows) < len(images):
-            images, texts, labels = images[rows], texts[rows], labels[rows]
+        images, texts, targets = targets.with_labels_only(images, texts)
         self.image_mean_, self.text_mean_ = column_means(images), column_means(texts)
-        cross, totals = (self._cosines if self.label_similarity == "cosine" else self._decays)(images, texts, labels)
+        cross, totals = self._similar(images, texts, targets.indicator)
         weights = totals / totals.sum()
         image, text = (
             weighted_moment(side, mean, weights)
             for side, mean in ((images, self.image_mean_), (texts, self.text_mean_))
         )
-        precision = max(float(np.finfo(side.dtype).eps) for side in (images, texts))
         left, self.correlations_, right = canonical_directions(
             image,
             text,
             cross / float(totals.sum()),
-            self._ridge(image),
-            self._ridge(text),
+            relative_ridge(image, self.regularization),
+            relative_ridge(text, self.regularization),
             n_components=self.n_components,
-            precision=precision,
+            precision=max(float(np.finfo(side.dtype).eps) for side in (images, texts)),
         )
         if self.unit_texts:
             right = right / np.linalg.norm(right, axis=0)
         self.image_projection_, self.text_projection_ = left, right
 
-    def _cosines(self, images: FloatArray, texts: FloatArray, labels: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return AᵀFB and the rows' sums of F, which is an inner product of unit label vectors."""
-        unit = labels / np.sqrt(labels.sum(axis=1, keepdims=True))
-        image_sums = weighted_sums(images, self.image_mean_, unit)
-        text_sums = weighted_sums(texts, self.text_mean_, unit)
-        return image_sums.T @ text_sums, unit @ unit.sum(axis=0)
-
-    def _decays(self, images: FloatArray, texts: FloatArray, labels: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return AᵀFB and the rows' sums of F, block by block of distinct sets of labels."""
+    def _similar(self, images: FloatArray, texts: FloatArray, labels: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return AᵀFB and the rows' sums of F."""
+        if self.label_similarity == "cosine":
+            unit = labels / np.sqrt(labels.sum(axis=1, keepdims=True))
+            image_sums = weighted_sums(images, self.image_mean_, unit)
+            text_sums = weighted_sums(texts, self.text_mean_, unit)
+            return image_sums.T @ text_sums, unit @ unit.sum(axis=0)
         sets, own_set, counts = np.unique(labels, axis=0, return_inverse=True, return_counts=True)
         own_set = own_set.ravel()
         image_sums = _set_sums(images, self.image_mean_, own_set, len(sets))
@@ -143,9 +137,6 @@ class MLCCA(LinearProjectionModel):
             totals[block] = alike @ counts
             cross += image_sums[block].T @ (alike @ text_sums)
         return cross, totals[own_set]
-
-    def _ridge(self, moment: FloatArray) -> float:
-        return self.regularization * float(np.trace(moment)) / len(moment)
 
 
 def _set_sums(rows: FloatArray, mean: FloatArray, own_set: IntArray, n_sets: int) -> FloatArray:

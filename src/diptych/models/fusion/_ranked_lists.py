@@ -15,7 +15,6 @@ from diptych.models.labels import Targets
 from diptych.models.related_rows import picture_numbers
 
 _LONGEST_BY_SHORTEST = 1.5
-
 _LAST = np.finfo(np.float64).max
 
 
@@ -175,7 +174,6 @@ def _check(matrices: Sequence[FloatArray], judged: Sequence[FloatArray]) -> int:
 
 # As many as tell weights apart; every further one makes each of hundreds of trials slower.
 _MOST_PICTURES, _MOST_TEXTS = 200, 200
-
 _FEWEST_PICTURES = 4
 
 

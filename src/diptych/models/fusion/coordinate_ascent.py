@@ -35,26 +35,21 @@ class AscentReport:
 
 
 Starts = Literal["uniform", "random"]
-
 _FIRST_STEP, _FIRST_SHARE = 0.001, 0.05
 # Values closer than this differ by rounding alone.
 _EQUAL = 1e-12
-
 _NDCG = NDCG()
 
 
 class CoordinateAscent(FormerNames, BaseEstimator):
     """Learns the weights λ of a linear fusion f = Σ λᵢ fᵢ by maximising a measure of its rankings.
 
-    A measure such as average precision has no gradient in the weights, but few weights can be searched: one is changed
-    while the others stand still. From the present weight, steps of 0.001, 0.002, 0.004, … are added up, first
-    upwards, then downwards, then the weight is set to zero; the first of these directions that brings a better value
-    is taken, to its best point. Parts are visited in random order until a pass over all of them gains less than
-    ``tolerance``. Rankings do not change with the length of λ, so Σ |λᵢ| = 1 after each change. This schedule is that
-    of RankLib; weights below zero, which RankLib allows, are an option here.
-
-    The search is repeated; the best weights are kept, of equal ones those nearest to equal weights. They are
-    therefore never worse than the average on the queries they were learned from.
+    A measure such as average precision has no gradient in the weights, so one weight is changed while the others stand
+    still: steps of 0.001, 0.002, 0.004, … are added up, first upwards, then downwards, then the weight is set to zero;
+    the first direction that brings a better value is taken, to its best point. Parts are visited in random order until
+    a pass over all gains less than ``tolerance``; Σ |λᵢ| = 1 after each change. This schedule is that of RankLib;
+    weights below zero, which it allows, are an option here. The best weights of several searches are kept, of equal
+    ones those nearest to equal weights: they are never worse than the average on the queries they were learned from.
 
     Use it for a handful of parts and at least some dozens of judged queries, and bring the parts to a similar scale
     first, as `fuse_scores` does; look at the result on other queries.
@@ -149,10 +144,10 @@ class CoordinateAscent(FormerNames, BaseEstimator):
         for restart in range(1, self.restarts + 1):
             start = uniform if restart == 1 or self.starts == "uniform" else rng.dirichlet(np.ones(lists.n_parts))
             reached = self._climb(landscape, start, rng, restart, progress)
-            best = min(best, reached, key=lambda weights: (-landscape.rounded(weights), _distance(weights, uniform)))
+            best = min(best, reached, key=lambda at: (-round(landscape.value(at), 11), np.abs(at - uniform).sum()))
         self.weights_ = best
         self.value_, self.average_value_ = landscape.measured(best), landscape.measured(uniform)
-        self.n_trials_ = landscape.n_trials
+        self.n_trials_ = len(landscape.known)
         return self
 
     def _climb(
@@ -224,26 +219,15 @@ class _MeasureByWeights:
         self.lists = lists
         self._measure = measure
         self._sign = -1.0 if lists.is_cost(measure) else 1.0
-        self._known: dict[tuple[float, ...], float] = {}
-
-    @property
-    def n_trials(self) -> int:
-        return len(self._known)
+        self.known: dict[tuple[float, ...], float] = {}
 
     def value(self, weights: FloatArray, fused: Callable[[], list[FloatArray]] | None = None) -> float:
         """Return the measure at ``weights``, larger is better; ``fused`` makes their sums where that is cheaper."""
         key = tuple((weights / np.abs(weights).sum()).round(12).tolist())
-        if key not in self._known:
+        if key not in self.known:
             sums = self.lists.fused(weights) if fused is None else fused()
-            self._known[key] = self._sign * self.lists.value(sums, self._measure)
-        return self._known[key]
-
-    def rounded(self, weights: FloatArray) -> float:
-        return round(self.value(weights), 11)
+            self.known[key] = self._sign * self.lists.value(sums, self._measure)
+        return self.known[key]
 
     def measured(self, weights: FloatArray) -> float:
         return float(self._sign * self.value(weights))
-
-
-def _distance(weights: FloatArray, uniform: FloatArray) -> float:
-    return float(np.abs(weights - uniform).sum())

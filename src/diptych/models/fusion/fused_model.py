@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, Literal, Self
 
@@ -14,7 +13,7 @@ from diptych.arrays import AnyArray, FloatArray
 from diptych.errors import InvalidInputError
 from diptych.former_names import FORMERLY_SEED
 from diptych.metrics import AP, NDCG, Measure, RecallAtK
-from diptych.models.base import CrossModalModel, Need, check_choice, check_number
+from diptych.models.base import CrossModalModel, check_choice, check_number
 from diptych.models.fusion._ranked_lists import HeldOutLists
 from diptych.models.fusion.coordinate_ascent import CoordinateAscent
 from diptych.models.fusion.fuse_scores import LinearForm, given_weights
@@ -22,7 +21,6 @@ from diptych.models.registry import method_name
 from diptych.space import Space
 
 Columns = tuple[int, int] | None
-
 MEASURES: dict[str, Measure] = {
     "map": AP(),
     "ndcg@25": NDCG(25, "ideal"),
@@ -40,16 +38,13 @@ class FusedModel(CrossModalModel):
 
         s(x, y) = Σ λᵢ sᵢ(x, y)/σᵢ = ⟨[√(|λᵢ|/σᵢ) aᵢ(x)], [± √(|λᵢ|/σᵢ) bᵢ(y)]⟩:
 
-    points of the parts stand side by side, each scaled, and compare by inner product. So a fusion is saved, indexed,
-    searched and served as any other model, at the cost of longer points; parts of weight zero take no place in them. σᵢ
-    is the standard deviation of a part's scores on a sample of pairs; its mean, the other half of a z-score, is one
-    number for all answers and changes no ranking.
+    points of the parts stand side by side, each scaled, so that a fusion is saved, indexed, searched and served as any
+    other model; parts of weight zero take no place. σᵢ is the standard deviation of a part's scores on a sample of
+    pairs; their mean is one number for all answers and changes no ranking. Metrics ``cosine``, ``pearson``,
+    ``covariance``, ``dot`` and ``kl`` are inner products; for others see `fuse_scores`.
 
-    Metrics ``cosine``, ``pearson``, ``covariance``, ``dot`` and ``kl`` are inner products; for others see
-    `fuse_scores`. Use it where several methods or several features err on different queries (Dong et al., "Cross-media
-    similarity evaluation for web image retrieval in the wild", TMM 2018).
-
-    `fit` fits the parts on the same pairs; `of` takes parts that are fitted already.
+    Use it where several methods or features err on different queries (Dong et al., "Cross-media similarity evaluation
+    for web image retrieval in the wild", TMM 2018). `fit` fits the parts on the same pairs; `of` takes fitted parts.
 
     Parameters
     ----------
@@ -95,10 +90,10 @@ class FusedModel(CrossModalModel):
     (['cca', 'pls'], True)
     """
 
-    needs: ClassVar[frozenset[Need]] = frozenset({"pairs"})
     when_to_use: ClassVar[str] = "Methods or features that err on different queries: their weighted sum errs less."
     is_method: ClassVar[bool] = False
     former_names = FORMERLY_SEED
+    space = Space("dot")
 
     parts_: list[CrossModalModel]
     weights_: FloatArray
@@ -157,19 +152,11 @@ class FusedModel(CrossModalModel):
             part._check_fitted()
         fused.parts_ = list(parts)
         fused.n_pairs_ = max(part.n_pairs_ for part in parts)
-        fused.n_image_features_ = _total_width(
-            [part.n_image_features_ for part in parts], fused._ranges("image"), fused._names(), "image"
-        )
-        fused.n_text_features_ = _total_width(
-            [part.n_text_features_ for part in parts], fused._ranges("text"), fused._names(), "text"
-        )
+        for side in ("image", "text"):
+            widths = [getattr(part, f"n_{side}_features_") for part in parts]
+            setattr(fused, f"n_{side}_features_", _total_width(widths, fused._ranges(side), fused._names(), side))
         fused._place(given_weights(weights, len(parts)), _checked_scales(scales, len(parts)))
         return fused
-
-    @property
-    def space(self) -> Space:
-        """The inner product."""
-        return Space("dot")
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters; with ``deep`` the parts by their names, and their parameters, as well."""
@@ -248,12 +235,11 @@ class FusedModel(CrossModalModel):
         """Fix what the parts count, and where their points stand."""
         self.weights_, self.scales_, self.part_names_ = weights, scales, self._names()
         nothing = np.zeros((1, self.n_image_features_))
-        widths = []
-        for part, form, columns, weight in zip(self.parts_, self._forms(), self._ranges("image"), weights, strict=True):
-            widths.append(
-                form.images(part.encode_images(_selected_columns(nothing, columns))).shape[1] if weight else 0
-            )
-        self.widths_ = tuple(widths)
+        seen = zip(self.parts_, self._forms(), self._ranges("image"), weights, strict=True)
+        self.widths_ = tuple(
+            form.images(part.encode_images(_selected_columns(nothing, columns))).shape[1] if weight else 0
+            for part, form, columns, weight in seen
+        )
 
     def _encode_images(self, images: FloatArray) -> AnyArray:
         return self._side_by_side("image", images, self._factors)
@@ -262,14 +248,12 @@ class FusedModel(CrossModalModel):
         # A part that counts against an answer turns the text around, so that pictures still compare among themselves.
         return self._side_by_side("text", texts, np.sign(self.weights_) * self._factors)
 
-    def _side_by_side(self, side: Literal["image", "text"], rows: FloatArray, factors: FloatArray) -> FloatArray:
+    def _side_by_side(self, side: str, rows: FloatArray, factors: FloatArray) -> FloatArray:
         blocks = []
         for part, form, columns, factor in zip(self.parts_, self._forms(), self._ranges(side), factors, strict=True):
             if factor:
-                seen = _selected_columns(rows, columns)
-                points = (
-                    form.images(part.encode_images(seen)) if side == "image" else form.texts(part.encode_texts(seen))
-                )
+                own = _selected_columns(rows, columns)
+                points = form.images(part.encode_images(own)) if side == "image" else form.texts(part.encode_texts(own))
                 blocks.append(points * rows.dtype.type(factor))
         return np.concatenate(blocks, axis=1).astype(rows.dtype, copy=False)
 
@@ -281,16 +265,15 @@ class FusedModel(CrossModalModel):
         fitted = getattr(self, "parts_", self.parts)
         return [LinearForm.of(part.space, name) for part, name in zip(fitted, self._names(), strict=True)]
 
-    def _places(self) -> Iterator[slice]:
+    def _places(self) -> list[slice]:
         ends = np.cumsum(self.widths_).tolist()
-        for width, end in zip(self.widths_, ends, strict=True):
-            yield slice(end - width, end)
+        return [slice(end - width, end) for width, end in zip(self.widths_, ends, strict=True)]
 
     def _views(self, images: FloatArray, texts: FloatArray) -> Iterator[tuple[FloatArray, FloatArray]]:
         for of_images, of_texts in zip(self._ranges("image"), self._ranges("text"), strict=True):
             yield _selected_columns(images, of_images), _selected_columns(texts, of_texts)
 
-    def _ranges(self, side: Literal["image", "text"]) -> tuple[Columns, ...]:
+    def _ranges(self, side: str) -> tuple[Columns, ...]:
         chosen = self.image_columns if side == "image" else self.text_columns
         return (None,) * len(self.parts) if chosen is None else chosen
 
@@ -298,12 +281,8 @@ class FusedModel(CrossModalModel):
         if self.names is not None:
             return tuple(self.names)
         plain = [method_name(type(part)) for part in self.parts]
-        seen: Counter[str] = Counter()
-        names = []
-        for name in plain:
-            seen[name] += 1
-            names.append(f"{name}-{seen[name]}" if plain.count(name) > 1 else name)
-        return tuple(names)
+        numbered = [f"{name}-{plain[: place + 1].count(name)}" for place, name in enumerate(plain)]
+        return tuple(own if plain.count(name) > 1 else name for name, own in zip(plain, numbered, strict=True))
 
     def _check(self) -> None:
         if not isinstance(self.parts, (tuple, list)) or not self.parts:
@@ -368,7 +347,7 @@ def _checked_scales(scales: Sequence[float] | FloatArray | None, n_parts: int) -
 
 
 def _total_width(widths: Sequence[int], columns: Sequence[Columns], names: Sequence[str], side: str) -> int:
-    """Return how many features the parts need together; a part without columns of its own needs all of them."""
+    """Return how many features the parts need together; one without columns of its own needs all of them."""
     for width, part, name in zip(widths, columns, names, strict=True):
         if part is not None and part[1] - part[0] != width:
             raise InvalidInputError(

@@ -11,10 +11,10 @@ from scipy.linalg import svd
 from diptych.arrays import BoolArray, FloatArray
 from diptych.errors import InvalidInputError
 from diptych.former_names import FORMERLY_SEED
-from diptych.models.base import LinearProjectionModel, check_choice, check_count, check_number
+from diptych.models.base import LinearProjectionModel, check_choice, check_count, check_number, check_numbers
 from diptych.models.labels import Targets
 from diptych.models.linear import centre, check_varies, column_means, fix_signs
-from diptych.models.pairwise._pairs import PairTerm, PrincipalAxes, RowLoss, minimise
+from diptych.models.pairwise._pairs import PairLoss, PairTerm, PrincipalAxes, RowLoss, curvature_and_start, minimise
 from diptych.space import Space
 
 
@@ -33,14 +33,12 @@ class BilinearModel(LinearProjectionModel):
     """
 
     former_names = FORMERLY_SEED
+    space = Space("dot")
+
+    center: bool
 
     rank_: int
     """The numerical rank of W."""
-
-    @property
-    def space(self) -> Space:
-        """Inner product."""
-        return Space("dot")
 
     @property
     def W_(self) -> FloatArray:
@@ -49,10 +47,7 @@ class BilinearModel(LinearProjectionModel):
         return np.asarray(self.image_projection_ @ self.text_projection_.T)
 
     def strongest_pairs(
-        self,
-        n: int = 10,
-        image_names: Sequence[str] | None = None,
-        text_names: Sequence[str] | None = None,
+        self, n: int = 10, image_names: Sequence[str] | None = None, text_names: Sequence[str] | None = None
     ) -> list[FeaturePair]:
         """Return the ``n`` entries of W that are largest in size: which features the score looks for together.
 
@@ -60,8 +55,10 @@ class BilinearModel(LinearProjectionModel):
         different scales should be standardised before their weights are compared.
         """
         weights = self.W_
-        _check_names("image_names", image_names, weights.shape[0])
-        _check_names("text_names", text_names, weights.shape[1])
+        given = {"image_names": image_names, "text_names": text_names}
+        for (name, names), width in zip(given.items(), weights.shape, strict=True):
+            if names is not None and len(names) != width:
+                raise InvalidInputError(f"{name} must name all {width} features, got {len(names)} names")
         sizes = np.abs(weights).ravel()
         wanted = min(check_count("n", n), sizes.size)
         strongest = np.argpartition(-sizes, wanted - 1)[:wanted]
@@ -75,6 +72,11 @@ class BilinearModel(LinearProjectionModel):
             for row, column in zip(*np.unravel_index(strongest, weights.shape), strict=True)
         ]
 
+    def _means(self, images: FloatArray, texts: FloatArray) -> tuple[FloatArray, FloatArray]:
+        if self.center:
+            return column_means(images), column_means(texts)
+        return np.zeros(images.shape[1]), np.zeros(texts.shape[1])
+
     def _keep(self, weights: FloatArray, precision: float) -> None:
         """Learn the balanced factors of ``weights``; singular values at the rounding level of the data are dropped."""
         left, values, right = svd(weights, full_matrices=False)
@@ -84,11 +86,6 @@ class BilinearModel(LinearProjectionModel):
         kept = max(1, self.rank_)
         roots = np.sqrt(values[:kept])
         self.image_projection_, self.text_projection_ = fix_signs(left[:, :kept] * roots, right[:kept].T * roots)
-
-
-def _check_names(name: str, names: Sequence[str] | None, width: int) -> None:
-    if names is not None and len(names) != width:
-        raise InvalidInputError(f"{name} must name all {width} features, got {len(names)} names")
 
 
 def fit_bilinear(
@@ -181,8 +178,9 @@ class CrossProductModel(BilinearModel):
 
     C: float
     ratio: int | None
+    loss: PairLoss = "logistic"
     feature_share: float
-    center: bool
+    fit_intercept: bool
     instances: Instances
     max_iter: int
     tol: float
@@ -191,13 +189,13 @@ class CrossProductModel(BilinearModel):
     intercept_: float
 
     def _check_parameters(self) -> None:
-        check_number("C", self.C, low=0, open_low=True)
+        check_numbers(self, "C", "tol", low=0, open_low=True)
         if self.ratio is not None:
             check_count("ratio", self.ratio)
+        check_choice("loss", self.loss, ("logistic", "squared"))
         check_number("feature_share", self.feature_share, low=0, high=1, open_low=True)
         check_choice("instances", self.instances, ("pairs", "rows"))
         check_count("max_iter", self.max_iter)
-        check_number("tol", self.tol, low=0, open_low=True)
 
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
         self._check_parameters()
@@ -208,11 +206,6 @@ class CrossProductModel(BilinearModel):
         text_rows = centre(texts, self.text_mean_).astype(common, copy=False)
         weights, self.intercept_ = self._solve(image_rows, text_rows, targets)
         self._keep(weights, float(np.finfo(common).eps))
-
-    def _means(self, images: FloatArray, texts: FloatArray) -> tuple[FloatArray, FloatArray]:
-        if self.center:
-            return column_means(images), column_means(texts)
-        return np.zeros(images.shape[1]), np.zeros(texts.shape[1])
 
     def _solve(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> tuple[FloatArray, float]:
         raise NotImplementedError
@@ -238,6 +231,15 @@ class CrossProductModel(BilinearModel):
             tol=self.tol,
         )
 
+    def _classify(
+        self, images: FloatArray, texts: FloatArray, term: PairTerm, matched: float
+    ) -> tuple[FloatArray, float]:
+        """Minimise a loss of signs, of which the share ``matched`` is +1."""
+        curvature, start = curvature_and_start(self.loss, matched if self.fit_intercept else 0.5)
+        return self._minimise(
+            images, texts, [term], curvature=curvature, intercept=start if self.fit_intercept else None
+        )
+
     def _ridge(self, n_rows: int, n_pairs: int) -> float:
         """Return λ times the number of pairs, the ridge beside a sum instead of a mean of losses; λ = 1/(mC)."""
         return (1.0 if self.instances == "pairs" else n_pairs / n_rows) / self.C
@@ -254,7 +256,6 @@ class CrossProductModel(BilinearModel):
 
 
 SignMoment = Callable[[FloatArray, FloatArray], FloatArray]
-
 """Gives AᵀZB of two sides, where Z holds the sign of every pair."""
 
 

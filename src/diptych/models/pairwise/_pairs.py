@@ -15,28 +15,22 @@ from scipy.sparse import csr_array
 from sklearn.exceptions import ConvergenceWarning
 
 from diptych.arrays import FloatArray, IntArray, row_blocks
+from diptych.models.base import check_count
 
 
 @dataclass(frozen=True)
 class PairSums:
-    """The summed loss of all pairs, and its derivatives R = ∂loss/∂scores folded into either side.
-
-    ``by_left`` is R @ right, one row for each left item; ``by_right`` is Rᵀ @ left, one row for each right item.
-    """
+    """The summed loss of all pairs, and its derivatives R = ∂loss/∂scores folded into either side."""
 
     value: float
-    by_left: FloatArray
-    by_right: FloatArray
+    by_left: FloatArray  # R @ right, one row for each left item.
+    by_right: FloatArray  # Rᵀ @ left, one row for each right item.
 
 
 PairLoss = Literal["logistic", "squared"]
-
 RowLoss = Callable[[FloatArray, slice], tuple[float, FloatArray]]
-
 """Takes scores of the pairs of some left items and which items these are; gives the summed loss and ∂loss/∂scores."""
-
 RowSigns = Callable[[slice], FloatArray]
-
 """Gives z of the pairs of some left items: +1 where a pair matches, −1 where not; may broadcast over the items."""
 
 
@@ -116,7 +110,6 @@ class AllPairs:
 
     @property
     def count(self) -> int:
-        """The number of pairs."""
         return self.n_rows**2
 
     def reduce(self, left: FloatArray, right: FloatArray, loss: RowLoss) -> PairSums:
@@ -151,11 +144,9 @@ class SampledPairs:
 
     @property
     def count(self) -> int:
-        """The number of pairs."""
         return int(self.partners.size)
 
     def reduce(self, left: FloatArray, right: FloatArray, loss: RowLoss) -> PairSums:
-        """Score every pair by the inner product of its points and sum loss and derivatives."""
         value, residual = loss(self._scores(left, right), slice(0, len(left)))
         ends = np.arange(len(left) + 1) * self.partners.shape[1]
         shape = (len(left), len(right))
@@ -169,6 +160,14 @@ class SampledPairs:
         return scores
 
 
+def matched_pairs(n_rows: int, ratio: int | None, random_state: int) -> tuple[AllPairs | SampledPairs, RowSigns]:
+    """Return all pairs of aligned rows, or each own pair with ``ratio`` others drawn at random, and their signs."""
+    if ratio is None:
+        return AllPairs(n_rows), own_matches(n_rows)
+    sampled = SampledPairs.unlabelled(n_rows, check_count("ratio", ratio), np.random.default_rng(random_state))
+    return sampled, first_matches(ratio + 1)
+
+
 @dataclass(frozen=True)
 class PairTerm:
     """A set of pairs and what their scores cost; ``swapped`` pairs have texts on the left and pictures on the right."""
@@ -178,14 +177,11 @@ class PairTerm:
     swapped: bool = False
 
 
-def loss_curvature(loss: PairLoss, matched: float) -> float:
-    """Return the second derivative of a loss in the score, where the score is the prior of a pair to match."""
-    return matched * (1 - matched) if loss == "logistic" else 2.0
-
-
-def start_intercept(loss: PairLoss, matched: float) -> float:
-    """Return the best constant score when the share ``matched`` of pairs matches."""
-    return math.log(matched / (1 - matched)) if loss == "logistic" else 2 * matched - 1
+def curvature_and_start(loss: PairLoss, matched: float) -> tuple[float, float]:
+    """Return the best constant score when the share ``matched`` of pairs matches, after the second derivative there."""
+    if loss == "logistic":
+        return matched * (1 - matched), math.log(matched / (1 - matched))
+    return 2.0, 2 * matched - 1
 
 
 @dataclass(frozen=True)
@@ -208,12 +204,10 @@ class PrincipalAxes:
     @classmethod
     def unrotated(cls, rows: FloatArray) -> PrincipalAxes:
         """Keep the features as they are, for objectives that treat single features differently."""
-        energies = (rows**2).mean(axis=0, dtype=np.float64)
-        return cls(rows, np.eye(rows.shape[1]), energies)
+        return cls(rows, np.eye(rows.shape[1]), (rows**2).mean(axis=0, dtype=np.float64))
 
 
 Objective = Callable[[FloatArray], tuple[float, FloatArray]]
-
 """Gives value and gradient at a point."""
 
 

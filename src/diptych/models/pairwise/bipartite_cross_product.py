@@ -94,7 +94,6 @@ class BipartiteCrossProduct(CrossProductModel):
 
     def _term(self, n_rows: int, rng: np.random.Generator, *, swapped: bool) -> PairTerm:
         if self.ratio is None:
-            own = ranking_loss(lambda rows: np.arange(rows.start, rows.stop))
-            return PairTerm(AllPairs(n_rows), own, swapped)
+            return PairTerm(AllPairs(n_rows), ranking_loss(lambda rows: np.arange(rows.start, rows.stop)), swapped)
         first = ranking_loss(lambda rows: np.zeros(rows.stop - rows.start, dtype=np.intp))
         return PairTerm(SampledPairs.unlabelled(n_rows, self.ratio, rng), first, swapped)

@@ -8,15 +8,7 @@ import numpy as np
 
 from diptych.arrays import FloatArray
 from diptych.former_names import FORMERLY_SEED
-from diptych.models.base import (
-    Grid,
-    LinearProjectionModel,
-    Variants,
-    check_count,
-    check_counts,
-    check_number,
-    check_numbers,
-)
+from diptych.models.base import Grid, LinearProjectionModel, Variants, check_counts, check_number, check_numbers
 from diptych.models.correlation.cca import CCA
 from diptych.models.labels import Targets
 from diptych.models.linear import centre, check_varies, column_means
@@ -26,9 +18,8 @@ from diptych.models.pairwise._pairs import (
     RowLoss,
     SampledPairs,
     distance_loss,
-    first_matches,
+    matched_pairs,
     minimise,
-    own_matches,
 )
 
 
@@ -116,8 +107,7 @@ class CMML(LinearProjectionModel):
         text_rows = centre(texts, self.text_mean_).astype(common, copy=False)
         units = _root_mean_square(image_rows), _root_mean_square(text_rows)
         image_rows, text_rows = image_rows / common.type(units[0]), text_rows / common.type(units[1])
-        start = self._start(image_rows, text_rows)
-        image_map, text_map = self._minimise(image_rows, text_rows, *start)
+        image_map, text_map = self._minimise(image_rows, text_rows, *self._start(image_rows, text_rows))
         self.image_projection_, self.text_projection_ = image_map / units[0], text_map / units[1]
 
     def _check_parameters(self) -> None:
@@ -145,7 +135,8 @@ class CMML(LinearProjectionModel):
     def _minimise(
         self, images: FloatArray, texts: FloatArray, image_map: FloatArray, text_map: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        pairs, loss = self._pairs(len(images))
+        pairs, signs = matched_pairs(len(images), self.ratio, self.random_state)
+        loss = distance_loss(signs, self.sharpness)
         sides = PrincipalAxes.of(images), PrincipalAxes.of(texts)
         # Along an axis the curvature grows with its energy; dividing by the root makes the problem rounder.
         scales = [1 / np.sqrt(side.energies + self.regularization)[:, None] for side in sides]
@@ -170,23 +161,10 @@ class CMML(LinearProjectionModel):
             return value, np.concatenate(slopes)
 
         start = np.concatenate([part.ravel() for part in starts])
-        solution = minimise(
-            objective,
-            start,
-            slope=objective(start)[1],
-            tol=self.tol,
-            max_iter=self.max_iter,
-            hint="raise regularization",
-        )
+        slope, hint = objective(start)[1], "raise regularization"
+        solution = minimise(objective, start, slope=slope, tol=self.tol, max_iter=self.max_iter, hint=hint)
         image_map, text_map = maps(solution)
         return sides[0].basis @ image_map, sides[1].basis @ text_map
-
-    def _pairs(self, n_rows: int) -> tuple[AllPairs | SampledPairs, RowLoss]:
-        if self.ratio is None:
-            return AllPairs(n_rows), distance_loss(own_matches(n_rows), self.sharpness)
-        columns = check_count("ratio", self.ratio) + 1
-        sampled = SampledPairs.unlabelled(n_rows, self.ratio, np.random.default_rng(self.random_state))
-        return sampled, distance_loss(first_matches(columns), self.sharpness)
 
 
 def evaluate_distances(

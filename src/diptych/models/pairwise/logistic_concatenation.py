@@ -16,11 +16,9 @@ from diptych.models.pairwise._pairs import (
     RowLoss,
     SampledPairs,
     classification_loss,
-    first_matches,
-    loss_curvature,
+    curvature_and_start,
+    matched_pairs,
     minimise,
-    own_matches,
-    start_intercept,
 )
 from diptych.space import Space
 
@@ -66,6 +64,8 @@ class LogisticConcatenation(CrossModalModel):
     grid: ClassVar[Grid] = {"C": [1e-3, 10.0]}
     variants: ClassVar[Variants] = {"logistic concatenation": {"ratio": 1}}
     former_names = FORMERLY_SEED
+    # The points are (wᵀa, 1) and (1, vᵀb), whose inner product is the sum of both sides.
+    space = Space("dot")
 
     image_mean_: FloatArray
     text_mean_: FloatArray
@@ -74,13 +74,7 @@ class LogisticConcatenation(CrossModalModel):
     intercept_: float
 
     def __init__(
-        self,
-        *,
-        C: float = 1.0,
-        ratio: int | None = 10,
-        max_iter: int = 1000,
-        tol: float = 1e-4,
-        random_state: int = 0,
+        self, *, C: float = 1.0, ratio: int | None = 10, max_iter: int = 1000, tol: float = 1e-4, random_state: int = 0
     ) -> None:
         self.C = C
         self.ratio = ratio
@@ -88,37 +82,25 @@ class LogisticConcatenation(CrossModalModel):
         self.tol = tol
         self.random_state = random_state
 
-    @property
-    def space(self) -> Space:
-        """Inner product: the points are (wᵀa, 1) and (1, vᵀb), whose product is the sum of both sides."""
-        return Space("dot")
-
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
         check_numbers(self, "C", "tol", low=0, open_low=True)
         check_count("max_iter", self.max_iter)
         check_varies(images=images, texts=texts)
         self.image_mean_, self.text_mean_ = column_means(images), column_means(texts)
-        pairs, loss, matched = self._pairs(len(images))
+        pairs, signs = matched_pairs(len(images), self.ratio, self.random_state)
+        curvature, intercept = curvature_and_start("logistic", len(images) / pairs.count)
         weights, self.intercept_ = fit_concatenation(
             centre(images, self.image_mean_),
             centre(texts, self.text_mean_),
             pairs,
-            loss,
+            classification_loss("logistic", signs),
             ridge=1 / self.C,
-            curvature=loss_curvature("logistic", matched),
-            intercept=start_intercept("logistic", matched),
+            curvature=curvature,
+            intercept=intercept,
             max_iter=self.max_iter,
             tol=self.tol,
         )
         self.image_weights_, self.text_weights_ = np.split(weights, [images.shape[1]])
-
-    def _pairs(self, n_rows: int) -> tuple[AllPairs | SampledPairs, RowLoss, float]:
-        """Return the pairs, their loss, and the share of them that match."""
-        if self.ratio is None:
-            return AllPairs(n_rows), classification_loss("logistic", own_matches(n_rows)), 1 / n_rows
-        columns = check_count("ratio", self.ratio) + 1
-        sampled = SampledPairs.unlabelled(n_rows, self.ratio, np.random.default_rng(self.random_state))
-        return sampled, classification_loss("logistic", first_matches(columns)), 1 / columns
 
     def _encode_images(self, images: FloatArray) -> FloatArray:
         scores = centre(images, self.image_mean_) @ self.image_weights_.astype(images.dtype, copy=False)

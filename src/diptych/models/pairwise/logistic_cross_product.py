@@ -7,20 +7,10 @@ from typing import ClassVar
 import numpy as np
 
 from diptych.arrays import FloatArray
-from diptych.models.base import Grid, Variants, check_choice
+from diptych.models.base import Grid, Variants
 from diptych.models.labels import Targets
 from diptych.models.pairwise._bilinear import CrossProductModel, Instances, fit_least_squares
-from diptych.models.pairwise._pairs import (
-    AllPairs,
-    PairLoss,
-    PairTerm,
-    SampledPairs,
-    classification_loss,
-    first_matches,
-    loss_curvature,
-    own_matches,
-    start_intercept,
-)
+from diptych.models.pairwise._pairs import PairLoss, PairTerm, classification_loss, matched_pairs
 
 
 class LogisticCrossProduct(CrossProductModel):
@@ -114,30 +104,17 @@ class LogisticCrossProduct(CrossProductModel):
         self.tol = tol
         self.random_state = random_state
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_choice("loss", self.loss, ("logistic", "squared"))
-
     def _solve(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> tuple[FloatArray, float]:
         n_rows = len(images)
+        pairs, signs = matched_pairs(n_rows, self.ratio, self.random_state)
         if self.ratio is None:
             if self.loss == "squared" and self.feature_share == 1:
                 return self._solve_closed_form(images, texts)
-            term = PairTerm(AllPairs(n_rows), classification_loss(self.loss, own_matches(n_rows)))
-            matched = 1 / n_rows
-        else:
-            sampled = SampledPairs.unlabelled(n_rows, self.ratio, np.random.default_rng(self.random_state))
-            weight = (n_rows - 1) / self.ratio if self.reweight else 1.0
-            weights = np.where(np.arange(self.ratio + 1) == 0, 1.0, weight)
-            term = PairTerm(sampled, classification_loss(self.loss, first_matches(self.ratio + 1), weights))
-            matched = 1 / float(weights.sum())
-        return self._minimise(
-            images,
-            texts,
-            [term],
-            curvature=loss_curvature(self.loss, matched if self.fit_intercept else 0.5),
-            intercept=start_intercept(self.loss, matched) if self.fit_intercept else None,
-        )
+            return self._classify(images, texts, PairTerm(pairs, classification_loss(self.loss, signs)), 1 / n_rows)
+        weight = (n_rows - 1) / self.ratio if self.reweight else 1.0
+        weights = np.where(np.arange(self.ratio + 1) == 0, 1.0, weight)
+        term = PairTerm(pairs, classification_loss(self.loss, signs, weights))
+        return self._classify(images, texts, term, 1 / float(weights.sum()))
 
     def _solve_closed_form(self, images: FloatArray, texts: FloatArray) -> tuple[FloatArray, float]:
         def moment(image_rows: FloatArray, text_rows: FloatArray) -> FloatArray:

@@ -10,7 +10,7 @@ from diptych.arrays import FloatArray, IntArray
 from diptych.errors import InvalidInputError
 from diptych.models.base import Grid, Variants, check_choice, check_count, check_number
 from diptych.models.labels import Targets
-from diptych.models.linear import centre, check_varies, column_means, project
+from diptych.models.linear import centre, check_varies, project
 from diptych.models.pairwise._bilinear import BilinearModel
 
 
@@ -102,10 +102,7 @@ class OneClassSVM(BilinearModel):
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
         self._check_parameters()
         check_varies(images=images, texts=texts)
-        if self.center:
-            self.image_mean_, self.text_mean_ = column_means(images), column_means(texts)
-        else:
-            self.image_mean_, self.text_mean_ = np.zeros(images.shape[1]), np.zeros(texts.shape[1])
+        self.image_mean_, self.text_mean_ = self._means(images, texts)
         rows = self._sample(len(images))
         image_rows = centre(images[rows], self.image_mean_).astype(np.float64)
         text_rows = centre(texts[rows], self.text_mean_).astype(np.float64)

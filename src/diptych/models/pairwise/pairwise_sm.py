@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 
 from diptych.arrays import BoolArray, FloatArray, IntArray
 from diptych.errors import InvalidInputError
-from diptych.models.base import Grid, Need, Variants, check_choice
+from diptych.models.base import Grid, Need, Variants
 from diptych.models.labels import Targets
 from diptych.models.pairwise._bilinear import CrossProductModel, Instances, fit_least_squares
 from diptych.models.pairwise._pairs import (
@@ -20,8 +20,6 @@ from diptych.models.pairwise._pairs import (
     SampledPairs,
     classification_loss,
     first_matches,
-    loss_curvature,
-    start_intercept,
 )
 
 
@@ -118,9 +116,8 @@ class PairwiseSM(CrossProductModel):
     >>> import numpy as np
     >>> from diptych.models import PairwiseSM
     >>> rng = np.random.default_rng(0)
-    >>> labels = np.repeat(["bird", "boat"], 50)
-    >>> images = rng.normal(size=(100, 6)) + 2 * (labels == "boat")[:, None]
-    >>> texts = rng.normal(size=(100, 4)) - 2 * (labels == "boat")[:, None]
+    >>> labels = np.repeat([0, 1], 50)
+    >>> images, texts = rng.normal(size=(100, 6)) + 2 * labels[:, None], rng.normal(size=(100, 4)) - 2 * labels[:, None]
     >>> round(PairwiseSM().fit(images, texts, labels).score(images, texts, labels), 1)
     1.0
     """
@@ -156,26 +153,15 @@ class PairwiseSM(CrossProductModel):
         self.tol = tol
         self.random_state = random_state
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_choice("loss", self.loss, ("logistic", "squared"))
-
     def _solve(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> tuple[FloatArray, float]:
         assert targets is not None, "the base class has checked that labels were given"
-        rows = targets.labelled
-        if len(rows) < len(images):
-            images, texts = images[rows], texts[rows]
-        sets = LabelSets.of(targets.indicator[rows])
+        images, texts, targets = targets.with_labels_only(images, texts)
+        sets = LabelSets.of(targets.indicator)
         if self.ratio is None and self.loss == "squared" and self.feature_share == 1:
-            return self._solve_closed_form(images, texts, sets)
-        term, matched = self._term(sets)
-        return self._minimise(
-            images,
-            texts,
-            [term],
-            curvature=loss_curvature(self.loss, matched if self.fit_intercept else 0.5),
-            intercept=start_intercept(self.loss, matched) if self.fit_intercept else None,
-        )
+            ridge = self._ridge(len(images), len(images) ** 2)
+            mean_sign = 2 * sets.matched - 1 if self.fit_intercept else None
+            return fit_least_squares(images, texts, sets.sign_moment, ridge=ridge, mean_sign=mean_sign)
+        return self._classify(images, texts, *self._term(sets))
 
     def _term(self, sets: LabelSets) -> tuple[PairTerm, float]:
         """Return the pairs with their loss, and the share of them that match."""
@@ -185,12 +171,3 @@ class PairwiseSM(CrossProductModel):
         partners, counts = sets.sample(self.ratio, np.random.default_rng(self.random_state))
         loss = classification_loss(self.loss, first_matches(self.ratio + 1), counts)
         return PairTerm(SampledPairs(partners), loss), len(counts) / float(counts.sum())
-
-    def _solve_closed_form(self, images: FloatArray, texts: FloatArray, sets: LabelSets) -> tuple[FloatArray, float]:
-        return fit_least_squares(
-            images,
-            texts,
-            sets.sign_moment,
-            ridge=self._ridge(len(images), len(images) ** 2),
-            mean_sign=2 * sets.matched - 1 if self.fit_intercept else None,
-        )

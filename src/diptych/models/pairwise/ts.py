@@ -46,9 +46,8 @@ class TS(CrossModalModel):
     >>> import numpy as np
     >>> from diptych.models import TS
     >>> rng = np.random.default_rng(0)
-    >>> labels = np.repeat(["bird", "boat"], 50)
-    >>> images = rng.normal(size=(100, 6)) + 2 * (labels == "boat")[:, None]
-    >>> texts = rng.normal(size=(100, 4)) - 2 * (labels == "boat")[:, None]
+    >>> labels = np.repeat([0, 1], 50)
+    >>> images, texts = rng.normal(size=(100, 6)) + 2 * labels[:, None], rng.normal(size=(100, 4)) - 2 * labels[:, None]
     >>> np.unique(TS().fit(images, texts, labels).similarity(images, texts))
     array([0., 1.])
     """

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import ArrayLike
 
 from diptych.arrays import BoolArray, FloatArray, IntArray, row_blocks
@@ -61,32 +62,19 @@ class LinearSide:
 
 @dataclass(frozen=True, eq=False)
 class RankingStep:
-    """The mean loss of a batch of queries, its slope at their points, and at the points of the rows they were told of.
-
-    ``gallery`` may name a row several times; its slopes add up.
-    """
+    """The mean loss of a batch of queries, its slopes at their points, and at the points of the rows they ranked."""
 
     loss: float
     query_slopes: FloatArray
-    gallery: IntArray
+    gallery: IntArray  # May name a row several times; its slopes add up.
     gallery_slopes: FloatArray
 
     def __add__(self, other: RankingStep) -> RankingStep:
-        """Add the loss of the same queries under another term."""
         return RankingStep(
             self.loss + other.loss,
             np.asarray(self.query_slopes + other.query_slopes),
             np.concatenate([self.gallery, other.gallery]),
             np.concatenate([self.gallery_slopes, other.gallery_slopes]),
-        )
-
-    def scaled(self, factor: float) -> RankingStep:
-        """Return the same with the loss multiplied."""
-        return RankingStep(
-            factor * self.loss,
-            np.asarray(factor * self.query_slopes),
-            self.gallery,
-            np.asarray(factor * self.gallery_slopes),
         )
 
 
@@ -113,22 +101,18 @@ class LinearRankingModel(LinearProjectionModel):
     losses_: FloatArray
 
     def _targets(self, labels: ArrayLike | None, n_rows: int) -> Targets | None:
-        # Labels are welcome and not needed: without them, what shows the same picture belongs together.
-        if labels is None and "labels" not in self.needs:
-            return None
-        return Targets.from_labels(labels, n_rows) if labels is not None else super()._targets(labels, n_rows)
+        # Labels are welcome where not needed: without them, what shows the same picture belongs together.
+        return super()._targets(labels, n_rows) if labels is None else Targets.from_labels(labels, n_rows)
 
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
         self._check()
-        related = (
-            RelatedRows.of_numbers(picture_numbers(images))
-            if targets is None
-            else RelatedRows.of_marks(targets.indicator)
-        )
+        if targets is None:
+            related = RelatedRows.of_numbers(picture_numbers(images))
+        else:
+            related = RelatedRows.of_marks(targets.indicator)
         rng = np.random.default_rng(self.random_state)
-        sides = self._started(images, texts, rng)
+        image_side, text_side = sides = self._started(images, texts, rng)
         self.losses_ = self._train(sides, related, rng)
-        image_side, text_side = sides
         self.image_mean_, self.text_mean_ = image_side.mean, text_side.mean
         self.image_projection_, self.text_projection_ = image_side.projection, text_side.projection
 
@@ -175,20 +159,15 @@ class LinearRankingModel(LinearProjectionModel):
         return loss, gradients
 
     def _step(
-        self,
-        asking: LinearSide,
-        searched: LinearSide,
-        related: RelatedRows,
-        queries: IntArray,
-        rng: np.random.Generator,
+        self, asking: LinearSide, searched: LinearSide, related: RelatedRows, queries: IntArray, rng: Generator
     ) -> RankingStep:
         raise NotImplementedError
 
     def _constrain(self, sides: list[LinearSide]) -> None:
-        """Bring the weights back to where they may be; anywhere, unless a subclass says otherwise."""
+        """Bring the weights back to where they may be."""
 
     def _after_epoch(self, sides: list[LinearSide]) -> None:
-        """Do what is due once in each pass; nothing, unless a subclass says otherwise."""
+        """Do what is due once in each pass."""
 
     def _check(self) -> None:
         check_counts(self, "n_components", "epochs", "batch_size")
@@ -198,9 +177,7 @@ class LinearRankingModel(LinearProjectionModel):
 
 
 def sampled_list(queries: IntArray, n_rows: int, size: int, rng: np.random.Generator) -> IntArray:
-    """Return about ``size`` different rows to rank for a batch: its own, so that none goes without a right answer,
-    and others drawn evenly.
-    """
+    """Return about ``size`` rows for a batch to rank: its own, so that each has a right answer, and others drawn."""
     others = rng.permutation(n_rows)
     others = others[~np.isin(others, queries)]
     return np.concatenate([queries, others[: max(0, size - len(queries))]])
@@ -211,13 +188,10 @@ _BLOCK_COLUMNS = 256
 
 @dataclass(frozen=True, eq=False)
 class Violators:
-    """For each query of a batch: the first wrong answer found within the margin, and the draws this took.
+    """For each query of a batch: the first wrong answer found within the margin, and the draws this took."""
 
-    ``draws`` counts wrong answers only, the last being the violator. Where none was ``found``, ``rows`` is meaningless.
-    """
-
-    rows: IntArray
-    draws: IntArray
+    rows: IntArray  # Meaningless where none was found.
+    draws: IntArray  # Of wrong answers only, the last being the violator.
     found: BoolArray
 
     def ranks(self, n_wrong: IntArray) -> IntArray:

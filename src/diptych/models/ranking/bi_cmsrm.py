@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
+from numpy.random import Generator
 
 from diptych.arrays import BoolArray, FloatArray, IntArray
-from diptych.models.base import Need, check_count
+from diptych.models.base import check_count
 from diptych.models.ranking._linear_ranking import LinearRankingModel, LinearSide, RankingStep, Start, sampled_list
 from diptych.models.related_rows import RelatedRows
 
@@ -141,8 +142,8 @@ class BiCMSRM(LinearRankingModel):
     its abstract: objective and training are those of structural SVMs for average precision (Yue et al., 2007), with the
     two directions and the two maps of the paper.
 
-    Relevant items share a label with the query. Without labels they are the texts of the same picture: equal rows of
-    images are one picture.
+    Relevant items share a label with the query; without labels they are the texts of the same picture (equal rows of
+    images).
 
     Parameters
     ----------
@@ -152,16 +153,8 @@ class BiCMSRM(LinearRankingModel):
         Items that a query ranks in each step: the batch's own and others drawn at random.
     regularization : float
         λ above.
-    start : {"random", "cca"}
-        Random weights, or those of :class:`CCA`.
-    learning_rate : float
-        The largest step of Adam; it warms up and falls along a cosine.
-    epochs, batch_size : int
-        Passes over the rows, and rows that ask together.
-    metric : str
-        Name of the `Space`; the loss is made for the inner product.
-    random_state : int
-        Of the start, the batches and the lists.
+    start, learning_rate, epochs, batch_size, metric, random_state
+        As in :class:`WARP`.
 
     Attributes
     ----------
@@ -178,15 +171,13 @@ class BiCMSRM(LinearRankingModel):
     >>> import numpy as np
     >>> from diptych.models import BiCMSRM
     >>> rng = np.random.default_rng(0)
-    >>> labels = np.repeat(["bird", "boat"], 50)
-    >>> images = rng.normal(size=(100, 6)) + 2 * (labels == "boat")[:, None]
-    >>> texts = rng.normal(size=(100, 4)) - 2 * (labels == "boat")[:, None]
+    >>> labels = np.repeat([0, 1], 50)
+    >>> images, texts = rng.normal(size=(100, 6)) + 2 * labels[:, None], rng.normal(size=(100, 4)) - 2 * labels[:, None]
     >>> model = BiCMSRM(n_components=4).fit(images, texts, labels)
     >>> bool(model.score(images, texts, labels) > 0.9)
     True
     """
 
-    needs: ClassVar[frozenset[Need]] = frozenset({"pairs"})
     when_to_use: ClassVar[str] = "Labelled items and MAP is what counts: trains for average precision, in a minute."
     title: ClassVar[str] = "Bi-CMSRM"
 
@@ -214,12 +205,7 @@ class BiCMSRM(LinearRankingModel):
         self.random_state = random_state
 
     def _step(
-        self,
-        asking: LinearSide,
-        searched: LinearSide,
-        related: RelatedRows,
-        queries: IntArray,
-        rng: np.random.Generator,
+        self, asking: LinearSide, searched: LinearSide, related: RelatedRows, queries: IntArray, rng: Generator
     ) -> RankingStep:
         gallery = sampled_list(queries, len(searched.rows), self.list_size, rng)
         points, found = asking.points(queries), searched.points(gallery)

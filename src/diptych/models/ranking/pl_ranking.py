@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
+from numpy.random import Generator
 
 from diptych.arrays import BoolArray, FloatArray, IntArray
 from diptych.models.base import Need, check_count, check_counts, check_number, check_numbers
@@ -67,19 +68,14 @@ class PLRanking(LinearRankingModel):
              + λ ‖UᵀV‖_*,
 
     where neighbours are the nearest items of the other side that share a label or share none, and the trace norm is
-    taken as its variational form ½(‖U‖² + ‖V‖²). After each epoch the two maps are balanced, which changes no score and
-    makes the two forms equal.
-
-    This is our reading of the paper, whose formulas were not available to us: its abstract names a pairwise loss for
-    the top of the list, a listwise term on neighbours and low rank. It is not the authors' method in its details, and
-    its results are not theirs.
+    taken as its variational form ½(‖U‖² + ‖V‖²); after each epoch the maps are balanced, which changes no score and
+    makes the two forms equal. This is our reading of the paper's abstract (a pairwise loss for the top of the list, a
+    listwise term on neighbours, low rank): its formulas were not available to us, and its results are not these.
 
     Parameters
     ----------
-    n_components : int
-        Dimensions of the common space.
-    margin, max_draws : float, int or None
-        Of the pairwise loss, as in :class:`WARP`.
+    n_components, margin, max_draws, start, learning_rate, epochs, batch_size, metric, random_state
+        As in :class:`WARP`.
     beta : float
         Weight of the listwise term, β above.
     n_neighbors : int
@@ -90,16 +86,6 @@ class PLRanking(LinearRankingModel):
         Items among which the neighbours of a batch are looked for.
     regularization : float
         λ above.
-    start : {"random", "cca"}
-        Random weights, or those of :class:`CCA`.
-    learning_rate : float
-        The largest step of Adam; it warms up and falls along a cosine.
-    epochs, batch_size : int
-        Passes over the rows, and rows that ask together.
-    metric : str
-        Name of the `Space`; the pairwise loss is made for the inner product.
-    random_state : int
-        Of the start, the batches and the draws.
 
     Attributes
     ----------
@@ -115,9 +101,8 @@ class PLRanking(LinearRankingModel):
     >>> import numpy as np
     >>> from diptych.models import PLRanking
     >>> rng = np.random.default_rng(0)
-    >>> labels = np.repeat(["bird", "boat"], 50)
-    >>> images = rng.normal(size=(100, 6)) + 2 * (labels == "boat")[:, None]
-    >>> texts = rng.normal(size=(100, 4)) - 2 * (labels == "boat")[:, None]
+    >>> labels = np.repeat([0, 1], 50)
+    >>> images, texts = rng.normal(size=(100, 6)) + 2 * labels[:, None], rng.normal(size=(100, 4)) - 2 * labels[:, None]
     >>> model = PLRanking(n_components=4).fit(images, texts, labels)
     >>> bool(model.score(images, texts, labels) > 0.9)
     True
@@ -162,12 +147,7 @@ class PLRanking(LinearRankingModel):
         self.random_state = random_state
 
     def _step(
-        self,
-        asking: LinearSide,
-        searched: LinearSide,
-        related: RelatedRows,
-        queries: IntArray,
-        rng: np.random.Generator,
+        self, asking: LinearSide, searched: LinearSide, related: RelatedRows, queries: IntArray, rng: Generator
     ) -> RankingStep:
         pairwise = warp_step(asking, searched, related, queries, rng, margin=self.margin, max_draws=self.max_draws)
         if not self.beta:
@@ -180,7 +160,7 @@ class PLRanking(LinearRankingModel):
             n_neighbors=self.n_neighbors,
             margin=self.neighbor_margin,
         )
-        return pairwise + RankingStep(loss, query_slopes, gallery, item_slopes).scaled(self.beta)
+        return pairwise + RankingStep(self.beta * loss, self.beta * query_slopes, gallery, self.beta * item_slopes)
 
     def _after_epoch(self, sides: list[LinearSide]) -> None:
         balance(sides[0].weights, sides[1].weights)

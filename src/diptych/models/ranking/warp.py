@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
+from numpy.random import Generator
 
 from diptych.arrays import IntArray
-from diptych.models.base import Need, check_count, check_number
+from diptych.models.base import check_count, check_number
 from diptych.models.ranking._linear_ranking import LinearRankingModel, LinearSide, RankingStep, Start, warp_step
 from diptych.models.related_rows import RelatedRows
 
@@ -21,10 +22,8 @@ class WARP(LinearRankingModel):
 
     in both directions. The rank is never computed: wrong answers are drawn without replacement until one violates the
     margin, and k ≈ ⌊wrong answers / draws⌋. A query that finds no violator among all wrong answers, or among
-    ``max_draws`` of them, is left alone. L makes a mistake at the top cost much more than one further down.
-
-    Right answers share a label with the query. Without labels they are the texts of the same picture: equal rows of
-    images are one picture.
+    ``max_draws`` of them, is left alone. L makes a mistake at the top cost much more than one further down. Right
+    answers share a label with the query; without labels they are the texts of the same picture (equal rows of images).
 
     Batches, Adam in place of plain descent, and the scale of the features (each row about one long) are ours.
 
@@ -67,15 +66,13 @@ class WARP(LinearRankingModel):
     >>> import numpy as np
     >>> from diptych.models import WARP
     >>> rng = np.random.default_rng(0)
-    >>> labels = np.repeat(["bird", "boat"], 50)
-    >>> images = rng.normal(size=(100, 6)) + 2 * (labels == "boat")[:, None]
-    >>> texts = rng.normal(size=(100, 4)) - 2 * (labels == "boat")[:, None]
+    >>> labels = np.repeat([0, 1], 50)
+    >>> images, texts = rng.normal(size=(100, 6)) + 2 * labels[:, None], rng.normal(size=(100, 4)) - 2 * labels[:, None]
     >>> model = WARP(n_components=4).fit(images, texts, labels)
     >>> bool(model.score(images, texts, labels) > 0.9)
     True
     """
 
-    needs: ClassVar[frozenset[Need]] = frozenset({"pairs"})
     when_to_use: ClassVar[str] = "The first few results matter most; works with labels or with pairs alone, in seconds."
 
     def __init__(
@@ -106,12 +103,7 @@ class WARP(LinearRankingModel):
         self.random_state = random_state
 
     def _step(
-        self,
-        asking: LinearSide,
-        searched: LinearSide,
-        related: RelatedRows,
-        queries: IntArray,
-        rng: np.random.Generator,
+        self, asking: LinearSide, searched: LinearSide, related: RelatedRows, queries: IntArray, rng: Generator
     ) -> RankingStep:
         return warp_step(asking, searched, related, queries, rng, margin=self.margin, max_draws=self.max_draws)
 

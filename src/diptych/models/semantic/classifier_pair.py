@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from diptych.arrays import AnyArray, FloatArray, map_rows, row_blocks
-from diptych.models.base import CrossModalModel, check_choice, check_count, check_number
+from diptych.models.base import CrossModalModel, check_choice, check_count, check_numbers
 from diptych.models.correlation.cca import CCA
 from diptych.models.labels import Targets
 
@@ -111,24 +111,18 @@ class ClassifierPairModel(CrossModalModel):
     text_intercepts_: FloatArray
 
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
-        check_number("C", self.C, low=0, open_low=True)
+        check_numbers(self, "C", "tol", low=0, open_low=True)
         check_choice("loss", self.loss, ("softmax", "ovr"))
         check_count("max_iter", self.max_iter)
-        check_number("tol", self.tol, low=0, open_low=True)
         assert targets is not None, "the base class has checked that labels were given"
         images, texts = self._fit_inputs(images, texts)
         wanted = targets.distribution if self.loss == "softmax" else targets.indicator
         rows = targets.labelled
-        everything = len(rows) == len(images)
+        # Rows are not copied where all have a label.
+        chosen = slice(None) if len(rows) == len(images) else rows
+        fit = partial(fit_logistic, C=self.C, loss=self.loss, max_iter=self.max_iter, tol=self.tol)
         for side, features in (("image", images), ("text", texts)):
-            weights, intercepts = fit_logistic(
-                features if everything else features[rows],
-                wanted if everything else wanted[rows],
-                C=self.C,
-                loss=self.loss,
-                max_iter=self.max_iter,
-                tol=self.tol,
-            )
+            weights, intercepts = fit(features[chosen], wanted[chosen])
             setattr(self, f"{side}_weights_", weights)
             setattr(self, f"{side}_intercepts_", intercepts)
         self.classes_, self.multilabel_ = targets.classes, targets.multilabel

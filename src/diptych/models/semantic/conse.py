@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from diptych.arrays import AnyArray, FloatArray, as_matrix
 from diptych.errors import InvalidInputError
-from diptych.models.base import CrossModalModel, Need
+from diptych.models.base import CrossModalModel
 from diptych.models.labels import Targets
 
 _LEAST_SHARE = 1e-10
@@ -53,7 +53,6 @@ class ConSE(CrossModalModel):
     [[0.75, 0.25]]
     """
 
-    needs: ClassVar[frozenset[Need]] = frozenset({"pairs"})
     command_name: ClassVar[str] = "conse"
     when_to_use: ClassVar[str] = "A classifier's probabilities as image features, word vectors as text features."
     # It speaks of labels that pictures were classified into, which the features of a benchmark do not have.
@@ -70,7 +69,9 @@ class ConSE(CrossModalModel):
         if self.n_labels < 1:
             raise InvalidInputError(f"n_labels must be at least 1, got {self.n_labels}")
         if self.label_vectors is None:
-            self.label_vectors_ = _learned_vectors(images, texts)
+            weights = np.maximum(images, 0).astype(np.float64)
+            sums = weights.sum(axis=0)
+            self.label_vectors_ = np.asarray((weights / np.where(sums > 0, sums, 1)).T @ texts)
             return
         vectors = as_matrix(self.label_vectors, name="label_vectors", width=texts.shape[1])
         if len(vectors) != images.shape[1]:
@@ -91,9 +92,3 @@ class ConSE(CrossModalModel):
 
     def _encode_texts(self, texts: FloatArray) -> AnyArray:
         return texts
-
-
-def _learned_vectors(images: FloatArray, texts: FloatArray) -> FloatArray:
-    weights = np.maximum(images, 0).astype(np.float64)
-    sums = weights.sum(axis=0)
-    return np.asarray((weights / np.where(sums > 0, sums, 1)).T @ texts)

@@ -34,9 +34,8 @@ class SCM(CorrelatedInputs, SM):
     >>> import numpy as np
     >>> from diptych.models import CCA, SCM
     >>> rng = np.random.default_rng(0)
-    >>> labels = np.repeat(["bird", "boat"], 50)
-    >>> images = rng.normal(size=(100, 6)) + 2 * (labels == "boat")[:, None]
-    >>> texts = rng.normal(size=(100, 4)) - 2 * (labels == "boat")[:, None]
+    >>> labels = np.repeat([0, 1], 50)
+    >>> images, texts = rng.normal(size=(100, 6)) + 2 * labels[:, None], rng.normal(size=(100, 4)) - 2 * labels[:, None]
     >>> model = SCM(correlation=CCA(n_components=2)).fit(images, texts, labels)
     >>> round(model.score(images, texts, labels), 1)
     1.0
