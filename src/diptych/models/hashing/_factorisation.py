@@ -15,11 +15,7 @@ from diptych.models.linear import Moments, check_varies, moments
 
 @dataclass(frozen=True)
 class ScaledViews:
-    """Means, scales and, per row, the joint second moment of [X, Y] after both are centred and divided by their scale.
-
-    Methods that weigh the error of one view against that of the other need them on one scale, or the view with the
-    larger numbers decides alone.
-    """
+    """Means, scales and, per row, the joint second moment of [X, Y] both centred and divided by their scale."""
 
     sums: Moments
     image_scale: float
@@ -113,17 +109,15 @@ class CollectiveFactorisation:
 
     def attraction(self, bases: FloatArray, predictors: FloatArray, coupling: float) -> FloatArray:
         """Return G with [X, Y]G = the best V for these U and P; ``coupling`` is μ where nothing is wrong."""
-        size = np.eye(len(bases))
-        system = (bases * self.weights) @ bases.T + (2 * self.mu + self.regularization) * size
+        system = (bases * self.weights) @ bases.T + (2 * self.mu + self.regularization) * np.eye(len(bases))
         return np.linalg.solve(system, self.weights * bases + coupling * predictors.T).T
 
     def objective(self, square: FloatArray, products: FloatArray, bases: FloatArray, predictors: FloatArray) -> float:
         """Return the value of everything that is minimised."""
         views, trace = self.views, float(np.trace(square))
         rebuilt = np.diag(views.joint) - 2 * (bases.T * products).sum(axis=1) + ((square @ bases) * bases).sum(axis=0)
-        moved = np.vstack(
-            [part @ half for part, half in zip((views.image, views.text), self._split(predictors), strict=True)]
-        )
+        first, second = self._split(predictors)
+        moved = np.vstack([views.image @ first, views.text @ second])
         predicted = 2 * trace - 2 * float((predictors * products).sum()) + float((predictors * moved).sum())
         norms = float((bases**2).sum() + (predictors**2).sum()) + trace
         return float(self.weights @ rebuilt) + self.mu * predicted + self.regularization * norms

@@ -17,18 +17,14 @@ _SMALLEST = 1e-6
 
 @dataclass
 class TwinState:
-    """Everything that the next epoch depends on: networks, moments, draws, and how the held-out rows fared.
-
-    ``best`` are the networks with the highest ``best_score`` on held-out rows, the present ones where there is none;
-    ``waited`` counts the looks since then.
-    """
+    """Everything that the next epoch depends on: networks, moments, draws, and how the held-out rows fared."""
 
     networks: list[Layers]
     adam: Adam
     rng: np.random.Generator
-    best: list[Layers]
+    best: list[Layers]  # those with the highest score on held-out rows, the present ones where there is none
     best_score: float = -1.0
-    waited: int = 0
+    waited: int = 0  # looks since then
     losses: list[float] = field(default_factory=list)
 
     def update_best(self, score: float) -> None:
@@ -118,14 +114,12 @@ class LabelPairs:
 
     def dissimilar(self, rows: IntArray, rng: np.random.Generator) -> tuple[IntArray, BoolArray]:
         """Return for each row one that shares no label with it, and whether one was found."""
-        partners, shared = draw_until_right(
-            len(rows), len(self._indicator), lambda drawn: self.share_a_label(rows, drawn), rng
-        )
-        return partners, ~shared
 
-    def share_a_label(self, rows: IntArray, partners: IntArray) -> BoolArray:
-        """Return whether each row has a label of its partner."""
-        return np.asarray(np.einsum("ij,ij->i", self._indicator[rows], self._indicator[partners]) > 0)
+        def share_a_label(partners: IntArray) -> BoolArray:
+            return np.asarray(np.einsum("ij,ij->i", self._indicator[rows], self._indicator[partners]) > 0)
+
+        partners, shared = draw_until_right(len(rows), len(self._indicator), share_a_label, rng)
+        return partners, ~shared
 
 
 def _starts(counts: IntArray) -> IntArray:
@@ -134,15 +128,11 @@ def _starts(counts: IntArray) -> IntArray:
 
 @dataclass(frozen=True)
 class PairBatch:
-    """Items with a similar and a dissimilar partner each.
+    """Items with a similar and a dissimilar partner each."""
 
-    ``rows`` are three parts of one length: the items, their similar and their dissimilar partners. ``own`` says where
-    the similar text of a picture is its own instead of its partner's, ``differs`` where the dissimilar partner is one.
-    """
-
-    rows: IntArray
-    own: BoolArray
-    differs: BoolArray
+    rows: IntArray  # three parts of one length: the items, their similar and their dissimilar partners
+    own: BoolArray  # where the similar text of a picture is its own instead of its partner's
+    differs: BoolArray  # where the dissimilar partner is one
 
     @classmethod
     def drawn(cls, items: IntArray, pairs: LabelPairs, rng: np.random.Generator) -> PairBatch:

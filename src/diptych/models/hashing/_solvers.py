@@ -17,11 +17,9 @@ from diptych.models.base import check_count, check_number
 from diptych.models.labels import weighted_sums
 from diptych.models.linear import Moments, check_varies, column_means, moments, whitener
 
-_NOISE = 1e-7
+_NOISE, _EIGENVALUE_FLOOR, _TOLERANCE = 1e-7, 1e-10, 1e-3
 _BLOCK_BYTES = 1 << 25
-_EIGENVALUE_FLOOR = 1e-10
 _ROWS_PER_CENTRE = 20
-_TOLERANCE = 1e-3
 
 
 @dataclass(frozen=True)
@@ -38,10 +36,11 @@ class WhitenedPair:
         check_number("regularization", regularization, low=0)
         check_varies(images=images, texts=texts)
         sums = moments(images, texts)
-        ridges = [regularization * float(np.trace(moment)) / len(moment) for moment in (sums.image, sums.text)]
-        return cls(
-            sums, whitener(sums.image, ridges[0], sums.precision), whitener(sums.text, ridges[1], sums.precision)
+        image, text = (
+            whitener(moment, regularization * float(np.trace(moment)) / len(moment), sums.precision)
+            for moment in (sums.image, sums.text)
         )
+        return cls(sums, image, text)
 
 
 def factored_svd(left: FloatArray, right: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -147,9 +146,8 @@ class KernelBasis:
 
     def outputs(self, rows: FloatArray, weights: FloatArray) -> FloatArray:
         """Return features times ``weights`` block by block, in the precision of ``rows``."""
-        return map_rows(
-            lambda block: self(block) @ weights, rows, weights.shape[1], block_rows=_block_rows(len(self.centres))
-        )
+        block_rows = _block_rows(len(self.centres))
+        return map_rows(lambda block: self(block) @ weights, rows, weights.shape[1], block_rows=block_rows)
 
 
 def fit_kernel_logistic(
@@ -163,13 +161,8 @@ def fit_kernel_logistic(
     values, vectors = eigh(basis(basis.centres * basis.scale + basis.mean))
     kept = values > _EIGENVALUE_FLOOR * values[-1]
     whitening = vectors[:, kept] / np.sqrt(values[kept])
-    features = map_rows(
-        lambda block: basis(block) @ whitening,
-        rows,
-        whitening.shape[1],
-        dtype=np.float64,
-        block_rows=_block_rows(len(basis.centres)),
-    )
+    width, block_rows = whitening.shape[1], _block_rows(len(basis.centres))
+    features = map_rows(lambda block: basis(block) @ whitening, rows, width, dtype=np.float64, block_rows=block_rows)
 
     def objective(flat: FloatArray) -> tuple[float, FloatArray]:
         weights = flat.reshape(features.shape[1], signs.shape[1])
@@ -182,9 +175,8 @@ def fit_kernel_logistic(
 
     slope = np.abs(features.T @ signs).max() / 2
     options = {"maxiter": max_iter, "gtol": _TOLERANCE * slope, "ftol": 0.0, "maxcor": 20}
-    solution = minimize(
-        objective, np.zeros(features.shape[1] * signs.shape[1]), jac=True, method="L-BFGS-B", options=options
-    )
+    start = np.zeros(features.shape[1] * signs.shape[1])
+    solution = minimize(objective, start, jac=True, method="L-BFGS-B", options=options)
     if solution.nit >= max_iter:
         warnings.warn(
             f"kernel logistic regression stopped after {max_iter} iterations before it converged; raise max_iter or "

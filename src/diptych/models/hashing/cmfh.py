@@ -122,13 +122,9 @@ class CMFH(LinearHashingModel):
         square = np.zeros((self.n_bits, self.n_bits))
         for rows in row_blocks(len(images)):
             latent = rng.random((rows.stop - rows.start, self.n_bits)) - 0.5
-            both = np.hstack(
-                [
-                    centre(images[rows], views.sums.image_mean) / views.image_scale,
-                    centre(texts[rows], views.sums.text_mean) / views.text_scale,
-                ]
-            )
-            products += both.T @ latent
+            image = centre(images[rows], views.sums.image_mean) / views.image_scale
+            text = centre(texts[rows], views.sums.text_mean) / views.text_scale
+            products += np.hstack([image, text]).T @ latent
             square += latent.T @ latent
         return square / len(images), products / len(images)
 

@@ -17,13 +17,9 @@ from diptych.models.neural._torch import Device, TorchAdam, Tower, choose_device
 
 @dataclass(frozen=True)
 class HashObjective:
-    """Likelihood of shared labels, distance to the codes and balance of the bits, batch by batch.
+    """Likelihood of shared labels, distance to the codes and balance of the bits, batch by batch."""
 
-    ``indicator`` is the 0/1 matrix of labels as a tensor, ``gamma`` and ``eta`` weigh the last two, and
-    ``n_compared`` bounds how many pairs a batch is compared with.
-    """
-
-    indicator: Any
+    indicator: Any  # 0/1 labels as a tensor
     gamma: float
     eta: float
     n_compared: int
@@ -61,10 +57,8 @@ def _even_weights(shared: Any) -> Any:
 
 
 def _balance(live: Any, n_pairs: int) -> Any:
-    """Return the batch's share of ‖1ᵀF‖² = Σ_ij f_i·f_j, estimated from its own outputs without bias.
-
-    The square of the batch's sum alone would count each f_i·f_i too often and draw all outputs to zero.
-    """
+    """Return the batch's share of ‖1ᵀF‖² = Σ_ij f_i·f_j, estimated from its own outputs without bias."""
+    # The square of the batch's sum alone would count each f_i·f_i too often and draw all outputs to zero.
     squares = (live**2).sum()
     crossed = (live.sum(dim=0) ** 2).sum() - squares
     return squares + crossed * (n_pairs - 1) / max(1, len(live) - 1)
@@ -199,13 +193,8 @@ class DCMH(HashingModel):
         self, views: tuple[StandardView, StandardView], towers: list[Tower], targets: Targets, rng: np.random.Generator
     ) -> None:
         known = targets.labelled
-        objective = HashObjective(
-            towers[0].tensor(targets.indicator[known].astype(np.float32)),
-            self.gamma,
-            self.eta,
-            self.n_compared,
-            self.balanced,
-        )
+        indicator = towers[0].tensor(targets.indicator[known].astype(np.float32))
+        objective = HashObjective(indicator, self.gamma, self.eta, self.n_compared, self.balanced)
         # The first outputs are noise, as in the paper: from equal ones the bits could never tell themselves apart.
         outputs = [tower.tensor(rng.normal(size=(len(known), self.n_bits)).astype(np.float32)) for tower in towers]
         descents = [TorchAdam(tower.parameters, self.weight_decay) for tower in towers]

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, get_args
 
 import numpy as np
 from scipy.special import expit
 
 from diptych.arrays import FloatArray, row_blocks
 from diptych.models.base import Grid, Need, check_choice, check_count, check_counts, check_number
-from diptych.models.hashing._solvers import KernelBasis, fit_kernel_logistic
-from diptych.models.hashing.hashing_model import HashingModel
+from diptych.models.hashing.hashing_model import KernelHashingModel
 from diptych.models.labels import Targets
 from diptych.models.linear import check_varies, moments, project, whitener
 
 HashFunctions = Literal["ridge", "kernel"]
 
 _BLOCK_NUMBERS = 1 << 19
-HASH_FUNCTIONS: tuple[HashFunctions, ...] = ("ridge", "kernel")
 
 
 def latent_factor_codes(
@@ -61,7 +59,7 @@ def improve_codes(
             unexplained[turned] = similar[turned] - expit(theta[turned])
 
 
-class DLFH(HashingModel):
+class DLFH(KernelHashingModel):
     """Discrete latent factor hashing: binary codes that explain who shares a label, learned without relaxing them.
 
         max over U, V ∈ {−1, +1}^(n×q) of  Σᵢⱼ Sᵢⱼ Θᵢⱼ − log(1 + exp Θᵢⱼ),   Θ = (λ/q) U Vᵀ
@@ -115,15 +113,6 @@ class DLFH(HashingModel):
     when_to_use: ClassVar[str] = "Codes from labels in time linear in the pairs, with bits that are never relaxed."
     grid: ClassVar[Grid] = {"strength": [4.0, 8.0], "regularization": [0.1, 1.0]}
 
-    image_mean_: FloatArray
-    image_weights_: FloatArray
-    text_mean_: FloatArray
-    text_weights_: FloatArray
-    image_scale_: float
-    image_centres_: FloatArray
-    text_scale_: float
-    text_centres_: FloatArray
-
     def __init__(
         self,
         *,
@@ -163,14 +152,16 @@ class DLFH(HashingModel):
             seed=self.random_state,
         )
         if self.hash_functions == "kernel":
-            self._fit_kernel(images, texts, image_signs, text_signs)
+            share = 0.01 if self.regularization is None else self.regularization
+            self._fit_kernels("image", images, image_signs, share)
+            self._fit_kernels("text", texts, text_signs, share)
         else:
             self.image_mean_, self.image_weights_ = self._ridge(images, image_signs)
             self.text_mean_, self.text_weights_ = self._ridge(texts, text_signs)
 
     def _check_parameters(self) -> None:
         check_number("strength", self.strength, low=0, open_low=True)
-        check_choice("hash_functions", self.hash_functions, HASH_FUNCTIONS)
+        check_choice("hash_functions", self.hash_functions, get_args(HashFunctions))
         if self.n_columns is not None:
             check_count("n_columns", self.n_columns)
         if self.regularization is not None:
@@ -184,27 +175,12 @@ class DLFH(HashingModel):
         directions = whitener(sums.image, share * float(np.trace(sums.image)) / len(sums.image), sums.precision)
         return sums.image_mean, np.asarray(directions @ (directions.T @ sums.cross))
 
-    def _fit_kernel(
-        self, images: FloatArray, texts: FloatArray, image_signs: FloatArray, text_signs: FloatArray
-    ) -> None:
-        share = 0.01 if self.regularization is None else self.regularization
-        image = KernelBasis.fitted(images, self.n_centres, seed=self.random_state)
-        text = KernelBasis.fitted(texts, self.n_centres, seed=self.random_state)
-        self.image_weights_, self.text_weights_ = (
-            fit_kernel_logistic(basis, rows, signs, regularization=share, max_iter=self.logistic_max_iter)
-            for basis, rows, signs in ((image, images, image_signs), (text, texts, text_signs))
-        )
-        self.image_mean_, self.image_scale_, self.image_centres_ = image.mean, image.scale, image.centres
-        self.text_mean_, self.text_scale_, self.text_centres_ = text.mean, text.scale, text.centres
-
     def _decide_images(self, images: FloatArray) -> FloatArray:
-        if self.hash_functions == "ridge":
-            return project(images, self.image_mean_, self.image_weights_)
-        basis = KernelBasis(self.image_mean_, self.image_scale_, self.image_centres_)
-        return basis.outputs(images, self.image_weights_)
+        if self.hash_functions == "kernel":
+            return super()._decide_images(images)
+        return project(images, self.image_mean_, self.image_weights_)
 
     def _decide_texts(self, texts: FloatArray) -> FloatArray:
-        if self.hash_functions == "ridge":
-            return project(texts, self.text_mean_, self.text_weights_)
-        basis = KernelBasis(self.text_mean_, self.text_scale_, self.text_centres_)
-        return basis.outputs(texts, self.text_weights_)
+        if self.hash_functions == "kernel":
+            return super()._decide_texts(texts)
+        return project(texts, self.text_mean_, self.text_weights_)

@@ -9,6 +9,7 @@ from diptych.arrays import FloatArray, as_matrix
 from diptych.codes import pack_signs
 from diptych.former_names import FORMERLY_SEED
 from diptych.models.base import CrossModalModel, check_count
+from diptych.models.hashing._solvers import KernelBasis, fit_kernel_logistic
 from diptych.models.linear import project
 from diptych.space import Space
 
@@ -86,3 +87,36 @@ class LinearHashingModel(HashingModel):
 
     def _decide_texts(self, texts: FloatArray) -> FloatArray:
         return project(texts, self.text_mean_, self.text_projection_)
+
+
+class KernelHashingModel(HashingModel):
+    """Codes sgn(φ(x)W) and sgn(ψ(y)V) of Gaussian kernels around k-means centres, fitted by logistic regression."""
+
+    n_centres: int
+    logistic_max_iter: int
+    random_state: int
+    image_mean_: FloatArray
+    image_scale_: float
+    image_centres_: FloatArray
+    image_weights_: FloatArray
+    text_mean_: FloatArray
+    text_scale_: float
+    text_centres_: FloatArray
+    text_weights_: FloatArray
+
+    def _fit_kernels(self, side: str, rows: FloatArray, signs: FloatArray, regularization: float) -> None:
+        basis = KernelBasis.fitted(rows, self.n_centres, seed=self.random_state)
+        weights = fit_kernel_logistic(
+            basis, rows, signs, regularization=regularization, max_iter=self.logistic_max_iter
+        )
+        learned = {"mean": basis.mean, "scale": basis.scale, "centres": basis.centres, "weights": weights}
+        for name, value in learned.items():
+            setattr(self, f"{side}_{name}_", value)
+
+    def _decide_images(self, images: FloatArray) -> FloatArray:
+        basis = KernelBasis(self.image_mean_, self.image_scale_, self.image_centres_)
+        return basis.outputs(images, self.image_weights_)
+
+    def _decide_texts(self, texts: FloatArray) -> FloatArray:
+        basis = KernelBasis(self.text_mean_, self.text_scale_, self.text_centres_)
+        return basis.outputs(texts, self.text_weights_)

@@ -12,10 +12,10 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 
 from diptych.arrays import BoolArray, FloatArray, row_blocks
 from diptych.models.base import Grid, check_count, check_number, check_numbers
-from diptych.models.hashing._solvers import mixed_directions, sample_pairs
+from diptych.models.hashing._solvers import WhitenedPair, mixed_directions, sample_pairs
 from diptych.models.hashing.hashing_model import LinearHashingModel
 from diptych.models.labels import Targets
-from diptych.models.linear import Moments, centre, check_varies, moments, project, whitener
+from diptych.models.linear import centre, project
 
 # Up to so many pairs the matrix is small enough to be solved whole, which degenerate data cannot upset.
 _WHOLE = 512
@@ -40,7 +40,10 @@ class MediaAgreement:
 
     def explained(self, columns: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the regressions of ``columns`` on each side."""
-        first, second = (_regressed(side, columns) for side in self.sides)
+        first, second = (
+            np.asarray(side @ (side.T @ columns.astype(side.dtype, copy=False)), dtype=np.float64)
+            for side in self.sides
+        )
         return first, second
 
     def apply(self, columns: FloatArray) -> FloatArray:
@@ -75,10 +78,6 @@ class MediaAgreement:
         # Below every other value: a Laplacian's are at most twice its largest degree.
         below = 1 + 2 * self.smoothness * float(self._degrees.max())
         return np.asarray(self.apply(columns) - below * columns.mean(axis=0))
-
-
-def _regressed(side: FloatArray, columns: FloatArray) -> FloatArray:
-    return np.asarray(side @ (side.T @ columns.astype(side.dtype, copy=False)), dtype=np.float64)
 
 
 def neighbour_graph(rows: FloatArray, count: int) -> csr_array:
@@ -207,36 +206,26 @@ class IMH(LinearHashingModel):
         check_number("least_agreement", self.least_agreement, low=-1, high=1)
         check_count("n_neighbours", self.n_neighbours)
         images, texts = sample_pairs(images, texts, self.max_pairs, self.random_state)
-        check_varies(images=images, texts=texts)
-        sums = moments(images, texts)
-        self.image_mean_, self.text_mean_ = sums.image_mean, sums.text_mean
-        image_whitener, text_whitener = self._whitener(sums, sums.image), self._whitener(sums, sums.text)
-        agreement = MediaAgreement(
-            (project(images, sums.image_mean, image_whitener), project(texts, sums.text_mean, text_whitener)),
-            self._graph(images, sums.image_mean) + self._graph(texts, sums.text_mean),
-            self.smoothness,
-        )
+        white = WhitenedPair.of(images, texts, self.regularization)
+        sides = (images, white.sums.image_mean, white.image), (texts, white.sums.text_mean, white.text)
+        self.image_mean_, self.text_mean_ = white.sums.image_mean, white.sums.text_mean
+        image_graph, text_graph = (neighbour_graph(centre(rows, mean), self.n_neighbours) for rows, mean, _ in sides)
+        image_side, text_side = (project(*side) for side in sides)
+        agreement = MediaAgreement((image_side, text_side), image_graph + text_graph, self.smoothness)
         values, shared = agreement.top(self.n_bits, self.random_state)
         real, weights = _agreement_directions(agreement, shared, self.least_agreement)
         self.values_ = values[real]
         # Rows of F of unit mean square, so that outputs do not shrink with the number of pairs.
         shared = shared[:, real] * np.sqrt(len(images))
-        image_side, text_side = agreement.sides
         self.image_projection_, self.text_projection_ = mixed_directions(
-            image_whitener @ (image_side.T @ shared),
-            text_whitener @ (text_side.T @ shared),
+            white.image @ (image_side.T @ shared),
+            white.text @ (text_side.T @ shared),
             weights[real],
             self.n_bits,
             self.random_state,
         )
         self.image_threshold_ = balanced_thresholds(super()._decide_images(images))
         self.text_threshold_ = balanced_thresholds(super()._decide_texts(texts))
-
-    def _whitener(self, sums: Moments, moment: FloatArray) -> FloatArray:
-        return whitener(moment, self.regularization * float(np.trace(moment)) / len(moment), sums.precision)
-
-    def _graph(self, rows: FloatArray, mean: FloatArray) -> csr_array:
-        return neighbour_graph(centre(rows, mean), self.n_neighbours)
 
     def _decide_images(self, images: FloatArray) -> FloatArray:
         return super()._decide_images(images) - self.image_threshold_.astype(images.dtype, copy=False)

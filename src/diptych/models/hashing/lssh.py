@@ -26,10 +26,9 @@ def sparse_codes(
 ) -> FloatArray:
     """Return the codes s of every row x: argmin ½‖x − sD‖² + ratio·‖Dx‖_∞·‖s‖₁, where the rows of D are ``atoms``.
 
-    The penalty is relative to the smallest one that gives the empty code, row by row, so that the length of a row does
-    not matter. Accelerated gradient steps (FISTA) with a restart wherever momentum points uphill, each row on its own
-    and for a fixed number of steps: a row's code does not depend on the rows beside it. A row of zeros has the zero
-    code.
+    The penalty is relative to the smallest one that gives the empty code, row by row. Accelerated gradient steps
+    (FISTA) with a restart wherever momentum points uphill, each row on its own and for a fixed number of steps: a row's
+    code does not depend on the rows beside it. A row of zeros has the zero code.
     """
     codes = np.zeros((len(rows), len(atoms)), dtype=rows.dtype) if start is None else start.copy()
     dictionary = atoms.astype(rows.dtype, copy=False)
@@ -37,21 +36,6 @@ def sparse_codes(
     for block in row_blocks(len(rows), _BLOCK_NUMBERS // len(atoms)):
         codes[block] = _descend(rows[block], dictionary, ratio, 1 / curvature, n_iter, codes[block])
     return codes
-
-
-def optimality_gap(rows: FloatArray, atoms: FloatArray, ratio: float, codes: FloatArray) -> float:
-    """Return the largest violation of the optimality conditions of `sparse_codes`, relative to each row's ‖Dx‖_∞.
-
-    At the optimum the correlations c = D(x − sD) are penalty·sgn(s) where s is not zero, and at most the penalty in
-    size elsewhere.
-    """
-    largest = np.abs(rows @ atoms.T).max(axis=1, keepdims=True)
-    correlations = (rows - codes @ atoms) @ atoms.T
-    penalty = ratio * largest
-    used = np.abs(correlations - penalty * np.sign(codes))
-    unused = np.maximum(np.abs(correlations) - penalty, 0)
-    gaps = np.where(codes != 0, used, unused) / np.where(largest > 0, largest, 1)
-    return float(gaps.max())
 
 
 def _descend(
@@ -201,10 +185,8 @@ class LSSH(HashingModel):
         self.image_mean_, self.text_mean_ = sums.image_mean, sums.text_mean
         self.image_components_ = _principal_components(sums.image, self.n_image_components, sums.precision)
         # Half the memory and time of training; what is encoded later has the precision that comes in.
-        rows = self._reduced_images(images).astype(np.float32, copy=False)
-        self._alternate(rows, self._unit_texts(texts).astype(np.float32, copy=False))
-
-    def _alternate(self, images: FloatArray, texts: FloatArray) -> None:
+        images = self._reduced_images(images).astype(np.float32, copy=False)
+        texts = self._unit_texts(texts).astype(np.float32, copy=False)
         rng = np.random.default_rng(self.random_state)
         n_atoms = min(self.n_atoms, len(images))
         atoms = random_atoms(n_atoms, images.shape[1], rng)

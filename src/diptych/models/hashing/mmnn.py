@@ -179,8 +179,8 @@ class MMNN(ResumableModel, HashingModel):
             seconds = time.perf_counter() - started
             epoch = len(state.losses)
             if len(held_out) and epoch % max(1, self.epochs // _LOOKS) == 0:
-                sides = [view.standardized(known[held_out]) for view in views]
-                judged = _code_map([_outputs(*side) for side in zip(sides, networks, strict=True)], indicator[held_out])
+                sides = zip((view.standardized(known[held_out]) for view in views), networks, strict=True)
+                judged = _code_map([tanh_forward(*side)[-1] for side in sides], indicator[held_out])
                 state.update_best(judged)
             if checkpoint is not None:
                 state.save(checkpoint)
@@ -250,20 +250,12 @@ class MMNN(ResumableModel, HashingModel):
         return check_sizes("hidden", self.hidden)
 
 
-def _outputs(rows: FloatArray, layers: Layers) -> FloatArray:
-    return tanh_forward(rows, layers)[-1]
-
-
 def _code_map(outputs: list[FloatArray], indicator: FloatArray) -> float:
     """Return the MAP of the codes of aligned rows, both directions averaged."""
-    codes = [pack_signs(of_side) for of_side in outputs]
-    sides = {"image_query": codes, "text_query": codes[::-1]}
-    relevance = SharedLabel(indicator, indicator)
-    hamming = Space("hamming")
-    means = [
-        evaluate(sides[way][0], sides[way][1], hamming, relevance, [AP()], direction=way).mean[AP()]
-        for way in DIRECTIONS
-    ]
+    images, texts = (pack_signs(of_side) for of_side in outputs)
+    sides = {"image_query": (images, texts), "text_query": (texts, images)}
+    relevance, hamming = SharedLabel(indicator, indicator), Space("hamming")
+    means = [evaluate(*sides[way], hamming, relevance, [AP()], direction=way).mean[AP()] for way in DIRECTIONS]
     return float(np.mean(means))
 
 

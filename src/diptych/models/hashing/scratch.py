@@ -19,8 +19,7 @@ from diptych.models.linear import centre, check_varies, column_means
 class RbfAnchors:
     """The map x ↦ exp(−‖x − a‖² / 2s) over the anchors a, where s is the mean squared distance of training rows.
 
-    ``mean`` and ``scale`` bring rows to zero mean and unit mean squared distance, the units that ``anchors`` are in, so
-    that features of any size leave the same room for rounding.
+    ``anchors`` are in units of ``mean`` and ``scale``: features of any size leave the same room for rounding.
     """
 
     mean: FloatArray
@@ -66,10 +65,7 @@ def _total_variance(rows: FloatArray, mean: FloatArray) -> float:
 
 @dataclass(frozen=True)
 class AnchoredSide:
-    """Centred features Φ of the training rows, their moment ΦᵀΦ, and the factor of ΦᵀΦ + ridge·I.
-
-    The factor serves every regression on these features, which is what makes an iteration cheap.
-    """
+    """Centred features Φ of the training rows, their moment ΦᵀΦ, and the factor of ΦᵀΦ + ridge·I for regressions."""
 
     anchors: RbfAnchors
     feature_mean: FloatArray
@@ -87,8 +83,7 @@ class AnchoredSide:
         moment = np.zeros((features.shape[1], features.shape[1]))
         for block in row_blocks(len(features)):
             moment += features[block].T @ features[block]
-        factor = cho_factor(moment + ridge * np.eye(len(moment)))
-        return cls(anchors, feature_mean, features, moment, factor)
+        return cls(anchors, feature_mean, features, moment, cho_factor(moment + ridge * np.eye(len(moment))))
 
     def products(self, latent: FloatArray) -> FloatArray:
         """Return ΦᵀV."""
@@ -290,45 +285,37 @@ class SCRATCH(HashingModel):
         check_numbers(self, "reconstruction", "label_weight", "agreement", "ridge", low=0, open_low=True)
         check_counts(self, "n_anchors", "n_iter")
         check_varies(images=images, texts=texts)
-        sides = (
-            AnchoredSide.of(images, self.n_anchors, self.ridge / self.agreement, self.random_state),
-            AnchoredSide.of(texts, self.n_anchors, self.ridge / self.agreement, self.random_state),
-        )
+        ridge = self.ridge / self.agreement
+        image, text = (AnchoredSide.of(rows, self.n_anchors, ridge, self.random_state) for rows in (images, texts))
         weights = FactorWeights(self.reconstruction, self.label_weight, self.agreement, self.ridge)
-        factors = RotatedFactorisation(sides, targets.indicator, weights, self.n_bits, self.random_state)
+        factors = RotatedFactorisation((image, text), targets.indicator, weights, self.n_bits, self.random_state)
         self.objectives_ = np.array([factors.update() for _ in range(self.n_iter)])
-        self._keep(factors)
-
-    def _keep(self, factors: RotatedFactorisation) -> None:
-        bases, regressions, weights = factors.bases(), factors.regressions(), factors.weights
+        bases, regressions = factors.bases(), factors.regressions()
         # vR of a pair without label is linear in the features of its sides.
         to_code = solve(unlabelled_system(bases, weights), factors.rotation, assume_a="pos")
-        views, joint = [], []
-        for basis, regression in zip(bases, regressions, strict=True):
-            views.append(regression @ factors.rotation)
-            joint.append((weights.reconstruction * basis.T + weights.agreement * regression) @ to_code)
-        self.image_projection_, self.text_projection_ = views
-        self.image_pair_projection_, self.text_pair_projection_ = joint
-        image, text = factors.sides
-        self.image_mean_, self.text_mean_ = image.anchors.mean, text.anchors.mean
-        self.image_scale_, self.text_scale_ = image.anchors.scale, text.anchors.scale
-        self.image_anchors_, self.text_anchors_ = image.anchors.anchors, text.anchors.anchors
-        self.image_feature_mean_, self.text_feature_mean_ = image.feature_mean, text.feature_mean
+        for name, side, basis, regression in zip(("image", "text"), factors.sides, bases, regressions, strict=True):
+            learned = {
+                "mean": side.anchors.mean,
+                "scale": side.anchors.scale,
+                "anchors": side.anchors.anchors,
+                "feature_mean": side.feature_mean,
+                "projection": regression @ factors.rotation,
+                "pair_projection": (weights.reconstruction * basis.T + weights.agreement * regression) @ to_code,
+            }
+            for part, value in learned.items():
+                setattr(self, f"{name}_{part}_", value)
 
     def _decide_images(self, images: FloatArray) -> FloatArray:
-        return self._project_images(images, self.image_projection_)
+        return self._project("image", images, self.image_projection_)
 
     def _decide_texts(self, texts: FloatArray) -> FloatArray:
-        return self._project_texts(texts, self.text_projection_)
+        return self._project("text", texts, self.text_projection_)
 
     def _decide_pairs(self, images: FloatArray, texts: FloatArray) -> FloatArray:
-        image_part = self._project_images(images, self.image_pair_projection_)
-        return np.asarray(image_part + self._project_texts(texts, self.text_pair_projection_))
+        image_part = self._project("image", images, self.image_pair_projection_)
+        return np.asarray(image_part + self._project("text", texts, self.text_pair_projection_))
 
-    def _project_images(self, images: FloatArray, projection: FloatArray) -> FloatArray:
-        anchors = RbfAnchors(self.image_mean_, self.image_scale_, self.image_anchors_)
-        return anchors.project(images, projection, self.image_feature_mean_ @ projection)
-
-    def _project_texts(self, texts: FloatArray, projection: FloatArray) -> FloatArray:
-        anchors = RbfAnchors(self.text_mean_, self.text_scale_, self.text_anchors_)
-        return anchors.project(texts, projection, self.text_feature_mean_ @ projection)
+    def _project(self, side: str, rows: FloatArray, projection: FloatArray) -> FloatArray:
+        mean, scale, anchors = (getattr(self, f"{side}_{part}_") for part in ("mean", "scale", "anchors"))
+        offset = getattr(self, f"{side}_feature_mean_") @ projection
+        return RbfAnchors(mean, scale, anchors).project(rows, projection, offset)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, get_args
 
 import numpy as np
 from scipy.special import xlogy
@@ -11,19 +11,15 @@ from scipy.special import xlogy
 from diptych.arrays import FloatArray, row_blocks
 from diptych.errors import InvalidInputError
 from diptych.models.base import Grid, Need, check_choice, check_count, check_counts, check_number, check_numbers
-from diptych.models.hashing._solvers import KernelBasis, fit_kernel_logistic
-from diptych.models.hashing.hashing_model import HashingModel
+from diptych.models.hashing.hashing_model import KernelHashingModel
 from diptych.models.labels import Targets
 from diptych.models.linear import check_varies
 
 Affinity = Literal["streamed", "collapsed", "auto"]
 
 _BLOCK_BYTES = 1 << 21
-_MAX_SWEEPS = 50
-_SMALLEST_GAIN = 1e-12
-_MOMENTUM = 0.5
-_START = 1e-4
-AFFINITIES: tuple[Affinity, ...] = ("streamed", "collapsed", "auto")
+_MAX_SWEEPS, _SMALLEST_GAIN = 50, 1e-12
+_START, _MOMENTUM = 1e-4, 0.5
 
 
 class HammingAffinity:
@@ -37,8 +33,7 @@ class HammingAffinity:
     """
 
     def __init__(self, labels: FloatArray, counts: FloatArray, *, quantization: float) -> None:
-        lengths = np.linalg.norm(labels, axis=1, keepdims=True)
-        self.labels = labels / lengths
+        self.labels = labels / np.linalg.norm(labels, axis=1, keepdims=True)
         self.counts = counts
         self.quantization = quantization
         # Σᵢ≠ⱼ cos(lᵢ, lⱼ) = ‖Σᵢ lᵢ‖² − n for unit rows.
@@ -168,7 +163,7 @@ def descend(affinity: HammingAffinity, start: FloatArray, *, step: float, max_it
     return best
 
 
-class SePHkm(HashingModel):
+class SePHkm(KernelHashingModel):
     """Semantics-preserving hashing: codes of which near ones share labels, predicted by kernel logistic regression.
 
         1.  min over H of  KL(P ‖ Q) + α/(nq) Σ (|hᵢₖ| − 1)²,   codes sgn(H)
@@ -241,14 +236,6 @@ class SePHkm(HashingModel):
     grid: ClassVar[Grid] = {"regularization": [0.001, 0.01]}
     command_name: ClassVar[str] = "seph-km"
 
-    image_mean_: FloatArray
-    image_scale_: float
-    image_centres_: FloatArray
-    image_weights_: FloatArray
-    text_mean_: FloatArray
-    text_scale_: float
-    text_centres_: FloatArray
-    text_weights_: FloatArray
     prior_log_odds_: FloatArray
 
     def __init__(
@@ -285,19 +272,18 @@ class SePHkm(HashingModel):
         rows = targets.labelled
         if self.max_pairs is not None and len(rows) > self.max_pairs:
             rows = np.sort(np.random.default_rng(self.random_state).choice(rows, self.max_pairs, replace=False))
-        images, texts = _rows_of(images, rows), _rows_of(texts, rows)
+        if len(rows) < len(images):
+            images, texts = images[rows], texts[rows]
         signs = self._training_signs(targets.indicator[rows])
         positive = (signs > 0).mean(axis=0)
         # A bit that is constant in training says nothing about its prior.
         varied = (positive > 0) & (positive < 1)
         self.prior_log_odds_ = np.where(varied, np.log(np.where(varied, positive / (1 - positive), 1.0)), 0.0)
-        image, self.image_weights_ = self._hash_functions(images, signs)
-        text, self.text_weights_ = self._hash_functions(texts, signs)
-        self.image_mean_, self.image_scale_, self.image_centres_ = image.mean, image.scale, image.centres
-        self.text_mean_, self.text_scale_, self.text_centres_ = text.mean, text.scale, text.centres
+        self._fit_kernels("image", images, signs, self.regularization)
+        self._fit_kernels("text", texts, signs, self.regularization)
 
     def _check_parameters(self) -> None:
-        check_choice("affinity", self.affinity, AFFINITIES)
+        check_choice("affinity", self.affinity, get_args(Affinity))
         check_choice("refine", self.refine, (False, True))
         check_counts(self, "n_centres", "max_iter", "logistic_max_iter")
         if self.max_pairs is not None:
@@ -318,26 +304,6 @@ class SePHkm(HashingModel):
             codes = flip_bits(affinities, codes)
         return codes[kind_of] if collapse else codes
 
-    def _hash_functions(self, rows: FloatArray, signs: FloatArray) -> tuple[KernelBasis, FloatArray]:
-        basis = KernelBasis.fitted(rows, self.n_centres, seed=self.random_state)
-        weights = fit_kernel_logistic(
-            basis, rows, signs, regularization=self.regularization, max_iter=self.logistic_max_iter
-        )
-        return basis, weights
-
-    def _decide_images(self, images: FloatArray) -> FloatArray:
-        basis = KernelBasis(self.image_mean_, self.image_scale_, self.image_centres_)
-        return basis.outputs(images, self.image_weights_)
-
-    def _decide_texts(self, texts: FloatArray) -> FloatArray:
-        basis = KernelBasis(self.text_mean_, self.text_scale_, self.text_centres_)
-        return basis.outputs(texts, self.text_weights_)
-
     def _decide_pairs(self, images: FloatArray, texts: FloatArray) -> FloatArray:
         # The outputs are log-odds, in which p(b | x) p(b | y)/p(b) is a sum.
         return np.asarray(self._decide_images(images) + self._decide_texts(texts) - self.prior_log_odds_)
-
-
-def _rows_of(matrix: FloatArray, rows: np.ndarray) -> FloatArray:
-    """Return ``matrix[rows]``, without a copy where that is all of it."""
-    return matrix if len(rows) == len(matrix) else matrix[rows]
