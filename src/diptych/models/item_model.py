@@ -22,9 +22,8 @@ class ItemModel(CrossModalModel):
     """The contract of every model, with raw items in place of feature matrices.
 
     ``fit``, ``encode_images`` and ``encode_texts`` take pictures (paths, or uint8 arrays) and strings. A subclass
-    writes ``fit``, ``_encode_pictures`` and ``_encode_strings``, which receive checked input, and says its
-    `picture_side`. `prepared` and `side` may be written, too, so that a retriever reads pictures in threads and keeps
-    each network once.
+    writes ``fit``, ``_encode_pictures`` and ``_encode_strings``, which receive checked input, `picture_side`, and, so
+    that a retriever reads pictures in threads and keeps each network once, `prepared` and `side`.
     """
 
     inputs: ClassVar[Inputs] = "items"

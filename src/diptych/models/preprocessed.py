@@ -23,9 +23,9 @@ ROW_SCALINGS: tuple[RowScaling, ...] = ("none", "l1", "l2", "hellinger")
 class Preprocessed(CrossModalModel):
     """A model behind fixed feature scaling: rows first, then columns, then principal components.
 
-    How features are scaled is part of a method's result: Menon et al. (2015) tune "raw or ℓ2" like any parameter and
-    reduce pictures to 128 and texts to 10 principal components first. As a model of its own, scaling is learned on the
-    training rows alone, tuned through ``model__C``-style names, saved in the same folder, and served with the rest.
+    How features are scaled is part of a method's result: Menon et al. (2015) tune "raw or ℓ2" like any parameter. As a
+    model of its own, scaling is learned on the training rows alone, tuned with the inner model's parameters as
+    ``model__C``, saved in the same folder, and served with the rest.
 
     Parameters
     ----------

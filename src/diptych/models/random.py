@@ -17,9 +17,8 @@ from diptych.space import Space
 class Random(CrossModalModel):
     """Random points: what a table looks like when nothing was learned.
 
-    A row's point is drawn from a generator seeded by its content, its side and ``random_state``, so the same item
-    always gets the same point and picture and text are independent. Scores of a measure scatter around its exact
-    chance level, which every evaluation reports; this model shows how widely.
+    A row's point is drawn from a generator seeded by its content, its side and ``random_state``. Scores of a measure
+    scatter around its exact chance level, which every evaluation reports; this model shows how widely.
 
     Parameters
     ----------

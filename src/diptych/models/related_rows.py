@@ -22,15 +22,6 @@ class RelatedRows:
 
     Rows are many and distinct sets of marks are few: row i has the marks that ``sets`` lists in row ``set_of[i]``, so
     that nothing grows with the square of the rows. A row without a mark is related to nothing.
-
-    >>> import numpy as np
-    >>> from diptych.models.related_rows import RelatedRows
-    >>> related = RelatedRows.of_marks(np.array([[1, 0], [1, 1], [0, 1]]))
-    >>> related.matrix(np.array([0, 1]), np.array([0, 1, 2]))
-    array([[ True,  True, False],
-           [ True,  True,  True]])
-    >>> related.n_unrelated
-    array([1, 0, 1])
     """
 
     set_of: IntArray
@@ -133,11 +124,6 @@ def picture_numbers(images: FloatArray) -> IntArray:
     """Return the number of each row's picture, from 0 in the order they first appear; equal rows are one picture.
 
     A picture with several texts stands in several rows, and none of its texts is a wrong answer to it.
-
-    >>> import numpy as np
-    >>> from diptych.models.related_rows import picture_numbers
-    >>> picture_numbers(np.array([[1.0, 2.0], [3.0, 4.0], [1.0, 2.0]]))
-    array([0, 1, 0])
     """
     numbers: dict[bytes, int] = {}
     return np.array([numbers.setdefault(row.tobytes(), len(numbers)) for row in images], dtype=np.intp)

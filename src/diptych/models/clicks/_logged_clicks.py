@@ -24,8 +24,7 @@ CLICK_SCALES: tuple[ClickScale, ...] = ("log1p", "log")
 def scaled_clicks(clicks: FloatArray, scale: ClickScale) -> FloatArray:
     """Return log(1 + clicks), or the logarithm that Dong et al. (2018) print, under which one click counts nothing.
 
-    Clicks corrected for their position are fractions; under ``log``, those below one count nothing either, for a
-    negative weight would turn a click into an objection.
+    Fractions, of clicks corrected for their position, count nothing there either: no click is an objection.
 
     >>> import numpy as np
     >>> from diptych.models.clicks._logged_clicks import scaled_clicks
@@ -39,11 +38,7 @@ def scaled_clicks(clicks: FloatArray, scale: ClickScale) -> FloatArray:
 
 
 class LoggedClickModel(ClickModel):
-    """A model that keeps the log: who clicked what is looked up when a query comes.
-
-    Queries are sets of words after :func:`~diptych.encoders.text.clean_query`; log queries of the same words are one
-    query, whose clicks on a picture are added. The most clicked come first, also among equally similar ones.
-    """
+    """A model that keeps the log, as `query_table` makes it: who clicked what is looked up when a query comes."""
 
     clicks: ClickScale
 
@@ -189,7 +184,6 @@ class NeighbourQueryModel(LoggedClickModel):
         return found, similarities
 
     def _clicked(self, query: str) -> WeightedImages:
-        """Return the pictures that stand for a query, from memory where it was asked before."""
         # With the parameters, which a study of their influence changes without fitting again.
         question = (query, *self.get_params(deep=False).values())
         known = self._cache.get(question)
@@ -205,7 +199,6 @@ class NeighbourQueryModel(LoggedClickModel):
         return WeightedImages.added([self._clicks_of(number) for number in found], similarities)
 
     def _clicks_of(self, number: int) -> WeightedImages:
-        """Return the clicked pictures of a log query and the logarithms of their clicks."""
         entries = slice(self.click_offsets_[number], self.click_offsets_[number + 1])
         return WeightedImages(self.clicked_images_[entries], scaled_clicks(self.clicks_[entries], self.clicks))
 

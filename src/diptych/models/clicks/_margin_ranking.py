@@ -28,8 +28,7 @@ class QuerySide(Protocol):
     def weights(self) -> FloatArray | None:
         """What is learned, None where nothing is."""
 
-    def points(self, rows: IntArray) -> FloatArray:
-        """Return the points of some queries."""
+    def points(self, rows: IntArray) -> FloatArray: ...
 
     def move(self, rows: IntArray, gradient: FloatArray, *, rate: float) -> None:
         """Take a step, given the gradient of the loss by the points of these queries."""
@@ -42,17 +41,6 @@ class MarginRanking:
     """Minimises the mean of max(0, m − ⟨Wᵀx⁺, t⟩ + ⟨Wᵀx⁻, t⟩) over triplets of a query t and two pictures.
 
     The loss depends on x⁺ − x⁻ alone, so that one product gives both scores. Features are divided by ``scale``.
-
-    >>> import numpy as np
-    >>> from diptych.models.clicks.devise import FixedQueries
-    >>> from diptych.models.clicks._margin_ranking import MarginRanking
-    >>> ranking = MarginRanking(np.eye(2), np.ones(2), FixedQueries(np.eye(2)), np.zeros((2, 2)), margin=1.0)
-    >>> both = np.array([0, 1]), np.array([0, 1]), np.array([1, 0])
-    >>> ranking.loss(both)
-    1.0
-    >>> _ = ranking.train([both] * 20, rate=0.1)
-    >>> ranking.loss(both)
-    0.0
     """
 
     def __init__(
@@ -85,7 +73,6 @@ class MarginRanking:
         return total / max(1, count)
 
     def loss(self, triplets: Triplets) -> float:
-        """Return the mean loss of triplets."""
         queries, positives, negatives = triplets
         total = 0.0
         for rows in row_blocks(len(queries)):
@@ -106,22 +93,11 @@ _FEWEST_TRIPLETS = 2_000
 
 @dataclass(frozen=True, eq=False)
 class ClickTriplets:
-    """Draws triplets (q, x⁺, x⁻) from clicks: x⁺ was clicked for q, x⁻ is a random picture that never was.
-
-    Pair i is query ``queries[i]`` and picture ``positives[i]``; ``clicked`` are the sorted numbers
-    query·n_images + picture of all clicks, also of those too few to make a pair.
-
-    >>> import numpy as np
-    >>> from scipy.sparse import csr_array
-    >>> from diptych.models.clicks._margin_ranking import ClickTriplets
-    >>> triplets = ClickTriplets.of(csr_array(np.array([[3.0, 1.0, 0.0]])), min_clicks=2)
-    >>> [part.tolist() for part in triplets.draw(np.array([0]), np.random.default_rng(0))]
-    [[0], [0], [2]]
-    """
+    """Draws triplets (q, x⁺, x⁻) from clicks: x⁺ was clicked for q, x⁻ is a random picture that never was."""
 
     queries: IntArray
     positives: IntArray
-    clicked: IntArray
+    clicked: IntArray  # Sorted query·n_images + picture of all clicks, also of those too few to make a pair.
     n_images: int
 
     @classmethod
@@ -171,10 +147,7 @@ _HELD_OUT_TRIPLETS = 20_000
 
 
 class MarginRankingModel(ClickModel):
-    """A model that ranks pictures by ⟨Wᵀx, t(q)⟩ and learns W from triplets of a query, a clicked and another picture.
-
-    A subclass says what t(q) is: it writes ``_query_side`` and ``_encode_queries``.
-    """
+    """Ranks pictures by ⟨Wᵀx, t(q)⟩; a subclass says what t(q) is in ``_query_side`` and ``_encode_queries``."""
 
     former_names = FORMERLY_SEED
 

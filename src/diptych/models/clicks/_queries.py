@@ -22,14 +22,6 @@ class WordSets:
 
     Set i holds the words numbered ``members[offsets[i]:offsets[i + 1]]``. The Jaccard similarity |q ∩ q′| / |q ∪ q′| of
     a query with all sets costs only the sets that share a word with it: the others have none.
-
-    >>> from diptych.models.clicks._queries import WordSets
-    >>> sets, owners = WordSets.of([("red", "boat"), ("cat",), ("boat", "red")])
-    >>> owners.tolist(), len(sets), sets[0]
-    ([0, 1, 0], 2, ('boat', 'red'))
-    >>> found, similarities = sets.similarities({"boat"})
-    >>> found.tolist(), similarities.tolist()
-    ([0], [0.5])
     """
 
     words: tuple[str, ...]
@@ -89,7 +81,6 @@ class WordSets:
 
     @cached_property
     def sizes(self) -> IntArray:
-        """The number of words of each set."""
         return np.diff(self.offsets)
 
     @cached_property
@@ -108,8 +99,8 @@ class WordSets:
 def query_table(log: ClickLog) -> tuple[WordSets, csr_array]:
     """Return the distinct queries of a log as sets of words, and the (queries, pictures) matrix of clicks.
 
-    Log queries of the same words are one query, whose clicks on a picture are added. The most clicked come first, and
-    queries without a word that counts are left out.
+    Log queries of the same words are one query, whose clicks are added. The most clicked come first; queries without a
+    word that counts are left out.
 
     >>> from diptych.data.clicks import ClickLog
     >>> from diptych.models.clicks._queries import query_table

@@ -27,12 +27,10 @@ class ClickModel(CrossModalModel):
     `fit_clicks` learns from a :class:`~diptych.data.clicks.ClickLog` and the features of its pictures; `scores`
     compares any queries with any pictures; `answers` tells whether the log says anything about a query. Where the score
     is linear in the picture (``is_indexable``), `encode_images` and `encode_texts` give points whose inner product it
-    is, and the model can be indexed, fused and served like any other.
+    is, and the model can be indexed, fused and served like any other. A subclass writes ``_fit_clicks`` and `answers`,
+    and ``_encode_images`` and ``_encode_queries`` or ``_scores``.
 
-    A subclass writes ``_fit_clicks`` and `answers`, and ``_encode_images`` and ``_encode_queries`` or ``_scores``.
-
-    Dong et al., "Cross-media similarity evaluation for web image retrieval in the wild", IEEE Transactions on
-    Multimedia 2018, compare such models.
+    Dong et al., "Cross-media similarity evaluation for web image retrieval in the wild", TMM 2018, compare such models.
     """
 
     needs: ClassVar[frozenset[Need]] = frozenset({"clicks"})

@@ -20,13 +20,7 @@ from diptych.models.clicks._queries import WordSets
 
 
 class FixedQueries:
-    """The text side of a ranking that learns the pictures' side alone.
-
-    >>> import numpy as np
-    >>> from diptych.models.clicks.devise import FixedQueries
-    >>> FixedQueries(np.eye(2)).points(np.array([1])).tolist()
-    [[0.0, 1.0]]
-    """
+    """The text side of a ranking that learns the pictures' side alone."""
 
     def __init__(self, points: FloatArray) -> None:
         self._points = points
@@ -56,11 +50,9 @@ class DeViSE(MarginRankingModel):
     without any other (`answers`) is the zero vector.
 
     Frome et al., "DeViSE: a deep visual-semantic embedding model", NIPS 2013, with margin 0.1; as used by Dong et al.,
-    "Cross-media similarity evaluation for web image retrieval in the wild", IEEE Transactions on Multimedia 2018, who
-    train it like `PSI` with margin 1, on word vectors of their own (:func:`~diptych.encoders.skip_gram`). The network
-    of the pictures is not trained further. What is ours is listed at `PSI`.
-
-    Use it for words that the log does not hold: any word with a vector is understood.
+    "Cross-media similarity evaluation for web image retrieval in the wild", TMM 2018, who train it like `PSI` with
+    margin 1, on word vectors of their own (:func:`~diptych.encoders.skip_gram`). The network of the pictures is not
+    trained further; what is ours is listed at `PSI`. Use it for words that the log does not hold.
 
     Parameters
     ----------
@@ -76,10 +68,8 @@ class DeViSE(MarginRankingModel):
     ----------
     words_, word_vectors_ :
         The words and their vectors; once fitted, the model needs no other file.
-    mean_, projection_ :
-        What maps pictures.
-    losses_, held_out_losses_ : array
-        Mean loss of each epoch, on the triplets trained with and on those held out.
+    mean_, projection_, losses_, held_out_losses_ : array
+        As in `PSI`.
 
     Examples
     --------

@@ -25,14 +25,8 @@ _SPARE = 16
 def nearest_rows(asked: FloatArray, kept: FloatArray, count: int) -> tuple[IntArray, FloatArray]:
     """Return the ``count`` rows of ``kept`` nearest to each row of ``asked``, and their Euclidean distances.
 
-    ‖x‖² + ‖y‖² − 2⟨x, y⟩ finds candidates at the speed of a matrix product, but cancels; the distances of the
-    candidates are then taken from their differences. The nearest come first, of equals the earlier.
-
-    >>> import numpy as np
-    >>> from diptych.models.clicks.image2text import nearest_rows
-    >>> rows, distances = nearest_rows(np.array([[0.0]]), np.array([[5.0], [1.0], [3.0]]), 2)
-    >>> rows.tolist(), distances.tolist()
-    ([[1, 2]], [[1.0, 3.0]])
+    The nearest come first, of equals the earlier. ‖x‖² + ‖y‖² − 2⟨x, y⟩ finds candidates fast, but cancels; their
+    distances are then taken from differences.
     """
     kept = kept.astype(np.float32, copy=False)
     asked = asked.astype(np.float32, copy=False)
@@ -56,8 +50,7 @@ def _candidates(asked: FloatArray, kept: FloatArray, halves: FloatArray, count: 
 def _ordered(asked: FloatArray, kept: FloatArray, candidates: IntArray, count: int) -> tuple[IntArray, FloatArray]:
     gaps = np.empty(candidates.shape, dtype=np.float32)
     for block in row_blocks(len(asked), _BLOCK_NUMBERS // (candidates.shape[1] * asked.shape[1])):
-        differences = kept[candidates[block]] - asked[block, None, :]
-        gaps[block] = np.linalg.norm(differences, axis=2)
+        gaps[block] = np.linalg.norm(kept[candidates[block]] - asked[block, None, :], axis=2)
     order = np.argsort(gaps, axis=1, kind="stable")[:, :count]
     return np.take_along_axis(candidates, order, axis=1), np.take_along_axis(gaps, order, axis=1)
 
@@ -76,13 +69,11 @@ class Image2Text(LoggedClickModel):
 
         f(x, q) = (1/k) Σᵢ sim(x, xᵢ)·(1/mᵢ) Σ_j Jaccard(q, q_ij)·log(click_ij).
 
-    The neighbours of a picture do not depend on the query: they are searched once and remembered. The sums over queries
-    run over an inverted index of words, so that only log queries that share a word with q cost anything.
+    The neighbours of a picture are searched once and remembered; only log queries that share a word with q cost time.
 
-    Dong et al., "Cross-media similarity evaluation for web image retrieval in the wild", IEEE Transactions on
-    Multimedia 2018, equations 1 and 2. The paper leaves sim open: the cosine is ours, ``"inv_dist"`` is
-    the inverse distance of the code its authors released, from which the limit on queries per picture comes too. The
-    logarithm by default is that of `Text2Image`.
+    Dong et al., "Cross-media similarity evaluation for web image retrieval in the wild", TMM 2018, equations 1 and 2.
+    The paper leaves sim open: the cosine is ours, ``"inv_dist"`` and the limit on queries per picture are those of the
+    code its authors released.
 
     Use it beside `Text2Image`, whose mirror image it is, in a fusion; it has something to say about every query of
     which one word is in the log. It scores lists of candidates: as an inner product the score has one coordinate per

@@ -26,10 +26,8 @@ class OnlineClassification(NeighbourQueryModel):
     Which pictures count depends on x, so that no point of the query exists: the model scores, but cannot be indexed.
 
     One of the two alternatives that Dong et al., "Cross-media similarity evaluation for web image retrieval in the
-    wild", IEEE Transactions on Multimedia 2018, compare with text2image. That five pictures are used is theirs; how
-    they are weighted could not be verified and is ours.
-
-    Use it to score again a short list of candidates, where a query has several looks.
+    wild", TMM 2018, compare with text2image. That five pictures are used is theirs; how they are weighted is ours. Use
+    it to score again a short list of candidates, where a query has several looks.
 
     Parameters
     ----------

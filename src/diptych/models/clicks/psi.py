@@ -19,15 +19,7 @@ from diptych.models.optimisers import Adagrad
 
 
 class WordQueries:
-    """The text side of a ranking that learns a vector for each word: points are ``words @ weights``.
-
-    >>> import numpy as np
-    >>> from scipy.sparse import csr_array
-    >>> from diptych.models.clicks.psi import WordQueries
-    >>> queries = WordQueries(csr_array(np.array([[1.0, 2.0]])), np.eye(2))
-    >>> queries.points(np.array([0])).tolist()
-    [[1.0, 2.0]]
-    """
+    """The text side of a ranking that learns a vector for each word: points are ``words @ weights``."""
 
     def __init__(self, words: csr_array, weights: FloatArray) -> None:
         self._words = words
@@ -63,10 +55,9 @@ class PSI(MarginRankingModel):
 
     Bai et al., "Learning to rank with (a lot of) word features", Information Retrieval 2010, without the identity that
     needs both sides to be words, as used by Dong et al., "Cross-media similarity evaluation for web image retrieval in
-    the wild", IEEE Transactions on Multimedia 2018, equations 5 to 7: 200 dimensions, margin 1, batches of 100, at most
-    50,000 words, a rate that decays. Adagrad, the scale of the features, the start and the defaults below that these do
-    not name are ours. The code they released uses pairs of 2 clicks or more and at most 20 pictures per query, and
-    stops after four epochs that did not improve.
+    the wild", TMM 2018, equations 5 to 7: 200 dimensions, margin 1, batches of 100, at most 50,000 words, a rate that
+    decays. Their code uses pairs of 2 clicks or more and at most 20 pictures per query, and stops after four epochs
+    that did not improve. Adagrad, the scale of the features, the start and other defaults are ours.
 
     Use it where queries are long, or new combinations of words that the log knows; `Text2Image` is ahead on those that
     people repeat.

@@ -19,11 +19,8 @@ class QueryBasedScoring(NeighbourQueryModel):
     which is linear in x/‖x‖, so that any index serves it. Neighbours are those of :class:`Text2Image`.
 
     One of the two alternatives that Dong et al., "Cross-media similarity evaluation for web image retrieval in the
-    wild", IEEE Transactions on Multimedia 2018, compare with text2image, and find weaker, because many of these
-    pictures are irrelevant. The formula of the original could not be verified: this is what the code comes closest to
-    that they released.
-
-    Use it to see what keeping only the most clicked pictures is worth.
+    wild", TMM 2018, compare with text2image, and find weaker, because many of these pictures are irrelevant. The
+    formula follows the code they released. Use it to see what keeping only the most clicked pictures is worth.
 
     Parameters
     ----------

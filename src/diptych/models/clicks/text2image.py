@@ -24,14 +24,12 @@ class Text2Image(NeighbourQueryModel):
     an inner product, so that any index serves it. A query that is in the log, as a set of words, is its own only
     neighbour. A query without a neighbour (`answers`) is the zero vector.
 
-    Dong et al., "Cross-media similarity evaluation for web image retrieval in the wild", IEEE Transactions on
-    Multimedia 2018, equations 3 and 4, who find it the best single method for the queries of real users. The paper does
-    not tell k′; its value here, the least similarity, the default logarithm and weights that sum to one are those of
-    the code its authors released. Ties are broken by us: between queries by their clicks, between pictures by the log's
-    order.
+    Dong et al., "Cross-media similarity evaluation for web image retrieval in the wild", TMM 2018, equations 3 and 4,
+    who find it the best single method for the queries of real users. k′, the least similarity, the default logarithm
+    and weights that sum to one are those of the code they released. Ties are broken by us: between queries by their
+    clicks, between pictures by the log's order.
 
-    Use it first: it needs no training and follows new clicks at once. It says nothing about queries that share no word
-    with the log.
+    Use it first: it needs no training and follows new clicks at once, but needs a word shared with the log.
 
     Parameters
     ----------

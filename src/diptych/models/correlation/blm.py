@@ -20,24 +20,19 @@ class BLM(LinearProjectionModel):
 
         a_i ≈ F_a c_i,    b_i ≈ F_b c_i
 
-    Each side is first scaled to the same total variance. With ``variant="factors"`` the maps come from the leading
-    eigenvectors of the joint covariance of (a, b), and the content of a single side is its least squares estimate. With
+    Each side is scaled to the same total variance. With ``variant="factors"`` the maps are the leading eigenvectors of
+    the joint covariance of (a, b), and the content of a single side is its least squares estimate. With
     ``variant="projections"``, as in the package of generalised multiview analysis, the eigenvectors of
-
-        [[AᵀA, α AᵀB], [α BᵀA, BᵀB]]
-
-    are projections themselves; a large α makes them those of `CFA` without scaling of features.
+    [[AᵀA, α AᵀB], [α BᵀA, BᵀB]] are projections themselves; a large α makes them those of `CFA` without scaling.
 
     Parameters
     ----------
-    n_components : int or None
-        Dimensions of the common space; None keeps as many as the narrower side has.
+    n_components, metric
+        As in `CCA`.
     variant : {"projections", "factors"}
         The two forms above. Which one published comparisons mean is not known.
     alpha : float
         Weight of the agreement in ``projections``; 500 in the public Wikipedia script of that package.
-    metric : str
-        Name of the `Space`.
 
     References
     ----------

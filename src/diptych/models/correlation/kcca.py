@@ -32,22 +32,20 @@ class KCCA(CrossModalModel):
 
         αᵀK_a K_b β / ( √((1−κ) αᵀK_a²α + κ αᵀK_a α) · √((1−κ) βᵀK_b²β + κ βᵀK_b β) )
 
-    which is eq. 5 of Costa Pereira et al. (2014): correlation matching (CM) as that paper uses it. The kernels are
-    written K = GGᵀ (exactly, or by incomplete Cholesky or Nyström), and linear CCA is solved on G with the covariances
-    (1−κ)GᵀG + κI. These are sums over the training rows, not means, as in the paper: κ weighs against eigenvalues that
-    grow with n. κ = 0 is degenerate when the kernel has full rank, κ = 1 is kernel `CFA`.
+    which is eq. 5 of Costa Pereira et al. (2014), their correlation matching (CM). With K = GGᵀ (exactly, or by
+    incomplete Cholesky or Nyström), linear CCA is solved on G with the covariances (1−κ)GᵀG + κI: sums, not means, as in
+    the paper, so κ weighs against eigenvalues that grow with n. κ = 0 is degenerate when the kernel has full rank,
+    κ = 1 is kernel `CFA`.
 
     Parameters
     ----------
     n_components : int or None
-        Dimensions of the common space. The paper chose 10 on 1,738 Wikipedia pairs and 8 on TVGraz, and scaled them
-        with the number of training pairs.
+        Dimensions of the common space; the paper chose 10 on 1,738 Wikipedia pairs and 8 on TVGraz.
     kappa : float in [0, 1]
         The regulariser; the paper's 50 % on Wikipedia, 10 % on TVGraz.
     image_kernel, text_kernel : str
         ``auto`` takes the paper's kernels where features are non-negative, ``chi2_rbf`` for pictures and
-        ``intersection`` for texts, and ``rbf`` where they are not; or one of these, or ``linear``. The paper's footnote
-        prints the χ² exponent without its minus sign.
+        ``intersection`` for texts, and ``rbf`` where they are not; or one of these, or ``linear``.
     solver : {"auto", "exact", "cholesky", "nystrom"}
         ``auto`` is exact up to 2,500 pairs and Nyström beyond, where an n × n matrix would not be reasonable.
     rank : int
@@ -57,8 +55,7 @@ class KCCA(CrossModalModel):
     center : bool
         Centre the features, with the training rows' means also for new rows.
     metric : str
-        Name of the `Space`. The paper uses NCc, ``pearson``, which depends on the arbitrary signs of the components;
-        cosine (its NC, equally good there) does not.
+        As in `CFA`.
     random_state : int
         Of the landmarks.
 

@@ -18,9 +18,8 @@ class LinearRegression(CrossModalModel):
 
         W = (AᵀA + λI)⁻¹AᵀB,    V = (BᵀB + λI)⁻¹BᵀA
 
-    An image query is mapped by W and compared with the texts, a text query is mapped by V and compared
-    with the images: each direction has a space of its own. A point therefore holds both halves, and the model's
-    `Space` picks the half that belongs to the direction of the query.
+    An image query is mapped by W and compared with the texts, a text query by V and compared with the images. A point
+    therefore holds both halves, and the model's `Space` picks the one that belongs to the direction of the query.
 
     Parameters
     ----------

@@ -25,8 +25,7 @@ class RegressionSums(NamedTuple):
 class LabelRegressionModel(CrossModalModel):
     """Encodes x as its scores of the training classes, ``x @ weights``, without centring; a subclass learns them.
 
-    Each side is first divided by the root mean square of its row lengths, so that parameters mean the same on every
-    scale and rows are as long as unit rows on average.
+    Each side is divided by the root mean square of its row lengths, so that parameters mean the same on every scale.
     """
 
     classes_: AnyArray

@@ -52,8 +52,7 @@ class GeneralizedMultiviewModel(LinearProjectionModel):
     """Solves [[S_a, αC], [αCᵀ, S_b]] v = λ [[D_a, 0], [0, γD_b]] v for the largest λ.
 
     A subclass gives S, what shall spread, and D, what shall shrink, of each side; C is the alignment of both sides.
-    Every side is centred, reduced to its principal components and scaled to unit total variance first, so that all
-    parameters mean the same on every scale; γ = tr(D_a)/tr(D_b), as the authors' package sets it.
+    Sides are centred, reduced to principal components and scaled to unit total variance; γ = tr(D_a)/tr(D_b).
     """
 
     n_components: int | None

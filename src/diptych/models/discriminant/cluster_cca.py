@@ -23,12 +23,8 @@ class ClusterCCA(LinearProjectionModel):
 
     Parameters
     ----------
-    n_components : int or None
-        Dimensions of the common space; None keeps as many as carry correlation.
-    regularization : float
-        Ridge relative to the mean variance of a feature.
-    metric : str
-        Name of the `Space`.
+    n_components, regularization, metric
+        As in `CCA`.
 
     References
     ----------
@@ -66,8 +62,8 @@ class ClusterCCA(LinearProjectionModel):
         belongs = targets.indicator
         sizes = belongs.sum(axis=0)
         # How many pairs a row is in: one with each member of each of its classes.
-        weights = belongs @ sizes
-        weights = weights / weights.sum()
+        in_pairs = belongs @ sizes
+        weights = in_pairs / in_pairs.sum()
         self.image_mean_, self.text_mean_ = _weighted_mean(images, weights), _weighted_mean(texts, weights)
         image_sums = weighted_sums(images, self.image_mean_, belongs)
         text_sums = weighted_sums(texts, self.text_mean_, belongs)

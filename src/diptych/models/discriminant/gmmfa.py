@@ -92,9 +92,8 @@ class GMMFA(GeneralizedMultiviewModel):
         max  v_aᵀS_a v_a + v_bᵀS_b v_b + 2α v_aᵀC v_b   subject to  v_aᵀD_a v_a + γ v_bᵀD_b v_b = 1
 
     D = Xᵀ(D_c − W_c)X, where W_c joins each row with its ``n_within`` nearest rows of its class, and
-    S = Xᵀ(D_p − W_p)X, where W_p joins the ``n_between`` closest pairs of rows without a common label. Only the edges
-    are kept; distances are compared block by block. Finding neighbours takes n² distances, so that beyond ``most_rows``
-    the graphs are those of a random sample, and the cost stays linear in n.
+    S = Xᵀ(D_p − W_p)X, where W_p joins the ``n_between`` closest pairs of rows without a common label. Finding these
+    takes n² distances, so that beyond ``most_rows`` the graphs are those of a random sample.
 
     Parameters
     ----------

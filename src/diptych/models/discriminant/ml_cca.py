@@ -29,15 +29,14 @@ class MLCCA(LinearProjectionModel):
 
         C_ab = AᵀFB / N,    C_aa = Aᵀdiag(F1)A / N,    C_bb = Bᵀdiag(Fᵀ1)B / N,    F_ij = f(y_i, y_j)
 
-    f is the cosine of the label vectors, or exp(−‖y_i − y_j‖ / σ). The n × n matrix F is never formed, and yet this is
+    f is the cosine of the label vectors, or exp(−‖y_i − y_j‖ / σ). The n × n matrix F is never formed, yet this is
     exact: for the cosine AᵀFB = (AᵀZ)(ZᵀB) with unit label vectors Z, and otherwise F depends only on the distinct sets
-    of labels, so that with S assigning rows to them AᵀFB = (AᵀS) F_L (SᵀB). Rows without labels teach nothing and are
-    left out.
+    of labels: AᵀFB = (AᵀS) F_L (SᵀB), where S assigns rows to sets. Rows without labels are left out.
 
     Parameters
     ----------
-    n_components : int or None
-        Dimensions of the common space; None keeps as many as carry correlation.
+    n_components, metric
+        As in `CCA`.
     label_similarity : {"cosine", "exponential"}
         f above.
     sigma : float
@@ -46,8 +45,6 @@ class MLCCA(LinearProjectionModel):
         Ridge relative to the mean diagonal; 0.25 in the authors' code.
     unit_texts : bool
         Scale the columns of the text projection, and only these, to unit length as the authors' code does.
-    metric : str
-        Name of the `Space`.
 
     References
     ----------

@@ -24,12 +24,6 @@ class RankedLists:
 
     Scores of a block have the shape (parts, queries, candidates). Queries without a relevant candidate are left out:
     no weights change what they are worth.
-
-    >>> from diptych.metrics import AP
-    >>> from diptych.models.fusion._ranked_lists import RankedLists
-    >>> lists = RankedLists.of([[[0.9, 0.1], [0.2, 0.8]]], [[0, 1]])
-    >>> lists.value(lists.fused([1.0, 0.0]), AP()), lists.value(lists.fused([0.0, 1.0]), AP())
-    (0.5, 1.0)
     """
 
     n_parts: int
@@ -179,16 +173,12 @@ _FEWEST_PICTURES = 4
 
 @dataclass(frozen=True, eq=False)
 class HeldOutLists:
-    """Rows to learn from, rows held out with all texts of their pictures, and which of these belong together.
-
-    ``pictures`` has one row for each held-out picture, ``texts`` those of some of their texts; ``grades`` is the
-    matrix (pictures, texts) of what is relevant: texts of the same picture, or with labels those that share one.
-    """
+    """Rows to learn from, rows held out with all texts of their pictures, and which of these belong together."""
 
     train: IntArray
-    pictures: IntArray
-    texts: IntArray
-    grades: FloatArray
+    pictures: IntArray  # One row for each held-out picture.
+    texts: IntArray  # Those of some of their texts.
+    grades: FloatArray  # (pictures, texts): 1 for texts of the same picture, or with labels those that share one.
 
     @classmethod
     def of(cls, images: FloatArray, labels: ArrayLike | None, share: float, rng: np.random.Generator) -> HeldOutLists:
@@ -208,10 +198,7 @@ class HeldOutLists:
         return cls(np.flatnonzero(~is_out), pictures, texts, _grades(numbers, labels, pictures, texts))
 
     def scores(self, matrices: list[FloatArray]) -> tuple[list[AnyArray], list[AnyArray]]:
-        """Return the lists of all queries, pictures and texts, and their grades.
-
-        ``matrices`` are the (pictures, texts) scores of each part.
-        """
+        """Return the lists of all queries and their grades, from the (pictures, texts) scores of each part."""
         stacked = np.stack(matrices)
         by_picture = [stacked[:, row] for row in range(len(self.pictures))]
         by_text = [stacked[:, :, column] for column in range(len(self.texts))]

@@ -27,10 +27,7 @@ class FeaturePair(NamedTuple):
 
 
 class BilinearModel(LinearProjectionModel):
-    """Scores centred features by aᵀWb; with W = UΣVᵀ the points are aᵀUΣ^½ and bᵀVΣ^½, compared by inner product.
-
-    Both towers are as narrow as the rank of W, and any engine for inner products can index the points.
-    """
+    """Scores centred features by aᵀWb; with W = UΣVᵀ the points are aᵀUΣ^½ and bᵀVΣ^½, compared by inner product."""
 
     former_names = FORMERLY_SEED
     space = Space("dot")
@@ -102,11 +99,9 @@ def fit_bilinear(
 ) -> tuple[FloatArray, float]:
     """Return (W, c) that minimise  Σ ℓ(aᵢᵀW bⱼ + c) + ridge/2 ‖W‖²  over the pairs of all ``terms``.
 
-    With P = AW the scores of a block are P Bᵀ, and with their derivatives R the gradient is Aᵀ(RB): the features
-    a ⊗ b are never formed. ``intercept`` is where c starts, None keeps it 0; entries of W outside ``mask`` stay 0.
-
-    The Hessian is close to h·Σ_a ⊗ Σ_b + ridge, where h is the ``curvature`` of ℓ. In the principal axes of both
-    sides this is diagonal, so dividing by its root leaves L-BFGS a problem that is nearly round.
+    ``intercept`` is where c starts, None keeps it 0; entries of W outside ``mask`` stay 0. The Hessian is close to
+    h·Σ_a ⊗ Σ_b + ridge, where h is the ``curvature`` of ℓ: diagonal in the principal axes of both sides, so that
+    dividing by its root leaves L-BFGS a problem that is nearly round.
     """
     axes = PrincipalAxes.of if mask is None else PrincipalAxes.unrotated
     image_axes, text_axes = axes(images), axes(texts)
@@ -264,8 +259,8 @@ def fit_least_squares(
 ) -> tuple[FloatArray, float]:
     """Return (W, c) that minimise  Σᵢⱼ (aᵢᵀW bⱼ + c − zᵢⱼ)² + ridge/2 ‖W‖²  over all n² pairs.
 
-    In the principal axes of both sides the normal equations (AᵀA) W (BᵀB) + ridge/2 W = AᵀZB are one division an
-    entry. ``mean_sign`` is the mean of Z when c is fitted, None when c is 0; c then takes a rank-one correction.
+    ``mean_sign`` is the mean of Z when c is fitted, None when c is 0. In the principal axes of both sides the normal
+    equations (AᵀA) W (BᵀB) + ridge/2 W = AᵀZB are one division an entry.
     """
     image_axes, text_axes = PrincipalAxes.of(images), PrincipalAxes.of(texts)
     count = len(images) * len(texts)

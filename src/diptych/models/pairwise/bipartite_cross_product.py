@@ -19,9 +19,8 @@ class BipartiteCrossProduct(CrossProductModel):
         min over W of  (1/m) Σᵢ Σ_{j≠i} log(1 + exp(−(aᵢᵀW bᵢ − aᵢᵀW bⱼ))) + λ/2 ‖W‖²,    λ = 1/(mC).
 
     Unlike `LogisticCrossProduct` it does not claim that an unlabelled pair is wrong, only that the given one should
-    come first. The paper prints the loss of the difference with the label of the unlabelled pair, −1, which would push
-    the given pairs down; the form above is the one its text describes. With Pᵢⱼ = σ(sᵢⱼ − sᵢᵢ) and D = diag(P1) the
-    gradient is −Aᵀ(D − P)B, so the features a ⊗ b are never formed.
+    come first. The paper prints the loss with the label of the unlabelled pair, −1, which would push the given pairs
+    down; this is the form its text describes. With Pᵢⱼ = σ(sᵢⱼ − sᵢᵢ) and D = diag(P1) the gradient is −Aᵀ(D − P)B.
 
     Parameters
     ----------

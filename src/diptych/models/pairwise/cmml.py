@@ -30,9 +30,8 @@ class CMML(LinearProjectionModel):
         ℓ_β(u) = log(1 + exp(βu))/β,    zᵢⱼ = +1 if i = j, else −1.
 
     The objective is not convex; it starts at CCA, scaled so that given pairs are at a mean squared distance of one
-    half. The loss is that of pairwise constrained component analysis, by the same authors for one kind of data, with
-    one projection for each side. That CMML uses just this loss, the threshold 1, β, the ridge and the start are
-    assumptions of ours, not taken from the paper.
+    half. The loss is that of pairwise constrained component analysis, by the same authors for one kind of data. That
+    CMML uses just this loss, the threshold 1, β, the ridge and the start are assumptions of ours.
 
     Parameters
     ----------
@@ -48,10 +47,8 @@ class CMML(LinearProjectionModel):
         Ridge of the CCA it starts from.
     metric : str
         Name of the `Space`; the loss is made for ``euclidean``, Menon et al. compared by ``cosine``.
-    max_iter, tol : int, float
-        Of the optimiser, L-BFGS; ``tol`` is relative to the gradient at the start.
-    random_state : int
-        Of the sampled pairs.
+    max_iter, tol, random_state
+        As in `LogisticCrossProduct`.
 
     References
     ----------

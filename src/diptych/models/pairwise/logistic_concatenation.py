@@ -29,9 +29,8 @@ class LogisticConcatenation(CrossModalModel):
         min over w, v, c of  (1/m) Σᵢⱼ log(1 + exp(−zᵢⱼ (wᵀaᵢ + vᵀbⱼ + c))) + λ/2 (‖w‖² + ‖v‖²),    λ = 1/(mC),
 
     with zᵢⱼ = +1 if i = j, else −1. The best text is the one with the largest vᵀb, whatever the picture: every query
-    gets the same answer, and MAP is that of one fixed order. Pictures and texts occur in given and in random pairs
-    alike, so over all pairs the optimum is even w = v = 0; with sampled pairs it is the accident of the sample. What
-    the method shows is that a score has to multiply the two sides, as `LogisticCrossProduct` does.
+    gets the same answer. Over all pairs the optimum is even w = v = 0, with sampled pairs it is the accident of the
+    sample. What it shows is that a score has to multiply the two sides, as `LogisticCrossProduct` does.
 
     Parameters
     ----------
@@ -39,10 +38,8 @@ class LogisticConcatenation(CrossModalModel):
         Inverse strength of the ridge; Menon et al. (2015) chose 1e-7, 0.1 and 1e-5 on Wikipedia, Pascal and TVGraz.
     ratio : int or None
         Unlabelled pairs for each given one (S in the paper: 10, 1 and 1), drawn at random; None takes all n² pairs.
-    max_iter, tol : int, float
-        Of the optimiser, L-BFGS; ``tol`` is relative to the gradient at the start.
-    random_state : int
-        Of the sampled pairs.
+    max_iter, tol, random_state
+        As in `LogisticCrossProduct`.
 
     References
     ----------

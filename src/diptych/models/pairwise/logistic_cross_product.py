@@ -18,21 +18,18 @@ class LogisticCrossProduct(CrossProductModel):
 
         min over W, c of  (1/m) Σᵢⱼ log(1 + exp(−zᵢⱼ (aᵢᵀW bⱼ + c))) + λ/2 ‖W‖²,    zᵢⱼ = +1 if i = j, else −1,
 
-    with λ = 1/(mC). The given pairs are the positives; any picture with any other text is unlabelled and taken as a
-    negative, which ranks correctly as long as the given pairs are a fair sample of all that match. The score aᵀWb is a
-    linear classifier on the products of all features a_k·b_l, yet those products are never formed: with the
-    derivatives R of the losses, the gradient is AᵀRB.
+    with λ = 1/(mC). Any picture with any other text is taken as a negative, which ranks correctly as long as the given
+    pairs are a fair sample of all that match. The score aᵀWb is a linear classifier on all products a_k·b_l, yet these
+    are never formed: with the derivatives R of the losses, the gradient is AᵀRB.
 
     Parameters
     ----------
     C : float
         Inverse strength of the ridge, as in scikit-learn; Menon et al. (2015) chose 1 on all three of their data sets.
     ratio : int or None
-        Unlabelled pairs for each given one (S in the paper, which chose 10), drawn at random; None takes all n² pairs,
-        block by block.
+        Unlabelled pairs for each given one (S in the paper, which chose 10), drawn at random; None takes all n² pairs.
     loss : {"logistic", "squared"}
-        ``squared`` replaces the logistic loss by (s − z)²; over all pairs that has a closed form, which no n × n matrix
-        and no iteration enters, and is the fast choice for large data.
+        ``squared`` is (s − z)²; over all pairs it has a closed form and is the fast choice for large data.
     feature_share : float
         Share of the products a_k·b_l that may have a weight, drawn at random (section 9.3 of the paper).
     reweight : bool
@@ -40,8 +37,7 @@ class LogisticCrossProduct(CrossProductModel):
     center : bool
         Subtract the training means first.
     fit_intercept : bool
-        Fit c, which changes no ranking but spares W from carrying how rare given pairs are. Without it W serves both,
-        and retrieval suffers.
+        Fit c, which changes no ranking but spares W from carrying how rare given pairs are.
     instances : {"pairs", "rows"}
         What m in λ = 1/(mC) counts: the pairs trained on, or the rows. The paper's n leaves it open.
     max_iter, tol : int, float

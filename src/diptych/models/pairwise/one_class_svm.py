@@ -19,10 +19,9 @@ class OneClassSVM(BilinearModel):
 
         min over w, ρ, ξ ≥ 0 of  ½‖w‖² − ρ + (1/νn) Σᵢ ξᵢ    subject to  ⟨w, Φ(aᵢ, bᵢ)⟩ ≥ ρ − ξᵢ.
 
-    Its dual needs products of pair features only. For the cross-product Φ(a, b) = a ⊗ b these are
-    ⟨a, a′⟩⟨b, b′⟩, and the solution collapses to a bilinear score aᵀWb with W = Σ αᵢ aᵢbᵢᵀ. For the concatenation
-    Φ(a, b) = [a b] the score is a sum of both sides, so that every query gets the same answer. As all training data are
-    positive, nothing tells the method what a mismatch looks like; expect little more than chance.
+    Its dual needs products of pair features only. For the cross-product Φ(a, b) = a ⊗ b these are ⟨a, a′⟩⟨b, b′⟩, and
+    the score is bilinear, aᵀWb with W = Σ αᵢ aᵢbᵢᵀ. For the concatenation Φ(a, b) = [a b] it is a sum of both sides,
+    and every query gets the same answer. Nothing tells it what a mismatch looks like: expect little more than chance.
 
     Parameters
     ----------

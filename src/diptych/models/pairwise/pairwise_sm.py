@@ -25,10 +25,7 @@ from diptych.models.pairwise._pairs import (
 
 @dataclass(frozen=True)
 class LabelSets:
-    """Row i has set ``set_of[i]``; sets g and h share a label where ``shares[g, h]``.
-
-    Rows are many, distinct sets are few: whatever depends on labels alone is computed once for each two sets.
-    """
+    """Row i has set ``set_of[i]``; sets g and h share a label where ``shares[g, h]``. Sets are few, rows many."""
 
     set_of: IntArray
     shares: BoolArray
@@ -54,14 +51,10 @@ class LabelSets:
 
     def sign_moment(self, images: FloatArray, texts: FloatArray) -> FloatArray:
         """Return AᵀZB through the sums of each set: Z has one value for each two sets."""
-        image_sums, text_sums = self._sums(images), self._sums(texts)
-        return np.asarray(image_sums.T @ np.where(self.shares, 1.0, -1.0) @ text_sums)
+        return np.asarray(self._sums(images).T @ np.where(self.shares, 1.0, -1.0) @ self._sums(texts))
 
     def sample(self, ratio: int, rng: np.random.Generator) -> tuple[IntArray, FloatArray]:
-        """Draw for each row one that shares a label, itself included, and ``ratio`` that do not.
-
-        The second array counts each draw: 0 where a row shares a label with all others, so that none can be drawn.
-        """
+        """Draw for each row one that shares a label and ``ratio`` that do not, counted 0 where there are none."""
         partners = np.zeros((len(self.set_of), ratio + 1), dtype=np.intp)
         counts = np.ones(partners.shape)
         for number, shared in enumerate(self.shares):
@@ -75,10 +68,8 @@ class LabelSets:
         return partners, counts
 
     def _sums(self, rows: FloatArray) -> FloatArray:
-        members = csr_array(
-            (np.ones(len(rows)), (self.set_of, np.arange(len(rows)))), shape=(len(self.shares), len(rows))
-        )
-        return np.asarray(members @ rows)
+        places, shape = (self.set_of, np.arange(len(rows))), (len(self.shares), len(rows))
+        return np.asarray(csr_array((np.ones(len(rows)), places), shape=shape) @ rows)
 
 
 class PairwiseSM(CrossProductModel):
@@ -86,9 +77,9 @@ class PairwiseSM(CrossProductModel):
 
         min over W, c of  (1/m) Σᵢⱼ log(1 + exp(−zᵢⱼ (aᵢᵀW bⱼ + c))) + λ/2 ‖W‖²,    zᵢⱼ = +1 if yᵢ = yⱼ, else −1,
 
-    with λ = 1/(mC): `LogisticCrossProduct` with the labels of pairs known instead of guessed. With several labels a
-    row, a pair matches when its rows share one. `MarginalSM` learns the same probability from two classifiers, faster
-    and usually better; what this method adds is a score in the features themselves.
+    with λ = 1/(mC): `LogisticCrossProduct` with the labels of pairs known instead of guessed; rows with several labels
+    match when they share one. `MarginalSM` learns the same probability from two classifiers, faster and usually better;
+    what this method adds is a score in the features themselves.
 
     Parameters
     ----------

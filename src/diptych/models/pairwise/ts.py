@@ -18,9 +18,9 @@ from diptych.space import Space
 class TS(CrossModalModel):
     """The trivial solution: what a classifier on each side reaches when items are found by their predicted class.
 
-    Each item becomes its most probable class, a code of ⌈log₂K⌉ bits. A query returns the items with its own
-    class; a method that claims to have learned a finer space, or a better code, has to beat that on classes seen in
-    training. Items of one class are tied, and all measures here count ties by their exact expectation.
+    Each item becomes its most probable class, a code of ⌈log₂K⌉ bits, and a query returns the items of its own class:
+    a method that claims a finer space, or a better code, has to beat that on classes seen in training. Items of one
+    class are tied, and all measures here count ties by their exact expectation.
 
     Parameters
     ----------

@@ -23,14 +23,7 @@ from diptych.models.related_rows import RelatedRows, picture_numbers
 class LinearSide:
     """Features, their means and scales, and the weights that map scaled features to points.
 
-    Features are divided by ``scale``, the deviation of their column times √(number of columns): rows then have a length
-    of about 1 whatever the features are, and one learning rate fits all of them.
-
-    >>> import numpy as np
-    >>> from diptych.models.ranking._linear_ranking import LinearSide
-    >>> side = LinearSide.of(np.array([[1.0, 5.0], [3.0, 5.0]]), name="images")
-    >>> round(float(side.features(np.array([1]))[0, 0]), 4)
-    0.7071
+    ``scale`` is the deviation of a column times √(number of columns), so that rows have a length of about 1.
     """
 
     rows: FloatArray
@@ -40,7 +33,6 @@ class LinearSide:
 
     @classmethod
     def of(cls, rows: FloatArray, *, name: str) -> LinearSide:
-        """Measure ``rows``, which must not be all the same; there are no weights yet."""
         check_varies(**{name: rows})
         mean = column_means(rows)
         width = rows.shape[1]
@@ -56,7 +48,6 @@ class LinearSide:
         return np.asarray((self.rows[chosen] - self.mean) / self.scale, dtype=self.weights.dtype)
 
     def points(self, chosen: IntArray) -> FloatArray:
-        """Return the points of the chosen rows."""
         return np.asarray(self.features(chosen) @ self.weights)
 
 
@@ -82,11 +73,7 @@ Start = Literal["cca", "random"]
 
 
 class LinearRankingModel(LinearProjectionModel):
-    """Trains both projections by Adam on batches of rows that ask in both directions.
-
-    A subclass writes ``_step``, the loss of a batch of queries of one side against the other side and its slopes. It
-    may write ``_constrain``, called after each step, and ``_after_epoch``.
-    """
+    """Trains both projections by Adam on batches of rows that ask in both directions; a subclass writes ``_step``."""
 
     former_names = FORMERLY_SEED
 
@@ -200,12 +187,7 @@ class Violators:
 
 
 def rank_losses(n_ranks: int) -> FloatArray:
-    """Return L(k) = 1 + 1/2 + … + 1/k for k = 0 … ``n_ranks``: mistakes at the top cost most.
-
-    >>> from diptych.models.ranking._linear_ranking import rank_losses
-    >>> rank_losses(3).tolist()
-    [0.0, 1.0, 1.5, 1.8333333333333333]
-    """
+    """Return L(k) = 1 + 1/2 + … + 1/k for k = 0 … ``n_ranks``: mistakes at the top cost most."""
     return np.concatenate([[0.0], np.cumsum(1 / np.arange(1, n_ranks + 1))])
 
 

@@ -16,13 +16,9 @@ from diptych.models.related_rows import RelatedRows
 def most_violated_rankings(scores: FloatArray, relevant: BoolArray) -> tuple[FloatArray, IntArray]:
     """Return, for each row of scores, max over rankings y of Δ(y) + F(y) and the ranking where it is reached.
 
-    With r relevant and m irrelevant items of scores s, and y_ij = 1 where relevant i stands before irrelevant j, else
-    −1,
-
-        F(y) = (1/rm) Σᵢⱼ y_ij (sᵢ − sⱼ),   Δ(y) = 1 − AP(y).
-
-    Among the relevant and among the irrelevant items the best order is that of the scores, which leaves b₁ ≤ … ≤ b_r,
-    where b_a irrelevant items stand before the a-th relevant one. The sum is then one term for each a,
+    F is that of `BiCMSRM`, Δ(y) = 1 − AP(y). Among relevant and among irrelevant items the best order is that of the
+    scores, which leaves b₁ ≤ … ≤ b_r, where b_a of the m irrelevant items stand before the a-th of the r relevant
+    ones. The sum is then one term for each a,
 
         [(m − 2b)s_a − T + 2C_b]/(rm) − (1/r)·a/(a + b),
 
@@ -31,12 +27,6 @@ def most_violated_rankings(scores: FloatArray, relevant: BoolArray) -> tuple[Flo
 
     The second array gives b for each relevant item, in the place of the item; 0 elsewhere. Rows without a relevant or
     without an irrelevant item have nothing to order: value 0, all b zero.
-
-    >>> import numpy as np
-    >>> from diptych.models.ranking.bi_cmsrm import most_violated_rankings
-    >>> values, before = most_violated_rankings(np.array([[0.1, 0.3, 0.2]]), np.array([[True, False, False]]))
-    >>> before.tolist(), round(float(values[0]), 4)
-    ([[2, 0, 0]], 0.8167)
     """
     n_relevant = relevant.sum(axis=1)
     n_wrong = relevant.shape[1] - n_relevant
@@ -138,12 +128,9 @@ class BiCMSRM(LinearRankingModel):
         F(y) = (1/rm) Σᵢⱼ y_ij (fᵢ − fⱼ).
 
     The most violated ranking is found exactly by dynamic programming, the maps follow the subgradient. The loss bounds
-    1 − AP from above, so that what is trained is what MAP measures. The original's text was not available to us beyond
-    its abstract: objective and training are those of structural SVMs for average precision (Yue et al., 2007), with the
-    two directions and the two maps of the paper.
-
-    Relevant items share a label with the query; without labels they are the texts of the same picture (equal rows of
-    images).
+    1 − AP from above, so that what is trained is what MAP measures. Beyond the abstract of the original, which was not
+    available to us, objective and training are those of structural SVMs for average precision (Yue et al., 2007).
+    Relevant items share a label with the query; without labels they are the texts of the same picture.
 
     Parameters
     ----------

@@ -24,13 +24,13 @@ class ContrastiveProjection(LinearProjectionModel):
         L = −(1/2n) Σᵢ [ log softmaxⱼ(aᵢ·bⱼ/τ)ᵢ + log softmaxⱼ(bᵢ·aⱼ/τ)ᵢ ].
 
     A batch holds different pictures, each with one of its texts drawn at random. Features are dropped at random during
-    training, steps are Adam's with a warm-up and a cosine decay. CCA makes correlated what belongs together and never
-    looks at what does not; starting from it, a few seconds of ranking gain several points of recall where there are
-    thousands of pairs. With fewer than some hundred pairs stay with :class:`CCA`.
+    training, steps are Adam's with a warm-up and a cosine decay. CCA never looks at what does not belong together;
+    starting from it, a few seconds of ranking gain several points of recall where there are thousands of pairs. With
+    fewer than some hundred stay with :class:`CCA`.
 
-    van den Oord et al., "Representation learning with contrastive predictive coding", 2018, for the loss; its
-    two-sided form over pictures and texts is that of Zhang et al., "Contrastive learning of medical visual
-    representations from paired images and text", 2020. The start at CCA is ours.
+    van den Oord et al., "Representation learning with contrastive predictive coding", 2018, for the loss; two-sided in
+    Zhang et al., "Contrastive learning of medical visual representations from paired images and text", 2020. The start
+    at CCA is ours.
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ class ContrastiveProjection(LinearProjectionModel):
     ) -> None:
         """Change the projections in place."""
         rng = np.random.default_rng(self.random_state)
-        pictures = _same_rows(images)
+        pictures, means = _same_rows(images), (self.image_mean_, self.text_mean_)
         steps = self.epochs * -(-len(pictures) // self.batch_size)
         adam, losses = Adam(projections, self.learning_rate, steps), []
         for _ in range(self.epochs):
@@ -126,9 +126,7 @@ class ContrastiveProjection(LinearProjectionModel):
             for rows in _batches(pictures, self.batch_size, rng):
                 sides = [
                     self._dropped((side[rows] - mean) / scale, rng)
-                    for side, mean, scale in zip(
-                        (images, texts), (self.image_mean_, self.text_mean_), scales, strict=True
-                    )
+                    for side, mean, scale in zip((images, texts), means, scales, strict=True)
                 ]
                 loss, gradients = _loss_and_gradients(*sides, *projections, temperature=self.temperature)
                 adam.step(gradients)

@@ -27,12 +27,6 @@ def neighbour_separation(
 
     Neighbours are the ``n_neighbors`` nearest items of either kind, or as many as there are; d is the Euclidean
     distance. A query without items of one kind costs nothing.
-
-    >>> import numpy as np
-    >>> from diptych.models.ranking.pl_ranking import neighbour_separation
-    >>> items = np.array([[1.0], [2.0]])
-    >>> neighbour_separation(np.array([[0.0]]), items, np.array([[True, False]]), n_neighbors=1, margin=4.0)[0]
-    1.0
     """
     squares = (queries**2).sum(axis=1)[:, None] + (items**2).sum(axis=1) - 2 * queries @ items.T
     shares = _nearest(squares, relevant, n_neighbors) - _nearest(squares, ~relevant, n_neighbors)
@@ -179,13 +173,6 @@ def balance(left: FloatArray, right: FloatArray) -> None:
 
     Of all such changes L ← LP, R ← RP⁻¹ this takes the one with symmetric positive P, which turns nothing. Factors that
     have lost a dimension are left as they are.
-
-    >>> import numpy as np
-    >>> from diptych.models.ranking.pl_ranking import balance
-    >>> left, right = np.array([[4.0]]), np.array([[1.0]])
-    >>> balance(left, right)
-    >>> left.tolist(), right.tolist()
-    ([[2.0]], [[2.0]])
     """
     of_left, of_right = (factor.T.astype(np.float64) @ factor for factor in (left, right))
     values, vectors = np.linalg.eigh(of_left)

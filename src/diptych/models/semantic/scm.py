@@ -13,9 +13,8 @@ from diptych.models.semantic.sm import SM
 class SCM(CorrelatedInputs, SM):
     """Semantic correlation matching: correlation first, then abstraction.
 
-    A correlation method finds a common subspace from the pairs; two logistic regressions then map its points to class
-    probabilities, which are compared as in `SM`. The two ideas help each other: the subspace removes what one side
-    alone shows, the classes give the rest a meaning.
+    A correlation method finds a common subspace from the pairs, which removes what one side alone shows; two logistic
+    regressions then map its points to class probabilities, which are compared as in `SM`.
 
     Parameters
     ----------

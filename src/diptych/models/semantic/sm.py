@@ -16,8 +16,8 @@ class SM(ClassifierPairModel):
 
         π(x)_j = exp(w_jᵀx + b_j) / Σ_k exp(w_kᵀx + b_k)
 
-    map pictures and texts to the same simplex of class probabilities, where `metric` compares them. This is abstraction
-    in the sense of Costa Pereira et al. (2014): the space has meaning, and a person can read why two items match.
+    map both sides to the same simplex of class probabilities, where `metric` compares them: abstraction in the sense of
+    Costa Pereira et al. (2014). A person can read why two items match.
 
     Parameters
     ----------
