@@ -33,8 +33,8 @@ class KCCA(CrossModalModel):
         αᵀK_a K_b β / ( √((1−κ) αᵀK_a²α + κ αᵀK_a α) · √((1−κ) βᵀK_b²β + κ βᵀK_b β) )
 
     which is eq. 5 of Costa Pereira et al. (2014), their correlation matching (CM). With K = GGᵀ (exactly, or by
-    incomplete Cholesky or Nyström), linear CCA is solved on G with the covariances (1−κ)GᵀG + κI: sums, not means, as in
-    the paper, so κ weighs against eigenvalues that grow with n. κ = 0 is degenerate when the kernel has full rank,
+    incomplete Cholesky or Nyström), linear CCA is solved on G with the covariances (1−κ)GᵀG + κI: sums as in the paper,
+    not means, so κ weighs against eigenvalues that grow with n. κ = 0 is degenerate when the kernel has full rank,
     κ = 1 is kernel `CFA`.
 
     Parameters
