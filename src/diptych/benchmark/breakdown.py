@@ -20,6 +20,8 @@ from diptych.models.labels import Targets
 from diptych.protocols import Relevant, Retrieval, TwoWayEvaluation
 from diptych.space import DIRECTIONS, Direction, Space
 
+_RADIUS = 2
+
 
 @dataclass(frozen=True)
 class Category:
@@ -103,9 +105,6 @@ class AllTied(CrossModalModel):
 
     def _encode_texts(self, texts: FloatArray) -> FloatArray:
         return np.zeros((len(texts), 1))
-
-
-_RADIUS = 2
 
 
 @dataclass(frozen=True)

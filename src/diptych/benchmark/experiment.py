@@ -46,8 +46,9 @@ from diptych.protocols.retrieval import ArrayByDirection, encode_sides
 from diptych.space import DIRECTIONS, Direction
 
 BY_LABEL: tuple[Measure, ...] = (AP(), CMC(1), CMC(5), CMC(10), Precision(10), Precision(50), NDCG(10, "ideal"))
-
 BY_INSTANCE: tuple[Measure, ...] = (RecallAtK(1), RecallAtK(5), RecallAtK(10), MedianRank(), MeanRank(), AP())
+_SCALINGS = ("images", "texts")
+CURVES: tuple[Curve, ...] = (InterpolatedPrecisionRecall(), PrecisionRecallCurve(), CMCCurve())
 
 
 class Stages(Protocol):
@@ -147,9 +148,6 @@ def _check_options(dataset: Dataset, options: Mapping[str, Any]) -> None:
             raise InvalidInputError(f"option {name!r} of {dataset.name} takes {kind}, got {value!r}")
 
 
-_SCALINGS = ("images", "texts")
-
-
 def _build_grid(model: Preprocessed, choices: Mapping[str, Any]) -> dict[str, list[Any]]:
     """Return the grid for `tune` of a scaled model, after trying that every single choice can be set.
 
@@ -181,9 +179,6 @@ def readable_parameters(model: CrossModalModel) -> dict[str, Any]:
         name: method_name(type(values[name])) if isinstance(values[name], CrossModalModel) else values[name]
         for name in sorted(values, key=lambda name: name.split("__"))
     }
-
-
-CURVES: tuple[Curve, ...] = (InterpolatedPrecisionRecall(), PrecisionRecallCurve(), CMCCurve())
 
 
 @dataclass(frozen=True)

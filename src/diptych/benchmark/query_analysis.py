@@ -14,6 +14,12 @@ from diptych.encoders import Visualness, visual_share
 from diptych.metrics import spearman
 from diptych.protocols import QueryGroups
 
+LENGTHS = ("1 word", "2 words", "3 words", "4 words", "5 words", "6 and more")
+_LEVEL = 0.05
+FORMAT_VERSION = 1
+THRESHOLDS = tuple(round(0.1 * step, 1) for step in range(10))
+_ADVANCE_EVERY = 5_000
+
 
 @dataclass(frozen=True)
 class LoggedQueries:
@@ -40,11 +46,6 @@ class LoggedQueries:
         if self.searches is None or self.answered is None:
             return self.clicks
         return self.answered / self.searches
-
-
-LENGTHS = ("1 word", "2 words", "3 words", "4 words", "5 words", "6 and more")
-
-_LEVEL = 0.05
 
 
 def visualness_names() -> list[str]:
@@ -112,13 +113,6 @@ def _fails(searches: FloatArray, answered: FloatArray, inside: BoolArray) -> boo
     if not all(sum(row) for row in table):
         return False
     return bool(fisher_exact(table, alternative="less").pvalue < _LEVEL)
-
-
-FORMAT_VERSION = 1
-
-THRESHOLDS = tuple(round(0.1 * step, 1) for step in range(10))
-
-_ADVANCE_EVERY = 5_000
 
 
 def analyse_queries(

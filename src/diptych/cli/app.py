@@ -39,9 +39,7 @@ from diptych.cli.commands.words import words
 from diptych.errors import DiptychError
 
 _WRONG_REQUEST = 2
-
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
-
 _NOT_ALLOWED = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 

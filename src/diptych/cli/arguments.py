@@ -18,10 +18,13 @@ from diptych.errors import InvalidInputError, UnknownNameError
 if TYPE_CHECKING:
     from diptych.retriever import Retriever
 
-
 _PYTHON_WORDS = {"True": True, "False": False, "None": None}
-
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+
+# A plus joins encoders only where a name follows, so that numbers such as 1e+5 and most paths may hold one.
+_JOINED = re.compile(r"\+(?=\s*[A-Za-z]\w*\s*(?:[:+]|$))")
+
+_SEPARATE = re.compile(r"""(?:[^,"'\[\](]|"(?:\\.|[^"\\])*"|'[^']*'|\[[^\]]*\])+""")
 
 
 def parse_value(text: str) -> Any:
@@ -56,12 +59,6 @@ def parse_assignments(texts: Iterable[str], option: str) -> dict[str, Any]:
             raise InvalidInputError(f"{option} sets {name!r} twice; give it once")
         values[name] = parse_value(value.strip())
     return values
-
-
-# A plus joins encoders only where a name follows, so that numbers such as 1e+5 and most paths may hold one.
-_JOINED = re.compile(r"\+(?=\s*[A-Za-z]\w*\s*(?:[:+]|$))")
-
-_SEPARATE = re.compile(r"""(?:[^,"'\[\](]|"(?:\\.|[^"\\])*"|'[^']*'|\[[^\]]*\])+""")
 
 
 def encoder_classes(modality: Modality | None = None) -> dict[str, type[Encoder]]:

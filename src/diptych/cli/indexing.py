@@ -19,6 +19,8 @@ from diptych.data import CaptionedPicture, CaptionedPictures, find_pictures, pic
 from diptych.data.caption_files import CaptionFormat
 from diptych.errors import InvalidInputError, counted
 
+_INTERRUPTED = 130
+
 
 @dataclass(frozen=True)
 class PictureRecords:
@@ -73,9 +75,6 @@ def _read(folder: Path, captions: str, captions_format: str) -> CaptionedPicture
             f"{captions} describes no picture of {folder}{example}; name the folder that its file names start from"
         )
     return found
-
-
-_INTERRUPTED = 130
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,10 @@ from diptych.arrays import AnyArray, FloatArray
 from diptych.errors import InvalidInputError
 from diptych.metrics import Relevance
 
+_UNSAFE = re.compile(r"[\s%]")
+_RUN_FIELDS = ("query", "Q0", "item", "rank", "score", "tag")
+_QRELS_FIELDS = ("query", "iteration", "item", "grade")
+
 
 @dataclass(frozen=True, eq=False)
 class RankedList:
@@ -57,9 +61,6 @@ class RankedList:
         scores = self.scores.astype(np.float32) if single_precision else self.scores
         order = np.lexsort((self.items, scores))[::-1]
         return RankedList(self.query, self.items[order], self.scores[order])
-
-
-_UNSAFE = re.compile(r"[\s%]")
 
 
 def open_text(path: Path, mode: Literal["rt", "wt"]) -> IO[str]:
@@ -104,8 +105,6 @@ def fields_of(path: Path, fields: Sequence[str]) -> Iterator[tuple[int, list[str
 
 
 Scores = Literal["rank", "model"]
-
-_RUN_FIELDS = ("query", "Q0", "item", "rank", "score", "tag")
 
 
 def write_run(
@@ -232,9 +231,6 @@ def _whole_grades(grades: FloatArray) -> list[int]:
     if not (np.asarray(grades) == np.round(grades)).all():
         raise InvalidInputError(f"qrels hold whole grades, got {grades.tolist()}; round or rescale them")
     return [int(grade) for grade in grades]
-
-
-_QRELS_FIELDS = ("query", "iteration", "item", "grade")
 
 
 def write_qrels(path: str | PathLike[str], qrels: Qrels) -> int:

@@ -13,6 +13,10 @@ from diptych.arrays import FloatArray
 from diptych.errors import InvalidInputError, UnknownNameError
 from diptych.metrics import AP, CMC, NDCG, Measure, Precision, RankedGroups, Recall
 
+_NEEDS_CUTOFF: dict[str, Callable[[int], Measure]] = {"P": Precision, "R": Recall, "Success": CMC}
+_FORM = re.compile(r"(?P<name>[A-Za-z-]+)(?:@(?P<cutoff>[0-9]+))?")
+MEASURE_NAMES = ("AP", "AP@k", "P@k", "R@k", "RR", "nDCG", "nDCG@k", "nDCG-exp", "nDCG-exp@k", "Success@k")
+
 
 @dataclass(frozen=True)
 class LinearNDCG(Measure):
@@ -87,8 +91,6 @@ def _first_positions(size: int, hits: int) -> FloatArray:
     return cast(FloatArray, missed * found)
 
 
-_NEEDS_CUTOFF: dict[str, Callable[[int], Measure]] = {"P": Precision, "R": Recall, "Success": CMC}
-
 _MAY_HAVE_CUTOFF: dict[str, Callable[[int | None], Measure]] = {
     "AP": AP,
     "nDCG": LinearNDCG,
@@ -97,9 +99,6 @@ _MAY_HAVE_CUTOFF: dict[str, Callable[[int | None], Measure]] = {
 
 _WHOLE: dict[str, Callable[[], Measure]] = {"RR": RR}
 
-_FORM = re.compile(r"(?P<name>[A-Za-z-]+)(?:@(?P<cutoff>[0-9]+))?")
-
-MEASURE_NAMES = ("AP", "AP@k", "P@k", "R@k", "RR", "nDCG", "nDCG@k", "nDCG-exp", "nDCG-exp@k", "Success@k")
 
 """What `find_measure` understands, k being a number."""
 

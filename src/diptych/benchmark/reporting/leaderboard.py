@@ -12,6 +12,12 @@ from diptych.benchmark.reporting.observations import format_signed
 from diptych.benchmark.reporting.task_results import TaskResults
 from diptych.space import DIRECTION_NAMES, DIRECTIONS, Direction
 
+SHORT = {"000": "Liu et al.", "001": "Menon et al.", "004": "Costa Pereira et al."}
+_TEST_TABLES = {"001": ("Table 1", "Table 2", "Table 3"), "004": ("Table VIII", "Table IX")}
+_REGIMES = {"seen": "non-XTD", "unseen": "XTD"}
+NOTHING = "–"
+
+
 CITATIONS = {
     "000": "Liu et al., “A new evaluation protocol and benchmarking results for extendable cross-media retrieval”",
     "001": "Menon et al., “Cross-modal retrieval: a pairwise classification approach”, SDM 2015",
@@ -19,7 +25,6 @@ CITATIONS = {
     "TPAMI 2014",
 }
 
-SHORT = {"000": "Liu et al.", "001": "Menon et al.", "004": "Costa Pereira et al."}
 
 # Our short names where letters and digits alone do not make the paper's. Costa Pereira et al. correlate with kernels.
 _ALIASES: Mapping[str, Mapping[str, str]] = {
@@ -27,10 +32,6 @@ _ALIASES: Mapping[str, Mapping[str, str]] = {
     "001": {},
     "004": {"cm": "kcca", "scm": "scmonkcca"},
 }
-
-_TEST_TABLES = {"001": ("Table 1", "Table 2", "Table 3"), "004": ("Table VIII", "Table IX")}
-
-_REGIMES = {"seen": "non-XTD", "unseen": "XTD"}
 
 
 @dataclass(frozen=True)
@@ -117,9 +118,6 @@ class Table:
     rows: tuple[tuple[str, ...], ...]
     n_names: int = 1
     notes: tuple[str, ...] = ()
-
-
-NOTHING = "–"
 
 
 def leaderboard(task: TaskResults) -> Table:

@@ -16,9 +16,7 @@ from diptych.errors import InvalidInputError
 from diptych.space import DIRECTIONS, Direction
 
 AVERAGE_PRECISION = "AP()"
-
 RANK_ONE = "CMC@1"
-
 _ROUNDING = 1e-6
 
 

@@ -15,6 +15,12 @@ from diptych.benchmark.reporting.method_results import AVERAGE_PRECISION, RANK_O
 from diptych.benchmark.reporting.significance import LEVEL, each_larger_than_zero, holm, larger_than_zero
 from diptych.benchmark.reporting.task_results import Experiment, TaskResults, find_experiments
 
+SEEN_ABOVE_UNSEEN_CLAIM = "Every method is better on seen classes than on unseen ones"
+TRIVIAL_SOLUTION_CLAIM = "The trivial solution competes on seen classes and loses rank on unseen ones"
+TRIVIAL = ("ts", "deep-ts")
+ORDERINGS_CLAIM = "CMC and MAP order the methods differently"
+
+
 Verdict = Literal["confirmed", "not confirmed", "not testable"]
 
 
@@ -81,9 +87,6 @@ def format_p_value(p_value: float | None) -> str:
     if p_value is None:
         return "–"
     return "< 0.001" if p_value < 0.001 else f"{p_value:.3f}"
-
-
-SEEN_ABOVE_UNSEEN_CLAIM = "Every method is better on seen classes than on unseen ones"
 
 
 @dataclass(frozen=True)
@@ -176,11 +179,6 @@ def seen_above_unseen(experiment: Experiment) -> Observation:
     )
 
 
-TRIVIAL_SOLUTION_CLAIM = "The trivial solution competes on seen classes and loses rank on unseen ones"
-
-TRIVIAL = ("ts", "deep-ts")
-
-
 def trivial_solution(experiment: Experiment, name: str = "ts") -> Observation:
     """Test the second observation of Liu et al.: comparing predicted labels works on seen classes only.
 
@@ -233,9 +231,6 @@ def _over_queries(experiment: Experiment, kept: Sequence[int], place: int) -> fl
         return None
     seen, unseen = (rankdata(-values[:, kept], axis=1)[:, place] for values in experiment.by_query)
     return larger_than_zero(unseen - seen)
-
-
-ORDERINGS_CLAIM = "CMC and MAP order the methods differently"
 
 
 @dataclass(frozen=True)

@@ -20,9 +20,7 @@ from diptych.benchmark.reporting.task_results import CHANCE_METHODS, Experiment,
 from diptych.space import DIRECTION_NAMES, DIRECTIONS, Direction
 
 _BASELINE = "cca"
-
 _MEGABYTE = 1 << 20
-
 _SHORTEST = 1e-3
 
 

@@ -21,6 +21,13 @@ from diptych.models import CrossModalModel
 from diptych.protocols import EncodedRetrieval, Fold, Retrieval
 from diptych.space import DIRECTIONS, Direction, opposite
 
+_FIRST = 5
+_QUERIES = 2
+_SIDE = 112
+_QUALITY = 65
+_LONGEST_TEXT = 240
+_BASELINE = "cca"
+
 
 @dataclass(frozen=True)
 class Shown:
@@ -47,19 +54,6 @@ class SampleSheet:
     task: str
     samples: tuple[Sample, ...]
     note: str
-
-
-_FIRST = 5
-
-_QUERIES = 2
-
-_SIDE = 112
-
-_QUALITY = 65
-
-_LONGEST_TEXT = 240
-
-_BASELINE = "cca"
 
 
 def sample_sheets(

@@ -14,6 +14,17 @@ from diptych.arrays import BoolArray, FloatArray
 from diptych.errors import InvalidInputError
 from diptych.metrics.significance import flip_p_value, sign_flips
 
+TRIALS = 20_000
+_ENUMERATE_UP_TO = 12
+
+# Rounding must not decide whether a flip that leaves the sum as it is counts as larger.
+TOLERANCE = 1e-10
+
+LEVEL = 0.05
+
+# A random p-value cannot be smaller than one over the trials; it must be able to pass Holm's first step.
+_TRIALS_PER_PAIR = 40
+
 
 def holm(p_values: ArrayLike) -> FloatArray:
     """Return p-values adjusted for how many there are: reject those below α, and a false rejection is rarer than α.
@@ -35,14 +46,6 @@ def holm(p_values: ArrayLike) -> FloatArray:
     stepped = values[order] * np.arange(len(values), 0, -1)
     adjusted[order] = np.minimum(np.maximum.accumulate(stepped), 1.0)
     return adjusted
-
-
-TRIALS = 20_000
-
-_ENUMERATE_UP_TO = 12
-
-# Rounding must not decide whether a flip that leaves the sum as it is counts as larger.
-TOLERANCE = 1e-10
 
 
 def _p_values(n_units: int, trials: int, seed: int, is_extreme: Callable[[FloatArray], BoolArray]) -> FloatArray:
@@ -77,11 +80,6 @@ def each_larger_than_zero(differences: FloatArray, *, trials: int = TRIALS, seed
         raise InvalidInputError("differences must be finite numbers, and at least one")
     threshold = differences.sum(axis=0) - TOLERANCE * np.abs(differences).sum(axis=0)
     return _p_values(len(differences), trials, seed, lambda signs: signs @ differences >= threshold)
-
-
-LEVEL = 0.05
-# A random p-value cannot be smaller than one over the trials; it must be able to pass Holm's first step.
-_TRIALS_PER_PAIR = 40
 
 
 @dataclass(frozen=True, eq=False)

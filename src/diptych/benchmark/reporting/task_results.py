@@ -13,6 +13,8 @@ from diptych.benchmark.reporting.method_results import AVERAGE_PRECISION, Method
 from diptych.benchmark.reporting.significance import Comparison, compare_all, group_letters
 from diptych.benchmark.results import Record
 
+CHANCE_METHODS = frozenset({"random"})
+
 
 @dataclass(frozen=True, eq=False)
 class TaskResults:
@@ -119,9 +121,6 @@ def group_records(records: Iterable[Record]) -> tuple[TaskResults, ...]:
 def _best_first(methods: dict[str, list[Record]]) -> tuple[MethodResults, ...]:
     results = [MethodResults(tuple(sorted(found, key=lambda record: record.fold))) for found in methods.values()]
     return tuple(sorted(results, key=lambda method: (-method.mean(), method.name)))
-
-
-CHANCE_METHODS = frozenset({"random"})
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,6 +17,12 @@ from diptych.cli.options import FreshOption, OutputOption, QuietOption
 if TYPE_CHECKING:
     from diptych.benchmark.web import WebReport
 
+_PRINTED_FOLDS = (0, 1, 2, 5, 10)
+_GROUPS = ("0–0.2", "0.2–0.4", "0.4–0.6", "0.6–0.8", "0.8–1")
+_PAPER = "003"
+_LEAST_P = 0.0001
+DRAWN_FOLDS = tuple(range(11))
+
 
 def bench_clicks(
     method: Annotated[
@@ -54,15 +60,6 @@ def bench_clicks(
     draw = partial(draw_click_benchmark, report)
     write_report_files(stages, output=output, document=report.as_json, plots=plots, draw=draw)
     print_click_benchmark(report, results())
-
-
-_PRINTED_FOLDS = (0, 1, 2, 5, 10)
-
-_GROUPS = ("0–0.2", "0.2–0.4", "0.4–0.6", "0.6–0.8", "0.8–1")
-
-_PAPER = "003"
-
-_LEAST_P = 0.0001
 
 
 _LISTS = {
@@ -223,9 +220,6 @@ def _print_costs(report: WebReport, console: Console) -> None:
         f"\nTest: {n_pairs:,} pairs of query and picture here, 79,926 in the paper. Memory: the most over what was "
         "there before. The paper trained on a Titan X, with 23 million triads."
     )
-
-
-DRAWN_FOLDS = tuple(range(11))
 
 
 def draw_click_benchmark(report: WebReport, folder: Path) -> list[Path]:

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from diptych.benchmark.studies.costa_pereira import CostaPereiraReport, MapRow
     from diptych.cli.console.progress import Advance
 
+_DISTANCES = {"euclidean": "ℓ2", "l1": "ℓ1", "kl": "KL", "cosine": "NC", "pearson": "NCc"}
+
 
 def bench_costa_pereira(
     data: Annotated[
@@ -69,9 +71,6 @@ def bench_costa_pereira(
 
 def _stage(stages: Stages, task: str, title: str) -> AbstractContextManager[Advance]:
     return stages.run(f"{task}: {title}", f"{task}: {title}")
-
-
-_DISTANCES = {"euclidean": "ℓ2", "l1": "ℓ1", "kl": "KL", "cosine": "NC", "pearson": "NCc"}
 
 
 def print_costa_pereira(report: CostaPereiraReport, console: Console) -> None:

@@ -25,11 +25,8 @@ if TYPE_CHECKING:
     from diptych.figures.parameter_curves import BitBudgetLine
     from diptych.metrics import Measure
 
-
 _QUICK_BITS = (8, 16, 32)
-
 _QUICK_FOLDS = 2
-
 _QUICK_SEARCHED = 100_000
 
 

@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from diptych.data import Pairs
     from diptych.figures.retrieval_examples import RetrievalExample, ShownItem
 
+_QUERIES = 2
+_FEWEST_ON_A_MAP = 20
+_NOTHING = "–"
+
 
 def bench_neural(
     data: Annotated[
@@ -85,11 +89,6 @@ def bench_neural(
         inspection.run(report, loaded, stages)
         reports.append(report)
     finish_reports(reports, print_neural, stages, output)
-
-
-_QUERIES = 2
-
-_FEWEST_ON_A_MAP = 20
 
 
 def draw_neural(report: NeuralReport, inside: Illustration, folder: Path) -> list[Path]:
@@ -200,8 +199,6 @@ class MethodInspection:
         if self.plots is not None:
             stages.note(f"figures: {', '.join(map(str, draw_neural(report, found, self.plots)))}")
 
-
-_NOTHING = "–"
 
 _DENOMINATORS = (
     "MAP@50 (retrieved) divides by the relevant items among the first 50, as the authors' evaluator does; MAP@50 "

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from diptych.benchmark.reporting import Observation
     from diptych.benchmark.results import ResultsDifference
 
+_MOST = 20
+
 
 def bench_diff(
     first: Annotated[Path, typer.Argument(metavar="A", help="A folder of results.")],
@@ -32,9 +34,6 @@ def bench_diff(
     print_difference(found, tolerance, results())
     if found.units:
         raise typer.Exit(1)
-
-
-_MOST = 20
 
 
 def print_difference(found: ResultsDifference, tolerance: float, console: Console) -> None:

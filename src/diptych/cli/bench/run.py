@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from diptych.benchmark.results import Record, ResultFolder
     from diptych.benchmark.running import Failure, RunReport, Unit
 
+_SHOWN = 2
+
 
 def bench_run(
     task: Annotated[
@@ -83,9 +85,6 @@ def bench_run(
     print_run(report, units, folder, results_console())
     if report.failed or (report.missing and not report.done and not report.kept):
         raise typer.Exit(1)
-
-
-_SHOWN = 2
 
 
 class BenchProgress:

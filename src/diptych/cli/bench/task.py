@@ -24,6 +24,13 @@ if TYPE_CHECKING:
 
     from diptych.benchmark import Row, SensitivityCurve, StudyReport, TaskReport
 
+_PAPERS = {"001": "Menon et al. 2015", "004": "Costa Pereira et al. 2014"}
+
+# What the text about figure 3 of Menon et al. (2015) compares, with what each of them competes with.
+_COMPARED = ("CCA", "CMML", "logistic cross-product", "SM", "marginal SM", "marginal SCM")
+
+_CHANCE = "random"
+
 
 def bench(
     task: Annotated[
@@ -70,9 +77,6 @@ def bench(
     draw = partial(draw_bench, report.reports)
     write_report_files(stages, output=output, document=document, plots=plots, draw=draw)
     print_study(report, results())
-
-
-_PAPERS = {"001": "Menon et al. 2015", "004": "Costa Pereira et al. 2014"}
 
 
 def print_study(report: StudyReport, console: Console) -> None:
@@ -196,12 +200,6 @@ def _print_sensitivity(curve: SensitivityCurve, console: Console) -> None:
         cells = (f"{curve.means[way][number]:.4f} ± {curve.deviations[way][number]:.4f}" for way in DIRECTIONS)
         listing.add_row(f"{value:g}", *cells)
     console.print(listing)
-
-
-# What the text about figure 3 of Menon et al. (2015) compares, with what each of them competes with.
-_COMPARED = ("CCA", "CMML", "logistic cross-product", "SM", "marginal SM", "marginal SCM")
-
-_CHANCE = "random"
 
 
 def draw_bench(reports: Sequence[TaskReport], folder: Path) -> list[Path]:

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from diptych.benchmark.exchange import ExportedFiles, RunScores
     from diptych.metrics import Measure
 
-
 _MEASURES = ("AP", "P@10", "R@10", "RR", "nDCG@10")
+
 
 bench_trec = typer.Typer(
     no_args_is_help=True,

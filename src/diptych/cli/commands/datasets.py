@@ -17,6 +17,8 @@ from diptych.errors import InvalidInputError
 if TYPE_CHECKING:
     from diptych.data import Dataset, Download
 
+_NOT_HERE = 1
+
 
 def datasets(
     name: Annotated[str | None, typer.Argument(metavar="[DATASET]", help="Show this data set in detail.")] = None,
@@ -107,9 +109,6 @@ def _detail(dataset: Dataset) -> dict[str, Any]:
             for name, default in dataset.defaults.items()
         },
     }
-
-
-_NOT_HERE = 1
 
 
 def get(

@@ -26,6 +26,12 @@ if TYPE_CHECKING:
     from diptych.data import Dataset, Pairs
     from diptych.retriever import Retriever
 
+_NAMES = {DemoData.FLICKR8K: "flickr8k", DemoData.PASCAL: "pascal_sentence"}
+_N_SCENES = 512
+_SCENE_SIZE = 256
+_HOST = "127.0.0.1"
+_PORT = 8765
+
 
 def demo(
     data: Annotated[
@@ -124,8 +130,6 @@ class DemoCollection:
         return Collection.create(self.folder, retriever, root=self.root)
 
 
-_NAMES = {DemoData.FLICKR8K: "flickr8k", DemoData.PASCAL: "pascal_sentence"}
-
 _EXAMPLES = {
     DemoData.FLICKR8K: ("a dog running through water", "children on a swing", "2:dog + snow - person"),
     DemoData.PASCAL: ("an aeroplane in the sky", "a cat on a sofa", "2:horse + grass - person"),
@@ -175,11 +179,6 @@ def _captions(pairs: Pairs) -> list[list[str]]:
     for owner, text in zip(pairs.owners.tolist(), cast(Sequence[str], pairs.texts), strict=True):
         captions[owner].append(text)
     return captions
-
-
-_N_SCENES = 512
-
-_SCENE_SIZE = 256
 
 
 def scene_demo() -> DemoCollection:
@@ -281,11 +280,6 @@ def _can_encode(chosen: DemoCollection, stages: Stages) -> bool:
         stages.note(f"photographs: {error}; until then the pictures are generated")
         return False
     return True
-
-
-_HOST = "127.0.0.1"
-
-_PORT = 8765
 
 
 def serve_page(name: str, collection: Path, *, open_page: bool, quiet: bool) -> None:

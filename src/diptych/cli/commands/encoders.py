@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from diptych.encoders import Encoder
     from diptych.encoders.encoder import Modality
 
+# Enough for an encoder to look for its packages and weights; what it makes of them does not matter.
+_SAMPLES: dict[Modality, Any] = {"image": [np.zeros((32, 32, 3), dtype=np.uint8)], "text": ["a boat"]}
+
 
 def encoders(
     name: Annotated[str | None, typer.Argument(metavar="[ENCODER]", help="Show this encoder in detail.")] = None,
@@ -55,10 +58,6 @@ def _show(card: EncoderCard) -> None:
     console.print(f"\nEncodes:     {card.encodes}\nLearns from: {learns}\nHere:        {card.state}\n")
     if card.parameters:
         console.print(parameter_table(card.parameters))
-
-
-# Enough for an encoder to look for its packages and weights; what it makes of them does not matter.
-_SAMPLES: dict[Modality, Any] = {"image": [np.zeros((32, 32, 3), dtype=np.uint8)], "text": ["a boat"]}
 
 
 @dataclass(frozen=True)

@@ -22,10 +22,9 @@ if TYPE_CHECKING:
     from diptych.benchmark.experiment import Outcome
     from diptych.metrics import Measure
 
-
 _FILES = "What to write"
-
 _MEASURING = "How to measure"
+_RELEVANT = {"label": "what shares a label with the query", "instance": "what belongs to the query's own picture"}
 
 
 def evaluate(
@@ -120,9 +119,6 @@ def evaluate(
             files = draw_plots(outcome, plots, file_format.value)
         stages.note("figures: " + ", ".join(str(file) for file in files))
     print_report(outcome, results())
-
-
-_RELEVANT = {"label": "what shares a label with the query", "instance": "what belongs to the query's own picture"}
 
 
 def print_report(outcome: Outcome, console: Console) -> None:

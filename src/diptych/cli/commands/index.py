@@ -18,6 +18,11 @@ if TYPE_CHECKING:
     from diptych.cli.indexing import IndexOutcome
     from diptych.collection import AddReport
 
+_SHOWN = 10
+
+# A choice of ours for when the hint is worth a line; training itself tells whether it helps.
+_WORTH_TRAINING = 200
+
 
 def index(
     folder: Annotated[Path, typer.Argument(help="The folder of pictures, searched with all folders below it.")],
@@ -68,9 +73,6 @@ def index(
         raise typer.Exit(1)
 
 
-_SHOWN = 10
-
-
 def report_skipped(skipped: Mapping[str, str], listing: Path, stages: Stages, *, verbose: bool) -> None:
     """Say which files were skipped and why: the first ten or all, and all of them in the file ``listing``."""
     if not skipped:
@@ -89,10 +91,6 @@ def report_skipped(skipped: Mapping[str, str], listing: Path, stages: Stages, *,
 def _line(path: str, reason: str) -> str:
     # Some reasons begin with the path, which is said already.
     return f"{printable(shown_path(Path(path)))}: {printable(reason.removeprefix(path).lstrip(' :'))}"
-
-
-# A choice of ours for when the hint is worth a line; training itself tells whether it helps.
-_WORTH_TRAINING = 200
 
 
 def print_index_report(outcome: IndexOutcome, stages: Stages, *, verbose: bool, as_json: bool) -> None:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from diptych.collection.learning import Impressions, LearningRecord, LearningReport
     from diptych.data.clicks import ClickLog
 
+_PLACES = (1, 2, 3, 5, 10, 20)
+
 
 def learn(
     collection: Annotated[
@@ -102,9 +104,6 @@ class LearnProgress:
             self._doing = doing
         if self._advance is not None:
             self._advance(done, total)
-
-
-_PLACES = (1, 2, 3, 5, 10, 20)
 
 
 def print_learning_report(report: LearningReport, *, is_dry_run: bool, as_json: bool) -> None:

@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from diptych.models import CrossModalModel
     from diptych.models.base import Inputs
 
-
 _INPUTS: tuple[Inputs, ...] = ("features", "items", "clicks")
+_HEADING = re.compile(r"^(\w[\w ]*)\n-{3,}$", re.MULTILINE)
+_ENTRY = re.compile(r"^(?P<names>\S[^:\n]*?)(?: ?:[^\n]*)?\n(?P<text>(?:[ ]+[^\n]*\n?|\n)+)", re.MULTILINE)
 
 
 def methods(
@@ -64,11 +65,6 @@ def parameter_table(parameters: Sequence[Parameter]) -> Table:
     for parameter in parameters:
         listing.add_row(parameter.name, repr(parameter.default), parameter.meaning)
     return listing
-
-
-_HEADING = re.compile(r"^(\w[\w ]*)\n-{3,}$", re.MULTILINE)
-
-_ENTRY = re.compile(r"^(?P<names>\S[^:\n]*?)(?: ?:[^\n]*)?\n(?P<text>(?:[ ]+[^\n]*\n?|\n)+)", re.MULTILINE)
 
 
 def sections(docstring: str) -> dict[str, str]:

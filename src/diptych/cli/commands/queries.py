@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     from diptych.benchmark.query_analysis import LoggedQueries
 
+_DATABASES = (".sqlite", ".sqlite3", ".db")
+
 
 def queries(
     log: Annotated[
@@ -60,9 +62,6 @@ def queries(
     if plots is not None:
         for file in draw_queries(report, plots):
             stages.note(f"figure: {file}")
-
-
-_DATABASES = (".sqlite", ".sqlite3", ".db")
 
 
 def read_queries(log: Path) -> LoggedQueries:

@@ -22,6 +22,10 @@ from diptych.errors import DiptychError, InvalidInputError, UnknownNameError, co
 if TYPE_CHECKING:
     from diptych.cli.commands.search_session import SearchSession
 
+_SECONDS_TO_FAIL = 2.0
+_PROMPT = "search> "
+_KEPT_LINES = 1000
+
 
 def search(
     query: Annotated[
@@ -108,9 +112,6 @@ def joined_words(words: Sequence[str]) -> str:
     return " ".join(f'"{word}"' if " " in word and '"' not in word else word for word in words)
 
 
-_SECONDS_TO_FAIL = 2.0
-
-
 def open_in_viewer(path: Path) -> None:
     """Open a picture as a double click would, without waiting for the program to end."""
     if not path.is_file():
@@ -136,10 +137,6 @@ def open_in_viewer(path: Path) -> None:
     if failed:
         raise InvalidInputError(f"no program for pictures was found here; the file is {path}")
 
-
-_PROMPT = "search> "
-
-_KEPT_LINES = 1000
 
 HELP = """\
 two dogs on a beach    search with words

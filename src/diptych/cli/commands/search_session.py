@@ -27,6 +27,13 @@ from diptych.retriever import Retriever, Subject, explain
 if TYPE_CHECKING:
     from diptych.collection import Collection
 
+# Where captions get a column of their own instead of a line below the path.
+_WIDE = 100
+
+_SHEET_LINES = 3
+_MOST_ANSWERS = 3
+_MOST_BARS = 5
+
 
 @dataclass(frozen=True)
 class SearchSettings:
@@ -48,12 +55,6 @@ class SearchSettings:
     rerank_by: RerankBy = RerankBy.CODES
     format: AnswerFormat = AnswerFormat.AUTO
     thumbnails: Thumbnails = Thumbnails.AUTO
-
-
-# Where captions get a column of their own instead of a line below the path.
-_WIDE = 100
-
-_SHEET_LINES = 3
 
 
 @dataclass(frozen=True)
@@ -264,7 +265,6 @@ class SearchSession:
 
     def _explain(self, query: Query, answers: Answers) -> None:
         """Say why; beside the answers, so that a pipe still gets nothing but these."""
-
         for line in why_lines(self.collection, query, answers[:]):
             self._notes.print(line, soft_wrap=True, markup=False, highlight=False)
 
@@ -338,11 +338,6 @@ def _kind_of_other_file(name: str) -> str | None:
         if path.is_file() and path.suffix.lower() not in picture_suffixes():
             return "a file"
     return None
-
-
-_MOST_ANSWERS = 3
-
-_MOST_BARS = 5
 
 
 def why_lines(collection: Collection, query: Query, answers: Sequence[Answer]) -> list[str]:

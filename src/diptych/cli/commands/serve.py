@@ -24,6 +24,13 @@ from diptych.errors import InvalidInputError, MissingPackageError
 if TYPE_CHECKING:
     import socket
 
+_PACKAGES = ("fastapi", "httpx", "prometheus_client", "python_multipart", "uvicorn")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_UNNAMED = "collection"
+_TRIED_PORTS = 100
+_BACKLOG = 1024
+_PATIENCE_SECONDS = 60.0
+
 
 def serve(
     folders: Annotated[
@@ -73,7 +80,6 @@ def serve(
     Programs write with the token (see the documentation), the page with its own session. Ctrl+C finishes what is
     running and ends.
     """
-
     check_packages()
     from diptych.service.operations.workers import launch
     from diptych.service.security.tokens import configured_token, own_token, session_secret
@@ -103,18 +109,10 @@ def serve(
         launch(settings, listening, log_format=log_format.value, quiet=quiet)
 
 
-_PACKAGES = ("fastapi", "httpx", "prometheus_client", "python_multipart", "uvicorn")
-
-
 def check_packages() -> None:
     """Raise where one of them is not installed."""
     if any(find_spec(package) is None for package in _PACKAGES):
         raise MissingPackageError("serving", "'diptych[serve]'")
-
-
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-
-_UNNAMED = "collection"
 
 
 def served_collections(
@@ -167,11 +165,6 @@ def _served_collection(folder: Path, *, index: bool, quiet: bool) -> Path:
         remedy = f"make it one with: diptych index {shown_path(folder)}, or with --index"
         raise InvalidInputError(f"{folder} {state}; {remedy if folder.exists() else 'name a folder of pictures'}")
     return place
-
-
-_TRIED_PORTS = 100
-
-_BACKLOG = 1024
 
 
 def require_token_beyond_localhost(host: str, token: str | None, *, is_forwarded: bool) -> bool:
@@ -245,9 +238,6 @@ def _advice(host: str, port: int, family: socket.AddressFamily) -> str:
         except OSError:
             continue
     return "take any that is free with --port 0"
-
-
-_PATIENCE_SECONDS = 60.0
 
 
 def open_when_ready(address: str) -> None:

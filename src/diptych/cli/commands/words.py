@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from diptych.encoders import NearWord, WordVectors
     from diptych.models.neural.mnil.word_space import WordLayer
 
+_PACKAGED = ("glove-50d", "glove-100d")
+
 
 def words(
     model: Annotated[
@@ -60,9 +62,6 @@ def _show_many(found: dict[str, list[NearWord]]) -> None:
     for word, nearest in found.items():
         listing.add_row(word, ", ".join(near.word for near in nearest))
     results().print(listing)
-
-
-_PACKAGED = ("glove-50d", "glove-100d")
 
 
 def word_table(name: str, layer: WordLayer = "memory") -> WordVectors:

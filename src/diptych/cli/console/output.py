@@ -17,6 +17,9 @@ from rich.table import Column, Table
 from diptych.atomic_files import atomic_write
 from diptych.errors import InvalidInputError
 
+# A pipe has no width: nothing is wrapped or cut there, so that other programs find whole lines.
+_PIPE_WIDTH = 10_000
+
 
 class ResultConsole(Console):
     """Prints to a stream that may be closed from the other side, as ``head`` does.
@@ -28,10 +31,6 @@ class ResultConsole(Console):
     def on_broken_pipe(self) -> NoReturn:
         """Pass the news on."""
         raise BrokenPipeError
-
-
-# A pipe has no width: nothing is wrapped or cut there, so that other programs find whole lines.
-_PIPE_WIDTH = 10_000
 
 
 def results() -> Console:

@@ -12,6 +12,10 @@ from diptych.errors import InvalidInputError
 if TYPE_CHECKING:
     from diptych.collection import Collection
 
+FOLDER_NAME = ".diptych"
+VARIABLE = "DIPTYCH_COLLECTION"
+_COLLECTION_FILE = "collection.json"
+
 
 def shown_path(path: Path) -> str:
     """Return the shortest form of a path that works from the current folder.
@@ -33,13 +37,6 @@ def printable(text: str) -> str:
     'a�b�[31m'
     """
     return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text)
-
-
-FOLDER_NAME = ".diptych"
-
-VARIABLE = "DIPTYCH_COLLECTION"
-
-_COLLECTION_FILE = "collection.json"
 
 
 class CollectionLocation(NamedTuple):

@@ -25,6 +25,8 @@ from rich.text import Text
 
 from diptych.cli.console.output import notes
 
+_SECONDS_BETWEEN_LINES = 10.0
+
 
 class PaceColumn(ProgressColumn):
     """Shows the things done per second, and the time left at that pace.
@@ -118,9 +120,6 @@ class Stages:
         """Say something beside the results."""
         if not self._quiet:
             self._console.print(text)
-
-
-_SECONDS_BETWEEN_LINES = 10.0
 
 
 class DownloadProgress:

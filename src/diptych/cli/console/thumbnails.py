@@ -13,9 +13,16 @@ from rich.text import Text
 
 from diptych.cli.choices import Thumbnails
 
-Graphics = Literal["kitty", "iterm2", "blocks"]
-
 _ITERM2_PROGRAMS = ("iTerm.app", "WezTerm", "mintty")
+_LARGEST_CHUNK = 4096
+_UPPER_HALF = "▀"
+_COLUMNS = 19
+_ROWS = 8
+_GAP = 1
+_SAVE, _RESTORE = "\x1b7", "\x1b8"
+
+
+Graphics = Literal["kitty", "iterm2", "blocks"]
 
 
 def choose_graphics(choice: Thumbnails, console: Console, environment: Mapping[str, str]) -> Graphics | None:
@@ -50,11 +57,6 @@ def choose_graphics(choice: Thumbnails, console: Console, environment: Mapping[s
 def _is_nested(environment: Mapping[str, str]) -> bool:
     """Say whether a multiplexer sits in between, which swallows graphics and inherits the outer terminal's names."""
     return "TMUX" in environment or "STY" in environment or environment.get("TERM", "").startswith(("screen", "tmux"))
-
-
-_LARGEST_CHUNK = 4096
-
-_UPPER_HALF = "▀"
 
 
 def fitting_cells(width: int, height: int, columns: int, rows: int) -> tuple[int, int]:
@@ -112,14 +114,6 @@ def iterm2_sequence(picture: bytes, columns: int, rows: int) -> str:
     keys = f"inline=1;size={len(picture)};width={columns};height={rows};preserveAspectRatio=1"
     return f"\x1b]1337;File={keys}:{b64encode(picture).decode()}\x07"
 
-
-_COLUMNS = 19
-
-_ROWS = 8
-
-_GAP = 1
-
-_SAVE, _RESTORE = "\x1b7", "\x1b8"
 
 Tile = tuple[str, bytes]
 
