@@ -83,7 +83,6 @@ class AllTied(CrossModalModel):
     scores: the chance level of every curve and of every category, where an evaluation keeps only that of its means.
 
     >>> import numpy as np
-    >>> from diptych.benchmark.breakdown import AllTied
     >>> AllTied().fit(np.eye(2), np.eye(2)).similarity(np.eye(2), np.eye(2))
     array([[0., 0.],
            [0., 0.]])

@@ -33,21 +33,12 @@ from diptych.metrics import (
 from diptych.models import CrossModalModel, Preprocessed, method_name, model_classes
 from diptych.models.preprocessed import RowScaling
 from diptych.models.registry import build_model, with_parameter
-from diptych.protocols import (
-    EncodedRetrieval,
-    HoldOut,
-    Relevant,
-    Tuning,
-    TwoWayEvaluation,
-    evaluate_model,
-    tune,
-)
+from diptych.protocols import EncodedRetrieval, HoldOut, Relevant, Tuning, TwoWayEvaluation, evaluate_model, tune
 from diptych.protocols.retrieval import ArrayByDirection, encode_sides
 from diptych.space import DIRECTIONS, Direction
 
 BY_LABEL: tuple[Measure, ...] = (AP(), CMC(1), CMC(5), CMC(10), Precision(10), Precision(50), NDCG(10, "ideal"))
 BY_INSTANCE: tuple[Measure, ...] = (RecallAtK(1), RecallAtK(5), RecallAtK(10), MedianRank(), MeanRank(), AP())
-_SCALINGS = ("images", "texts")
 CURVES: tuple[Curve, ...] = (InterpolatedPrecisionRecall(), PrecisionRecallCurve(), CMCCurve())
 
 
@@ -67,7 +58,6 @@ class Stages(Protocol):
 def describe_measure(measure: Measure) -> str:
     """Return the full name of a measure, for readers who do not know its short one.
 
-    >>> from diptych.benchmark.experiment import describe_measure
     >>> from diptych.metrics import CMC
     >>> describe_measure(CMC(5))
     'cumulative match'
@@ -100,10 +90,7 @@ def load_splits(name: str, options: Mapping[str, Any], stages: Stages) -> Datase
 def choose_encoders(
     splits: DatasetSplits, image_encoder: Encoder | None, text_encoder: Encoder | None
 ) -> dict[str, Encoder]:
-    """Return the encoder of each side that is raw: the one asked for, or the default.
-
-    An encoder for a side that already is features has nothing to encode, which is an error.
-    """
+    """Return the encoder of each side that is raw: the one asked for, or the default."""
     sides = {
         "images": (splits.train.has_image_features, image_encoder, ColourEdgeHistograms()),
         "texts": (splits.train.has_text_features, text_encoder, TfidfTopics()),
@@ -149,15 +136,12 @@ def _check_options(dataset: Dataset, options: Mapping[str, Any]) -> None:
 
 
 def _build_grid(model: Preprocessed, choices: Mapping[str, Any]) -> dict[str, list[Any]]:
-    """Return the grid for `tune` of a scaled model, after trying that every single choice can be set.
-
-    ``images`` and ``texts`` choose the scaling, all other names are parameters of the method.
-    """
+    """Return the grid for `tune` of a scaled model, after trying that every single choice can be set."""
     grid: dict[str, list[Any]] = {}
     for name, values in choices.items():
         if not isinstance(values, list) or not values:
             raise InvalidInputError(f"the choices of {name!r} must be a list such as [1, 10], got {values!r}")
-        if name in _SCALINGS:
+        if name in ("images", "texts"):  # The scaling; all other names are parameters of the method.
             grid[name] = values
         else:
             name = current_name(model.model, name)
@@ -169,7 +153,6 @@ def _build_grid(model: Preprocessed, choices: Mapping[str, Any]) -> dict[str, li
 def readable_parameters(model: CrossModalModel) -> dict[str, Any]:
     """Return all parameters, nested ones included, with methods given by name.
 
-    >>> from diptych.benchmark.experiment import readable_parameters
     >>> from diptych.models import CFA, SCM
     >>> readable_parameters(SCM(correlation=CFA()))["correlation"]
     'cfa'
@@ -268,15 +251,12 @@ class Experiment:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came out; ``chance`` is the same evaluation of a ranking that prefers nothing.
-
-    ``encoders`` holds those of ``images`` and ``texts`` that were raw.
-    """
+    """What came out; ``chance`` is the same evaluation of a ranking that prefers nothing."""
 
     experiment: Experiment
     model: CrossModalModel
     splits: DatasetSplits
-    encoders: Mapping[str, Encoder]
+    encoders: Mapping[str, Encoder]  # Of ``images`` and ``texts``, where these were raw.
     relevant: Relevant
     measures: tuple[Measure, ...]
     evaluation: TwoWayEvaluation

@@ -23,21 +23,17 @@ _ADVANCE_EVERY = 5_000
 
 @dataclass(frozen=True)
 class LoggedQueries:
-    """The different queries of a log, each with its counts.
-
-    A table of clicks knows the clicks alone; the log of a service also how often each query was log, in how many of
-    these searches something was clicked, and how many had no good match.
-    """
+    """The different queries of a log, each with its counts; a table of clicks knows the clicks alone."""
 
     texts: Sequence[str]
     clicks: FloatArray
     searches: FloatArray | None = None
-    answered: FloatArray | None = None
-    unmatched: FloatArray | None = None
+    answered: FloatArray | None = None  # In how many of the searches something was clicked.
+    unmatched: FloatArray | None = None  # How many of the searches had no good match.
 
     @property
     def frequency(self) -> FloatArray:
-        """How often each query was log, as far as the log knows: searches, or else clicks."""
+        """How often each query was asked, as far as the log knows: searches, or else clicks."""
         return self.clicks if self.searches is None else self.searches
 
     @property
@@ -50,13 +46,7 @@ class LoggedQueries:
 
 def visualness_names() -> list[str]:
     """Return the names of the five groups of Dong et al. (2018)."""
-    edges = QueryGroups().edges
-    return [f"{low:g}–{high:g}" for low, high in pairwise(edges)]
-
-
-def length_groups(lengths: IntArray) -> IntArray:
-    """Return the group of each length; very long queries share one."""
-    return np.clip(lengths, 1, len(LENGTHS)) - 1
+    return [f"{low:g}–{high:g}" for low, high in pairwise(QueryGroups().edges)]
 
 
 def describe_groups(log: LoggedQueries, groups: IntArray, names: Sequence[str]) -> list[dict[str, Any]]:
@@ -120,7 +110,7 @@ def analyse_queries(
 ) -> dict[str, Any]:
     """Return the whole report, as it is written to JSON."""
     scores, lengths = _measure(log, visualness, advance)
-    by_length, by_visualness = length_groups(lengths), QueryGroups().of(scores)
+    by_length, by_visualness = np.clip(lengths, 1, len(LENGTHS)) - 1, QueryGroups().of(scores)
     return {
         "format": "diptych-queries",
         "format_version": FORMAT_VERSION,

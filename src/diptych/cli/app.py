@@ -80,9 +80,8 @@ class CommandGroup(TyperGroup):
             # in the arguments looks like is the same in both.
             if not hasattr(error, "format_message"):
                 raise
-            hint = ""
-            if getattr(error, "option_name", "").strip() == "-":
-                hint = "; put -- before words that begin with a minus sign"
+            is_minus = getattr(error, "option_name", "").strip() == "-"
+            hint = "; put -- before words that begin with a minus sign" if is_minus else ""
             _fail(error.format_message().strip() + hint, getattr(error, "exit_code", _WRONG_REQUEST))
         else:
             sys.exit(status if isinstance(status, int) else 0)
@@ -99,10 +98,7 @@ def _fail(message: str, status: int) -> None:
 
 
 class DefaultCommandGroup(TyperGroup):
-    """Takes what is not a command for the arguments of its first command.
-
-    ``diptych bench wikipedia`` runs ``bench task wikipedia``, and ``diptych datasets`` lists them.
-    """
+    """Takes what is not a command for arguments of its first one: ``bench wikipedia`` runs ``bench task wikipedia``."""
 
     def parse_args(self, context: Any, arguments: list[str]) -> list[str]:
         """Put the name of the command first where it was left out."""
@@ -135,12 +131,10 @@ for name, run in _BENCH_COMMANDS.items():
 bench_app.add_typer(bench_trec, name="trec")
 
 datasets_app = typer.Typer(
-    cls=DefaultCommandGroup,
-    help="List the data sets, show one (`diptych datasets DATASET`), or download one.",
+    cls=DefaultCommandGroup, help="List the data sets, show one (`diptych datasets DATASET`), or download one."
 )
 
 datasets_app.command("list")(datasets)
-
 datasets_app.command("get")(get)
 
 # A command imports what it needs when it runs, so that asking for help stays instant.
@@ -161,9 +155,7 @@ for panel, commands in _COMMANDS.items():
         app.command(rich_help_panel=panel)(command)
 
 app.add_typer(bench_app, name="bench", rich_help_panel="Methods and data")
-
 app.add_typer(clicks_app, name="clicks", rich_help_panel="Your pictures")
-
 app.add_typer(datasets_app, name="datasets", rich_help_panel="Methods and data")
 
 

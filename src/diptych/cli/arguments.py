@@ -30,7 +30,6 @@ _SEPARATE = re.compile(r"""(?:[^,"'\[\](]|"(?:\\.|[^"\\])*"|'[^']*'|\[[^\]]*\])+
 def parse_value(text: str) -> Any:
     """Read a value as JSON where it is JSON, as Python writes it where that is usual, and else as a string.
 
-    >>> from diptych.cli.arguments import parse_value
     >>> [parse_value(text) for text in ("9", "1e-3", ".5", "true", "None", "null", "pearson", '"9"', "[1, 2]")]
     [9, 0.001, 0.5, True, None, None, 'pearson', '9', [1, 2]]
     """
@@ -45,7 +44,6 @@ def parse_value(text: str) -> Any:
 def parse_assignments(texts: Iterable[str], option: str) -> dict[str, Any]:
     """Read every ``name=value``; ``option`` is where they were typed.
 
-    >>> from diptych.cli.arguments import parse_assignments
     >>> parse_assignments(["C=10", "correlation=kcca"], "--param")
     {'C': 10, 'correlation': 'kcca'}
     """
@@ -64,7 +62,6 @@ def parse_assignments(texts: Iterable[str], option: str) -> dict[str, Any]:
 def encoder_classes(modality: Modality | None = None) -> dict[str, type[Encoder]]:
     """Return every encoder that can be asked for by name, of pictures, of texts or of both.
 
-    >>> from diptych.cli.arguments import encoder_classes
     >>> "ColourEdgeHistograms" in encoder_classes("image"), "ColourEdgeHistograms" in encoder_classes("text")
     (True, False)
     """
@@ -93,7 +90,6 @@ def find_encoder(name: str, modality: Modality | None = None) -> type[Encoder]:
 def build_encoder(typed: str, modality: Modality, option: str) -> Encoder:
     """Return the encoder described as ``NAME[:parameter=value,...]``, or several joined with ``+``.
 
-    >>> from diptych.cli.arguments import build_encoder
     >>> build_encoder("TfidfTopics:n_components=20,stop_words=None", "text", "--text-encoder")
     TfidfTopics(n_components=20, stop_words=None)
     """

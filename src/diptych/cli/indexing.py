@@ -180,10 +180,8 @@ def _is_gone(path: Path) -> bool:
     """Say whether a file does not exist; one that merely cannot be reached may come back."""
     try:
         os.stat(path)
-    except (FileNotFoundError, NotADirectoryError):
-        return True
-    except OSError:
-        return False
+    except OSError as problem:
+        return isinstance(problem, FileNotFoundError | NotADirectoryError)
     return False
 
 

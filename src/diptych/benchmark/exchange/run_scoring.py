@@ -108,12 +108,7 @@ def _valued(measure: Measure, groups: RankedGroups, empty: Missing) -> FloatArra
 
 
 def _grouped(
-    run: Mapping[str, RankedList],
-    qrels: Qrels,
-    queries: Sequence[str],
-    levels: FloatArray,
-    depth: int,
-    ties: RunTies,
+    run: Mapping[str, RankedList], qrels: Qrels, queries: Sequence[str], levels: FloatArray, depth: int, ties: RunTies
 ) -> RankedGroups:
     found = [_groups_of(run[query], qrels.grades[query], levels, ties) if query in run else None for query in queries]
     kept = [(number, part) for number, part in enumerate(found) if part is not None]

@@ -78,7 +78,6 @@ def open_text(path: Path, mode: Literal["rt", "wt"]) -> IO[str]:
 def as_word(name: str) -> str:
     """Return ``name`` without white space, which would end the field: written as in addresses, ``%20``.
 
-    >>> from diptych.benchmark.exchange.trec_files import as_word
     >>> as_word("my cat.jpg"), as_word("100%.jpg")
     ('my%20cat.jpg', '100%25.jpg')
     """
@@ -151,7 +150,7 @@ def read_run(path: str | PathLike[str]) -> dict[str, RankedList]:
     one another.
     """
     found: dict[str, dict[str, float]] = {}
-    for number, (query, _, item, _, score, _) in _lines(Path(path)):
+    for number, (query, _, item, _, score, _) in fields_of(Path(path), _RUN_FIELDS):
         items = found.setdefault(query, {})
         if item in items:
             raise InvalidInputError(f"{path}: line {number} ranks {item!r} again for query {query!r}; keep one line")
@@ -159,10 +158,6 @@ def read_run(path: str | PathLike[str]) -> dict[str, RankedList]:
     if not found:
         raise InvalidInputError(f"{path} holds no line of the form '{' '.join(_RUN_FIELDS)}'")
     return {query: RankedList.of(query, items) for query, items in found.items()}
-
-
-def _lines(path: Path) -> Iterator[tuple[int, list[str]]]:
-    return fields_of(path, _RUN_FIELDS)
 
 
 def _number(text: str, path: str | PathLike[str], line: int) -> float:
@@ -198,25 +193,22 @@ class Qrels:
                 f"the relevance knows {relevance.n_queries} queries and {relevance.n_gallery} items, "
                 f"but {len(queries)} and {len(items)} names were given"
             )
-        levels = _whole_grades(relevance.grades)
+        if not (np.asarray(relevance.grades) == np.round(relevance.grades)).all():
+            raise InvalidInputError(f"qrels hold whole grades, got {relevance.grades.tolist()}; round or rescale them")
+        levels = [int(grade) for grade in relevance.grades]
         grades: dict[str, dict[str, int]] = {}
         for row, query in enumerate(queries):
             judged = relevance.judge(row)
             candidates = [] if judged.candidates is None else judged.candidates.tolist()
-            own = {items[item]: 0 for item in candidates}
             positions = np.zeros(len(judged.items), dtype=np.int64) if judged.levels is None else judged.levels
-            own.update({items[item]: levels[level] for item, level in zip(judged.items, positions, strict=True)})
-            grades[query] = own
+            relevant = {items[item]: levels[level] for item, level in zip(judged.items, positions, strict=True)}
+            grades[query] = {**{items[item]: 0 for item in candidates}, **relevant}
         return cls(grades)
 
     def at_least(self, grade: int) -> Qrels:
         """Return binary judgements in which ``grade`` and more is relevant, like trec_eval's option ``-l``."""
-        return Qrels(
-            {
-                query: {item: int(given >= grade) for item, given in items.items()}
-                for query, items in self.grades.items()
-            }
-        )
+        judged = self.grades.items()
+        return Qrels({query: {item: int(own >= grade) for item, own in items.items()} for query, items in judged})
 
     @property
     def positive_grades(self) -> FloatArray:
@@ -225,12 +217,6 @@ class Qrels:
         if not found:
             raise InvalidInputError("no item is relevant to any query; check that the qrels are the right ones")
         return np.array(sorted(found), dtype=np.float64)
-
-
-def _whole_grades(grades: FloatArray) -> list[int]:
-    if not (np.asarray(grades) == np.round(grades)).all():
-        raise InvalidInputError(f"qrels hold whole grades, got {grades.tolist()}; round or rescale them")
-    return [int(grade) for grade in grades]
 
 
 def write_qrels(path: str | PathLike[str], qrels: Qrels) -> int:

@@ -99,7 +99,6 @@ def line_chart(
 ) -> str:
     """Draw curves; at most six can be told apart, besides chance. ``ticks`` overrides the round values below.
 
-    >>> from diptych.benchmark.reporting.charts import Line, line_chart
     >>> line_chart("CMC", [Line("CCA", [1, 10], [0.2, 0.7])], ("rank", "matched")).count("<use")
     2
     """
@@ -135,7 +134,6 @@ def scatter_chart(
     ``diagonal`` draws the line of equal values and gives both axes one range; ``steps`` is a frontier to draw as
     stairs, from left to right.
 
-    >>> from diptych.benchmark.reporting.charts import Point, scatter_chart
     >>> "CCA</text>" in scatter_chart("Loss", [Point("CCA", 0.4, 0.3)], ("seen", "unseen"), diagonal=True)
     True
     """
@@ -162,7 +160,6 @@ def bar_chart(title: str, bars: Mapping[str, Mapping[str, float]]) -> str:
 
     ``bars`` holds the categories of each series.
 
-    >>> from diptych.benchmark.reporting.charts import bar_chart
     >>> "0.30</text>" in bar_chart("MAP", {"image query": {"art": 0.2}, "text query": {"art": 0.3}})
     True
     """
@@ -189,7 +186,6 @@ def heat_map(title: str, names: Sequence[str], counts: FloatArray) -> str:
     """Draw each row in per cent of its sum; dark cells are many, and every cell of half a per cent says how many.
 
     >>> import numpy as np
-    >>> from diptych.benchmark.reporting.charts import heat_map
     >>> ">75</text>" in heat_map("SM", ["art", "war"], np.array([[3.0, 1.0], [0.0, 2.0]]))
     True
     """

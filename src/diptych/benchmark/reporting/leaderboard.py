@@ -27,11 +27,7 @@ CITATIONS = {
 
 
 # Our short names where letters and digits alone do not make the paper's. Costa Pereira et al. correlate with kernels.
-_ALIASES: Mapping[str, Mapping[str, str]] = {
-    "000": {"cm": "cca"},
-    "001": {},
-    "004": {"cm": "kcca", "scm": "scmonkcca"},
-}
+_ALIASES: Mapping[str, Mapping[str, str]] = {"000": {"cm": "cca"}, "001": {}, "004": {"cm": "kcca", "scm": "scmonkcca"}}
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -67,11 +67,11 @@ class MethodResults:
 
     def per_fold(self, measure: str = AVERAGE_PRECISION, way: Direction | None = None) -> FloatArray:
         """Return a measure for each fold."""
-        return self._over_folds(lambda record: record.measures[measure], way)
+        return _over_folds([record.measures[measure] for record in self.records], way)
 
     def chance_per_fold(self, measure: str = AVERAGE_PRECISION, way: Direction | None = None) -> FloatArray:
         """Return what a ranking that prefers nothing would have, for each fold."""
-        return self._over_folds(lambda record: record.chance[measure], way)
+        return _over_folds([record.chance[measure] for record in self.records], way)
 
     def mean(self, measure: str = AVERAGE_PRECISION, way: Direction | None = None) -> float:
         """Return the mean over folds."""
@@ -146,11 +146,9 @@ class MethodResults:
         asked = np.flatnonzero(total.sum(axis=0) + total.sum(axis=1) > 0)
         return tuple(names[position] for position in asked), total[np.ix_(asked, asked)]
 
-    def _over_folds(
-        self, values_of: Callable[[Record], Mapping[Direction, float]], way: Direction | None
-    ) -> FloatArray:
-        ways = DIRECTIONS if way is None else (way,)
-        return np.array([np.mean([values_of(record)[one] for one in ways]) for record in self.records])
+
+def _over_folds(values: Sequence[Mapping[Direction, float]], way: Direction | None) -> FloatArray:
+    return np.array([np.mean([fold[one] for one in (DIRECTIONS if way is None else (way,))]) for fold in values])
 
 
 def _first_is_right(record: Record, way: Direction) -> FloatArray | None:

@@ -26,10 +26,9 @@ Verdict = Literal["confirmed", "not confirmed", "not testable"]
 
 @dataclass(frozen=True)
 class Observation:
-    """One claim on one experiment: the verdict, its p-value, a sentence of evidence, and a table of details.
+    """One claim on one experiment: the verdict, its p-value, a sentence of evidence, and a table of details as text.
 
-    ``p_value`` belongs to what ``tested`` names and is None where it could not be tested. ``headings`` and ``rows`` are
-    the table, as text.
+    ``p_value`` belongs to what ``tested`` names and is None where it could not be tested.
     """
 
     claim: str
@@ -44,11 +43,9 @@ class Observation:
     @property
     def outcome(self) -> str:
         """The verdict with its p-value, and what that belongs to."""
-        return (
-            self.verdict
-            if self.p_value is None
-            else f"{self.verdict}, {p_value_phrase(self.p_value)} for {self.tested}"
-        )
+        if self.p_value is None:
+            return self.verdict
+        return f"{self.verdict}, {p_value_phrase(self.p_value)} for {self.tested}"
 
 
 def not_testable(claim: str, where: str, why: str) -> Observation:
@@ -59,7 +56,6 @@ def not_testable(claim: str, where: str, why: str) -> Observation:
 def p_value_phrase(p_value: float) -> str:
     """Return a p-value as part of a sentence.
 
-    >>> from diptych.benchmark.reporting.observations import p_value_phrase
     >>> p_value_phrase(0.03125), p_value_phrase(0.00002)
     ('p = 0.031', 'p < 0.001')
     """
@@ -70,7 +66,6 @@ def p_value_phrase(p_value: float) -> str:
 def format_signed(value: float, digits: int = 4) -> str:
     """Return a difference with its sign, a real minus.
 
-    >>> from diptych.benchmark.reporting.observations import format_signed
     >>> format_signed(-0.25), format_signed(2.6, 1)
     ('−0.2500', '+2.6')
     """
@@ -80,7 +75,6 @@ def format_signed(value: float, digits: int = 4) -> str:
 def format_p_value(p_value: float | None) -> str:
     """Return a p-value as text, with a bound where it is small.
 
-    >>> from diptych.benchmark.reporting.observations import format_p_value
     >>> format_p_value(0.03125), format_p_value(0.00002), format_p_value(None)
     ('0.031', '< 0.001', '–')
     """
@@ -91,11 +85,7 @@ def format_p_value(p_value: float | None) -> str:
 
 @dataclass(frozen=True)
 class Drop:
-    """What a method loses from seen to unseen classes, in MAP and in MAP minus chance, with p-values of both.
-
-    ``over_queries`` compares the same queries, above chance, in folds where their class was learned and in folds where
-    it was not; None where records keep no values per query, or no class is in both.
-    """
+    """What a method loses from seen to unseen classes, in MAP and in MAP minus chance, with p-values of both."""
 
     method: str
     seen: float
@@ -105,7 +95,7 @@ class Drop:
     lower_folds: int
     over_folds: float
     over_folds_above_chance: float
-    over_queries: float | None
+    over_queries: float | None  # The same queries above chance, in folds where their class was learned and was not.
 
 
 def measure_drops(experiment: Experiment) -> list[Drop]:
@@ -143,8 +133,7 @@ def seen_above_unseen(experiment: Experiment) -> Observation:
     drops = measure_drops(experiment)
     if not drops:
         return not_testable(SEEN_ABOVE_UNSEEN_CLAIM, where, "No method was run on all folds of both settings.")
-    by_query = [lost.over_queries for lost in drops]
-    known = [p for p in by_query if p is not None]
+    known = [lost.over_queries for lost in drops if lost.over_queries is not None]
     decisive = known if len(known) == len(drops) else [lost.over_folds_above_chance for lost in drops]
     corrected = holm(decisive)
     losing = [lost.loss > 0 and lost.loss_above_chance > 0 for lost in drops]
@@ -188,8 +177,7 @@ def trivial_solution(experiment: Experiment, name: str = "ts") -> Observation:
     """
     kept = [number for number, pair in enumerate(experiment.method_pairs) if pair[0].n_bits is None]
     pairs = [experiment.method_pairs[number] for number in kept]
-    names = [seen.name for seen, _ in pairs]
-    where = experiment.title
+    names, where = [seen.name for seen, _ in pairs], experiment.title
     if name not in names or len(pairs) < 3:
         return not_testable(
             TRIVIAL_SOLUTION_CLAIM, where, f"It takes {name} and at least two other real-valued methods on all folds."
@@ -233,17 +221,6 @@ def _over_queries(experiment: Experiment, kept: Sequence[int], place: int) -> fl
     return larger_than_zero(unseen - seen)
 
 
-@dataclass(frozen=True)
-class Inversion:
-    """A pair of methods of which one has the better MAP and the other the better rank 1."""
-
-    better_map: str
-    better_rank_one: str
-    map_difference: float
-    rank_one_difference: float
-    p_value: float
-
-
 def orderings(task: TaskResults, measure: str = RANK_ONE) -> Observation:
     """Test the third observation of Liu et al.: the order by CMC, here its value at rank 1, is not the order by MAP.
 
@@ -262,11 +239,7 @@ def orderings(task: TaskResults, measure: str = RANK_ONE) -> Observation:
     pairs = list(combinations(range(len(methods)), 2))
     inverted = [(i, j) for i, j in pairs if (maps[i] - maps[j]) * (firsts[i] - firsts[j]) < 0]
     holding = dict(zip(pairs, _both_hold(task, methods, measure, pairs, set(inverted)), strict=True))
-    found = [
-        Inversion(methods[i].title, methods[j].title, maps[i] - maps[j], firsts[j] - firsts[i], holding[i, j])
-        for i, j in inverted
-    ]
-    clear = sorted((one for one in found if one.p_value <= LEVEL), key=lambda one: one.p_value)
+    clear = sorted((pair for pair in inverted if holding[pair] <= LEVEL), key=holding.__getitem__)
     return Observation(
         ORDERINGS_CLAIM,
         task.title,
@@ -277,13 +250,13 @@ def orderings(task: TaskResults, measure: str = RANK_ONE) -> Observation:
         ("better MAP", "better at rank 1", "MAP ahead by", "rank 1 ahead by", "p, Holm"),
         tuple(
             (
-                one.better_map,
-                one.better_rank_one,
-                f"{one.map_difference:.4f}",
-                f"{one.rank_one_difference:.4f}",
-                format_p_value(one.p_value),
+                methods[i].title,
+                methods[j].title,
+                f"{maps[i] - maps[j]:.4f}",
+                f"{firsts[j] - firsts[i]:.4f}",
+                format_p_value(holding[i, j]),
             )
-            for one in clear
+            for i, j in clear
         ),
         tested="at least one inversion",
     )

@@ -53,20 +53,15 @@ def seen_and_unseen(experiment: Experiment) -> ChartGroup | None:
     if not pairs:
         return None
     groups = _groups([seen for seen, _ in pairs])
-    labels = ("seen classes", "unseen classes")
-    charts = (
+    values = {"MAP": MethodResults.mean, "MAP minus chance": MethodResults.above_chance}
+    charts = tuple(
         scatter_chart(
-            "MAP",
-            [Point(seen.title, seen.mean(), unseen.mean(), groups[seen.group]) for seen, unseen in pairs],
-            labels,
+            title,
+            [Point(seen.title, value(seen), value(unseen), groups[seen.group]) for seen, unseen in pairs],
+            ("seen classes", "unseen classes"),
             diagonal=True,
-        ),
-        scatter_chart(
-            "MAP minus chance",
-            [Point(one.title, one.above_chance(), other.above_chance(), groups[one.group]) for one, other in pairs],
-            labels,
-            diagonal=True,
-        ),
+        )
+        for title, value in values.items()
     )
     caption = "The further below the dashed line, the more a method loses on classes it did not learn."
     return ChartGroup(f"{experiment.title}: seen against unseen classes", caption, charts, _group_legend(groups))
@@ -151,11 +146,11 @@ def _confusion(task: TaskResults) -> ChartGroup | None:
     method = next((method for method in task.methods if method.confusion("image_query")), None)
     if method is None:
         return None
-    charts = []
-    for way in DIRECTIONS:
-        found = method.confusion(way)
-        if found is not None:
-            charts.append(heat_map(f"{method.title}, {DIRECTION_NAMES[way]}", *found))
+    charts = [
+        heat_map(f"{method.title}, {DIRECTION_NAMES[way]}", *found)
+        for way in DIRECTIONS
+        if (found := method.confusion(way)) is not None
+    ]
     caption = (
         "Rows are the true classes of queries, columns the classes their rankings speak for; per cent of the row, "
         "all folds together."

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from textwrap import shorten
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from sklearn.base import clone
 
-from diptych.arrays import IntArray
 from diptych.benchmark.reporting.method_results import MethodResults
 from diptych.benchmark.reporting.task_results import CHANCE_METHODS, TaskResults
 from diptych.benchmark.running import RetrievalTask, retrieval_tasks
@@ -113,22 +112,18 @@ def _encoded_again(method: MethodResults, declared: RetrievalTask, fold: Fold, n
     record = next((record for record in method.records if record.fold == number), method.records[0])
     model: CrossModalModel = clone(entry.model)
     known = model.get_params(deep=True)
-    model.set_params(**{_full_name(name, known): value for name, value in record.parameters.items()})
+    # Most methods stand behind a scaling, inside of which their parameters have longer names.
+    names = {name: f"model__{name}" if f"model__{name}" in known else name for name in record.parameters}
+    model.set_params(**{names[name]: value for name, value in record.parameters.items()})
     model.fit(*fold.training.pairs.aligned())
     return EncodedRetrieval.of(model, fold.retrieval, relevant=declared.relevant)
-
-
-def _full_name(name: str, known: Mapping[str, Any]) -> str:
-    """Return a parameter's name inside the scaling that stands in front of most methods."""
-    return f"model__{name}" if f"model__{name}" in known else name
 
 
 def _queries(encoded: EncodedRetrieval, way: Direction, seed: int) -> list[int]:
     """Draw queries of different classes, the same for every method."""
     truth = encoded.query_truth[way]
-    order = np.random.default_rng(seed).permutation(len(truth)).tolist()
     drawn: dict[str, int] = {}
-    for row in order:
+    for row in np.random.default_rng(seed).permutation(len(truth)).tolist():
         drawn.setdefault(str(truth[row]), row)
     return list(drawn.values())[:_QUERIES]
 
@@ -138,14 +133,10 @@ def _sample(way: Direction, row: int, shown: Retrieval, asked: Mapping[str, Enco
     answers = {}
     for title, encoded in asked.items():
         right = encoded.gallery_truth[other] == encoded.query_truth[way][row]
-        found = _nearest(encoded, way, row)
+        scores = encoded.space.compare(encoded.queries[way][row : row + 1], encoded.gallery[other], way)[0]
+        found = np.argsort(-scores, kind="stable")[:_FIRST]
         answers[title] = tuple((_shown(shown.gallery, other, place), bool(right[place])) for place in found.tolist())
     return Sample(way, _shown(shown.queries, way, row), answers)
-
-
-def _nearest(encoded: EncodedRetrieval, way: Direction, row: int) -> IntArray:
-    scores = encoded.space.compare(encoded.queries[way][row : row + 1], encoded.gallery[opposite(way)], way)[0]
-    return np.argsort(-scores, kind="stable")[:_FIRST]
 
 
 def _shown(pairs: Pairs, side: Direction, row: int) -> Shown:

@@ -143,12 +143,9 @@ class Experiment:
     @cached_property
     def method_pairs(self) -> tuple[tuple[MethodResults, MethodResults], ...]:
         """Every method that learns and was run on all folds of both tasks, as (seen, unseen), best on seen first."""
-        found = []
-        for method in self.seen.complete:
-            other = self.unseen.method(method.name)
-            if method.name not in CHANCE_METHODS and other is not None and other.folds == method.folds:
-                found.append((method, other))
-        return tuple(found)
+        learning = [method for method in self.seen.complete if method.name not in CHANCE_METHODS]
+        pairs = [(method, self.unseen.method(method.name)) for method in learning]
+        return tuple((method, other) for method, other in pairs if other is not None and other.folds == method.folds)
 
     @cached_property
     def by_query(self) -> tuple[FloatArray, FloatArray] | None:

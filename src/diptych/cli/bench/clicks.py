@@ -253,6 +253,5 @@ def _shown(report: WebReport) -> list[str]:
     from diptych.figures.query_figures import MOST_QUERY_GROUP_METHODS
 
     fused = [method.name for method in report.methods if method.is_fused]
-    return [row for row in (*fused, AVERAGE_FUSION) if row in report.rows and row != LEARNED_FUSION][
-        :MOST_QUERY_GROUP_METHODS
-    ]
+    shown = [row for row in (*fused, AVERAGE_FUSION) if row in report.rows and row != LEARNED_FUSION]
+    return shown[:MOST_QUERY_GROUP_METHODS]

@@ -55,11 +55,7 @@ def bench_costa_pereira(
     for task in tasks:
         try:
             reports.append(
-                run_costa_pereira(
-                    task,
-                    n_jobs=jobs or os.cpu_count() or 1,
-                    stage=partial(_stage, stages, task.name),
-                )
+                run_costa_pereira(task, n_jobs=jobs or os.cpu_count() or 1, stage=partial(_stage, stages, task.name))
             )
         except (MissingDataError, MissingPackageError) as error:
             lacking.append(error)

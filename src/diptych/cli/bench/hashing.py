@@ -25,10 +25,6 @@ if TYPE_CHECKING:
     from diptych.figures.parameter_curves import BitBudgetLine
     from diptych.metrics import Measure
 
-_QUICK_BITS = (8, 16, 32)
-_QUICK_FOLDS = 2
-_QUICK_SEARCHED = 100_000
-
 
 def bench_hashing(
     data: Annotated[
@@ -71,13 +67,13 @@ def bench_hashing(
     reports = [
         run_bit_budget(
             task,
-            bits=bits or (_QUICK_BITS if quick else BITS),
+            bits=bits or ((8, 16, 32) if quick else BITS),
             methods=method,
-            folds=folds or (_QUICK_FOLDS if quick else 5),
+            folds=folds or (2 if quick else 5),
             n_jobs=jobs or os.cpu_count() or 1,
             folder=None if fresh else cache_folder() / "hashing",
             stage=lambda title: stages.run(title, title),
-            **({"n_searched": _QUICK_SEARCHED} if quick else {}),
+            **({"n_searched": 100_000} if quick else {}),
         )
         for task in tasks
     ]
@@ -127,16 +123,12 @@ def _print_setting(report: BitBudgetReport, setting: Setting, console: Console) 
 
 
 def _scores(results: list[CodeResult], cmc: str) -> list[str]:
+    from diptych.benchmark.hashing import spread
     from diptych.metrics import AP
 
-    return [_spread_cell(results, key, way) for key in (AP().label, cmc) for way in DIRECTIONS]
-
-
-def _spread_cell(results: list[CodeResult], key: str, way: Direction) -> str:
-    from diptych.benchmark.hashing import spread
-
-    mean, deviation = spread([result.measures[key][way] for result in results])
-    return f"{mean:.4f} ± {deviation:.4f}"
+    columns = [(key, way) for key in (AP().label, cmc) for way in DIRECTIONS]
+    spreads = [spread([result.measures[key][way] for result in results]) for key, way in columns]
+    return [f"{mean:.4f} ± {deviation:.4f}" for mean, deviation in spreads]
 
 
 def _code_cells(results: list[CodeResult]) -> list[str]:
@@ -198,7 +190,12 @@ def _figure(report: BitBudgetReport, measure: Measure) -> Figure:
         method: {setting: {way: _line(report, setting, method, key, way) for way in DIRECTIONS} for setting in settings}
         for method in report.methods
     }
-    chance = {setting: {way: _chance(report.select(setting), key, way) for way in DIRECTIONS} for setting in settings}
+    chance = {
+        setting: {
+            way: _mean_over_folds(result.chance[key][way] for result in report.select(setting)) for way in DIRECTIONS
+        }
+        for setting in settings
+    }
     return figures.bit_budget(
         report.bits,
         lines,
@@ -219,9 +216,3 @@ def _line(report: BitBudgetReport, setting: str, method: str, key: str, way: Dir
         for n_bits in report.bits
     ]
     return BitBudgetLine([mean for mean, _ in spreads], [deviation for _, deviation in spreads])
-
-
-def _chance(results: list[CodeResult], key: str, way: Direction) -> float:
-    from diptych.benchmark.hashing import spread
-
-    return spread([result.chance[key][way] for result in results])[0]

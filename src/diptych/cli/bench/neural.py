@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -64,14 +62,18 @@ def bench_neural(
 
     Methods keep their defaults. MNiL learns from features and words; from pixels when asked.
     """
-    from diptych.benchmark.neural import find_neural_task, neural_task_names, run_neural
+    from diptych.benchmark.neural import find_neural_task, neural_methods, neural_task_names, run_neural
     from diptych.data import cache_folder
 
     stages = Stages(quiet=quiet)
     tasks = available_tasks(data, find_neural_task, neural_task_names(), stages)
     check_report_files(output, plots)
-    inspection = MethodInspection(inside, plots, save)
-    inspection.check(method)
+    # Before any work is done: the method must be measured, and its model written.
+    known = method or neural_methods(pixels=True)
+    if inside is not None and inside not in known:
+        raise UnknownNameError("method to look into", inside, known)
+    if save is not None:
+        check_folder(save)
     reports = []
     for task in tasks:
         with stages.run(f"load {task.name}", f"loading {task.name}"):
@@ -86,20 +88,18 @@ def bench_neural(
             stage=lambda title: stages.run(title, title),
             data=loaded,
         )
-        inspection.run(report, loaded, stages)
+        if report.results and (plots is not None or save is not None):
+            _inspect(inside, report, loaded, plots, save, stages)
         reports.append(report)
     finish_reports(reports, print_neural, stages, output)
 
 
 def draw_neural(report: NeuralReport, inside: Illustration, folder: Path) -> list[Path]:
-    """Draw precision by scope, the map of the space and a sheet of answers, as far as the data allow; return the files.
-
-    Without classes there is neither a scope to speak of nor a colour for a map; without raw items there is nothing to
-    show of answers.
-    """
+    """Draw precision by scope, the map of the space and answers, as far as the data allow; return the files."""
     from diptych import figures
 
     made: dict[str, Figure] = {}
+    # Without classes there is neither a scope to speak of nor a colour for a map.
     if report.task.has_classes:
         made["precision-scope"] = _scopes(report)
         rows, classes = inside.map_rows()
@@ -163,41 +163,22 @@ def _picture(pairs: Pairs, row: int) -> str | Path | np.ndarray | None:
     return picture
 
 
-@dataclass(frozen=True)
-class MethodInspection:
-    """Which method to look into, the best one measured where ``method`` is None, and what to make of it."""
+def _inspect(
+    method: str | None, report: NeuralReport, data: NeuralData, plots: Path | None, save: Path | None, stages: Stages
+) -> None:
+    """Learn a method, the best one if None, once more with seed 0; keep its model and draw its figures, if wanted."""
+    from diptych.benchmark.neural import Illustration
 
-    method: str | None
-    plots: Path | None
-    save: Path | None
-
-    def check(self, measured: Collection[str] | None) -> None:
-        """Raise before any work is done when the method will not be measured or its model cannot be written."""
-        from diptych.benchmark.neural import neural_methods
-
-        known = measured or neural_methods(pixels=True)
-        if self.method is not None and self.method not in known:
-            raise UnknownNameError("method to look into", self.method, known)
-        if self.save is not None:
-            check_folder(self.save)
-
-    def run(self, report: NeuralReport, data: NeuralData, stages: Stages) -> None:
-        """Learn the method once more with seed 0, keep its model and draw its figures, as far as they are wanted."""
-        from diptych.benchmark.neural import Illustration
-
-        if not report.results or (self.plots is None and self.save is None):
-            return
-        wanted = self.method if self.method in report.measured else report.best()
-        chosen = report.methods[wanted]
-        with stages.run(f"inside {report.task.name}", f"looking into {chosen.name}"):
-            found = Illustration.of(report.task, data, chosen, epochs=report.epochs)
-        if self.save is not None:
-            place = self.save / f"{report.task.name}-{chosen.key}"
-            with writing(place):
-                found.model.save(place)
-            stages.note(f"model: {place}")
-        if self.plots is not None:
-            stages.note(f"figures: {', '.join(map(str, draw_neural(report, found, self.plots)))}")
+    chosen = report.methods[method if method in report.measured else report.best()]
+    with stages.run(f"inside {report.task.name}", f"looking into {chosen.name}"):
+        found = Illustration.of(report.task, data, chosen, epochs=report.epochs)
+    if save is not None:
+        place = save / f"{report.task.name}-{chosen.key}"
+        with writing(place):
+            found.model.save(place)
+        stages.note(f"model: {place}")
+    if plots is not None:
+        stages.note(f"figures: {', '.join(map(str, draw_neural(report, found, plots)))}")
 
 
 _DENOMINATORS = (

@@ -75,7 +75,8 @@ def bench_run(
     )
     units = catalogue.units(task or ["*"], method or ["*"])
     if list_only:
-        print_units(units, results_console())
+        for unit in units:
+            results_console().print(f"{unit.task} {unit.method} {unit.fold}", markup=False)
         return
     check_folder(results)
     folder = ResultFolder(results)
@@ -88,10 +89,7 @@ def bench_run(
 
 
 class BenchProgress:
-    """A bar with the units that are running; failures are named at once, in one line.
-
-    Units start in their order, so that the first of those without a result are the ones that run.
-    """
+    """A bar with the units that are running; failures are named at once, in one line."""
 
     def __init__(self, *, quiet: bool, at_once: int) -> None:
         self._console = notes()
@@ -121,25 +119,17 @@ class BenchProgress:
         """Take note of one outcome."""
         from diptych.benchmark.running import Failure
 
+        # Units start in their order, so that the first of those without a result are the ones that run.
         running = [str(unit) for unit in waiting[: min(self._at_once, _SHOWN)]]
         self._bar.update(
             self._task, completed=total - len(waiting), total=total, description="; ".join(running) or "done"
         )
         if isinstance(outcome, Failure) and not self._quiet:
-            self._tell(outcome)
-
-    def _tell(self, failure: Failure) -> None:
-        # What a method lacks it lacks on every fold; once is enough.
-        line = f"{failure.unit.method}: {failure.message}" if failure.missing else f"{failure.unit}: {failure.message}"
-        if line not in self._told:
-            self._told.add(line)
-            self._console.print(f"{'skipped' if failure.missing else 'failed'} {line}", markup=False)
-
-
-def print_units(units: Sequence[Unit], console: Console) -> None:
-    """Print one line for each unit."""
-    for unit in units:
-        console.print(f"{unit.task} {unit.method} {unit.fold}", markup=False)
+            # What a method lacks it lacks on every fold; once is enough.
+            line = f"{outcome.unit.method if outcome.missing else outcome.unit}: {outcome.message}"
+            if line not in self._told:
+                self._told.add(line)
+                self._console.print(f"{'skipped' if outcome.missing else 'failed'} {line}", markup=False)
 
 
 def print_run(report: RunReport, units: Sequence[Unit], folder: ResultFolder, console: Console) -> None:
@@ -171,7 +161,7 @@ def _print_task(records: Sequence[Record], console: Console) -> None:
     console.print(f"{first.task}: {first.features}\n", style="bold", markup=False)
     listing = table(bold("method"), *numbers("image query", "text query", "average", "± folds", "folds", "seconds"))
     methods = {name: list(group) for name, group in groupby(records, key=lambda record: record.method)}
-    for group in sorted(methods.values(), key=lambda group: -_mean(group, main)):
+    for group in sorted(methods.values(), key=lambda group: -np.mean([one.average(main) for one in group])):
         ways = [f"{np.mean([record.measures[main][way] for record in group]):.4f}" for way in DIRECTIONS]
         averages = [record.average(main) for record in group]
         seconds = np.mean([sum(record.seconds.values()) for record in group])
@@ -181,7 +171,3 @@ def _print_task(records: Sequence[Record], console: Console) -> None:
     console.print(listing)
     chance = np.mean([np.mean(list(record.chance[main].values())) for record in records])
     console.print(f"\n{main.replace('AP()', 'MAP')}, mean over folds; chance {chance:.4f}.", markup=False)
-
-
-def _mean(records: Sequence[Record], measure: str) -> float:
-    return float(np.mean([record.average(measure) for record in records]))

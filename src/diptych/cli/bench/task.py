@@ -183,9 +183,7 @@ def _print_distances(report: TaskReport, console: Console) -> None:
     columns = numbers("ours", "± over hold-outs", *(["paper*"] if published else []))
     listing = table(bold("method"), whole("distance"), *columns)
     for row in report.distances:
-        cells = [f"{row.average:.4f}", f"{row.deviation:.4f}"]
-        if published:
-            cells.append(or_dash(row.published, ".4f"))
+        cells = [f"{row.average:.4f}", f"{row.deviation:.4f}", *([or_dash(row.published, ".4f")] if published else [])]
         listing.add_row(row.method, names[row.metric], *cells)
     console.print(listing)
     if published:

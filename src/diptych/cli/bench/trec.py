@@ -24,15 +24,14 @@ from diptych.cli.console.progress import Stages
 from diptych.cli.options import DatasetOption, MethodOption, ParameterOption, QuietOption, TextEncoderOption
 
 if TYPE_CHECKING:
-    from diptych.benchmark.exchange import ExportedFiles, RunScores
+    from diptych.benchmark.exchange import RunScores
     from diptych.metrics import Measure
 
 _MEASURES = ("AP", "P@10", "R@10", "RR", "nDCG@10")
 
 
 bench_trec = typer.Typer(
-    no_args_is_help=True,
-    help="Rankings as run and qrels files, which trec_eval, ranx and ir_measures read and write.",
+    no_args_is_help=True, help="Rankings as run and qrels files, which trec_eval, ranx and ir_measures read and write."
 )
 
 
@@ -100,8 +99,9 @@ def trec_export(
             tag=method,
             scores=scores.value,
         )
-    for line in _file_lines(files):
-        results().print(line)
+    for way, run in files.runs.items():
+        results().print(str(run))
+        results().print(str(files.qrels[way]))
 
 
 @bench_trec.command("score")
@@ -151,19 +151,14 @@ def trec_score(
     notes().print(_remark(found, ties.value))
 
 
-def _file_lines(files: ExportedFiles) -> list[str]:
-    return [str(path) for way in files.runs for path in (files.runs[way], files.qrels[way])]
-
-
 def _remark(found: RunScores, ties: str) -> str:
-    parts = [f"{len(found.queries):,} queries", f"ties: {ties}"]
-    if found.unanswered:
-        parts.append(f"{found.unanswered:,} judged queries are not in the run and count as nothing found")
-    if found.unjudged:
-        parts.append(f"{found.unjudged:,} queries of the run are not judged and left out")
-    if found.without_relevant:
-        parts.append(f"{found.without_relevant:,} queries have no relevant item and are left out")
-    return "; ".join(parts)
+    counts = {
+        "judged queries are not in the run and count as nothing found": found.unanswered,
+        "queries of the run are not judged and left out": found.unjudged,
+        "queries have no relevant item and are left out": found.without_relevant,
+    }
+    told = [f"{count:,} {what}" for what, count in counts.items() if count]
+    return "; ".join([f"{len(found.queries):,} queries", f"ties: {ties}", *told])
 
 
 def _document(found: RunScores, measures: Mapping[str, Measure]) -> dict[str, dict[str, Any]]:

@@ -34,10 +34,7 @@ def open_click_log(collection: Path | None) -> ClickLog:
     return ClickLog(path)
 
 
-def status(
-    collection: CollectionOption = None,
-    as_json: JsonOption = False,
-) -> None:
+def status(collection: CollectionOption = None, as_json: JsonOption = False) -> None:
     """Show how many searches, results and clicks are logged, since when, and in which file."""
     from dataclasses import asdict
 

@@ -15,9 +15,7 @@ from diptych.cli.options import JsonOption, QuietOption
 from diptych.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from diptych.data import Dataset, Download
-
-_NOT_HERE = 1
+    from diptych.data import Dataset
 
 
 def datasets(
@@ -49,6 +47,7 @@ def _list(known: tuple[Dataset, ...]) -> None:
 
 def _show(dataset: Dataset) -> None:
     console = results()
+    download = f"diptych datasets get {dataset.name}"
     console.print(dataset.name, style="bold")
     facts = {
         "what it is": dataset.summary,
@@ -57,9 +56,9 @@ def _show(dataset: Dataset) -> None:
         "licence": dataset.licence,
         "cite": dataset.citation,
         "here": _state(dataset),
-        "looked for in": _place(dataset),
+        "looked for in": str(dataset.expected_folder) if dataset.files else "nowhere: it is generated",
         "files": ", ".join(dataset.files) or "none",
-        "how to get it": _how(dataset),
+        "how to get it": download if dataset.downloads else dataset.steps or "nothing to do",
     }
     console.print(facts_table(facts))
     console.print()
@@ -73,16 +72,6 @@ def _state(dataset: Dataset) -> str:
     if not dataset.files:
         return "built in"
     return "found" if dataset.is_available else "missing"
-
-
-def _place(dataset: Dataset) -> str:
-    return str(dataset.expected_folder) if dataset.files else "nowhere: it is generated"
-
-
-def _how(dataset: Dataset) -> str:
-    if dataset.downloads:
-        return f"diptych datasets get {dataset.name}"
-    return dataset.steps or "nothing to do"
 
 
 def _outline(dataset: Dataset) -> dict[str, Any]:
@@ -125,15 +114,14 @@ def get(
 
     dataset = find_dataset(name)
     place = (data_folder() if folder is None else folder.expanduser()) / dataset.name
-    if _is_here(dataset, place):
+    if all((place / file).exists() for file in dataset.files):
         notes().print(f"{dataset.name} is here already.")
         typer.echo(place if dataset.files else "built in")
         return
     if not dataset.downloads:
         _print_steps(dataset, place)
-        raise typer.Exit(_NOT_HERE)
+        raise typer.Exit(1)
     _ask(dataset, place, yes=yes, quiet=quiet)
-
     with DownloadProgress(quiet=quiet) as progress:
         fetch_downloads(dataset.downloads, place, report=progress, timeout=timeout)
     missing = [file for file in dataset.files if not (place / file).exists()]
@@ -142,10 +130,6 @@ def get(
     if folder is not None and place.resolve() != dataset.expected_folder.resolve():
         notes().print(f"Set DIPTYCH_DATA={folder} to use it.", soft_wrap=True)
     typer.echo(place)
-
-
-def _is_here(dataset: Dataset, place: Path) -> bool:
-    return all((place / file).exists() for file in dataset.files)
 
 
 def _print_steps(dataset: Dataset, place: Path) -> None:
@@ -160,7 +144,8 @@ def _ask(dataset: Dataset, place: Path, *, yes: bool, quiet: bool) -> None:
     if not (yes and quiet):
         console = notes()
         for download in dataset.downloads:
-            console.print(f"{download.url} ({_size(download)})", soft_wrap=True)
+            size = "size unknown" if download.size is None else f"{download.size / 1e6:,.0f} MB"
+            console.print(f"{download.url} ({size})", soft_wrap=True)
             if download.note:
                 console.print(f"note: {download.note}", soft_wrap=True)
         console.print(f"licence: {dataset.licence}\nfolder: {place}", soft_wrap=True)
@@ -169,10 +154,6 @@ def _ask(dataset: Dataset, place: Path, *, yes: bool, quiet: bool) -> None:
     if not sys.stdin.isatty():
         raise InvalidInputError(f"nobody is here to agree to the download of {dataset.name}; add --yes")
     typer.confirm("Download it?", abort=True, err=True)
-
-
-def _size(download: Download) -> str:
-    return "size unknown" if download.size is None else f"{download.size / 1e6:,.0f} MB"
 
 
 def scenes(

@@ -23,7 +23,7 @@ from diptych.errors import InvalidInputError, MissingDataError, MissingPackageEr
 
 if TYPE_CHECKING:
     from diptych.collection import Collection, Record
-    from diptych.data import Dataset, Pairs
+    from diptych.data import Dataset
     from diptych.retriever import Retriever
 
 _NAMES = {DemoData.FLICKR8K: "flickr8k", DemoData.PASCAL: "pascal_sentence"}
@@ -105,26 +105,20 @@ class DemoCollection:
         from diptych.cli.indexing import add_pictures
 
         records = self.make_records(stages)
-        with self._open_existing() or self._create(records, stages) as collection:
+        with self._open_or_create(records, stages) as collection:
             add_pictures(collection, records, stages)
             yield collection
 
-    def _open_existing(self) -> Collection | None:
+    def _open_or_create(self, records: Sequence[Record], stages: Stages) -> Collection:
         from diptych.collection import Collection
 
-        if not is_collection(self.folder):
-            return None
-        collection = Collection.open(self.folder)
-        if collection.root == Path(os.path.abspath(self.root)):
-            return collection
-        # The pictures have moved since, or an older version looked for them elsewhere.
-        collection.close()
-        shutil.rmtree(self.folder)
-        return None
-
-    def _create(self, records: Sequence[Record], stages: Stages) -> Collection:
-        from diptych.collection import Collection
-
+        if is_collection(self.folder):
+            collection = Collection.open(self.folder)
+            if collection.root == Path(os.path.abspath(self.root)):
+                return collection
+            # The pictures have moved since, or an older version looked for them elsewhere.
+            collection.close()
+            shutil.rmtree(self.folder)
         retriever = self.make_retriever(records, stages)
         check_folder(self.folder)
         return Collection.create(self.folder, retriever, root=self.root)
@@ -169,16 +163,11 @@ def _photograph_records(data: DemoData, *, only_test: bool) -> Iterator[Record]:
 
     splits = dataset_of(data).load()
     for pairs in [splits.test] if only_test else splits.parts.values():
-        captions = _captions(pairs)
+        captions: list[list[str]] = [[] for _ in range(pairs.n_images)]
+        for owner, text in zip(pairs.owners.tolist(), cast(Sequence[str], pairs.texts), strict=True):
+            captions[owner].append(text)
         for row, path in enumerate(pairs.images):
             yield Record(path, captions[row], None if pairs.labels is None else [str(pairs.labels[row])])
-
-
-def _captions(pairs: Pairs) -> list[list[str]]:
-    captions: list[list[str]] = [[] for _ in range(pairs.n_images)]
-    for owner, text in zip(pairs.owners.tolist(), cast(Sequence[str], pairs.texts), strict=True):
-        captions[owner].append(text)
-    return captions
 
 
 def scene_demo() -> DemoCollection:
@@ -225,7 +214,6 @@ def _read_listing(folder: Path) -> Mapping[str, Any] | None:
 
 
 def _facts(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what can be filtered by."""
     things = entry["objects"]
     return {"background": entry["background"], "colour": things[0]["colour"], "things": len(things)}
 

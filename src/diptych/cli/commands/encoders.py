@@ -34,8 +34,7 @@ def encoders(
         print_json(card.detail()) if as_json else _show(card)
         return
     cards = [EncoderCard.of(cls) for side in ("image", "text") for cls in encoder_classes(side).values()]
-    outlines = [card.outline() for card in cards]
-    print_json(outlines) if as_json else _list(cards)
+    print_json([card.outline() for card in cards]) if as_json else _list(cards)
 
 
 def _list(cards: list[EncoderCard]) -> None:
@@ -64,7 +63,6 @@ def _show(card: EncoderCard) -> None:
 class EncoderCard:
     """An encoder for a reader who has to choose.
 
-    >>> from diptych.cli.commands.encoders import EncoderCard
     >>> from diptych.encoders import TfidfTopics
     >>> card = EncoderCard.of(TfidfTopics)
     >>> card.name, card.encodes, card.needs
@@ -84,14 +82,17 @@ class EncoderCard:
         from diptych.cli.commands.methods import Parameter, meanings, one_line, sections
 
         known = meanings(encoder)
-        signature = inspect.signature(encoder).parameters.values()
+        defaults = {
+            name: "required" if about.default is about.empty else about.default
+            for name, about in inspect.signature(encoder).parameters.items()
+        }
         return cls(
             name=encoder.__name__,
             encodes="pictures" if encoder.modality == "image" else "texts",
             learns=_learns(encoder),
             needs=missing_for(encoder),
             summary=one_line(sections(inspect.getdoc(encoder) or "")[""].partition("\n\n")[0]),
-            parameters=tuple(Parameter(about.name, _default(about), known.get(about.name, "")) for about in signature),
+            parameters=tuple(Parameter(name, default, known.get(name, "")) for name, default in defaults.items()),
         )
 
     @property
@@ -116,11 +117,7 @@ class EncoderCard:
 
 
 def missing_for(encoder: type[Encoder]) -> str | None:
-    """Return what an encoder needs that is not here, None when it is ready.
-
-    An encoder may answer by a class method ``requirements``; otherwise it is tried on one small item, or, when it
-    learns from texts, which may take long, asked for its fingerprint.
-    """
+    """Return what an encoder needs that is not here, None when it is ready; ``requirements`` tells, or it is tried."""
     answer = getattr(encoder, "requirements", None)
     if answer is not None:
         found: str | None = answer()
@@ -130,6 +127,7 @@ def missing_for(encoder: type[Encoder]) -> str | None:
         return f"{required[0]}=..."
     try:
         example = encoder()
+        # Learning from texts may take long.
         if example.learns and example.modality == "text":
             _ = example.fingerprint
         else:
@@ -149,7 +147,3 @@ def _required(encoder: type[Encoder]) -> list[str]:
 def _learns(encoder: type[Encoder]) -> bool:
     # With some encoders it depends on the parameters.
     return bool(encoder.learns if _required(encoder) else encoder().learns)
-
-
-def _default(about: inspect.Parameter) -> Any:
-    return "required" if about.default is about.empty else about.default

@@ -64,8 +64,7 @@ def evaluate(
         Path | None, typer.Option("--output", "-o", rich_help_panel=_FILES, help="Write all numbers to this JSON file.")
     ] = None,
     per_query: Annotated[
-        bool,
-        typer.Option("--per-query", rich_help_panel=_FILES, help="Values per query and whole curves, too."),
+        bool, typer.Option("--per-query", rich_help_panel=_FILES, help="Values per query and whole curves, too.")
     ] = False,
     plots: Annotated[Path | None, typer.Option(rich_help_panel=_FILES, help="Draw figures into this folder.")] = None,
     file_format: Annotated[

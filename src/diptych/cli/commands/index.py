@@ -78,7 +78,11 @@ def report_skipped(skipped: Mapping[str, str], listing: Path, stages: Stages, *,
     if not skipped:
         listing.unlink(missing_ok=True)
         return
-    lines = [_line(path, reason) for path, reason in skipped.items()]
+    lines = [
+        # Some reasons begin with the path, which is said already.
+        f"{printable(shown_path(Path(path)))}: {printable(reason.removeprefix(path).lstrip(' :'))}"
+        for path, reason in skipped.items()
+    ]
     write_text(listing, "\n".join(lines) + "\n")
     stages.note(f"skipped {counted(len(lines), 'file')} that cannot be used:")
     for line in lines if verbose else lines[:_SHOWN]:
@@ -86,11 +90,6 @@ def report_skipped(skipped: Mapping[str, str], listing: Path, stages: Stages, *,
     if len(lines) > _SHOWN and not verbose:
         stages.note(f"  and {len(lines) - _SHOWN:,} more")
     stages.note(f"all of them are listed in {shown_path(listing)}")
-
-
-def _line(path: str, reason: str) -> str:
-    # Some reasons begin with the path, which is said already.
-    return f"{printable(shown_path(Path(path)))}: {printable(reason.removeprefix(path).lstrip(' :'))}"
 
 
 def print_index_report(outcome: IndexOutcome, stages: Stages, *, verbose: bool, as_json: bool) -> None:
@@ -108,9 +107,8 @@ def print_index_report(outcome: IndexOutcome, stages: Stages, *, verbose: bool, 
     if status.captions:
         found += f" and {counted(status.captions, 'caption')}"
     verb = "is" if status.pictures == 1 and not status.captions else "are"
-    where = shown_path(outcome.folder)
     console.print(f"{found} {verb} searchable: {summarise(report)}.", soft_wrap=True)
-    stages.note(f"collection: {where}")
+    stages.note(f"collection: {shown_path(outcome.folder)}")
     if report.duplicates:
         stages.note(f"{len(report.duplicates):,} of them are copies of others: diptych duplicates")
     if status.captions >= _WORTH_TRAINING and report.changed:
@@ -121,7 +119,6 @@ def print_index_report(outcome: IndexOutcome, stages: Stages, *, verbose: bool, 
 def summarise(report: AddReport) -> str:
     """Return what was done in a few words.
 
-    >>> from diptych.cli.commands.index import summarise
     >>> from diptych.collection import AddReport
     >>> summarise(AddReport(added=12, renamed=1, unchanged=1000))
     '12 added, 1 renamed, 1,000 unchanged'

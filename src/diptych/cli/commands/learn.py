@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Self
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -50,7 +50,7 @@ def learn(
         with stages.run("read", "reading the clicks"):
             clicks = clicks_to_learn(opened.folder, log)
         learning = Learning(opened, held_out=held_out, alpha=alpha, seed=seed)
-        with LearnProgress(stages) as progress:
+        with _stage_by_stage(stages) as progress:
             report = learning.run(clicks, dry_run=dry_run, progress=progress)
     print_learning_report(report, is_dry_run=dry_run, as_json=as_json)
 
@@ -80,30 +80,20 @@ def clicks_to_learn(collection: Path, log: Path | None) -> Impressions | ClickLo
     return seen
 
 
-class LearnProgress:
-    """Shows each thing that is being done as a stage of its own."""
+@contextmanager
+def _stage_by_stage(stages: Stages) -> Iterator[Callable[[str, int, int], None]]:
+    """Show each thing that is being done as a stage of its own; one that failed has not ended, so no time is told."""
+    under_way: dict[str, Advance] = {}
+    with ExitStack() as stage:
 
-    def __init__(self, stages: Stages) -> None:
-        self._stages = stages
-        self._open = ExitStack()
-        self._doing = ""
-        self._advance: Advance | None = None
+        def go_on(doing: str, done: int, total: int) -> None:
+            if doing not in under_way:
+                stage.close()
+                under_way.clear()
+                under_way[doing] = stage.enter_context(stages.count(doing, doing))
+            under_way[doing](done, total)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *problem: Any) -> None:
-        # A stage that failed has not ended, so its time is not told.
-        self._open.__exit__(*problem)
-
-    def __call__(self, doing: str, done: int, total: int) -> None:
-        """Go on with a stage, or begin the next one."""
-        if doing != self._doing:
-            self._open.close()
-            self._advance = self._open.enter_context(self._stages.count(doing, doing))
-            self._doing = doing
-        if self._advance is not None:
-            self._advance(done, total)
+        yield go_on
 
 
 def print_learning_report(report: LearningReport, *, is_dry_run: bool, as_json: bool) -> None:

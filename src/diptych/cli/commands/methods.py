@@ -107,7 +107,6 @@ class Parameter:
 class MethodCard:
     """A method for a reader who has to choose.
 
-    >>> from diptych.cli.commands.methods import MethodCard
     >>> from diptych.models import CFA
     >>> card = MethodCard.of(CFA)
     >>> card.name, card.needs_text
@@ -147,12 +146,7 @@ class MethodCard:
 
     def outline(self) -> dict[str, Any]:
         """Return what a list of methods shows."""
-        return {
-            "name": self.name,
-            "class": self.class_name,
-            "needs": list(self.needs),
-            "when_to_use": self.when_to_use,
-        }
+        return {"name": self.name, "class": self.class_name, "needs": list(self.needs), "when_to_use": self.when_to_use}
 
     def detail(self) -> dict[str, Any]:
         """Return everything."""

@@ -116,20 +116,18 @@ def print_queries(report: dict[str, Any], console: Console) -> None:
 
 def _print_facts(report: dict[str, Any], console: Console) -> None:
     length, visualness = report["length"], report["visualness"]
+    shares = {"answered": report["answered_share"], "no good match": report["no_good_match_share"]}
     facts = {
         "different queries": f"{report['queries']:,}",
-        "searches": None if report["searches"] is None else f"{report['searches']:,}",
+        **({} if report["searches"] is None else {"searches": f"{report['searches']:,}"}),
         "clicks": f"{report['clicks']:,.10g}",
-        "answered": None if report["answered_share"] is None else f"{_percent(report['answered_share'])} of searches",
-        "no good match": None
-        if report["no_good_match_share"] is None
-        else f"{_percent(report['no_good_match_share'])} of searches",
+        **{fact: f"{_percent(share)} of searches" for fact, share in shares.items() if share is not None},
         "length": f"{length['mean']:.1f} words on average, half have up to {length['median']:g}, "
         f"the longest {length['longest']}",
         "visualness": f"{visualness['mean']:.3f} on average; nothing visible in "
         f"{_percent(visualness['share_of_none'])} of queries, all of it in {_percent(visualness['share_of_all'])}",
     }
-    console.print(facts_table({fact: value for fact, value in facts.items() if value is not None}))
+    console.print(facts_table(facts))
 
 
 def _print_groups(title: str, groups: list[dict[str, Any]], console: Console) -> None:
@@ -151,10 +149,10 @@ def _print_failing(report: dict[str, Any], console: Console) -> None:
     if report["searches"] is None:
         return
     console.print()
-    if not report["failing"]:
+    if report["failing"]:
+        _print_groups("Groups that fail: answered less often than the others (p < 0.05)", report["failing"], console)
+    else:
         console.print("No group of one length and visualness is answered less often than the others.")
-        return
-    _print_groups("Groups that fail: answered less often than the others (p < 0.05)", report["failing"], console)
 
 
 def _print_thresholds(thresholds: list[dict[str, Any]], console: Console) -> None:
@@ -221,12 +219,9 @@ def _shares(rows: list[dict[str, Any]]) -> Figure:
 def _groups(groups: list[dict[str, Any]], label: str) -> Figure:
     from diptych import figures
 
-    knows_searches = "searches" in groups[0]
-    key, score = (
-        ("answered_share", "share of searches with a click")
-        if knows_searches
-        else ("clicks_per_query", "clicks per query")
-    )
+    key, score = "clicks_per_query", "clicks per query"
+    if "searches" in groups[0]:
+        key, score = "answered_share", "share of searches with a click"
     values = [float("nan") if group[key] is None else group[key] for group in groups]
     return figures.query_group_bars(
         [group["group"] for group in groups],

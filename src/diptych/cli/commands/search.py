@@ -6,10 +6,9 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     from diptych.cli.commands.search_session import SearchSession
 
 _SECONDS_TO_FAIL = 2.0
-_PROMPT = "search> "
 _KEPT_LINES = 1000
 
 
@@ -96,12 +94,8 @@ def search(
 
 
 def joined_words(words: Sequence[str]) -> str:
-    """Join the arguments of a command to a query.
+    """Join the arguments of a command to a query; one that holds spaces gets back the quotation marks a shell took.
 
-    A shell takes quotation marks away; where several arguments make up the query, one that holds spaces was quoted and
-    gets them back, so that it stays one term.
-
-    >>> from diptych.cli.commands.search import joined_words
     >>> joined_words(["golden", "retriever"]), joined_words(["salt - pepper"])
     ('golden retriever', 'salt - pepper')
     >>> joined_words(["2:golden retriever", "+", "my photo.jpg"])
@@ -154,10 +148,7 @@ photo.jpg              search with a picture
 
 
 class SearchPrompt:
-    """Reads queries and commands, from a person or, one per line, from a pipe.
-
-    A mistake costs one line and the next query is read; ``n_mistakes`` counts them.
-    """
+    """Reads queries and commands, from a person or a pipe; a mistake costs one line, ``n_mistakes`` counts them."""
 
     def __init__(self, session: SearchSession) -> None:
         self.session = session
@@ -167,8 +158,8 @@ class SearchPrompt:
             "k": self._set_k,
             "filter": self._set_filter,
             "target": self._set_target,
-            "hybrid": self._set_hybrid,
-            "all": self._set_all,
+            "hybrid": lambda words: self._change(hybrid=_switch(words, ":hybrid")),
+            "all": lambda words: self._change(min_probability=0.0 if _switch(words, ":all") else None),
             "more": lambda _: session.more(),
             "like": lambda words: session.like(_number(words)),
             "unlike": lambda words: session.unlike(_number(words)),
@@ -219,12 +210,6 @@ class SearchPrompt:
             raise UnknownNameError("target", words, list(Target))
         self._change(target=Target(words))
 
-    def _set_hybrid(self, words: str) -> None:
-        self._change(hybrid=_switch(words, ":hybrid"))
-
-    def _set_all(self, words: str) -> None:
-        self._change(min_probability=0.0 if _switch(words, ":all") else None)
-
     def _change(self, **settings: object) -> None:
         """Set something, and ask the last query again if there is one."""
         self.session.settings = replace(self.session.settings, **settings)  # type: ignore[arg-type]
@@ -242,18 +227,16 @@ class SearchPrompt:
             # Line by line, not the stream itself: giving up early would close it.
             yield from iter(sys.stdin.readline, "")
             return
-        history = _history()
-        try:
+        with _line_history():
             while True:
                 try:
-                    yield input(_PROMPT)
+                    yield input("search> ")
                 except KeyboardInterrupt:
                     # As in a shell: the line is given up, not the program.
                     typer.echo(err=True)
-        except EOFError:
-            typer.echo(err=True)
-        finally:
-            _keep(history)
+                except EOFError:
+                    typer.echo(err=True)
+                    return
 
 
 def _number(words: str) -> int:
@@ -269,26 +252,23 @@ def _switch(words: str, command: str) -> bool:
     return words != "off"
 
 
-def _history() -> ModuleType | None:
+@contextmanager
+def _line_history() -> Iterator[None]:
     """Let the arrow keys bring back earlier lines, where Python was built with readline."""
     from diptych.data.folders import cache_folder
 
     try:
         import readline
     except ImportError:
-        return None
+        yield
+        return
     with suppress(OSError):
         readline.read_history_file(cache_folder() / "search-history")
-    return readline
-
-
-def _keep(readline: ModuleType | None) -> None:
-    from diptych.data.folders import cache_folder
-
-    if readline is None:
-        return
-    # Forgetting the lines is better than ending with an error.
-    with suppress(OSError):
-        cache_folder().mkdir(parents=True, exist_ok=True)
-        readline.set_history_length(_KEPT_LINES)
-        readline.write_history_file(cache_folder() / "search-history")
+    try:
+        yield
+    finally:
+        # Forgetting the lines is better than ending with an error.
+        with suppress(OSError):
+            cache_folder().mkdir(parents=True, exist_ok=True)
+            readline.set_history_length(_KEPT_LINES)
+            readline.write_history_file(cache_folder() / "search-history")

@@ -37,12 +37,7 @@ _MOST_BARS = 5
 
 @dataclass(frozen=True)
 class SearchSettings:
-    """How to search, and how to show what was found.
-
-    ``min_probability`` None shows the best answers if the first of them passes the cut-off of the collection's
-    retriever, and nothing otherwise; a number is asked of every single answer, and 0 shows everything. ``rerank`` is
-    how many of the nearest binary codes are scored again.
-    """
+    """How to search, and how to show what was found; ``min_probability`` None leaves it to the retriever's cut-off."""
 
     k: int = 10
     offset: int = 0
@@ -259,31 +254,21 @@ class SearchSession:
         self.shown |= {answer.rank: answer for answer in answers}
         AnswersReport(str(query), answers, settings, self.collection.__getitem__, self.collection.thumbnail).print()
         self._remark(answers, settings)
-        if self._why and answers:
-            self._explain(query, answers)
+        # Beside the answers, so that a pipe still gets nothing but these.
+        for line in why_lines(self.collection, query, answers[:]) if self._why and answers else ():
+            self._notes.print(line, soft_wrap=True, markup=False, highlight=False)
         return answers
 
-    def _explain(self, query: Query, answers: Answers) -> None:
-        """Say why; beside the answers, so that a pipe still gets nothing but these."""
-        for line in why_lines(self.collection, query, answers[:]):
-            self._notes.print(line, soft_wrap=True, markup=False, highlight=False)
-
     def _probable(self, answers: Answers, settings: SearchSettings) -> Answers:
-        """Leave out what is not probable enough; captions that hold the words speak for themselves.
-
-        The cut-off says whether there is a match at all: past it, the answers are the best ``k``, however many of them
-        reach it. A least probability that was asked for holds for every single answer.
-        """
+        """Leave out what is not probable enough; captions that hold the words speak for themselves."""
         least = settings.min_probability
         if least is None:
+            # The cut-off says whether there is a match at all: past it, the answers are the best ``k``.
             least = math.inf if answers.no_good_match else 0.0
         kept = tuple(answer for answer in answers if answer.probability >= least or "words" in answer.matched_by)
         # A later page may be empty because the pages before it had everything.
         is_refused = answers.no_good_match or (settings.min_probability is not None and settings.offset == 0)
         return replace(answers, found=kept, no_good_match=is_refused and not kept)
-
-    def _cutoff(self, settings: SearchSettings) -> float:
-        return self.collection.retriever.cutoff if settings.min_probability is None else settings.min_probability
 
     def _last_query(self) -> Query:
         if self.query is None:
@@ -291,7 +276,9 @@ class SearchSession:
         return self.query
 
     def _remark(self, answers: Answers, settings: SearchSettings) -> None:
-        limit = f"{100 * self._cutoff(settings):.0f} %"
+        least = self.collection.retriever.cutoff if settings.min_probability is None else settings.min_probability
+        limit = f"{100 * least:.0f} %"
+        is_short = len(answers) < min(settings.k, answers.considered - settings.offset)
         for note in answers.notes:
             self.note(note)
         if answers.considered == 0:
@@ -302,12 +289,8 @@ class SearchSession:
             self.note("no more answers")
         elif not answers:
             self.note(f"nothing reaches a probability of {limit}; ask for less")
-        elif self._leaves_out(answers, settings) and results().is_terminal:
+        elif is_short and settings.min_probability is not None and results().is_terminal:
             self.note(f"the rest does not reach a probability of {limit}; {self.ask_for_all} shows it")
-
-    def _leaves_out(self, answers: Answers, settings: SearchSettings) -> bool:
-        is_short = len(answers) < min(settings.k, answers.considered - settings.offset)
-        return is_short and settings.min_probability is not None
 
     def _why_nothing(self, settings: SearchSettings) -> str:
         if settings.filter is not None:

@@ -26,9 +26,6 @@ if TYPE_CHECKING:
 
 _PACKAGES = ("fastapi", "httpx", "prometheus_client", "python_multipart", "uvicorn")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-_UNNAMED = "collection"
-_TRIED_PORTS = 100
-_BACKLOG = 1024
 _PATIENCE_SECONDS = 60.0
 
 
@@ -110,7 +107,7 @@ def serve(
 
 
 def check_packages() -> None:
-    """Raise where one of them is not installed."""
+    """Raise where a package that serving needs is not installed."""
     if any(find_spec(package) is None for package in _PACKAGES):
         raise MissingPackageError("serving", "'diptych[serve]'")
 
@@ -139,14 +136,13 @@ def served_collections(
 def unique_names(names: Iterable[str]) -> list[str]:
     """Return names for addresses: plain letters, and no two alike.
 
-    >>> from diptych.cli.commands.serve import unique_names
     >>> unique_names(["Été 2010", "photos", "photos", "写真"])
     ['Ete-2010', 'photos', 'photos-2', 'collection']
     """
     taken: list[str] = []
     for name in names:
         plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
-        stem = re.sub(r"[^A-Za-z0-9._-]+", "-", plain).strip("-._")[:48] or _UNNAMED
+        stem = re.sub(r"[^A-Za-z0-9._-]+", "-", plain).strip("-._")[:48] or "collection"
         candidates = (stem if number == 1 else f"{stem}-{number}" for number in range(1, len(taken) + 2))
         taken.append(next(candidate for candidate in candidates if candidate not in taken))
     return taken
@@ -168,10 +164,7 @@ def _served_collection(folder: Path, *, index: bool, quiet: bool) -> Path:
 
 
 def require_token_beyond_localhost(host: str, token: str | None, *, is_forwarded: bool) -> bool:
-    """Say whether others than this machine could reach a service; without a token they may not.
-
-    They can where it listens beyond this machine, and where something on this machine forwards to it.
-    """
+    """Say whether others could reach a service, directly or through a proxy here; without a token they may not."""
     from diptych.service.security.tokens import no_token_message
 
     if _is_this_machine(host) and not is_forwarded:
@@ -187,7 +180,7 @@ def listen(host: str, port: int) -> socket.socket:
 
     family = _family(host)
     try:
-        listening = socket.create_server((host, port), family=family, backlog=_BACKLOG)
+        listening = socket.create_server((host, port), family=family, backlog=1024)
     except OverflowError:
         raise InvalidInputError(f"there is no port {port}; choose one up to 65535") from None
     except OSError as problem:
@@ -204,7 +197,6 @@ def listen(host: str, port: int) -> socket.socket:
 def page_address(host: str, port: int) -> str:
     """Return the address of the page.
 
-    >>> from diptych.cli.commands.serve import page_address
     >>> page_address("127.0.0.1", 8765), page_address("::1", 80), page_address("0.0.0.0", 8765)
     ('http://127.0.0.1:8765/', 'http://[::1]:80/', 'http://127.0.0.1:8765/')
     """
@@ -231,7 +223,7 @@ def _family(host: str) -> socket.AddressFamily:
 def _advice(host: str, port: int, family: socket.AddressFamily) -> str:
     import socket
 
-    for candidate in range(port + 1, min(port + _TRIED_PORTS, 65536)):
+    for candidate in range(port + 1, min(port + 100, 65536)):
         try:
             with socket.create_server((host, candidate), family=family):
                 return f"{candidate} is free: --port {candidate}"

@@ -13,10 +13,7 @@ if TYPE_CHECKING:
     from diptych.collection import Status
 
 
-def status(
-    collection: CollectionOption = None,
-    as_json: JsonOption = False,
-) -> None:
+def status(collection: CollectionOption = None, as_json: JsonOption = False) -> None:
     """Show what a collection holds, which retriever it uses, and what the last run could not read."""
     from dataclasses import asdict
 

@@ -30,8 +30,7 @@ def words(
     asked: Annotated[list[str], typer.Argument(metavar="WORD...", help="Words whose neighbours to show.")],
     k: Annotated[int, typer.Option("--k", "-k", min=1, help="Neighbours of each word.")] = 10,
     layer: Annotated[
-        WordLayerChoice,
-        typer.Option(help="Of a network: what its memory answers to a word, or the vectors it reads."),
+        WordLayerChoice, typer.Option(help="Of a network: what its memory answers to a word, or the vectors it reads.")
     ] = WordLayerChoice.MEMORY,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Write words and cosines to this JSON file.")
@@ -114,11 +113,8 @@ def _table(part: Any, layer: WordLayer) -> WordVectors | None:
         return learned_words(part, layer)
     if isinstance(part, WordVectorEncoder):
         return part.table
-    for inner in _inside(part):
-        found = _table(inner, layer)
-        if found is not None:
-            return found
-    return None
+    tables = (_table(inner, layer) for inner in _inside(part))
+    return next((found for found in tables if found is not None), None)
 
 
 def _inside(part: Any) -> tuple[Any, ...]:

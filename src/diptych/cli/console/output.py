@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, NoReturn
+from typing import Any, NoReturn
 
 import typer
 from rich import box
@@ -22,14 +22,10 @@ _PIPE_WIDTH = 10_000
 
 
 class ResultConsole(Console):
-    """Prints to a stream that may be closed from the other side, as ``head`` does.
-
-    Rich would end the process with an error status; here the program decides, see
-    :class:`~diptych.cli.app.CommandGroup`.
-    """
+    """Prints to a stream that may be closed from the other side, as ``head`` does."""
 
     def on_broken_pipe(self) -> NoReturn:
-        """Pass the news on."""
+        """Leave it to `CommandGroup`, where Rich would end the process with an error status."""
         raise BrokenPipeError
 
 
@@ -94,7 +90,6 @@ def facts_table(facts: Mapping[str, str]) -> Table:
 def or_dash(value: float | None, form: str) -> str:
     """Return a number in a form such as ``.4f``, and a dash for one that is not known or not defined.
 
-    >>> from diptych.cli.console.output import or_dash
     >>> or_dash(0.25, ".1f"), or_dash(None, ".1f")
     ('0.2', '–')
     """
@@ -109,13 +104,10 @@ def print_json(content: Any, indent: int | None = 2) -> None:
 def _console(*, stderr: bool) -> Console:
     # Brackets and colons in results are results, never markup.
     console = ResultConsole(stderr=stderr, highlight=False, markup=False, emoji=False)
-    if not _is_terminal(console.file) and "COLUMNS" not in os.environ:
+    is_terminal = not console.file.closed and console.file.isatty()
+    if not is_terminal and "COLUMNS" not in os.environ:
         console.width = _PIPE_WIDTH
     return console
-
-
-def _is_terminal(stream: IO[str]) -> bool:
-    return not stream.closed and stream.isatty()
 
 
 @contextmanager
@@ -123,10 +115,8 @@ def writing(path: Path) -> Iterator[None]:
     """Turn what the system says about an unwritable ``path`` into one clear error."""
     try:
         yield
-    except OSError as problem:
-        raise InvalidInputError(
-            f"cannot write {path}: {problem.strerror or problem}; choose another place"
-        ) from problem
+    except OSError as error:
+        raise InvalidInputError(f"cannot write {path}: {error.strerror or error}; choose another place") from error
 
 
 def check_writable_file(path: Path) -> None:

@@ -21,7 +21,6 @@ def shown_path(path: Path) -> str:
     """Return the shortest form of a path that works from the current folder.
 
     >>> from pathlib import Path
-    >>> from diptych.cli.console.paths import shown_path
     >>> shown_path(Path.cwd() / "photos" / "1.jpg"), shown_path(Path("/elsewhere/2.jpg"))
     ('photos/1.jpg', '/elsewhere/2.jpg')
     """
@@ -32,7 +31,6 @@ def shown_path(path: Path) -> str:
 def printable(text: str) -> str:
     """Return a text on one line without control characters, which file names may hold and terminals obey.
 
-    >>> from diptych.cli.console.paths import printable
     >>> printable("a\\nb\\x1b[31m")
     'a�b�[31m'
     """

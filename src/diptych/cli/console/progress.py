@@ -33,7 +33,6 @@ class PaceColumn(ProgressColumn):
 
     What was done before the first look, because it was there already, does not count: it says nothing about the pace.
 
-    >>> from diptych.cli.console.progress import PaceColumn
     >>> PaceColumn.words(done=50, left=100, seconds=10.0)
     '5.0/s, 0:20 left'
     """
@@ -73,7 +72,6 @@ class Stages:
 
     A terminal gets a bar while a stage runs; a file or pipe gets one line when it has ended; ``quiet`` gives neither.
 
-    >>> from diptych.cli.console.progress import Stages
     >>> stages = Stages(quiet=True)
     >>> with stages.run("add", "adding") as advance:
     ...     advance(1, 2)
@@ -127,7 +125,6 @@ class DownloadProgress:
 
     It is called with what is being done, the bytes done and the bytes in all.
 
-    >>> from diptych.cli.console.progress import DownloadProgress
     >>> with DownloadProgress(quiet=True) as progress:
     ...     progress("getting a.zip", 10, 100)
     """

@@ -34,7 +34,6 @@ def choose_graphics(choice: Thumbnails, console: Console, environment: Mapping[s
 
     >>> from rich.console import Console
     >>> from diptych.cli.choices import Thumbnails
-    >>> from diptych.cli.console.thumbnails import choose_graphics
     >>> console = Console(force_terminal=True, color_system="truecolor")
     >>> choose_graphics(Thumbnails.AUTO, console, {"TERM": "xterm-kitty"})
     'kitty'
@@ -62,7 +61,6 @@ def _is_nested(environment: Mapping[str, str]) -> bool:
 def fitting_cells(width: int, height: int, columns: int, rows: int) -> tuple[int, int]:
     """Return the columns and rows a picture covers inside a box of cells, which are taken to be twice as high as wide.
 
-    >>> from diptych.cli.console.thumbnails import fitting_cells
     >>> fitting_cells(400, 200, columns=20, rows=8), fitting_cells(200, 400, columns=20, rows=8)
     ((20, 5), (8, 8))
     """
