@@ -20,8 +20,6 @@ from diptych.models.labels import Targets
 from diptych.protocols import Relevant, Retrieval, TwoWayEvaluation
 from diptych.space import DIRECTIONS, Direction, Space
 
-_RADIUS = 2
-
 
 @dataclass(frozen=True)
 class Category:
@@ -79,8 +77,8 @@ def _mean(values: FloatArray) -> float | None:
 class AllTied(CrossModalModel):
     """Gives every pair the same score.
 
-    Ties are resolved by expectation over all orders, so what is measured of this model is exactly what a random ranking
-    scores: the chance level of every curve and of every category, where an evaluation keeps only that of its means.
+    Ties are resolved by expectation over all orders, so this scores exactly what a random ranking does: the chance
+    level of every curve and of every category.
 
     >>> import numpy as np
     >>> AllTied().fit(np.eye(2), np.eye(2)).similarity(np.eye(2), np.eye(2))
@@ -117,7 +115,7 @@ class HashCodeFacts:
     @property
     def radius(self) -> int:
         """2, as in most of the literature, or all bits where there are fewer."""
-        return min(_RADIUS, self.images.n_bits)
+        return min(2, self.images.n_bits)
 
     def as_json(self) -> dict[str, Any]:
         """Return everything as plain values."""

@@ -207,7 +207,27 @@ class Experiment:
             with stages.run("fit", f"fitting {method_name(type(model.model))}"):
                 fitted = model.fit(*splits.train.aligned())
         with stages.run("evaluate", f"asking {splits.test.n_images + splits.test.n_texts:,} queries"):
-            return self._measured(fitted, splits, encoders, relevant, tuning, stages, CURVES if in_detail else ())
+            curves = CURVES if in_detail else ()
+            measures = BY_LABEL if relevant == "label" else BY_INSTANCE
+            test = splits.test
+            evaluation = evaluate_model(fitted, test, [*measures, *curves], relevant=relevant, ties=self.ties)
+            chance = evaluate_model(AllTied().fit(*test.aligned()), test, [AP(), *curves], relevant=relevant)
+            return Outcome(
+                experiment=self,
+                model=fitted,
+                splits=splits,
+                encoders=encoders,
+                relevant=relevant,
+                measures=measures,
+                evaluation=evaluation,
+                chance=chance,
+                intervals={way: bootstrap_interval(evaluation[way].values[AP()], seed=self.seed) for way in DIRECTIONS},
+                categories=by_category(evaluation, chance, test),
+                confusion=_confusion(fitted, test) if curves else None,
+                codes=hash_code_facts(fitted, test, relevant),
+                tuning=tuning,
+                seconds=stages.seconds,
+            )
 
     def _resolved(self, test: Pairs) -> Relevant:
         if self.relevant == "auto":
@@ -215,38 +235,6 @@ class Experiment:
         if self.relevant == "label" and test.labels is None:
             raise InvalidInputError(f"{self.dataset} has no labels; use relevant=instance")
         return self.relevant
-
-    def _measured(
-        self,
-        model: CrossModalModel,
-        splits: DatasetSplits,
-        encoders: Mapping[str, Encoder],
-        relevant: Relevant,
-        tuning: Tuning | None,
-        stages: Stages,
-        curves: tuple[Curve, ...],
-    ) -> Outcome:
-        measures = BY_LABEL if relevant == "label" else BY_INSTANCE
-        test = splits.test
-        evaluation = evaluate_model(model, test, [*measures, *curves], relevant=relevant, ties=self.ties)
-        tied = AllTied().fit(*test.aligned())
-        chance = evaluate_model(tied, test, [AP(), *curves], relevant=relevant)
-        return Outcome(
-            experiment=self,
-            model=model,
-            splits=splits,
-            encoders=encoders,
-            relevant=relevant,
-            measures=measures,
-            evaluation=evaluation,
-            chance=chance,
-            intervals={way: bootstrap_interval(evaluation[way].values[AP()], seed=self.seed) for way in DIRECTIONS},
-            categories=by_category(evaluation, chance, test),
-            confusion=_confusion(model, test) if curves else None,
-            codes=hash_code_facts(model, test, relevant),
-            tuning=tuning,
-            seconds=stages.seconds,
-        )
 
 
 @dataclass(frozen=True)

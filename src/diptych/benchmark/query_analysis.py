@@ -56,11 +56,10 @@ def describe_groups(log: LoggedQueries, groups: IntArray, names: Sequence[str]) 
 
 def crossed_groups(log: LoggedQueries, lengths: IntArray, visualness: IntArray) -> list[dict[str, Any]]:
     """Return the groups of one length and one visualness that hold a query and fail, the worst first."""
-    names = visualness_names()
     described = [
         _describe(log, (lengths == row) & (visualness == column), f"{length}, visualness {name}")
         for row, length in enumerate(LENGTHS)
-        for column, name in enumerate(names)
+        for column, name in enumerate(visualness_names())
     ]
     failing = [group for group in described if group.get("fails")]
     return sorted(failing, key=lambda group: (group["answered_share"], -group["searches"]))
@@ -178,9 +177,8 @@ def _correlations(log: LoggedQueries, scores: FloatArray, lengths: IntArray) -> 
 
 
 def _top(log: LoggedQueries, visualness: Visualness, count: int) -> list[dict[str, Any]]:
-    rows = np.argsort(-log.frequency, kind="stable")[:count]
     listed = []
-    for row in rows.tolist():
+    for row in np.argsort(-log.frequency, kind="stable")[:count].tolist():
         found = visualness.of(log.texts[row])
         entry: dict[str, Any] = {
             "query": found.query,

@@ -34,10 +34,7 @@ class PictureRecords:
 def picture_records(
     folder: Path, captions: str | None = None, captions_format: str = "auto", *, label_folders: bool = False
 ) -> PictureRecords:
-    """Find the pictures of ``folder``; ``captions`` is a caption file, or ``sidecar`` for files beside the pictures.
-
-    ``label_folders`` labels each picture with the name of the folder it lies in.
-    """
+    """Find the pictures of ``folder``; ``captions`` is a caption file, or ``sidecar`` for files beside the pictures."""
     unreadable: dict[str, str] = {}
 
     def pass_over(path: Path, reason: str) -> None:

@@ -13,6 +13,9 @@ from diptych.benchmark.exchange.trec_files import Qrels, RankedList
 from diptych.errors import InvalidInputError
 from diptych.metrics import Measure, RankedGroups, Ties, break_ties
 
+RunTies = Literal["trec"] | Ties
+Missing = Literal["zero", "skip"]
+
 
 @dataclass(frozen=True, eq=False)
 class RunScores:
@@ -35,11 +38,6 @@ class RunScores:
     unanswered: int
     unjudged: int
     without_relevant: int
-
-
-RunTies = Literal["trec"] | Ties
-
-Missing = Literal["zero", "skip"]
 
 
 def score_run(
@@ -76,7 +74,9 @@ def score_run(
     groups = break_ties(
         _grouped(run, qrels, queries, levels, depth, ties), "expected" if ties == "trec" else ties, seed
     )
-    values = {measure: _valued(measure, groups, empty) for measure in measures}
+    values = {measure: measure.compute(groups) for measure in measures}
+    if empty == "zero":
+        values = {one: np.where(groups.n_relevant > 0, found, one.worst(groups)) for one, found in values.items()}
     return RunScores(
         mean={measure: measure.aggregate(found) for measure, found in values.items()},
         values=values,
@@ -100,11 +100,6 @@ def _collection_size(run: Mapping[str, RankedList], qrels: Qrels) -> int:
     ranked = [np.unique(ranking.items) for ranking in run.values()]
     judged = {item for items in qrels.grades.values() for item in items}
     return len(judged.union(*(items.tolist() for items in ranked)))
-
-
-def _valued(measure: Measure, groups: RankedGroups, empty: Missing) -> FloatArray:
-    values = measure.compute(groups)
-    return values if empty == "skip" else np.where(groups.n_relevant > 0, values, measure.worst(groups))
 
 
 def _grouped(

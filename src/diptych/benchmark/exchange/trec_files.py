@@ -21,6 +21,7 @@ from diptych.metrics import Relevance
 _UNSAFE = re.compile(r"[\s%]")
 _RUN_FIELDS = ("query", "Q0", "item", "rank", "score", "tag")
 _QRELS_FIELDS = ("query", "iteration", "item", "grade")
+Scores = Literal["rank", "model"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,9 +102,6 @@ def fields_of(path: Path, fields: Sequence[str]) -> Iterator[tuple[int, list[str
                 yield number, words
     except (UnicodeDecodeError, EOFError, OSError) as error:
         raise InvalidInputError(f"{path} is not a text file in UTF-8; check that it is the right file") from error
-
-
-Scores = Literal["rank", "model"]
 
 
 def write_run(

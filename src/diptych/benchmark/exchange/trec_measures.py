@@ -15,6 +15,7 @@ from diptych.metrics import AP, CMC, NDCG, Measure, Precision, RankedGroups, Rec
 
 _NEEDS_CUTOFF: dict[str, Callable[[int], Measure]] = {"P": Precision, "R": Recall, "Success": CMC}
 _FORM = re.compile(r"(?P<name>[A-Za-z-]+)(?:@(?P<cutoff>[0-9]+))?")
+
 # What `find_measure` understands, k being a number.
 MEASURE_NAMES = ("AP", "AP@k", "P@k", "R@k", "RR", "nDCG", "nDCG@k", "nDCG-exp", "nDCG-exp@k", "Success@k")
 

@@ -22,7 +22,6 @@ from diptych.space import DIRECTION_NAMES, Direction
 
 _SIGNS = {"confirmed": "✓", "not confirmed": "✗", "not testable": "–"}
 
-
 _READING = (
     "MAP is the mean over queries of average precision, with all relevant items in the denominator and ties by exact "
     "expectation; “average” is the mean of both directions. Chance is what a ranking that prefers nothing reaches; it "

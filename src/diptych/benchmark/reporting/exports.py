@@ -125,8 +125,9 @@ def _long_rows(task: TaskResults) -> Iterable[dict[str, object]]:
         printed = published_beside(task, method)
         for measure in method.records[0].measures:
             for way in ways:
-                shown = printed is not None and measure == "AP()"
-                value = None if printed is None else printed.average if way is None else printed.values.get(way)
+                value = None
+                if printed is not None and measure == "AP()":
+                    value = printed.average if way is None else printed.values.get(way)
                 yield {
                     "task": task.name,
                     "dataset": task.dataset,
@@ -142,6 +143,6 @@ def _long_rows(task: TaskResults) -> Iterable[dict[str, object]]:
                     "chance": method.chance(measure, way),
                     "folds": len(method.folds),
                     "group": task.letters.get(method.name),
-                    "published": value if shown else None,
-                    "paper": printed.paper if printed is not None and shown and value is not None else None,
+                    "published": value,
+                    "paper": None if printed is None or value is None else printed.paper,
                 }

@@ -17,6 +17,8 @@ _TEST_TABLES = {"001": ("Table 1", "Table 2", "Table 3"), "004": ("Table VIII", 
 _REGIMES = {"seen": "non-XTD", "unseen": "XTD"}
 NOTHING = "–"
 
+# Our short names where letters and digits alone do not make the paper's. Costa Pereira et al. correlate with kernels.
+_ALIASES: Mapping[str, Mapping[str, str]] = {"000": {"cm": "cca"}, "001": {}, "004": {"cm": "kcca", "scm": "scmonkcca"}}
 
 CITATIONS = {
     "000": "Liu et al., “A new evaluation protocol and benchmarking results for extendable cross-media retrieval”",
@@ -24,10 +26,6 @@ CITATIONS = {
     "004": "Costa Pereira et al., “On the role of correlation and abstraction in cross-modal multimedia retrieval”, "
     "TPAMI 2014",
 }
-
-
-# Our short names where letters and digits alone do not make the paper's. Costa Pereira et al. correlate with kernels.
-_ALIASES: Mapping[str, Mapping[str, str]] = {"000": {"cm": "cca"}, "001": {}, "004": {"cm": "kcca", "scm": "scmonkcca"}}
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from diptych.space import DIRECTIONS, Direction
 AVERAGE_PRECISION = "AP()"
 RANK_ONE = "CMC@1"
 _ROUNDING = 1e-6
+Query = tuple[str, int]
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,7 +143,8 @@ class MethodResults:
         total = np.zeros((len(names), len(names)))
         for record, matrix in kept:
             positions = [names.index(name) for name in _class_names(record, matrix)]
-            total[np.ix_(positions, positions)] += np.asarray(_counts(matrix), dtype=np.float64)
+            counts = matrix["counts"] if isinstance(matrix, Mapping) else matrix
+            total[np.ix_(positions, positions)] += np.asarray(counts, dtype=np.float64)
         asked = np.flatnonzero(total.sum(axis=0) + total.sum(axis=1) > 0)
         return tuple(names[position] for position in asked), total[np.ix_(asked, asked)]
 
@@ -152,16 +154,14 @@ def _over_folds(values: Sequence[Mapping[Direction, float]], way: Direction | No
 
 
 def _first_is_right(record: Record, way: Direction) -> FloatArray | None:
-    """Return for every query whether its first answer is right, from the ranks of the first right answers.
-
-    Where answers tie, these ranks are expectations and do not tell; the mean gives that away, and None is returned.
-    """
+    """Return for every query whether its first answer is right, from the ranks of the first right answers."""
     ranks = record.per_query.get("first_rank", {}).get(way)
     if ranks is None or RANK_ONE not in record.measures:
         return None
     expected = np.array(ranks, dtype=np.float64)
     first = np.where(np.isnan(expected), np.nan, expected <= 1)
     mean = float(np.nanmean(first))
+    # Where answers tie, ranks are expectations and do not tell; the mean gives that away.
     return first if abs(mean - record.measures[RANK_ONE][way]) < _ROUNDING else None
 
 
@@ -178,23 +178,14 @@ def _class_names(record: Record, matrix: Any) -> list[str]:
     return [str(name) for name in names]
 
 
-def _counts(matrix: Any) -> Any:
-    return matrix["counts"] if isinstance(matrix, Mapping) else matrix
-
-
-Query = tuple[str, int]
-
-
 def query_names(record: Record, way: Direction, n_queries: int) -> list[Query]:
     """Name each query by its class and its place among the queries of that class.
 
-    The order inside a class is that of the data set in every fold and for both directions. So the photograph and the
-    text of one pair get the same name, in whichever folds their class is asked.
+    That order is the data set's in every fold and direction, so that a photograph and its text get the same name.
     """
-    classes = query_classes(record, way) or [""] * n_queries
     seen: Counter[str] = Counter()
     names = []
-    for name in classes:
+    for name in query_classes(record, way) or [""] * n_queries:
         names.append((name, seen[name]))
         seen[name] += 1
     return names
@@ -203,9 +194,8 @@ def query_names(record: Record, way: Direction, n_queries: int) -> list[Query]:
 def query_shares(methods: Sequence[MethodResults], measure: str) -> FloatArray | None:
     """Return queries × methods, whose columns sum to each method's mean over folds and both directions.
 
-    All methods must have the same folds and queries. A pair of picture and text that is asked several times, in both
-    directions and in several folds, is one row: its answers are no independent evidence. None where there
-    are no methods, or a record keeps no value of ``measure`` per query.
+    A pair of picture and text that is asked several times, in both directions and in several folds, is one row: its
+    answers are no independent evidence. None without methods, or where a record keeps no ``measure`` per query.
     """
     if not methods:
         return None

@@ -19,8 +19,6 @@ SEEN_ABOVE_UNSEEN_CLAIM = "Every method is better on seen classes than on unseen
 TRIVIAL_SOLUTION_CLAIM = "The trivial solution competes on seen classes and loses rank on unseen ones"
 TRIVIAL = ("ts", "deep-ts")
 ORDERINGS_CLAIM = "CMC and MAP order the methods differently"
-
-
 Verdict = Literal["confirmed", "not confirmed", "not testable"]
 
 

@@ -19,7 +19,6 @@ from diptych.benchmark.reporting.method_results import MethodResults
 from diptych.benchmark.reporting.task_results import CHANCE_METHODS, Experiment, TaskResults
 from diptych.space import DIRECTION_NAMES, DIRECTIONS, Direction
 
-_BASELINE = "cca"
 _MEGABYTE = 1 << 20
 _SHORTEST = 1e-3
 
@@ -194,13 +193,10 @@ def _groups(methods: Sequence[MethodResults]) -> dict[str, int]:
 
 
 def _group_legend(groups: dict[str, int]) -> str:
-    shared = [
-        ", ".join(name for name, number in groups.items() if number == one) for one in sorted(set(groups.values()))
-    ]
-    return legend(shared)
+    numbers = sorted(set(groups.values()))
+    return legend([", ".join(name for name, number in groups.items() if number == one) for one in numbers])
 
 
 def _best_and_baseline(task: TaskResults) -> list[MethodResults]:
     best = next((method for method in task.methods if method.name not in CHANCE_METHODS), None)
-    baseline = task.method(_BASELINE)
-    return [method for method in dict.fromkeys((best, baseline)) if method is not None]
+    return [method for method in dict.fromkeys((best, task.method("cca"))) if method is not None]

@@ -157,8 +157,8 @@ def group_letters(differs: BoolArray) -> tuple[str, ...]:
         raise InvalidInputError("differs must be a symmetric square, methods × methods")
     groups = [frozenset(range(len(differs)))]
     for one, other in np.argwhere(np.triu(differs, 1)).tolist():
-        parts = [part for group in groups for part in _without_both(group, one, other)]
-        groups = _largest(parts)
+        split = [(group - {one}, group - {other}) if {one, other} <= group else (group,) for group in groups]
+        groups = _largest([part for parts in split for part in parts])
     groups.sort(key=lambda group: sorted(group))
     names = [_letter(number) for number in range(len(groups))]
     joint = "," if any(len(name) > 1 for name in names) else ""
@@ -166,10 +166,6 @@ def group_letters(differs: BoolArray) -> tuple[str, ...]:
         joint.join(name for name, group in zip(names, groups, strict=True) if method in group)
         for method in range(len(differs))
     )
-
-
-def _without_both(group: frozenset[int], one: int, other: int) -> Sequence[frozenset[int]]:
-    return [group - {one}, group - {other}] if one in group and other in group else [group]
 
 
 def _largest(groups: Sequence[frozenset[int]]) -> list[frozenset[int]]:

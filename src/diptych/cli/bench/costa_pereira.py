@@ -110,10 +110,8 @@ def _print_rows(rows: Sequence[MapRow], console: Console, *, detail: str) -> Non
 
 def draw_costa_pereira(reports: Sequence[CostaPereiraReport], folder: Path) -> list[Path]:
     """Draw what the paper's figures 8 to 11 show, for every data set, and return the files."""
-    drawn = {
-        f"costa-pereira-{report.task}-{name}.png": figure for report in reports for name, figure in _figures(report)
-    }
-    return save_figures(drawn, folder)
+    named = {f"{report.task}-{name}": figure for report in reports for name, figure in _figures(report)}
+    return save_figures({f"costa-pereira-{name}.png": figure for name, figure in named.items()}, folder)
 
 
 def _figures(report: CostaPereiraReport) -> Iterator[tuple[str, Figure]]:
@@ -124,8 +122,6 @@ def _figures(report: CostaPereiraReport) -> Iterator[tuple[str, Figure]]:
     yield "precision-recall", figures.method_precision_recall(curves, report.chance.precision, title=title)
     for method, detail in report.details.items():
         name = f"{title}, {method}"
-        yield (
-            f"categories-{method.lower()}",
-            figures.category_bars(detail.categories, report.chance.categories, title=name),
-        )
+        bars = figures.category_bars(detail.categories, report.chance.categories, title=name)
+        yield f"categories-{method.lower()}", bars
         yield f"confusion-{method.lower()}", figures.confusion(detail.confusion, title=name)

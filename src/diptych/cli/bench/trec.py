@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 _MEASURES = ("AP", "P@10", "R@10", "RR", "nDCG@10")
 
-
 bench_trec = typer.Typer(
     no_args_is_help=True, help="Rankings as run and qrels files, which trec_eval, ranx and ir_measures read and write."
 )

@@ -39,9 +39,7 @@ def status(collection: CollectionOption = None, as_json: JsonOption = False) -> 
     from dataclasses import asdict
 
     with open_click_log(collection) as log:
-        counts = log.counts()
-        size = log.path.stat().st_size
-        file = log.path
+        counts, file, size = log.counts(), log.path, log.path.stat().st_size
     if as_json:
         print_json({"file": str(file), "bytes": size, **asdict(counts)})
         return
@@ -139,8 +137,7 @@ def interleave(
         reports = log.interleavings()
     states = _states(collection, [report.interleaving for report in reports])
     if as_json:
-        documents = [_document(report, state) for report, state in zip(reports, states, strict=True)]
-        print_json(documents)
+        print_json([_document(report, state) for report, state in zip(reports, states, strict=True)])
     else:
         _print(reports, states)
 

@@ -149,10 +149,8 @@ def _print_header(outcome: Outcome, console: Console) -> None:
         "ties": outcome.experiment.ties,
     }
     if outcome.tuning is not None:
-        best = outcome.tuning.best
-        facts["chosen"] = (
-            f"best of {len(outcome.tuning.trials)} settings, MAP {best.mean:.4f} ± {best.deviation:.4f} on 5 hold-outs"
-        )
+        best, count = outcome.tuning.best, len(outcome.tuning.trials)
+        facts["chosen"] = f"best of {count} settings, MAP {best.mean:.4f} ± {best.deviation:.4f} on 5 hold-outs"
     console.print(facts_table(facts))
 
 
@@ -168,11 +166,11 @@ def _print_measures(outcome: Outcome, console: Console) -> None:
     columns = numbers("image query", "text query", "average", "chance")
     listing = table(bold("measure"), *columns, "in words", title="Measures")
     for measure in outcome.measures:
-        values = [*(evaluation[way].mean[measure] for way in DIRECTIONS)]
+        values = [evaluation[way].mean[measure] for way in DIRECTIONS]
         values += [evaluation.average(measure), evaluation.chance(measure)]
         listing.add_row(measure.label, *(_number(measure, value) for value in values), describe_measure(measure))
     console.print(listing)
-    bounds = [f"{interval.low:.4f}–{interval.high:.4f}" for interval in (outcome.intervals[way] for way in DIRECTIONS)]
+    bounds = [f"{outcome.intervals[way].low:.4f}–{outcome.intervals[way].high:.4f}" for way in DIRECTIONS]
     console.print(f"\n95 % bootstrap interval of MAP: images {bounds[0]}, texts {bounds[1]}")
     skipped = sum(evaluation[way].n_without_relevant for way in DIRECTIONS)
     if skipped:

@@ -62,10 +62,7 @@ def described_records(
     metadata: Mapping[str, Any],
     replace: bool,
 ) -> list[Record]:
-    """Return a record for each picture, or one without a picture when there are only words.
-
-    Captions, labels and metadata join those the collection has, unless they ``replace`` them.
-    """
+    """Return a record for each picture, joined to what is known unless it is to ``replace`` that; or one of words."""
     from diptych.collection import Record
 
     if not paths and not captions:

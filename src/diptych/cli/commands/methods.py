@@ -74,10 +74,7 @@ def sections(docstring: str) -> dict[str, str]:
 
 
 def meanings(described: type) -> dict[str, str]:
-    """Return what each parameter means.
-
-    An entry for many names at once ("as in the other method") gives way to what a base class says of fewer.
-    """
+    """Return what each parameter means; an entry for many names gives way to what a base class says of fewer."""
     found: dict[str, tuple[int, str]] = {}
     for cls in reversed(described.__mro__):
         section = sections(inspect.cleandoc(cls.__doc__ or "")).get("Parameters", "")

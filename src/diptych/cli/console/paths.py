@@ -45,11 +45,7 @@ class CollectionLocation(NamedTuple):
 
 
 def find_collection(named: Path | None) -> CollectionLocation:
-    """Return the collection a command means.
-
-    In this order: the one that was named, ``DIPTYCH_COLLECTION``, ``.diptych`` in the current folder or the nearest
-    folder above, the one indexed last.
-    """
+    """Return the collection a command means: the named one, the variable's, the nearest here or above, or the last."""
     if named is not None:
         return CollectionLocation(_existing(named, f"index it with: diptych index FOLDER --collection {named}"))
     variable = os.environ.get(VARIABLE)
@@ -68,11 +64,7 @@ def find_collection(named: Path | None) -> CollectionLocation:
 
 
 def new_collection(pictures: Path, named: Path | None) -> CollectionLocation:
-    """Return where the collection of a folder of pictures is or goes.
-
-    That is the folder that was named, or ``.diptych`` inside the pictures; if nothing can be written there, a folder of
-    the user's cache, named after the pictures.
-    """
+    """Return where the collection of a folder is or goes: the named one, inside the pictures, or the user's cache."""
     import hashlib
 
     from diptych.data.folders import cache_folder

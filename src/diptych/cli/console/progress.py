@@ -26,12 +26,11 @@ from rich.text import Text
 from diptych.cli.console.output import notes
 
 _SECONDS_BETWEEN_LINES = 10.0
+Advance = Callable[[int, int], None]
 
 
 class PaceColumn(ProgressColumn):
-    """Shows the things done per second, and the time left at that pace.
-
-    What was done before the first look, because it was there already, does not count: it says nothing about the pace.
+    """Shows the things done per second, and the time left at that pace; what was there already does not count.
 
     >>> PaceColumn.words(done=50, left=100, seconds=10.0)
     '5.0/s, 0:20 left'
@@ -62,9 +61,6 @@ class PaceColumn(ProgressColumn):
         minutes, rest = divmod(round(left / pace), 60)
         hours, minutes = divmod(minutes, 60)
         return f"{rate}, {f'{hours}:{minutes:02d}' if hours else minutes}:{rest:02d} left"
-
-
-Advance = Callable[[int, int], None]
 
 
 class Stages:
@@ -122,8 +118,6 @@ class Stages:
 
 class DownloadProgress:
     """Shows the bytes of each stage on stderr: as a bar in a terminal, as a line now and then elsewhere.
-
-    It is called with what is being done, the bytes done and the bytes in all.
 
     >>> with DownloadProgress(quiet=True) as progress:
     ...     progress("getting a.zip", 10, 100)

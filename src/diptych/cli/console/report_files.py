@@ -19,9 +19,7 @@ if TYPE_CHECKING:
     from diptych.benchmark.report import BenchmarkReport
     from diptych.benchmark.task import BenchmarkTask
 
-
 TaskT = TypeVar("TaskT", bound="BenchmarkTask")
-
 ReportT = TypeVar("ReportT", bound="BenchmarkReport")
 
 
@@ -67,10 +65,7 @@ def write_report_files(
     plots: Path | None = None,
     draw: Callable[[Path], Sequence[Path]] | None = None,
 ) -> None:
-    """Write what was asked for and say where; call it before printing, since the reader of a pipe may leave early.
-
-    ``draw`` writes figures into a folder and returns the files.
-    """
+    """Write what was asked for and say where; call it before printing, since the reader of a pipe may leave early."""
     if output is not None:
         write_text(output, json.dumps(document(), indent=2) + "\n")
         stages.note(f"numbers: {output}")

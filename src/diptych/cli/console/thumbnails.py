@@ -20,17 +20,15 @@ _COLUMNS = 19
 _ROWS = 8
 _GAP = 1
 _SAVE, _RESTORE = "\x1b7", "\x1b8"
-
-
 Graphics = Literal["kitty", "iterm2", "blocks"]
+Tile = tuple[str, bytes]
 
 
 def choose_graphics(choice: Thumbnails, console: Console, environment: Mapping[str, str]) -> Graphics | None:
     """Return how to draw pictures on a console, or None when they should not or cannot be drawn.
 
     Terminals do not answer reliably when asked, so the environment decides: kitty's and iTerm2's graphics where these
-    terminals announce themselves, otherwise blocks of two colours per letter, which any colour terminal can do. Left to
-    itself, it wants a terminal of 16 million colours for those. What is piped never gets a picture.
+    announce themselves, otherwise blocks of two colours per letter; left to itself, only with 16 million colours.
 
     >>> from rich.console import Console
     >>> from diptych.cli.choices import Thumbnails
@@ -39,7 +37,6 @@ def choose_graphics(choice: Thumbnails, console: Console, environment: Mapping[s
     'kitty'
     >>> choose_graphics(Thumbnails.AUTO, console, {"TERM": "xterm"})
     'blocks'
-    >>> choose_graphics(Thumbnails.NEVER, console, {"TERM": "xterm-kitty"})
     """
     if choice is Thumbnails.NEVER or not console.is_terminal or console.is_dumb_terminal:
         return None
@@ -111,9 +108,6 @@ def iterm2_sequence(picture: bytes, columns: int, rows: int) -> str:
 
     keys = f"inline=1;size={len(picture)};width={columns};height={rows};preserveAspectRatio=1"
     return f"\x1b]1337;File={keys}:{b64encode(picture).decode()}\x07"
-
-
-Tile = tuple[str, bytes]
 
 
 def tiles_per_line(console: Console) -> int:
