@@ -47,9 +47,8 @@ class TwinState:
             return
         arrays, facts = found
         self.adam.restore({name.removeprefix("adam."): arrays[name] for name in arrays if name.startswith("adam.")})
-        for number, layers in enumerate(self.networks):
-            for place, array in enumerate(layers):
-                array[...] = arrays[f"now.{number}.{place}"]
+        for name, array in _named("now", self.networks).items():
+            array[...] = arrays[name]
         self.best_score, self.waited, self.losses = facts["best_score"], facts["waited"], facts["losses"]
         if self.best_score >= 0:
             self.best = [
@@ -149,9 +148,8 @@ def coupled_loss(
 
     Sums over pairs are means. ``images`` and ``texts`` are in the order of ``batch.rows``.
     """
-    image, similar_image, other_image = np.split(images, 3)
-    text, similar_text, other_text = np.split(texts, 3)
-    own = batch.own[:, None]
+    image_points, text_points, own = np.split(images, 3), np.split(texts, 3), batch.own[:, None]
+    image, (text, similar_text, other_text) = image_points[0], text_points
     total, image_slopes, text_slopes = 0.0, np.zeros_like(images), np.zeros_like(texts)
     image_parts, text_parts = np.split(image_slopes, 3), np.split(text_slopes, 3)
 
@@ -165,10 +163,7 @@ def coupled_loss(
     image_parts[0] += slope
     text_parts[2] -= slope
 
-    for parts, (item, similar, other) in (
-        (image_parts, (image, similar_image, other_image)),
-        (text_parts, (text, similar_text, other_text)),
-    ):
+    for parts, (item, similar, other) in ((image_parts, image_points), (text_parts, text_points)):
         value, slope = _attract(item, similar)
         total += within * value
         parts[0] += within * slope

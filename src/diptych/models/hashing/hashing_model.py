@@ -104,13 +104,10 @@ class KernelHashingModel(HashingModel):
     text_centres_: FloatArray
     text_weights_: FloatArray
 
-    def _fit_kernels(self, side: str, rows: FloatArray, signs: FloatArray, regularization: float) -> None:
+    def _fit_kernels(self, side: str, rows: FloatArray, signs: FloatArray, penalty: float) -> None:
         basis = KernelBasis.fitted(rows, self.n_centres, seed=self.random_state)
-        weights = fit_kernel_logistic(
-            basis, rows, signs, regularization=regularization, max_iter=self.logistic_max_iter
-        )
-        learned = {"mean": basis.mean, "scale": basis.scale, "centres": basis.centres, "weights": weights}
-        for name, value in learned.items():
+        weights = fit_kernel_logistic(basis, rows, signs, regularization=penalty, max_iter=self.logistic_max_iter)
+        for name, value in {**vars(basis), "weights": weights}.items():
             setattr(self, f"{side}_{name}_", value)
 
     def _decide_images(self, images: FloatArray) -> FloatArray:

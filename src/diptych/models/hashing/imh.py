@@ -19,11 +19,9 @@ from diptych.models.linear import centre, project
 
 # Up to so many pairs the matrix is small enough to be solved whole, which degenerate data cannot upset.
 _WHOLE = 512
-_TOLERANCE = 1e-8
-# Bytes of a block of distances.
+# Of a block of distances.
 _BLOCK_BYTES = 64 * 2**20
-_NOISE = 1e-5
-_LEAST_WEIGHT = 1e-3
+_TOLERANCE, _NOISE, _LEAST_WEIGHT = 1e-8, 1e-5, 1e-3
 
 
 @dataclass(frozen=True)
@@ -101,10 +99,10 @@ def neighbour_graph(rows: FloatArray, count: int) -> csr_array:
 
 
 def balanced_thresholds(outputs: FloatArray) -> FloatArray:
-    """Return a median of each column that lies halfway between two different training values.
+    """Return, for each column, the middle of the gap between training values that lies nearest to its median.
 
-    The plain median of an odd number of rows is one of them, and which side of itself that row falls on would be a
-    matter of rounding. The gap nearest to the middle is taken; a column that never varies is cut below its value.
+    On which side of itself a row falls that is the plain median would be a matter of rounding. A column that never
+    varies is cut below its value.
     """
     ordered = np.sort(outputs.astype(np.float64, copy=False), axis=0)
     if len(ordered) < 2:
@@ -169,8 +167,6 @@ class IMH(LinearHashingModel):
     >>> meaning = rng.normal(size=(300, 6))
     >>> images, texts = meaning @ rng.normal(size=(6, 12)), meaning @ rng.normal(size=(6, 9))
     >>> model = IMH(n_bits=16, regularization=1e-6).fit(images, texts)
-    >>> model.encode_texts(texts[:2]).shape
-    (2, 2)
     >>> bool(model.score(images, texts) > 0.8)
     True
     """

@@ -95,8 +95,6 @@ class MMNN(ResumableModel, HashingModel):
     >>> images = rng.normal(size=(100, 6)) + 2 * (labels == "boat")[:, None]
     >>> texts = rng.normal(size=(100, 4)) - 2 * (labels == "boat")[:, None]
     >>> model = MMNN(n_bits=8, epochs=30).fit(images, texts, labels)
-    >>> model.encode_images(images[:3]).shape
-    (3, 1)
     >>> bool(model.score(images, texts, labels) > 0.9)
     True
     """

@@ -100,17 +100,13 @@ class SCMSeq(LinearHashingModel):
             left = np.column_stack([left, -pair.image.T @ signed_sum(images, self.image_mean_, image_directions[-1])])
             right = np.column_stack([right, pair.text.T @ signed_sum(texts, self.text_mean_, text_directions[-1])])
         self.singular_values_, self.n_learned_ = np.array(values), len(values)
-        fallback = self._canonical(pair)
-        self.image_projection_ = np.column_stack([*image_directions, fallback[0][:, self.n_learned_ :]])
-        self.text_projection_ = np.column_stack([*text_directions, fallback[1][:, self.n_learned_ :]])
-
-    def _canonical(self, pair: WhitenedPair) -> tuple[FloatArray, FloatArray]:
-        """Return as many canonical directions as there are bits, weakest first."""
-        if self.n_learned_ == self.n_bits:
-            return np.empty((len(pair.image), 0)), np.empty((len(pair.text), 0))
-        left, values, right = np.linalg.svd(pair.image.T @ pair.sums.cross @ pair.text, full_matrices=False)
-        left, right = mixed_directions(left, right.T, values, self.n_bits, self.random_state)
-        return pair.image @ left[:, ::-1], pair.text @ right[:, ::-1]
+        if self.n_learned_ < self.n_bits:
+            # As many canonical directions as there are bits, weakest first.
+            left, strengths, right = np.linalg.svd(pair.image.T @ pair.sums.cross @ pair.text, full_matrices=False)
+            canonical = mixed_directions(left, right.T, strengths, self.n_bits, self.random_state)
+            image_directions.append((pair.image @ canonical[0][:, ::-1])[:, self.n_learned_ :])
+            text_directions.append((pair.text @ canonical[1][:, ::-1])[:, self.n_learned_ :])
+        self.image_projection_, self.text_projection_ = map(np.column_stack, (image_directions, text_directions))
 
 
 def signed_sum(rows: FloatArray, mean: FloatArray, direction: FloatArray) -> FloatArray:

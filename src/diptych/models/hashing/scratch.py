@@ -89,14 +89,6 @@ class AnchoredSide:
         """Return ΦᵀV."""
         return (self.features.T @ latent.astype(self.features.dtype, copy=False)).astype(np.float64)
 
-    def regression(self, products: FloatArray) -> FloatArray:
-        """Return W = (ΦᵀΦ + ridge·I)⁻¹ ΦᵀV, which predicts the latent rows."""
-        return np.asarray(cho_solve(self.factor, products))
-
-    def mapped(self, projection: FloatArray) -> FloatArray:
-        """Return Φ @ ``projection``."""
-        return np.asarray(self.features @ projection.astype(self.features.dtype, copy=False))
-
     def reconstruction_error(self, basis: FloatArray, products: FloatArray, gram: FloatArray) -> float:
         """Return ‖Φ − VU‖² from ΦᵀV and VᵀV."""
         return float(np.trace(self.moment) - 2 * (basis.T * products).sum() + (basis @ basis.T * gram).sum())
@@ -139,8 +131,8 @@ class RotatedFactorisation:
         return [self._basis(product, self.weights.reconstruction) for product in self.products]
 
     def regressions(self) -> list[FloatArray]:
-        """Return W of both sides."""
-        return [side.regression(product) for side, product in zip(self.sides, self.products, strict=True)]
+        """Return W = (ΦᵀΦ + ridge·I)⁻¹ ΦᵀV of both sides, which predict the latent rows."""
+        return [cho_solve(side.factor, product) for side, product in zip(self.sides, self.products, strict=True)]
 
     def update(self) -> float:
         """Minimise over every block of variables once and return the objective."""
@@ -152,7 +144,8 @@ class RotatedFactorisation:
         system += np.eye(len(system))
         wanted = weights.labels * self.labels @ label_basis.T + codes @ self.rotation.T
         for side, basis, regression in zip(self.sides, bases, regressions, strict=True):
-            wanted += side.mapped(weights.reconstruction * basis.T + weights.agreement * regression)
+            weighted = weights.reconstruction * basis.T + weights.agreement * regression
+            wanted += side.features @ weighted.astype(side.features.dtype, copy=False)
         self._set_latent(np.ascontiguousarray(solve(system, wanted.T, assume_a="pos").T))
         left, _, right = svd(self.latent.T @ codes)
         self.rotation = left @ right

@@ -50,10 +50,6 @@ class Tower:
     With ``batch_norm`` hidden values are brought to the mean and variance that the network learns for them (Ioffe and
     Szegedy, "Batch normalization", ICML 2015): by the statistics of the batch in training, by running ones otherwise.
     Start and dropout come from ``rng``, never from PyTorch's global generator.
-
-    >>> tower = Tower((4, 8, 3), dropout=0.5, rng=np.random.default_rng(0), device="cpu")
-    >>> tuple(tower.outputs(np.ones((2, 4), dtype=np.float32)).shape)
-    (2, 3)
     """
 
     def __init__(

@@ -83,8 +83,6 @@ class DeepSM(ResumableModel):
     >>> images = rng.normal(size=(100, 6)) + 2 * (labels == "boat")[:, None]
     >>> texts = rng.normal(size=(100, 4)) - 2 * (labels == "boat")[:, None]
     >>> model = DeepSM(epochs=20).fit(images, texts, labels)
-    >>> model.encode_images(images[:3]).shape
-    (3, 2)
     >>> bool(model.score(images, texts, labels) > 0.9)
     True
     """

@@ -174,15 +174,9 @@ class LDSP(ResumableModel):
         rng = np.random.default_rng(self.random_state)
         indicator = None if targets is None else targets.indicator
         rows = CaptionedRows.of(images, texts, indicator, validation=self.validation, rng=rng)
-        device = choose_device(self.device)
+        tower = partial(Tower, dropout=self.dropout, rng=rng, device=choose_device(self.device), batch_norm=True)
         image_tower, text_tower = towers = [
-            Tower(
-                (view.rows.shape[1], *sizes, self.n_components),
-                dropout=self.dropout,
-                rng=rng,
-                device=device,
-                batch_norm=True,
-            )
+            tower((view.rows.shape[1], *sizes, self.n_components))
             for view, sizes in zip((rows.images, rows.texts), hidden, strict=True)
         ]
         descent = TorchAdam([*image_tower.parameters, *text_tower.parameters], self.weight_decay)

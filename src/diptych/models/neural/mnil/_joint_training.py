@@ -61,10 +61,6 @@ class Workers:
 
     Each process encodes its part of a batch; points are exchanged, so that every anchor sees the negatives of all, and
     the sum of the gradients is that of one process with the whole batch.
-
-    >>> workers = Workers.detect("cpu")
-    >>> workers.rank, workers.size
-    (0, 1)
     """
 
     def __init__(self, rank: int, size: int) -> None:
@@ -85,13 +81,6 @@ class Workers:
     def own_device(self, device: str) -> str:
         """Return this process's device: processes on one machine take its graphics cards in turn."""
         return f"cuda:{int(os.environ.get('LOCAL_RANK', '0'))}" if device == "cuda" and self.size > 1 else device
-
-    def check_batch(self, n_pictures: int) -> None:
-        """Raise unless a batch of so many pictures can be shared out evenly."""
-        if n_pictures % self.size:
-            raise InvalidInputError(
-                f"a batch of {n_pictures} pictures cannot be shared by {self.size} processes; choose a multiple"
-            )
 
     def gathered(self, rows: Any) -> Any:
         """Return the rows of all processes; only those of this one carry gradients."""
@@ -252,8 +241,12 @@ class JointTraining:
     def _batches(self, epoch: int) -> list[Any]:
         rng = np.random.default_rng([self._settings.random_state, epoch])
         order = self._pairs.order(self._settings.texts_per_picture, rng)
-        size = min(self._settings.pictures_per_batch, len(order) - len(order) % self._workers.size)
-        self._workers.check_batch(size)
+        n_processes = self._workers.size
+        size = min(self._settings.pictures_per_batch, len(order) - len(order) % n_processes)
+        if size % n_processes:
+            raise InvalidInputError(
+                f"a batch of {size} pictures cannot be shared by {n_processes} processes; choose a multiple"
+            )
         return order.batches(size)
 
     def _gradients(self, batch: Batch) -> Any:

@@ -191,8 +191,7 @@ class RankingObjective:
         return self._keys(relevant, generator).masked_fill(~relevant, -1).argmax(dim=1)
 
     def _drawn(self, scores: Any, positives: Any, negative: Any, generator: Any) -> Violators:
-        keys = self._keys(negative, generator)
-        reached = scores.gather(1, positives[:, None])[:, 0]
+        keys, reached = self._keys(negative, generator), scores.gather(1, positives[:, None])[:, 0]
         return draw_violators(scores, reached, negative, self.margin, max_trials=self.max_trials, keys=keys)
 
     def _keys(self, like: Any, generator: Any) -> Any:

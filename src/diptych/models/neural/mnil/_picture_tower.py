@@ -113,10 +113,6 @@ class PictureTower:
 
     Without ``weights`` it starts at random (He et al., "Delving deep into rectifiers", ICCV 2015) with batch
     normalisation behind every convolution; with them, convolutions have biases and nothing is normalised.
-
-    >>> tower = PictureTower(ConvolutionPlan.residual((8, 16), 1), rng=np.random.default_rng(0), device="cpu")
-    >>> tuple(tower.features(tower.tensor(np.zeros((2, 32, 32, 3), dtype=np.uint8))).shape)
-    (2, 16)
     """
 
     def __init__(

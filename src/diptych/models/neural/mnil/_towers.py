@@ -101,11 +101,6 @@ class WordTower:
     Word vectors start as standard normal numbers unless ``words`` gives them, weights uniform in ±1/√width, and forget
     gates open. Without ``train_words`` the vectors stay as they are. ``unit_steps`` scales what the memory gives for
     each word to unit length before the mean.
-
-    >>> tower = WordTower(10, 4, 6, dropout=0.0, unit_steps=False, rng=np.random.default_rng(0), device="cpu")
-    >>> word_ids = tower.tensor(np.array([[2, 3, 0], [4, 0, 0]]))
-    >>> tuple(tower.features(word_ids, tower.tensor(np.array([2, 1]))).shape)
-    (2, 6)
     """
 
     def __init__(
