@@ -13,6 +13,14 @@ from diptych.codes.distances import in_parallel
 from diptych.codes.nearest import DistancesAndPositions, faiss_package, faiss_threads, nearest_codes
 from diptych.errors import InvalidInputError
 
+_NEIGHBOURS = 10
+_SAMPLE_QUERIES = 256
+_TRAINING_ROWS_PER_LIST = 40
+_TRAINING_ROUNDS = 5
+_MOST_LISTS = 1 << 12
+_ADDED_ROWS = 1 << 18
+_FEW_QUERIES = 8
+
 
 def central_codes(
     codes: NDArray[np.uint8], number: int, *, rounds: int, rng: np.random.Generator, threads: int = 1
@@ -22,12 +30,6 @@ def central_codes(
     A code belongs to the nearest centre, and each bit of a centre is what most of its codes have there; a bit in
     balance becomes 1. A centre that no code is nearest to stays where it was. Grana et al., "A fast approach for
     integrating ORB descriptors in the bag of words model", SPIE 2013.
-
-    >>> import numpy as np
-    >>> from diptych.codes.approximate_hash_codes import central_codes
-    >>> codes = np.array([[0b00000000], [0b00000001], [0b00000010], [0b11110000], [0b11110001]], dtype=np.uint8)
-    >>> np.sort(central_codes(codes, 2, rounds=3, rng=np.random.default_rng(0)), axis=0).tolist()
-    [[0], [241]]
     """
     centres = codes[np.sort(rng.permutation(len(codes))[:number])]
     signs = unpack_signs(codes, 8 * codes.shape[1])
@@ -41,26 +43,13 @@ def central_codes(
     return centres
 
 
-_NEIGHBOURS = 10
-_SAMPLE_QUERIES = 256
-_TRAINING_ROWS_PER_LIST = 40
-_TRAINING_ROUNDS = 5
-_MOST_LISTS = 1 << 12
-_ADDED_ROWS = 1 << 18
-_FEW_QUERIES = 8
-
-
 class ApproximateCodes:
-    """An inverted-file index over a fixed set of codes.
+    """An inverted-file index over a fixed set of codes, split among about √n lists by the nearest of central codes.
 
-    The codes are split among about √n lists by the nearest of as many central codes, and a query looks into the nearest
-    lists only. How many is not guessed: sample queries are answered exactly as well, and lists are added until
-    ``target`` of the ten nearest are found. ``recall`` is what was then measured with *other* sample queries: the share
-    of answers that are as near as the true tenth.
-
-    Among the sub-linear structures for codes of faiss, inverted lists took the least time for the same recall; hash
-    tables of parts of the code (Norouzi et al., "Fast search in Hamming space with multi-index hashing", CVPR 2012)
-    took several times as long on a million 64-bit codes. Needs faiss: ``pip install 'diptych[search]'``.
+    A query looks into the nearest lists only. How many is not guessed: sample queries are answered exactly as well, and
+    lists are added until ``target`` of the ten nearest are found. ``recall`` is what was then measured with *other*
+    sample queries: the share of answers that are as near as the true tenth. Inverted lists took the least time for the
+    same recall; multi-index hashing (Norouzi et al., CVPR 2012) took several times as long on a million 64-bit codes.
     """
 
     def __init__(self, engine: Any, recall: float) -> None:

@@ -49,15 +49,7 @@ def unpack_signs(codes: AnyArray, n_bits: int) -> NDArray[np.float32]:
 
 
 def as_codes(codes: AnyArray, *, name: str = "codes", width: int | None = None) -> NDArray[np.uint8]:
-    """Return ``codes`` as contiguous rows of packed bytes, or explain what is wrong with them.
-
-    ``width`` is the number of bytes that the other side has.
-
-    >>> from diptych.codes.bit_packing import as_codes
-    >>> as_codes([[0.5, 1.0]], name="queries")
-    Traceback (most recent call last):
-    diptych.errors.InvalidInputError: queries must be packed uint8 codes (pack_signs), got float64
-    """
+    """Return ``codes`` as contiguous rows of packed bytes, ``width`` of them where given, or explain what is wrong."""
     codes = np.asarray(codes)
     if codes.dtype != np.uint8:
         raise InvalidInputError(f"{name} must be packed uint8 codes (pack_signs), got {codes.dtype}")

@@ -18,8 +18,9 @@ from diptych.codes.bit_packing import as_codes, as_machine_words, distance_type
 from diptych.errors import InvalidInputError
 
 _Task = TypeVar("_Task")
-
 _Result = TypeVar("_Result")
+CHUNK = 1 << 16
+_UNPACKED_ROWS = 1 << 13
 
 
 def thread_count(threads: int | None) -> int:
@@ -68,9 +69,6 @@ def _thread_pool(threads: int) -> ThreadPoolExecutor:
 if hasattr(os, "register_at_fork"):
     # A forked child inherits the pool but none of its threads.
     os.register_at_fork(after_in_child=_thread_pool.cache_clear)
-
-CHUNK = 1 << 16
-_UNPACKED_ROWS = 1 << 13
 
 
 def hamming_distances(queries: AnyArray, gallery: AnyArray, *, threads: int | None = None) -> NDArray[Any]:
@@ -136,21 +134,18 @@ def asymmetric_scores(decisions: FloatArray, codes: AnyArray, *, threads: int | 
     return scores
 
 
-_CHUNK = 1 << 16
-
-
 def count_small(values: NDArray[Any], n_values: int) -> IntArray:
     """Return the histogram of ``values`` in 0 … ``n_values`` − 1.
 
     Bytes are counted in pairs: one count per 16-bit word halves the work, and its two bytes are folded afterwards.
     """
-    if values.dtype != np.uint8 or len(values) < _CHUNK or not values.flags.c_contiguous:
+    if values.dtype != np.uint8 or len(values) < CHUNK or not values.flags.c_contiguous:
         return np.bincount(values, minlength=n_values)
     even = len(values) // 2 * 2
     pairs = np.zeros(1 << 16, dtype=np.int64)
     words = values[:even].view(np.uint16)
-    for start in range(0, len(words), _CHUNK):
-        counts = np.bincount(words[start : start + _CHUNK])
+    for start in range(0, len(words), CHUNK):
+        counts = np.bincount(words[start : start + CHUNK])
         pairs[: len(counts)] += counts
     table = pairs.reshape(256, 256)
     folded = table.sum(axis=0) + table.sum(axis=1) + np.bincount(values[even:], minlength=256)
@@ -162,11 +157,6 @@ def smallest(values: NDArray[Any], k: int) -> IntArray:
 
     A histogram says below which value everything belongs to the answer and how many equal to it do; nothing but the
     answer is sorted.
-
-    >>> import numpy as np
-    >>> from diptych.codes.distances import smallest
-    >>> smallest(np.array([3, 1, 2, 1, 2], dtype=np.uint8), 3)
-    array([1, 3, 2])
     """
     if k >= len(values):
         return np.argsort(values, kind="stable")

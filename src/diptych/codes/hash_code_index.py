@@ -17,6 +17,7 @@ from diptych.codes.nearest import DistancesAndPositions, codes_within, merge_nea
 from diptych.errors import InvalidInputError, MissingDataError, ModelFileError
 
 _FORMAT, _VERSION = "diptych-codes", "1"
+_LEAST_SHARE_ALLOWED = 0.5
 
 
 def write_hash_codes(
@@ -66,9 +67,6 @@ def _checked(source: Path, bits: str, arrays: dict[str, AnyArray]) -> tuple[NDAr
     if removed is not None and (removed.dtype != bool or removed.shape != (len(codes),)):
         raise ModelFileError(f"{source} marks removed codes for another number of codes; save them again")
     return codes, n_bits, None if removed is None else removed.astype(bool, copy=False)
-
-
-_LEAST_SHARE_ALLOWED = 0.5
 
 
 class CodeIndex:
@@ -134,7 +132,11 @@ class CodeIndex:
     def add(self, codes: AnyArray) -> None:
         """Append packed codes; the first gets the position after the last one in use."""
         codes = as_codes(codes, width=self._rows.shape[1])
-        self._check_padding(codes)
+        spare = 8 * codes.shape[1] - self.n_bits
+        if spare and (codes[:, -1] & ((1 << spare) - 1)).any():
+            raise InvalidInputError(
+                f"codes of {self.n_bits} bits leave the last {spare} bits of a row zero; pack them with pack_signs"
+            )
         size = self._size + len(codes)
         if size > len(self._rows):
             # An eighth more than needed keeps many small additions linear and wastes little.
@@ -207,13 +209,6 @@ class CodeIndex:
         index = cls(n_bits, threads=threads)
         index._rows, index._size, index._removed = codes, len(codes), removed
         return index
-
-    def _check_padding(self, codes: NDArray[np.uint8]) -> None:
-        spare = 8 * codes.shape[1] - self.n_bits
-        if spare and (codes[:, -1] & ((1 << spare) - 1)).any():
-            raise InvalidInputError(
-                f"codes of {self.n_bits} bits leave the last {spare} bits of a row zero; pack them with pack_signs"
-            )
 
     def _searchable(self, allowed: BoolArray | None) -> BoolArray | None:
         if allowed is not None:

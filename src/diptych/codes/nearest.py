@@ -17,6 +17,17 @@ from diptych.codes.distances import CHUNK, fill_distances, in_parallel, smallest
 from diptych.errors import InvalidInputError, MissingPackageError
 
 _FIRST_CHUNK = 1 << 12
+# From about this k on, counting (one list per distance) is faster than a heap.
+_LARGE_HEAP = 200
+_COUNTER_BYTES = 1 << 26
+# Loading the library takes longer than a smaller search.
+_SMALL_WORK = 1 << 22
+DistancesAndPositions = tuple[NDArray[np.int32], NDArray[np.int64]]
+# Waking threads takes longer than less than this.
+_SHARED_WORK = 1 << 18
+_PARTS_PER_THREAD = 2
+_GATHERED_ROWS = 1 << 18
+_QUERY_ROWS = 1 << 10
 
 
 def nearest_by_counting(
@@ -74,13 +85,6 @@ def within_by_counting(
     return found
 
 
-# From about this k on, counting (one list per distance) is faster than a heap.
-_LARGE_HEAP = 200
-_COUNTER_BYTES = 1 << 26
-# Loading the library takes longer than a smaller search.
-_SMALL_WORK = 1 << 22
-
-
 def faiss_is_worthwhile(comparisons: int) -> bool:
     """Whether so many comparisons should be left to faiss: it is loaded, or is installed and would take less time."""
     if sys.modules.get("faiss") is not None:
@@ -127,15 +131,6 @@ def nearest_by_faiss(
         batch = _COUNTER_BYTES // (8 * k * (8 * gallery.shape[1] + 1))
         parts = [faiss.knn_hamming(queries[rows], gallery, k, variant="mc") for rows in row_blocks(len(queries), batch)]
     return np.concatenate([distances for distances, _ in parts]), np.concatenate([places for _, places in parts])
-
-
-DistancesAndPositions = tuple[NDArray[np.int32], NDArray[np.int64]]
-
-# Waking threads takes longer than less than this.
-_SHARED_WORK = 1 << 18
-_PARTS_PER_THREAD = 2
-_GATHERED_ROWS = 1 << 18
-_QUERY_ROWS = 1 << 10
 
 
 def nearest_codes(

@@ -7,25 +7,10 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from diptych.data.text_files import first_named, normalised_name
 from diptych.errors import InvalidInputError
-
-
-@dataclass(frozen=True, slots=True)
-class CaptionRecord:
-    """A picture as a caption file names it, what is said about it, and where.
-
-    ``place`` is the row or key, for messages. Captions are as written: empty ones are still among them.
-    """
-
-    file: str
-    captions: tuple[str, ...]
-    place: str
-    labels: tuple[str, ...] = ()
-    metadata: dict[str, Any] = field(default_factory=dict)
-
 
 # In order of preference: where a file has two of one kind, the first is meant and the other is metadata.
 FILE_NAMES = (
@@ -42,11 +27,21 @@ FILE_NAMES = (
     "picture",
     "photo",
 )
-
 CAPTION_NAMES = ("caption", "captions", "text", "texts", "sentence", "sentences", "description", "comment", "raw")
 ONE_LABEL_NAMES = ("label", "category", "class")
 LABEL_NAMES = (*ONE_LABEL_NAMES, "labels", "categories", "classes", "tags", "keywords")
 _NUMBERED_CAPTION = re.compile(r"(caption|text|sentence)_?\d+")
+
+
+@dataclass(frozen=True, slots=True)
+class CaptionRecord:
+    """A picture as a caption file names it, what is said there, empty captions too, and the row or key for messages."""
+
+    file: str
+    captions: tuple[str, ...]
+    place: str
+    labels: tuple[str, ...] = ()
+    metadata: dict[str, Any] = field(default_factory=dict)
 
 
 def file_column(names: Sequence[str]) -> str | None:
@@ -55,38 +50,33 @@ def file_column(names: Sequence[str]) -> str | None:
 
 
 def caption_record_of(entry: Mapping[str, Any], place: str, *, file: str | None = None) -> CaptionRecord:
-    """Return what an object with named values says; ``file`` is the picture when its name stands outside.
-
-    Lists are taken apart; a cell may hold several labels with semicolons or bars between them, or a JSON list.
-    """
-    roles = _roles(tuple(entry), file is None)
+    """Return what an object with named values says; ``file`` is the picture when its name stands outside."""
+    file_name, caption_names, label_names, others = _roles(tuple(entry), file is None)
     if file is None:
-        if roles.file is None:
+        if file_name is None:
             raise InvalidInputError(f"{place} names no picture; give it a {' or '.join(map(repr, FILE_NAMES[:4]))}")
-        file = _file_name(entry[roles.file], place)
-    captions = [caption for name in roles.captions for caption in captions_in(entry[name], place)]
-    labels = [label for name in roles.labels for label in _labels_in(entry[name], normalised_name(name), place)]
-    metadata = {name: plain_value(entry[name]) for name in roles.metadata if not _is_nothing(entry[name])}
+        file = entry[file_name]
+        if not isinstance(file, str) or not file.strip():
+            raise InvalidInputError(f"{place} has no file name; write the picture's path there")
+    captions = [caption for name in caption_names for caption in captions_in(entry[name], place)]
+    labels = [label for name in label_names for label in _labels_in(entry[name], normalised_name(name), place)]
+    metadata = {name: plain_value(entry[name]) for name in others if entry[name] not in (None, "")}
     return CaptionRecord(file, tuple(captions), place, tuple(labels), metadata)
-
-
-class _Roles(NamedTuple):
-    """Which of an object's names hold what."""
-
-    file: str | None
-    captions: tuple[str, ...]
-    labels: tuple[str, ...]
-    metadata: tuple[str, ...]
 
 
 # All rows of a table have the same names.
 @lru_cache(maxsize=64)
-def _roles(names: tuple[str, ...], holds_file: bool) -> _Roles:
+def _roles(
+    names: tuple[str, ...], holds_file: bool
+) -> tuple[str | None, tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+    """Return which of an object's names hold the file, captions, labels and metadata."""
     file = file_column(names) if holds_file else None
     others = [name for name in names if name != file]
-    captions = _caption_names(others)
+    captions = tuple(name for name in others if _NUMBERED_CAPTION.fullmatch(normalised_name(name)))
+    if (first := first_named(CAPTION_NAMES, others)) is not None:
+        captions = (first, *captions)
     labels = tuple(name for name in others if normalised_name(name) in LABEL_NAMES)
-    return _Roles(file, captions, labels, tuple(name for name in others if name not in (*captions, *labels)))
+    return file, captions, labels, tuple(name for name in others if name not in (*captions, *labels))
 
 
 def captions_in(value: Any, place: str) -> list[str]:
@@ -110,24 +100,8 @@ def plain_value(value: Any) -> str | int | float | bool:
     return value if isinstance(value, str | int | float | bool) else json.dumps(value, ensure_ascii=False)
 
 
-def _is_nothing(value: Any) -> bool:
-    return value is None or value == ""
-
-
-def _caption_names(names: Sequence[str]) -> tuple[str, ...]:
-    numbered = tuple(name for name in names if _NUMBERED_CAPTION.fullmatch(normalised_name(name)))
-    first = first_named(CAPTION_NAMES, names)
-    return numbered if first is None else (first, *numbered)
-
-
-def _file_name(value: Any, place: str) -> str:
-    if not isinstance(value, str) or not value.strip():
-        raise InvalidInputError(f"{place} has no file name; write the picture's path there")
-    return value
-
-
 def _labels_in(value: Any, name: str, place: str) -> list[str]:
-    if _is_nothing(value):
+    if value in (None, ""):
         return []
     if isinstance(value, list):
         return [label for part in value for label in _labels_in(part, name, place)]

@@ -27,6 +27,9 @@ from diptych.data.text_files import decode_file, parse_json
 from diptych.errors import InvalidInputError, UnknownNameError
 
 __all__ = ["CAPTION_FORMATS", "CaptionFormat", "CaptionedPicture", "CaptionedPictures", "read_captions"]
+CaptionFormat = Literal["auto", "csv", "tsv", "json", "jsonl", "coco", "karpathy", "sidecar", "token"]
+CAPTION_FORMATS: tuple[CaptionFormat, ...] = get_args(CaptionFormat)
+PathLike = str | os.PathLike[str]
 
 
 class PictureIndex:
@@ -35,14 +38,6 @@ class PictureIndex:
     A name is tried as a path below the folder, then as a path beside the caption file, and then by its base name
     alone: of the pictures of that base name, the one that shares most of the path's end is meant. Names are compared
     with composed accents (NFC), base names also without regard to case.
-
-    >>> from pathlib import Path
-    >>> from diptych.data.caption_files import PictureIndex
-    >>> index = PictureIndex(Path("photos"), [Path("photos/2010/boat.jpg"), Path("photos/cat.jpg")])
-    >>> [path.as_posix() for path in index.find("elsewhere/boat.jpg")]
-    ['photos/2010/boat.jpg']
-    >>> index.find("dog.jpg")
-    []
     """
 
     def __init__(self, folder: Path, pictures: Iterable[Path]) -> None:
@@ -61,10 +56,7 @@ class PictureIndex:
             self._by_base.setdefault(parts[-1], []).append((parts, picture))
 
     def find(self, name: str, beside: Path | None = None) -> Sequence[Path]:
-        """Return the pictures that ``name`` may mean: one if it is clear, none if there is no such picture.
-
-        ``beside`` is the folder of the caption file.
-        """
+        """Return the pictures that ``name`` may mean, one if it is clear; ``beside`` is the caption file's folder."""
         # Tables name a picture once per caption.
         asked = name, beside
         if asked not in self._found:
@@ -140,10 +132,7 @@ class CaptionCollector:
         """Return the pictures in the order of the folder."""
         pictures = {
             picture: CaptionedPicture(
-                picture,
-                tuple(self._captions[picture]),
-                tuple(self._labels[picture]),
-                self._metadata.get(picture, {}),
+                picture, tuple(self._captions[picture]), tuple(self._labels[picture]), self._metadata.get(picture, {})
             )
             for picture in self._index.pictures
             if picture in self._captions
@@ -160,13 +149,10 @@ class CaptionCollector:
 
 
 def read_sidecars(pictures: Iterable[Path], notes: list[str], unreadable: list[str]) -> Iterator[CaptionRecord]:
-    """Yield a record per picture that has a sidecar; notes about encodings are appended to ``notes``.
+    """Yield a record per sidecar: ``boat.txt`` or ``boat.jpg.txt``, a caption a line; ``boat.json``, ``boat.jpg.json``.
 
-    A sidecar that cannot be understood is passed over: it is one of many, and often another program's. It is added to
-    ``unreadable``, and the reason to ``notes``.
-
-    The sidecars of ``boat.jpg`` are ``boat.txt`` or ``boat.jpg.txt``, one caption per line, and ``boat.json`` or
-    ``boat.jpg.json``, a caption, a list of captions or a record. Both kinds add up.
+    One that cannot be understood, one of many and often another program's, is passed over: it is added to
+    ``unreadable``, and the reason to ``notes``, where odd encodings are noted too.
     """
     for picture in pictures:
         for sidecar in _sidecars(picture):
@@ -194,13 +180,6 @@ def _sidecars(picture: Path) -> Iterator[Path]:
         for sidecar in (picture.with_suffix(suffix), picture.with_name(picture.name + suffix)):
             if sidecar.is_file():
                 yield sidecar
-
-
-CaptionFormat = Literal["auto", "csv", "tsv", "json", "jsonl", "coco", "karpathy", "sidecar", "token"]
-
-CAPTION_FORMATS: tuple[CaptionFormat, ...] = get_args(CaptionFormat)
-
-PathLike = str | os.PathLike[str]
 
 
 def read_captions(

@@ -23,13 +23,15 @@ from diptych.errors import InvalidInputError
 
 _INTEGER = re.compile(r"-?(0|[1-9]\d{0,17})")
 _DECIMAL = re.compile(r"-?\d+(\.\d+)?([eE][+-]?\d+)?")
+_TOKEN_LINE = re.compile(r"(?P<file>[^\t]+)#(?P<number>\d+)\t(?P<caption>.*)")
+_LIST_NAMES = ("images", "pictures", "data", "records", "items", "annotations")
+_NO_METADATA = {"filename", "filepath", "sentences", "sentids"}
 
 
 def read_delimited(path: Path, text: str, delimiters: str = "\t,;|") -> Iterator[CaptionRecord]:
-    """Yield a record per row of a table.
+    """Yield a record per row; without names of columns, a table of two is read as picture and caption.
 
-    The first row names the columns; without names, a table of two columns is read as picture and caption. Columns other
-    than file, captions and labels are metadata, and become numbers where every value of the column is one.
+    Columns other than file, captions and labels are metadata, numbers where every value of the column is one.
     """
     delimiter, header = _table_layout(path, text, delimiters)
     rows = _table_rows(path, text, delimiter)
@@ -112,16 +114,8 @@ def _is_number(value: str) -> bool:
     return bool(_DECIMAL.fullmatch(value)) and not re.match(r"-?0\d", value)
 
 
-_TOKEN_LINE = re.compile(r"(?P<file>[^\t]+)#(?P<number>\d+)\t(?P<caption>.*)")
-
-
 def is_token_line(line: str) -> bool:
-    """Say whether a line is one of such a file.
-
-    >>> from diptych.data.caption_formats import is_token_line
-    >>> is_token_line("1.jpg#0\\ta boat"), is_token_line("1.jpg,a boat")
-    (True, False)
-    """
+    """Say whether a line is a file, a number, a tab and a caption."""
     return _TOKEN_LINE.fullmatch(line.rstrip("\r")) is not None
 
 
@@ -140,9 +134,6 @@ def read_token_file(path: Path, text: str) -> Iterator[CaptionRecord]:
     for file, numbered in captions.items():
         listed = tuple(caption for _, caption in sorted(numbered, key=lambda pair: pair[0]))
         yield CaptionRecord(file, listed, f"{path}: line {places[file]}")
-
-
-_LIST_NAMES = ("images", "pictures", "data", "records", "items", "annotations")
 
 
 def read_json_captions(path: Path, content: Any) -> Iterator[CaptionRecord]:
@@ -189,13 +180,13 @@ def is_coco(content: Any) -> bool:
 
 
 def read_coco(path: Path, content: Any) -> Iterator[CaptionRecord]:
-    """Yield a record per image, with its captions and, from an instances file, the categories in it as labels.
-
-    Lin et al., "Microsoft COCO: common objects in context", ECCV 2014, with the layout of https://cocodataset.org.
-    """
+    """Yield a record per image, its categories as labels (Lin et al., "Microsoft COCO", ECCV 2014; cocodataset.org)."""
     if not is_coco(content):
         raise InvalidInputError(f"{path} is not in COCO's layout: it needs the lists 'images' and 'annotations'")
-    categories = _coco_categories(path, content.get("categories", []))
+    categories = {
+        _coco_value(path, "category", entry, "id"): str(_coco_value(path, "category", entry, "name"))
+        for entry in content.get("categories", [])
+    }
     captions: dict[Any, list[str]] = {_coco_value(path, "image", image, "id"): [] for image in content["images"]}
     labels: dict[Any, dict[str, None]] = {}
     for number, annotation in enumerate(content["annotations"], start=1):
@@ -205,26 +196,17 @@ def read_coco(path: Path, content: Any) -> Iterator[CaptionRecord]:
         if "caption" in annotation:
             captions[image].append(_coco_text(path, number, annotation["caption"]))
         elif "category_id" in annotation:
-            labels.setdefault(image, {})[_coco_category(path, number, annotation["category_id"], categories)] = None
+            if (category := annotation["category_id"]) not in categories:
+                raise InvalidInputError(
+                    f"{path}: annotation {number} has category {category!r}, which 'categories' lacks"
+                )
+            labels.setdefault(image, {})[categories[category]] = None
     for number, image in enumerate(content["images"], start=1):
         file = _coco_text(path, number, _coco_value(path, f"image {number}", image, "file_name"))
         known = {name: plain_value(value) for name, value in image.items() if name != "file_name" and value is not None}
         yield CaptionRecord(
             file, tuple(captions[image["id"]]), f"{path}: image {number}", tuple(labels.get(image["id"], ())), known
         )
-
-
-def _coco_categories(path: Path, listed: list[Any]) -> dict[Any, str]:
-    return {
-        _coco_value(path, "category", entry, "id"): str(_coco_value(path, "category", entry, "name"))
-        for entry in listed
-    }
-
-
-def _coco_category(path: Path, number: int, category: Any, categories: dict[Any, str]) -> str:
-    if category not in categories:
-        raise InvalidInputError(f"{path}: annotation {number} has category {category!r}, which 'categories' lacks")
-    return categories[category]
 
 
 def _coco_value(path: Path, place: str, entry: Any, name: str) -> Any:
@@ -239,9 +221,6 @@ def _coco_text(path: Path, number: int, value: Any) -> str:
     return value
 
 
-_NO_METADATA = {"filename", "filepath", "sentences", "sentids"}
-
-
 def is_karpathy(content: Any) -> bool:
     """Say whether parsed JSON has the layout of a Karpathy split."""
     images = content.get("images") if isinstance(content, dict) else None
@@ -249,10 +228,7 @@ def is_karpathy(content: Any) -> bool:
 
 
 def read_karpathy(path: Path, content: Any) -> Iterator[CaptionRecord]:
-    """Yield a record per image; its part of the split is kept as metadata ``split``.
-
-    Karpathy and Fei-Fei, "Deep visual-semantic alignments for generating image descriptions", CVPR 2015.
-    """
+    """Yield a record per image, its part of the split as metadata ``split`` (Karpathy and Fei-Fei, CVPR 2015)."""
     if not is_karpathy(content):
         raise InvalidInputError(f"{path} is not a Karpathy split: it needs 'images' with 'filename' and 'sentences'")
     for number, image in enumerate(content["images"], start=1):

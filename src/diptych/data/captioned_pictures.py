@@ -99,17 +99,14 @@ class CaptionedPictures(Mapping[Path, CaptionedPicture]):
     def describe(self) -> str:
         """Return the counts in one line."""
         parts = [counted(len(self), "picture"), counted(self.n_captions, "caption")]
-        if self.n_labelled:
-            parts.append(f"{self.n_labelled:,} with labels")
-        if self.missing:
-            parts.append(f"{counted(len(self.missing), 'file')} not found")
-        if self.ambiguous:
-            parts.append(f"{counted(len(self.ambiguous), 'file')} with several candidates")
-        if self.unreadable:
-            parts.append(f"{counted(len(self.unreadable), 'sidecar')} passed over")
-        if self.n_empty_captions:
-            parts.append(f"{counted(self.n_empty_captions, 'empty caption')} dropped")
-        return ", ".join(parts)
+        further = {
+            f"{self.n_labelled:,} with labels": self.n_labelled,
+            f"{counted(len(self.missing), 'file')} not found": self.missing,
+            f"{counted(len(self.ambiguous), 'file')} with several candidates": self.ambiguous,
+            f"{counted(len(self.unreadable), 'sidecar')} passed over": self.unreadable,
+            f"{counted(self.n_empty_captions, 'empty caption')} dropped": self.n_empty_captions,
+        }
+        return ", ".join([*parts, *(words for words, found in further.items() if found)])
 
     def __repr__(self) -> str:
         return f"<CaptionedPictures: {self.describe()}>"

@@ -13,6 +13,10 @@ from diptych.data.folders import data_folder
 from diptych.data.pairs import Pairs
 from diptych.errors import InvalidInputError, MissingDataError, UnknownNameError
 
+CAPTIONS_HELP = (
+    "'all' captions as separate texts, 'join' them into one document per image, or the number of one, counted from 0"
+)
+
 
 @dataclass(frozen=True)
 class DatasetSplits:
@@ -133,20 +137,8 @@ def check_photographs(folder: Path, names: Collection[str]) -> None:
         raise InvalidInputError(f"{folder} lacks {len(missing)} of {len(names)} photographs, first {missing[0]}")
 
 
-CAPTIONS_HELP = (
-    "'all' captions as separate texts, 'join' them into one document per image, or the number of one, counted from 0"
-)
-
-
 def choose_captions(pairs: Pairs, captions: Any) -> Pairs:
-    """Keep all captions, one document of all captions, or the k-th caption of each image.
-
-    >>> from diptych.data.dataset import choose_captions
-    >>> from diptych.data import Pairs
-    >>> pairs = Pairs(["1.jpg"], ["a cat", "a pet"], owners=[0, 0])
-    >>> choose_captions(pairs, "join").texts, choose_captions(pairs, 1).texts
-    (('a cat a pet',), ('a pet',))
-    """
+    """Keep all captions, one document of all captions, or the k-th caption of each image."""
     if captions == "all":
         return pairs
     if captions == "join":

@@ -22,6 +22,14 @@ from diptych.data.transfer import Progress, Transfer, check_free_space
 from diptych.errors import InvalidInputError, MissingDataError
 
 __all__ = ["Download", "fetch_downloads"]
+RECEIPTS_FILE = "downloads.json"
+_STAGING = ".unpacking"
+_ENCRYPTED = 0x1
+# What the usual file systems take, in bytes.
+_LONGEST_NAME = 255
+Report = Callable[[str, int, int | None], None]
+"""Called with what is being done, the bytes done, and the bytes in all where they are known."""
+_BLOCK_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -54,21 +62,8 @@ class Download:
         return PurePosixPath(unquote(urlsplit(self.url).path)).name
 
 
-RECEIPTS_FILE = "downloads.json"
-
-
 class Receipts:
-    """Which addresses a data set's files came from, with the size and the digest that were found.
-
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from diptych.data.downloads import Receipts
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     receipts = Receipts(Path(folder))
-    ...     receipts.add("http://example.org/a.zip", size=3, sha256="ab", holds=())
-    ...     receipts.covers("http://example.org/a.zip"), receipts.covers("http://example.org/b.zip")
-    (True, False)
-    """
+    """Which addresses a data set's files came from, with the size and the digest that were found."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -90,12 +85,6 @@ class Receipts:
         except (OSError, ValueError):
             return {}
         return found if isinstance(found, dict) else {}
-
-
-_STAGING = ".unpacking"
-_ENCRYPTED = 0x1
-# What the usual file systems take, in bytes.
-_LONGEST_NAME = 255
 
 
 def unpack_zip(
@@ -146,18 +135,14 @@ def _chosen_members(infos: Sequence[ZipInfo], members: Sequence[str], flat: bool
         if name.casefold() == RECEIPTS_FILE:
             raise InvalidInputError(f"{archive} holds {name}, where downloads are noted; do not use it")
         chosen[name] = info
-    _check_folders(chosen, archive)
-    for pattern in members:
-        if not any(fnmatchcase(info.filename, pattern) for info in chosen.values()):
-            raise InvalidInputError(f"{archive} holds no {pattern}; it is not the archive that is known")
-    return chosen
-
-
-def _check_folders(chosen: dict[str, ZipInfo], archive: Path) -> None:
     for name in chosen:
         both = next((str(folder) for folder in PurePosixPath(name).parents if str(folder) in chosen), None)
         if both is not None:
             raise InvalidInputError(f"{archive} holds {both} as a file and as a folder; do not use it")
+    for pattern in members:
+        if not any(fnmatchcase(info.filename, pattern) for info in chosen.values()):
+            raise InvalidInputError(f"{archive} holds no {pattern}; it is not the archive that is known")
+    return chosen
 
 
 def _safe_name(info: ZipInfo, archive: Path) -> str:
@@ -195,12 +180,6 @@ def _merge_folders(source: Path, target: Path) -> None:
             os.replace(entry, target / entry.name)
 
 
-Report = Callable[[str, int, int | None], None]
-"""Called with what is being done, the bytes done, and the bytes in all where they are known."""
-
-_BLOCK_BYTES = 1 << 20
-
-
 def fetch_downloads(
     downloads: Sequence[Download],
     folder: str | os.PathLike[str],
@@ -217,7 +196,10 @@ def fetch_downloads(
     was found is noted in ``downloads.json``. ``timeout``, ``attempts`` and ``pause`` are those of a connection.
     """
     place = Path(folder)
-    _make_folder(place)
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InvalidInputError(f"cannot write {place}: {error.strerror}; choose another folder") from error
     receipts = Receipts(place)
     pending = [download for download in downloads if not receipts.covers(download.url)]
     check_free_space(place, sum((download.size or 0) + (download.unpacked_size or 0) for download in pending))
@@ -237,13 +219,6 @@ def fetch_downloads(
         holds = _unpack_archive(archive, place, download, tell)
         receipts.add(download.url, size=size, sha256=digest, holds=holds)
         archive.unlink()
-
-
-def _make_folder(place: Path) -> None:
-    try:
-        place.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InvalidInputError(f"cannot write {place}: {error.strerror}; choose another folder") from error
 
 
 def _download_archive(transfer: Transfer, download: Download, tell: Report) -> tuple[str, int]:

@@ -159,7 +159,9 @@ class Pairs:
                 raise InvalidInputError(
                     f"image {self.ids[row]} has {len(group)} texts, so none at position {which}; choose a smaller one"
                 )
-        return self._with_texts(np.array([group[which] for group in groups]), owners=np.arange(self.n_images))
+        rows = np.array([group[which] for group in groups])
+        texts, text_ids = pick_items(self.texts, rows), self.text_ids[rows]
+        return replace(self, texts=texts, owners=np.arange(self.n_images), text_ids=text_ids)
 
     def select(self, rows: ArrayLike) -> Pairs:
         """Return the pairs of these image rows (positions or a mask), in that order; their texts follow them."""
@@ -260,9 +262,6 @@ class Pairs:
         if self.has_text_features or not all(isinstance(text, str) for text in texts):
             raise InvalidInputError("only raw strings can be joined; join the texts before you encode them")
         return tuple(" ".join(texts[row] for row in group) for group in groups)
-
-    def _with_texts(self, rows: IntArray, owners: IntArray) -> Pairs:
-        return replace(self, texts=pick_items(self.texts, rows), owners=owners, text_ids=self.text_ids[rows])
 
     def _stratified(self, order: IntArray, n_test: int) -> IntArray:
         if self.labels is None or self.is_multi_label:

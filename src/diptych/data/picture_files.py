@@ -10,7 +10,6 @@ from pathlib import Path
 from diptych.errors import InvalidInputError
 
 OnUnreadable = Callable[[Path, str], None]
-
 _COMMON = (".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff")
 _RARE = (".ppm", ".pgm", ".pbm", ".pnm", ".avif", ".heic", ".heif")
 

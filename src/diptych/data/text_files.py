@@ -12,6 +12,15 @@ from typing import Any, NamedTuple
 
 from diptych.errors import InvalidInputError
 
+# UTF-32 first: its little-endian mark starts with that of UTF-16.
+_MARKS = (
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+
 
 def read_lines(path: Path) -> list[str]:
     """Return the non-empty lines of a UTF-8 file, without line ends."""
@@ -48,12 +57,7 @@ class BadRow(NamedTuple):
 def delimited_rows(
     lines: Iterable[str], delimiter: str, *, quotes: bool = True, **dialect: Any
 ) -> Iterator[tuple[int, list[str]] | BadRow]:
-    """Yield line and cells of every row that is not empty, one at a time; without ``quotes``, a quote is only a quote.
-
-    >>> from diptych.data.text_files import delimited_rows
-    >>> list(delimited_rows(['file,caption', '1.jpg,"a boat, red"'], ","))
-    [(1, ['file', 'caption']), (2, ['1.jpg', 'a boat, red'])]
-    """
+    """Yield line and cells of every row that is not empty; without ``quotes``, a quote is only a quote."""
     quoting: Any = csv.QUOTE_MINIMAL if quotes else csv.QUOTE_NONE
     reader = csv.reader(lines, delimiter=delimiter, quoting=quoting, **dialect)
     while True:
@@ -69,12 +73,7 @@ def delimited_rows(
 
 
 def normalised_name(name: str) -> str:
-    """Return a column's name as it is compared: lower case, one underscore between words.
-
-    >>> from diptych.data.text_files import normalised_name
-    >>> normalised_name(" Image Name ")
-    'image_name'
-    """
+    """Return a column's name as it is compared: lower case, one underscore between words."""
     return re.sub(r"[\s_-]+", "_", name.strip()).lower()
 
 
@@ -99,16 +98,6 @@ def read_json_object(path: Path) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise InvalidInputError(f"{path} must hold one JSON object, got a {type(content).__name__}")
     return content
-
-
-# UTF-32 first: its little-endian mark starts with that of UTF-16.
-_MARKS = (
-    (codecs.BOM_UTF32_LE, "utf-32"),
-    (codecs.BOM_UTF32_BE, "utf-32"),
-    (codecs.BOM_UTF8, "utf-8-sig"),
-    (codecs.BOM_UTF16_LE, "utf-16"),
-    (codecs.BOM_UTF16_BE, "utf-16"),
-)
 
 
 def decode_file(path: Path) -> tuple[str, str]:

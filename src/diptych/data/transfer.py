@@ -19,6 +19,13 @@ from diptych._version import __version__
 from diptych.atomic_files import atomic_write
 from diptych.errors import MissingDataError
 
+Progress = Callable[[int, int | None], None]
+_BLOCK_BYTES = 1 << 18
+_TRANSIENT = frozenset({408, 425, 429, 500, 502, 503, 504})
+_RANGE_NOT_SATISFIABLE = 416
+_LONGEST_PAUSE = 60.0
+_CONTENT_RANGE = re.compile(r"bytes (\d+)-\d+/(\d+|\*)")
+
 
 @dataclass(frozen=True)
 class RemoteVersion:
@@ -38,14 +45,14 @@ class PartialFile:
 
     def __init__(self, target: Path) -> None:
         self._target = target
-        self._part_path = target.with_name(f"{target.name}.part")
+        self.path = target.with_name(f"{target.name}.part")
         self._state_path = target.with_name(f"{target.name}.part.json")
 
     @property
     def size(self) -> int:
         """The number of bytes that are here."""
         try:
-            return self._part_path.stat().st_size
+            return self.path.stat().st_size
         except FileNotFoundError:
             return 0
 
@@ -59,31 +66,26 @@ class PartialFile:
 
     def restart(self, version: RemoteVersion) -> None:
         """Drop what is here and expect the bytes of ``version``."""
-        self._part_path.parent.mkdir(parents=True, exist_ok=True)
-        self._part_path.write_bytes(b"")
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self.path.write_bytes(b"")
         with atomic_write(self._state_path) as draft:
             draft.write_text(json.dumps(asdict(version)), encoding="utf-8")
 
     def append(self, block: bytes) -> None:
         """Add bytes at the end."""
-        with self._part_path.open("ab") as file:
+        with self.path.open("ab") as file:
             file.write(block)
 
     def discard(self) -> None:
         """Forget everything."""
-        self._part_path.unlink(missing_ok=True)
+        self.path.unlink(missing_ok=True)
         self._state_path.unlink(missing_ok=True)
-
-    @property
-    def path(self) -> Path:
-        """Where the bytes are."""
-        return self._part_path
 
     def finish(self) -> None:
         """Give the file its name, at once and whole."""
-        with self._part_path.open("rb") as file:
+        with self.path.open("rb") as file:
             os.fsync(file.fileno())
-        os.replace(self._part_path, self._target)
+        os.replace(self.path, self._target)
         self._state_path.unlink(missing_ok=True)
 
 
@@ -94,15 +96,6 @@ def check_free_space(folder: Path, wanted: int) -> None:
         raise MissingDataError(
             f"{folder} has {free:,} bytes free, but {wanted:,} more are needed; make room or choose another folder"
         )
-
-
-Progress = Callable[[int, int | None], None]
-
-_BLOCK_BYTES = 1 << 18
-_TRANSIENT = frozenset({408, 425, 429, 500, 502, 503, 504})
-_RANGE_NOT_SATISFIABLE = 416
-_LONGEST_PAUSE = 60.0
-_CONTENT_RANGE = re.compile(r"bytes (\d+)-\d+/(\d+|\*)")
 
 
 class Transfer:

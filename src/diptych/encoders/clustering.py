@@ -15,19 +15,14 @@ _KMEANS_BATCH = 4096
 _KMEANS_PASSES = 20
 _KMEANS_PLUS_PLUS_SAMPLE = 64
 _DISTANCE_BLOCK_ENTRIES = 4_000_000
+_TOPIC_STEPS = 100
+_TOPIC_TOLERANCE = 1e-3
+# Of (count, topic) products held at once: 64 MB.
+_BLOCK_ENTRIES = 8_000_000
 
 
 def learn_centres(vectors: FloatArray, n_centres: int, *, seed: int = 0) -> FloatArray:
-    """Return k-means centres of the rows, by mini-batches (Sculley, "Web-scale k-means clustering", WWW 2010).
-
-    With no more rows than centres, the rows themselves are the centres.
-
-    >>> import numpy as np
-    >>> from diptych.encoders.clustering import learn_centres
-    >>> points = np.repeat(np.array([[0.0, 0.0], [8.0, 8.0]], dtype=np.float32), 50, axis=0)
-    >>> np.sort(learn_centres(points, 2), axis=0).round(3).tolist()
-    [[0.0, 0.0], [8.0, 8.0]]
-    """
+    """Return k-means centres of the rows, by mini-batches (Sculley, WWW 2010); few rows are themselves the centres."""
     vectors = np.ascontiguousarray(vectors, dtype=np.float32)
     if len(vectors) <= n_centres:
         return vectors
@@ -46,25 +41,13 @@ def learn_centres(vectors: FloatArray, n_centres: int, *, seed: int = 0) -> Floa
 
 
 def nearest_centres(vectors: FloatArray, centres: FloatArray) -> IntArray:
-    """Return the number of the centre nearest to each row, the first of equals; never all distances at once.
-
-    >>> import numpy as np
-    >>> from diptych.encoders.clustering import nearest_centres
-    >>> nearest_centres(np.array([[1.0], [6.0], [9.0]]), np.array([[0.0], [10.0]])).tolist()
-    [0, 1, 1]
-    """
+    """Return the number of the centre nearest to each row, the first of equals; never all distances at once."""
     nearest = np.empty(len(vectors), dtype=np.int64)
     half_squares = np.einsum("ij,ij->i", centres, centres, dtype=np.float64).astype(centres.dtype) / 2
     for rows in row_blocks(len(vectors), _DISTANCE_BLOCK_ENTRIES // max(1, len(centres))):
         # ‖x − c‖² without ‖x‖², which all centres share.
         nearest[rows] = (half_squares - vectors[rows] @ centres.T).argmin(axis=1)
     return nearest
-
-
-_TOPIC_STEPS = 100
-_TOPIC_TOLERANCE = 1e-3
-# Of (count, topic) products held at once: 64 MB.
-_BLOCK_ENTRIES = 8_000_000
 
 
 @dataclass(frozen=True)
@@ -78,23 +61,9 @@ class TopicModel:
         γ_k = 1/K + Σ_w n_w φ_wk,   φ_wk ∝ exp(ψ(γ_k) + E[log β_kw])
 
     until γ changes by less than a thousandth on average, for many documents at once, and returns γ / Σγ.
-
-    Parameters
-    ----------
-    components:
-        λ, the (topics, words) weights; everything else follows from them.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from diptych.encoders.clustering import TopicModel
-    >>> counts = np.array([[4, 3, 0, 0], [3, 5, 0, 0], [0, 0, 4, 4], [0, 0, 5, 3]])
-    >>> winners = TopicModel.learn(counts, 2).proportions(counts).argmax(axis=1)
-    >>> bool(winners[0] == winners[1] != winners[2] == winners[3])
-    True
     """
 
-    components: FloatArray
+    components: FloatArray  # λ, the (topics, words) weights; everything else follows from them
 
     @classmethod
     def learn(cls, counts: csr_matrix, n_topics: int, *, max_iter: int = 20, seed: int = 0) -> Self:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Iterator, Sequence
 from typing import Any, Self
 
@@ -12,7 +11,7 @@ from sklearn.base import clone
 
 from diptych.arrays import FloatArray, unit_rows
 from diptych.data.item_sequences import SelectedItems
-from diptych.encoders.encoder import EncodedBatch, Encoder, Modality, encoded_batches, joined_batch
+from diptych.encoders.encoder import EncodedBatch, Encoder, Modality, check_pictures, encoded_batches, joined_batch
 from diptych.errors import InvalidInputError
 
 _PICTURES_AT_ONCE = 256
@@ -106,22 +105,15 @@ class Concatenated(Encoder):
         self._check()
         if self.modality != "image":
             raise InvalidInputError("only encoders of images go on past unreadable items; call transform for texts")
-        if isinstance(items, (str, bytes, os.PathLike)):
-            raise InvalidInputError("pictures must be a sequence, got one path; pass it in a list")
-        if len(items) == 0:
-            raise InvalidInputError("there are no pictures to encode; pass at least one")
+        check_pictures(items, "encode")
         return self._stream(items)
 
     def _stream(self, items: Sequence[Any]) -> Iterator[EncodedBatch]:
         for start in range(0, len(items), _PICTURES_AT_ONCE):
             rows = range(start, min(start + _PICTURES_AT_ONCE, len(items)))
             window = SelectedItems(items, rows)
-            batch = joined_batch(len(rows), [encoded_batches(part, window) for part in self._parts], self._joined)
-            yield EncodedBatch(
-                rows=[rows[place] for place in batch.rows],
-                features=batch.features,
-                failures={rows[place]: reason for place, reason in batch.failures.items()},
-            )
+            parts = [encoded_batches(part, window) for part in self._parts]
+            yield joined_batch(len(rows), parts, self._joined).at(rows)
 
     @property
     def _parts(self) -> tuple[Encoder, ...]:

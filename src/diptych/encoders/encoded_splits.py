@@ -22,7 +22,6 @@ from diptych.encoders.image.colour_edge_histograms import ColourEdgeHistograms
 from diptych.encoders.text.tfidf import TfidfTopics
 
 Side = Literal["images", "texts"]
-
 _LAZY_SAMPLES = 8
 
 
@@ -54,16 +53,14 @@ def encode_splits(
     }
     for side, encoder in encoders.items():
         if not is_features(getattr(splits.train, side)):
-            splits = _with_side(splits, side, _features(splits, side, encoder, cache, progress))
+            features = _features(splits, side, encoder, cache, progress)
+            parts: Any = {part: pairs.with_features(**{side: features[part]}) for part, pairs in splits.parts.items()}
+            splits = replace(splits, **parts)
     return splits
 
 
 def _features(
-    splits: DatasetSplits,
-    side: Side,
-    encoder: Encoder,
-    cache: bool | str | os.PathLike[str],
-    progress: Progress | None,
+    splits: DatasetSplits, side: Side, encoder: Encoder, cache: bool | str | os.PathLike[str], progress: Progress | None
 ) -> dict[str, FloatArray]:
     if cache is False:
         return _encoded(splits, side, encoder)
@@ -85,13 +82,6 @@ def _features(
 def _encoded(splits: DatasetSplits, side: Side, encoder: Encoder) -> dict[str, FloatArray]:
     fitted = clone(encoder).fit(getattr(splits.train, side))
     return {part: fitted.transform(getattr(pairs, side)) for part, pairs in splits.parts.items()}
-
-
-def _with_side(splits: DatasetSplits, side: Side, features: dict[str, FloatArray]) -> DatasetSplits:
-    parts: dict[str, Any] = {
-        part: pairs.with_features(**{side: features[part]}) for part, pairs in splits.parts.items()
-    }
-    return replace(splits, **parts)
 
 
 def _cache_key(splits: DatasetSplits, side: Side, encoder: Encoder) -> str:

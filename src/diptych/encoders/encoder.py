@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,6 +18,7 @@ from diptych.errors import InvalidInputError
 from diptych.former_names import FormerNames, former_parameters
 
 Modality = Literal["image", "text"]
+_ITEMS_AT_ONCE = 256
 
 
 class Encoder(FormerNames, BaseEstimator, ABC):
@@ -125,6 +127,14 @@ def check_texts(texts: Sequence[str]) -> None:
             raise InvalidInputError(f"texts must be strings, but text {row} is a {type(text).__name__}")
 
 
+def check_pictures(pictures: Sequence[Any], purpose: str) -> None:
+    """Raise unless ``pictures`` is a sequence of at least one."""
+    if isinstance(pictures, (str, bytes, os.PathLike)):
+        raise InvalidInputError("pictures must be a sequence, got one path; pass it in a list")
+    if len(pictures) == 0:
+        raise InvalidInputError(f"there are no pictures to {purpose}; pass at least one")
+
+
 def check_speed_parameters(batch_size: int, n_threads: int | None) -> None:
     """Raise unless items can be encoded in such batches by so many threads."""
     if not isinstance(batch_size, int) or batch_size < 1:
@@ -151,8 +161,10 @@ class EncodedBatch:
     features: FloatArray
     failures: Mapping[int, str] = field(default_factory=dict)
 
-
-_ITEMS_AT_ONCE = 256
+    def at(self, places: Sequence[int]) -> EncodedBatch:
+        """Return the batch of a selection of items, row i of which stands at ``places[i]`` among all."""
+        failures = {places[row]: reason for row, reason in self.failures.items()}
+        return EncodedBatch([places[row] for row in self.rows], self.features, failures)
 
 
 def encoded_batches(encoder: Encoder, items: Sequence[Any]) -> Iterator[EncodedBatch]:
@@ -169,16 +181,7 @@ def encoded_batches(encoder: Encoder, items: Sequence[Any]) -> Iterator[EncodedB
 def joined_batch(
     n_items: int, parts: Iterable[Iterable[EncodedBatch]], join: Callable[[list[FloatArray]], FloatArray]
 ) -> EncodedBatch:
-    """Make one batch of the same items' features by several encoders; what one cannot read has none.
-
-    >>> import numpy as np
-    >>> from diptych.encoders.encoder import joined_batch
-    >>> from diptych.encoders import EncodedBatch
-    >>> whole = EncodedBatch([0, 1], np.eye(2))
-    >>> half = EncodedBatch([1], np.ones((1, 1)), {0: "unreadable"})
-    >>> joined_batch(2, [[whole], [half]], np.hstack).features.tolist()
-    [[0.0, 1.0, 1.0]]
-    """
+    """Make one batch of the same items' features by several encoders; what one cannot read has none."""
     features: list[dict[int, AnyArray]] = []
     failures: dict[int, str] = {}
     for part in parts:

@@ -9,8 +9,9 @@ import stat
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from safetensors import SafetensorError
@@ -26,6 +27,9 @@ from diptych.errors import InvalidInputError
 
 _KEYS_AT_ONCE = 500
 _WAIT_SECONDS = 60.0
+Progress = Callable[[int], None]
+T = TypeVar("T")
+_WINDOW = 1024
 
 
 class FeatureFile:
@@ -33,17 +37,6 @@ class FeatureFile:
 
     Every write is one transaction: a killed process loses at most the batch in flight, and several processes may read
     and write at once.
-
-    >>> import tempfile
-    >>> import numpy as np
-    >>> from diptych.encoders.feature_cache import FeatureFile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     file = FeatureFile(f"{folder}/rows.sqlite")
-    ...     file.write({b"k": np.ones(3, dtype=np.float32)})
-    ...     found = file.read([b"k", b"unknown"])
-    ...     file.close()
-    >>> sorted(found), found[b"k"].tolist()
-    ([b'k'], [1.0, 1.0, 1.0])
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -119,15 +112,7 @@ class FeatureFile:
 
 
 def item_key(item: Any, modality: Modality) -> bytes | None:
-    """Return a digest of a file's bytes, an array's values or a text; None when there is nothing to read.
-
-    >>> import numpy as np
-    >>> from diptych.encoders.feature_cache import item_key
-    >>> item_key("a red boat", "text") == item_key("a red boat", "text")
-    True
-    >>> item_key("no such file.jpg", "image") is None
-    True
-    """
+    """Return a digest of a file's bytes, an array's values or a text; None when there is nothing to read."""
     path = item_path(item, modality)
     if path is not None:
         return _file_key(path)
@@ -153,11 +138,6 @@ def _file_key(path: str) -> bytes | None:
             return hashlib.file_digest(stream, "sha256").digest()
     except (OSError, ValueError):
         return None
-
-
-Progress = Callable[[int], None]
-
-_WINDOW = 1024
 
 
 class FeatureCache:
@@ -213,11 +193,7 @@ class FeatureCache:
         for start in range(0, len(items), _WINDOW):
             rows = range(start, min(start + _WINDOW, len(items)))
             for batch in self._window(encoder, SelectedItems(items, rows)):
-                yield EncodedBatch(
-                    rows=[rows[place] for place in batch.rows],
-                    features=batch.features,
-                    failures={rows[place]: reason for place, reason in batch.failures.items()},
-                )
+                yield batch.at(rows)
 
     def _window(self, encoder: Encoder, items: Sequence[Any]) -> Iterator[EncodedBatch]:
         names = _item_keys(encoder, items)
@@ -228,9 +204,11 @@ class FeatureCache:
             yield joined_batch(len(items), (self._batches(part, items, names) for part in parts), encoder.from_sources)
 
     def _batches(self, encoder: Encoder, items: Sequence[Any], names: list[_ItemKey]) -> Iterator[EncodedBatch]:
-        file = self._file(encoder)
+        path = self.folder / f"{type(encoder).__name__}-{encoder.fingerprint}.sqlite"
+        file: FeatureFile | None = self._attempt(lambda: FeatureFile(path), None)
         try:
-            known = {} if file is None else self._read_rows(file, names)
+            keys = [name.key for name in names if name.key is not None]
+            known: dict[bytes, AnyArray] = {} if file is None else self._attempt(partial(file.read, keys), {})
             hits = [place for place, name in enumerate(names) if name.key in known]
             if hits:
                 features = np.stack([known[names[place].key] for place in hits])  # type: ignore[index]
@@ -251,39 +229,23 @@ class FeatureCache:
         file: FeatureFile | None,
     ) -> Iterator[EncodedBatch]:
         for batch in encoded_batches(encoder, SelectedItems(items, missing)):
-            places = [missing[row] for row in batch.rows]
+            placed = batch.at(missing)
             fresh = {
                 key: row
-                for place, row in zip(places, batch.features, strict=True)
+                for place, row in zip(placed.rows, placed.features, strict=True)
                 if (key := names[place].key) is not None and names[place].still_holds()
             }
             if file is not None and fresh:
-                self._write_rows(file, fresh)
-            failures = {missing[row]: reason for row, reason in batch.failures.items()}
-            yield EncodedBatch(rows=places, features=batch.features, failures=failures)
+                self._attempt(partial(file.write, fresh), None)
+            yield placed
 
-    def _read_rows(self, file: FeatureFile, names: list[_ItemKey]) -> dict[bytes, AnyArray]:
+    def _attempt(self, use_file: Callable[[], T], otherwise: T) -> T:
+        """Return what using the file gives; where that fails, features are made without it, with a warning."""
         try:
-            return file.read(name.key for name in names if name.key is not None)
+            return use_file()
         except (OSError, sqlite3.Error) as error:
-            self._warn(error)
-            return {}
-
-    def _file(self, encoder: Encoder) -> FeatureFile | None:
-        try:
-            return FeatureFile(self.folder / f"{type(encoder).__name__}-{encoder.fingerprint}.sqlite")
-        except (OSError, sqlite3.Error) as error:
-            self._warn(error)
-            return None
-
-    def _write_rows(self, file: FeatureFile, rows: dict[bytes, AnyArray]) -> None:
-        try:
-            file.write(rows)
-        except (OSError, sqlite3.Error) as error:
-            self._warn(error)
-
-    def _warn(self, error: Exception) -> None:
-        warnings.warn(f"features were not cached in {self.folder}: {error}", stacklevel=4)
+            warnings.warn(f"features were not cached in {self.folder}: {error}", stacklevel=4)
+            return otherwise
 
 
 class _ItemKey(NamedTuple):

@@ -20,8 +20,10 @@ if TYPE_CHECKING:
 
 
 CategoryMeans = Mapping[Direction, Mapping[str, float | None]]
-
 _BAR_WIDTH = 0.38
+# Numbers are written into the cells as long as they can be read.
+_MOST_CLASSES_WITH_NUMBERS = 25
+_DARK = 55
 
 
 def category_bars(means: CategoryMeans, chance: CategoryMeans | None = None, *, title: str = "") -> Figure:
@@ -61,11 +63,6 @@ def category_bars(means: CategoryMeans, chance: CategoryMeans | None = None, *, 
 
 def _heights(means: Mapping[str, float | None]) -> FloatArray:
     return np.array([np.nan if value is None else value for value in means.values()])
-
-
-# Numbers are written into the cells as long as they can be read.
-_MOST_CLASSES_WITH_NUMBERS = 25
-_DARK = 55
 
 
 def confusion(matrices: Mapping[Direction, ConfusionMatrix], *, title: str = "") -> Figure:
@@ -108,12 +105,7 @@ def _heat_map(axes: Axes, matrix: ConfusionMatrix) -> AxesImage:
     for spine in axes.spines.values():
         spine.set_visible(False)
     if len(names) <= _MOST_CLASSES_WITH_NUMBERS:
-        _write_numbers(axes, rates)
+        for row, column in np.argwhere(rates >= 0.5).tolist():
+            colour = "white" if rates[row, column] > _DARK else INK
+            axes.text(column, row, f"{rates[row, column]:.0f}", ha="center", va="center", fontsize=8, color=colour)
     return image
-
-
-def _write_numbers(axes: Axes, rates: FloatArray) -> None:
-    for row, column in np.argwhere(rates >= 0.5).tolist():
-        rate = rates[row, column]
-        colour = "white" if rate > _DARK else INK
-        axes.text(column, row, f"{rate:.0f}", ha="center", va="center", fontsize=8, color=colour)

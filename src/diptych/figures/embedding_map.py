@@ -11,28 +11,16 @@ from numpy.typing import ArrayLike
 
 from diptych.arrays import AnyArray, FloatArray, as_matrix, row_blocks, unit_rows
 from diptych.errors import InvalidInputError, MissingPackageError
-from diptych.figures.style import house_style, new_figure
+from diptych.figures.style import SERIES_COLOURS, house_style, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 MapMethod = Literal["tsne", "umap"]
-
 _METHODS: dict[MapMethod, str] = {"tsne": "t-SNE", "umap": "UMAP"}
 # Okabe and Ito's colours, then three darker ones; more classes than that share colours, which the legend would hide.
-_COLOURS = (
-    "#0072B2",
-    "#D55E00",
-    "#009E73",
-    "#CC79A7",
-    "#E69F00",
-    "#56B4E9",
-    "#000000",
-    "#8C6D1F",
-    "#5A3E85",
-    "#7A7A7A",
-)
+_COLOURS = (*SERIES_COLOURS, "#8C6D1F", "#5A3E85", "#7A7A7A")
 MOST_CLASSES = len(_COLOURS)
 _ROWS_AT_ONCE = 1024
 _LEAST_PERPLEXITY = 5.0
@@ -53,12 +41,6 @@ def neighbourhood(images: ArrayLike, texts: ArrayLike, labels: ArrayLike, k: int
 
     Row i of ``images`` and of ``texts`` has label i. The space itself is measured, never a map of it: distances on maps
     mean little (van der Maaten and Hinton, 2008). Use it beside such a map.
-
-    >>> import numpy as np
-    >>> from diptych.figures.embedding_map import neighbourhood
-    >>> points = np.repeat(np.eye(2), 4, axis=0)
-    >>> neighbourhood(points, points, np.repeat(["bird", "boat"], 4), k=7)
-    Neighbourhood(same_class=1.0, other_side=0.5714285714285714)
     """
     points, classes, sides = _together(images, texts, labels)
     if not 1 <= k < len(points):
@@ -172,10 +154,7 @@ def _draw_map(axes: Axes, places: FloatArray, classes: AnyArray, sides: AnyArray
             rows = (sides == side) & (written == name)
             look: dict[str, Any] = {"color": colour} if side == 0 else {"facecolors": "none", "edgecolors": colour}
             across, up = places[rows].T
-            axes.scatter(across, up, s=16, marker=marker, linewidths=0.9, label=_entry(name, side), **look)
+            label = f"{name}, {('picture', 'text')[side]}"
+            axes.scatter(across, up, s=16, marker=marker, linewidths=0.9, label=label, **look)
     axes.set_xticks([])
     axes.set_yticks([])
-
-
-def _entry(name: str, side: int) -> str:
-    return f"{name}, {('picture', 'text')[side]}"

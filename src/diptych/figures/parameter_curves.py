@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+_LABEL_GAP = 0.052
+_DODGE = 0.14
+
 
 def sensitivity(
     values: Sequence[float],
@@ -65,10 +68,6 @@ def sensitivity(
         light_grid(axes)
         axes.legend(loc="lower right")
     return figure
-
-
-_LABEL_GAP = 0.052
-_DODGE = 0.14
 
 
 class BitBudgetLine(NamedTuple):

@@ -85,20 +85,15 @@ def visual_shares(
     if not thresholds or any(len(curve) != len(thresholds) for curve in curves):
         raise InvalidInputError("each threshold needs a share, and there must be at least one threshold")
     with one_panel() as (figure, axes):
-        axes.plot(
-            thresholds, _percent(shares), color=COLOURS["image_query"], linestyle=":", marker="o", label="queries"
-        )
+        percent = 100 * np.asarray(shares)
+        axes.plot(thresholds, percent, color=COLOURS["image_query"], linestyle=":", marker="o", label="queries")
         if weighted is not None:
             label = f"queries weighted by {weight}"
-            axes.plot(thresholds, _percent(weighted), color=COLOURS["text_query"], marker="s", label=label)
+            axes.plot(thresholds, 100 * np.asarray(weighted), color=COLOURS["text_query"], marker="s", label=label)
         axes.set(ylim=(0, 102), xlabel="threshold of visualness", ylabel="% of queries above it", title=title)
         light_grid(axes)
         axes.legend(loc="best")
     return figure
-
-
-def _percent(shares: Sequence[float]) -> list[float]:
-    return [100 * share for share in shares]
 
 
 def noise_curves(

@@ -31,6 +31,12 @@ from diptych.space import DIRECTION_NAMES, DIRECTIONS, Direction
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+# Lines of different colours, black left out: it is the ink of the axes.
+MOST_PRECISION_RECALL_METHODS = len(SERIES_COLOURS) - 1
+_FEW_RADII = 33
+MOST_SCOPE_METHODS = len(SERIES_COLOURS) * len(SERIES_MARKERS)
+_NEARLY_ALL = 0.999
+
 
 def precision_recall(
     evaluation: EvaluationByDirection,
@@ -82,10 +88,6 @@ def precision_recall(
     return figure
 
 
-# Lines of different colours, black left out: it is the ink of the axes.
-MOST_PRECISION_RECALL_METHODS = len(SERIES_COLOURS) - 1
-
-
 def method_precision_recall(
     precision: Mapping[str, Mapping[Direction, Sequence[float]]],
     chance: Mapping[Direction, Sequence[float]] | None = None,
@@ -131,9 +133,6 @@ def _recall_levels(curve: Sequence[float]) -> np.ndarray:
     return np.linspace(0, 1, len(curve))
 
 
-_FEW_RADII = 33
-
-
 def radius_precision_recall(lookups: Mapping[Direction, HammingLookup], *, title: str = "") -> Figure:
     """Draw mean precision against mean recall, a point for each radius from 0 to the number of bits.
 
@@ -173,9 +172,6 @@ def radius_precision_recall(lookups: Mapping[Direction, HammingLookup], *, title
         light_grid(axes)
         axes.legend(loc="upper right")
     return figure
-
-
-MOST_SCOPE_METHODS = len(SERIES_COLOURS) * len(SERIES_MARKERS)
 
 
 def precision_scope(
@@ -218,9 +214,6 @@ def precision_scope(
     return figure
 
 
-_NEARLY_ALL = 0.999
-
-
 def cmc(evaluation: EvaluationByDirection, chance: EvaluationByDirection | None = None, *, title: str = "") -> Figure:
     """Draw the share of queries with a right answer among the first k, for every k that still changes something.
 
@@ -242,7 +235,8 @@ def cmc(evaluation: EvaluationByDirection, chance: EvaluationByDirection | None 
             axes.plot(level.x, level.y, color=CHANCE, linestyle=DASHES, linewidth=1.5, label="" if number else "chance")
         last = max(_last_rank(points) for points in (*curves.values(), *levels))
         axes.set_xscale("log")
-        ticks = _round_ranks(last)
+        round_ranks = (step * 10**power for power in range(9) for step in (1, 2, 5))
+        ticks = [rank for rank in round_ranks if rank <= max(last, 2)]
         axes.set_xticks(ticks, [f"{tick:,}" for tick in ticks])
         axes.set_xticks([], minor=True)
         axes.set(xlim=(1, max(last, 2)), ylim=(0, 1.01), xlabel="rank k", title=title)
@@ -255,8 +249,3 @@ def cmc(evaluation: EvaluationByDirection, chance: EvaluationByDirection | None 
 def _last_rank(points: CurvePoints) -> int:
     """Return the rank at which nearly all queries have an answer, where the rest of the curve is flat."""
     return int(np.searchsorted(points.y, _NEARLY_ALL * points.y[-1]) + 1)
-
-
-def _round_ranks(last: int) -> list[int]:
-    ranks = [step * 10**power for power in range(9) for step in (1, 2, 5)]
-    return [rank for rank in ranks if rank <= max(last, 2)]

@@ -14,6 +14,7 @@ from diptych.metrics.measure import Measure, check_cutoff, effective_cutoff, hyp
 from diptych.metrics.tie_groups import RankedGroups
 
 _ASYMPTOTIC_FROM = 64
+Denominator = Literal["total", "retrieved", "min"]
 
 
 def reciprocal_sum(before: IntArray, count: IntArray) -> FloatArray:
@@ -21,11 +22,6 @@ def reciprocal_sum(before: IntArray, count: IntArray) -> FloatArray:
 
     Subtracting two harmonic numbers loses digits when the gallery is large and the group small, which then show in
     average precision; here the leading term is a ``log1p`` and nothing cancels.
-
-    >>> import numpy as np
-    >>> from diptych.metrics.average_precision import reciprocal_sum
-    >>> reciprocal_sum(np.array([0, 1]), np.array([1, 2])).round(6).tolist()
-    [1.0, 0.833333]
     """
     total = count / (before + 1.0)
     several = count > 1
@@ -45,9 +41,6 @@ def _correction(m: FloatArray) -> FloatArray:
     """Return H(m) − ln m − γ by its asymptotic series; the next term is below 2⁻⁵³/60 from m = 64 on."""
     square = m * m
     return cast(FloatArray, 1 / (2 * m) - (1 / 12 - (1 / 120 - 1 / (252 * square)) / square) / square)
-
-
-Denominator = Literal["total", "retrieved", "min"]
 
 
 @dataclass(frozen=True)

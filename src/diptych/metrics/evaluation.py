@@ -20,6 +20,13 @@ from diptych.metrics.tie_groups import RankedGroups, Ties, break_ties, check_tie
 from diptych.space import DIRECTIONS, Direction, Space
 
 EmptyQueryPolicy = Literal["skip", "zero"]
+DEFAULT_MEMORY = 1 << 28
+# Bytes that ranking and measuring hold at once, counted generously: per tie group a dozen arrays, per bin of a
+# histogram the counts and their sums, per score the score itself.
+_GROUP_BYTES = 160
+_LEVEL_BYTES = 40
+_BIN_BYTES = 48
+_SCORE_BYTES = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,16 +69,6 @@ class Evaluation:
 
     def __contains__(self, measure: Measure | Curve) -> bool:
         return measure in self.mean or measure in self.curves
-
-
-DEFAULT_MEMORY = 1 << 28
-
-# Bytes that ranking and measuring hold at once, counted generously: per tie group a dozen arrays, per bin of a
-# histogram the counts and their sums, per score the score itself.
-_GROUP_BYTES = 160
-_LEVEL_BYTES = 40
-_BIN_BYTES = 48
-_SCORE_BYTES = 8
 
 
 def evaluate(

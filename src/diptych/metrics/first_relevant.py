@@ -19,6 +19,8 @@ from diptych.metrics.measure import (
 )
 from diptych.metrics.tie_groups import RankedGroups
 
+_NEGLIGIBLE_LOG = 45
+
 
 @dataclass(frozen=True)
 class CMC(Measure):
@@ -83,9 +85,6 @@ def hit_probability(groups: RankedGroups, cutoff: int) -> FloatArray:
     return found
 
 
-_NEGLIGIBLE_LOG = 45
-
-
 class FirstRankMeasure(Measure):
     """A measure of the rank of the first relevant item, N + (n + 1) / (r + 1) in expectation under ties."""
 
@@ -114,10 +113,7 @@ class MeanRank(FirstRankMeasure):
     1.5
     """
 
-    @property
-    def label(self) -> str:
-        """``mean rank``."""
-        return "mean rank"
+    label = "mean rank"
 
 
 @dataclass(frozen=True)
@@ -134,10 +130,7 @@ class MedianRank(FirstRankMeasure):
     1.0
     """
 
-    @property
-    def label(self) -> str:
-        """``median rank``."""
-        return "median rank"
+    label = "median rank"
 
     def aggregate(self, values: FloatArray) -> float:
         """Return ⌊median(rank − 1)⌋ + 1, NaN left out."""
@@ -185,10 +178,7 @@ class CMCCurve(Curve):
     array([0.5, 1. , 1. ])
     """
 
-    @property
-    def label(self) -> str:
-        """``CMC curve``."""
-        return "CMC curve"
+    label = "CMC curve"
 
     def total(self, groups: RankedGroups) -> FloatArray:
         """Return the expected number of queries that match first at each rank."""

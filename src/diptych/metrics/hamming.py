@@ -17,20 +17,15 @@ from diptych.metrics.relevance import Judgement, Relevance
 from diptych.metrics.score_ranking import check_points, count_ranked_items, grade_counts
 from diptych.metrics.tie_groups import RankedGroups
 
+NothingFound = Literal["zero", "skip"]
+_BLOCK_ENTRIES = 1 << 20
+
 
 class HammingRanking:
     """Ranks a gallery of packed ``uint8`` codes for queries, without sorting and without floating point.
 
     Codes of b bits have b + 1 distances, so a ranking is two histograms: of all items and of the relevant ones. Both
     sides are read through the widest integers that fit, and distances are counted a chunk of the gallery at a time.
-
-    >>> import numpy as np
-    >>> from diptych.metrics import AP, SameLabel
-    >>> from diptych.metrics.hamming import HammingRanking
-    >>> codes = np.array([[0b1111], [0b1110], [0b0000]], dtype=np.uint8)
-    >>> ranking = HammingRanking(codes[:1], codes, SameLabel(["cat"], ["cat", "dog", "cat"]))
-    >>> AP().compute(ranking.rank(slice(0, 1))).round(4)
-    array([0.8333])
     """
 
     def __init__(self, queries: AnyArray, gallery: AnyArray, relevance: Relevance) -> None:
@@ -88,11 +83,6 @@ class HammingRanking:
             return self._count(judgement.items)[:, None]
         keys = self._distances[judgement.items].astype(np.int64) * n_levels + judgement.levels
         return np.bincount(keys, minlength=(self.bits + 1) * n_levels).reshape(-1, n_levels)
-
-
-NothingFound = Literal["zero", "skip"]
-
-_BLOCK_ENTRIES = 1 << 20
 
 
 @dataclass(frozen=True, eq=False)

@@ -135,11 +135,6 @@ def hypergeometric(size: int, relevant: int, drawn: int) -> tuple[IntArray, Floa
 
     The probabilities follow from the ratios of neighbours, summed outwards from the mode: differences of log-gamma
     values would lose six digits for galleries of a million.
-
-    >>> from diptych.metrics.measure import hypergeometric
-    >>> found, probability = hypergeometric(size=4, relevant=2, drawn=2)
-    >>> found.tolist(), probability.round(4).tolist()
-    ([0, 1, 2], [0.1667, 0.6667, 0.1667])
     """
     low, high = max(0, drawn - (size - relevant)), min(relevant, drawn)
     found = np.arange(low, high + 1)
@@ -152,12 +147,7 @@ def hypergeometric(size: int, relevant: int, drawn: int) -> tuple[IntArray, Floa
 
 
 def miss_probability(size: int, relevant: int, drawn: int) -> float:
-    """Return C(size − relevant, drawn) / C(size, drawn), the chance that no relevant item is drawn.
-
-    >>> from diptych.metrics.measure import miss_probability
-    >>> round(miss_probability(size=4, relevant=2, drawn=2), 4)
-    0.1667
-    """
+    """Return C(size − relevant, drawn) / C(size, drawn), the chance that no relevant item is drawn."""
     fewer, more = sorted((relevant, drawn))
     remaining = size - np.arange(fewer, dtype=np.float64)
     return float(np.prod(np.maximum(remaining - more, 0) / remaining))

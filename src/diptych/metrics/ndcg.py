@@ -13,7 +13,6 @@ from diptych.metrics.measure import Measure, check_cutoff, effective_cutoff
 from diptych.metrics.tie_groups import RankedGroups
 
 Normaliser = Literal["fixed", "printed", "ideal"]
-
 PRINTED_CONSTANT = 0.01757
 _PRINTED_FOR = (25, 3)
 

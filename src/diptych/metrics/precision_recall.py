@@ -12,6 +12,8 @@ from diptych.errors import InvalidInputError
 from diptych.metrics.measure import Curve, CurvePoints, CutoffMeasure, check_cutoff, effective_cutoff
 from diptych.metrics.tie_groups import RankedGroups, break_ties
 
+_TOLERANCE = 1e-12
+
 
 @dataclass(frozen=True)
 class Precision(CutoffMeasure):
@@ -86,10 +88,7 @@ class PrecisionScope(Curve):
         for cutoff in self.scopes:
             check_cutoff(cutoff, name="each scope")
 
-    @property
-    def label(self) -> str:
-        """``precision–scope``."""
-        return "precision–scope"
+    label = "precision–scope"
 
     def total(self, groups: RankedGroups) -> FloatArray:
         """Return the summed precision at each scope."""
@@ -116,10 +115,7 @@ class PrecisionRecallCurve(Curve):
     ([0.5, 0.5, 1.0], [1.0, 0.5, 0.6667])
     """
 
-    @property
-    def label(self) -> str:
-        """``precision–recall``."""
-        return "precision–recall"
+    label = "precision–recall"
 
     def total(self, groups: RankedGroups) -> FloatArray:
         """Return slope jumps of hits and of recall, and hits and precision of rankings that end before a scope."""
@@ -147,9 +143,6 @@ class PrecisionRecallCurve(Curve):
 
 def _at(positions: IntArray, weights: FloatArray | IntArray, depth: int) -> FloatArray:
     return cast(FloatArray, np.bincount(positions, weights=weights, minlength=depth + 1))
-
-
-_TOLERANCE = 1e-12
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple, cast
+from typing import cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,13 +14,9 @@ from diptych.metrics.relevance import Judgement, Relevance
 from diptych.metrics.tie_groups import RankedGroups
 from diptych.space import Direction, Space
 
-
-class _Ranking(NamedTuple):
-    """The groups of one query, best first."""
-
-    before: IntArray
-    size: IntArray
-    relevant: IntArray
+_SCORE_BYTES = 8
+# Scoring a tile holds a few temporaries of its size and a few copies of its points.
+_TILE_BYTES = 6 * _SCORE_BYTES
 
 
 def rank_scores(scores: AnyArray, relevance: Relevance, first_query: int) -> RankedGroups:
@@ -28,13 +24,6 @@ def rank_scores(scores: AnyArray, relevance: Relevance, first_query: int) -> Ran
 
     Values are sorted, not positions: the scores of the relevant items are then looked up, which gives the number of
     better and of equal items with exact ties, and costs a fraction of an argsort.
-
-    >>> import numpy as np
-    >>> from diptych.metrics import SameLabel
-    >>> from diptych.metrics.score_ranking import rank_scores
-    >>> groups = rank_scores(np.array([[0.5, 0.9, 0.5]]), SameLabel(["cat"], ["cat", "dog", "dog"]), 0)
-    >>> groups.before, groups.size
-    (array([1]), array([2]))
     """
     rows = np.arange(first_query, first_query + len(scores))
     judgements = [relevance.judge(int(row)) for row in rows]
@@ -43,11 +32,12 @@ def rank_scores(scores: AnyArray, relevance: Relevance, first_query: int) -> Ran
         _rank(row_scores, judgement, n_levels, query)
         for row_scores, judgement, query in zip(scores, judgements, rows.tolist(), strict=True)
     ]
+    before, size, relevant = (np.concatenate(parts) for parts in zip(*rankings, strict=True))
     return RankedGroups(
-        query=np.repeat(np.arange(len(rows)), [len(ranking.before) for ranking in rankings]),
-        before=np.concatenate([ranking.before for ranking in rankings]),
-        size=np.concatenate([ranking.size for ranking in rankings]),
-        relevant=np.concatenate([ranking.relevant for ranking in rankings]),
+        query=np.repeat(np.arange(len(rows)), [len(ranking[0]) for ranking in rankings]),
+        before=before,
+        size=size,
+        relevant=relevant,
         total=np.array([grade_counts(judgement, n_levels) for judgement in judgements]),
         gallery=np.array([count_ranked_items(judgement, relevance) for judgement in judgements]),
         grades=relevance.grades,
@@ -67,7 +57,8 @@ def count_ranked_items(judgement: Judgement, relevance: Relevance) -> int:
     return relevance.n_gallery if judgement.candidates is None else len(judgement.candidates)
 
 
-def _rank(scores: AnyArray, judgement: Judgement, n_levels: int, query: int) -> _Ranking:
+def _rank(scores: AnyArray, judgement: Judgement, n_levels: int, query: int) -> tuple[IntArray, IntArray, IntArray]:
+    """Return items before, size and relevant items by grade of the tie groups of one query, best first."""
     ordered = np.sort(scores if judgement.candidates is None else scores[judgement.candidates])
     # NaN sorts last, so one look is enough.
     if len(ordered) and np.isnan(ordered[-1]):
@@ -86,7 +77,7 @@ def _rank(scores: AnyArray, judgement: Judgement, n_levels: int, query: int) -> 
     tied = not _changes(ordered).all()
     begin = ordered.searchsorted(distinct, "left") if tied else end - 1
     relevant = _count_levels(starts, levels, n_levels)
-    return _Ranking((len(ordered) - end)[::-1], (end - begin)[::-1], relevant[::-1])
+    return (len(ordered) - end)[::-1], (end - begin)[::-1], relevant[::-1]
 
 
 def _changes(ordered: AnyArray) -> BoolArray:
@@ -142,11 +133,6 @@ def _rank_by_class(
     keys, hits = np.unique(codes[order].astype(np.int64) * len(before) + group, return_counts=True)
     owner, group = np.divmod(keys, len(before))
     return owner, before[group], size[group], cast(IntArray, hits)
-
-
-_SCORE_BYTES = 8
-# Scoring a tile holds a few temporaries of its size and a few copies of its points.
-_TILE_BYTES = 6 * _SCORE_BYTES
 
 
 def check_points(queries: AnyArray, gallery: AnyArray, *, n_queries: int, n_gallery: int) -> None:

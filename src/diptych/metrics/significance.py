@@ -13,6 +13,14 @@ from diptych.arrays import FloatArray, row_blocks
 from diptych.errors import InvalidInputError
 from diptych.metrics.measure import check_cutoff
 
+Variant = Literal["half", "sign"]
+_ENUMERATE_UP_TO = 20
+_BLOCK_ENTRIES = 1 << 21
+_PACKED_BLOCK_ENTRIES = 1 << 20
+# Rounding must not decide whether a swap that leaves the difference as it is counts as larger.
+_TOLERANCE = 1e-12
+_BOOTSTRAP_BLOCK_ENTRIES = 1 << 20
+
 
 def values_without_nan(values: ArrayLike, *, name: str) -> FloatArray:
     """Return ``values`` as float64 without the skipped queries (NaN)."""
@@ -44,16 +52,6 @@ def _not_empty(values: FloatArray) -> FloatArray:
     if not len(values):
         raise InvalidInputError("no query has a value; there is nothing to compare")
     return values
-
-
-Variant = Literal["half", "sign"]
-
-_ENUMERATE_UP_TO = 20
-_BLOCK_ENTRIES = 1 << 21
-
-_PACKED_BLOCK_ENTRIES = 1 << 20
-# Rounding must not decide whether a swap that leaves the difference as it is counts as larger.
-_TOLERANCE = 1e-12
 
 
 @dataclass(frozen=True)
@@ -126,10 +124,6 @@ def sign_flips(
 
     ``packed`` takes eight signs from each random byte, which suits tests of many columns under the same flips; what is
     drawn differs from what is drawn without, so that a test keeps to one of them.
-
-    >>> from diptych.metrics.significance import sign_flips
-    >>> next(sign_flips(2, trials=100, seed=0)).tolist()
-    [[1.0, 1.0], [-1.0, 1.0], [1.0, -1.0], [-1.0, -1.0]]
     """
     at_once = max(1, (_PACKED_BLOCK_ENTRIES if packed else _BLOCK_ENTRIES) // n_units)
     if n_units <= enumerate_up_to:
@@ -158,9 +152,6 @@ def _swapped_halves(n_queries: int, trials: int, seed: int) -> Iterator[FloatArr
 def flip_p_value(extreme: int, trials: int, *, exact: bool) -> float:
     """Return the share of flips as extreme as what was seen; what was seen counts as one of the random flips."""
     return extreme / trials if exact else (1 + extreme) / (trials + 1)
-
-
-_BOOTSTRAP_BLOCK_ENTRIES = 1 << 20
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,6 @@ from typing import Literal, TypeVar
 from diptych.errors import InvalidInputError
 
 Team = Literal["a", "b"]
-
 Item = TypeVar("Item", bound=Hashable)
 
 

@@ -11,6 +11,8 @@ import numpy as np
 from diptych.arrays import BoolArray, FloatArray, IntArray
 from diptych.errors import InvalidInputError
 
+Ties = Literal["expected", "random", "optimistic", "pessimistic"]
+
 
 @dataclass(frozen=True, eq=False)
 class RankedGroups:
@@ -123,9 +125,6 @@ class RankedGroups:
             grades=self.grades,
             rows=self.rows[chosen],
         )
-
-
-Ties = Literal["expected", "random", "optimistic", "pessimistic"]
 
 
 def check_ties(ties: str) -> None:

@@ -14,6 +14,8 @@ from diptych.protocols.folds import Fold, Training
 from diptych.protocols.hold_outs import ClassQueryHoldOut, QueryHoldOut
 from diptych.protocols.retrieval import Retrieval
 
+_FEWEST_CLASSES = 4
+
 
 @dataclass(frozen=True)
 class ClassFold:
@@ -49,9 +51,6 @@ def class_list(pairs: Pairs) -> tuple[str, ...]:
     if pairs.labels.dtype.kind == "U":
         return tuple(name for name in pairs.class_names if name in set(present.tolist()))
     return tuple(pairs.class_name(value) for value in present)
-
-
-_FEWEST_CLASSES = 4
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 
@@ -72,16 +72,8 @@ class StandardSplit:
     """
 
     hold_outs: HoldOut = field(default_factory=HoldOut)
-
-    @property
-    def setting(self) -> str:
-        """``standard``."""
-        return "standard"
-
-    @property
-    def n_folds(self) -> int:
-        """One: there is one split."""
-        return 1
+    setting: ClassVar[str] = "standard"
+    n_folds: ClassVar[int] = 1
 
     def fold(self, splits: DatasetSplits, number: int) -> Fold:
         """Return the split as the only fold."""
@@ -117,15 +109,11 @@ class RandomDraws:
     seed: int = 0
     stratify: bool = False
     hold_outs: HoldOut = field(default_factory=HoldOut)
+    setting: ClassVar[str] = "draws"
 
     def __post_init__(self) -> None:
         if self.draws < 1:
             raise InvalidInputError(f"draws must be at least 1, got {self.draws}")
-
-    @property
-    def setting(self) -> str:
-        """``draws``."""
-        return "draws"
 
     @property
     def n_folds(self) -> int:
@@ -147,14 +135,7 @@ class RandomDraws:
 
 
 def joined(first: Pairs, second: Pairs) -> Pairs:
-    """Return the pairs of both, those of ``first`` in front; their ids must differ.
-
-    >>> import numpy as np
-    >>> from diptych.data import Pairs
-    >>> from diptych.protocols.folds import joined
-    >>> joined(Pairs(np.eye(2), np.eye(2)), Pairs(np.eye(2), np.eye(2), ids=["a", "b"])).n_images
-    4
-    """
+    """Return the pairs of both, those of ``first`` in front; their ids must differ."""
     if (first.labels is None) != (second.labels is None):
         raise InvalidInputError("one part has labels and the other has none; give labels to both or to neither")
     names = dict.fromkeys([*first.class_names, *second.class_names])

@@ -12,6 +12,8 @@ from diptych.data import Pairs
 from diptych.errors import InvalidInputError
 from diptych.protocols.retrieval import Retrieval
 
+_QUERIES = 0.5
+
 
 class HoldOuts(Protocol):
     """A way of holding out parts of the training pairs; its repr says everything that decides the draws."""
@@ -116,9 +118,6 @@ class ClassHoldOut(_Repeated):
         for seed in self._seeds():
             parts = pairs.split_classes(held_out, seed=seed)
             yield parts.second, parts.first
-
-
-_QUERIES = 0.5
 
 
 @dataclass(frozen=True)

@@ -18,20 +18,13 @@ from diptych.data import Pairs
 from diptych.errors import InvalidInputError
 
 T = TypeVar("T")
-
 Progress = Callable[[int, int], None]
-
 _PACKAGE = Path(__file__).parents[1]
 
 
 @cache
 def source_digest(*sources: str) -> str:
-    """Return a digest of files and folders of the package, so that a mended method does not show its old numbers.
-
-    >>> from diptych.protocols.journal import source_digest
-    >>> source_digest("space.py") == source_digest("space.py", "metrics")
-    False
-    """
+    """Return a digest of files and folders of the package, so that a mended method does not show its old numbers."""
     digest = hashlib.sha256()
     for source in sources:
         place = _PACKAGE / source
@@ -66,14 +59,6 @@ class Journal(Generic[T]):
 
     ``identity`` is what goes into that digest: the data, the declaration, and `source_digest` of the code. ``write``
     makes plain values of a result and ``read`` makes the result of them again. A line that a crash cut off is ignored.
-
-    >>> import tempfile
-    >>> from diptych.protocols.journal import Journal
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     Journal(folder, ["some data"], read=float).add("first", 0.5)
-    ...     again, other = (Journal(folder, [data], read=float) for data in ("some data", "other data"))
-    >>> again.known("first"), other.known("first")
-    (0.5, None)
     """
 
     def __init__(
@@ -134,11 +119,6 @@ def run_noted(
 
     ``calls`` are pairs of a key for the journal and a call of `joblib.delayed`; each result is noted when it comes, and
     then ``progress(done, total)`` is called.
-
-    >>> from joblib import delayed
-    >>> from diptych.protocols.journal import run_noted
-    >>> run_noted([("low", delayed(min)(1, 2)), ("high", delayed(max)(1, 2))])
-    [1, 2]
     """
     results = [None if journal is None else journal.known(key) for key, _ in calls]
     waiting = [number for number, result in enumerate(results) if result is None]

@@ -13,6 +13,10 @@ from diptych.metrics import AP, ConfusionMatrix, Curve, Evaluation, Measure, Sam
 from diptych.models import CrossModalModel
 from diptych.space import DIRECTIONS, Direction, Space, opposite
 
+Relevant = Literal["auto", "label", "instance"]
+Gallery = Literal["view", "unified"]
+ArrayByDirection = dict[Direction, AnyArray]
+
 
 @dataclass(frozen=True)
 class Retrieval:
@@ -51,13 +55,6 @@ class TwoWayEvaluation:
     def chance(self, measure: Measure) -> float:
         """Return the exact chance level of the average."""
         return (self.image_query.chance[measure] + self.text_query.chance[measure]) / 2
-
-
-Relevant = Literal["auto", "label", "instance"]
-
-Gallery = Literal["view", "unified"]
-
-ArrayByDirection = dict[Direction, AnyArray]
 
 
 @dataclass(frozen=True)

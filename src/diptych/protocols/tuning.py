@@ -24,6 +24,10 @@ from diptych.protocols.hold_outs import HoldOut, HoldOuts
 from diptych.protocols.journal import Journal, Progress, pairs_digest, run_noted, source_digest
 from diptych.protocols.retrieval import Retrieval, evaluate_retrieval
 
+Grid = Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Sequence[Any]]]
+# Everything that a score depends on.
+_SOURCES = ("arrays.py", "space.py", "data", "metrics", "models", "protocols")
+
 
 @dataclass(frozen=True)
 class Trial:
@@ -42,9 +46,6 @@ class Trial:
     def deviation(self) -> float:
         """The standard deviation over the hold-outs."""
         return float(np.std(self.scores))
-
-
-Grid = Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Sequence[Any]]]
 
 
 @dataclass(frozen=True)
@@ -101,7 +102,8 @@ def tune(
     >>> tune(CCA(), pairs, {"n_components": [1, 3]}, HoldOut(repeats=2)).best.parameters
     {'n_components': 3}
     """
-    settings = list(ParameterGrid(_as_dicts(grid)))
+    grids = [grid] if isinstance(grid, Mapping) else grid
+    settings = list(ParameterGrid([{name: list(values) for name, values in part.items()} for part in grids]))
     if not settings:
         raise InvalidInputError("the grid holds no setting to try")
     measure = AP() if measure is None else measure
@@ -129,10 +131,6 @@ def _trial(setting: Mapping[str, Any], fits: Sequence[tuple[float, float]]) -> T
     return Trial(dict(setting), tuple(float(score) for score, _ in fits), sum(seconds for _, seconds in fits))
 
 
-# Everything that a score depends on.
-_SOURCES = ("arrays.py", "space.py", "data", "metrics", "models", "protocols")
-
-
 def _journal(
     folder: str | PathLike[str], pairs: Pairs, model: CrossModalModel, protocol: HoldOuts, measure: Measure
 ) -> Journal[tuple[float, float]]:
@@ -151,11 +149,6 @@ def _rescaled_parameter(parameters: Mapping[str, Any], name: str, growth: float)
     if not isinstance(value, (int, np.integer)) or isinstance(value, bool):
         raise InvalidInputError(f"only whole numbers of the grid can be rescaled, but {name} is {value!r}")
     return math.floor(value * growth + 0.5)
-
-
-def _as_dicts(grid: Grid) -> list[dict[str, list[Any]]]:
-    parts = [grid] if isinstance(grid, Mapping) else list(grid)
-    return [{name: list(values) for name, values in part.items()} for part in parts]
 
 
 def _with_parameters(model: CrossModalModel, parameters: Mapping[str, Any]) -> CrossModalModel:

@@ -12,6 +12,16 @@ from typing import IO, Any, NamedTuple, cast
 from diptych.data.text_files import BadRow, delimited_rows, first_named, normalised_name
 from diptych.errors import InvalidInputError, MissingPackageError
 
+QUERY_NAMES = ("query", "queries", "text", "search", "keywords")
+IMAGE_NAMES = ("image", "item", "image_id", "item_id", "image_key", "key", "picture", "photo", "file", "document")
+CLICK_NAMES = ("clicks", "click", "click_count", "clickcount", "n_clicks", "count")
+TIME_NAMES = ("time", "timestamp", "date", "datetime")
+# Tables that hold what was shown, or single events of several kinds, would be counted wrongly row by row.
+_EVENT_NAMES = {"shown", "clicked", "position", "kind", "impressions"}
+PLAIN_COLUMNS = ("query", "image", "clicks")
+_SAMPLED_ROWS = 200
+_PARQUET_ROWS_AT_ONCE = 65_536
+
 
 class TriadRow(NamedTuple):
     """One row as it was found, not yet checked; ``place`` is its line, or its row in a file without lines."""
@@ -21,15 +31,6 @@ class TriadRow(NamedTuple):
     image: Any
     clicks: Any
     time: Any
-
-
-QUERY_NAMES = ("query", "queries", "text", "search", "keywords")
-IMAGE_NAMES = ("image", "item", "image_id", "item_id", "image_key", "key", "picture", "photo", "file", "document")
-CLICK_NAMES = ("clicks", "click", "click_count", "clickcount", "n_clicks", "count")
-TIME_NAMES = ("time", "timestamp", "date", "datetime")
-
-# Tables that hold what was shown, or single events of several kinds, would be counted wrongly row by row.
-_EVENT_NAMES = {"shown", "clicked", "position", "kind", "impressions"}
 
 
 class ClickColumns(NamedTuple):
@@ -42,12 +43,7 @@ class ClickColumns(NamedTuple):
 
 
 def find_click_columns(names: Sequence[str], source: str) -> ClickColumns | None:
-    """Return which of the names mean what, or None where they name no query and image.
-
-    >>> from diptych.data.clicks.click_files import find_click_columns
-    >>> find_click_columns(["Query", "item", "clicks"], "log.csv")
-    ClickColumns(query='Query', image='item', clicks='clicks', time=None)
-    """
+    """Return which of the names mean what, or None where they name no query and image."""
     query, image, clicks, time = (
         first_named(known, names) for known in (QUERY_NAMES, IMAGE_NAMES, CLICK_NAMES, TIME_NAMES)
     )
@@ -59,10 +55,6 @@ def find_click_columns(names: Sequence[str], source: str) -> ClickColumns | None
             "(`diptych clicks export --what triads`)"
         )
     return ClickColumns(query, image, clicks, time)
-
-
-PLAIN_COLUMNS = ("query", "image", "clicks")
-_SAMPLED_ROWS = 200
 
 
 def open_text(path: Path) -> IO[str]:
@@ -88,10 +80,7 @@ def read_named_table(path: Path, delimiter: str) -> Iterator[TriadRow | BadRow]:
 
 
 def read_plain_table(path: Path, names: Sequence[str] | None = None) -> Iterator[TriadRow | BadRow]:
-    """Yield the rows of a table without names and quotes, as Clickture comes: query, image key, clicks.
-
-    Image keys hold no spaces, so the first rows tell whether queries or keys come first, unless ``names`` says it.
-    """
+    """Yield the rows of a table without names and quotes, as Clickture comes: query, image key, clicks."""
     names = plain_columns(path) if names is None else names
     columns = find_click_columns(names, str(path))
     if columns is None:
@@ -101,7 +90,7 @@ def read_plain_table(path: Path, names: Sequence[str] | None = None) -> Iterator
 
 
 def plain_columns(path: Path) -> tuple[str, ...]:
-    """Return the order of the columns of a table without names, as its first rows show it."""
+    """Return the order of the columns of a table without names as its first rows show it: image keys hold no spaces."""
     with open_text(path) as stream:
         rows = [line.rstrip("\r\n").split("\t") for line in islice(stream, _SAMPLED_ROWS)]
     width = min(len(PLAIN_COLUMNS), max((len(row) for row in rows), default=0))
@@ -169,9 +158,6 @@ def read_click_lines(path: Path) -> Iterator[TriadRow | BadRow]:
                 1 if columns.clicks is None else entry[columns.clicks],
                 None if columns.time is None else entry[columns.time],
             )
-
-
-_PARQUET_ROWS_AT_ONCE = 65_536
 
 
 def read_parquet(path: Path) -> Iterator[TriadRow | BadRow]:

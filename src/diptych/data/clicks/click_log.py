@@ -20,6 +20,10 @@ from diptych.data.clicks.string_table import Interner, StringTable
 from diptych.data.item_sequences import read_only
 from diptych.errors import InvalidInputError, UnknownNameError
 
+_Number = TypeVar("_Number", np.float32, np.float64)
+_ROWS_AT_ONCE = 65_536
+_WRITTEN_FORMATS = ("csv", "jsonl", "parquet", "tsv")
+
 
 @dataclass(frozen=True)
 class Grouping:
@@ -49,9 +53,6 @@ class Grouping:
 
     def __iter__(self) -> Iterator[IntArray]:
         return (self[group] for group in range(len(self)))
-
-
-_Number = TypeVar("_Number", np.float32, np.float64)
 
 
 class ClickLog:
@@ -93,15 +94,11 @@ class ClickLog:
         self.clicks: NDArray[np.float32] = _clicks(clicks)
         self.times: NDArray[np.float64] | None = None if times is None else _times(times)
         self.n_skipped = n_skipped
-        columns: list[AnyArray] = [
-            self.query_ids,
-            self.image_ids,
-            self.clicks,
-            *([] if self.times is None else [self.times]),
-        ]
-        if len({len(column) for column in columns}) != 1:
-            lengths = ", ".join(str(len(column)) for column in columns)
-            raise InvalidInputError(f"the columns of a click log must be equally long, got {lengths} rows")
+        columns = (self.query_ids, self.image_ids, self.clicks, self.times)
+        lengths = [len(column) for column in columns if column is not None]
+        if len(set(lengths)) != 1:
+            found = ", ".join(map(str, lengths))
+            raise InvalidInputError(f"the columns of a click log must be equally long, got {found} rows")
 
     @classmethod
     def from_triads(
@@ -238,7 +235,16 @@ class ClickLog:
 
     def write(self, path: str | PathLike[str]) -> Path:
         """Write the triads as a table with named columns; .tsv, .csv, .jsonl and .parquet say the format."""
-        return _write_click_log(self, Path(path))
+        target = Path(path)
+        format = target.suffix.removeprefix(".").lower()
+        if format not in _WRITTEN_FORMATS:
+            raise UnknownNameError("format of a click log", format, _WRITTEN_FORMATS)
+        with atomic_write(target) as draft:
+            if format == "parquet":
+                _write_parquet(self, draft)
+            else:
+                _write_text(self, draft, format)
+        return target
 
     def __len__(self) -> int:
         return self.n_triads
@@ -316,23 +322,6 @@ def _grouped(ids: NDArray[np.int32], count: int) -> Grouping:
     np.cumsum(np.bincount(ids, minlength=count), out=offsets[1:])
     rows: AnyArray = np.argsort(ids, kind="stable")
     return Grouping(read_only(offsets), read_only(rows))
-
-
-_ROWS_AT_ONCE = 65_536
-_WRITTEN_FORMATS = ("csv", "jsonl", "parquet", "tsv")
-
-
-def _write_click_log(log: ClickLog, path: Path) -> Path:
-    """Write a log in the format of the file's ending, beside the target first, so that it is always a whole one."""
-    format = path.suffix.removeprefix(".").lower()
-    if format not in _WRITTEN_FORMATS:
-        raise UnknownNameError("format of a click log", format, _WRITTEN_FORMATS)
-    with atomic_write(path) as draft:
-        if format == "parquet":
-            _write_parquet(log, draft)
-        else:
-            _write_text(log, draft, format)
-    return path
 
 
 def _write_parquet(log: ClickLog, path: Path) -> None:

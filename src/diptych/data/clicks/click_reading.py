@@ -28,15 +28,13 @@ from diptych.data.text_files import BadRow
 from diptych.errors import InvalidInputError, UnknownNameError
 
 Progress = Callable[[int], None]
-
 _ROWS_AT_ONCE = 100_000
+ClickLayout = Literal["auto", "tsv", "csv", "jsonl", "parquet", "clickture"]
+CLICK_LAYOUTS: tuple[ClickLayout, ...] = get_args(ClickLayout)
 
 
 class ClickLogBuilder:
-    """Collects checked rows, a batch at a time, so that a long file never becomes a long list of Python objects.
-
-    ``where`` names the file and what its rows are called, for errors: ``"log.tsv: line"``.
-    """
+    """Collects checked rows in batches, never as one long list; ``where`` is file and kind of row, "log.tsv: line"."""
 
     def __init__(self, where: str, *, skip: bool = False, progress: Progress | None = None) -> None:
         self._where = where
@@ -155,11 +153,6 @@ def _finite(value: float) -> float:
     if not math.isfinite(value):
         raise ValueError("not finite")
     return value
-
-
-ClickLayout = Literal["auto", "tsv", "csv", "jsonl", "parquet", "clickture"]
-
-CLICK_LAYOUTS: tuple[ClickLayout, ...] = get_args(ClickLayout)
 
 
 def read_clicks(

@@ -14,6 +14,8 @@ from diptych.data.item_sequences import read_only
 from diptych.errors import InvalidInputError
 
 _ROWS_AT_ONCE = 65_536
+_STRINGS_AT_ONCE = 65_536
+_FREE = -1
 
 
 class StringTable(Sequence[str]):
@@ -104,23 +106,12 @@ class StringTable(Sequence[str]):
         return f"<{len(self):,} strings, {self.nbytes:,} bytes>"
 
 
-_STRINGS_AT_ONCE = 65_536
-_FREE = -1
-
-
 class Interner:
     """Gives every distinct string a number, in the order of first appearance.
 
     Strings are kept as UTF-8 bytes in one buffer and found by an open-addressing table of 32-bit numbers, which takes
     about 45 bytes a string where a dictionary of Python strings takes over 200. Every hit is compared byte by byte, so
     two strings never share a number.
-
-    >>> from diptych.data.clicks.string_table import Interner
-    >>> interner = Interner()
-    >>> interner.numbers(["b", "a", "b"]).tolist()
-    [0, 1, 0]
-    >>> list(interner.table())
-    ['b', 'a']
     """
 
     def __init__(self) -> None:

@@ -22,12 +22,16 @@ from diptych.data.pairs import Pairs
 from diptych.data.text_files import read_table
 from diptych.errors import InvalidInputError
 
+GRADES = {"Excellent": 3, "Good": 2, "Bad": 0}
+"""What a judgement is worth in the NDCG of Dong et al., 2018."""
+_CLICKS = "TrainClickLog.tsv"
+_TRAIN_IMAGES = "TrainImageSet.tsv"
+_LABELS = "DevSetLabel.tsv"
+_DEV_IMAGES = "DevSetImage.tsv"
+
 
 class PackedPictures(Sequence[Any]):
-    """The pictures of a table with a key, a tab and a picture file in base64 per line, unpacked when asked for.
-
-    Only keys and the places of the lines are in memory. An item is an array of uint8, height × width × 3.
-    """
+    """The uint8 pictures of a table with a key, a tab and a base64 file per line; only keys and places are kept."""
 
     def __init__(self, path: Path, row_of: dict[str, int], starts: NDArray[np.int64]) -> None:
         self.path = path
@@ -87,23 +91,9 @@ class PackedPictures(Sequence[Any]):
         return f"<{len(self):,} pictures of {self.path.name}>"
 
 
-GRADES = {"Excellent": 3, "Good": 2, "Bad": 0}
-"""What a judgement is worth in the NDCG of Dong et al., 2018."""
-
-_CLICKS = "TrainClickLog.tsv"
-_TRAIN_IMAGES = "TrainImageSet.tsv"
-_LABELS = "DevSetLabel.tsv"
-_DEV_IMAGES = "DevSetImage.tsv"
-
-
 @dataclass(frozen=True)
 class WebJudgement:
-    """How well an image answers a query: Excellent, Good or Bad.
-
-    >>> from diptych.data.datasets.clickture import WebJudgement
-    >>> WebJudgement("red car", "k1", "Good").grade
-    2
-    """
+    """How well an image answers a query: Excellent, Good or Bad."""
 
     query: str
     image_id: str
@@ -120,11 +110,7 @@ def load_clickture() -> DatasetSplits:
 
     The text of a training image is the query with the most clicks on it, that of a judged image the first query it was
     judged for. ``extra("clicks")`` is the whole log, a :class:`~diptych.data.clicks.ClickLog`, and
-    ``extra("judgements")`` the tuple of :class:`WebJudgement`. Images are unpacked from their tables when asked for,
-    so a million of them cost sixteen megabytes; an image of the log that its table lacks is left out of the pairs.
-
-    Both tables of words are tab-separated, without names and quotes: query, image key and clicks; query, image key and
-    Excellent, Good or Bad.
+    ``extra("judgements")`` the tuple of :class:`WebJudgement`. An image that its table lacks is left out of the pairs.
     """
     folder = CLICKTURE.folder()
     log = read_clicks(folder / _CLICKS, layout="clickture")

@@ -17,7 +17,6 @@ _TOKENS = "results_20130124.token"
 _LISTS = {"train": "train.txt", "dev": "val.txt", "test": "test.txt"}
 _PART_OF = {"train": "train", "restval": "train", "val": "dev", "test": "test"}
 _SPLITS = ("karpathy", "entities")
-
 Captions = dict[str, tuple[str, ...]]
 
 

@@ -59,10 +59,9 @@ class CrowdJudgement:
 def load_flickr8k(*, text: str = "token", captions: str | int = "all") -> DatasetSplits:
     """Load the official split; there are no classes, a caption is relevant to its own photograph.
 
-    The 91 photographs outside the three official lists are left out, and so are the five captions of the one id that
-    ends in ``.jpg.1``, for which no photograph exists. ``extra("expert_judgements")`` and
-    ``extra("crowd_judgements")`` are read when asked for; their ids are those of the test part, whose ``ids`` and
-    ``text_ids`` they match.
+    The 91 photographs outside the three lists are left out, and so are the captions of the one id that ends in
+    ``.jpg.1``, which has no photograph. The ids of ``extra("expert_judgements")`` and ``extra("crowd_judgements")``
+    are those of the test part.
     """
     if text not in _CAPTION_FILES:
         raise UnknownNameError("text of flickr8k", text, _CAPTION_FILES)
@@ -71,10 +70,7 @@ def load_flickr8k(*, text: str = "token", captions: str | int = "all") -> Datase
     present = {path.name for path in (folder / "images").iterdir()}
     parts = {part: _read_part(folder, part, texts, present) for part in ("train", "dev", "test")}
     _check_disjoint(parts, folder)
-    extras = {
-        "expert_judgements": _read_expert_judgements,
-        "crowd_judgements": _read_crowd_judgements,
-    }
+    extras = {"expert_judgements": _read_expert_judgements, "crowd_judgements": _read_crowd_judgements}
     chosen = {part: choose_captions(pairs, captions) for part, pairs in parts.items()}
     return DatasetSplits(train=chosen["train"], test=chosen["test"], dev=chosen["dev"], extras=extras)
 
@@ -118,23 +114,19 @@ def _check_disjoint(parts: dict[str, Pairs], folder: Path) -> None:
 
 
 def _read_expert_judgements() -> tuple[ExpertJudgement, ...]:
-    return tuple(_expert_judgement(row) for row in read_table(FLICKR8K.folder(_EXPERTS) / _EXPERTS, columns=5))
-
-
-def _expert_judgement(row: list[str]) -> ExpertJudgement:
-    if not set(row[2:]) <= {"1", "2", "3", "4"}:
-        raise InvalidInputError(f"{_EXPERTS}: scores must be 1..4, got {' '.join(row[2:])} for {row[0]} {row[1]}")
-    return ExpertJudgement(row[0], row[1], (int(row[2]), int(row[3]), int(row[4])))
+    rows = read_table(FLICKR8K.folder(_EXPERTS) / _EXPERTS, columns=5)
+    for image, caption, *scores in rows:
+        if not set(scores) <= {"1", "2", "3", "4"}:
+            raise InvalidInputError(f"{_EXPERTS}: scores must be 1..4, got {' '.join(scores)} for {image} {caption}")
+    return tuple(ExpertJudgement(row[0], row[1], (int(row[2]), int(row[3]), int(row[4]))) for row in rows)
 
 
 def _read_crowd_judgements() -> tuple[CrowdJudgement, ...]:
-    return tuple(_crowd_judgement(row) for row in read_table(FLICKR8K.folder(_CROWD) / _CROWD, columns=5))
-
-
-def _crowd_judgement(row: list[str]) -> CrowdJudgement:
-    if not (row[3].isdigit() and row[4].isdigit() and int(row[3]) + int(row[4]) > 0):
-        raise InvalidInputError(f"{_CROWD}: yes and no must be counts, got {row[3]} and {row[4]} for {row[0]} {row[1]}")
-    return CrowdJudgement(row[0], row[1], yes=int(row[3]), no=int(row[4]))
+    rows = read_table(FLICKR8K.folder(_CROWD) / _CROWD, columns=5)
+    for image, caption, _, yes, no in rows:
+        if not (yes.isdigit() and no.isdigit() and int(yes) + int(no) > 0):
+            raise InvalidInputError(f"{_CROWD}: yes and no must be counts, got {yes} and {no} for {image} {caption}")
+    return tuple(CrowdJudgement(row[0], row[1], yes=int(row[3]), no=int(row[4])) for row in rows)
 
 
 FLICKR8K = Dataset(
@@ -146,11 +138,7 @@ FLICKR8K = Dataset(
     'evaluation metrics", JAIR 2013',
     licence="research and education only; photographs under the terms of Flickr, not redistributed by Diptych",
     splits="official: 6,000 training, 1,000 development and 1,000 test photographs",
-    files=(
-        *_CAPTION_FILES.values(),
-        *(f"Flickr_8k.{part}Images.txt" for part in ("train", "dev", "test")),
-        "images",
-    ),
+    files=(*_CAPTION_FILES.values(), *(f"Flickr_8k.{part}Images.txt" for part in ("train", "dev", "test")), "images"),
     options={"text": "'token' (as written) or 'lemma' (base forms of the words)", "captions": CAPTIONS_HELP},
     loader=load_flickr8k,
     steps="1. Ask for the data with the form at https://hockenmaier.cs.illinois.edu/8k-pictures.html; the authors send "

@@ -23,19 +23,15 @@ _SPLITS = ("fifths", "first")
 def load_mirflickr(*, annotations: str = "relevant", split: str = "fifths") -> DatasetSplits:
     """Load photographs, tags and annotations in the layout of the two published archives.
 
-    ``im7.jpg`` has its tags in ``tags7.txt``, one per line, and its concepts in files such as ``dog_r1.txt`` that list
-    the numbers of the photographs. A text is the tags of a photograph with spaces between them; a photograph without
-    tags has an empty one. Labels are an indicator: ``annotations="relevant"`` reads the concepts whose files end in
-    ``_r1``, in which the concept is a subject of the photograph, 14 in the published archive, and ``"potential"`` the
-    others, 24, in which it is visible at all.
+    A text is the tags of a photograph, perhaps none. Labels are an indicator: ``annotations="relevant"`` reads the
+    concepts whose files end in ``_r1``, which are a subject of the photograph, ``"potential"`` those visible at all.
 
     Dong et al., 2018, learn from 15,000 photographs and rank 10,000 for each of the 14 relevant concepts as a query of
     one tag, by MAP. Which photographs are which is not in the archives: ``split="fifths"`` takes the first three of
     every five to learn from, ``"first"`` the first three fifths; both are our choice.
 
     ``extra("tags_as_clicks")`` is a :class:`~diptych.data.clicks.ClickLog` of the training part in which every tag of a
-    photograph is a query that led to one click on it, so that methods for click logs can be fitted;
-    ``extra("queries")`` are the concepts as words.
+    photograph is a query that led to one click on it; ``extra("queries")`` are the concepts as words.
     """
     if annotations not in ("relevant", "potential"):
         raise UnknownNameError("annotations of mirflickr", annotations, ("relevant", "potential"))

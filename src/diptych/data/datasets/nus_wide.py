@@ -35,12 +35,9 @@ def load_nus_wide(
     """Load the ten most frequent concepts, with low-level features and tags, and split at random.
 
     Liu et al. keep the ten most frequent concepts, and count 67,994 pictures; 60 % are the database and 40 % queries.
-    How they came to that number is not said. ``labels="single"`` keeps pictures that belong to exactly one of the ten
-    and have at least one of the 1,000 tags, which is our reading; another number of pictures than theirs gets a
-    warning. ``"multi"`` keeps pictures with at least one of the ten, and all their labels of these.
-
-    ``features`` is ``bow`` (500 visual words), ``ch``, ``corr``, ``edh``, ``wt`` or ``cm55``, from the folder
-    Low_Level_Features; texts are the 1,000 tags, 0 or 1. Only rows that are kept stay in memory.
+    How they came to that number is not said. ``labels="single"`` keeps pictures of exactly one of the ten with at least
+    one of the 1,000 tags, which is our reading; another number than theirs gets a warning. ``"multi"`` keeps pictures
+    with at least one of the ten, and all their labels of these. Texts are the tags, 0 or 1.
     """
     if features not in _KINDS:
         raise UnknownNameError("features of nus_wide", features, _KINDS)

@@ -23,12 +23,7 @@ def load_scenes(
     label: str = "class",
     captions: str | int = "all",
 ) -> DatasetSplits:
-    """Describe the scenes of each part; the pictures are painted only when they are looked at.
-
-    Each part is a prefix of its own endless sequence of scenes: more training scenes leave the test scenes as they
-    were. ``label="class"`` gives the kind of the main thing, ``label="kinds"`` an indicator of all kinds in the
-    picture.
-    """
+    """Describe the scenes of each part, a prefix of its own endless sequence; pictures are painted when looked at."""
     if label not in _LABELS:
         raise UnknownNameError("label of scenes", label, _LABELS)
     wanted = {"train": n_train, "test": n_test, "dev": n_dev}

@@ -33,9 +33,7 @@ _CATEGORIES = "categories.list"
 def load_tvgraz() -> DatasetSplits:
     """Load the split of 1,558 training and 500 test pairs, in the layout of Wikipedia by the same laboratory.
 
-    ``raw_features.mat`` holds one row per pair of pictures (``I_tr``, ``I_te``) and texts (``T_tr``, ``T_te``); the
-    list files hold text, picture and category number of each row; ``categories.list`` names the categories. Rows and
-    the published counts of every category must agree.
+    Rows of features and lists and the published counts of every category must agree.
     """
     folder = TVGRAZ.folder()
     arrays = _read_arrays(folder / _FEATURES)

@@ -38,8 +38,7 @@ _NORM_TOLERANCE = 1e-5
 def load_wikipedia(*, features: str = "bow-lda") -> DatasetSplits:
     """Load the official split with SIFT histograms and either LDA topics or TF-IDF words.
 
-    Rows of the feature files, of the list files and the published counts of every category must agree, so a truncated
-    or reordered copy is noticed before any number is computed from it.
+    Rows and published counts must agree, so a truncated or reordered copy is noticed.
     """
     if features not in _FILE_OF_FEATURES:
         raise UnknownNameError("features of wikipedia", features, _FILE_OF_FEATURES)
@@ -49,10 +48,7 @@ def load_wikipedia(*, features: str = "bow-lda") -> DatasetSplits:
     arrays = read_matlab(path)
     text_key = "T_tfidf" if features == "tfidf" else "T"
     categories = _read_categories(folder)
-    train, test = (
-        _read_part(folder, f"{part}set", path, arrays, text_key, f"_{part[:2]}", categories)
-        for part in ("train", "test")
-    )
+    train, test = (_read_part(folder, part, path, arrays, text_key, categories) for part in ("train", "test"))
     return DatasetSplits(train=train, test=test)
 
 
@@ -77,28 +73,16 @@ def _read_categories(folder: Path) -> tuple[str, ...]:
 
 
 def _read_part(
-    folder: Path,
-    part: str,
-    path: Path,
-    arrays: dict[str, FloatArray],
-    text_key: str,
-    suffix: str,
-    categories: tuple[str, ...],
+    folder: Path, part: str, path: Path, arrays: dict[str, FloatArray], text_key: str, categories: tuple[str, ...]
 ) -> Pairs:
-    list_path = folder / f"{part}_txt_img_cat.list"
+    list_path, suffix = folder / f"{part}set_txt_img_cat.list", f"_{part[:2]}"
     rows = read_table(list_path, columns=3)
-    published = {name: counts[part == "testset"] for name, counts in CATEGORY_COUNTS.items()}
+    published = {name: counts[part == "test"] for name, counts in CATEGORY_COUNTS.items()}
     labels = numbered_labels(list_path, [row[2] for row in rows], categories, published)
     images = _checked_array(path, arrays, "I", suffix, len(rows))
     texts = _checked_array(path, arrays, text_key, suffix, len(rows))
-    return Pairs(
-        images,
-        texts,
-        labels=labels,
-        ids=[row[1] for row in rows],
-        text_ids=[row[0] for row in rows],
-        class_names=categories,
-    )
+    ids, text_ids = [row[1] for row in rows], [row[0] for row in rows]
+    return Pairs(images, texts, labels=labels, ids=ids, text_ids=text_ids, class_names=categories)
 
 
 def numbered_labels(

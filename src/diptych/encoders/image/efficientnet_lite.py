@@ -16,6 +16,10 @@ from diptych.encoders.networks.onnx_graph import BatchNorm, ConvolutionGraph, fo
 from diptych.encoders.networks.weight_files import read_torch_weights
 from diptych.errors import MissingPackageError, UnknownNameError
 
+_STRIDES = (1, 2, 2, 2, 1, 2, 1)
+_BATCH_NORM_EPSILON = 1e-3
+_PIXEL_CENTRE, _PIXEL_SCALE = 127.0, 128.0
+
 
 @dataclass(frozen=True)
 class LiteNetwork:
@@ -63,20 +67,10 @@ _NETWORKS = {
 
 
 def lite_network(name: str) -> LiteNetwork:
-    """Return the network of that name.
-
-    >>> from diptych.encoders.image.efficientnet_lite import lite_network
-    >>> lite_network("lite2").side
-    260
-    """
+    """Return the network of that name."""
     if name not in _NETWORKS:
         raise UnknownNameError("network", name, _NETWORKS)
     return _NETWORKS[name]
-
-
-_STRIDES = (1, 2, 2, 2, 1, 2, 1)
-_BATCH_NORM_EPSILON = 1e-3
-_PIXEL_CENTRE, _PIXEL_SCALE = 127.0, 128.0
 
 
 def write_efficientnet_lite(graph: ConvolutionGraph, network: LiteNetwork) -> None:

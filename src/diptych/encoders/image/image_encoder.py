@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from abc import abstractmethod
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -14,11 +13,13 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from diptych.arrays import AnyArray, FloatArray, as_matrix
-from diptych.encoders.encoder import EncodedBatch, Encoder, Modality, check_speed_parameters
+from diptych.encoders.encoder import EncodedBatch, Encoder, Modality, check_pictures, check_speed_parameters
 from diptych.encoders.image.picture_decoding import Picture, read_picture
 from diptych.encoders.networks.onnx_graph import ConvolutionGraph
 from diptych.encoders.networks.onnx_network import Network, available_processors
 from diptych.errors import InvalidInputError
+
+_CROP_MARGIN = 32
 
 
 class ImageEncoder(Encoder):
@@ -97,10 +98,7 @@ class ImageEncoder(Encoder):
         its turn comes, so a lazy sequence is never held whole.
         """
         self.check_parameters()
-        if isinstance(items, (str, bytes, os.PathLike)):
-            raise InvalidInputError("pictures must be a sequence, got one path; pass it in a list")
-        if len(items) == 0:
-            raise InvalidInputError("there are no pictures to encode; pass at least one")
+        check_pictures(items, "encode")
         return self._stream(items)
 
     def _stream(self, items: Sequence[Picture]) -> Iterator[EncodedBatch]:
@@ -110,16 +108,14 @@ class ImageEncoder(Encoder):
         try:
             for start in starts:
                 rows = range(start, min(len(items), start + self.batch_size))
-                pending.append([(row, pool.submit(self._prepare_row, items, row)) for row in rows])
+                # A thread fetches its item itself, so that a lazy sequence is never made here.
+                pending.append([(row, pool.submit(lambda row: self.prepare(items[row]), row)) for row in rows])
                 if len(pending) > 2:
                     yield self._encoded(pending.popleft())
             while pending:
                 yield self._encoded(pending.popleft())
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
-
-    def _prepare_row(self, items: Sequence[Picture], row: int) -> AnyArray:
-        return self.prepare(items[row])
 
     def _encoded(self, batch: list[tuple[int, Future[AnyArray]]]) -> EncodedBatch:
         prepared: dict[int, AnyArray] = {}
@@ -142,24 +138,11 @@ class ImageEncoder(Encoder):
         return {name: value for name, value in vars(self).items() if not name.startswith("_")}
 
 
-_CROP_MARGIN = 32
-
-
 class ConvolutionalEncoder(ImageEncoder):
     """The pooled features of a network that looks at squares, and what its classifier makes of them.
 
     A subclass says the :attr:`side` of the square, the :attr:`network_name` that stands for its weights and the code
     that writes it, and writes the network in :meth:`write_network`; :meth:`read_classifier` reads the last layer.
-
-    Parameters
-    ----------
-    crop:
-        ``whole`` squeezes the whole picture into the network's square; ``centre`` takes the middle square of it, as
-        classifiers are tested. What lies near the border matters for search, so ``whole`` is the default.
-    mirror:
-        Average the features of the picture and of its mirror image, at twice the cost.
-    batch_size, n_threads:
-        Pictures encoded at once, and threads (all cores); neither changes the features.
     """
 
     learns: ClassVar[bool] = False

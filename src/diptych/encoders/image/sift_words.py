@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, ClassVar, Self
@@ -14,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from diptych.arrays import AnyArray, FloatArray, row_blocks
 from diptych.encoders.clustering import TopicModel, learn_centres, nearest_centres
-from diptych.encoders.encoder import Modality
+from diptych.encoders.encoder import Modality, check_pictures
 from diptych.encoders.image.image_encoder import ImageEncoder
 from diptych.encoders.image.picture_decoding import Picture
 from diptych.errors import InvalidInputError, MissingPackageError
@@ -128,10 +127,7 @@ class SiftWords(ImageEncoder):
     def fit(self, items: Sequence[Picture]) -> Self:
         """Learn the codebook from a sample of the pictures' descriptors, and topics from all histograms."""
         self.check_parameters()
-        if isinstance(items, (str, bytes, os.PathLike)):
-            raise InvalidInputError("pictures must be a sequence, got one path; pass it in a list")
-        if len(items) == 0:
-            raise InvalidInputError("there are no pictures to learn from; pass at least one")
+        check_pictures(items, "learn from")
         sample = self._sample(items)
         if len(sample) == 0:
             raise InvalidInputError("no interest point was found in the training pictures; pass larger ones")
@@ -139,9 +135,8 @@ class SiftWords(ImageEncoder):
         self.topics_: FloatArray = np.zeros((0, len(self.centres_)))
         if self.n_topics is not None:
             counts = self._all_counts(items)
-            self.topics_ = TopicModel.learn(
-                counts, self.n_topics, max_iter=_TOPIC_PASSES, seed=self.random_state
-            ).components
+            topics = TopicModel.learn(counts, self.n_topics, max_iter=_TOPIC_PASSES, seed=self.random_state)
+            self.topics_ = topics.components
         return self
 
     def prepare(self, picture: Picture) -> AnyArray:

@@ -15,33 +15,28 @@ from diptych.encoders.networks.model_files import digest_of_files, read_model_js
 from diptych.encoders.networks.tokenizer import Tokenizer, Tokens, padded
 from diptych.errors import ModelFileError
 
+RunImageTower = Callable[[FloatArray], FloatArray]
+"""Takes prepared pictures, float32 (items, 3, height, width), and returns their features."""
+# Newer folders keep the preparation of pictures inside the processor's configuration.
+PREPROCESSOR_FILES = ("preprocessor_config.json", "processor_config.json")
+TOKENIZER_FILES = ("tokenizer.json", "vocab.json", "merges.txt", "tokenizer_config.json", "special_tokens_map.json")
+TOKENIZERS = ("tokenizer.json", "vocab.json", "spiece.model")
+"""One of these is in every model folder; the last cannot be read, which is an error of its own."""
+# How CLIP cuts text before its byte pairs are merged: endings, words, single digits, runs of other signs.
+_CLIP_PIECES = r"<\|startoftext\|>|<\|endoftext\|>|'s|'t|'re|'ve|'m|'ll|'d|[\p{L}]+|[\p{N}]|[^\s\p{L}\p{N}]+"
+_CLIP_START, _CLIP_END = "<|startoftext|>", "<|endoftext|>"
+
 
 @dataclass(frozen=True)
 class JointTextTower:
-    """Takes texts, cuts them into tokens and runs them through the network.
-
-    Parameters
-    ----------
-    tokenizer:
-        Of the model.
-    run:
-        Takes the tokens and their mask, both int64 (items, tokens), and returns the features.
-    padding:
-        The token that fills up shorter texts.
-    length:
-        What all texts are filled up to; None for the longest of the batch.
-    fill_left:
-        Fill up in front of the text instead of behind it.
-    lower_case:
-        The model was trained on small letters, whether its tokenizer sees to that or not.
-    """
+    """Takes texts, cuts them into tokens and runs them through the network."""
 
     tokenizer: Tokenizer
-    run: Callable[[Tokens, Tokens], FloatArray]
-    padding: int
-    length: int | None = None
+    run: Callable[[Tokens, Tokens], FloatArray]  # of tokens and their mask, both int64 (items, tokens)
+    padding: int  # the token that fills up shorter texts
+    length: int | None = None  # what all texts are filled up to; None for the longest of the batch
     fill_left: bool = False
-    lower_case: bool = False
+    lower_case: bool = False  # trained on small letters, whether its tokenizer sees to that or not
 
     def tokens(self, texts: Sequence[str]) -> list[Tokens]:
         """Cut each text into tokens, in small letters where the model was trained so."""
@@ -52,40 +47,22 @@ class JointTextTower:
         return self.run(*padded(rows, padding=self.padding, length=self.length, left=self.fill_left))
 
 
-RunImageTower = Callable[[FloatArray], FloatArray]
-"""Takes prepared pictures, float32 (items, 3, height, width), and returns their features."""
-
-# Newer folders keep the preparation of pictures inside the processor's configuration.
-PREPROCESSOR_FILES = ("preprocessor_config.json", "processor_config.json")
-TOKENIZER_FILES = ("tokenizer.json", "vocab.json", "merges.txt", "tokenizer_config.json", "special_tokens_map.json")
-
-
 class JointFolder(ABC):
-    """A folder with an image tower and a text tower, in one of the layouts that such models come in.
+    """A folder with an image tower and a text tower; nothing outside it is read, and nothing in it is executed."""
 
-    Parameters
-    ----------
-    path:
-        The folder; nothing outside it is read, and nothing in it is executed.
-    """
+    family: str
+    """The kind of network, such as ``"clip"``."""
+
+    preparation: PicturePreparation
+    """How pictures are prepared."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     @property
     @abstractmethod
-    def family(self) -> str:
-        """The kind of network, such as ``"clip"``."""
-
-    @property
-    @abstractmethod
     def n_features(self) -> int:
         """The width of the space that pictures and texts share."""
-
-    @property
-    @abstractmethod
-    def preparation(self) -> PicturePreparation:
-        """How pictures are prepared."""
 
     @property
     def logit_scale(self) -> float | None:
@@ -135,14 +112,6 @@ def read_preparation(path: Path) -> PicturePreparation:
         if "size" in config or "image_mean" in config:
             return PicturePreparation.from_config(config)
     raise ModelFileError(f"{path} lacks preprocessor_config.json; copy the whole model folder")
-
-
-TOKENIZERS = ("tokenizer.json", "vocab.json", "spiece.model")
-"""One of these is in every model folder; the last cannot be read, which is an error of its own."""
-
-# How CLIP cuts text before its byte pairs are merged: endings, words, single digits, runs of other signs.
-_CLIP_PIECES = r"<\|startoftext\|>|<\|endoftext\|>|'s|'t|'re|'ve|'m|'ll|'d|[\p{L}]+|[\p{N}]|[^\s\p{L}\p{N}]+"
-_CLIP_START, _CLIP_END = "<|startoftext|>", "<|endoftext|>"
 
 
 def open_tokenizer(folder: Path, *, max_tokens: int) -> Tokenizer:

@@ -28,6 +28,8 @@ _WHAT_TO_HAVE = (
     "a joint model is config.json, model.safetensors, tokenizer.json and preprocessor_config.json (CLIP or SigLIP), or "
     "onnx/vision_model.onnx and onnx/text_model.onnx with the last two"
 )
+JOINT_MODEL_VARIABLE = "DIPTYCH_JOINT_MODEL"
+"""The environment variable that names a model folder."""
 
 
 def open_joint_folder(folder: str | os.PathLike[str]) -> JointFolder:
@@ -38,7 +40,7 @@ def open_joint_folder(folder: str | os.PathLike[str]) -> JointFolder:
     path = Path(folder).expanduser()
     if not path.is_dir():
         raise ModelFileError(f"there is no folder {path}; pass the folder of a joint model: {_WHAT_TO_HAVE}")
-    if _has_weights(path) and _is_supported(path):
+    if _has_weights(path) and read_model_json(path / "config.json", {}).get("model_type") in FAMILIES:
         return HuggingFaceFolder(path)
     if (path / OPEN_CLIP_CONFIG).is_file() and not _has_onnx(path):
         return OpenClipFolder(path)
@@ -53,10 +55,6 @@ def open_joint_folder(folder: str | os.PathLike[str]) -> JointFolder:
 
 def _has_weights(path: Path) -> bool:
     return any((path / name).is_file() for name in SAFETENSORS_FILES)
-
-
-def _is_supported(path: Path) -> bool:
-    return read_model_json(path / "config.json", {}).get("model_type") in FAMILIES
 
 
 def _has_onnx(path: Path) -> bool:
@@ -293,10 +291,6 @@ class JointModel:
             return np.asarray(0.5 * (1 + np.tanh(0.5 * logits)))
         weights = np.exp(logits - logits.max(axis=-1, keepdims=True))
         return np.asarray(weights / weights.sum(axis=-1, keepdims=True))
-
-
-JOINT_MODEL_VARIABLE = "DIPTYCH_JOINT_MODEL"
-"""The environment variable that names a model folder."""
 
 
 def find_joint_model() -> Path | None:

@@ -24,7 +24,6 @@ from diptych.encoders.joint.joint_folder import (
     pads_left,
     read_preparation,
 )
-from diptych.encoders.joint.picture_preparation import PicturePreparation
 from diptych.encoders.networks.clip_siglip import SIGLIP_TEXT
 from diptych.encoders.networks.model_files import external_files, read_model_json
 from diptych.encoders.networks.onnx_network import Network
@@ -59,25 +58,16 @@ class OnnxFolder(JointFolder):
         self._text_file = find_tower(path, TEXT_TOWER_NAMES)
         check_complete(path, TOKENIZERS, PREPROCESSOR_FILES)
         check_tokenizer(path)
-        self._preparation = read_preparation(path)
+        self.preparation = read_preparation(path)
         self._config = read_model_json(path / "config.json", {})
-
-    @property
-    def family(self) -> str:
-        """What ``config.json`` says, or ``"onnx"``."""
-        return str(self._config.get("model_type", "onnx"))
+        self.family = str(self._config.get("model_type", "onnx"))
 
     @cached_property
     def n_features(self) -> int:
         """The width of the space that pictures and texts share."""
         tower = self._image_tower or self.open_image_tower(None)
-        height, width = self._preparation.output_size or (_USUAL_SIDE, _USUAL_SIDE)
+        height, width = self.preparation.output_size or (_USUAL_SIDE, _USUAL_SIDE)
         return int(tower(np.zeros((1, 3, height, width), dtype=np.float32)).shape[1])
-
-    @property
-    def preparation(self) -> PicturePreparation:
-        """How pictures are prepared."""
-        return self._preparation
 
     def open_image_tower(self, n_threads: int | None) -> RunImageTower:
         """Return the image tower, ready to run."""

@@ -48,14 +48,13 @@ _TEXT = {
 }
 
 _TRANSPOSED = ("visual_projection.weight", "text_projection.weight")
+OPEN_CLIP_CONFIG, OPEN_CLIP_WEIGHTS = "open_clip_config.json", "open_clip_model.safetensors"
+_MEAN, _DEVIATION = (0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711)
+_FILTERS = {"bicubic": 3, "bilinear": 2, "nearest": 0}
 
 
 class OpenClipWeights(Weights):
-    """Weights that OpenCLIP names its own way, asked for as Hugging Face names them.
-
-    The three projections of an attention lie in one array there, and the projections into the common space are
-    transposed.
-    """
+    """OpenCLIP's weights, asked for as Hugging Face names them; q, k, v lie in one array, projections transposed."""
 
     def __init__(self, files: tuple[Path, ...]) -> None:
         super().__init__(files)
@@ -84,11 +83,6 @@ class OpenClipWeights(Weights):
             return f"{stem}attn.in_proj_{attention[2]}", "qkv".index(attention[1])
         part, _, kind = inner.rpartition(".")
         return f"{stem}{_WITHIN_LAYER.get(part, part)}.{kind}", None
-
-
-OPEN_CLIP_CONFIG, OPEN_CLIP_WEIGHTS = "open_clip_config.json", "open_clip_model.safetensors"
-_MEAN, _DEVIATION = (0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711)
-_FILTERS = {"bicubic": 3, "bilinear": 2, "nearest": 0}
 
 
 class OpenClipFolder(SafetensorsFolder):

@@ -18,34 +18,10 @@ _BICUBIC = int(Image.Resampling.BICUBIC)
 
 @dataclass(frozen=True)
 class PicturePreparation:
-    """Resize, crop in the middle, scale and normalise, as a ``preprocessor_config.json`` says.
+    """Resize, crop in the middle, scale and normalise, as a ``preprocessor_config.json`` says."""
 
-    Parameters
-    ----------
-    size:
-        (height, width) to resize to whatever the proportions; one number for the shortest side, which keeps them; or
-        None.
-    crop:
-        (height, width) cut from the middle, black beyond the picture, or None.
-    resample:
-        The number of Pillow's filter.
-    scale:
-        Bytes are multiplied by this first.
-    mean, deviation:
-        Of each channel, then subtracted and divided by.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from diptych.encoders.joint.picture_preparation import PicturePreparation
-    >>> preparation = PicturePreparation.from_config({"size": 4, "crop_size": 4, "do_normalize": False})
-    >>> white = np.full((8, 16, 3), 255, dtype=np.uint8)
-    >>> preparation.apply(white).shape, float(preparation.apply(white).max())
-    ((3, 4, 4), 1.0)
-    """
-
-    size: tuple[int, int] | int | None
-    crop: tuple[int, int] | None = None
+    size: tuple[int, int] | int | None  # (height, width), or the shortest side, which keeps the proportions
+    crop: tuple[int, int] | None = None  # (height, width) cut from the middle, black beyond the picture
     resample: int = _BICUBIC
     scale: float = 1 / 255
     mean: tuple[float, ...] = (0.0, 0.0, 0.0)
@@ -103,13 +79,9 @@ class PicturePreparation:
 
 
 def _middle(image: Image.Image, crop: tuple[int, int]) -> Image.Image:
-    left, top = (_start(size, wanted) for size, wanted in zip(image.size, (crop[1], crop[0]), strict=True))
-    return image.crop((left, top, left + crop[1], top + crop[0]))
-
-
-def _start(size: int, wanted: int) -> int:
     # Odd remainders: a larger picture loses the extra pixel at its end, a smaller one is moved by it to the end.
-    return (size - wanted) // 2
+    left, top = (image.width - crop[1]) // 2, (image.height - crop[0]) // 2
+    return image.crop((left, top, left + crop[1], top + crop[0]))
 
 
 def _size(value: Any, *, proportional: bool) -> tuple[int, int] | int:

@@ -54,22 +54,8 @@ FAMILIES = tuple(_VISION_WRITERS)
 class SafetensorsFolder(JointFolder):
     """A folder whose towers are written down as ONNX networks from safetensors weights.
 
-    Parameters
-    ----------
-    path:
-        The folder.
-    family:
-        One of :data:`FAMILIES`.
-    weights:
-        Under the names of Hugging Face.
-    text, vision:
-        The configuration of each tower, complete, under the names of Hugging Face.
-    width:
-        Of the space that pictures and texts share.
-    preparation:
-        How pictures are prepared.
-    configuration:
-        The file that all this was read from.
+    ``text`` and ``vision`` are the complete configurations of the towers, read from the file ``configuration``; they
+    and the ``weights`` have the names of Hugging Face. ``width`` is that of the space that pictures and texts share.
     """
 
     def __init__(
@@ -85,30 +71,25 @@ class SafetensorsFolder(JointFolder):
         configuration: str,
     ) -> None:
         super().__init__(path)
-        self._family = family
+        self.family = family
         self._weights = weights
         self._text = text
         self._vision = vision
         self._width = width
-        self._preparation = preparation
+        self.preparation = preparation
         self._configuration = configuration
         check_tokenizer(path)
-        self._check_picture_size()
-
-    @property
-    def family(self) -> str:
-        """``"clip"`` or ``"siglip"``."""
-        return self._family
+        side = vision["image_size"]
+        if preparation.output_size != (side, side):
+            raise ModelFileError(
+                f"{path}: the image tower takes {side} × {side} pixels, but pictures are prepared to "
+                f"{preparation.output_size}; copy configuration and preprocessor_config.json of the same model"
+            )
 
     @property
     def n_features(self) -> int:
         """The width of the space that pictures and texts share."""
         return self._width
-
-    @property
-    def preparation(self) -> PicturePreparation:
-        """How pictures are prepared."""
-        return self._preparation
 
     @property
     def logit_scale(self) -> float | None:
@@ -152,14 +133,6 @@ class SafetensorsFolder(JointFolder):
         """Return the configuration, the weights and the files around them."""
         around = self.existing((self._configuration, *TOKENIZER_FILES, *PREPROCESSOR_FILES))
         return [*self._weights.files, *around]
-
-    def _check_picture_size(self) -> None:
-        side = self._vision["image_size"]
-        if self._preparation.output_size != (side, side):
-            raise ModelFileError(
-                f"{self.path}: the image tower takes {side} × {side} pixels, but pictures are prepared to "
-                f"{self._preparation.output_size}; copy configuration and preprocessor_config.json of the same model"
-            )
 
 
 def _run_clip_text(network: Network, end: int, tokens: Tokens, mask: Tokens) -> FloatArray:

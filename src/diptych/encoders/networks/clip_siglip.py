@@ -10,14 +10,25 @@ import numpy as np
 from diptych.encoders.networks.safetensors_weights import Weights
 from diptych.encoders.networks.transformer_graph import TransformerGraph
 
+# What a configuration leaves out when it has the usual value.
+_CLIP: dict[str, Any] = {"num_hidden_layers": 12, "hidden_act": "quick_gelu", "layer_norm_eps": 1e-5}
+CLIP_TEXT = _CLIP | {"hidden_size": 512, "num_attention_heads": 8, "max_position_embeddings": 77, "eos_token_id": 49407}
+CLIP_VISION = _CLIP | {"hidden_size": 768, "num_attention_heads": 12, "image_size": 224, "patch_size": 32}
+_SIGLIP: dict[str, Any] = {
+    "hidden_size": 768,
+    "num_hidden_layers": 12,
+    "num_attention_heads": 12,
+    "hidden_act": "gelu_pytorch_tanh",
+    "layer_norm_eps": 1e-6,
+}
+SIGLIP_TEXT = _SIGLIP | {"max_position_embeddings": 64, "pad_token_id": 1}
+SIGLIP_VISION = _SIGLIP | {"image_size": 224, "patch_size": 16}
+
 
 def add_pre_norm_layers(
     graph: TransformerGraph, config: Mapping[str, Any], weights: Weights, hidden: str, *, causal: bool = False
 ) -> str:
-    """Add all layers of a tower: x + attention(norm(x)), then x + mlp(norm(x)).
-
-    ``weights`` are those of the tower, whose layers are named ``encoder.layers.0`` and so on.
-    """
+    """Add all layers, ``encoder.layers.0`` and so on: x + attention(norm(x)), then x + mlp(norm(x))."""
     for number in range(config["num_hidden_layers"]):
         hidden = _pre_norm_layer(graph, config, weights.under(f"encoder.layers.{number}."), hidden, causal)
     return hidden
@@ -51,32 +62,8 @@ def _pre_norm_layer(
     return graph.node("Add", hidden, graph.mlp(normed, weights, "mlp.fc1", "mlp.fc2", config["hidden_act"]))
 
 
-CLIP_TEXT: dict[str, Any] = {
-    "hidden_size": 512,
-    "num_hidden_layers": 12,
-    "num_attention_heads": 8,
-    "max_position_embeddings": 77,
-    "hidden_act": "quick_gelu",
-    "layer_norm_eps": 1e-5,
-    "eos_token_id": 49407,
-}
-
-CLIP_VISION: dict[str, Any] = {
-    "hidden_size": 768,
-    "num_hidden_layers": 12,
-    "num_attention_heads": 12,
-    "image_size": 224,
-    "patch_size": 32,
-    "hidden_act": "quick_gelu",
-    "layer_norm_eps": 1e-5,
-}
-"""What a configuration leaves out when it has the usual value."""
-
-
 def write_clip_vision(graph: TransformerGraph, config: Mapping[str, Any], weights: Weights, *, width: int) -> None:
-    """Write the network from ``pixels`` to ``features`` (items, width).
-
-    A class token goes before the patches; after the last layer it is normalised and projected.
+    """Write the network from ``pixels`` to ``features`` (items, width), those of a class token before the patches.
 
     Radford et al., "Learning transferable visual models from natural language supervision", ICML 2021.
     """
@@ -107,32 +94,8 @@ def write_clip_text(graph: TransformerGraph, config: Mapping[str, Any], weights:
     graph.output("features", graph.linear(last, weights, "text_projection"), ("items", width))
 
 
-SIGLIP_TEXT: dict[str, Any] = {
-    "hidden_size": 768,
-    "num_hidden_layers": 12,
-    "num_attention_heads": 12,
-    "max_position_embeddings": 64,
-    "hidden_act": "gelu_pytorch_tanh",
-    "layer_norm_eps": 1e-6,
-    "pad_token_id": 1,
-}
-
-SIGLIP_VISION: dict[str, Any] = {
-    "hidden_size": 768,
-    "num_hidden_layers": 12,
-    "num_attention_heads": 12,
-    "image_size": 224,
-    "patch_size": 16,
-    "hidden_act": "gelu_pytorch_tanh",
-    "layer_norm_eps": 1e-6,
-}
-"""What a configuration leaves out when it has the usual value."""
-
-
 def write_siglip_vision(graph: TransformerGraph, config: Mapping[str, Any], weights: Weights, *, width: int) -> None:
-    """Write the network from ``pixels`` to ``features`` (items, width).
-
-    There is no class token: a learned query attends to all patches of the last layer, and a small network follows.
+    """Write the network from ``pixels`` to ``features`` (items, width); a learned query attends to the last patches.
 
     Zhai et al., "Sigmoid loss for language image pre-training", ICCV 2023; the attention pooling is that of Zhai et
     al., "Scaling vision transformers", CVPR 2022.

@@ -25,24 +25,6 @@ class GraphBuilder:
 
     Weights go straight to a file beside the graph, one at a time, so that a model of any size is converted in the
     memory of its largest matrix. Subclasses add the layers of a family of networks.
-
-    Parameters
-    ----------
-    folder:
-        An existing folder, where ``network.onnx`` and ``weights.bin`` are written.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> import numpy as np
-    >>> from diptych.encoders.networks.onnx_graph import GraphBuilder
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with GraphBuilder(Path(folder)) as graph:
-    ...         vectors = graph.input("vectors", np.float32, ("items", 3))
-    ...         graph.output("halves", graph.node("Mul", vectors, graph.constant(np.float32(0.5))), ("items", 3))
-    ...     sorted(path.name for path in Path(folder).iterdir())
-    ['network.onnx', 'weights.bin']
     """
 
     def __init__(self, folder: Path) -> None:
@@ -164,10 +146,7 @@ class ConvolutionGraph(GraphBuilder):
     def convolution(
         self, value: str, kernel: FloatArray, bias: FloatArray, *, stride: int = 1, padding: tuple[int, int] = (0, 0)
     ) -> str:
-        """Add a convolution with a (filters, channels, size, size) kernel; one channel means one for each filter.
-
-        ``padding`` is how many zeros are put before and after rows and columns.
-        """
+        """Add a convolution, grouped where the kernel has one channel; ``padding`` zeros go before and after."""
         size = kernel.shape[-1]
         return self.node(
             "Conv",
@@ -192,13 +171,6 @@ def fold_batch_norm(
     """Return kernel and bias of the one convolution that equals a convolution and the batch normalisation after it.
 
     γ (k∗x + b − μ)/√(σ² + ε) + β = (f k)∗x + (β + f (b − μ)) with f = γ/√(σ² + ε).
-
-    >>> import numpy as np
-    >>> from diptych.encoders.networks.onnx_graph import BatchNorm, fold_batch_norm
-    >>> norm = BatchNorm(*(np.array([value]) for value in (6.0, 1.0, 2.0, 3.0)))
-    >>> kernel, bias = fold_batch_norm(np.ones((1, 1, 1, 1)), norm, epsilon=1.0)
-    >>> kernel.item(), bias.item()
-    (3.0, -5.0)
     """
     gain, shift, mean, variance = (np.asarray(part, dtype=np.float64) for part in norm)
     factor = gain / np.sqrt(variance + epsilon)

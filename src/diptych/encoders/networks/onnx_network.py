@@ -25,17 +25,7 @@ _DIGEST_FILE = "digest"
 
 
 class Network:
-    """A session of ONNX Runtime on the processor.
-
-    Runs may be made from several threads at once.
-
-    Parameters
-    ----------
-    file:
-        An ONNX file.
-    n_threads:
-        Threads of one run; by default one for each processor this process may use.
-    """
+    """A session of ONNX Runtime on the processor, ``n_threads`` of it for a run; several threads may run it at once."""
 
     def __init__(self, file: Path, n_threads: int | None = None) -> None:
         try:

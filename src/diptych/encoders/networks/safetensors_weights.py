@@ -27,24 +27,6 @@ class Weights:
     """The named arrays of one or several safetensors files, read one at a time as float32.
 
     Half-precision numbers, also those with eight bits of exponent (bfloat16), are widened, which is exact.
-
-    Parameters
-    ----------
-    files:
-        The safetensors files; together they hold every array once.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> import numpy as np
-    >>> from pathlib import Path
-    >>> from safetensors.numpy import save_file
-    >>> from diptych.encoders.networks.safetensors_weights import Weights
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     save_file({"text.scale": np.ones(2, dtype=np.float16)}, Path(folder) / "model.safetensors")
-    ...     weights = Weights.of_folder(Path(folder)).under("text.")
-    ...     weights["scale"].dtype.name, "shift" in weights
-    ('float32', False)
     """
 
     def __init__(self, files: tuple[Path, ...]) -> None:

@@ -16,14 +16,8 @@ Tokens = NDArray[np.int64]
 class Tokenizer:
     """Cuts texts into the tokens that a network knows by number.
 
-    Parameters
-    ----------
-    file:
-        A ``tokenizer.json``.
-    definition:
-        The content of such a file, where it was put together from ``file`` and others instead.
-    max_tokens:
-        Longer texts are cut, keeping the marks that the network expects at either end.
+    ``definition`` is the content of a ``tokenizer.json`` that was put together from ``file`` and others. Texts longer
+    than ``max_tokens`` are cut, keeping the marks that the network expects at either end.
     """
 
     def __init__(self, file: Path, *, max_tokens: int, definition: str | None = None) -> None:
@@ -53,14 +47,7 @@ class Tokenizer:
 
 
 def batches_of_like_length(rows: Sequence[Tokens], batch_size: int) -> Iterator[NDArray[np.int64]]:
-    """Yield the indices of rows in batches of similar length, the longest first, so that little is padded.
-
-    >>> import numpy as np
-    >>> from diptych.encoders.networks.tokenizer import batches_of_like_length
-    >>> rows = [np.zeros(length, dtype=np.int64) for length in (2, 9, 3, 8)]
-    >>> [batch.tolist() for batch in batches_of_like_length(rows, 2)]
-    [[1, 3], [2, 0]]
-    """
+    """Yield the indices of rows in batches of similar length, the longest first, so that little is padded."""
     order = np.argsort([-len(row) for row in rows], kind="stable")
     for start in range(0, len(order), batch_size):
         yield order[start : start + batch_size]
@@ -69,16 +56,7 @@ def batches_of_like_length(rows: Sequence[Tokens], batch_size: int) -> Iterator[
 def padded(
     rows: Sequence[Tokens], *, padding: int, length: int | None = None, left: bool = False
 ) -> tuple[Tokens, Tokens]:
-    """Return rows as one array, filled with ``padding`` to a length or to the longest, and the mask of what is not.
-
-    The filling goes to the right, or to the left where that is asked for.
-
-    >>> import numpy as np
-    >>> from diptych.encoders.networks.tokenizer import padded
-    >>> tokens, mask = padded([np.array([5, 6]), np.array([7])], padding=0)
-    >>> tokens.tolist(), mask.tolist()
-    ([[5, 6], [7, 0]], [[1, 1], [1, 0]])
-    """
+    """Return rows as one array, filled with ``padding`` to a length or to the longest, and the mask of what is not."""
     width = max(len(row) for row in rows) if length is None else length
     tokens = np.full((len(rows), width), padding, dtype=np.int64)
     mask = np.zeros((len(rows), width), dtype=np.int64)

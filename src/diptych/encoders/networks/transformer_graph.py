@@ -12,15 +12,30 @@ from diptych.encoders.networks.onnx_graph import RUNTIME_OPERATORS, GraphBuilder
 from diptych.encoders.networks.safetensors_weights import Weights
 from diptych.errors import InvalidInputError
 
-ACTIVATIONS: dict[str, str] = {
-    "gelu": "gelu",
-    "quick_gelu": "quick_gelu",
-    "gelu_pytorch_tanh": "gelu_tanh",
-    "gelu_new": "gelu_tanh",
-    "gelu_fast": "gelu_tanh",
-    "relu": "relu",
+ACTIVATIONS: dict[str, tuple[str, dict[str, Any]]] = {
+    "gelu": ("Gelu", {}),
+    "quick_gelu": ("QuickGelu", {"domain": RUNTIME_OPERATORS, "alpha": 1.702}),
+    **dict.fromkeys(("gelu_pytorch_tanh", "gelu_new", "gelu_fast"), ("Gelu", {"approximate": "tanh"})),
+    "relu": ("Relu", {}),
 }
-"""The activations that model configurations name, and what this builder calls them."""
+"""The activations that model configurations name: the operator and its attributes."""
+BERT_FAMILY = ("bert", "mpnet", "roberta", "xlm-roberta")
+"""The values of ``model_type`` in a ``config.json`` that :func:`write_bert` understands."""
+_BERT_ATTENTION = {
+    "query": "attention.self.query",
+    "key": "attention.self.key",
+    "value": "attention.self.value",
+    "output": "attention.output.dense",
+    "norm": "attention.output.LayerNorm",
+}
+_MPNET_ATTENTION = {
+    "query": "attention.attn.q",
+    "key": "attention.attn.k",
+    "value": "attention.attn.v",
+    "output": "attention.attn.o",
+    "norm": "attention.LayerNorm",
+}
+_FARTHEST_DISTANCE = 128
 
 
 class TransformerGraph(GraphBuilder):
@@ -64,11 +79,7 @@ class TransformerGraph(GraphBuilder):
         while not inputs[-1]:
             inputs.pop()
         return self.node(
-            "MultiHeadAttention",
-            *inputs,
-            domain=RUNTIME_OPERATORS,
-            num_heads=heads,
-            unidirectional=int(causal),
+            "MultiHeadAttention", *inputs, domain=RUNTIME_OPERATORS, num_heads=heads, unidirectional=int(causal)
         )
 
     def activation(self, value: str, name: str) -> str:
@@ -77,15 +88,8 @@ class TransformerGraph(GraphBuilder):
             raise InvalidInputError(
                 f"the activation {name!r} is not supported; known: {', '.join(sorted(ACTIVATIONS))}"
             )
-        match ACTIVATIONS[name]:
-            case "quick_gelu":
-                return self.node("QuickGelu", value, domain=RUNTIME_OPERATORS, alpha=1.702)
-            case "gelu_tanh":
-                return self.node("Gelu", value, approximate="tanh")
-            case "relu":
-                return self.node("Relu", value)
-            case _:
-                return self.node("Gelu", value)
+        operator, attributes = ACTIVATIONS[name]
+        return self.node(operator, value, **attributes)
 
     def mlp(self, value: str, weights: Weights, widen: str, narrow: str, activation: str) -> str:
         """Add two linear layers, named ``widen`` and ``narrow``, with an activation between them."""
@@ -111,28 +115,6 @@ class TransformerGraph(GraphBuilder):
         sums = self.node("MatMul", self.node("Unsqueeze", mask, self.whole_numbers(1)), value)
         counts = self.node("ReduceSum", mask, self.whole_numbers(1), keepdims=1)
         return self.node("Div", self.node("Squeeze", sums, self.whole_numbers(1)), counts)
-
-
-BERT_FAMILY = ("bert", "mpnet", "roberta", "xlm-roberta")
-"""The values of ``model_type`` in a ``config.json`` that :func:`write_bert` understands."""
-
-_BERT_ATTENTION = {
-    "query": "attention.self.query",
-    "key": "attention.self.key",
-    "value": "attention.self.value",
-    "output": "attention.output.dense",
-    "norm": "attention.output.LayerNorm",
-}
-
-_MPNET_ATTENTION = {
-    "query": "attention.attn.q",
-    "key": "attention.attn.k",
-    "value": "attention.attn.v",
-    "output": "attention.attn.o",
-    "norm": "attention.LayerNorm",
-}
-
-_FARTHEST_DISTANCE = 128
 
 
 def write_bert(graph: TransformerGraph, config: Mapping[str, Any], weights: Weights, *, pooling: str) -> None:

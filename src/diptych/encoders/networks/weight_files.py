@@ -24,6 +24,9 @@ from diptych.errors import ModelFileError
 _STORAGE_TYPES: dict[str, np.dtype[Any]] = {"torch FloatStorage": np.dtype("<f4"), "torch LongStorage": np.dtype("<i8")}
 _HEADER_PICKLES = 3
 _PICKLE_MARK = object()
+_MANIFEST = "model.json"
+_MOST_BYTES = 1 << 30
+_UNREADABLE = (OSError, EOFError, zlib.error, tarfile.TarError, ValueError, LookupError, TypeError, RecursionError)
 
 
 @dataclass(frozen=True)
@@ -156,10 +159,6 @@ _PICKLE_OPERATIONS: dict[str, Callable[[list[Any]], None]] = {
     "BUILD": lambda stack: stack.pop(),
 }
 
-_MANIFEST = "model.json"
-_MOST_BYTES = 1 << 30
-_UNREADABLE = (OSError, EOFError, zlib.error, tarfile.TarError, ValueError, LookupError, TypeError, RecursionError)
-
 
 def read_tfjs_weights(source: Path, folder: str, sha256: str) -> dict[str, FloatArray]:
     """Return the weights of a TensorFlow.js layers model by name, after checking that it is the known one.
@@ -177,16 +176,7 @@ def read_tfjs_weights(source: Path, folder: str, sha256: str) -> dict[str, Float
         _check_size(source, sum(map(len, parts)))
         content = b"".join(parts)
         entries = [entry for group in manifest for entry in group["weights"]]
-    except (
-        OSError,
-        EOFError,
-        zlib.error,
-        tarfile.TarError,
-        ValueError,
-        LookupError,
-        TypeError,
-        RecursionError,
-    ) as error:
+    except _UNREADABLE as error:
         raise ModelFileError(f"{source} is not a whole TensorFlow.js model ({error!r}); get it again") from error
     found = hashlib.sha256(files[_MANIFEST] + content).hexdigest()
     if found != sha256:

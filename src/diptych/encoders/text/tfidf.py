@@ -229,9 +229,8 @@ class LdaTopics(WordEncoder):
             )
         self.vocabulary_ = learn_vocabulary(items, self.pipeline, self.min_documents)
         counts = count_words(items, self.vocabulary_, self.pipeline)
-        self.components_ = TopicModel.learn(
-            counts, self.n_topics, max_iter=self.max_iter, seed=self.random_state
-        ).components
+        topics = TopicModel.learn(counts, self.n_topics, max_iter=self.max_iter, seed=self.random_state)
+        self.components_ = topics.components
         return self
 
     def transform(self, items: Sequence[str]) -> FloatArray:

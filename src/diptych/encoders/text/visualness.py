@@ -17,6 +17,13 @@ from diptych.arrays import FloatArray
 from diptych.encoders.text.word_pipeline import QueryWord, lemma, query_words
 from diptych.errors import InvalidInputError, MissingPackageError
 
+_REQUIREMENT = "timm==1.0.30"
+_SYNSETS = "imagenet22k_synsets.txt"
+_SYNSET_NAMES = "imagenet_synset_to_lemma.txt"
+_SHORTEST = 4
+# Under this key, which is no word, a node keeps the phrase that ends there.
+_PHRASE_END = ""
+
 
 class VisualSpan(NamedTuple):
     """Where in a query a concept is named: ``query[start:end]``.
@@ -67,11 +74,6 @@ class VisualQuery(NamedTuple):
         return "".join([*pieces, self.query[end:]])
 
 
-_REQUIREMENT = "timm==1.0.30"
-_SYNSETS = "imagenet22k_synsets.txt"
-_SYNSET_NAMES = "imagenet_synset_to_lemma.txt"
-
-
 @lru_cache(maxsize=1)
 def imagenet_concepts() -> tuple[str, ...]:
     """Return the words and phrases of the 21,841 concepts of ImageNet, each once.
@@ -105,7 +107,6 @@ def _imagenet_names_folder() -> Path:
     raise MissingPackageError("the list of ImageNet's concepts", f"--no-deps {_REQUIREMENT}")
 
 
-_SHORTEST = 4
 # A list of words lacks the plurals of rare ones, and knows some only as verbs: leaves, shelves.
 _PLURALS = (
     ("ves", "f"),
@@ -122,20 +123,11 @@ _PLURALS = (
 
 @lru_cache(maxsize=1 << 18)
 def visual_forms(word: str) -> tuple[str, ...]:
-    """Return a lower-case word itself, its dictionary form, and what it may be the plural of; each once.
-
-    >>> from diptych.encoders.text.visualness import visual_forms
-    >>> visual_forms("leaves"), visual_forms("dog")
-    (('leaves', 'leave', 'leaf', 'leafe'), ('dog',))
-    """
+    """Return a lower-case word itself, its dictionary form, and what it may be the plural of; each once."""
     forms = [word, lemma(word)]
     if len(word) >= _SHORTEST and not word.endswith("ss"):
         forms += [word.removesuffix(ending) + singular for ending, singular in _PLURALS if word.endswith(ending)]
     return tuple(dict.fromkeys(forms))
-
-
-# Under this key, which is no word, a node keeps the phrase that ends there.
-_PHRASE_END = ""
 
 
 class VisualPhrases:
@@ -143,12 +135,6 @@ class VisualPhrases:
 
     A phrase is kept as it is written. One of several words is also found with each word in the singular; a single word
     is not, because what it is a form of may be no concept: elder, the tree, is in ImageNet, old is not.
-
-    >>> from diptych.encoders.text.word_pipeline import query_words
-    >>> from diptych.encoders.text.visualness import VisualPhrases
-    >>> phrases = VisualPhrases(["hot dog", "dog"])
-    >>> phrases.longest(query_words("hot dogs"), 0), phrases.longest(query_words("hot dogs"), 1)
-    ((2, 'hot dog'), (1, 'dog'))
     """
 
     def __init__(self, phrases: Iterable[str]) -> None:

@@ -22,11 +22,6 @@ def learn_vocabulary(
     """Return the words that occur in at least ``min_documents`` texts, in alphabetical order.
 
     ``max_words`` keeps those that occur in the most texts; of equals, the first in the alphabet.
-
-    >>> from diptych.encoders.text.word_pipeline import WordPipeline
-    >>> from diptych.encoders.text.word_counts import learn_vocabulary
-    >>> learn_vocabulary(["a red boat", "the red house"], WordPipeline(), 2)
-    ('red',)
     """
     check_texts(texts)
     if min_documents < 1:
@@ -52,14 +47,7 @@ def count_words(texts: Sequence[str], vocabulary: tuple[str, ...], pipeline: Wor
 
 
 def inverse_document_frequencies(counts: csr_matrix) -> FloatArray:
-    """Return 1 + log((1 + n)/(1 + n_w)) for each word, where n_w of the n rows hold it.
-
-    >>> import numpy as np
-    >>> from scipy.sparse import csr_matrix
-    >>> from diptych.encoders.text.word_counts import inverse_document_frequencies
-    >>> inverse_document_frequencies(csr_matrix(np.array([[1, 0], [3, 0]]))).round(2)
-    array([1. , 2.1])
-    """
+    """Return 1 + log((1 + n)/(1 + n_w)) for each word, where n_w of the n rows hold it."""
     holders = np.bincount(counts.indices, minlength=counts.shape[1])
     return np.asarray(1 + np.log((1 + counts.shape[0]) / (1 + holders)))
 
@@ -72,12 +60,7 @@ def weighted_counts(counts: csr_matrix, idf: FloatArray) -> csr_matrix:
 
 
 class WordEncoder(Encoder):
-    """An encoder of texts with the parameters of :class:`WordPipeline`: ``stop_words`` and ``lemmas``.
-
-    >>> from diptych.encoders import TfidfTopics
-    >>> TfidfTopics(lemmas=True).pipeline
-    WordPipeline(stop_words='english', lemmas=True)
-    """
+    """An encoder of texts with the parameters of :class:`WordPipeline`: ``stop_words`` and ``lemmas``."""
 
     modality: ClassVar[Modality] = "text"
 

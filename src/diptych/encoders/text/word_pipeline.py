@@ -36,6 +36,14 @@ FUNCTION_WORDS = frozenset(word for line in _CLOSED_CLASSES for word in line.spl
 
 PICTURE_WORDS = frozenset({"image", "images", "picture", "pictures", "photo", "photos", "pic", "pics"})
 """What people write when they search for a picture of something, whatever the something is."""
+_LONGEST_UNCHANGED_WORD = 3
+_WORD = re.compile(r"\b\w\w+\b")
+# Single characters that belong together: between double quotes, or with full stops between, as in "t v" and T.V.
+_SPELT_WORD = r'(?<=")\s*[^\W_](?:\s+[^\W_])+\s*(?=")|\b[^\W_](?:\.[^\W_])+\b'
+# The ending after an apostrophe is no part of the word: a woman's, don't. Other apostrophes are: o'neill.
+_PLAIN_WORD = r"([^\W_]+(?:['’](?!(?:s|t|d|m|ll|ve|re)\b)[^\W_]+)*)(?:['’](?:s|t|d|m|ll|ve|re)\b)?"
+_QUERY_WORD = re.compile(f"({_SPELT_WORD})|{_PLAIN_WORD}", re.IGNORECASE)
+_BETWEEN_LETTERS = re.compile(r"[\s.'’]+")
 
 
 @cache
@@ -44,10 +52,6 @@ def find_stop_words(name: str | None) -> frozenset[str]:
 
     ``"pictures"`` joins :data:`FUNCTION_WORDS` and :data:`PICTURE_WORDS`, which Dong et al., "Cross-media similarity
     evaluation for web image retrieval in the wild", 2018, remove from queries.
-
-    >>> from diptych.encoders.text.word_pipeline import find_stop_words
-    >>> sorted({"photo", "of", "fire"} & find_stop_words("pictures"))
-    ['of', 'photo']
     """
     if name is None:
         return frozenset()
@@ -60,19 +64,12 @@ def find_stop_words(name: str | None) -> frozenset[str]:
     raise InvalidInputError(f"stop_words must be one of None, 'english', 'pictures', got {name!r}")
 
 
-_LONGEST_UNCHANGED_WORD = 3
-
-
 @lru_cache(maxsize=1 << 18)
 def lemma(word: str, language: str = "en") -> str:
     """Return the dictionary form of a lower-case word: dogs, dog; wearing, wear.
 
     Words of up to three letters stay as they are, as in the preprocessing of Dong et al. (2018); the lemmas are those
     of the package simplemma. Answers are remembered, because a few thousand words make up most texts.
-
-    >>> from diptych.encoders.text.word_pipeline import lemma
-    >>> lemma("children"), lemma("was")
-    ('child', 'was')
     """
     if len(word) <= _LONGEST_UNCHANGED_WORD:
         return word
@@ -86,9 +83,6 @@ def lemma(word: str, language: str = "en") -> str:
         raise InvalidInputError(
             f"there are no lemmas for the language {language!r}; pass a code such as 'en', 'de' or 'fr'"
         ) from error
-
-
-_WORD = re.compile(r"\b\w\w+\b")
 
 
 @dataclass(frozen=True)
@@ -130,39 +124,19 @@ class WordPipeline:
 
 
 class QueryWord(NamedTuple):
-    """A word of a query and where it stands there.
-
-    >>> from diptych.encoders.text.word_pipeline import query_words
-    >>> query_words("the Dogs")
-    [QueryWord(start=0, end=3, word='the', counts=False), QueryWord(start=4, end=8, word='dogs', counts=True)]
-    """
+    """A word of a query and where it stands there."""
 
     start: int
-    """Where the word begins in the query as it was typed."""
     end: int
-    """Where the word ends there."""
-    word: str
-    """The word in lower case, without punctuation."""
-    counts: bool
-    """Whether it says what is looked for: stop words and words such as photo do not."""
+    word: str  # in lower case, without punctuation
+    counts: bool  # whether it says what is looked for: stop words and words such as photo do not
 
 
-# Single characters that belong together: between double quotes, or with full stops between, as in "t v" and T.V.
-_SPELT_WORD = r'(?<=")\s*[^\W_](?:\s+[^\W_])+\s*(?=")|\b[^\W_](?:\.[^\W_])+\b'
-# The ending after an apostrophe is no part of the word: a woman's, don't. Other apostrophes are: o'neill.
-_PLAIN_WORD = r"([^\W_]+(?:['’](?!(?:s|t|d|m|ll|ve|re)\b)[^\W_]+)*)(?:['’](?:s|t|d|m|ll|ve|re)\b)?"
-_QUERY_WORD = re.compile(f"({_SPELT_WORD})|{_PLAIN_WORD}", re.IGNORECASE)
-_BETWEEN_LETTERS = re.compile(r"[\s.'’]+")
 _QUERY_STOP_WORDS = find_stop_words("pictures")
 
 
 def query_words(text: str) -> list[QueryWord]:
-    """Return the words of a text in order, those that do not count included.
-
-    >>> from diptych.encoders.text.word_pipeline import query_words
-    >>> [(word.start, word.end, word.word) for word in query_words('photos of a "t v"') if word.counts]
-    [(13, 16, 'tv')]
-    """
+    """Return the words of a text in order, those that do not count included."""
     if not isinstance(text, str):
         raise InvalidInputError(f"a query must be a string, got a {type(text).__name__}")
     return [_query_word(match) for match in _QUERY_WORD.finditer(text)]

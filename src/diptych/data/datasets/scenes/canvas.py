@@ -29,12 +29,9 @@ COLOURS: dict[str, RGB] = {
 
 WHITE: RGB = (255, 255, 255)
 INK: RGB = (46, 38, 50)
-
-_PATTERN_TINT: dict[str, RGB] = {
-    "white": (158, 170, 196),
-    "yellow": (255, 248, 222),
-    "pink": (255, 238, 244),
-}
+_PATTERN_TINT: dict[str, RGB] = {"white": (158, 170, 196), "yellow": (255, 248, 222), "pink": (255, 238, 244)}
+Field = NDArray[np.floating[Any]]
+Paint = RGB | Field
 
 
 def mix(first: RGB, second: RGB, share: float) -> RGB:
@@ -56,17 +53,8 @@ def outline(colour: RGB) -> RGB:
     return mix((colour[0] * 0.42, colour[1] * 0.42, colour[2] * 0.42), INK, 0.35)
 
 
-Field = NDArray[np.floating[Any]]
-
-
 def circle(u: Field, v: Field, x: float, y: float, radius: float) -> Field:
-    """Return the distance to a disc.
-
-    >>> import numpy as np
-    >>> from diptych.data.datasets.scenes.canvas import circle
-    >>> circle(np.float32([0, 3]), np.float32([0, 4]), 0, 0, 1)
-    array([-1.,  4.], dtype=float32)
-    """
+    """Return the distance to a disc."""
     du, dv = u - x, v - y
     distance: Field = np.sqrt(du * du + dv * dv) - radius
     return distance
@@ -147,9 +135,6 @@ def curve(x: Field, knots: Sequence[float]) -> Field:
     return line_heights
 
 
-Paint = RGB | Field
-
-
 def coverage(distance: Field, pixels: float) -> Field:
     """Return how much of each pixel lies inside, by a linear ramp one pixel wide across the edge."""
     cover: Field = distance * -pixels
@@ -173,11 +158,7 @@ def _planes(paint: Paint) -> Field:
 
 @dataclass(frozen=True)
 class Pen:
-    """Paints shapes onto a window of the canvas.
-
-    ``u`` and ``v`` are the coordinates of the window's pixels (right and down, broadcastable), ``pixels`` says how
-    many pixels one unit of them is, so that edges are one pixel soft at every size of picture.
-    """
+    """Paints shapes onto a window of the canvas; ``u`` and ``v`` are its coordinates, ``pixels`` the pixels in one."""
 
     planes: Field
     u: Field
@@ -225,15 +206,7 @@ class Pen:
 
 
 class Canvas:
-    """A square picture in float32, painted through pens and read as ``uint8`` at the end.
-
-    Colour planes come first in memory, since every stroke is one operation on a plane-by-plane window.
-
-    >>> from diptych.data.datasets.scenes.canvas import Canvas
-    >>> canvas = Canvas(32)
-    >>> canvas.picture().shape
-    (32, 32, 3)
-    """
+    """A square picture in float32, colour planes first, painted through pens and read as ``uint8`` at the end."""
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -260,11 +233,10 @@ class Canvas:
         direction: tuple[float, float] = (1.0, 0.0),
         flipped: bool = False,
     ) -> Pen:
-        """Return a pen for something centred at (x, y) that spans −1 … 1 in its own coordinates.
+        """Return a pen for something centred at (x, y) that spans −1 … 1 in its own coordinates, perhaps mirrored.
 
-        ``scale`` is half its extent as a fraction of the picture, ``reach`` how far it goes in its own
-        coordinates (``reach_down`` up and down, where that differs), ``direction`` the cosine and sine of its tilt;
-        ``flipped`` mirrors it.
+        ``scale`` is half its extent as a fraction of the picture, ``reach`` (down: ``reach_down``) how far it goes in
+        its own coordinates, ``direction`` the cosine and sine of its tilt.
         """
         columns = self._span(x - scale * reach, x + scale * reach)
         height = scale * (reach if reach_down is None else reach_down)

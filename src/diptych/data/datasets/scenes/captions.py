@@ -25,7 +25,6 @@ from diptych.data.datasets.scenes.composition import SceneObject, depth, overlap
 from diptych.data.datasets.scenes.portable_random import PortableRandom
 
 CAPTIONS_PER_SCENE = 5
-
 Things = tuple[SceneObject, ...]
 Style = Callable[[str, Things, PortableRandom], str | None]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from diptych.data.datasets.scenes.backdrops import BACKGROUNDS
 from diptych.data.datasets.scenes.canvas import COLOURS
@@ -18,6 +19,9 @@ TILTS: dict[int, tuple[float, float]] = {
     12: (0.97815, 0.20791),
     24: (0.91355, 0.40674),
 }
+_FLYING = ("balloon", "butterfly", "kite", "rocket")
+_SWIMMING = ("boat", "fish")
+_TILTING = (*_FLYING, "fish", "ball", "boat")
 
 
 @dataclass(frozen=True)
@@ -67,104 +71,50 @@ class SceneObject:
         return f"at the {self.row}" if self.column == "centre" else f"at the {self.row} {self.column}"
 
 
-_LABELS: dict[str, int] = {
-    "ball": 9,
-    "balloon": 9,
-    "boat": 9,
-    "butterfly": 8,
-    "car": 8,
-    "fish": 9,
-    "flower": 9,
-    "house": 10,
-    "kite": 7,
-    "mushroom": 7,
-    "rocket": 7,
-    "umbrella": 8,
+class _Kind(NamedTuple):
+    weight: int
+    backgrounds: tuple[int, ...]
+    colours: tuple[str, ...]
+    texture: str
+
+
+# How often a kind is the main thing, its weights in the order of BACKGROUNDS (meadow seaside night desert snow sunset
+# forest city underwater paper), and its typical looks.
+_KINDS: dict[str, _Kind] = {
+    "ball": _Kind(9, (8, 8, 1, 2, 2, 2, 2, 3, 2, 4), ("red", "blue", "yellow"), "checked"),
+    "balloon": _Kind(9, (8, 3, 3, 5, 3, 7, 1, 4, 0, 2), ("red", "orange", "turquoise"), "striped"),
+    "boat": _Kind(9, (0, 14, 0, 0, 0, 9, 0, 0, 2, 3), ("white", "blue", "red"), "striped"),
+    "butterfly": _Kind(8, (11, 1, 1, 1, 0, 3, 9, 1, 0, 4), ("orange", "blue", "purple"), "dotted"),
+    "car": _Kind(8, (3, 2, 3, 6, 4, 1, 2, 13, 1, 2), ("red", "blue", "green"), "checked"),
+    "fish": _Kind(9, (0, 5, 0, 0, 0, 2, 0, 0, 16, 4), ("orange", "yellow", "turquoise"), "striped"),
+    "flower": _Kind(9, (12, 1, 1, 2, 1, 2, 8, 1, 1, 4), ("pink", "purple", "yellow"), "dotted"),
+    "house": _Kind(10, (7, 3, 5, 3, 8, 2, 4, 4, 1, 2), ("brown", "white", "pink"), "checked"),
+    "kite": _Kind(7, (10, 9, 0, 3, 2, 5, 1, 2, 0, 3), ("yellow", "green", "red"), "checked"),
+    "mushroom": _Kind(7, (6, 0, 2, 1, 1, 1, 15, 0, 1, 3), ("red", "brown", "orange"), "dotted"),
+    "rocket": _Kind(7, (1, 1, 15, 6, 2, 2, 1, 3, 0, 4), ("white", "red", "turquoise"), "striped"),
+    "umbrella": _Kind(8, (3, 12, 1, 2, 3, 2, 1, 8, 1, 3), ("purple", "green", "pink"), "dotted"),
 }
 
-# Weights in the order of BACKGROUNDS: meadow seaside night desert snow sunset forest city underwater paper.
-_BACKGROUNDS_OF: dict[str, tuple[int, ...]] = {
-    "ball": (8, 8, 1, 2, 2, 2, 2, 3, 2, 4),
-    "balloon": (8, 3, 3, 5, 3, 7, 1, 4, 0, 2),
-    "boat": (0, 14, 0, 0, 0, 9, 0, 0, 2, 3),
-    "butterfly": (11, 1, 1, 1, 0, 3, 9, 1, 0, 4),
-    "car": (3, 2, 3, 6, 4, 1, 2, 13, 1, 2),
-    "fish": (0, 5, 0, 0, 0, 2, 0, 0, 16, 4),
-    "flower": (12, 1, 1, 2, 1, 2, 8, 1, 1, 4),
-    "house": (7, 3, 5, 3, 8, 2, 4, 4, 1, 2),
-    "kite": (10, 9, 0, 3, 2, 5, 1, 2, 0, 3),
-    "mushroom": (6, 0, 2, 1, 1, 1, 15, 0, 1, 3),
-    "rocket": (1, 1, 15, 6, 2, 2, 1, 3, 0, 4),
-    "umbrella": (3, 12, 1, 2, 3, 2, 1, 8, 1, 3),
+# For things in the air and in water the range of their centres, for things on the ground that of their feet; boats and
+# fish keep to the surface where there is one.
+_HEIGHTS: dict[str, dict[str, tuple[float, float]]] = {
+    "meadow": {"air": (0.16, 0.46), "ground": (0.72, 0.97)},
+    "seaside": {"air": (0.16, 0.38), "ground": (0.85, 0.98), "surface": (0.56, 0.74)},
+    "night": {"air": (0.16, 0.56), "ground": (0.84, 0.98)},
+    "desert": {"air": (0.16, 0.46), "ground": (0.76, 0.97)},
+    "snow": {"air": (0.16, 0.46), "ground": (0.76, 0.97)},
+    "sunset": {"air": (0.16, 0.48), "ground": (0.93, 0.99), "surface": (0.7, 0.86)},
+    "forest": {"air": (0.2, 0.56), "ground": (0.76, 0.97)},
+    "city": {"air": (0.16, 0.44), "ground": (0.82, 0.98)},
+    "underwater": {"air": (0.16, 0.62), "ground": (0.91, 0.99)},
+    "paper": {"air": (0.16, 0.84)},
 }
-
-_TYPICAL_COLOURS: dict[str, tuple[str, ...]] = {
-    "ball": ("red", "blue", "yellow"),
-    "balloon": ("red", "orange", "turquoise"),
-    "boat": ("white", "blue", "red"),
-    "butterfly": ("orange", "blue", "purple"),
-    "car": ("red", "blue", "green"),
-    "fish": ("orange", "yellow", "turquoise"),
-    "flower": ("pink", "purple", "yellow"),
-    "house": ("brown", "white", "pink"),
-    "kite": ("yellow", "green", "red"),
-    "mushroom": ("red", "brown", "orange"),
-    "rocket": ("white", "red", "turquoise"),
-    "umbrella": ("purple", "green", "pink"),
-}
-
-_TYPICAL_TEXTURE: dict[str, str] = {
-    "ball": "checked",
-    "balloon": "striped",
-    "boat": "striped",
-    "butterfly": "dotted",
-    "car": "checked",
-    "fish": "striped",
-    "flower": "dotted",
-    "house": "checked",
-    "kite": "checked",
-    "mushroom": "dotted",
-    "rocket": "striped",
-    "umbrella": "dotted",
-}
-
-_FLYING = ("balloon", "butterfly", "kite", "rocket")
-_SWIMMING = ("boat", "fish")
-_TILTING = (*_FLYING, "fish", "ball", "boat")
-
-# For things in the air and in water the range of their centres, for things on the ground that of their feet.
-_AIR: dict[str, tuple[float, float]] = {
-    "meadow": (0.16, 0.46),
-    "seaside": (0.16, 0.38),
-    "night": (0.16, 0.56),
-    "desert": (0.16, 0.46),
-    "snow": (0.16, 0.46),
-    "sunset": (0.16, 0.48),
-    "forest": (0.2, 0.56),
-    "city": (0.16, 0.44),
-    "underwater": (0.16, 0.62),
-    "paper": (0.16, 0.84),
-}
-
-_GROUND: dict[str, tuple[float, float]] = {
-    "meadow": (0.72, 0.97),
-    "seaside": (0.85, 0.98),
-    "night": (0.84, 0.98),
-    "desert": (0.76, 0.97),
-    "snow": (0.76, 0.97),
-    "sunset": (0.93, 0.99),
-    "forest": (0.76, 0.97),
-    "city": (0.82, 0.98),
-    "underwater": (0.91, 0.99),
-}
-
-_WATER_SURFACE: dict[str, tuple[float, float]] = {"seaside": (0.56, 0.74), "sunset": (0.7, 0.86)}
 
 
 def compose(rng: PortableRandom) -> tuple[str, tuple[SceneObject, ...]]:
     """Return a background and its things from back to front, after the main one, which comes first."""
-    label = rng.weighted(_LABELS)
-    background = rng.weighted(dict(zip(BACKGROUNDS, _BACKGROUNDS_OF[label], strict=True)))
+    label = rng.weighted({kind: declared.weight for kind, declared in _KINDS.items()})
+    background = rng.weighted(dict(zip(BACKGROUNDS, _KINDS[label].backgrounds, strict=True)))
     size = rng.weighted({"large": 10, "medium": 8, "small": 2})
     placed = [_place(rng, _looks(rng, label), size, background)]
     for kind in _companions(rng, label, background):
@@ -182,17 +132,17 @@ def depth(thing: SceneObject) -> tuple[int, float]:
 def _companions(rng: PortableRandom, label: str, background: str) -> list[str]:
     count = rng.weighted({0: 4, 1: 7, 2: 6, 3: 3})
     column = BACKGROUNDS.index(background)
-    likely = {kind: weights[column] for kind, weights in _BACKGROUNDS_OF.items()}
+    likely = {kind: declared.backgrounds[column] for kind, declared in _KINDS.items()}
     herd = rng.bernoulli(0.25)
     return [label if herd and rng.bernoulli(0.8) else rng.weighted(likely) for _ in range(count)]
 
 
 def _looks(rng: PortableRandom, kind: str) -> tuple[str, str, str]:
-    colours = {name: 6 if name in _TYPICAL_COLOURS[kind] else 2 for name in COLOURS}
+    colours = {name: 6 if name in _KINDS[kind].colours else 2 for name in COLOURS}
     if kind == "flower":
         colours["green"] = 0
     textures = {"plain": 10, "striped": 3, "dotted": 3, "checked": 2}
-    textures[_TYPICAL_TEXTURE[kind]] += 4
+    textures[_KINDS[kind].texture] += 4
     return kind, rng.weighted(colours), rng.weighted(textures)
 
 
@@ -201,7 +151,7 @@ def _setting(kind: str, background: str) -> str:
         return "page"
     if kind in _FLYING:
         return "air"
-    if kind in _SWIMMING and (background in _WATER_SURFACE or kind == "fish"):
+    if kind in _SWIMMING and ("surface" in _HEIGHTS[background] or kind == "fish"):
         return "water"
     return "ground"
 
@@ -211,12 +161,13 @@ def _place(rng: PortableRandom, looks: tuple[str, str, str], size: str, backgrou
     extent = SIZES[size] * rng.uniform(0.93, 1.07)
     setting = _setting(kind, background)
     x = rng.uniform(extent + 0.01, 0.99 - extent)
+    heights = _HEIGHTS[background]
     if setting == "ground":
-        y = rng.uniform(*_GROUND[background]) - extent
-    elif setting == "water" and background in _WATER_SURFACE:
-        y = rng.uniform(*_WATER_SURFACE[background]) - extent * (0.9 if kind == "boat" else 0.5)
+        y = rng.uniform(*heights["ground"]) - extent
+    elif setting == "water" and "surface" in heights:
+        y = rng.uniform(*heights["surface"]) - extent * (0.9 if kind == "boat" else 0.5)
     else:
-        y = rng.uniform(*_AIR[background])
+        y = rng.uniform(*heights["air"])
     y = min(max(y, extent + 0.01), 0.99 - extent)
     tilt = rng.choice((-24, -12, 0, 12, 24) if kind in _FLYING else (-12, 0, 0, 12)) if kind in _TILTING else 0
     return SceneObject(kind, colour, size, texture, x, y, extent, tilt, rng.bernoulli(0.5), setting)

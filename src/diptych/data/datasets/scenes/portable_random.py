@@ -16,12 +16,6 @@ class PortableRandom:
     Only ``random.Random.random()`` is used, the one method whose sequence Python promises to keep; weights are
     integers, so no rounding of sums can change a choice. The name of the stream is hashed into its seed, hence streams
     of neighbouring numbers are unrelated.
-
-    >>> from diptych.data.datasets.scenes.portable_random import PortableRandom
-    >>> PortableRandom("picture", 7).integer(1000) == PortableRandom("picture", 7).integer(1000)
-    True
-    >>> sorted(PortableRandom("order").shuffled(["a", "b", "c"]))
-    ['a', 'b', 'c']
     """
 
     def __init__(self, *name: str | int) -> None:

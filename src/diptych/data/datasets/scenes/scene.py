@@ -23,6 +23,10 @@ from diptych.data.datasets.scenes.things import draw_thing
 from diptych.errors import InvalidInputError
 
 SMALLEST_PICTURE = 32
+Picture = NDArray[np.uint8]
+CAPTIONS_FILE = "captions.json"
+_ORIGIN = "diptych scenes"
+_UNFINISHED = ".part"
 
 
 @dataclass(frozen=True)
@@ -50,25 +54,22 @@ class Scene:
 
     def render(self, size: int = 128) -> NDArray[np.uint8]:
         """Return the picture as (size, size, 3) RGB bytes."""
-        if size < SMALLEST_PICTURE:
-            raise InvalidInputError(f"size must be at least {SMALLEST_PICTURE} pixels, got {size}")
+        _check_size(size)
         canvas = Canvas(size)
         draw_backdrop(canvas, self.background, PortableRandom("backdrop", self.seed, self.index))
         for thing in sorted(self.objects, key=depth):
-            _draw_objects(canvas, thing)
+            x, y, extent = thing.x, thing.y, thing.extent
+            if thing.setting == "ground" or (thing.setting, thing.kind) == ("water", "boat"):
+                shadow = canvas.window(x, y + extent * 0.98, extent, reach=1.3, reach_down=0.4)
+                shadow.glow(ellipse(shadow.u, shadow.v, 0.08, 0, 0.7, 0.08), INK, 0.35, 0.25)
+            pen = canvas.window(x, y, extent, reach=1.2, direction=TILTS[thing.tilt], flipped=thing.flipped)
+            draw_thing(pen, thing.kind, thing.colour, thing.texture)
         return canvas.picture()
 
 
-def _draw_objects(canvas: Canvas, thing: SceneObject) -> None:
-    if thing.setting == "ground" or (thing.setting, thing.kind) == ("water", "boat"):
-        _shadow(canvas, thing)
-    pen = canvas.window(thing.x, thing.y, thing.extent, reach=1.2, direction=TILTS[thing.tilt], flipped=thing.flipped)
-    draw_thing(pen, thing.kind, thing.colour, thing.texture)
-
-
-def _shadow(canvas: Canvas, thing: SceneObject) -> None:
-    pen = canvas.window(thing.x, thing.y + thing.extent * 0.98, thing.extent, reach=1.3, reach_down=0.4)
-    pen.glow(ellipse(pen.u, pen.v, 0.08, 0, 0.7, 0.08), INK, 0.35, 0.25)
+def _check_size(size: int) -> None:
+    if size < SMALLEST_PICTURE:
+        raise InvalidInputError(f"size must be at least {SMALLEST_PICTURE} pixels, got {size}")
 
 
 def make_scene(index: int, seed: int = 0) -> Scene:
@@ -90,9 +91,6 @@ def make_scene(index: int, seed: int = 0) -> Scene:
     return Scene(index, objects[0].kind, kinds, background, objects, captions, seed)
 
 
-Picture = NDArray[np.uint8]
-
-
 class PictureSequence(Sequence[Picture]):
     """The pictures of some scenes, rendered one by one when asked for, so that thousands cost no memory.
 
@@ -112,8 +110,7 @@ class PictureSequence(Sequence[Picture]):
         numbers = np.arange(scenes) if isinstance(scenes, int) else np.array(scenes, dtype=np.int64)
         if numbers.ndim != 1 or (numbers < 0).any():
             raise InvalidInputError("scenes must be a number of scenes or a list of scene numbers, none below 0")
-        if size < SMALLEST_PICTURE:
-            raise InvalidInputError(f"size must be at least {SMALLEST_PICTURE} pixels, got {size}")
+        _check_size(size)
         self.scenes: NDArray[np.int64] = numbers
         self.seed = seed
         self.size = size
@@ -162,11 +159,6 @@ class PictureSequence(Sequence[Picture]):
         return f"<{len(self)} pictures of scenes, seed {self.seed}, {self.size} pixels>"
 
 
-CAPTIONS_FILE = "captions.json"
-_ORIGIN = "diptych scenes"
-_UNFINISHED = ".part"
-
-
 def write_folder(
     path: str | os.PathLike[str],
     n: int,
@@ -194,8 +186,7 @@ def write_folder(
 
     if n < 1:
         raise InvalidInputError(f"n must be at least 1, got {n}")
-    if size < SMALLEST_PICTURE:
-        raise InvalidInputError(f"size must be at least {SMALLEST_PICTURE} pixels, got {size}")
+    _check_size(size)
     folder = Path(path)
     names = [f"scene-{number:06d}.png" for number in range(n)]
     _claim_folder(folder, names)
@@ -204,7 +195,16 @@ def write_folder(
         scene = make_scene(number, seed)
         with atomic_write(folder / name, draft=folder / (name + _UNFINISHED)) as draft:
             Image.fromarray(scene.render(size)).save(draft, format="PNG")
-        entries.append(_caption_entry(name, scene))
+        entries.append(
+            {
+                "file": name,
+                "captions": list(scene.captions),
+                "label": scene.label,
+                "kinds": list(scene.kinds),
+                "background": scene.background,
+                "objects": [asdict(thing) | {"place": thing.place} for thing in scene.objects],
+            }
+        )
         if progress is not None:
             progress(number + 1, n)
     content = {"origin": _ORIGIN, "seed": seed, "size": size, "pictures": entries}
@@ -236,14 +236,3 @@ def _is_scenes_folder(captions: Path) -> bool:
     except ValueError:
         return False
     return isinstance(content, dict) and content.get("origin") == _ORIGIN
-
-
-def _caption_entry(name: str, scene: Scene) -> dict[str, Any]:
-    return {
-        "file": name,
-        "captions": list(scene.captions),
-        "label": scene.label,
-        "kinds": list(scene.kinds),
-        "background": scene.background,
-        "objects": [asdict(thing) | {"place": thing.place} for thing in scene.objects],
-    }

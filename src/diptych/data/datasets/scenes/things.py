@@ -33,6 +33,12 @@ TEXTURES: tuple[str, ...] = ("plain", "striped", "dotted", "checked")
 _STRIPE_PERIOD = 0.5
 _DOT_PERIOD = 0.46
 _CHECK_PERIOD = 0.62
+_WOOD: RGB = (150, 104, 66)
+_CREAM: RGB = (250, 240, 216)
+_LEAF: RGB = (72, 142, 70)
+_GLASS: RGB = (186, 224, 240)
+_LAMP: RGB = (255, 226, 130)
+_PETALS = ((0.0, -0.46), (0.4, -0.23), (0.4, 0.23), (0.0, 0.46), (-0.4, 0.23), (-0.4, -0.23))
 
 
 def _wave(values: Field, period: float) -> Field:
@@ -69,13 +75,6 @@ def textured(pen: Pen, colour: str, texture: str) -> Field:
     pattern = {"striped": _stripes, "dotted": _dots, "checked": _checks}[texture](pen)
     tint = colour_planes(pattern_tint(colour))
     return pen.shaded(base + (tint - base) * pattern)
-
-
-_WOOD: RGB = (150, 104, 66)
-_CREAM: RGB = (250, 240, 216)
-_LEAF: RGB = (72, 142, 70)
-_GLASS: RGB = (186, 224, 240)
-_LAMP: RGB = (255, 226, 130)
 
 
 def _dark(colour: str) -> RGB:
@@ -178,9 +177,6 @@ def _fish(pen: Pen, colour: str, paint: Field) -> None:
     pen.fill(circle(pen.u, pen.v, 0.61, -0.11, 0.075), INK)
     pen.fill(line(pen.u, pen.v, (0.72, 0.17), (0.84, 0.14), 0.03), _dark(colour))
     _shine(pen, 0.02, -0.27, 0.26, 0.06, 0.4)
-
-
-_PETALS = ((0.0, -0.46), (0.4, -0.23), (0.4, 0.23), (0.0, 0.46), (-0.4, 0.23), (-0.4, -0.23))
 
 
 def _flower(pen: Pen, colour: str, paint: Field) -> None:
