@@ -66,7 +66,7 @@ def test_distances_and_every_engine_agree_with_plain_counting(shape: dict[str, i
 def test_threads_and_engines_change_nothing(
     n_queries: int, k: int, faiss: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(nearest_module, "is_worthwhile", lambda comparisons: faiss)
+    monkeypatch.setattr(nearest_module, "faiss_is_worthwhile", lambda comparisons: faiss)
     monkeypatch.setattr(nearest_module, "_SHARED_WORK", 1)
     gallery, queries = random_codes(90_001, 3, 1, distinct=5000), random_codes(n_queries, 3, 2)
     near, places = nearest_codes(queries, gallery, k, threads=1)
