@@ -121,7 +121,7 @@ def test_status_notices_points_that_come_and_go(filled: Collection) -> None:
 def test_many_small_commits_are_joined(collection: Collection) -> None:
     for number in range(45):
         collection.add([Record(captions=[f"text {number}"], id=str(number))])
-    table = collection._state.store._items()
+    table = collection._state.store._table("items")
     assert table.stats()["fragment_stats"]["num_fragments"] < 40
     assert len(Collection.open(collection.folder, load_retriever=ToyRetriever.load)) == 45
 
@@ -189,7 +189,7 @@ def test_many_updates_are_joined(collection: Collection) -> None:
     collection.add([Record(captions=["text"], id="1"), Record(captions=["other"], id="2")])
     for number in range(45):
         collection.update("1", captions=[f"text {number}"])
-    stats = collection._state.store._captions().stats()
+    stats = collection._state.store._table("captions").stats()
     assert stats["fragment_stats"]["num_fragments"] < 40
     assert collection["1"].captions == ("text 44",)
     assert collection.search("text 44", k=1, target="texts")[0].score == pytest.approx(1, abs=1e-5)
@@ -198,10 +198,10 @@ def test_many_updates_are_joined(collection: Collection) -> None:
 def test_many_removals_are_dropped_from_the_table(collection: Collection) -> None:
     collection.add([Record(captions=[f"text {number}"], id=str(number)) for number in range(2500)])
     collection.remove([str(number) for number in range(900)])
-    stats = collection._state.store._items().stats()
+    stats = collection._state.store._table("items").stats()
     assert stats["fragment_stats"]["lengths"]["max"] == 2048
     collection.remove([str(number) for number in range(900, 1300)])
-    stats = collection._state.store._items().stats()
+    stats = collection._state.store._table("items").stats()
     assert stats["fragment_stats"]["lengths"]["mean"] * stats["fragment_stats"]["num_fragments"] == 1200
     assert collection.search("text 2000", k=1, target="texts")[0].id == "2000"
     assert len(Collection.open(collection.folder, load_retriever=ToyRetriever.load)) == 1200

@@ -106,18 +106,12 @@ def compare(
 ) -> Comparison:
     """Compare two evaluations of the same pairs; a picture and its texts count as one independent unit."""
     ours = _per_picture(new, owners)
-    chance = new.chance(AP())
-    if old is None:
-        return Comparison(n_held_out=len(ours), new=float(np.nanmean(ours)), chance=chance)
-    theirs = _per_picture(old, owners)
-    return Comparison(
-        n_held_out=len(ours),
-        new=float(np.nanmean(ours)),
-        chance=chance,
-        baseline=baseline,
-        old=float(np.nanmean(theirs)),
-        p_value=randomisation_test(ours, theirs).p_value,
-    )
+    comparison = Comparison(n_held_out=len(ours), new=float(np.nanmean(ours)), chance=new.chance(AP()))
+    if old is not None:
+        theirs = _per_picture(old, owners)
+        p_value = randomisation_test(ours, theirs).p_value
+        comparison.set_params(baseline=baseline, old=float(np.nanmean(theirs)), p_value=p_value)
+    return comparison
 
 
 def _per_picture(evaluation: TwoWayEvaluation, owners: IntArray) -> FloatArray:

@@ -8,6 +8,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, partial
+from itertools import chain
 from typing import Any, cast
 
 import numpy as np
@@ -36,7 +37,7 @@ class FullText:
     def __init__(self, texts: Sequence[str], *, k1: float = 1.2, b: float = 0.75) -> None:
         counts = [Counter(words_of(text)) for text in texts]
         self._columns: dict[str, int] = {}
-        for word in (word for count in counts for word in count):
+        for word in chain.from_iterable(counts):
             self._columns.setdefault(word, len(self._columns))
         rows = np.repeat(np.arange(len(texts)), [len(count) for count in counts])
         columns = np.array([self._columns[word] for count in counts for word in count], dtype=np.int64)

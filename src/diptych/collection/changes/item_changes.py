@@ -39,7 +39,13 @@ class Sources:
         if isinstance(source, Record):
             yield source
         elif isinstance(source, CaptionedPicture):
-            yield from self._captioned(source)
+            try:
+                record = Record(source.path, source.captions or None, source.labels or None, source.metadata or None)
+            except InvalidInputError as reason:
+                # One bad line of a caption file must not cost the others.
+                self._skip(source.path, str(reason))
+            else:
+                yield record
         elif isinstance(source, (str, os.PathLike)):
             path = self._root.given(source)
             files = find_pictures(path, on_unreadable=self._skip) if path.is_dir() else [path]
@@ -51,15 +57,6 @@ class Sources:
             raise InvalidInputError(
                 f"add takes paths of pictures or folders, and Records, got {type(source).__name__}; pass a Record"
             )
-
-    def _captioned(self, source: CaptionedPicture) -> Iterable[Record]:
-        try:
-            record = Record(source.path, source.captions or None, source.labels or None, source.metadata or None)
-        except InvalidInputError as reason:
-            # One bad line of a caption file must not cost the others.
-            self._skip(source.path, str(reason))
-            return
-        yield record
 
     def _skip(self, path: Path, reason: str) -> None:
         self.skipped[str(path)] = reason

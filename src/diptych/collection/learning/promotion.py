@@ -68,9 +68,6 @@ class LearningRecord:
         return cls(**values)
 
 
-FILE_NAME = "learning.jsonl"
-
-
 def learning_history(collection: Collection) -> list[LearningRecord]:
     """Return every step of learning from clicks, oldest first.
 
@@ -91,7 +88,7 @@ def learning_history(collection: Collection) -> list[LearningRecord]:
 
 def history_file(collection: Collection) -> Path:
     """Return the file of the history, whether it is there or not."""
-    return collection.folder / FILE_NAME
+    return collection.folder / "learning.jsonl"
 
 
 def announce(collection: Collection, record: LearningRecord) -> None:
@@ -202,24 +199,13 @@ def utc_now() -> str:
 
 def _latest(records: Sequence[LearningRecord], fingerprint: str) -> LearningRecord | None:
     """Return the latest promotion of a retriever in place of another one."""
-    return next(
-        (
-            record
-            for record in reversed(records)
-            if record.action == "promoted"
-            and record.after_fingerprint == fingerprint
-            and record.before_fingerprint != fingerprint
-        ),
-        None,
-    )
+    promotions = (record for record in reversed(records) if record.action == "promoted")
+    brought = (record for record in promotions if record.after_fingerprint == fingerprint)
+    return next((record for record in brought if record.before_fingerprint != fingerprint), None)
 
 
 def base_name(collection: Collection) -> str:
-    """Return the name of the stored retriever that learning starts from.
-
-    What was learned from an older log is a part of the log that is learned from now. So the models of a new log join
-    the retriever that the first ones had joined, as long as it is stored, and fusions do not pile up.
-    """
+    """Return the name of the stored retriever that learning starts from: beneath what older logs gave, not on top."""
     stored = {each.fingerprint: each for each in collection.retrievers()}
     promoted: dict[str, str] = {}
     for record in learning_history(collection):

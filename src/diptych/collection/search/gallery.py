@@ -56,11 +56,6 @@ class Scoring:
     def _form(self) -> IndexForm | None:
         return self.space.indexable(self.direction) if self.is_linear else None
 
-    @property
-    def is_engine_score(self) -> bool:
-        """Whether the inner product of an index is the score itself."""
-        return self.is_linear and self.space.name != "covariance"
-
     def stored(self, points: AnyArray) -> AnyArray:
         """Return gallery points as they are kept."""
         if points.dtype == np.uint8:
@@ -331,7 +326,8 @@ class Gallery:
         rows = self.indexed_rows[positions]
         missing = positions < 0
         rows[missing] = -1
-        rescored = self.index.is_coarse or not self.scoring.is_engine_score
+        is_score = self.scoring.is_linear and self.scoring.space.name != "covariance"
+        rescored = self.index.is_coarse or not is_score
         if rescored:
             scores = self.scoring.paired_scores(queries, self.vectors[np.maximum(rows, 0)])
         scores[missing] = -np.inf

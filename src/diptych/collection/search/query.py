@@ -98,12 +98,8 @@ class Query:
     __rmul__ = __mul__
 
     def __str__(self) -> str:
-        parts = [f"{'-' if term.weight < 0 else '+'} {_protected(str(term))}" for term in self.terms]
-        return " ".join(parts).removeprefix("+ ")
-
-
-def _protected(term: str) -> str:
-    return f'"{term}"' if _LONE_SIGN.search(term) else term
+        terms = [(term.weight, f'"{term}"' if _LONE_SIGN.search(str(term)) else str(term)) for term in self.terms]
+        return " ".join(f"{'-' if weight < 0 else '+'} {text}" for weight, text in terms).removeprefix("+ ")
 
 
 # A quoted part stands alone between operators; elsewhere a quotation mark is an ordinary character.

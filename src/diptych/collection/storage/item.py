@@ -54,7 +54,6 @@ class Item:
 def iso_time(nanoseconds: int) -> str:
     """Return nanoseconds since 1970 as ISO 8601 in UTC.
 
-    >>> from diptych.collection.storage.item import iso_time
     >>> iso_time(86_400 * 10**9)
     '1970-01-02T00:00:00+00:00'
     """

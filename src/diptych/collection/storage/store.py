@@ -49,14 +49,6 @@ def _item(row: dict[str, Any], captions: Mapping[str, str]) -> Item:
     return Item(**row, caption_ids=ids, captions=tuple(captions[name] for name in ids))
 
 
-def _vectors_table(keys: Sequence[str], vectors: AnyArray) -> Any:
-    """Return rows of (key, vector); float32, or bytes for packed codes."""
-    pa = search_package("pyarrow")
-    values = np.ascontiguousarray(vectors, dtype=np.uint8 if vectors.dtype == np.uint8 else np.float32)
-    column = pa.FixedSizeListArray.from_arrays(pa.array(values.ravel()), values.shape[1])
-    return pa.table({"key": pa.array(list(keys), pa.string()), "vector": column})
-
-
 def _vectors_of(batch: Any) -> tuple[list[str], AnyArray]:
     """Return the keys and the matrix of rows of (key, vector)."""
     column = batch["vector"]
@@ -111,7 +103,7 @@ class Store:
 
     def version(self) -> int:
         """Return a number that changes whenever items are added, changed or removed, by whichever process."""
-        return int(self._items().version)
+        return int(self._table("items").version)
 
     def version_folder(self) -> Path:
         """Return the folder that gets a new file with every commit to the items."""
@@ -119,7 +111,7 @@ class Store:
 
     def item_stamps(self) -> dict[str, tuple[int, int]]:
         """Return when each item was added and last changed, which is much less to read than the items."""
-        rows = self._items().search().select(["id", "added_ns", "updated_ns"]).to_arrow()
+        rows = self._table("items").search().select(["id", "added_ns", "updated_ns"]).to_arrow()
         stamps = zip(rows["added_ns"].to_pylist(), rows["updated_ns"].to_pylist(), strict=True)
         return dict(zip(rows["id"].to_pylist(), stamps, strict=True))
 
@@ -130,10 +122,10 @@ class Store:
         for _ in range(_READ_ATTEMPTS):
             # Items first: captions are written before the items that name them, so they are there.
             if ids is None:
-                rows, captions = self._items().to_arrow(), self._captions().to_arrow()
+                rows, captions = self._table("items").to_arrow(), self._table("captions").to_arrow()
             else:
-                rows = self._items().search().where(_membership("id", ids)).to_arrow()
-                captions = self._captions().search().where(_membership("item_id", ids)).to_arrow()
+                rows = self._table("items").search().where(_membership("id", ids)).to_arrow()
+                captions = self._table("captions").search().where(_membership("item_id", ids)).to_arrow()
             texts = dict(zip(captions["id"].to_pylist(), captions["text"].to_pylist(), strict=True))
             try:
                 return sorted((_item(row, texts) for row in rows.to_pylist()), key=lambda item: item.added_ns)
@@ -145,39 +137,41 @@ class Store:
     def add_items(self, items: Sequence[Item]) -> None:
         """Append items that are not there yet."""
         if items:
-            self._items().add(_items_table(items))
+            self._table("items").add(_items_table(items))
 
     def replace_items(self, items: Sequence[Item]) -> None:
         """Put items in the place of those with the same ids."""
         if items:
             table = _items_table(items)
-            self._items().merge_insert("id").when_matched_update_all().when_not_matched_insert_all().execute(table)
+            self._table("items").merge_insert("id").when_matched_update_all().when_not_matched_insert_all().execute(
+                table
+            )
 
     def delete_items(self, ids: Sequence[str]) -> None:
         """Remove items in one commit."""
         if ids:
-            self._items().delete(_membership("id", ids))
+            self._table("items").delete(_membership("id", ids))
 
     def add_captions(self, captions: Sequence[tuple[str, str, str]]) -> None:
         """Append captions: (id, id of the item, text)."""
         if captions:
             schema = _schema("captions")
             arrays = dict(zip(schema.names, map(list, zip(*captions, strict=True)), strict=True))
-            self._captions().add(search_package("pyarrow").table(arrays, schema=schema))
+            self._table("captions").add(search_package("pyarrow").table(arrays, schema=schema))
 
     def caption_ids(self) -> list[str]:
         """Return the ids of all captions, used or not."""
-        return list(self._captions().to_arrow()["id"].to_pylist())
+        return list(self._table("captions").to_arrow()["id"].to_pylist())
 
     def add_thumbnails(self, thumbnails: Mapping[str, bytes]) -> None:
         """Append thumbnails, named by the content of their pictures."""
         if thumbnails:
             columns = {"key": list(thumbnails), "jpeg": list(thumbnails.values())}
-            self._thumbnails().add(search_package("pyarrow").table(columns, schema=_schema("thumbnails")))
+            self._table("thumbnails").add(search_package("pyarrow").table(columns, schema=_schema("thumbnails")))
 
     def thumbnail_places(self) -> dict[str, int]:
         """Return where the thumbnails lie now, by key, for :meth:`thumbnails_at`."""
-        rows = self._thumbnails().search().select(["key"]).with_row_id(True).to_arrow()
+        rows = self._table("thumbnails").search().select(["key"]).with_row_id(True).to_arrow()
         return dict(zip(rows["key"].to_pylist(), rows["_rowid"].to_pylist(), strict=True))
 
     def thumbnails_at(self, places: Sequence[int]) -> list[tuple[str, bytes]]:
@@ -185,16 +179,19 @@ class Store:
         if not len(places):
             return []
         try:
-            rows = self._thumbnails().take_row_ids(list(places)).select(["key", "jpeg"]).to_arrow()
+            rows = self._table("thumbnails").take_row_ids(list(places)).select(["key", "jpeg"]).to_arrow()
         except (ValueError, RuntimeError, OSError):
             # Joining files has taken the places away.
             return []
         return list(zip(rows["key"].to_pylist(), rows["jpeg"].to_pylist(), strict=True))
 
     def add_vectors(self, name: str, keys: Sequence[str], vectors: AnyArray) -> None:
-        """Append vectors to a table, which the first ones create."""
+        """Append vectors to a table, which the first ones create: float32, or bytes for packed codes."""
         if len(keys):
-            rows = _vectors_table(keys, vectors)
+            pa = search_package("pyarrow")
+            values = np.ascontiguousarray(vectors, dtype=np.uint8 if vectors.dtype == np.uint8 else np.float32)
+            column = pa.FixedSizeListArray.from_arrays(pa.array(values.ravel()), values.shape[1])
+            rows = pa.table({"key": pa.array(list(keys), pa.string()), "vector": column})
             self._created(name, rows.schema).add(rows)
 
     def keys(self, name: str) -> list[str]:
@@ -281,16 +278,7 @@ class Store:
             elif table is not None and _is_worn(table.stats()):
                 table.optimize(cleanup_older_than=timedelta(hours=1))
 
-    def _items(self) -> Any:
-        return self._required("items")
-
-    def _captions(self) -> Any:
-        return self._required("captions")
-
-    def _thumbnails(self) -> Any:
-        return self._required("thumbnails")
-
-    def _required(self, name: str) -> Any:
+    def _table(self, name: str) -> Any:
         table = self._existing(name)
         if table is None:
             raise CollectionError(f"table {name} is missing in {self._folder}; restore it from a backup")

@@ -254,14 +254,11 @@ def _merge(views: Sequence[View]) -> View:
 
 
 def _summary(matches: Sequence[Match], terms: Sequence[ExplainedTerm], views: Sequence[View], score: float) -> str:
-    told = views[0].sentence if views else _near(matches[0], score)
+    nameless = (
+        f"Query and answer have the score {score:.3f} in the space {matches[0].space.name}, whose coordinates have no "
+        "names to tell more."
+    )
+    told = views[0].sentence if views else nameless
     if len(terms) == 1 and terms[0].weight > 0:
         return told
     return f"Of the score {score:.2f}, {listed([_brought(term) for term in terms])}. {told}"
-
-
-def _near(match: Match, score: float) -> str:
-    return (
-        f"Query and answer have the score {score:.3f} in the space {match.space.name}, whose coordinates have no "
-        "names to tell more."
-    )

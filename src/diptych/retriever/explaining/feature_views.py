@@ -165,24 +165,14 @@ def _(encoder: LdaTopics, words: str | None, features: FloatArray, side: LinearS
 
 
 @point_parts.register
-def _(encoder: Tfidf, words: str | None, features: FloatArray, side: LinearSide) -> PointParts | None:
-    return _of_words(encoder, words, features, side, side.rows)
-
-
-@point_parts.register
-def _(encoder: TfidfTopics, words: str | None, features: FloatArray, side: LinearSide) -> PointParts | None:
-    return _of_words(encoder, words, features, side, encoder.components_.T @ side.rows)
-
-
-def _of_words(
-    encoder: Tfidf | TfidfTopics, words: str | None, features: FloatArray, side: LinearSide, of_words: FloatArray
-) -> PointParts | None:
+def _(encoder: Tfidf | TfidfTopics, words: str | None, features: FloatArray, side: LinearSide) -> PointParts | None:
     """Return one part for each word of the text, and one for what the words are compared with."""
     if words is None or side.scaling == "hellinger":
         # A root of a sum is no sum of roots.
         return None
     weights = weighted_counts(count_words([words], encoder.vocabulary_, encoder.pipeline), encoder.idf_)
     present = side.scaled(features) @ side.rows
+    of_words = encoder.components_.T @ side.rows if isinstance(encoder, TfidfTopics) else side.rows
     vectors = np.asarray(weights.data[:, None] * of_words[weights.indices])
     # Rows are scaled to unit length after the words were summed: one factor for all of them.
     squares = float((vectors.sum(axis=0) ** 2).sum())
@@ -215,11 +205,6 @@ class FeaturePairs(Explainer):
     """
 
     kind: ClassVar[ViewKind] = "pairs"
-
-    def reads_model(self, model: CrossModalModel) -> bool:
-        """Say no: whether features have names depends on the encoders alone."""
-        del model
-        return False
 
     def views(self, match: Match) -> list[View]:
         """Return the pairs that count most."""

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from functools import singledispatch
 from typing import ClassVar
 
 import numpy as np
 
 from diptych.arrays import AnyArray, FloatArray, IntArray
-from diptych.encoders import Encoder, ImageNetLabels, imagenet_labels
+from diptych.encoders import ImageNetLabels, imagenet_labels
 from diptych.encoders.image.image_encoder import ConvolutionalEncoder
 from diptych.errors import InvalidInputError, counted
 from diptych.models import ConSE, CrossModalModel, Random
@@ -83,19 +82,6 @@ def _class_note(match: Match, names: list[str], rest: float) -> str:
     return f"{shown}The contributions of all classes sum to the score in the space {match.space.name}."
 
 
-@singledispatch
-def label_names(encoder: Encoder, n_labels: int) -> list[str]:
-    """Return the names of the columns of an encoder's features; numbers where it does not name them."""
-    del encoder
-    return [f"class {number}" for number in range(n_labels)]
-
-
-@label_names.register
-def _(encoder: ImageNetLabels, n_labels: int) -> list[str]:
-    del encoder
-    return [label.lemmas[0] for label in imagenet_labels()[:n_labels]]
-
-
 def label_shares(model: ConSE, features: AnyArray) -> FloatArray:
     """Return the weight of each label in the point of one row of probabilities: they sum to one, or are all zero.
 
@@ -143,7 +129,9 @@ class CombinedLabels(Explainer):
         if not len(rows):
             return []
         added = np.mean([self._added(match, side, model, shares[id(side)][rows], rows) for side in pictures], axis=0)
-        names = label_names(match.retriever.image_encoder_, len(model.label_vectors_))
+        names = [f"class {number}" for number in range(len(model.label_vectors_))]
+        if isinstance(match.retriever.image_encoder_, ImageNetLabels):
+            names = [label.lemmas[0] for label in imagenet_labels()[: len(names)]]
         bars = []
         for row, contribution in zip(rows.tolist(), added.tolist(), strict=True):
             asked, found = (_value(match, side, model, row) for side in (match.query, match.answer))
@@ -207,11 +195,6 @@ class SeenLabels(Explainer):
 
     kind: ClassVar[ViewKind] = "labels"
 
-    def reads_model(self, model: CrossModalModel) -> bool:
-        """Say no: whether there are labels depends on the encoder alone."""
-        del model
-        return False
-
     def views(self, match: Match) -> list[View]:
         """Return the labels of the picture, or those that two pictures share."""
         # Points of ConSE are made of these labels, which is told elsewhere; random points of nothing.
@@ -262,17 +245,8 @@ class SeenLabels(Explainer):
 
 
 def _seen(match: Match, picture: Subject) -> FloatArray | None:
-    features = picture.features
-    return None if features is None else label_probabilities(match.retriever.image_encoder_, features)
-
-
-@singledispatch
-def label_probabilities(encoder: Encoder, features: AnyArray) -> FloatArray | None:
-    """Return the probability of each ImageNet label from one row of features; None where there is no classifier."""
-    del encoder, features
-    return None
-
-
-@label_probabilities.register
-def _(encoder: ConvolutionalEncoder, features: AnyArray) -> FloatArray | None:
-    return np.asarray(encoder.probabilities(features)[0], dtype=np.float64)
+    """Return the probability of each ImageNet label in a picture; None without features or a classifier of them."""
+    encoder = match.retriever.image_encoder_
+    if picture.features is None or not isinstance(encoder, ConvolutionalEncoder):
+        return None
+    return np.asarray(encoder.probabilities(picture.features)[0], dtype=np.float64)

@@ -145,9 +145,10 @@ class Explainer(ABC):
 
     kind: ClassVar[ViewKind]
 
-    @abstractmethod
     def reads_model(self, model: CrossModalModel) -> bool:
-        """Say whether this idea fits the model, whatever the encoders are."""
+        """Say whether this idea fits the model, whatever the encoders are; no where the encoders alone decide."""
+        del model
+        return False
 
     @abstractmethod
     def views(self, match: Match) -> list[View]:
