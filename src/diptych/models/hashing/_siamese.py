@@ -89,14 +89,6 @@ class LabelPairs:
 
     A similar partner has one of the row's labels, drawn evenly, so that rare labels count as much as frequent ones. A
     dissimilar one has none of them; where some draws find none, there may be none at all, and the row goes without.
-
-    >>> pairs = LabelPairs(np.array([[1, 0], [1, 0], [0, 1]]))
-    >>> rows, rng = np.array([2, 2]), np.random.default_rng(0)
-    >>> pairs.similar(rows, rng)
-    array([2, 2])
-    >>> partners, found = pairs.dissimilar(rows, rng)
-    >>> bool(found.all()), set(partners.tolist()) <= {0, 1}
-    (True, True)
     """
 
     def __init__(self, indicator: FloatArray) -> None:
@@ -144,10 +136,7 @@ class PairBatch:
 def coupled_loss(
     images: FloatArray, texts: FloatArray, batch: PairBatch, *, margin: float, within: float
 ) -> tuple[float, FloatArray, FloatArray]:
-    """Return ℓ_XY + a(ℓ_X + ℓ_Y) of a batch's points and its slopes at the points of either side.
-
-    Sums over pairs are means. ``images`` and ``texts`` are in the order of ``batch.rows``.
-    """
+    """Return ℓ_XY + a(ℓ_X + ℓ_Y), means over pairs, of points in the order of ``batch.rows``, and its slopes there."""
     image_points, text_points, own = np.split(images, 3), np.split(texts, 3), batch.own[:, None]
     image, (text, similar_text, other_text) = image_points[0], text_points
     total, image_slopes, text_slopes = 0.0, np.zeros_like(images), np.zeros_like(texts)
@@ -182,11 +171,9 @@ def _attract(left: FloatArray, right: FloatArray) -> tuple[float, FloatArray]:
 
 
 def _repel(left: FloatArray, right: FloatArray, margin: float, counted: BoolArray) -> tuple[float, FloatArray]:
-    """Return the mean of ½ max(0, margin − ‖a − b‖)² over the counted rows and its slope at a.
-
-    Points in one place have no direction to part in: their distance is taken as 1e-6, and their slope is zero.
-    """
+    """Return the mean of ½ max(0, margin − ‖a − b‖)² over the counted rows and its slope at a."""
     apart = left - right
+    # Points in one place have no direction to part in: their slope is zero.
     distances = np.maximum(np.linalg.norm(apart, axis=1), _SMALLEST)
     missing = np.where(counted, np.maximum(margin - distances, 0), 0)
     n_counted = max(1, int(counted.sum()))

@@ -69,10 +69,9 @@ def mixed_directions(
 ) -> tuple[FloatArray, FloatArray]:
     """Return ``n_bits`` pairs of directions: the given ones, or the first ``kept``, then random mixtures of all.
 
-    A mixture draws one normal number per given pair, times its weight, and uses the same ones on both sides: a random
-    hyperplane of the weighted common space, so that bits on both sides go on agreeing. Every mixture is drawn by its
-    own number, so that longer codes begin with the shorter ones. Pairs whose weight is at rounding level are noise, and
-    mixtures take their place.
+    A mixture is a random hyperplane of the weighted common space, the same on both sides, so that their bits go on
+    agreeing. Each is drawn by its own number, so that longer codes begin with the shorter ones. Pairs whose weight is
+    at rounding level are noise, and mixtures take their place.
     """
     real = weights > _NOISE * weights.max(initial=0.0)
     left, right, weights = left[:, real], right[:, real], weights[real]
@@ -86,10 +85,7 @@ def mixed_directions(
 
 
 def random_complement(basis: FloatArray, n_columns: int, seed: int) -> FloatArray:
-    """Return random unit columns outside the span of the orthonormal ``basis``, orthogonal to each other too.
-
-    Where the space has no room left, the remaining columns are random ones inside it.
-    """
+    """Return random orthonormal columns outside the span of an orthonormal ``basis``; for lack of room, some inside."""
     rng = np.random.default_rng([seed, len(basis)])
     room = len(basis) - basis.shape[1]
     outside = rng.normal(size=(len(basis), min(n_columns, room)))
@@ -111,14 +107,11 @@ def sample_pairs(
 
 @dataclass(frozen=True)
 class KernelBasis:
-    """The features exp(−‖x − z‖²/s²) of a row: one per centre z; s² is the mean squared distance of training rows.
-
-    Rows are kept as (x − mean)/s, which makes the features independent of the unit of the data.
-    """
+    """The features exp(−‖x − z‖²/s²) of a row: one per centre z; s² is the mean squared distance of training rows."""
 
     mean: FloatArray
     scale: float
-    centres: FloatArray
+    centres: FloatArray  # as (z − mean)/s, which makes the features independent of the unit of the data
 
     @classmethod
     def fitted(cls, rows: FloatArray, n_centres: int, *, seed: int) -> KernelBasis:

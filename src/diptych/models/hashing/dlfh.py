@@ -21,10 +21,7 @@ _BLOCK_NUMBERS = 1 << 19
 def latent_factor_codes(
     labels: FloatArray, n_bits: int, *, strength: float, n_columns: int, max_iter: int, seed: int
 ) -> tuple[FloatArray, FloatArray]:
-    """Return codes U of one side and V of the other, −1 and +1, that make the likelihood of shared labels large.
-
-    Every round improves U against ``n_columns`` rows of V drawn at random, then V against as many rows of U.
-    """
+    """Return codes U of one side and V of the other, −1 and +1, that make the likelihood of shared labels large."""
     rng = np.random.default_rng(seed)
     left, right = (np.where(rng.random((len(labels), n_bits)) < 0.5, -1.0, 1.0) for _ in range(2))
     for _ in range(max_iter):

@@ -19,8 +19,7 @@ class HashingModel(CrossModalModel):
 
     A subclass writes ``_fit``, ``_decide_images`` and ``_decide_texts``: real outputs, one column per bit, whose sign
     is the bit. Whatever centres or shifts them comes from the training rows, so that an item alone gets the code it has
-    in a batch. An item of a gallery that has both sides can be given one code that uses both, its unified code:
-    `encode_pairs`. Where a method does not define that, it is the sign of the mean of the two outputs.
+    in a batch. `encode_pairs` gives items with both sides a unified code, by default the sign of the mean of both.
     """
 
     former_names = FORMERLY_SEED

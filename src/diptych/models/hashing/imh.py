@@ -53,8 +53,7 @@ class MediaAgreement:
     def top(self, count: int, seed: int) -> tuple[FloatArray, FloatArray]:
         """Return the ``count`` largest values, falling, and their orthonormal columns, all orthogonal to a constant.
 
-        A constant, which no side's centred rows explain and no graph punishes, has the value 0 and would be a bit that
-        all items share.
+        A constant, which no side explains and no graph punishes, would be a bit that all items share.
         """
         n_pairs = self.graph.shape[0]
         count = min(count, n_pairs - 1)
@@ -79,10 +78,7 @@ class MediaAgreement:
 
 
 def neighbour_graph(rows: FloatArray, count: int) -> csr_array:
-    """Return the symmetric (W + Wᵀ)/2 where W_ij is 1 for the ``count`` rows j nearest to row i, itself left out.
-
-    Distances are Euclidean and exact, a block of rows against all at a time; only the edges are kept.
-    """
+    """Return the symmetric (W + Wᵀ)/2 where W_ij is 1 for the ``count`` rows j nearest to row i, itself left out."""
     n_rows = len(rows)
     count = min(count, n_rows - 1)
     nearest = np.empty((n_rows, count), dtype=np.int64)

@@ -65,9 +65,8 @@ def fit_atoms(
 ) -> list[FloatArray]:
     """Return D that lower ‖X − SD‖² with rows of length at most 1, for one or more targets X of the same codes S.
 
-    ``codes`` are S, ``rows`` the targets X and ``atoms`` their D to start from. One atom after the other takes its best
-    value given the others. The error grows alike in all directions from that, so that under the bound the best value is
-    the same one brought back to the unit ball. Atoms that no code uses are drawn anew.
+    One atom after the other takes its best value given the others. The error grows alike in all directions from that,
+    so that under the bound the best value is the same one brought back to the unit ball. Unused atoms are drawn anew.
     """
     widths = np.cumsum([part.shape[1] for part in atoms])[:-1]
     joint, targets = np.hstack(atoms), np.hstack([(codes.T @ part).astype(np.float64) for part in rows])

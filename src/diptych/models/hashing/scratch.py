@@ -17,14 +17,11 @@ from diptych.models.linear import centre, check_varies, column_means
 
 @dataclass(frozen=True)
 class RbfAnchors:
-    """The map x ↦ exp(−‖x − a‖² / 2s) over the anchors a, where s is the mean squared distance of training rows.
-
-    ``anchors`` are in units of ``mean`` and ``scale``: features of any size leave the same room for rounding.
-    """
+    """The map x ↦ exp(−‖x − a‖² / 2s) over the anchors a, where s is the mean squared distance of training rows."""
 
     mean: FloatArray
     scale: float
-    anchors: FloatArray
+    anchors: FloatArray  # centred and scaled, so that features of any size leave the same room for rounding
 
     @classmethod
     def drawn(cls, rows: FloatArray, n_anchors: int, seed: int) -> RbfAnchors:

@@ -37,10 +37,7 @@ def check_sizes(name: str, sizes: object) -> tuple[int, ...]:
 
 
 def initial_layers(sizes: Sequence[int], rng: np.random.Generator) -> Layers:
-    """Return float32 layers of the given widths: weights uniform in ±√(6/(in + out)), intercepts zero.
-
-    Glorot and Bengio, "Understanding the difficulty of training deep feedforward neural networks", AISTATS 2010.
-    """
+    """Return float32 layers: weights uniform in ±√(6/(in + out)) (Glorot and Bengio, AISTATS 2010), intercepts zero."""
     layers: Layers = []
     for width_in, width_out in pairwise(sizes):
         bound = np.sqrt(6 / (width_in + width_out))

@@ -35,14 +35,6 @@ class CheckpointFile:
 
     ``identity`` names parameters and data; the state of another training is refused instead of continued. A new state
     replaces the older one in one move, so that a crash at any time leaves a whole file.
-
-    >>> import numpy as np, tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     file = CheckpointFile.within(folder, "towers", identity="a")
-    ...     file.write({"weights": np.ones(2)}, {"epoch": 3})
-    ...     arrays, facts = file.read()
-    >>> arrays["weights"], facts["epoch"]
-    (array([1., 1.]), 3)
     """
 
     path: Path

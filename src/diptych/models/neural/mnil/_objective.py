@@ -56,14 +56,6 @@ def sextuple_loss(
         wₓ[ρ + xᵢ·yₖ − xᵢ·yⱼ]₊ + w_y[ρ + xₖ·yᵢ − xⱼ·yᵢ]₊ + β₁[τ + xᵢ·xₖ − xᵢ·xⱼ]₊ + β₂[τ + yᵢ·yₖ − yᵢ·yⱼ]₊
 
     The weights are constants. One ``direction`` keeps its own ranking term and the term within its query's side.
-
-    >>> import torch
-    >>> one, two = torch.eye(2)[:1], torch.eye(2)[1:]
-    >>> points = Sextuples(one, one, one, one, one, two)
-    >>> weights = torch.ones(1)
-    >>> settings = dict(margin=0.3, within_margin=0.5, image_term=0.1, text_term=0.2)
-    >>> round(sextuple_loss(points, weights, weights, **settings).item(), 4)
-    0.35
     """
     parts = []
     if direction != "text_query":
@@ -230,15 +222,6 @@ class Optimiser:
 
     Entries of gradients are clamped to ±8, as in the code the authors of the method released. Weights (not
     intercepts) decay by a share of the step.
-
-    >>> from diptych.models.neural._torch import torch_package
-    >>> place = torch_package().tensor([3.0], requires_grad=True)
-    >>> optimiser = Optimiser("sgd", {"all": [place]}, momentum=0.5, weight_decay=0.0)
-    >>> for _ in range(50):
-    ...     ((place - 1) ** 2).sum().backward()
-    ...     optimiser.step({"all": 0.1})
-    >>> round(place.item(), 2)
-    1.0
     """
 
     def __init__(
