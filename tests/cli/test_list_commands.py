@@ -43,12 +43,14 @@ def test_every_method_explains_every_parameter(run: Run, name: str) -> None:
 
 
 def test_inherited_parameters_are_explained_where_they_are_explained_best(run: Run) -> None:
-    cards = {method: json.loads(run("methods", method, "--json").stdout) for method in ("sm", "scm")}
+    methods = ("sm", "scm", "warp", "bi-cmsrm")
+    cards = {method: json.loads(run("methods", method, "--json").stdout) for method in methods}
     meanings = {
         method: {entry["name"]: entry["meaning"] for entry in card["parameters"]} for method, card in cards.items()
     }
     assert meanings["scm"]["C"] == meanings["sm"]["C"]
     assert "subspace" not in meanings["scm"]["max_iter"]
+    assert meanings["bi-cmsrm"]["epochs"] == meanings["warp"]["epochs"]
 
 
 def test_datasets_say_what_is_here(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,14 +30,13 @@ class Moments:
     def about_origin(self) -> Moments:
         """Return the moments of the rows as they are, not of their deviations from the means."""
         image_mean, text_mean = self.image_mean, self.text_mean
-        return Moments(
-            self.n_rows,
-            np.zeros_like(image_mean),
-            np.zeros_like(text_mean),
-            self.image + self.n_rows * np.outer(image_mean, image_mean),
-            self.text + self.n_rows * np.outer(text_mean, text_mean),
-            self.cross + self.n_rows * np.outer(image_mean, text_mean),
-            self.precision,
+        return replace(
+            self,
+            image_mean=np.zeros_like(image_mean),
+            text_mean=np.zeros_like(text_mean),
+            image=self.image + self.n_rows * np.outer(image_mean, image_mean),
+            text=self.text + self.n_rows * np.outer(text_mean, text_mean),
+            cross=self.cross + self.n_rows * np.outer(image_mean, text_mean),
         )
 
 

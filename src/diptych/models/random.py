@@ -1,5 +1,3 @@
-"""The baseline that knows nothing."""
-
 from __future__ import annotations
 
 import hashlib

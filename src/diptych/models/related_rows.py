@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, identity
 
 from diptych.arrays import AnyArray, BoolArray, FloatArray, IntArray, row_blocks
 from diptych.errors import InvalidInputError
@@ -37,10 +37,7 @@ class RelatedRows:
     @classmethod
     def of_numbers(cls, numbers: IntArray) -> RelatedRows:
         """Relate rows of equal numbers, which run from 0 without a gap."""
-        n_sets = int(numbers.max()) + 1
-        marks = np.arange(n_sets)
-        ones = np.ones(n_sets, dtype=np.float32)
-        return cls._of(np.asarray(numbers), csr_array((ones, (marks, marks)), shape=(n_sets, n_sets)))
+        return cls._of(np.asarray(numbers), csr_array(identity(int(numbers.max()) + 1, dtype=np.float32)))
 
     @classmethod
     def _of(cls, set_of: IntArray, sets: csr_array) -> RelatedRows:

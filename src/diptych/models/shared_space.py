@@ -1,5 +1,3 @@
-"""Features that already live in one space."""
-
 from __future__ import annotations
 
 from typing import ClassVar

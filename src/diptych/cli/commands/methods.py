@@ -74,7 +74,9 @@ def sections(docstring: str) -> dict[str, str]:
 
 
 def meanings(described: type) -> dict[str, str]:
-    """Return what each parameter means; an entry for many names gives way to what a base class says of fewer."""
+    """Return what each parameter means: what a base class says of fewer names counts more, "As in" X is looked up."""
+    from diptych.models.base import REGISTRY
+
     found: dict[str, tuple[int, str]] = {}
     for cls in reversed(described.__mro__):
         section = sections(inspect.cleandoc(cls.__doc__ or "")).get("Parameters", "")
@@ -83,7 +85,12 @@ def meanings(described: type) -> dict[str, str]:
             for name in names:
                 if name not in found or len(names) <= found[name][0]:
                     found[name] = len(names), one_line(entry["text"])
-    return {name: meaning for name, (_, meaning) in found.items()}
+    known = {name: meaning for name, (_, meaning) in found.items()}
+    for name, meaning in known.items():
+        other = re.fullmatch(r"As in (?::class:)?(\w+)\.", meaning)
+        if other and other[1] in REGISTRY:
+            known[name] = meanings(REGISTRY[other[1]]).get(name, meaning)
+    return known
 
 
 def one_line(text: str) -> str:

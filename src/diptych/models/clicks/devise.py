@@ -1,5 +1,3 @@
-"""DeViSE: pictures mapped among the vectors of words."""
-
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence

@@ -1,5 +1,3 @@
-"""image2text: a picture as the queries that led to similar pictures."""
-
 from __future__ import annotations
 
 from collections.abc import Sequence

@@ -1,5 +1,3 @@
-"""Online classification: the few clicked pictures that look most like the one in question."""
-
 from __future__ import annotations
 
 from collections.abc import Sequence

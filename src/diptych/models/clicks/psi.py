@@ -1,5 +1,3 @@
-"""PSI: words and pictures in a common space, learned from clicks."""
-
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence

@@ -1,5 +1,3 @@
-"""Query-based scoring: all pictures of similar queries vote."""
-
 from __future__ import annotations
 
 from typing import ClassVar

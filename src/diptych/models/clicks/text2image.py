@@ -1,5 +1,3 @@
-"""text2image: a query as the pictures that similar queries led to."""
-
 from __future__ import annotations
 
 from typing import ClassVar, Literal

@@ -1,5 +1,3 @@
-"""The bilinear model of style and content."""
-
 from __future__ import annotations
 
 from typing import ClassVar, Literal

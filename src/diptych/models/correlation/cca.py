@@ -1,5 +1,3 @@
-"""Canonical correlation analysis in closed form."""
-
 from __future__ import annotations
 
 from typing import ClassVar

@@ -1,5 +1,3 @@
-"""Cross-modal factor analysis."""
-
 from __future__ import annotations
 
 from typing import ClassVar, Literal

@@ -1,5 +1,3 @@
-"""Kernel canonical correlation analysis."""
-
 from __future__ import annotations
 
 from typing import ClassVar, Literal
@@ -21,7 +19,6 @@ from diptych.models.correlation.cca import canonical_directions
 from diptych.models.labels import Targets
 from diptych.models.linear import check_varies, column_means, moments_of_blocks
 
-_SOLVERS = ("auto", "exact", "cholesky", "nystrom")
 _EXACT_ROWS = 2500
 
 
@@ -115,7 +112,7 @@ class KCCA(CrossModalModel):
 
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
         check_number("kappa", self.kappa, low=0, high=1)
-        check_choice("solver", self.solver, _SOLVERS)
+        check_choice("solver", self.solver, ("auto", "exact", "cholesky", "nystrom"))
         check_count("rank", self.rank)
         check_components(self.n_components, 1)
         check_number("tolerance", self.tolerance, low=0, high=1)

@@ -1,5 +1,3 @@
-"""Ridge regression from each side to the other."""
-
 from __future__ import annotations
 
 from typing import ClassVar, Literal

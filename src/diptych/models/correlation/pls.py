@@ -1,5 +1,3 @@
-"""Partial least squares."""
-
 from __future__ import annotations
 
 from typing import ClassVar, Literal

@@ -1,5 +1,3 @@
-"""Three-view canonical correlation analysis."""
-
 from __future__ import annotations
 
 from typing import ClassVar

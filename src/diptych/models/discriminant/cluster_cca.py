@@ -1,5 +1,3 @@
-"""Cluster canonical correlation analysis."""
-
 from __future__ import annotations
 
 from typing import ClassVar

@@ -1,5 +1,3 @@
-"""Generalised multiview linear discriminant analysis."""
-
 from __future__ import annotations
 
 from typing import ClassVar

@@ -1,5 +1,3 @@
-"""Generalised multiview marginal Fisher analysis."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator

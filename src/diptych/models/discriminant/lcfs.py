@@ -1,5 +1,3 @@
-"""Learning coupled feature spaces."""
-
 from __future__ import annotations
 
 from typing import ClassVar

@@ -1,5 +1,3 @@
-"""Label regression with dragged targets and sparse groups of features."""
-
 from __future__ import annotations
 
 from typing import ClassVar

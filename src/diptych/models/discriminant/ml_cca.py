@@ -1,5 +1,3 @@
-"""Multi-label canonical correlation analysis."""
-
 from __future__ import annotations
 
 from typing import ClassVar, Literal
@@ -98,10 +96,8 @@ class MLCCA(LinearProjectionModel):
         self.image_mean_, self.text_mean_ = column_means(images), column_means(texts)
         cross, totals = self._similar(images, texts, targets.indicator)
         weights = totals / totals.sum()
-        image, text = (
-            weighted_moment(side, mean, weights)
-            for side, mean in ((images, self.image_mean_), (texts, self.text_mean_))
-        )
+        image = weighted_moment(images, self.image_mean_, weights)
+        text = weighted_moment(texts, self.text_mean_, weights)
         left, self.correlations_, right = canonical_directions(
             image,
             text,

@@ -220,16 +220,14 @@ class FusedModel(CrossModalModel):
         return ascent.fit(*held_out.scores(matrices)).weights_
 
     def _fitted_parts(self, images: FloatArray, texts: FloatArray, labels: ArrayLike | None) -> list[CrossModalModel]:
-        return [
-            clone(part).fit(*view, labels) for part, view in zip(self.parts, self._views(images, texts), strict=True)
-        ]
+        seen = zip(self.parts, self._views(images, texts), strict=True)
+        return [clone(part).fit(*view, labels) for part, view in seen]
 
     def _deviations(self, images: FloatArray, texts: FloatArray) -> FloatArray:
         if self.rescale == "none":
             return np.ones(len(self.parts_))
-        return np.array(
-            [score_deviation(part, *view) for part, view in zip(self.parts_, self._views(images, texts), strict=True)]
-        )
+        seen = zip(self.parts_, self._views(images, texts), strict=True)
+        return np.array([score_deviation(part, *view) for part, view in seen])
 
     def _place(self, weights: FloatArray, scales: FloatArray) -> None:
         """Fix what the parts count, and where their points stand."""

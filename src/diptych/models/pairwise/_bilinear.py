@@ -85,49 +85,6 @@ class BilinearModel(LinearProjectionModel):
         self.image_projection_, self.text_projection_ = fix_signs(left[:, :kept] * roots, right[:kept].T * roots)
 
 
-def fit_bilinear(
-    images: FloatArray,
-    texts: FloatArray,
-    terms: Sequence[PairTerm],
-    *,
-    ridge: float,
-    curvature: float,
-    intercept: float | None,
-    mask: BoolArray | None,
-    max_iter: int,
-    tol: float,
-) -> tuple[FloatArray, float]:
-    """Return (W, c) that minimise  Σ ℓ(aᵢᵀW bⱼ + c) + ridge/2 ‖W‖²  over the pairs of all ``terms``.
-
-    ``intercept`` is where c starts, None keeps it 0; entries of W outside ``mask`` stay 0. The Hessian is close to
-    h·Σ_a ⊗ Σ_b + ridge, where h is the ``curvature`` of ℓ: diagonal in the principal axes of both sides, so that
-    dividing by its root leaves L-BFGS a problem that is nearly round.
-    """
-    axes = PrincipalAxes.of if mask is None else PrincipalAxes.unrotated
-    image_axes, text_axes = axes(images), axes(texts)
-    shape = len(image_axes.energies), len(text_axes.energies)
-    count = sum(term.pairs.count for term in terms)
-    scale = 1 / np.sqrt(curvature * np.outer(image_axes.energies, text_axes.energies) + ridge / count)
-    if mask is not None:
-        scale = np.where(mask, scale, 0.0)
-    bias_scale = 0.0 if intercept is None else 1 / np.sqrt(curvature)
-
-    def objective(flat: FloatArray) -> tuple[float, FloatArray]:
-        weights, bias = scale * flat[:-1].reshape(shape), offset + bias_scale * float(flat[-1])
-        value, gradient, bias_gradient = evaluate_terms(image_axes.rows, text_axes.rows, weights, bias, terms)
-        value += ridge / 2 * float((weights**2).sum())
-        gradient = scale * (gradient + ridge * weights)
-        return value / count, np.append(gradient.ravel(), bias_scale * bias_gradient) / count
-
-    offset = intercept or 0.0
-    origin = np.zeros(shape[0] * shape[1] + 1)
-    slope = objective(origin)[1]
-    # Where the ridge outweighs the data this one step is the solution, which L-BFGS could not tell from zero.
-    solution = minimise(objective, -slope, slope=slope, tol=tol, max_iter=max_iter, hint="lower C")
-    weights = scale * solution[:-1].reshape(shape)
-    return image_axes.basis @ weights @ text_axes.basis.T, offset + bias_scale * float(solution[-1])
-
-
 def evaluate_terms(
     images: FloatArray, texts: FloatArray, weights: FloatArray, bias: float, terms: Sequence[PairTerm]
 ) -> tuple[float, FloatArray, float]:
@@ -214,17 +171,36 @@ class CrossProductModel(BilinearModel):
         curvature: float,
         intercept: float | None = None,
     ) -> tuple[FloatArray, float]:
-        return fit_bilinear(
-            images,
-            texts,
-            terms,
-            ridge=self._ridge(len(images), sum(term.pairs.count for term in terms)),
-            curvature=curvature,
-            intercept=intercept,
-            mask=self._mask(images.shape[1], texts.shape[1]),
-            max_iter=self.max_iter,
-            tol=self.tol,
-        )
+        """Return (W, c) that minimise  Σ ℓ(aᵢᵀW bⱼ + c) + ridge/2 ‖W‖²  over the pairs of all ``terms``.
+
+        ``intercept`` is where c starts, None keeps it 0. The Hessian is close to h·Σ_a ⊗ Σ_b + ridge, where h is the
+        ``curvature`` of ℓ: diagonal in the principal axes of both sides, so that dividing by its root leaves L-BFGS a
+        problem that is nearly round.
+        """
+        mask = self._mask(images.shape[1], texts.shape[1])
+        axes = PrincipalAxes.of if mask is None else PrincipalAxes.unrotated
+        image_axes, text_axes = axes(images), axes(texts)
+        shape = len(image_axes.energies), len(text_axes.energies)
+        count = sum(term.pairs.count for term in terms)
+        ridge = self._ridge(len(images), count)
+        scale = 1 / np.sqrt(curvature * np.outer(image_axes.energies, text_axes.energies) + ridge / count)
+        if mask is not None:
+            scale = np.where(mask, scale, 0.0)
+        bias_scale = 0.0 if intercept is None else 1 / np.sqrt(curvature)
+        offset = intercept or 0.0
+
+        def objective(flat: FloatArray) -> tuple[float, FloatArray]:
+            weights, bias = scale * flat[:-1].reshape(shape), offset + bias_scale * float(flat[-1])
+            value, gradient, bias_gradient = evaluate_terms(image_axes.rows, text_axes.rows, weights, bias, terms)
+            value += ridge / 2 * float((weights**2).sum())
+            gradient = scale * (gradient + ridge * weights)
+            return value / count, np.append(gradient.ravel(), bias_scale * bias_gradient) / count
+
+        slope = objective(np.zeros(shape[0] * shape[1] + 1))[1]
+        # Where the ridge outweighs the data this one step is the solution, which L-BFGS could not tell from zero.
+        solution = minimise(objective, -slope, slope=slope, tol=self.tol, max_iter=self.max_iter, hint="lower C")
+        weights = scale * solution[:-1].reshape(shape)
+        return image_axes.basis @ weights @ text_axes.basis.T, offset + bias_scale * float(solution[-1])
 
     def _classify(
         self, images: FloatArray, texts: FloatArray, term: PairTerm, matched: float

@@ -1,5 +1,3 @@
-"""Cross-modal metric learning."""
-
 from __future__ import annotations
 
 from typing import ClassVar

@@ -1,5 +1,3 @@
-"""Logistic regression on features side by side: a baseline that cannot work."""
-
 from __future__ import annotations
 
 from typing import ClassVar
@@ -86,18 +84,23 @@ class LogisticConcatenation(CrossModalModel):
         self.image_mean_, self.text_mean_ = column_means(images), column_means(texts)
         pairs, signs = matched_pairs(len(images), self.ratio, self.random_state)
         curvature, intercept = curvature_and_start("logistic", len(images) / pairs.count)
-        weights, self.intercept_ = fit_concatenation(
-            centre(images, self.image_mean_),
-            centre(texts, self.text_mean_),
-            pairs,
-            classification_loss("logistic", signs),
-            ridge=1 / self.C,
-            curvature=curvature,
-            intercept=intercept,
-            max_iter=self.max_iter,
-            tol=self.tol,
-        )
-        self.image_weights_, self.text_weights_ = np.split(weights, [images.shape[1]])
+        image_rows, text_rows = centre(images, self.image_mean_), centre(texts, self.text_mean_)
+        energies = np.concatenate([(side**2).mean(axis=0, dtype=np.float64) for side in (image_rows, text_rows)])
+        ridge, loss = 1 / self.C, classification_loss("logistic", signs)
+        # Features divided by the root of their expected curvature make the problem nearly round.
+        scale, bias_scale = 1 / np.sqrt(curvature * energies + ridge / pairs.count), 1 / np.sqrt(curvature)
+
+        def objective(flat: FloatArray) -> tuple[float, FloatArray]:
+            weights, bias = scale * flat[:-1], intercept + bias_scale * float(flat[-1])
+            value, gradient, bias_gradient = evaluate_concatenation(image_rows, text_rows, weights, bias, pairs, loss)
+            value += ridge / 2 * float(weights @ weights)
+            gradient = scale * (gradient + ridge * weights)
+            return value / pairs.count, np.append(gradient, bias_scale * bias_gradient) / pairs.count
+
+        slope = objective(np.zeros(len(scale) + 1))[1]
+        solution = minimise(objective, -slope, slope=slope, tol=self.tol, max_iter=self.max_iter, hint="lower C")
+        self.intercept_ = intercept + bias_scale * float(solution[-1])
+        self.image_weights_, self.text_weights_ = np.split(scale * solution[:-1], [images.shape[1]])
 
     def _encode_images(self, images: FloatArray) -> FloatArray:
         scores = centre(images, self.image_mean_) @ self.image_weights_.astype(images.dtype, copy=False)
@@ -106,38 +109,6 @@ class LogisticConcatenation(CrossModalModel):
     def _encode_texts(self, texts: FloatArray) -> FloatArray:
         scores = centre(texts, self.text_mean_) @ self.text_weights_.astype(texts.dtype, copy=False)
         return np.stack([np.ones_like(scores), scores], axis=1)
-
-
-def fit_concatenation(
-    images: FloatArray,
-    texts: FloatArray,
-    pairs: AllPairs | SampledPairs,
-    loss: RowLoss,
-    *,
-    ridge: float,
-    curvature: float,
-    intercept: float,
-    max_iter: int,
-    tol: float,
-) -> tuple[FloatArray, float]:
-    """Return ((w, v), c) that minimise  Σ ℓ(wᵀaᵢ + vᵀbⱼ + c) + ridge/2 (‖w‖² + ‖v‖²)  over ``pairs``.
-
-    Features are divided by the root of their expected curvature, which makes the problem nearly round.
-    """
-    energies = np.concatenate([(side**2).mean(axis=0, dtype=np.float64) for side in (images, texts)])
-    scale = 1 / np.sqrt(curvature * energies + ridge / pairs.count)
-    bias_scale = 1 / np.sqrt(curvature)
-
-    def objective(flat: FloatArray) -> tuple[float, FloatArray]:
-        weights, bias = scale * flat[:-1], intercept + bias_scale * float(flat[-1])
-        value, gradient, bias_gradient = evaluate_concatenation(images, texts, weights, bias, pairs, loss)
-        value += ridge / 2 * float(weights @ weights)
-        gradient = scale * (gradient + ridge * weights)
-        return value / pairs.count, np.append(gradient, bias_scale * bias_gradient) / pairs.count
-
-    slope = objective(np.zeros(len(scale) + 1))[1]
-    solution = minimise(objective, -slope, slope=slope, tol=tol, max_iter=max_iter, hint="lower C")
-    return scale * solution[:-1], intercept + bias_scale * float(solution[-1])
 
 
 def evaluate_concatenation(

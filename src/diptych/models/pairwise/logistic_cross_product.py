@@ -1,5 +1,3 @@
-"""Logistic regression on products of image and text features."""
-
 from __future__ import annotations
 
 from typing import ClassVar

@@ -1,5 +1,3 @@
-"""One-class support vector machine on pairs."""
-
 from __future__ import annotations
 
 from typing import ClassVar, Literal

@@ -1,5 +1,3 @@
-"""Pairwise semantic matching."""
-
 from __future__ import annotations
 
 from dataclasses import dataclass

@@ -1,5 +1,3 @@
-"""The trivial solution: a classifier on each side, and nothing but its decision."""
-
 from __future__ import annotations
 
 from typing import ClassVar, Literal

@@ -1,5 +1,3 @@
-"""Bi-CMSRM: lists in both directions, trained for average precision."""
-
 from __future__ import annotations
 
 from typing import ClassVar

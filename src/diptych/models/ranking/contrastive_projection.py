@@ -1,5 +1,3 @@
-"""Two linear projections, trained so that each picture finds its text among many, and the other way round."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator

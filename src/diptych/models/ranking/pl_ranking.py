@@ -1,5 +1,3 @@
-"""PL-ranking-style learning: pairs, lists and low rank."""
-
 from __future__ import annotations
 
 from typing import ClassVar

@@ -1,5 +1,3 @@
-"""WARP: ranking with a loss that cares for the top."""
-
 from __future__ import annotations
 
 from typing import ClassVar

@@ -1,5 +1,3 @@
-"""ConSE: a classifier's likeliest labels as a point among words."""
-
 from __future__ import annotations
 
 from typing import ClassVar

@@ -1,5 +1,3 @@
-"""Marginal semantic correlation matching."""
-
 from __future__ import annotations
 
 from typing import ClassVar

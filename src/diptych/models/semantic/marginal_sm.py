@@ -1,5 +1,3 @@
-"""Marginal semantic matching."""
-
 from __future__ import annotations
 
 from typing import ClassVar

@@ -1,5 +1,3 @@
-"""Semantic correlation matching."""
-
 from __future__ import annotations
 
 from typing import ClassVar

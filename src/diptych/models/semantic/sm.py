@@ -1,5 +1,3 @@
-"""Semantic matching."""
-
 from __future__ import annotations
 
 from typing import ClassVar
