@@ -35,9 +35,6 @@ from diptych.service.security.limits import BodyLimitMiddleware, RateLimitMiddle
 from diptych.service.settings import Settings
 from diptych.service.uploads import UploadStore
 
-# How long the end waits for a retriever that is still being loaded.
-_WARM_UP_SECONDS = 30.0
-
 # Each router is one resource.
 ROUTERS: tuple[APIRouter, ...] = (
     operations.router,
@@ -101,24 +98,24 @@ def _add_middleware(app: FastAPI, context: ServiceContext) -> None:
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     context: ServiceContext = app.state.context
-    for name, folder in context.settings.collections.items():
-        patience = context.settings.limits.write_wait_seconds
-        context.hosted[name] = HostedCollection(name, Collection.open(folder, write_wait=patience))
-    context.uploads = UploadStore.shared_by(context.settings.collections.values(), context.settings.limits)
-    context.jobs = {
-        hosted.name: JobRunner(hosted.collection.folder, hosted.state_folder) for hosted in context.hosted.values()
-    }
-    if context.settings.role != "reader" and not context.settings.read_only:
+    settings = context.settings
+    for name, folder in settings.collections.items():
+        hosted = HostedCollection(name, Collection.open(folder, write_wait=settings.limits.write_wait_seconds))
+        context.hosted[name] = hosted
+        context.jobs[name] = JobRunner(hosted.collection.folder, hosted.state_folder)
+    context.uploads = UploadStore.shared_by(settings.collections.values(), settings.limits)
+    if settings.role != "reader" and not settings.read_only:
         for runner in context.jobs.values():
             runner.start()
-    if context.settings.log_clicks:
-        context.click_logs = open_click_logs(context.settings.collections)
+    if settings.log_clicks:
+        context.click_logs = open_click_logs(settings.collections)
     context.readiness = Readiness(list(context.hosted.values()))
     context.readiness.start()
     yield
     for runner in context.jobs.values():
         await run_in_threadpool(runner.stop)
-    context.readiness.wait(_WARM_UP_SECONDS)
+    # A retriever may still be being loaded.
+    context.readiness.wait(30.0)
     for click_log in context.click_logs.values():
         click_log.close()
     for hosted in context.hosted.values():

@@ -7,13 +7,15 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, Self, TypeVar
+from typing import Any, Self, TypeVar
 from urllib.parse import quote, urlsplit
 
 import httpx
 from pydantic import BaseModel
 
 from diptych.errors import DiptychError
+from diptych.service.clicks.export import ExportFormat
+from diptych.service.clicks.records import ClickKind, VoteChoice
 from diptych.service.jobs.store import JobKind
 from diptych.service.schemas.clicks import QueryLogDocument
 from diptych.service.schemas.collections import CollectionDocument, CollectionList, ItemDocument, ItemList, MapDocument
@@ -29,6 +31,7 @@ from diptych.service.schemas.search import (
     SearchResponse,
     SuggestionDocument,
     SuggestionList,
+    Target,
     UploadDocument,
 )
 from diptych.service.security.tokens import TOKEN_VARIABLE, client_token
@@ -100,7 +103,10 @@ class Client:
         *,
         seconds: float = 60.0,
     ) -> None:
-        token = _own_token(url) if token is None else token
+        if token is None:
+            # The token of this machine's service is never sent elsewhere.
+            is_here = urlsplit(url).hostname in ("127.0.0.1", "::1", "localhost")
+            token = client_token() if is_here else os.environ.get(TOKEN_VARIABLE)
         headers = {} if token is None else {"Authorization": f"Bearer {token}"}
         self._http = httpx.Client(base_url=url, headers=headers, timeout=seconds, trust_env=False)
         self._collection = collection
@@ -132,7 +138,7 @@ class Client:
         self,
         asked: QueryInput,
         *,
-        target: Literal["images", "texts"] = "images",
+        target: Target = "images",
         limit: int = 30,
         offset: int = 0,
         filter: str | None = None,
@@ -153,16 +159,12 @@ class Client:
         options |= {"exact": exact, "min_probability": min_probability, "retriever": retriever}
         options |= {"log": log, "search_id": search_id, "draw": draw}
         if isinstance(asked, os.PathLike):
-            with open(asked, "rb") as file:
-                files = {"picture": (Path(asked).name, file)}
-                return self._read(SearchResponse, "POST", self._at("search", "picture"), files=files, data=options)
+            return self._send_picture(SearchResponse, self._at("search", "picture"), asked, options)
         return self._read(SearchResponse, "POST", self._at("search"), json=_query_body(asked) | options)
 
     def upload(self, picture: str | os.PathLike[str]) -> UploadDocument:
         """Send a picture to search with; its id serves as ``upload`` of a term."""
-        with open(picture, "rb") as file:
-            files = {"picture": (Path(picture).name, file)}
-            return self._read(UploadDocument, "POST", _address("uploads"), files=files)
+        return self._send_picture(UploadDocument, _address("uploads"), picture, {})
 
     def upload_preview(self, upload_id: str) -> bytes:
         """Return a small JPEG of a picture that was sent."""
@@ -204,9 +206,7 @@ class Client:
         if picture is None:
             return self._read(ItemDocument, "POST", self._at("items"), json=described)
         data = {"item": json.dumps(_without_none(described))}
-        with open(picture, "rb") as file:
-            files = {"picture": (Path(picture).name, file)}
-            return self._read(ItemDocument, "POST", self._at("items"), files=files, data=data)
+        return self._send_picture(ItemDocument, self._at("items"), picture, data)
 
     def update(
         self,
@@ -233,12 +233,7 @@ class Client:
         return self._send("GET", self._at("items", item_id, "original")).content
 
     def neighbours(
-        self,
-        item_id: str,
-        *,
-        target: Literal["images", "texts"] = "images",
-        limit: int = 12,
-        retriever: str | None = None,
+        self, item_id: str, *, target: Target = "images", limit: int = 12, retriever: str | None = None
     ) -> SearchResponse:
         """Find what resembles an item."""
         asked = {"target": target, "limit": limit, "retriever": retriever}
@@ -250,7 +245,7 @@ class Client:
         item_id: str,
         *,
         caption_id: str | None = None,
-        target: Literal["images", "texts"] = "images",
+        target: Target = "images",
         retriever: str | None = None,
     ) -> ExplanationDocument:
         """Say why an item answers a query."""
@@ -279,8 +274,7 @@ class Client:
 
     def start(self, kind: JobKind, **parameters: Any) -> JobDocument:
         """Start a job: ``index``, ``train``, ``learn``, ``reencode``, ``map`` or ``retriever``."""
-        body = {"kind": kind, "parameters": parameters}
-        return self._read(JobDocument, "POST", self._at("jobs"), json=body)
+        return self._read(JobDocument, "POST", self._at("jobs"), json={"kind": kind, "parameters": parameters})
 
     def jobs(self, *, limit: int = 50) -> list[JobDocument]:
         """Return jobs, the newest first."""
@@ -313,25 +307,14 @@ class Client:
                 raise ServiceError(0, {"type": "/problems/still-running", "detail": detail})
             time.sleep(_POLL_SECONDS)
 
-    def click(
-        self,
-        search: SearchResponse,
-        answer: AnswerDocument,
-        kind: Literal["open", "original", "more_like", "less_like"] = "open",
-    ) -> None:
+    def click(self, search: SearchResponse, answer: AnswerDocument, kind: ClickKind = "open") -> None:
         """Remember that an answer of a search was used."""
         if search.search_id is None:
             raise ServiceError(0, {"type": "/problems/not-remembered", "detail": "the search was not remembered"})
         click = {"search_id": search.search_id, "item": answer.id, "position": answer.rank, "kind": kind}
         self._send("POST", self._at("clicks"), json=click | {"caption_id": answer.caption_id})
 
-    def export(
-        self,
-        format: Literal["csv", "tsv", "jsonl", "parquet"] = "csv",
-        *,
-        events: bool = False,
-        impressions: bool = False,
-    ) -> bytes:
+    def export(self, format: ExportFormat = "csv", *, events: bool = False, impressions: bool = False) -> bytes:
         """Return the clicks as a table: counts of query and item, single events, or all that was shown."""
         asked = {"format": format, "events": events, "impressions": impressions}
         return self._send("GET", self._at("clicks"), params=asked).content
@@ -340,9 +323,7 @@ class Client:
         """Forget every search, click and vote."""
         self._send("DELETE", self._at("clicks"))
 
-    def vote(
-        self, left: SearchResponse, right: SearchResponse, choice: Literal["left", "right", "both", "neither"]
-    ) -> None:
+    def vote(self, left: SearchResponse, right: SearchResponse, choice: VoteChoice) -> None:
         """Remember which of two searches is better: one query, asked with two retrievers."""
         body = {"left": left.search_id, "right": right.search_id, "choice": choice}
         self._send("POST", self._at("votes"), json=body)
@@ -390,6 +371,12 @@ class Client:
         """Return the document that answers a request; members that a newer service adds are passed over."""
         return kind.model_validate(self._send(method, address, **content).json(), extra="ignore")
 
+    def _send_picture(
+        self, kind: type[DocumentT], address: str, picture: str | os.PathLike[str], data: Mapping[str, Any]
+    ) -> DocumentT:
+        with open(picture, "rb") as file:
+            return self._read(kind, "POST", address, files={"picture": (Path(picture).name, file)}, data=data)
+
     def _send(self, method: str, address: str, *, accepted: int = 200, **content: Any) -> httpx.Response:
         """Return the answer to a request, sent without what is None; other statuses than success are errors."""
         for part in content.keys() & {"params", "json", "data"}:
@@ -401,13 +388,11 @@ class Client:
             raise ServiceError(0, {"type": "/problems/unreachable", "detail": detail}) from problem
         if answer.is_success or answer.status_code == accepted:
             return answer
-        raise ServiceError(answer.status_code, _problem(answer))
-
-
-def _own_token(url: str) -> str | None:
-    """Return the token to use where none is given; that of this machine's service is never sent elsewhere."""
-    is_here = urlsplit(url).hostname in ("127.0.0.1", "::1", "localhost")
-    return client_token() if is_here else os.environ.get(TOKEN_VARIABLE)
+        try:
+            document = answer.json()
+        except ValueError:
+            document = None
+        raise ServiceError(answer.status_code, document if isinstance(document, dict) else {})
 
 
 def _query_body(asked: str | Sequence[Term]) -> dict[str, Any]:
@@ -421,11 +406,3 @@ def _address(*parts: str) -> str:
 
 def _without_none(values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
-
-
-def _problem(answer: httpx.Response) -> dict[str, Any]:
-    try:
-        document = answer.json()
-    except ValueError:
-        return {}
-    return document if isinstance(document, dict) else {}

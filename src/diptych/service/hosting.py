@@ -34,14 +34,10 @@ class HostedCollection:
 
 
 _log = logging.getLogger("diptych.service")
-_WARM_UP_WORDS = "a picture"
 
 
 class Readiness:
-    """Asks each collection once in the background for all that a page shows, so that the first visitor does not wait.
-
-    Weights are loaded then, and labels, metadata and captions are counted for facets and suggestions.
-    """
+    """Asks each collection once in the background for all that a page shows, so that no visitor waits for it."""
 
     def __init__(self, hosted: Sequence[HostedCollection]) -> None:
         self._hosted = hosted
@@ -67,7 +63,7 @@ class Readiness:
     def _tried(self, hosted: HostedCollection) -> str:
         try:
             for target in ("images", "texts"):
-                hosted.collection.search(_WARM_UP_WORDS, 1, target=target)
+                hosted.collection.search("a picture", 1, target=target)
             hosted.collection.facets()
             hosted.collection.suggestions("")
         except Exception:

@@ -50,10 +50,9 @@ _VECTOR_SPACES = ("cosine", "pearson", "covariance", "dot", "euclidean")
 def plane(space: Space, points: AnyArray, *, seed: int = 0, progress: Progress | None = None) -> FloatArray:
     """Return a place (x, y) from 0 to 1 for each point, so that neighbours of the space are neighbours there.
 
-    t-SNE with a start at the two leading principal components. In spaces of inner products and Euclidean distance the
-    vectors are compared as the space compares them (unit length for cosine); in others the distances are minus the
-    scores, both ways averaged. With fewer than six points the start itself is the answer. ``progress`` is told the
-    stages done and may raise to stop.
+    t-SNE with a start at the two leading principal components, which is the answer itself for fewer than six points. In
+    spaces of inner products and Euclidean distance the vectors are compared as the space compares them; in others the
+    distances are minus the scores, both ways averaged. ``progress`` is told the stages done and may raise to stop.
 
     van der Maaten and Hinton, "Visualizing data using t-SNE", JMLR 2008; Kobak and Berens, "The art of using t-SNE for
     single-cell transcriptomics", 2019, for the start.
@@ -196,9 +195,6 @@ def _in_turns(items: list[Item], seed: int) -> list[Item]:
     return [items[row] for _, row in sorted(turns, key=lambda turn: turn[0])]
 
 
-_MOST_CHARACTERS = 200
-
-
 def make_map(
     collection: Collection,
     progress: Progress | None = None,
@@ -212,19 +208,17 @@ def make_map(
     As in figure 5 of Zhang et al. (MNiL): what lies near each other in the space lies near each other on the map,
     pictures and texts alike. Each item brings its picture and its first caption; ``most`` bounds the number of points,
     and a larger collection is drawn from, label by label. ``retriever`` names the one whose points are shown, by
-    default the active one. ``progress`` is told how much is done of how much, and stops the work by raising.
-
-    The result counts items and points; :func:`read_map` returns the map itself.
+    default the active one. ``progress`` is told how much is done of how much, and stops the work by raising. The result
+    counts items and points; :func:`read_map` returns the map itself.
     """
     source = collection.retriever if retriever is None else collection.retriever_named(retriever)
-    fingerprint = source.fingerprint
     items = collection.items()
     made = datetime.now(UTC).isoformat(timespec="seconds")
     shown, points = _map_entries(collection, items, retriever, most, seed)
     places = plane(source.space, points, seed=seed, progress=progress) if len(points) else np.zeros((0, 2))
     document = {
         "retriever": retriever or source.name,
-        "fingerprint": fingerprint,
+        "fingerprint": source.fingerprint,
         "made": made,
         "items_in_map": len({entry["id"] for entry in shown}),
         "items_total": len(items),
@@ -234,13 +228,12 @@ def make_map(
             for entry, (x, y) in zip(shown, places, strict=True)
         ],
     }
-    target = map_path(collection, fingerprint)
+    target = map_path(collection, source.fingerprint)
     target.parent.mkdir(parents=True, exist_ok=True)
     with atomic_write(target, durable=True) as draft:
         draft.write_text(json.dumps(document), encoding="utf-8")
-    return {name: document[name] for name in ("retriever", "made", "items_in_map", "items_total")} | {
-        "points": len(shown)
-    }
+    counts = {name: document[name] for name in ("retriever", "made", "items_in_map", "items_total")}
+    return {**counts, "points": len(shown)}
 
 
 def _map_entries(
@@ -257,18 +250,12 @@ def _map_entries(
     with_picture = [item for item in chosen if item.id in pictures]
     with_text = [item for item in chosen if item.caption_ids and item.caption_ids[0] in texts]
     entries = [{"kind": "image", "id": item.id, **_label(item)} for item in with_picture]
-    entries += [
-        {"kind": "text", "id": item.id, "caption_id": item.caption_ids[0], "text": _short(item.captions[0])}
-        | _label(item)
-        for item in with_text
-    ]
+    for item in with_text:
+        text = item.captions[0] if len(item.captions[0]) <= 200 else item.captions[0][:199] + "…"
+        entries.append({"kind": "text", "id": item.id, "caption_id": item.caption_ids[0], "text": text} | _label(item))
     rows = [pictures[item.id] for item in with_picture] + [texts[item.caption_ids[0]] for item in with_text]
     return entries, np.stack(rows) if rows else np.zeros((0, 0), dtype=np.float32)
 
 
 def _label(item: Item) -> dict[str, str]:
     return {"label": item.labels[0]} if item.labels else {}
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= _MOST_CHARACTERS else text[: _MOST_CHARACTERS - 1] + "…"

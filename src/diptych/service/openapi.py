@@ -46,8 +46,6 @@ _EVERYWHERE = {
     429: "Too much at once; the header Retry-After says when to try again.",
     503: "The collection is being written, or the service is starting; try again.",
 }
-_WITH_PATH = {404: "There is no such thing."}
-_WITH_INPUT = {422: "The request does not make sense; the detail says why."}
 _WITH_BODY = {
     408: "The body did not arrive in time.",
     413: "The body or the picture in it is too large.",
@@ -85,7 +83,13 @@ def _document(app: FastAPI) -> dict[str, Any]:
     schemas["Problem"] = problem_schema()
     # The framework does not see it, because it comes in two kinds of content.
     schemas["NewItem"] = NewItem.model_json_schema()
-    components["securitySchemes"] = _security_schemes(app)
+    cookie = app.state.context.credentials.sessions.cookie_name
+    csrf = "What GET /v1/session gives to the page, against forged requests."
+    components["securitySchemes"] = {
+        "token": {"type": "http", "scheme": "bearer", "description": "The token of the service."},
+        "page": {"type": "apiKey", "in": "cookie", "name": cookie, "description": "The session of the page."},
+        "csrf": {"type": "apiKey", "in": "header", "name": CSRF_HEADER, "description": csrf},
+    }
     return document
 
 
@@ -109,22 +113,8 @@ def _problems(operation: dict[str, Any]) -> dict[int, str]:
     parameters = operation.get("parameters", [])
     found = dict(_EVERYWHERE)
     if any(parameter["in"] == "path" for parameter in parameters):
-        found |= _WITH_PATH
+        found[404] = "There is no such thing."
     if parameters or "requestBody" in operation:
-        found |= _WITH_INPUT
+        found[422] = "The request does not make sense; the detail says why."
     # Any request may come with a body that is too large, wanted or not.
     return found | _WITH_BODY
-
-
-def _security_schemes(app: FastAPI) -> dict[str, Any]:
-    cookie = app.state.context.credentials.sessions.cookie_name
-    return {
-        "token": {"type": "http", "scheme": "bearer", "description": "The token of the service."},
-        "page": {"type": "apiKey", "in": "cookie", "name": cookie, "description": "The session of the page."},
-        "csrf": {
-            "type": "apiKey",
-            "in": "header",
-            "name": CSRF_HEADER,
-            "description": "What GET /v1/session gives to the page, against forged requests.",
-        },
-    }

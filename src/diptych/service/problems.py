@@ -61,18 +61,9 @@ class Problem(Exception):
         }
 
 
-def allowed_methods(request: Request) -> str:
-    """Return what the header Allow says of an address: the methods of all its routes, not of the first alone."""
-    path = request.scope["path"]
-    routes = (route for router in request.app.state.routers for route in router.routes if isinstance(route, Route))
-    methods = {method for route in routes if route.path_regex.match(path) for method in route.methods or ()}
-    return ", ".join(sorted(methods))
-
-
 MEDIA_TYPE = "application/problem+json"
 _log = logging.getLogger("diptych.service")
 _MOST_ERRORS = 20
-_BUSY_SECONDS = "2"
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 _NOT_WRITABLE = (errno.EACCES, errno.EPERM, errno.EROFS)
 
@@ -83,7 +74,6 @@ _PLAIN_KINDS = {
     413: ("too-large", "The request is larger than this service takes."),
     415: ("unsupported-media-type", "This kind of content is not understood here."),
 }
-
 
 _COLLECTION_KINDS: dict[type[CollectionError], tuple[int, str, str]] = {
     UnknownItemError: (404, "no-such-item", "There is no such item in the collection; take the id of an answer."),
@@ -121,7 +111,9 @@ def problem_of(error: Exception) -> Problem:
     if isinstance(error, RequestValidationError):
         return _invalid_request(error)
     if isinstance(error, HTTPException):
-        return _http_problem(error)
+        plain = HTTPStatus(error.status_code).phrase.lower().replace(" ", "-"), str(error.detail)
+        kind, detail = _PLAIN_KINDS.get(error.status_code, plain)
+        return Problem(error.status_code, kind, detail, headers=dict(error.headers or {}))
     if isinstance(error, CollectionError):
         return _collection_problem(error)
     if isinstance(error, (InvalidInputError, UnknownNameError)):
@@ -132,9 +124,8 @@ def problem_of(error: Exception) -> Problem:
         return Problem(403, "not-writable", "The service may not write there; ask its owner to let it.")
     if isinstance(error, MissingPackageError):
         return Problem(501, "missing-package", sentence(error))
-    return Problem(
-        500, "unexpected-error", "Something went wrong that nobody foresaw; the log of the service says what."
-    )
+    detail = "Something went wrong that nobody foresaw; the log of the service says what."
+    return Problem(500, "unexpected-error", detail)
 
 
 def add_problem_handlers(app: FastAPI) -> None:
@@ -146,7 +137,11 @@ def add_problem_handlers(app: FastAPI) -> None:
 async def _handle_error(request: Request, error: Exception) -> Response:
     problem = problem_of(error)
     if problem.status == HTTPStatus.METHOD_NOT_ALLOWED:
-        problem.headers["Allow"] = allowed_methods(request) or problem.headers.get("allow", "")
+        # The methods of all routes of the address, not of the first alone.
+        path = request.scope["path"]
+        routes = (route for router in request.app.state.routers for route in router.routes if isinstance(route, Route))
+        methods = {method for route in routes if route.path_regex.match(path) for method in route.methods or ()}
+        problem.headers["Allow"] = ", ".join(sorted(methods)) or problem.headers.get("allow", "")
     if problem.status == HTTPStatus.INTERNAL_SERVER_ERROR:
         _log.error("a request failed", exc_info=error)
     return ProblemResponse(problem)
@@ -161,19 +156,12 @@ def _invalid_request(error: RequestValidationError) -> Problem:
     return Problem(422, "invalid-request", f"The request cannot be used: {first}.", errors=errors)
 
 
-def _http_problem(error: HTTPException) -> Problem:
-    kind, detail = _PLAIN_KINDS.get(
-        error.status_code, (HTTPStatus(error.status_code).phrase.lower().replace(" ", "-"), str(error.detail))
-    )
-    return Problem(error.status_code, kind, detail, headers=dict(error.headers or {}))
-
-
 def _collection_problem(error: CollectionError) -> Problem:
     if isinstance(error, UnsearchableItemError):
         return Problem(422, "invalid-input", sentence(error))
     # The message may name folders of this machine, which are none of the client's business.
     status, kind, detail = _COLLECTION_KINDS.get(type(error), _COLLECTION_KINDS[CollectionError])
-    return Problem(status, kind, detail, headers={"Retry-After": _BUSY_SECONDS} if kind == "busy" else None)
+    return Problem(status, kind, detail, headers={"Retry-After": "2"} if kind == "busy" else None)
 
 
 def sentence(error: Exception) -> str:
@@ -207,10 +195,7 @@ def problem_response(text: str) -> dict[str, Any]:
 
 
 class HttpMiddleware:
-    """A layer around the application, whose method ``_answer`` takes HTTP requests and may refuse them with a problem.
-
-    A problem must be raised before any of the response is sent.
-    """
+    """A layer around the application; ``_answer`` takes HTTP requests, or raises a problem before it sends anything."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

@@ -15,8 +15,7 @@ from pydantic import TypeAdapter
 class Limits:
     """Bounds on what a client may send and ask for; each keeps one client from starving the others.
 
-    Sizes are in bytes, times in seconds. ``requests_per_second`` and ``burst`` are those of a token bucket per client
-    address; 0 switches it off.
+    ``requests_per_second`` and ``burst`` are those of a token bucket per client address; 0 switches it off.
     """
 
     upload_bytes: int = 20 * 2**20
@@ -43,43 +42,21 @@ Role = Literal["whole", "reader", "writer"]
 class Settings:
     """The settings of one process of the service.
 
-    Parameters
-    ----------
-    collections :
-        The folder of each collection by its name, which is part of addresses.
-    token :
-        The secret that lets programs write, and that everyone needs beyond this machine; never shown or logged.
-    public :
-        Whether others than this machine can reach the service; then reading needs the token as well.
-    allowed_hosts :
-        Names under which the service may be addressed, besides those of this machine.
-    read_only :
-        Refuse every write.
-    log_clicks :
-        Remember what was asked, shown and clicked, on this machine.
-    role :
-        ``whole`` answers everything, ``reader`` searches and hands writes to the ``writer``, of which there is one.
-    writer_socket :
-        Where the writer listens, for readers.
-    trusted_proxies :
-        Addresses of proxies whose word is taken for who the client is.
-    workers :
-        How many processes answer searches; they share the cores and the rate limit.
-    session_secret :
-        What signs the sessions of the page; the same in every process of a service.
+    In the role ``whole`` it answers everything; a ``reader`` searches and hands writes to the one ``writer``.
     """
 
-    collections: Mapping[str, Path]
-    token: str | None = field(default=None, repr=False)
-    public: bool = False
-    allowed_hosts: tuple[str, ...] = ()
+    collections: Mapping[str, Path]  # folders by the names that addresses use
+    token: str | None = field(default=None, repr=False)  # to write, or to read from elsewhere; never logged
+    public: bool = False  # others than this machine can reach the service; reading needs the token as well
+    allowed_hosts: tuple[str, ...] = ()  # names of the service, besides those of this machine
     read_only: bool = False
     log_clicks: bool = True
     role: Role = "whole"
-    writer_socket: Path | None = None
+    writer_socket: Path | None = None  # where the writer listens, for readers
     limits: Limits = field(default_factory=Limits)
-    trusted_proxies: tuple[str, ...] = ()
-    workers: int = 1
+    trusted_proxies: tuple[str, ...] = ()  # addresses whose word is taken for who the client is
+    workers: int = 1  # processes that answer searches; they share the cores and the rate limit
+    # Signs the sessions of the page; the same in every process of a service.
     session_secret: str = field(default_factory=lambda: secrets.token_hex(32), repr=False)
 
 

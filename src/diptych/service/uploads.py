@@ -31,18 +31,14 @@ __all__ = ["Upload", "UploadStore"]
 
 @dataclass(frozen=True)
 class Upload:
-    """A picture that was sent, kept for a while.
-
-    ``file`` holds it as it came, so that it is encoded as it would be from a disk, and ``preview`` a small JPEG of it.
-    ``expires`` counts seconds since 1970.
-    """
+    """A picture that was sent, kept for a while."""
 
     id: str
-    file: Path
+    file: Path  # as it came, so that it is encoded as it would be from a disk
     preview: Path
     width: int
     height: int
-    expires: float
+    expires: float  # in seconds since 1970
 
 
 _PREVIEW_SIDE = 512
@@ -114,9 +110,8 @@ _ID = re.compile(r"[0-9a-f]{32}")
 class UploadStore:
     """Keeps pictures that were sent in a folder that all processes of a service share.
 
-    Names are 128 random bits, so that only who sent a picture can ask for it. Pictures go after
-    ``limits.upload_seconds``, and the oldest ones when there are more than ``limits.kept_uploads`` or they take more
-    than ``limits.kept_upload_bytes`` together.
+    Names are 128 random bits, so that only who sent a picture can ask for it. Pictures go after some time, and the
+    oldest ones when there are too many or they take too much room.
 
     >>> import io, tempfile
     >>> import numpy as np
@@ -218,10 +213,7 @@ def _make_private(folder: Path) -> None:
 
 
 def store_picture(root: Path, file: BinaryIO, suffix: str) -> Path:
-    """Write a picture into the folder ``uploads`` of a root, named by its content, and return its path.
-
-    A file of that name is never replaced: it has the same content already.
-    """
+    """Write a picture into the folder ``uploads`` of a root, named by its content, and return its path."""
     folder = root / "uploads"
     folder.mkdir(exist_ok=True)
     digest = hashlib.sha256()
@@ -229,6 +221,7 @@ def store_picture(root: Path, file: BinaryIO, suffix: str) -> Path:
     while block := file.read(1 << 20):
         digest.update(block)
     target = folder / f"{digest.hexdigest()[:32]}{suffix}"
+    # A file of that name has the same content already.
     if target.exists():
         return target
     file.seek(0)

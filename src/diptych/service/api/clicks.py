@@ -39,17 +39,14 @@ def click_log_problems() -> Iterator[None]:
     except UnknownSearchError as error:
         raise Problem(404, "no-such-search", sentence(error)) from None
     except ClickLogError as error:
-        raise _problem(error) from None
-
-
-def _problem(error: ClickLogError) -> Problem:
-    if error.cause == "full":
-        return Problem(507, "click-log-full", sentence(error))
-    if error.cause == "busy":
-        return Problem(503, "busy", sentence(error), headers={"Retry-After": "1"})
-    # The message names a folder of this machine, which is none of the client's business.
-    _log.error("%s", error)
-    return Problem(503, "click-log-unusable", "The click log cannot be used; the log of the service says why.")
+        if error.cause == "full":
+            raise Problem(507, "click-log-full", sentence(error)) from None
+        if error.cause == "busy":
+            raise Problem(503, "busy", sentence(error), headers={"Retry-After": "1"}) from None
+        # The message names a folder of this machine, which is none of the client's business.
+        _log.error("%s", error)
+        detail = "The click log cannot be used; the log of the service says why."
+        raise Problem(503, "click-log-unusable", detail) from None
 
 
 router = APIRouter(prefix="/v1", tags=["clicks"], dependencies=[Reading])
@@ -73,13 +70,7 @@ _TABLE = {
 def record_click(context: Context, hosted: Hosted, log: RequestClickLog, click: ClickRequest) -> ClickReceipt:
     """Remember that a person used an answer; acknowledged when it is on the disk."""
     with click_log_problems():
-        number = log.record_click(
-            search_id=click.search_id,
-            item=click.item,
-            position=click.position,
-            kind=click.kind,
-            caption_id=click.caption_id,
-        )
+        number = log.record_click(**click.model_dump())
     context.metrics.clicks.labels(hosted.name).inc()
     return ClickReceipt(id=number)
 
@@ -118,10 +109,7 @@ def forget_clicks(log: RequestClickLog) -> None:
 
 
 def _write_table(log: ClickLog, what: ExportKind, format: ExportFormat) -> IO[bytes]:
-    """Write the whole table before its first byte leaves.
-
-    A slow client then keeps no state of the log alive, and what goes wrong can still be said.
-    """
+    """Write the whole table, so that a slow client keeps no state of the log alive, and what fails can be said."""
     try:
         with ExitStack() as on_failure:
             # Beside the log, since the folder for temporary files may lie in memory.
@@ -131,9 +119,8 @@ def _write_table(log: ClickLog, what: ExportKind, format: ExportFormat) -> IO[by
             on_failure.pop_all()
             return table
     except OSError as error:
-        raise Problem(
-            507, "no-room", "There is no room to write the table; free some on the service's disk."
-        ) from error
+        detail = "There is no room to write the table; free some on the service's disk."
+        raise Problem(507, "no-room", detail) from error
 
 
 def _chunks(table: IO[bytes]) -> Iterator[bytes]:

@@ -6,7 +6,6 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 
-from diptych.collection import Item
 from diptych.service.context import Context, Hosted, Reading, ServiceContext
 from diptych.service.hosting import HostedCollection
 from diptych.service.maps import has_map, read_map
@@ -65,7 +64,8 @@ def get_map(hosted: Hosted, retriever: RetrieverName = None) -> MapDocument:
     items = hosted.collection.items()
     known = {item.id for item in items}
     points = [point for point in kept["points"] if point["id"] in known]
-    stale = _is_map_stale(kept, items)
+    newest = max((item.updated_ns for item in items), default=0)
+    stale = bool(len(items) != kept["items_total"] or newest > kept["newest_ns"])
     return MapDocument.model_validate(
         {
             "retriever": retriever or source.name,
@@ -77,11 +77,6 @@ def get_map(hosted: Hosted, retriever: RetrieverName = None) -> MapDocument:
             "points": points,
         }
     )
-
-
-def _is_map_stale(kept: dict[str, Any], items: list[Item]) -> bool:
-    newest = max((item.updated_ns for item in items), default=0)
-    return bool(len(items) != kept["items_total"] or newest > kept["newest_ns"])
 
 
 def _map_note(kept: dict[str, Any], stale: bool) -> str:

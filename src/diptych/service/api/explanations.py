@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from fastapi import APIRouter
 
-from diptych.arrays import AnyArray, FloatArray
+from diptych.arrays import FloatArray
 from diptych.collection import Collection, Item
 from diptych.collection.search.encoded_query import without_disk_cache
 from diptych.errors import InvalidInputError
@@ -62,9 +62,8 @@ def _term_subject(
         return replace(Subject.of_picture(retriever, context.uploads.find(term.upload).file), name="your picture")
     item = find_item(collection, term.item or "")
     # Several pictures may be asked with, so that each goes by its own name.
-    picture = _picture_subject(
-        collection, retriever, item, name, item.id if item.path is None else Path(item.path).name
-    )
+    shown = item.id if item.path is None else Path(item.path).name
+    picture = _picture_subject(collection, retriever, item, name, shown)
     return Subject.of_text(retriever, _caption(item, None)) if picture is None else picture
 
 
@@ -78,7 +77,8 @@ def _picture_subject(
     if not len(points):
         return None
     features = _features(collection, retriever, item)
-    if features is None or not _is_unchanged(retriever, features, points):
+    # A file that has changed since it was added is another picture than the one that was found.
+    if features is None or not np.allclose(retriever.images_to_points(features), points, rtol=1e-3, atol=1e-5):
         return Subject.of_image_point(points, shown)
     return Subject.of_image_features(retriever, features, shown)
 
@@ -91,18 +91,12 @@ def _features(collection: Collection, retriever: Retriever, item: Item) -> Float
     return None
 
 
-def _is_unchanged(retriever: Retriever, features: FloatArray, points: AnyArray) -> bool:
-    # A file that has changed since it was added is another picture than the one that was found.
-    return bool(np.allclose(retriever.images_to_points(features), points, rtol=1e-3, atol=1e-5))
-
-
 def _caption(item: Item, caption_id: str | None) -> str:
     if caption_id is None and item.captions:
         return item.captions[0]
     if caption_id is None:
         raise Problem(422, "no-caption", f"The item {item.id!r} has no text; ask for its picture.")
     if caption_id not in item.caption_ids:
-        raise Problem(
-            404, "no-such-caption", f"The item {item.id!r} has no text {caption_id!r}; take that of an answer."
-        )
+        detail = f"The item {item.id!r} has no text {caption_id!r}; take that of an answer."
+        raise Problem(404, "no-such-caption", detail)
     return item.captions[item.caption_ids.index(caption_id)]

@@ -19,10 +19,7 @@ _OPEN_FILES = Path("/proc/self/fd")
 
 
 def open_original(collection: Collection, item: Item) -> BinaryIO:
-    """Open the picture of an item, which must lie inside the root of the collection after all links are followed.
-
-    The file is opened first and judged afterwards by what was opened, so that nobody can exchange it in between.
-    """
+    """Open the picture of an item, which must lie inside the root of the collection after all links are followed."""
     path = collection.path_of(item)
     if path is None:
         raise Problem(404, "no-picture", f"Item {item.id!r} is a text and has no picture; read its captions.")
@@ -31,6 +28,7 @@ def open_original(collection: Collection, item: Item) -> BinaryIO:
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
     except OSError:
         raise _gone(item) from None
+    # Judged by what was opened, so that nobody can exchange the file in between.
     try:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
             raise _gone(item)
@@ -52,10 +50,8 @@ def original_tag(item: Item, file: BinaryIO) -> str:
 
 
 def _gone(item: Item) -> Problem:
-    detail = (
-        f"The file of item {item.id!r} is gone or cannot be read; a job of kind index brings the collection up to date."
-    )
-    return Problem(404, "original-gone", detail)
+    fix = "a job of kind index brings the collection up to date"
+    return Problem(404, "original-gone", f"The file of item {item.id!r} is gone or cannot be read; {fix}.")
 
 
 def _real_path(handle: int, path: Path) -> Path | None:
@@ -82,8 +78,7 @@ _RANGE = re.compile(r"bytes=\s*(?:(?P<first>\d{1,18})-(?P<last>\d{1,18})?|-(?P<t
 def file_response(request: Request, file: BinaryIO, media_type: str, headers: dict[str, str]) -> Response:
     """Return an answer with the content of ``file``, which it closes; ``headers`` hold the ETag.
 
-    One range of bytes is answered with 206. Several at once, and what is no range at all, get the whole file, which
-    RFC 9110 allows. ``If-None-Match`` is answered with 304, and ``If-Range`` with another ETag makes the range void.
+    One range of bytes is answered with 206; several, and what is no range, get the whole file, as RFC 9110 allows.
     """
     etag = headers["ETag"]
     if has_current_version(request, etag):

@@ -11,7 +11,7 @@ from diptych.collection import Collection
 from diptych.service.api.clicks import RequestClickLog, click_log_problems
 from diptych.service.api.retrievers import usable_retriever
 from diptych.service.clicks.errors import InterleavingError
-from diptych.service.clicks.interleaving import Interleaving, InterleavingReport
+from diptych.service.clicks.interleaving import InterleavingReport
 from diptych.service.clicks.report import iso_time
 from diptych.service.context import Clicking, Hosted, Reading, Writing
 from diptych.service.problems import Problem, problem_response
@@ -19,7 +19,6 @@ from diptych.service.schemas.interleaving import (
     InterleavingDocument,
     InterleavingList,
     InterleavingRequest,
-    InterleavingState,
     VoteList,
     VoteReceipt,
     VoteRequest,
@@ -69,26 +68,19 @@ def stop_interleaving(hosted: Hosted, log: RequestClickLog) -> InterleavingDocum
 
 def _documents(collection: Collection, reports: list[InterleavingReport]) -> list[InterleavingDocument]:
     stored = {(one.name, one.fingerprint) for one in collection.retrievers() if one.ready}
-    return [
-        InterleavingDocument.model_validate(
-            {
-                **asdict(report),
-                **asdict(report.interleaving),
-                "state": _state(report.interleaving, stored),
-                "started": iso_time(report.interleaving.started),
-                "stopped": None if report.interleaving.stopped is None else iso_time(report.interleaving.stopped),
-                "p_value": report.p_value,
-            },
-            extra="ignore",
-        )
-        for report in reports
-    ]
-
-
-def _state(one: Interleaving, stored: set[tuple[str, str]]) -> InterleavingState:
-    if one.stopped is not None:
-        return "stopped"
-    return "running" if {(one.a, one.a_fingerprint), (one.b, one.b_fingerprint)} <= stored else "waiting"
+    documents = []
+    for report in reports:
+        one = report.interleaving
+        is_whole = {(one.a, one.a_fingerprint), (one.b, one.b_fingerprint)} <= stored
+        told = {
+            "state": "stopped" if one.stopped is not None else "running" if is_whole else "waiting",
+            "started": iso_time(one.started),
+            "stopped": None if one.stopped is None else iso_time(one.stopped),
+            "p_value": report.p_value,
+        }
+        members = {**asdict(report), **asdict(one), **told}
+        documents.append(InterleavingDocument.model_validate(members, extra="ignore"))
+    return documents
 
 
 votes_router = APIRouter(prefix="/v1", tags=["votes"], dependencies=[Reading])

@@ -121,9 +121,8 @@ def _validated_item(content: bytes) -> NewItem:
     try:
         return NewItem.model_validate(document)
     except ValidationError as problem:
-        raise RequestValidationError(
-            [{**error, "loc": ("body", *error["loc"])} for error in problem.errors()]
-        ) from None
+        errors = [{**error, "loc": ("body", *error["loc"])} for error in problem.errors()]
+        raise RequestValidationError(errors) from None
 
 
 router = APIRouter(prefix="/v1", tags=["items"], dependencies=[Reading])
@@ -133,29 +132,18 @@ _CACHE_IMMUTABLE = "private, max-age=31536000, immutable"
 _CACHE_REVALIDATE = "private, no-cache"
 
 _TYPES = {
-    ".jpg": "image/jpeg",
-    ".jpeg": "image/jpeg",
-    ".jpe": "image/jpeg",
-    ".jfif": "image/jpeg",
-    ".png": "image/png",
-    ".gif": "image/gif",
-    ".webp": "image/webp",
-    ".avif": "image/avif",
-    ".bmp": "image/bmp",
-    ".tif": "image/tiff",
-    ".tiff": "image/tiff",
+    **dict.fromkeys((".jpg", ".jpeg", ".jpe", ".jfif"), "image/jpeg"),
+    **dict.fromkeys((".tif", ".tiff"), "image/tiff"),
+    **{f".{name}": f"image/{name}" for name in ("png", "gif", "webp", "avif", "bmp")},
 }
 
 _BYTES = {"schema": {"type": "string", "format": "binary"}}
 _UNCHANGED = {"description": "The client has it already."}
-
 _THUMBNAIL: dict[int | str, dict[str, Any]] = {
     200: {"description": "A small JPEG.", "content": {"image/jpeg": _BYTES}},
     304: _UNCHANGED,
 }
-
 _KINDS = dict.fromkeys(sorted({*_TYPES.values(), "application/octet-stream"}), _BYTES)
-
 _ORIGINAL: dict[int | str, dict[str, Any]] = {
     200: {"description": "The whole file.", "content": _KINDS},
     206: {"description": "The range that was asked for.", "content": _KINDS},
@@ -177,11 +165,8 @@ def list_items(
     """List items in the order of their addition."""
     items = hosted.collection.items(request_filter(context, filter))
     end = offset + limit
-    return ItemList(
-        items=[item_document(item) for item in items[offset:end]],
-        total=len(items),
-        next_offset=end if end < len(items) else None,
-    )
+    page = [item_document(item) for item in items[offset:end]]
+    return ItemList(items=page, total=len(items), next_offset=end if end < len(items) else None)
 
 
 @router.post(
@@ -276,10 +261,7 @@ def get_item(hosted: Hosted, item_id: ItemId) -> ItemDocument:
 def change_item(hosted: Hosted, item_id: ItemId, change: ItemChange) -> ItemDocument:
     """Replace captions, labels or metadata of an item."""
     item = find_item(hosted.collection, item_id)
-    changed = hosted.collection.update(
-        item.id, captions=change.captions, labels=change.labels, metadata=change.metadata
-    )
-    return item_document(changed)
+    return item_document(hosted.collection.update(item.id, **vars(change)))
 
 
 @router.delete(_ITEM, operation_id="removeItem", status_code=status.HTTP_204_NO_CONTENT, dependencies=[Writing])

@@ -61,10 +61,7 @@ session_router = APIRouter(prefix="/v1", tags=["session"])
 
 @session_router.get("/session", summary="Whether the page may write", operation_id="getSession")
 async def get_session(request: Request, response: Response, context: Context) -> SessionDocument:
-    """Return what the page needs to know; on this machine, begin a session.
-
-    Beyond this machine a session begins with POST and the token.
-    """
+    """Return what the page needs to know; on this machine, begin a session; beyond it, POST with the token does."""
     refuse_other_sites(request)
     credentials = context.credentials
     has_token = credentials.has_token(request)

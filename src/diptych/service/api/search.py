@@ -7,6 +7,7 @@ import secrets
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, BackgroundTasks, Form, Path, Query, Request, Response, UploadFile, status
@@ -62,9 +63,6 @@ def _count_conditions(wanted: Filter) -> int:
     return sum(_count_conditions(part) for part in wanted.parts) or 1
 
 
-_DRAW_BYTES = 16
-
-
 def _interleaved_answers(
     collection: Collection,
     log: ClickLog | None,
@@ -76,41 +74,38 @@ def _interleaved_answers(
     """Return one page of both retrievers' answers with their teams, or None where one retriever is to answer.
 
     Two answer while the log says that they are interleaved, and both are there as they were when that began. Only
-    searches for pictures with words alone take part: whoever names a retriever wants that one, and two retrievers do
-    not mean the same by a least probability.
+    searches for pictures with words alone take part.
     """
-    present = None if log is None or not _can_be_interleaved(query, terms, options) else log.interleaving()
-    if log is None or present is None:
+    # Whoever names a retriever wants that one, and two retrievers do not mean the same by a least probability.
+    is_usual = options.target == "images" and options.retriever is None and options.min_probability is None
+    if log is None or not is_usual or not is_plain(str(query), _term_documents(terms)):
         return None
-    draw = options.draw or _continued_search(log, present, query, options) or secrets.token_hex(_DRAW_BYTES)
+    present = log.interleaving()
+    if present is None:
+        return None
+    draw = options.draw or _continued_search(log, present, query, options) or secrets.token_hex(16)
     rankings = _rankings(collection, present, query, options, wanted)
     return None if rankings is None else _interleaved_page(present, rankings, options, draw)
 
 
-def _can_be_interleaved(query: SearchQuery, terms: Sequence[TermRequest], options: SearchOptions) -> bool:
-    is_usual = options.target == "images" and options.retriever is None and options.min_probability is None
-    return is_usual and is_plain(str(query), [term.model_dump(exclude_none=True) for term in terms])
+def _term_documents(terms: Sequence[TermRequest]) -> list[dict[str, Any]]:
+    return [term.model_dump(exclude_none=True) for term in terms]
 
 
 def _continued_search(log: ClickLog, present: Interleaving, query: SearchQuery, options: SearchOptions) -> str | None:
     """Return the search that this page goes on with, whose id its teams were drawn with."""
     asked = {"query": str(query), "retriever": present.name, "fingerprint": present.fingerprint}
-    search_id = options.search_id
-    is_same = search_id is not None and log.may_continue(search_id, target=options.target, **asked)
-    return search_id if is_same else None
+    if options.search_id is None or not log.may_continue(options.search_id, target=options.target, **asked):
+        return None
+    return options.search_id
 
 
 def _rankings(
     collection: Collection, present: Interleaving, query: SearchQuery, options: SearchOptions, wanted: Filter | None
 ) -> tuple[Answers, Answers] | None:
-    depth = options.offset + options.limit
+    search = partial(collection.search, query, options.offset + options.limit, filter=wanted)
     try:
-        a, b = (
-            collection.search(
-                query, depth, filter=wanted, hybrid=options.hybrid, exact=options.exact, retriever=retriever
-            )
-            for retriever in (present.a, present.b)
-        )
+        a, b = (search(hybrid=options.hybrid, exact=options.exact, retriever=one) for one in (present.a, present.b))
     except UnknownRetrieverError:
         return None
     is_as_it_was = (a.fingerprint, b.fingerprint) == (present.a_fingerprint, present.b_fingerprint)
@@ -141,9 +136,6 @@ def _interleaved_page(
     return answers, InterleavedPage(present.number, draw, [team for _, team in drafted])
 
 
-_SHOWN_CAPTIONS = 5
-
-
 def request_terms(context: ServiceContext, query: str | None, terms: Sequence[TermRequest] | None) -> list[TermRequest]:
     """Return what is asked as terms; names of files in a text are never looked up on this machine."""
     limits = context.settings.limits
@@ -167,27 +159,29 @@ def run_search(
     context: ServiceContext, hosted: HostedCollection, terms: Sequence[TermRequest], options: SearchOptions
 ) -> SearchResponse:
     """Search, remember the search where that is wanted, and return what the client gets."""
-    _check_paging(context, options)
+    limits = context.settings.limits
+    if options.limit > limits.page_size:
+        raise Problem(422, "page-too-large", f"A page has at most {limits.page_size} answers; ask for the next page.")
+    if options.offset > limits.deepest_answer:
+        raise Problem(422, "page-too-deep", f"Answers end at {limits.deepest_answer:,}; ask more precisely.")
     answers, page = _search_answers(context, hosted, terms, options)
     context.metrics.count_search(hosted.name, no_good_match=answers.no_good_match)
-    summary = RetrieverSummary(name=answers.retriever, fingerprint=answers.fingerprint)
-    cutoff = answers.cutoff
     end = options.offset + options.limit
-    more = len(answers) > 0 and end < answers.considered and end <= context.settings.limits.deepest_answer
+    more = len(answers) > 0 and end < answers.considered and end <= limits.deepest_answer
     return SearchResponse(
         search_id=_record_search(context, hosted, terms, options, answers, page) if options.log else None,
         query=_query_text(terms),
         target=options.target,
-        retriever=summary,
+        retriever=RetrieverSummary(name=answers.retriever, fingerprint=answers.fingerprint),
         limit=options.limit,
         offset=options.offset,
         considered=answers.considered,
         exact=answers.exact,
         seconds=answers.seconds,
         no_good_match=answers.no_good_match,
-        cutoff=cutoff,
+        cutoff=answers.cutoff,
         upload=next((term.upload for term in terms if term.upload is not None), None),
-        answers=[_answer_document(answer, answer.item, cutoff) for answer in answers if answer.item is not None],
+        answers=[_document(answer, answer.item, answers.cutoff) for answer in answers if answer.item is not None],
         next_offset=end if more else None,
         draw=None if page is None else page.draw,
     )
@@ -202,26 +196,8 @@ def _search_answers(
     both = _interleaved_answers(hosted.collection, log, query, terms, options, wanted)
     if both is not None:
         return both
-    alone = hosted.collection.search(
-        query,
-        options.limit,
-        target=options.target,
-        filter=wanted,
-        hybrid=options.hybrid,
-        exact=options.exact,
-        min_probability=options.min_probability,
-        offset=options.offset,
-        retriever=options.retriever,
-    )
-    return alone, None
-
-
-def _check_paging(context: ServiceContext, options: SearchOptions) -> None:
-    limits = context.settings.limits
-    if options.limit > limits.page_size:
-        raise Problem(422, "page-too-large", f"A page has at most {limits.page_size} answers; ask for the next page.")
-    if options.offset > limits.deepest_answer:
-        raise Problem(422, "page-too-deep", f"Answers end at {limits.deepest_answer:,}; ask more precisely.")
+    how = options.model_dump(include={"target", "hybrid", "exact", "min_probability", "offset", "retriever"})
+    return hosted.collection.search(query, options.limit, filter=wanted, **how), None
 
 
 def _record_search(
@@ -244,12 +220,12 @@ def _record_search(
         no_good_match=answers.no_good_match,
         best_probability=answers[0].probability if answers else None,
         continues=options.search_id,
-        terms=[term.model_dump(exclude_none=True) for term in terms],
+        terms=_term_documents(terms),
         page=page,
     )
 
 
-def _answer_document(answer: Answer, item: Item, cutoff: float) -> AnswerDocument:
+def _document(answer: Answer, item: Item, cutoff: float) -> AnswerDocument:
     # Nothing here comes from outside, so it need not be checked again.
     return AnswerDocument.model_construct(
         rank=answer.rank,
@@ -264,7 +240,7 @@ def _answer_document(answer: Answer, item: Item, cutoff: float) -> AnswerDocumen
         width=item.width,
         height=item.height,
         labels=list(item.labels),
-        captions=list(item.captions[:_SHOWN_CAPTIONS]),
+        captions=list(item.captions[:5]),
         metadata=dict(item.metadata),
         name=None if item.path is None else os.path.basename(item.path),
         content_hash=item.content_hash,
@@ -294,10 +270,9 @@ def _term_text(term: TermRequest) -> str:
 def preload_thumbnails(
     request: Request, background: BackgroundTasks, hosted: HostedCollection, found: SearchResponse
 ) -> None:
-    """Read the thumbnails of answers at once, when they have left for a page.
+    """Read the thumbnails of answers at once, when they have left for a page, which asks for each of them next.
 
-    A page asks for each of them next, and thirty reads of one row take about thirty times as long as one of thirty.
-    Programs seldom ask, so that nothing is read for them.
+    Thirty reads of one row take about thirty times as long as one of thirty. Programs seldom ask for any.
     """
     if request.headers.get("sec-fetch-site") == "same-origin":
         background.add_task(_read_thumbnails, hosted, [answer.id for answer in found.answers if answer.picture])
@@ -309,11 +284,15 @@ def _read_thumbnails(hosted: HostedCollection, ids: list[str]) -> None:
         hosted.collection.thumbnails(ids)
 
 
-class PictureSearch(SearchOptions):
-    """A picture and how to search with it."""
+class UploadForm(Document):
+    """A picture to search with."""
 
     picture: UploadFile
     """The picture: JPEG, PNG, GIF, WebP, AVIF, TIFF, BMP or PPM."""
+
+
+class PictureSearch(SearchOptions, UploadForm):
+    """A picture and how to search with it."""
 
 
 router = APIRouter(prefix="/v1", tags=["search"], dependencies=[Reading])
@@ -367,13 +346,6 @@ def list_suggestions(
     """Suggest ways to go on with what has been typed, from labels and captions."""
     found = hosted.collection.suggestions(prefix, limit)
     return SuggestionList.model_validate({"suggestions": found}, from_attributes=True)
-
-
-class UploadForm(Document):
-    """A picture to search with."""
-
-    picture: UploadFile
-    """The picture: JPEG, PNG, GIF, WebP, AVIF, TIFF, BMP or PPM."""
 
 
 uploads_router = APIRouter(prefix="/v1", tags=["uploads"], dependencies=[Reading])

@@ -23,59 +23,29 @@ CREATE TABLE IF NOT EXISTS retrievers (
     number INTEGER PRIMARY KEY, name TEXT NOT NULL, fingerprint TEXT NOT NULL, UNIQUE (name, fingerprint)
 );
 CREATE TABLE IF NOT EXISTS searches (
-    number INTEGER PRIMARY KEY,
-    id BLOB NOT NULL UNIQUE,
-    time REAL NOT NULL,
-    query INTEGER NOT NULL,
-    terms TEXT,
-    plain INTEGER NOT NULL,
-    target TEXT NOT NULL,
-    retriever INTEGER NOT NULL,
-    no_good_match INTEGER NOT NULL,
-    best_probability REAL,
-    clicked INTEGER NOT NULL DEFAULT 0
+    number INTEGER PRIMARY KEY, id BLOB NOT NULL UNIQUE, time REAL NOT NULL, query INTEGER NOT NULL, terms TEXT,
+    plain INTEGER NOT NULL, target TEXT NOT NULL, retriever INTEGER NOT NULL, no_good_match INTEGER NOT NULL,
+    best_probability REAL, clicked INTEGER NOT NULL DEFAULT 0
 );
 CREATE TABLE IF NOT EXISTS pages (
-    search INTEGER NOT NULL,
-    first INTEGER NOT NULL,
-    length INTEGER NOT NULL,
-    time REAL NOT NULL,
-    items TEXT NOT NULL,
+    search INTEGER NOT NULL, first INTEGER NOT NULL, length INTEGER NOT NULL, time REAL NOT NULL, items TEXT NOT NULL,
     PRIMARY KEY (search, first, length)
 );
 CREATE TABLE IF NOT EXISTS clicks (
-    id INTEGER PRIMARY KEY,
-    search INTEGER NOT NULL,
-    item TEXT NOT NULL,
-    position INTEGER NOT NULL,
-    caption_id TEXT,
-    kind TEXT NOT NULL,
-    time REAL NOT NULL
+    id INTEGER PRIMARY KEY, search INTEGER NOT NULL, item TEXT NOT NULL, position INTEGER NOT NULL, caption_id TEXT,
+    kind TEXT NOT NULL, time REAL NOT NULL
 );
 CREATE TABLE IF NOT EXISTS votes (
-    id INTEGER PRIMARY KEY,
-    first INTEGER NOT NULL,
-    second INTEGER NOT NULL,
-    choice TEXT NOT NULL,
-    time REAL NOT NULL,
+    id INTEGER PRIMARY KEY, first INTEGER NOT NULL, second INTEGER NOT NULL, choice TEXT NOT NULL, time REAL NOT NULL,
     UNIQUE (first, second)
 );
 CREATE TABLE IF NOT EXISTS interleavings (
-    number INTEGER PRIMARY KEY,
-    a TEXT NOT NULL,
-    a_fingerprint TEXT NOT NULL,
-    b TEXT NOT NULL,
-    b_fingerprint TEXT NOT NULL,
-    started REAL NOT NULL,
-    stopped REAL
+    number INTEGER PRIMARY KEY, a TEXT NOT NULL, a_fingerprint TEXT NOT NULL, b TEXT NOT NULL,
+    b_fingerprint TEXT NOT NULL, started REAL NOT NULL, stopped REAL
 );
 CREATE TABLE IF NOT EXISTS drafts (
-    search INTEGER NOT NULL,
-    first INTEGER NOT NULL,
-    length INTEGER NOT NULL,
-    interleaving INTEGER NOT NULL,
-    teams TEXT NOT NULL,
-    PRIMARY KEY (search, first, length)
+    search INTEGER NOT NULL, first INTEGER NOT NULL, length INTEGER NOT NULL, interleaving INTEGER NOT NULL,
+    teams TEXT NOT NULL, PRIMARY KEY (search, first, length)
 );
 CREATE INDEX IF NOT EXISTS searches_in_time ON searches (time);
 CREATE INDEX IF NOT EXISTS searches_by_query ON searches (query, time, no_good_match, clicked);
@@ -157,32 +127,27 @@ def _enable_wal(connection: sqlite3.Connection) -> None:
             time.sleep(0.01)
 
 
-_DELETED_TABLES = ("votes", "clicks", "drafts", "pages", "searches", "queries", "retrievers")
-
+_DELETE_ALL = tuple(
+    f"DELETE FROM {table}" for table in ("votes", "clicks", "drafts", "pages", "searches", "queries", "retrievers")
+)
+_IS_OLD = "IN (SELECT number FROM searches WHERE time < :before)"
 _DELETE_BEFORE = (
-    "DELETE FROM votes WHERE first IN (SELECT number FROM searches WHERE time < :before)"
-    " OR second IN (SELECT number FROM searches WHERE time < :before)",
-    "DELETE FROM clicks WHERE search IN (SELECT number FROM searches WHERE time < :before)",
-    "DELETE FROM drafts WHERE search IN (SELECT number FROM searches WHERE time < :before)",
-    "DELETE FROM pages WHERE search IN (SELECT number FROM searches WHERE time < :before)",
+    f"DELETE FROM votes WHERE first {_IS_OLD} OR second {_IS_OLD}",
+    *(f"DELETE FROM {table} WHERE search {_IS_OLD}" for table in ("clicks", "drafts", "pages")),
     "DELETE FROM searches WHERE time < :before",
     "DELETE FROM queries WHERE number NOT IN (SELECT query FROM searches)",
     "DELETE FROM retrievers WHERE number NOT IN (SELECT retriever FROM searches)",
 )
-
-
 # One that runs goes on, and begins to count anew.
-_DELETE_INTERLEAVINGS = """
-DELETE FROM interleavings WHERE stopped IS NOT NULL AND number NOT IN (SELECT interleaving FROM drafts)
-"""
+_DELETE_INTERLEAVINGS = (
+    "DELETE FROM interleavings WHERE stopped IS NOT NULL AND number NOT IN (SELECT interleaving FROM drafts)"
+)
 
 
 def delete_searches(connection: sqlite3.Connection, before: float | None) -> None:
     """Delete everything, or all that belongs to searches before a time, and give the room back."""
     connection.execute("BEGIN IMMEDIATE")
-    for table in _DELETED_TABLES if before is None else ():
-        connection.execute(f"DELETE FROM {table}")
-    for statement in () if before is None else _DELETE_BEFORE:
+    for statement in _DELETE_ALL if before is None else _DELETE_BEFORE:
         connection.execute(statement, {"before": before})
     connection.execute(_DELETE_INTERLEAVINGS)
     connection.execute("COMMIT")

@@ -12,8 +12,7 @@ Cause = Literal["full", "busy", "unusable"]
 class ClickLogError(DiptychError):
     """The click log cannot be read or written; searching goes on without it.
 
-    ``cause`` says whether the disk is full, another process was writing (the same call may work a little later), or
-    the file cannot be used at all.
+    ``cause``: the disk is full, another process was writing (a later call may work), or the file cannot be used at all.
     """
 
     def __init__(self, message: str, *, cause: Cause = "unusable") -> None:

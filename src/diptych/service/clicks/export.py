@@ -88,26 +88,18 @@ def write_export(connection: sqlite3.Connection, stream: BinaryIO, what: str, fo
     text = io.TextIOWrapper(stream, encoding="utf-8", newline="", write_through=True)
     try:
         if format == "jsonl":
-            _write_lines(text, names, batches())
+            for batch in batches():
+                rows = (json.dumps(dict(zip(names, row, strict=True)), ensure_ascii=False) for row in batch)
+                text.write("".join(f"{row}\n" for row in rows))
         else:
-            _write_rows(text, names, batches(), "," if format == "csv" else "\t")
+            writer = csv.writer(text, delimiter="," if format == "csv" else "\t", lineterminator="\n")
+            writer.writerow(names)
+            for batch in batches():
+                writer.writerows(batch)
     finally:
         # The stream belongs to the caller, who closes it.
         text.detach()
     return count
-
-
-def _write_rows(text: io.TextIOWrapper, names: Sequence[str], batches: Iterator[list[Any]], delimiter: str) -> None:
-    writer = csv.writer(text, delimiter=delimiter, lineterminator="\n")
-    writer.writerow(names)
-    for batch in batches:
-        writer.writerows(batch)
-
-
-def _write_lines(text: io.TextIOWrapper, names: Sequence[str], batches: Iterator[list[Any]]) -> None:
-    for batch in batches:
-        rows = (json.dumps(dict(zip(names, row, strict=True)), ensure_ascii=False) for row in batch)
-        text.write("".join(f"{row}\n" for row in rows))
 
 
 def _write_parquet(stream: BinaryIO, names: Sequence[str], batches: Iterator[list[Any]]) -> None:
@@ -137,9 +129,8 @@ ORDER BY searches.query, first + shown_item.key, shown_item.value
 def text_query_impressions(path: Path) -> Iterator[ImpressionRow]:
     """Yield (query, item, position, times shown, times clicked) of a click log's file.
 
-    Only searches for pictures by words alone count: what was clicked for a picture, or for words with others
-    subtracted, says nothing about the words. All retrievers are taken together, since a click at a position is worth
-    the same whoever put the item there.
+    Only searches for pictures by words alone count, since others say nothing about the words; all retrievers are taken
+    together, since a click at a position is worth the same whoever put the item there.
     """
     try:
         with closing(connect(path)) as connection:

@@ -14,8 +14,8 @@ from diptych.service.clicks.records import NEGATIVE_CLICK, SWAPPED, VoteChoice
 def sign_test(wins: int, losses: int) -> float:
     """Return the two-sided p-value of the exact sign test: Pr of a split at least as uneven by tossing a fair coin.
 
-    With n = wins + losses and m = min(wins, losses), p = min(1, 2 Σ_{i≤m} C(n, i) / 2ⁿ). Ties are left out, as Dixon
-    and Mood (1946) do. Without any vote p is 1.
+    With n = wins + losses and m = min(wins, losses), p = min(1, 2 Σ_{i≤m} C(n, i) / 2ⁿ), and 1 without any vote. Ties
+    are left out, as Dixon and Mood (1946) do.
 
     >>> from diptych.service.clicks.interleaving import sign_test
     >>> sign_test(5, 0), sign_test(3, 3)
@@ -61,12 +61,6 @@ class Interleaving:
         """Return the one that runs, or None."""
         row = connection.execute(f"SELECT {_COLUMNS} FROM interleavings WHERE stopped IS NULL").fetchone()
         return None if row is None else cls(*row)
-
-    @classmethod
-    def latest_first(cls, connection: sqlite3.Connection) -> list[Self]:
-        """Return all of them."""
-        rows = connection.execute(f"SELECT {_COLUMNS} FROM interleavings ORDER BY number DESC")
-        return [cls(*row) for row in rows]
 
     @classmethod
     def start(cls, connection: sqlite3.Connection, a: tuple[str, str], b: tuple[str, str], time: float) -> Self:
@@ -131,12 +125,13 @@ class InterleavingReport:
     @classmethod
     def read(cls, connection: sqlite3.Connection) -> list[Self]:
         """Count for each interleaving, the latest first."""
-        return [cls._of(connection, one) for one in Interleaving.latest_first(connection)]
-
-    @classmethod
-    def _of(cls, connection: sqlite3.Connection, one: Interleaving) -> Self:
-        (searches,) = connection.execute(_SEARCHES, (one.number,)).fetchone()
-        return cls(one, searches, *connection.execute(_CREDIT, (one.number, NEGATIVE_CLICK)).fetchone())
+        reports = []
+        for row in connection.execute(f"SELECT {_COLUMNS} FROM interleavings ORDER BY number DESC").fetchall():
+            one = Interleaving(*row)
+            (searches,) = connection.execute(_SEARCHES, (one.number,)).fetchone()
+            credit = connection.execute(_CREDIT, (one.number, NEGATIVE_CLICK)).fetchone()
+            reports.append(cls(one, searches, *credit))
+        return reports
 
 
 _COUNTS = """
@@ -150,10 +145,7 @@ GROUP BY 1, 2, 3, 4, 5
 
 @dataclass(frozen=True)
 class VotePair:
-    """The votes on two retrievers, whichever side each was shown on.
-
-    ``p_value`` is that of the sign test on the votes for one of them.
-    """
+    """The votes on two retrievers, whichever side each was shown on."""
 
     left: str
     left_fingerprint: str
@@ -166,7 +158,7 @@ class VotePair:
 
     @property
     def p_value(self) -> float:
-        """How likely so uneven a split is if neither is better."""
+        """How likely so uneven a split of the votes for one is if neither is better: the exact sign test."""
         return sign_test(self.left_wins, self.right_wins)
 
 

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, Self
 
@@ -157,14 +158,12 @@ class ClickLog:
         return self._write_with_retry(vote.write)
 
     def may_continue(self, search_id: str, *, query: str, retriever: str, fingerprint: str, target: str) -> bool:
-        """Say whether a further page of this can go on with a search of that id: one that asked the same.
-
-        One that is unknown may be on its way to the file from another process.
-        """
+        """Say whether a further page of this can go on with a search of that id: one that asked the same."""
         try:
             _search_key(search_id)
         except UnknownSearchError:
             return False
+        # One that is unknown may be on its way to the file from another process.
         return self._search_identity(search_id) in (None, (normalised_query(query), target, retriever, fingerprint))
 
     def interleaving(self) -> Interleaving | None:
@@ -178,13 +177,11 @@ class ClickLog:
         """Interleave two retrievers, each given as name and fingerprint, from now on; only one pair at a time."""
         if a[1] == b[1]:
             raise InvalidInputError("a retriever cannot be interleaved with itself; name two different ones")
-        now = self._clock()
-        return self._writer.run(lambda connection: Interleaving.start(connection, a, b, now))
+        return self._writer.run(partial(Interleaving.start, a=a, b=b, time=self._clock()))
 
     def stop_interleaving(self) -> Interleaving:
         """Answer searches as usual from now on; what was counted stays."""
-        now = self._clock()
-        return self._writer.run(lambda connection: Interleaving.stop(connection, now))
+        return self._writer.run(partial(Interleaving.stop, time=self._clock()))
 
     def interleavings(self) -> list[InterleavingReport]:
         """Return what came out of each interleaving, the latest first."""
@@ -218,10 +215,7 @@ class ClickLog:
             return write_export(connection, stream, what, format)
 
     def forget(self, before: float | None = None) -> None:
-        """Forget everything, or the searches before a time (in seconds since 1970) with their clicks and votes.
-
-        What is forgotten is no longer in the file afterwards.
-        """
+        """Erase everything, or the searches before a time (in seconds since 1970) with their clicks and votes."""
         self.flush()
         with self._translated_errors(), closing(connect(self.path)) as connection:
             delete_searches(connection, before)
@@ -259,8 +253,7 @@ class ClickLog:
             key = _search_key(search_id)
         except UnknownSearchError:
             return None
-        waiting = self._writer.waiting(key)
-        if waiting is not None:
+        if (waiting := self._writer.waiting(key)) is not None:
             return waiting
         with self._lookup_lock, suppress(sqlite3.Error):
             row: tuple[str, str, str, str] | None = self._lookup.execute(_SEARCH_OF_ID, (key,)).fetchone()
@@ -271,10 +264,9 @@ class ClickLog:
         try:
             return self._writer.run(work)
         except UnknownSearchError:
-            failure = self._writer.failure
-            if failure is not None:
-                # The search may be one that could not be written.
-                raise failure from None
+            # The search may be one that could not be written.
+            if self._writer.failure is not None:
+                raise self._writer.failure from None
         # With several processes, the one that answered the search may be about to write it.
         time.sleep(2 * BATCH_SECONDS)
         return self._writer.run(work)
@@ -299,10 +291,7 @@ def click_log_path(collection_folder: Path) -> Path:
 
 
 def open_click_logs(folders: Mapping[str, Path]) -> dict[str, ClickLog]:
-    """Open the log of each collection, given its folder by its name.
-
-    One that cannot be opened, on a disk that is read-only for example, is left out: the collection is searched without.
-    """
+    """Open the log of each collection, given its folder by its name; one on a read-only disk, say, is left out."""
     logs = {}
     for name, folder in folders.items():
         try:

@@ -27,9 +27,7 @@ NEGATIVE_CLICK: ClickKind = "less_like"
 
 
 def normalised_query(text: str) -> str:
-    """Return the query with one form of every character, in lower case, with single blanks.
-
-    Words are neither reordered nor stemmed: whoever learns from the log chooses how to read them.
+    """Return the query with one form of every character, in lower case, with single blanks, and else as it was.
 
     >>> from diptych.service.clicks.records import normalised_query
     >>> normalised_query("  Golden\\tRetriever ")
@@ -40,8 +38,6 @@ def normalised_query(text: str) -> str:
 
 def is_plain(query: str, terms: Sequence[Mapping[str, Any]] | None) -> bool:
     """Return whether a search asked for words and nothing else: no picture, no item, nothing subtracted.
-
-    Only such searches say which items go with the words of a query.
 
     >>> from diptych.service.clicks.records import is_plain
     >>> is_plain("dog", [{"text": "dog", "weight": 1.0}]), is_plain("dog - cat", [{"text": "cat", "weight": -1}])
@@ -54,10 +50,7 @@ def is_plain(query: str, terms: Sequence[Mapping[str, Any]] | None) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class InterleavedPage:
-    """The teams of the results of one page, in their order, and what they were drawn with.
-
-    ``draw`` has the form of the id of a search: pages that are drawn with the same one fit together.
-    """
+    """The teams of one page's results, in order; pages with the same ``draw``, formed as the id of a search, fit."""
 
     interleaving: int
     draw: str
@@ -130,6 +123,16 @@ def _consecutive_runs(shown: tuple[tuple[str, int], ...]) -> list[tuple[int, lis
 _LAST_POSITION = 2**31
 
 
+def _find_search(connection: sqlite3.Connection, search: bytes) -> tuple[int, int, str, int]:
+    """Return the numbers of a search, its query and its retriever, with its target before the last."""
+    found: tuple[int, int, str, int] | None = connection.execute(
+        "SELECT number, query, target, retriever FROM searches WHERE id = ?", (search,)
+    ).fetchone()
+    if found is None:
+        raise UnknownSearchError(search.hex())
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class Click:
     """What a person did with one result of a search."""
@@ -143,10 +146,7 @@ class Click:
 
     def write(self, connection: sqlite3.Connection) -> int:
         """Write the click if the search showed the item there, and return its number."""
-        found = connection.execute("SELECT number FROM searches WHERE id = ?", (self.search,)).fetchone()
-        if found is None:
-            raise UnknownSearchError(self.search.hex())
-        (search,) = found
+        search = _find_search(connection, self.search)[0]
         if not self._was_shown(connection, search):
             raise NotShownError(self.item, self.position)
         if self.kind != NEGATIVE_CLICK:
@@ -186,8 +186,8 @@ class Vote:
 
     def write(self, connection: sqlite3.Connection) -> int:
         """Write the vote instead of an earlier one on the same two searches, and return its number."""
-        left, *asked_left, retriever_left = self._search(connection, self.left)
-        right, *asked_right, retriever_right = self._search(connection, self.right)
+        left, *asked_left, retriever_left = _find_search(connection, self.left)
+        right, *asked_right, retriever_right = _find_search(connection, self.right)
         if asked_left != asked_right or retriever_left == retriever_right:
             raise InvalidInputError("the two searches do not compare; vote on one query asked with two retrievers")
         # In one order, so that a vote on the same two searches from the other side replaces this one.
@@ -197,11 +197,3 @@ class Vote:
             (first, second, choice, self.time),
         )
         return int(added.lastrowid or 0)
-
-    def _search(self, connection: sqlite3.Connection, search: bytes) -> tuple[int, int, str, int]:
-        found: tuple[int, int, str, int] | None = connection.execute(
-            "SELECT number, query, target, retriever FROM searches WHERE id = ?", (search,)
-        ).fetchone()
-        if found is None:
-            raise UnknownSearchError(search.hex())
-        return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections import Counter
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import cache, lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
@@ -58,17 +58,13 @@ ORDER BY asked.searches DESC, text
 
 
 class QueryCounts(NamedTuple):
-    """A query in words and what became of it."""
+    """A query in words, and how many of its searches had a click (``answered``) or no good match (``unmatched``)."""
 
     query: str
     searches: int
-    """How often it was asked."""
     answered: int
-    """In how many of these searches something was clicked."""
     unmatched: int
-    """How many of them had no good match."""
-    clicks: int
-    """How many clicks there were in all; a wish for less of an item is none."""
+    clicks: int  # in all; a wish for less of an item is none
 
 
 def query_counts(connection: sqlite3.Connection) -> list[QueryCounts]:
@@ -163,39 +159,25 @@ def query_report(connection: sqlite3.Connection, *, now: float, days: int) -> Qu
     click that asks for less of an item does not count. A search is visual if more than half of its words name something
     visible.
     """
-    today = datetime.fromtimestamp(now).date()
-    midnights = [_midnight(today + timedelta(days=1 - ago)) for ago in range(days, -1, -1)]
+    today = datetime.combine(datetime.fromtimestamp(now), datetime.min.time())
+    midnights = [(today + timedelta(days=1 - ago)).timestamp() for ago in range(days, -1, -1)]
     per_day = [_day(connection, start, end) for start, end in pairwise(midnights)]
     period = {"start": midnights[0], "end": midnights[-1]}
+    bounds = {**period, "limit": _MOST_QUERIES, "often": FREQUENT_SEARCHES}
     return QueryReport(
         searches=sum(day["searches"] for day in per_day),
         clicks=sum(day["clicks"] for day in per_day),
         visual=_visual_searches(connection, period),
         per_day=per_day,
         top=[
-            {
-                "query": query,
-                "searches": count,
-                "clicked_share": share,
-                "last": iso_time(last_time),
-                "no_good_match": bool(no_good_match),
-                **_visible(query),
-            }
-            for query, count, share, last_time, no_good_match in connection.execute(
-                _TOP, {**period, "limit": _MOST_QUERIES}
-            )
+            {"query": query, "searches": count, "clicked_share": share, "last": iso_time(last)}
+            | {"no_good_match": bool(no_good_match), **_visible(query)}
+            for query, count, share, last, no_good_match in connection.execute(_TOP, bounds)
         ],
         failing=[
-            {
-                "query": query,
-                "searches": count,
-                "reason": "no good match" if no_good_match else "never clicked",
-                "last": iso_time(last_time),
-                **_visible(query),
-            }
-            for query, count, _, last_time, no_good_match in connection.execute(
-                _FAILING, {**period, "limit": _MOST_QUERIES, "often": FREQUENT_SEARCHES}
-            )
+            {"query": query, "searches": count, "reason": "no good match" if no_good_match else "never clicked"}
+            | {"last": iso_time(last), **_visible(query)}
+            for query, count, _, last, no_good_match in connection.execute(_FAILING, bounds)
         ],
         positions=_positions(connection, period),
     )
@@ -240,10 +222,6 @@ def _day(connection: sqlite3.Connection, start: float, end: float) -> dict[str, 
     (searches,) = connection.execute(_SEARCHES_OF_DAY, (start, end)).fetchone()
     (clicks,) = connection.execute(_CLICKS_OF_DAY, (start, end, NEGATIVE_CLICK)).fetchone()
     return {"day": datetime.fromtimestamp(start).date().isoformat(), "searches": searches, "clicks": clicks}
-
-
-def _midnight(day: date) -> float:
-    return datetime(day.year, day.month, day.day).timestamp()
 
 
 def iso_time(time: float) -> str:

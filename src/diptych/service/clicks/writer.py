@@ -23,14 +23,7 @@ RETRY_SECONDS = 1.0
 class LogWriter:
     """Writes searches in batches a moment later, and everything else at once, many callers to one transaction.
 
-    Parameters
-    ----------
-    path :
-        The file.
-    most_waiting :
-        How many searches may wait to be written; more are not recorded, so that memory stays bounded.
-    most_bytes :
-        How large the file may grow.
+    No more than ``most_waiting`` searches wait, others are not recorded; the file grows to ``most_bytes`` at most.
     """
 
     def __init__(self, path: Path, *, most_waiting: int, most_bytes: int | None) -> None:
@@ -65,10 +58,7 @@ class LogWriter:
             return self._identities.get(search_id)
 
     def run(self, work: Callable[[sqlite3.Connection], Result]) -> Result:
-        """Run ``work`` in the next transaction, after all searches so far, and return when its result is durable.
-
-        Work that refuses does so before it writes anything.
-        """
+        """Run ``work``, which refuses before it writes, in the next transaction, and return its result once durable."""
         promise: Future[Result] = Future()
         with self._changed:
             if self._closed:
@@ -105,11 +95,19 @@ class LogWriter:
         except sqlite3.Error as error:
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
-            self._put_back(searches, click_log_error(self._path, error))
+            with self._changed:
+                self._searches.extendleft(reversed(searches))
+                self._pause = RETRY_SECONDS
+                self.failure = click_log_error(self._path, error)
             for _, promise in works:
                 promise.set_exception(click_log_error(self._path, error))
             return
-        self._mark_written(searches)
+        with self._changed:
+            self._pause = BATCH_SECONDS
+            self.failure = None
+            self._n_waiting -= len(searches)
+            for search in searches:
+                self._identities.pop(search.id, None)
         for promise, outcome in outcomes:
             if isinstance(outcome, Exception):
                 promise.set_exception(outcome)
@@ -131,17 +129,3 @@ class LogWriter:
                 outcomes.append((promise, refusal))
         self._connection.execute("COMMIT")
         return outcomes
-
-    def _put_back(self, searches: list[PendingSearch], failure: ClickLogError) -> None:
-        with self._changed:
-            self._searches.extendleft(reversed(searches))
-            self._pause = RETRY_SECONDS
-            self.failure = failure
-
-    def _mark_written(self, searches: list[PendingSearch]) -> None:
-        with self._changed:
-            self._pause = BATCH_SECONDS
-            self.failure = None
-            self._n_waiting -= len(searches)
-            for search in searches:
-                self._identities.pop(search.id, None)

@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -26,8 +27,8 @@ _KEPT_LINES = 20
 class JobProcess:
     """A job in a process of its own, which can be stopped at any moment because the store survives that.
 
-    The process reports one JSON object per line; anything else it prints is thrown away, except for the last lines of
-    its standard error, which explain a crash. It ends by itself when the service does, since its input closes then.
+    The process reports one JSON object per line; the last lines of its standard error explain a crash. It ends by
+    itself when the service does, since its input closes then.
     """
 
     def __init__(self, collection: Path, job: Job) -> None:
@@ -51,7 +52,12 @@ class JobProcess:
         ]
         for reader in self._readers:
             reader.start()
-        self._send({"collection": str(collection), "kind": job.kind, "parameters": job.parameters})
+        request = {"collection": str(collection), "kind": job.kind, "parameters": job.parameters}
+        assert self._process.stdin is not None
+        # The last lines of one that has ended already say why.
+        with suppress(BrokenPipeError):
+            self._process.stdin.write(json.dumps(request).encode() + b"\n")
+            self._process.stdin.flush()
 
     @property
     def error(self) -> str:
@@ -80,15 +86,6 @@ class JobProcess:
             self._kill_at = time.monotonic() + _PATIENCE_SECONDS
             self._process.terminate()
 
-    def _send(self, request: Mapping[str, Any]) -> None:
-        assert self._process.stdin is not None
-        try:
-            self._process.stdin.write(json.dumps(request).encode() + b"\n")
-            self._process.stdin.flush()
-        except BrokenPipeError:
-            # It has ended already, and its last lines say why.
-            return
-
     @staticmethod
     def _read(stream: IO[bytes] | None, take: Any) -> None:
         assert stream is not None
@@ -97,7 +94,8 @@ class JobProcess:
                 take(line.decode("utf-8", "replace"))
 
     def _report(self, line: str) -> None:
-        try:
+        # Anything else is what a library printed; reports are ours alone.
+        with suppress(ValueError, TypeError, KeyError):
             report = json.loads(line)
             if "result" in report:
                 self.result = dict(report["result"])
@@ -106,9 +104,6 @@ class JobProcess:
             else:
                 message = str(report["message"])[:_LONGEST_MESSAGE]
                 self.progress = int(report["done"]), int(report["total"]), message
-        except (ValueError, TypeError, KeyError):
-            # A library printed something; reports are ours alone.
-            return
 
 
 _POLL_SECONDS = 0.5
@@ -117,11 +112,7 @@ _log = logging.getLogger("diptych.service")
 
 
 class JobRunner:
-    """Runs the jobs of one collection one at a time.
-
-    Only one runner works on a collection at any time, whichever process it lives in: it holds a lock, and the others
-    wait for it. Jobs that were running when it begins belonged to one that has ended, so they are interrupted.
-    """
+    """Runs the jobs of one collection one at a time; a lock keeps runners of other processes waiting."""
 
     def __init__(self, collection: Path, state: Path) -> None:
         self.store = JobStore(state / "jobs.sqlite")
@@ -154,6 +145,7 @@ class JobRunner:
         while not self._is_stopping.is_set():
             try:
                 with write_lock(self._lock_path):
+                    # They belonged to a runner that has ended.
                     self.store.interrupt_running()
                     self._work()
             except CollectionError:
@@ -171,9 +163,9 @@ class JobRunner:
             if job is None:
                 self._is_asked.wait(_POLL_SECONDS)
             else:
-                self._do(job)
+                self._execute(job)
 
-    def _do(self, job: Job) -> None:
+    def _execute(self, job: Job) -> None:
         process = JobProcess(self._collection, job)
         try:
             self._follow(process, job)
@@ -196,7 +188,6 @@ class JobRunner:
             # Whoever wanted to stop it came too late.
             self.store.finish(job.id, "done", result=process.result)
         elif process.was_stopped:
-            is_wanted = self.store.is_to_cancel(job.id)
-            self.store.finish(job.id, "cancelled" if is_wanted else "interrupted")
+            self.store.finish(job.id, "cancelled" if self.store.is_to_cancel(job.id) else "interrupted")
         else:
             self.store.finish(job.id, "failed", error=process.error)

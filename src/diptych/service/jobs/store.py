@@ -24,11 +24,10 @@ READY_MADE: tuple[ReadyMadeRetriever, ...] = get_args(ReadyMadeRetriever)
 
 @dataclass(frozen=True)
 class Job:
-    """A piece of long work on a collection, and how far it has come.
+    """A piece of long work on a collection, and how far it has come; times are ISO 8601 in UTC.
 
-    ``done`` of ``total`` counts whatever the work is made of, and ``message`` says what is being done. A job ends as
-    ``done`` with a ``result``, ``failed`` with an ``error``, ``cancelled``, or ``interrupted`` when the service ended
-    before it. Times are ISO 8601 in UTC.
+    A job ends as ``done`` with a ``result``, ``failed`` with an ``error``, ``cancelled``, or ``interrupted`` when the
+    service ended before it.
     """
 
     id: str

@@ -109,12 +109,23 @@ def index(collection: Collection, parameters: Mapping[str, Any], reporter: Repor
     done = 0
     while chunk := list(islice(pictures, _CHUNK)):
         progress = _counting(reporter, "adding pictures", done, len(found))
-        _add_to_report(report, collection.add([Record(path) for path in chunk], progress=progress))
+        added = collection.add([Record(path) for path in chunk], progress=progress)
+        for name in _COUNTS:
+            setattr(report, name, getattr(report, name) + getattr(added, name))
+        report.skipped.update(added.skipped)
         done += len(chunk)
     if parameters.get("remove_missing", True):
         reporter.advance(done, len(found), "removing what is gone")
-        report.removed = _remove_missing(collection)
-    return _index_result(collection, report)
+        gone = [item for item in collection if item.path is not None and _is_gone(collection, item.path)]
+        if gone:
+            collection.remove([item.id for item in gone])
+        report.removed = [str(item.path) for item in gone]
+    return {
+        **{name: getattr(report, name) for name in _COUNTS},
+        "removed": len(report.removed),
+        "skipped": len(report.skipped),
+        "reasons": _shown_reasons(collection, report.skipped),
+    }
 
 
 def train(collection: Collection, parameters: Mapping[str, Any], reporter: Reporter) -> dict[str, Any]:
@@ -143,9 +154,8 @@ def train(collection: Collection, parameters: Mapping[str, Any], reporter: Repor
 
 def reencode(collection: Collection, parameters: Mapping[str, Any], reporter: Reporter) -> dict[str, Any]:
     """Finish a change of retriever that was begun."""
-    return _reencode_result(
-        collection, collection.reencode(progress=_counting(reporter, "giving every item its new point"))
-    )
+    report = collection.reencode(progress=_counting(reporter, "giving every item its new point"))
+    return _reencode_result(collection, report)
 
 
 def add_retriever(collection: Collection, parameters: Mapping[str, Any], reporter: Reporter) -> dict[str, Any]:
@@ -158,9 +168,8 @@ def add_retriever(collection: Collection, parameters: Mapping[str, Any], reporte
     reporter.note(f"preparing the retriever {name}")
     retriever = Retriever.default() if name == "default" else Retriever.conse()
     retriever.name = name
-    report = collection.add_retriever(
-        retriever, name=name, progress=_counting(reporter, f"giving every item a point of {name}")
-    )
+    progress = _counting(reporter, f"giving every item a point of {name}")
+    report = collection.add_retriever(retriever, name=name, progress=progress)
     return {"retriever": name, **_reencode_result(collection, report)}
 
 
@@ -202,45 +211,18 @@ def _counting(
     return advance
 
 
-def _add_to_report(whole: AddReport, part: AddReport) -> None:
-    for name in _COUNTS:
-        setattr(whole, name, getattr(whole, name) + getattr(part, name))
-    whole.skipped.update(part.skipped)
-    whole.duplicates.update(part.duplicates)
-
-
-def _remove_missing(collection: Collection) -> list[str]:
-    gone = [item for item in collection if item.path is not None and _is_gone(collection, item.path)]
-    if gone:
-        collection.remove([item.id for item in gone])
-    return [str(item.path) for item in gone]
-
-
 def _is_gone(collection: Collection, stored: str) -> bool:
     """Say whether a file does not exist; one that merely cannot be reached may come back."""
     try:
         (collection.root / stored).stat()
-    except (FileNotFoundError, NotADirectoryError):
-        return True
-    except OSError:
-        return False
+    except OSError as problem:
+        return isinstance(problem, (FileNotFoundError, NotADirectoryError))
     return False
-
-
-def _index_result(collection: Collection, report: AddReport) -> dict[str, Any]:
-    return {
-        **{name: getattr(report, name) for name in _COUNTS},
-        "removed": len(report.removed),
-        "skipped": len(report.skipped),
-        "reasons": _shown_reasons(collection, report.skipped),
-    }
 
 
 def _reencode_result(collection: Collection, report: ReencodeReport) -> dict[str, Any]:
     return {
-        "pictures": report.pictures,
-        "captions": report.captions,
-        "read_again": report.read_again,
+        **{name: getattr(report, name) for name in ("pictures", "captions", "read_again")},
         "skipped": len(report.failures),
         "reasons": _shown_reasons(collection, report.failures),
     }
@@ -256,7 +238,7 @@ _LOCK_SECONDS = 600.0
 
 
 def main() -> int:
-    """Do the job that standard input describes in one line."""
+    """Do the job that standard input describes in one line; return the exit status."""
     # Whatever a library prints must not end up among the reports.
     reports = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())

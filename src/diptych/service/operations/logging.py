@@ -72,16 +72,11 @@ REQUEST_ID = "X-Request-ID"
 ROUTE_HEADER = "X-Diptych-Route"
 _log = logging.getLogger("diptych.service.requests")
 _USABLE_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
-_NO_ROUTE = "(none)"
 _NOT_ANSWERED = 499
 
 
 class RequestLogMiddleware(HttpMiddleware):
-    """Gives each request a name, and records what became of it.
-
-    Of the address only the route's template is recorded, and nothing of headers and bodies, so that no secret and no
-    query gets into the log.
-    """
+    """Gives each request a name, and records what became of it, by its route's template: no secret and no query."""
 
     def __init__(self, app: ASGIApp, metrics: Metrics, *, is_recording: bool = True) -> None:
         super().__init__(app)
@@ -90,7 +85,8 @@ class RequestLogMiddleware(HttpMiddleware):
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         started = time.perf_counter()
-        name = _request_id(scope)
+        given = Headers(scope=scope).get(REQUEST_ID, "")
+        name = given if _USABLE_ID.fullmatch(given) else secrets.token_hex(8)
         scope.setdefault("state", {})["request_id"] = name
         status, sent = _NOT_ANSWERED, 0
 
@@ -134,9 +130,4 @@ class RequestLogMiddleware(HttpMiddleware):
 def route_template(scope: Scope) -> str:
     """Return the template of the route that took a request, such as ``/v1/collections/{collection}``."""
     template = scope.get("state", {}).get("route_template")
-    return str(template or getattr(scope.get("route"), "path", None) or _NO_ROUTE)
-
-
-def _request_id(scope: Scope) -> str:
-    given = Headers(scope=scope).get(REQUEST_ID, "")
-    return given if _USABLE_ID.fullmatch(given) else secrets.token_hex(8)
+    return str(template or getattr(scope.get("route"), "path", None) or "(none)")

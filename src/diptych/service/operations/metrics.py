@@ -15,9 +15,7 @@ _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5
 
 
 class Metrics:
-    """Counts requests, searches, clicks and uploads; every label has few values, whatever clients send.
-
-    Several processes of a service keep their numbers in one folder, and each of them reports the sums.
+    """Counts requests, searches, clicks and uploads over all processes; labels have few values, whatever is sent.
 
     >>> from diptych.service.operations.metrics import Metrics
     >>> metrics = Metrics()
@@ -37,10 +35,7 @@ class Metrics:
             buckets=_SECONDS,
         )
         self._running = Gauge(
-            "diptych_requests_running",
-            "Requests being answered.",
-            registry=self._registry,
-            multiprocess_mode="livesum",
+            "diptych_requests_running", "Requests being answered.", registry=self._registry, multiprocess_mode="livesum"
         )
         self._searches = self._counter("searches", "Searches answered.", ("collection",))
         self._no_good_match = self._counter("no_good_match", "Searches without a good match.", ("collection",))

@@ -27,10 +27,9 @@ _MOST_CONNECTIONS = 768
 
 
 class BoundedProtocol(H11Protocol):
-    """Closes connections that take too long to say what they want, and those beyond what memory allows.
+    """Closes connections beyond what memory allows, and those whose headers take too long.
 
-    The server's own protocol waits for ever for the rest of a request's headers, so that a few hundred idle sockets
-    would keep everyone else out.
+    The server's own protocol waits for ever for these, so that a few hundred idle sockets would keep everyone else out.
     """
 
     def __init__(self, *args: Any, **options: Any) -> None:
@@ -68,11 +67,8 @@ class BoundedProtocol(H11Protocol):
             (b"connection", b"close"),
             *((name.lower().encode(), value.encode()) for name, value in SECURITY_HEADERS.items()),
         ]
-        for event in (
-            h11.Response(status_code=400, headers=headers, reason=b"Bad Request"),
-            h11.Data(data=body),
-            h11.EndOfMessage(),
-        ):
+        start = h11.Response(status_code=400, headers=headers, reason=b"Bad Request")
+        for event in (start, h11.Data(data=body), h11.EndOfMessage()):
             self.transport.write(self.conn.send(event) or b"")
         self.transport.close()
 

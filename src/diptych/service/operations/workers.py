@@ -64,9 +64,8 @@ class WorkerProcess:
 
     def start(self) -> None:
         """Start the process."""
-        words = [sys.executable, "-m", "diptych.service.operations.workers", str(self._descriptor), *self._words]
         self._process = subprocess.Popen(
-            words,
+            [sys.executable, "-m", "diptych.service.operations.workers", str(self._descriptor), *self._words],
             stdin=subprocess.PIPE,
             text=True,
             pass_fds=[self._descriptor],
@@ -129,8 +128,7 @@ _EXTRA_SECONDS = 10.0
 class Supervisor:
     """Keeps readers that share one listening socket and the one writer behind them alive.
 
-    Both sockets belong to the supervisor: while a process starts again, its connections wait instead of failing. When
-    told to end, the readers finish first, because what they have handed over is still being written.
+    Both sockets belong to the supervisor: while a process starts again, its connections wait instead of failing.
     """
 
     def __init__(
@@ -147,7 +145,9 @@ class Supervisor:
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, self._end)
         # Only this user can enter: who reaches the writer's socket is taken for a reader.
-        folder = Path(tempfile.mkdtemp(prefix="diptych-", dir=_runtime_folder()))
+        runtime = os.environ.get("XDG_RUNTIME_DIR", "")
+        is_usable = runtime and os.access(runtime, os.W_OK | os.X_OK)
+        folder = Path(tempfile.mkdtemp(prefix="diptych-", dir=runtime if is_usable else None))
         try:
             self._run_in(folder)
         finally:
@@ -172,6 +172,7 @@ class Supervisor:
                 worker.start()
             self._watch((writer, *readers), metrics)
             self._listening.close()
+            # The readers first: what they have handed over is still being written.
             _stop_all(readers)
             _stop_all([writer])
 
@@ -194,12 +195,6 @@ def _stop_all(workers: Sequence[WorkerProcess]) -> None:
         worker.wait(deadline - time.monotonic())
 
 
-def _runtime_folder() -> str | None:
-    """Return the folder that the system keeps for this user's running programs; None: that of temporary files."""
-    folder = os.environ.get("XDG_RUNTIME_DIR", "")
-    return folder if folder and os.access(folder, os.W_OK | os.X_OK) else None
-
-
 def launch(
     settings: Settings,
     listening: socket.socket,
@@ -207,10 +202,7 @@ def launch(
     log_format: Literal["auto", "text", "json"] = "auto",
     quiet: bool = False,
 ) -> None:
-    """Serve on a socket until the process is told to end.
-
-    One worker does everything in this process; with several, this process looks after them and a writer.
-    """
+    """Serve on a socket until the process is told to end: in this process, or in several that it looks after."""
     format: LogFormat = log_format if log_format != "auto" else "text" if sys.stderr.isatty() else "json"
     configure_logging(format, quiet=quiet)
     if settings.workers == 1:

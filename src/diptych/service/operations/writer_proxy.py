@@ -58,11 +58,13 @@ class WriterProxyMiddleware(HttpMiddleware):
             raise _writer_unavailable("look whether it was written before trying again") from None
 
     async def _forward(self, scope: Scope, receive: Receive, send: Send) -> None:
+        query, sent = scope.get("query_string", b""), dict(scope["headers"])
+        has_body = b"transfer-encoding" in sent or sent.get(b"content-length", b"0") != b"0"
         request = self._client.build_request(
             scope["method"],
-            httpx.URL(scheme="http", host="writer", raw_path=_target(scope)),
+            httpx.URL(scheme="http", host="writer", raw_path=scope["raw_path"] + (b"?" + query if query else b"")),
             headers=_headers(scope),
-            content=_body(receive) if _has_body(scope) else None,
+            content=_body(receive) if has_body else None,
         )
         answer = await self._client.send(request, stream=True)
         try:
@@ -90,27 +92,15 @@ def is_for_writer(method: str, path: str) -> bool:
     return not _OWN.fullmatch(path) or (method == "DELETE" and path.startswith("/v1/collections/"))
 
 
-def _target(scope: Scope) -> bytes:
-    query = scope.get("query_string", b"")
-    path: bytes = scope["raw_path"]
-    return path + b"?" + query if query else path
-
-
 def _headers(scope: Scope) -> list[tuple[bytes, bytes]]:
     client = scope.get("client")
     address = (client[0] if client else "unknown").encode()
-    kept = [(name, value) for name, value in scope["headers"] if name not in _HOP_BY_HOP]
     return [
-        *kept,
+        *((name, value) for name, value in scope["headers"] if name not in _HOP_BY_HOP),
         (b"x-forwarded-for", address),
         (b"x-forwarded-proto", scope["scheme"].encode()),
         (REQUEST_ID.lower().encode(), scope["state"]["request_id"].encode()),
     ]
-
-
-def _has_body(scope: Scope) -> bool:
-    headers = dict(scope["headers"])
-    return b"transfer-encoding" in headers or headers.get(b"content-length", b"0") != b"0"
 
 
 async def _body(receive: Receive) -> AsyncIterator[bytes]:

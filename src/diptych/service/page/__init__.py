@@ -55,11 +55,6 @@ class StaticFile:
 router = APIRouter(include_in_schema=False)
 VIEWS = ("/", "/compare", "/map", "/log", "/jobs", "/item/{item:path}")
 
-# Names of files do not change with their content, so a browser has to ask each time; the tag makes that cheap.
-_CACHING = "no-cache"
-# Browsers look for the icon at every change of the address, so at every query; an old one does no harm for a day.
-_ICON_CACHING = "max-age=86400"
-
 
 @lru_cache(maxsize=1)
 def static_files() -> dict[str, StaticFile]:
@@ -80,7 +75,9 @@ def _answer(name: str, request: Request) -> Response:
     file = static_files().get(name)
     if file is None:
         raise Problem(404, "no-such-file", f"The page has no file {name!r}; its files are named in /.")
-    caching = _ICON_CACHING if name == "icon.svg" else _CACHING
+    # Names of files do not change with their content, so a browser has to ask each time; the tag makes that cheap. For
+    # the icon browsers look at every change of the address, so at every query; an old one does no harm for a day.
+    caching = "max-age=86400" if name == "icon.svg" else "no-cache"
     headers = {"ETag": file.etag, "Cache-Control": caching, "Vary": "Accept-Encoding"}
     if has_current_version(request, file.etag):
         return Response(status_code=304, headers=headers)

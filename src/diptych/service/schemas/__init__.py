@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Pixels = Annotated[int, Field(description="Of the picture, in pixels; 0 without one.")]
 
 
 class Document(BaseModel):
@@ -15,3 +19,8 @@ class RequestDocument(Document):
     """A JSON object from a client: a number is a number and true is true, since anything else is a slip as well."""
 
     model_config = ConfigDict(strict=True)
+
+
+def with_examples(*examples: dict[str, Any]) -> ConfigDict:
+    """Return the configuration of a document that the description of the API shows examples of."""
+    return ConfigDict(json_schema_extra={"examples": list(examples)})

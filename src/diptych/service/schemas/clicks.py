@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from diptych.service.clicks.records import ClickKind
-from diptych.service.schemas import Document, RequestDocument
+from diptych.service.schemas import Document, RequestDocument, with_examples
 
 
 class ClickRequest(RequestDocument):
     """What a person did with one answer of a search."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {"search_id": "0123456789abcdef0123456789abcdef", "item": "5f2b", "position": 1, "kind": "open"},
-            ]
-        }
+    model_config = with_examples(
+        {"search_id": "0123456789abcdef0123456789abcdef", "item": "5f2b", "position": 1, "kind": "open"}
     )
 
     search_id: str = Field(min_length=1, max_length=64)
@@ -51,51 +47,48 @@ class VisibleWords(Document):
     """The name, as ImageNet has it."""
 
 
+QueryText = Annotated[str, Field(description="The query, in lower case.")]
+TimesAsked = Annotated[int, Field(description="How often it was asked.")]
+LastAsked = Annotated[str, Field(description="When it was asked last, ISO 8601.")]
+Visualness = Annotated[
+    float | None, Field(description="The share of its words that name something visible; null where that is not known.")
+]
+VisibleNames = Annotated[list[VisibleWords], Field(description="These names, from left to right.")]
+
+
 class DayCount(Document):
     """How much was asked and clicked on one day."""
 
     day: str
     """The date, ISO 8601, by the calendar of the service."""
     searches: int
-    """How many searches."""
     clicks: int
-    """How many clicks."""
 
 
 class QueryCount(Document):
     """How often a query was asked, and how well it did."""
 
-    query: str
-    """The query, in lower case."""
-    searches: int
-    """How often it was asked."""
+    query: QueryText
+    searches: TimesAsked
     clicked_share: float
     """The share of these searches in which something was clicked."""
-    last: str
-    """When it was asked last, ISO 8601."""
+    last: LastAsked
     no_good_match: bool
     """Whether none of these searches had a good match."""
-    visualness: float | None
-    """The share of its words that name something visible, 0 to 1; null where that is not known."""
-    visible: list[VisibleWords]
-    """These names, from left to right."""
+    visualness: Visualness
+    visible: VisibleNames
 
 
 class FailingQuery(Document):
     """A query that people ask in vain."""
 
-    query: str
-    """The query, in lower case."""
-    searches: int
-    """How often it was asked."""
+    query: QueryText
+    searches: TimesAsked
     reason: Literal["no good match", "never clicked"]
     """Why it is listed: nothing reached the cut-off, or nobody used an answer though it was asked often."""
-    last: str
-    """When it was asked last, ISO 8601."""
-    visualness: float | None
-    """The share of its words that name something visible, 0 to 1; null where that is not known."""
-    visible: list[VisibleWords]
-    """These names, from left to right."""
+    last: LastAsked
+    visualness: Visualness
+    visible: VisibleNames
 
 
 class PositionCount(Document):
@@ -126,9 +119,7 @@ class QueryLogDocument(Document):
     log: bool
     """Whether searches and clicks are remembered at all."""
     searches: int
-    """How many searches in these days."""
     clicks: int
-    """How many clicks in these days."""
     visual: VisualSearches | None
     """How much is asked for what can be seen; null where that is not known, or nothing was asked in words."""
     per_day: list[DayCount]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field, StringConstraints
+from pydantic import Field, StringConstraints
 
-from diptych.service.schemas import Document, RequestDocument
+from diptych.service.schemas import Document, Pixels, RequestDocument, with_examples
 from diptych.service.schemas.retrievers import RetrieverSummary
 
 
@@ -63,11 +63,8 @@ class ItemDocument(Document):
     path: str | None
     """The file, from the root of the collection; null without one and for a file elsewhere."""
     picture: bool
-    """Whether it has a picture."""
-    width: int
-    """Of the picture, in pixels; 0 without one."""
-    height: int
-    """Of the picture, in pixels; 0 without one."""
+    width: Pixels
+    height: Pixels
     size: int
     """Of the file, in bytes; 0 without one."""
     labels: list[str]
@@ -88,7 +85,6 @@ class ItemList(Document):
     """Items in the order of their addition."""
 
     items: list[ItemDocument]
-    """The items of this page."""
     total: int
     """How many meet the filter."""
     next_offset: int | None
@@ -102,7 +98,7 @@ Label = Annotated[str, StringConstraints(min_length=1, max_length=400, pattern=r
 class ItemChange(RequestDocument):
     """Captions, labels and metadata of an item; what is absent or null stays, what is empty is erased."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"captions": ["a red boat"], "labels": ["boat"]}]})
+    model_config = with_examples({"captions": ["a red boat"], "labels": ["boat"]})
 
     captions: list[Text] | None = Field(default=None, max_length=1000)
     """What is said of the picture, or the text itself."""
@@ -115,9 +111,7 @@ class ItemChange(RequestDocument):
 class NewItem(ItemChange):
     """What is known of a picture that is sent along, or a text, which needs a caption."""
 
-    model_config = ConfigDict(
-        json_schema_extra={"examples": [{"captions": ["a red boat"], "metadata": {"year": 2010}}]}
-    )
+    model_config = with_examples({"captions": ["a red boat"], "metadata": {"year": 2010}})
 
     id: str | None = Field(default=None, pattern=r"^[A-Za-z0-9][A-Za-z0-9._~-]*$", max_length=200)
     """Its name in addresses; without one it is made up."""
@@ -127,15 +121,12 @@ class MapPoint(Document):
     """A picture or a text in the plane."""
 
     x: float
-    """From 0 to 1."""
+    """From 0 to 1, as y."""
     y: float
-    """From 0 to 1."""
     kind: Literal["image", "text"]
     """Whether it is a picture or a caption."""
     id: str
-    """The id of the item."""
     caption_id: str | None = None
-    """The id of the caption."""
     label: str | None = None
     """The first label of the item."""
     text: str | None = None
@@ -146,7 +137,6 @@ class MapDocument(Document):
     """Pictures and captions in the plane; what lies near each other in the common space lies near each other here."""
 
     retriever: str
-    """The retriever whose space is shown."""
     made: str
     """When the map was made, ISO 8601 in UTC."""
     items_in_map: int

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Literal, Self
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
-from diptych.service.schemas import Document, RequestDocument
+from diptych.service.schemas import Document, RequestDocument, with_examples
 from diptych.service.schemas.search import Target, TermRequest
 
 
 class ExplanationRequest(RequestDocument):
     """The search as it was sent, and one of its answers."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"query": "a dog on the beach", "item": "5f2b"}]})
+    model_config = with_examples({"query": "a dog on the beach", "item": "5f2b"})
 
     query: str | None = Field(default=None, min_length=1, max_length=2000)
     """Words of the query language, as in a search."""
@@ -58,7 +58,6 @@ class ExplainedTermDocument(Document):
     name: str
     """The words, or the name of the picture."""
     weight: float
-    """As it was asked."""
     score: float
     """The score of the answer for this term alone."""
     contribution: float
@@ -71,9 +70,7 @@ class ViewDocument(Document):
     kind: Literal["parts", "classes", "labels", "words", "pairs"]
     """What the bars stand for."""
     title: str
-    """A heading."""
     sentence: str
-    """The bars in one sentence."""
     bars: list[ContributionDocument]
     """Words in the order of the text, everything else with the weightiest first."""
     additive: bool
@@ -92,11 +89,9 @@ class ExplanationDocument(Document):
     summary: str
     """The explanation in plain English."""
     score: float
-    """The score of the answer."""
     terms: list[ExplainedTermDocument]
     """The terms of the query, each with its part of the score."""
     bars: list[ContributionDocument]
-    """The bars of the first view."""
     note: str
     """What the bars leave out, and how the score was made."""
     views: list[ViewDocument]

@@ -4,38 +4,30 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from diptych.service.clicks.records import VoteChoice
-from diptych.service.schemas import Document, RequestDocument
+from diptych.service.schemas import Document, RequestDocument, with_examples
+from diptych.service.schemas.retrievers import Fingerprint
 
 
 class InterleavingRequest(RequestDocument):
     """Two retrievers of the collection."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"a": "default", "b": "learned"}]})
+    model_config = with_examples({"a": "default", "b": "learned"})
 
     a: str = Field(min_length=1, max_length=200)
-    """The name of one."""
     b: str = Field(min_length=1, max_length=200)
-    """The name of the other."""
-
-
-InterleavingState = Literal["running", "waiting", "stopped"]
 
 
 class InterleavingDocument(Document):
     """Two retrievers that answered the same searches together, and whose answers were clicked."""
 
     a: str
-    """The name of one retriever."""
-    a_fingerprint: str
-    """Which state of it."""
+    a_fingerprint: Fingerprint
     b: str
-    """The name of the other."""
-    b_fingerprint: str
-    """Which state of it."""
-    state: InterleavingState
+    b_fingerprint: Fingerprint
+    state: Literal["running", "waiting", "stopped"]
     """Whether both answer now; waiting means that one of them is no longer there as it was, so neither does."""
     started: str
     """Since when, ISO 8601."""
@@ -67,16 +59,8 @@ class InterleavingList(Document):
 class VoteRequest(RequestDocument):
     """Which of two searches a person prefers: one query, asked with two retrievers."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "left": "0123456789abcdef0123456789abcdef",
-                    "right": "fedcba9876543210fedcba9876543210",
-                    "choice": "left",
-                },
-            ]
-        }
+    model_config = with_examples(
+        {"left": "0123456789abcdef0123456789abcdef", "right": "fedcba9876543210fedcba9876543210", "choice": "left"}
     )
 
     left: str = Field(min_length=1, max_length=64)
@@ -98,17 +82,11 @@ class VotePairDocument(Document):
     """How often each of two retrievers was preferred, whichever side it was shown on."""
 
     left: str
-    """The name of one retriever."""
-    left_fingerprint: str
-    """Which state of it."""
+    left_fingerprint: Fingerprint
     right: str
-    """The name of the other."""
-    right_fingerprint: str
-    """Which state of it."""
+    right_fingerprint: Fingerprint
     left_wins: int
-    """Votes for the one."""
     right_wins: int
-    """Votes for the other."""
     both: int
     """Votes that found both good."""
     neither: int

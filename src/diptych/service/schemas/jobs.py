@@ -25,6 +25,9 @@ class IndexJob(RequestDocument):
     parameters: IndexParameters = Field(default_factory=IndexParameters)
 
 
+Seed = Annotated[int, Field(ge=0, lt=2**31, description="Of the draw of the share kept back.")]
+
+
 class TrainParameters(RequestDocument):
     """How to learn a retriever from the collection's captions."""
 
@@ -34,8 +37,7 @@ class TrainParameters(RequestDocument):
     """The parameters of the method."""
     held_out: float = Field(default=0.2, ge=0.05, le=0.9)
     """The share of pictures kept back for the comparison with the present retriever."""
-    seed: int = Field(default=0, ge=0, lt=2**31)
-    """Of the draw of that share."""
+    seed: Seed = 0
     force: bool = False
     """Take the new retriever even if it is not better."""
 
@@ -54,8 +56,7 @@ class LearnParameters(RequestDocument):
     """The share of queries kept back for the comparison with the present retriever."""
     alpha: float = Field(default=0.01, ge=0.0001, le=0.5)
     """How small p must be for the new retriever to take over."""
-    seed: int = Field(default=0, ge=0, lt=2**31)
-    """Of the draw of that share."""
+    seed: Seed = 0
     dry_run: bool = False
     """Compare only; change nothing."""
 
@@ -116,27 +117,19 @@ class JobDocument(Document):
     id: str
     """Its name in addresses."""
     kind: JobKind
-    """What is done."""
     parameters: dict[str, Any]
-    """What it was told."""
     state: JobState
     """Where it stands; interrupted means that the service ended before it did."""
     done: int
-    """How much is done."""
     total: int
-    """Of how much; 0 when that cannot be said."""
+    """How much there is to do; 0 when that cannot be said."""
     message: str
-    """What is being done."""
     error: str | None
-    """Why it failed."""
     result: dict[str, Any] | None
-    """What came out."""
     created: str
     """When it was asked for, ISO 8601."""
     started: str | None
-    """When it began."""
     finished: str | None
-    """When it ended."""
 
 
 class JobList(Document):

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import Field
 
 from diptych.service.jobs.store import ReadyMadeRetriever
 from diptych.service.schemas import Document, RequestDocument
+
+Fingerprint = Annotated[str, Field(description="A digest of everything that shapes the points of a retriever.")]
 
 
 class RetrieverSummary(Document):
@@ -13,8 +17,7 @@ class RetrieverSummary(Document):
 
     name: str
     """What people call it."""
-    fingerprint: str
-    """A digest of everything that shapes its points."""
+    fingerprint: Fingerprint
 
 
 Explains = Literal["parts", "classes", "labels", "words", "pairs", "none"]
@@ -25,8 +28,7 @@ class RetrieverDocument(Document):
 
     name: str
     """What searches call it."""
-    fingerprint: str
-    """A digest of everything that shapes its points."""
+    fingerprint: Fingerprint
     active: bool
     """Whether searches use it unless they name another."""
     ready: bool
@@ -59,7 +61,6 @@ class QueryChange(Document):
     """A query that was kept back, and how well it was answered before and after."""
 
     query: str
-    """What people asked."""
     before: float
     """The measure with the retriever in force."""
     after: float
@@ -75,14 +76,11 @@ class LearningStep(Document):
     """Whether the learned retriever took over, everything stayed as it was, or an earlier one came back."""
     before: str
     """The retriever in force before."""
-    before_fingerprint: str
-    """Which state of it."""
+    before_fingerprint: Fingerprint
     after: str
     """The retriever in force afterwards."""
-    after_fingerprint: str
-    """Which state of it."""
+    after_fingerprint: Fingerprint
     reason: str
-    """Why."""
     compared_with: str
     """The retriever that the learned one had to beat: the one in force or, if that was learned, the one beneath it."""
     measure: str
@@ -100,7 +98,6 @@ class LearningStep(Document):
     n_held_out: int
     """How many of them were kept back for the comparison."""
     n_clicks: float
-    """How many clicks there were."""
     answered: float | None
     """The share of queries kept back for which the log knew something."""
     parts: dict[str, float]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import ConfigDict, Field, StringConstraints, model_validator
+from pydantic import Field, StringConstraints, model_validator
 
-from diptych.service.schemas import Document, RequestDocument
+from diptych.service.schemas import Document, Pixels, RequestDocument, with_examples
 from diptych.service.schemas.retrievers import RetrieverSummary
 
 _Words = Annotated[str, StringConstraints(min_length=1, max_length=2000)]
@@ -66,17 +66,12 @@ class SearchOptions(Document):
     """What an earlier answer to the same search was drawn with, to see it again or go on with it."""
 
 
-class SearchRequest(SearchOptions):
+class SearchRequest(SearchOptions, RequestDocument):
     """What to look for, as text of the query language or as terms: exactly one of the two."""
 
-    model_config = ConfigDict(
-        strict=True,
-        json_schema_extra={
-            "examples": [
-                {"query": "a dog on the beach - snow", "limit": 10},
-                {"terms": [{"text": "a dog", "weight": 2}, {"item": "5f2b"}], "target": "texts"},
-            ]
-        },
+    model_config = with_examples(
+        {"query": "a dog on the beach - snow", "limit": 10},
+        {"terms": [{"text": "a dog", "weight": 2}, {"item": "5f2b"}], "target": "texts"},
     )
 
     query: str | None = Field(default=None, min_length=1, max_length=2000)
@@ -118,13 +113,9 @@ class AnswerDocument(Document):
     matched_by: list[str]
     """What brought the answer up: "points" of the space, "words" of its captions."""
     picture: bool
-    """Whether the item has a picture."""
-    width: int
-    """Of the picture, in pixels; 0 without one."""
-    height: int
-    """Of the picture, in pixels; 0 without one."""
+    width: Pixels
+    height: Pixels
     labels: list[str]
-    """The labels of the item."""
     captions: list[str]
     """The first captions of the item, at most five."""
     metadata: dict[str, Any]
@@ -143,19 +134,14 @@ class SearchResponse(Document):
     query: str
     """The query as it was understood."""
     target: Target
-    """What was searched."""
     retriever: RetrieverSummary
-    """Which retriever answered."""
     limit: int
-    """How many answers were asked for."""
     offset: int
-    """How many were left out before them."""
     considered: int
     """How many pictures or texts the filter left."""
     exact: bool
     """Whether all of them were compared."""
     seconds: float
-    """How long the search took."""
     no_good_match: bool
     """Whether even the best answer is below the cut-off."""
     cutoff: float
@@ -174,7 +160,6 @@ class FacetValueDocument(Document):
 
     value: bool | int | float | str
     count: int
-    """How many items have it."""
     filter: str
     """What to send as filter to find those."""
 
@@ -189,9 +174,7 @@ class FacetDocument(Document):
     values: list[FacetValueDocument]
     """The most frequent values."""
     minimum: float | None
-    """The least number of a range."""
     maximum: float | None
-    """The largest number of a range."""
 
 
 class FacetList(Document):
@@ -225,6 +208,5 @@ class UploadDocument(Document):
     width: int
     """In pixels, as it is seen."""
     height: int
-    """In pixels, as it is seen."""
     expires: str
     """When it is forgotten, ISO 8601."""

@@ -22,9 +22,8 @@ SESSION_SECONDS = 12 * 3600
 class PageSessions:
     """Signs cookies that say a browser was let in, and the values that its scripts send back against forged requests.
 
-    Nothing is remembered: a cookie is an identifier and an expiry under an HMAC, so that sessions cost no memory and
-    every process with the same secret accepts them. The key depends on the token as well, so that changing the token
-    ends every session.
+    A cookie is an identifier and an expiry under an HMAC: sessions cost no memory, every process with the same secret
+    accepts them, and changing the token, on which the key depends as well, ends them.
 
     >>> from diptych.service.security.auth import PageSessions
     >>> sessions = PageSessions("secret", token=None)
@@ -75,9 +74,6 @@ def _is_equal(given: str, right: str) -> bool:
 
 
 CSRF_HEADER = "X-Diptych-CSRF"
-_OWN_SITES = ("same-origin", "none")
-_TO_WRITE = "To write, or to read the log, send the header 'Authorization: Bearer TOKEN', or use the page."
-_WRONG_TOKEN = "This is not the token of this service."
 
 
 class Credentials:
@@ -98,7 +94,7 @@ class Credentials:
             return False
         scheme, _, given = header.partition(" ")
         if scheme.lower() != "bearer" or not self.is_token(given.strip()):
-            raise unauthorised(_WRONG_TOKEN)
+            raise unauthorised("This is not the token of this service.")
         return True
 
     def session(self, request: HTTPConnection) -> str | None:
@@ -118,18 +114,18 @@ class Credentials:
             return
         session = self.session(request)
         if session is None:
-            raise unauthorised(_TO_WRITE)
+            needed = "To write, or to read the log, send the header 'Authorization: Bearer TOKEN', or use the page."
+            raise unauthorised(needed)
         if not self.sessions.is_own(session, request.headers.get(CSRF_HEADER)):
-            raise Problem(
-                403, "wrong-csrf", f"The header {CSRF_HEADER} is missing or old; take it from GET /v1/session."
-            )
+            detail = f"The header {CSRF_HEADER} is missing or old; take it from GET /v1/session."
+            raise Problem(403, "wrong-csrf", detail)
 
 
 def refuse_other_sites(request: HTTPConnection) -> None:
     """Raise where a browser says that another site's page sends the request."""
     site = request.headers.get("sec-fetch-site")
     origin = request.headers.get("origin")
-    is_other = site is not None and site.strip().lower() not in _OWN_SITES
+    is_other = site is not None and site.strip().lower() not in ("same-origin", "none")
     if is_other or (origin is not None and not _is_own_origin(origin, request.headers.get("host", ""))):
         raise Problem(403, "cross-site", "Pages of other sites may not use this service.")
 
@@ -151,9 +147,6 @@ def _digest(token: str) -> bytes:
     return hashlib.sha256(token.encode("utf-8", errors="replace")).digest()
 
 
-_SIGN_IN = "/v1/session"
-
-
 class AuthMiddleware(HttpMiddleware):
     """Asks for token or session before anything of the request is read, at every address but that for signing in.
 
@@ -165,10 +158,7 @@ class AuthMiddleware(HttpMiddleware):
         self._credentials = credentials
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if _is_private(scope["path"]):
+        path = scope["path"]
+        if path == "/metrics" or (path.startswith("/v1") and path != "/v1/session"):
             self._credentials.check_reading(HTTPConnection(scope), is_public=True)
         await self._app(scope, receive, send)
-
-
-def _is_private(path: str) -> bool:
-    return path == "/metrics" or (path.startswith("/v1") and path != _SIGN_IN)

@@ -76,16 +76,14 @@ SECURITY_HEADERS = {
 
 
 class SecurityHeadersMiddleware(HttpMiddleware):
-    """Puts the headers on every answer, errors included.
-
-    What does not say how long it may be kept is not kept: answers are about someone's private pictures.
-    """
+    """Puts the headers on every answer, errors included."""
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 headers.update(SECURITY_HEADERS)
+                # What does not say how long it may be kept is not kept: answers are about private pictures.
                 headers.setdefault("Cache-Control", "no-store")
             await send(message)
 

@@ -66,7 +66,8 @@ class BoundedBody:
             async with asyncio.timeout_at(deadline):
                 message = await receive()
         except TimeoutError:
-            self._problem = _too_slow(self._seconds)
+            detail = f"The body did not arrive within {self._seconds:g} s; send it again, faster or smaller."
+            self._problem = Problem(408, "too-slow", detail, headers={"Connection": "close"})
             raise ClientDisconnect from None
         self._received += len(message.get("body", b""))
         self._is_whole = not message.get("more_body", False)
@@ -88,11 +89,6 @@ async def drain(receive: Receive) -> None:
 def _too_large(most: int) -> Problem:
     detail = f"The body is larger than {most:,} bytes, the most that is taken here."
     return Problem(413, "too-large", detail, headers={"Connection": "close"})
-
-
-def _too_slow(seconds: float) -> Problem:
-    detail = f"The body did not arrive within {seconds:g} s; send it again, faster or smaller."
-    return Problem(408, "too-slow", detail, headers={"Connection": "close"})
 
 
 # Boundaries and the fields beside the file.
@@ -124,8 +120,7 @@ class BodyLimitMiddleware(HttpMiddleware):
 class TokenBuckets:
     """A bucket of tokens for each client, which fills at a steady rate and is emptied by requests.
 
-    Only the clients seen last are remembered. One that is forgotten starts with a full bucket, as it would after the
-    time that this takes.
+    Only the clients seen last are remembered; one that is forgotten starts with a full bucket.
 
     >>> from diptych.service.security.limits import TokenBuckets
     >>> buckets = TokenBuckets(rate=1.0, burst=2, clock=lambda: 0.0)
@@ -156,9 +151,6 @@ class TokenBuckets:
 
 # What a page loads many of at once and what costs next to nothing.
 _CHEAP_COST = 0.05
-_CHEAP_PREFIXES = ("/static/",)
-_CHEAP_SUFFIXES = ("/thumbnail",)
-_FREE = ("/health", "/ready")
 _NETWORK_BITS = 64
 
 
@@ -171,13 +163,13 @@ class RateLimitMiddleware(HttpMiddleware):
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = scope["path"]
-        is_cheap = path.startswith(_CHEAP_PREFIXES) or path.endswith(_CHEAP_SUFFIXES)
-        cost = 0.0 if path in _FREE else _CHEAP_COST if is_cheap else 1.0
+        is_cheap = path.startswith("/static/") or path.endswith("/thumbnail")
+        cost = 0.0 if path in ("/health", "/ready") else _CHEAP_COST if is_cheap else 1.0
         seconds = self._buckets.take(client_network(scope), cost) if cost else 0.0
         if seconds > 0:
             wait = str(math.ceil(seconds))
-            detail = f"Too many requests; go on in {wait} s."
-            raise Problem(429, "too-many-requests", detail, headers={"Retry-After": wait})
+            headers = {"Retry-After": wait}
+            raise Problem(429, "too-many-requests", f"Too many requests; go on in {wait} s.", headers=headers)
         await self._app(scope, receive, send)
 
 
@@ -195,10 +187,9 @@ def client_network(scope: Scope) -> str:
 
 
 class SearchConcurrencyLimit:
-    """Lets a few searches run and the others wait in line.
+    """Lets a few searches run and the others wait in line, where each costs a few kilobytes and no thread.
 
-    Searches compute: more of them at once than there are cores only fight for the cores and hold memory meanwhile. In
-    line, a request costs a few kilobytes and no thread.
+    More searches at once than there are cores only fight for the cores and hold memory meanwhile.
     """
 
     def __init__(self, at_once: int, max_waiting: int = 1_000) -> None:

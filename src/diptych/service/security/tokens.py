@@ -61,16 +61,12 @@ def usable_token(token: str, origin: str) -> str:
 python -c 'import secrets; print(secrets.token_urlsafe(32))'
     """
     if not _SHORTEST <= len(token) <= _LONGEST:
-        raise InvalidInputError(
-            f"the token in {origin} has {len(token)} characters, it needs {_SHORTEST} to {_LONGEST}; "
-            f"make one with: {_MAKE_ONE}"
-        )
-    if not _CHARACTERS.issuperset(token):
-        raise InvalidInputError(
-            f"the token in {origin} has other characters than letters, digits and punctuation of ASCII; "
-            f"make one with: {_MAKE_ONE}"
-        )
-    return token
+        wrong = f"{len(token)} characters, it needs {_SHORTEST} to {_LONGEST}"
+    elif not _CHARACTERS.issuperset(token):
+        wrong = "other characters than letters, digits and punctuation of ASCII"
+    else:
+        return token
+    raise InvalidInputError(f"the token in {origin} has {wrong}; make one with: {_MAKE_ONE}")
 
 
 def no_token_message(host: str) -> str:
