@@ -16,7 +16,7 @@ class FormerNames:
 
     >>> import warnings
     >>> from diptych.models import CVH
-    >>> with warnings.catch_warnings(record=True) as caught:
+    >>> with warnings.catch_warnings(record=True, action="always") as caught:
     ...     model = CVH(seed=3)
     >>> model, str(caught[0].message)
     (CVH(random_state=3), "CVH: 'seed' is called 'random_state' now")

@@ -89,7 +89,7 @@ def test_a_full_disk_costs_one_line() -> None:
     commands = ("--version", "methods", "methods --json", "datasets")
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
-            [sys.executable, "-c", RUN_EACH, *commands], stdout=full, stderr=subprocess.PIPE, text=True
+            [sys.executable, "-W", "ignore", "-c", RUN_EACH, *commands], stdout=full, stderr=subprocess.PIPE, text=True
         )
     assert done.returncode == 0
     message = r"error: the output cannot be written: [^\n]+\nstatus 1\n"

@@ -137,8 +137,9 @@ def test_an_id_may_hold_anything(running_service: Start, own_scene_collection: P
         (b"%PDF-1.7", (415, "not-a-picture")),
         (picture()[:100], (422, "unreadable-picture")),
         (picture(size=(400, 300)), (413, "picture-too-large")),
-        (os.urandom(70_000), (413, "picture-too-large")),
+        (bytes(70_000), (413, "picture-too-large")),
     ],
+    ids=["nothing", "svg", "pdf", "cut-off", "many-pixels", "many-bytes"],
 )
 def test_what_is_no_picture_is_refused(running_service: Start, content: bytes, expected: tuple[int, str]) -> None:
     service = running_service(limits={"upload_pixels": 100_000, "upload_bytes": 60_000})
