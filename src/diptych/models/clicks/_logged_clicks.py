@@ -52,7 +52,9 @@ class LoggedClickModel(ClickModel):
 
     def _fit_clicks(self, log: ClickLog, images: FloatArray) -> None:
         self._check_parameters()
-        self._clear_cache()
+        # What was derived from an earlier fit.
+        for name in [name for name in vars(self) if isinstance(getattr(type(self), name, None), cached_property)]:
+            delattr(self, name)
         sets, table = query_table(log)
         self.words_, self.set_offsets_, self.set_words_ = sets.words, sets.offsets, sets.members
         self.click_offsets_ = table.indptr.astype(np.int64)
@@ -73,10 +75,6 @@ class LoggedClickModel(ClickModel):
 
     def _kept_images(self, images: FloatArray) -> FloatArray:
         return unit_rows(images.astype(np.float32, copy=False))
-
-    def _clear_cache(self) -> None:
-        """Drop what was derived from an earlier fit."""
-        self.__dict__.pop("_sets", None)
 
     @cached_property
     def _sets(self) -> WordSets:
@@ -141,9 +139,6 @@ class AnswerCache(Generic[Answer]):
     def put(self, question: Hashable, answer: Answer) -> None:
         with self._lock:
             self._answers[question] = answer
-
-    def __len__(self) -> int:
-        return len(self._answers)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         return type(self)(self.limit)
@@ -213,10 +208,6 @@ class NeighbourQueryModel(LoggedClickModel):
             for block in row_blocks(len(clicked.rows), _BLOCK_ROWS):
                 points[row] += clicked.weights[block] @ self.images_[clicked.rows[block]].astype(np.float64)
         return points.astype(np.float32)
-
-    def _clear_cache(self) -> None:
-        super()._clear_cache()
-        self.__dict__.pop("_cache", None)
 
     @cached_property
     def _cache(self) -> AnswerCache[WeightedImages]:

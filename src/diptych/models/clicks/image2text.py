@@ -191,11 +191,6 @@ class Image2Text(LoggedClickModel):
             self._known_shares.put(key, known)
         return known
 
-    def _clear_cache(self) -> None:
-        super()._clear_cache()
-        for name in ("_cache", "_known_shares", "_log_squares"):
-            self.__dict__.pop(name, None)
-
     @cached_property
     def _cache(self) -> AnswerCache[tuple[IntArray, FloatArray]]:
         return AnswerCache(_REMEMBERED)

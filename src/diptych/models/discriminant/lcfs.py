@@ -110,8 +110,7 @@ class LCFS(LabelRegressionModel):
             rows = np.sqrt((weights**2).sum(axis=1) + _LEAST_ROW)
             system = (1 + self.low_rank * plain) * moment + self.low_rank * (scores * inside) @ scores.T
             # What smoothing takes away may leave rounding below zero on the diagonal.
-            ridge = self.sparsity / (2 * rows) + _NOISE * float(np.trace(moment))
-            system[np.diag_indices_from(system)] += ridge
+            system[np.diag_indices_from(system)] += self.sparsity / (2 * rows) + _NOISE * float(np.trace(moment))
             steps.append(solve((system + system.T) / 2, labels, assume_a="sym"))
         return steps[0], steps[1]
 

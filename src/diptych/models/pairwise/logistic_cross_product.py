@@ -62,8 +62,6 @@ class LogisticCrossProduct(CrossProductModel):
     >>> model = LogisticCrossProduct().fit(images, texts)
     >>> model.strongest_pairs(1, text_names=["colour", "length", "tone"])[0][:2]
     (0, 'colour')
-    >>> model.space
-    Space(name='dot', split=None)
     """
 
     when_to_use: ClassVar[str] = "Pairs without labels, when single features of the two sides go together."

@@ -115,14 +115,11 @@ class ClassifierPairModel(CrossModalModel):
         check_choice("loss", self.loss, ("softmax", "ovr"))
         check_count("max_iter", self.max_iter)
         assert targets is not None, "the base class has checked that labels were given"
-        images, texts = self._fit_inputs(images, texts)
+        images, texts, targets = targets.with_labels_only(*self._fit_inputs(images, texts))
         wanted = targets.distribution if self.loss == "softmax" else targets.indicator
-        rows = targets.labelled
-        # Rows are not copied where all have a label.
-        chosen = slice(None) if len(rows) == len(images) else rows
         fit = partial(fit_logistic, C=self.C, loss=self.loss, max_iter=self.max_iter, tol=self.tol)
         for side, features in (("image", images), ("text", texts)):
-            weights, intercepts = fit(features[chosen], wanted[chosen])
+            weights, intercepts = fit(features, wanted)
             setattr(self, f"{side}_weights_", weights)
             setattr(self, f"{side}_intercepts_", intercepts)
         self.classes_, self.multilabel_ = targets.classes, targets.multilabel
