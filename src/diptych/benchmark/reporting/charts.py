@@ -156,9 +156,7 @@ def scatter_chart(
 
 
 def bar_chart(title: str, bars: Mapping[str, Mapping[str, float]]) -> str:
-    """Draw for every category a bar of each series, lying, with the value at its end.
-
-    ``bars`` holds the categories of each series.
+    """Draw for every category a bar of each series, lying, with the value at its end; ``bars`` is series by series.
 
     >>> "0.30</text>" in bar_chart("MAP", {"image query": {"art": 0.2}, "text query": {"art": 0.3}})
     True

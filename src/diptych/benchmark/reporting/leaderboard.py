@@ -151,10 +151,9 @@ def _published_cell(found: PublishedValue | None, way: Direction) -> str:
 
 
 def _notes(task: TaskResults, printed: list[PublishedValue | None]) -> tuple[str, ...]:
-    folds = len(task.folds)
     notes = [f"Chance is {task.chance:.4f}."]
-    if folds > 1:
-        notes.append(f"Mean ± standard deviation over {folds} folds.")
+    if len(task.folds) > 1:
+        notes.append(f"Mean ± standard deviation over {len(task.folds)} folds.")
     if task.letters:
         notes.append(
             "Methods that share a letter cannot be told apart (randomisation test over queries, Holm, level 0.05)."

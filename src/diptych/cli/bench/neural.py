@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from diptych.benchmark.neural import Illustration, NeuralData, NeuralMethod, NeuralReport
     from diptych.data import Pairs
-    from diptych.figures.retrieval_examples import RetrievalExample, ShownItem
+    from diptych.figures.retrieval_examples import RetrievalExample
 
 _QUERIES = 2
 _FEWEST_ON_A_MAP = 20
@@ -144,16 +144,12 @@ def _example(inside: Illustration, way: Direction, row: int) -> RetrievalExample
     pairs = inside.pairs
     if way == "image_query":
         query = ShownItem(picture=_picture(pairs, row))
-        return RetrievalExample(query, [_text(pairs, int(text)) for text in found], right.tolist())
-    query = ShownItem(pairs.texts[row])
-    return RetrievalExample(query, [ShownItem(picture=_picture(pairs, int(image))) for image in found], right.tolist())
-
-
-def _text(pairs: Pairs, row: int) -> ShownItem:
-    """Return a text with the picture it belongs to, which nobody searched but which helps to judge it."""
-    from diptych.figures.retrieval_examples import ShownItem
-
-    return ShownItem(pairs.texts[row], _picture(pairs, int(pairs.owners[row])))
+        # Beside each text the picture it belongs to, which nobody searched but which helps to judge it.
+        answers = [ShownItem(pairs.texts[text], _picture(pairs, int(pairs.owners[text]))) for text in map(int, found)]
+    else:
+        query = ShownItem(pairs.texts[row])
+        answers = [ShownItem(picture=_picture(pairs, int(image))) for image in found]
+    return RetrievalExample(query, answers, right.tolist())
 
 
 def _picture(pairs: Pairs, row: int) -> str | Path | np.ndarray | None:

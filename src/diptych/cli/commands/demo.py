@@ -260,10 +260,9 @@ def choose_demo(data: DemoData, stages: Stages, *, everything: bool) -> DemoColl
 def _can_encode(chosen: DemoCollection, stages: Stages) -> bool:
     from diptych.retriever import Retriever
 
-    if is_collection(chosen.folder):
-        return True
     try:
-        Retriever.default()
+        if not is_collection(chosen.folder):
+            Retriever.default()
     except MissingPackageError as error:
         stages.note(f"photographs: {error}; until then the pictures are generated")
         return False

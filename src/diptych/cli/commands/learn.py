@@ -118,9 +118,7 @@ def _positions(report: LearningReport) -> str:
     found = report.positions
     if found is None:
         return "The log tells no positions, so the clicks are taken as they are: items shown first seem better."
-    shares = [
-        f"{found.propensities_[place - 1]:.2f} at {place}" for place in _PLACES if place <= len(found.propensities_)
-    ]
+    shares = [f"{share:.2f} at {place}" for place, share in enumerate(found.propensities_, 1) if place in _PLACES]
     told = f"Looked at, compared with the first position: {', '.join(shares)}."
     if not found.is_assumed_:
         return told

@@ -302,8 +302,7 @@ class SearchSession:
 
 def _refuse_other_files(name: str) -> None:
     """Raise where a query is the name of something here that cannot be searched with, which is a slip."""
-    kind = _kind_of_other_file(name)
-    if kind is not None:
+    if kind := _kind_of_other_file(name):
         raise InvalidInputError(
             f"{printable(name)} is {kind} and no picture; give a picture, or search for the words with quotation marks "
             f"of their own: '\"{printable(name)}\"'"

@@ -41,8 +41,7 @@ def _facts(state: Status) -> dict[str, str]:
         facts["texts alone"] = f"{state.items - state.pictures:,}"
     if state.stale:
         facts["unfinished"] = (
-            f"the change to retriever {state.pending}: {state.pending_done:,} of "
-            f"{counted(state.pictures, 'picture')}; "
+            f"the change to retriever {state.pending}: {state.pending_done:,} of {counted(state.pictures, 'picture')}; "
             f"diptych index {printable(state.root)} finishes it"
         )
     if state.unsearchable:

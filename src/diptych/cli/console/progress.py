@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Self
 
 from rich.progress import (
@@ -80,20 +80,16 @@ class Stages:
         self._quiet = quiet
         self._console = notes()
 
-    @contextmanager
-    def run(self, name: str, description: str) -> Iterator[Advance]:
+    def run(self, name: str, description: str) -> AbstractContextManager[Advance]:
         """Time what happens inside under ``name``; calling what it yields with (done, total) moves the bar."""
-        with self._timed(name, description, (TimeElapsedColumn(),)) as advance:
-            yield advance
+        return self._timed(name, description, TimeElapsedColumn())
 
-    @contextmanager
-    def count(self, name: str, description: str) -> Iterator[Advance]:
+    def count(self, name: str, description: str) -> AbstractContextManager[Advance]:
         """Do the same for many things of one kind, and show how many are done, how fast, and how long it takes."""
-        with self._timed(name, description, (MofNCompleteColumn(), PaceColumn())) as advance:
-            yield advance
+        return self._timed(name, description, MofNCompleteColumn(), PaceColumn())
 
     @contextmanager
-    def _timed(self, name: str, description: str, columns: tuple[ProgressColumn, ...]) -> Iterator[Advance]:
+    def _timed(self, name: str, description: str, *columns: ProgressColumn) -> Iterator[Advance]:
         start = time.perf_counter()
         with Progress(
             SpinnerColumn(),

@@ -36,13 +36,9 @@ def available_tasks(
             "none of the data sets of this benchmark is on this machine; "
             "`diptych datasets get wikipedia` fetches the smallest"
         )
-    for task in tasks:
-        if task not in here:
-            files = ", ".join(task.data.files)
-            stages.note(
-                f"not on this machine: {task.title}; needs {files} in {task.data.expected_folder}, see "
-                f"`diptych datasets {task.dataset}`"
-            )
+    for task in (task for task in tasks if task not in here):
+        needs = f"{', '.join(task.data.files)} in {task.data.expected_folder}"
+        stages.note(f"not on this machine: {task.title}; needs {needs}, see `diptych datasets {task.dataset}`")
     return here
 
 
