@@ -23,7 +23,6 @@ __all__ = ["MOST_SERIES", "Line", "Point", "bar_chart", "can_draw", "heat_map", 
 
 # By the number of a series: matplotlib's marker, the letter that a legend shows, and the dashes of its line.
 _MARKERS = ("o", "s", "^", "D", "P", "o")
-
 _LETTERS = ("●", "■", "▲", "◆", "✚", "○")
 _DASHES: tuple[Any, ...] = ("-", (0, (9, 3)), (0, (5, 2)), (0, (9, 2, 2, 2)), (0, (2, 2)), "-")
 MOST_SERIES = len(_MARKERS)
@@ -31,18 +30,14 @@ MOST_SERIES = len(_MARKERS)
 # Colours of the style sheet. matplotlib knows no variables, so that each stands as a colour that nothing else has.
 _VARIABLES = ("s0", "s1", "s2", "s3", "s4", "s5", "ink", "soft", "rule", "cell", "on-cell")
 
-
 # Narrow, so that letters stay legible when a telephone shows the whole chart.
 _WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 380.0, 280.0, 46.0, 18.0, 24.0, 40.0
-
 
 # Widths are estimated, because the font is the reader's.
 _NAME_LETTER, _CATEGORY_LETTER, _CLASS_LETTER = 5.6, 6.2, 5.8
 
-
 # Markers are referred to by identifiers, in which a page puts the number of the chart, since they hold for all of it.
 MARK_PREFIX = "chart-mark-"
-
 
 # A group of the drawing with this before its identifier tells the rest when it is pointed at.
 _TELLS = "tells:"
