@@ -30,9 +30,7 @@ _GATHERED_ROWS = 1 << 18
 _QUERY_ROWS = 1 << 10
 
 
-def nearest_by_counting(
-    queries: NDArray[np.uint8], gallery: NDArray[np.uint8], k: int
-) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+def nearest_by_counting(queries: NDArray[np.uint8], gallery: NDArray[np.uint8], k: int) -> DistancesAndPositions:
     """Return distances and positions of the ``k`` nearest rows, at most as many as there are, ties by position.
 
     The gallery passes in chunks that stay in the processor's cache. Once k are known, a chunk in which nothing is
@@ -70,7 +68,7 @@ def _nearest_of_one(
 
 def within_by_counting(
     queries: NDArray[np.uint8], gallery: NDArray[np.uint8], radius: int
-) -> list[tuple[NDArray[np.int32], NDArray[np.int64]]]:
+) -> list[DistancesAndPositions]:
     """Return distances and positions of all rows within ``radius`` of each query, in order of position."""
     query_words, gallery_words = as_machine_words(queries), as_machine_words(gallery)
     scratch = np.empty(min(CHUNK, len(gallery)), dtype=gallery_words.dtype)
@@ -113,9 +111,7 @@ def faiss_threads(number: int) -> Iterator[None]:
         faiss.omp_set_num_threads(before)
 
 
-def nearest_by_faiss(
-    queries: NDArray[np.uint8], gallery: NDArray[np.uint8], k: int
-) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+def nearest_by_faiss(queries: NDArray[np.uint8], gallery: NDArray[np.uint8], k: int) -> DistancesAndPositions:
     """Return distances and positions of the ``k`` nearest rows, on the calling thread, ties by position.
 
     Both the heap and the counters of faiss order by distance and position, and its kernels read plain arrays, so

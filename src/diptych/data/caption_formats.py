@@ -103,15 +103,11 @@ def _converters(records: Iterable[CaptionRecord]) -> dict[str, Callable[[str], A
             narrowest = converters.get(name, int)
             if narrowest is int and not _INTEGER.fullmatch(value):
                 narrowest = float
-            if narrowest is float and not _is_number(value):
+            # Leading zeros belong to codes, such as 007, and not to numbers.
+            if narrowest is float and (not _DECIMAL.fullmatch(value) or re.match(r"-?0\d", value)):
                 narrowest = str
             converters[name] = narrowest
     return converters
-
-
-def _is_number(value: str) -> bool:
-    # Leading zeros belong to codes, such as 007, and not to numbers.
-    return bool(_DECIMAL.fullmatch(value)) and not re.match(r"-?0\d", value)
 
 
 def is_token_line(line: str) -> bool:

@@ -97,16 +97,14 @@ class Dataset:
         wanted = tuple(dict.fromkeys((*self.files, *further_files)))
         missing = self._missing(wanted)
         if missing:
+            can_download = bool(self.downloads) and set(missing) <= set(self.files)
+            shortcut = f"; `diptych datasets get {self.name}` does all this" if can_download else ""
             raise MissingDataError(
                 f"the data set {self.name!r} is not complete on this machine: {self.expected_folder} lacks "
                 f"{', '.join(missing)}. Get it from {self.homepage}, put {', '.join(wanted)} into a folder named "
-                f"{self.name!r}, and set DIPTYCH_DATA to the folder above it{self._shortcut(missing)}"
+                f"{self.name!r}, and set DIPTYCH_DATA to the folder above it{shortcut}"
             )
         return self.expected_folder
-
-    def _shortcut(self, missing: list[str]) -> str:
-        can_download = bool(self.downloads) and set(missing) <= set(self.files)
-        return f"; `diptych datasets get {self.name}` does all this" if can_download else ""
 
     def _missing(self, files: tuple[str, ...]) -> list[str]:
         return [file for file in files if not (self.expected_folder / file).exists()]

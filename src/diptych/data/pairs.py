@@ -84,18 +84,16 @@ class Pairs:
         checked_labels, names = _checked_labels(labels, tuple(class_names), n_images)
         checked_ids = _checked_ids(np.arange(n_images) if ids is None else ids, n_images, name="ids")
         named_texts = _default_text_ids(checked_ids, checked_owners) if text_ids is None else text_ids
-        self._set(
-            images=checked_images,
-            texts=checked_texts,
-            labels=checked_labels,
-            ids=checked_ids,
-            class_names=names,
-            owners=checked_owners,
-            text_ids=_checked_ids(named_texts, n_texts, name="text_ids"),
-        )
-
-    def _set(self, **values: Any) -> None:
-        for name, value in values.items():
+        checked = {
+            "images": checked_images,
+            "texts": checked_texts,
+            "labels": checked_labels,
+            "ids": checked_ids,
+            "class_names": names,
+            "owners": checked_owners,
+            "text_ids": _checked_ids(named_texts, n_texts, name="text_ids"),
+        }
+        for name, value in checked.items():
             object.__setattr__(self, name, value)
 
     @property

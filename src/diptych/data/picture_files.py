@@ -55,11 +55,7 @@ def find_pictures(folder: str | os.PathLike[str], *, on_unreadable: OnUnreadable
     if not root.is_dir():
         what = "is a file" if root.exists() else "does not exist"
         raise InvalidInputError(f"{root} {what}; name the folder that holds the pictures")
-    return _walk(root, on_unreadable or _pass_over)
-
-
-def _pass_over(path: Path, reason: str) -> None:
-    """Say nothing."""
+    return _walk(root, on_unreadable or (lambda path, reason: None))
 
 
 def _walk(root: Path, on_unreadable: OnUnreadable) -> Iterator[Path]:
@@ -86,8 +82,11 @@ def _walk(root: Path, on_unreadable: OnUnreadable) -> Iterator[Path]:
 
 def _is_new(entry: os.DirEntry[str], real_root: Path, entered: set[tuple[int, int]]) -> bool:
     """Say whether a folder has not been entered and will not be, by another way; it counts as entered from now on."""
-    if entry.is_symlink() and _is_related(Path(entry.path).resolve(), real_root):
-        return False
+    if entry.is_symlink():
+        target = Path(entry.path).resolve()
+        # What is walked anyway, or a folder that holds all of it.
+        if target.is_relative_to(real_root) or real_root.is_relative_to(target):
+            return False
     key = _key(os.stat(entry.path))
     is_new = key not in entered
     entered.add(key)
@@ -105,8 +104,3 @@ def _entries(folder: Path, on_unreadable: OnUnreadable) -> list[os.DirEntry[str]
 
 def _key(status: os.stat_result) -> tuple[int, int]:
     return status.st_dev, status.st_ino
-
-
-def _is_related(target: Path, root: Path) -> bool:
-    """Say whether a link leads to what is walked anyway, or to a folder that holds all of it."""
-    return target.is_relative_to(root) or root.is_relative_to(target)

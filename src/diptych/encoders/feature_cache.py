@@ -52,7 +52,9 @@ class FeatureFile:
         except sqlite3.OperationalError:
             raise
         except (sqlite3.DatabaseError, TypeError, ValueError) as error:
-            self._start_anew(error)
+            self._connection.close()
+            self._set_aside(error)
+            self._connection = self._open()
             return {}
 
     def _found(self, wanted: list[bytes]) -> dict[bytes, AnyArray]:
@@ -87,11 +89,6 @@ class FeatureFile:
         except sqlite3.DatabaseError as error:
             self._set_aside(error)
             return self._prepared(sqlite3.connect(self.path, timeout=_WAIT_SECONDS, check_same_thread=False))
-
-    def _start_anew(self, error: Exception) -> None:
-        self._connection.close()
-        self._set_aside(error)
-        self._connection = self._open()
 
     def _set_aside(self, error: Exception) -> None:
         # Features can be made again, so a damaged file gives way to a new one, which must not take over its journal.
@@ -313,11 +310,8 @@ class MatrixCache:
     def write(self, key: str, matrices: Mapping[str, FloatArray]) -> None:
         """Keep matrices under a key; a folder that cannot be written costs a warning, not the result."""
         try:
-            self._write(key, {name: np.ascontiguousarray(matrix) for name, matrix in matrices.items()})
+            self.folder.mkdir(parents=True, exist_ok=True)
+            with atomic_write(self.path(key), private=True) as draft:
+                save_file({name: np.ascontiguousarray(matrix) for name, matrix in matrices.items()}, draft)
         except OSError as error:
             warnings.warn(f"features were not cached in {self.folder}: {error}; pass cache=False", stacklevel=3)
-
-    def _write(self, key: str, matrices: dict[str, FloatArray]) -> None:
-        self.folder.mkdir(parents=True, exist_ok=True)
-        with atomic_write(self.path(key), private=True) as draft:
-            save_file(matrices, draft)

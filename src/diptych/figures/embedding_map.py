@@ -27,10 +27,7 @@ _LEAST_PERPLEXITY = 5.0
 
 
 class Neighbourhood(NamedTuple):
-    """Of the nearest neighbours of all items: the share of the same class, and the share of the other side.
-
-    Where the two sides are as many and thoroughly mixed, about half of the neighbours are of the other side.
-    """
+    """Shares of the same class and of the other side among the nearest neighbours; well mixed sides have about half."""
 
     same_class: float
     other_side: float

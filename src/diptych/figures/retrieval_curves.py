@@ -25,7 +25,7 @@ from diptych.figures.style import (
     one_panel,
     series_style,
 )
-from diptych.metrics import CMCCurve, CurvePoints, HammingLookup, InterpolatedPrecisionRecall, PrecisionRecallCurve
+from diptych.metrics import CMCCurve, HammingLookup, InterpolatedPrecisionRecall, PrecisionRecallCurve
 from diptych.space import DIRECTION_NAMES, DIRECTIONS, Direction
 
 if TYPE_CHECKING:
@@ -233,7 +233,8 @@ def cmc(evaluation: EvaluationByDirection, chance: EvaluationByDirection | None 
         levels = [] if chance is None else [curve_of(chance[way], CMCCurve) for way in DIRECTIONS]
         for number, level in enumerate(levels):
             axes.plot(level.x, level.y, color=CHANCE, linestyle=DASHES, linewidth=1.5, label="" if number else "chance")
-        last = max(_last_rank(points) for points in (*curves.values(), *levels))
+        # The rank at which nearly all queries have an answer; the rest of the curve is flat.
+        last = max(int(np.searchsorted(one.y, _NEARLY_ALL * one.y[-1]) + 1) for one in (*curves.values(), *levels))
         axes.set_xscale("log")
         round_ranks = (step * 10**power for power in range(9) for step in (1, 2, 5))
         ticks = [rank for rank in round_ranks if rank <= max(last, 2)]
@@ -244,8 +245,3 @@ def cmc(evaluation: EvaluationByDirection, chance: EvaluationByDirection | None 
         light_grid(axes)
         axes.legend(loc="lower right")
     return figure
-
-
-def _last_rank(points: CurvePoints) -> int:
-    """Return the rank at which nearly all queries have an answer, where the rest of the curve is flat."""
-    return int(np.searchsorted(points.y, _NEARLY_ALL * points.y[-1]) + 1)

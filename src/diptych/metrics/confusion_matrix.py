@@ -84,7 +84,9 @@ class ConfusionMatrix:
         predicted: list[IntArray] = []
         done = 0
         for scores in blocks:
-            predicted.append(_best_class(scores, codes, len(classes), done))
+            precision = AP().compute(rank_classes(scores, codes, len(classes), done)).reshape(-1, len(classes))
+            # A class that the gallery lacks cannot be answered and is never predicted.
+            predicted.append(np.argmax(np.where(np.isnan(precision), -1.0, precision), axis=1))
             done += len(scores)
         if done != len(true):
             raise InvalidInputError(f"scores have {done} rows, but there are {len(true)} query labels")
@@ -95,9 +97,3 @@ class ConfusionMatrix:
 
 def _rows_per_block(n_gallery: int, memory: int) -> int:
     return max(1, memory // (2 * _BYTES_PER_ITEM * n_gallery))
-
-
-def _best_class(scores: AnyArray, codes: IntArray, n_classes: int, first_query: int) -> IntArray:
-    precision = AP().compute(rank_classes(scores, codes, n_classes, first_query)).reshape(-1, n_classes)
-    # A class that the gallery lacks cannot be answered and is never predicted.
-    return cast(IntArray, np.argmax(np.where(np.isnan(precision), -1.0, precision), axis=1))

@@ -112,7 +112,9 @@ def evaluate(
     form = space.indexable(direction)
     if form is not None and form.metric == "hamming":
         ranking = HammingRanking(form.queries(queries), form.gallery(gallery), relevance)
-        per_query = _bytes_of_histograms(ranking.bits, relevance, tally.splits_groups)
+        n_groups = relevance.most if tally.splits_groups else min(relevance.most, ranking.bits + 1)
+        histograms = _BIN_BYTES * (ranking.bits + 1) * (1 + len(relevance.grades))
+        per_query = _bytes_of_groups(n_groups, relevance) + histograms
         for rows in row_blocks(len(queries), _rows(memory - relevance.n_gallery, per_query)):
             tally.add(ranking.rank(rows))
         return tally.result()
@@ -160,11 +162,6 @@ def _rows(memory: int, per_query: int) -> int:
 
 def _bytes_of_groups(n_groups: int, relevance: Relevance) -> int:
     return (_GROUP_BYTES + _LEVEL_BYTES * len(relevance.grades)) * max(1, n_groups)
-
-
-def _bytes_of_histograms(bits: int, relevance: Relevance, splits_groups: bool) -> int:
-    n_groups = relevance.most if splits_groups else min(relevance.most, bits + 1)
-    return _bytes_of_groups(n_groups, relevance) + _BIN_BYTES * (bits + 1) * (1 + len(relevance.grades))
 
 
 class _RunningTotals:

@@ -70,7 +70,9 @@ class NDCG(Measure):
     def _expectation(self, groups: RankedGroups) -> FloatArray:
         self._check_grades(groups.grades)
         cutoff = effective_cutoff(self.cutoff, groups)
-        discounts = _summed_discounts(max(int(cutoff.max()), self.cutoff or 0))
+        depth = max(int(cutoff.max()), self.cutoff or 0)
+        # The sums of the first 0, 1, …, depth discounts.
+        discounts = np.concatenate([[0.0], np.cumsum(1 / np.log2(np.arange(2.0, depth + 2)))])
         gain = np.exp2(groups.grades) - 1
         inside = groups.inside(cutoff)
         share = _discount_between(discounts, groups.before, inside) / groups.size
@@ -87,11 +89,6 @@ class NDCG(Measure):
                 f"grade {grades[-1]:g} exceeds max_grade {self.max_grade:g} of the {self.normaliser} normaliser; "
                 "raise max_grade or use 'ideal'"
             )
-
-
-def _summed_discounts(depth: int) -> FloatArray:
-    """Return the sums of the first 0, 1, …, ``depth`` discounts."""
-    return np.concatenate([[0.0], np.cumsum(1 / np.log2(np.arange(2.0, depth + 2)))])
 
 
 def _discount_between(discounts: FloatArray, before: IntArray, count: IntArray) -> FloatArray:

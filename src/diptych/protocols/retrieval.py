@@ -102,19 +102,13 @@ class EncodedRetrieval:
         self, measures: Sequence[Measure | Curve], *, ties: Ties = "expected", memory: int = 1 << 28
     ) -> TwoWayEvaluation:
         """Measure both directions."""
-        results: dict[Direction, Evaluation] = {}
+        results = {}
         for way in DIRECTIONS:
+            asked, found, relevance = self.queries[way], self.gallery[opposite(way)], self.relevance(way)
             results[way] = evaluate(
-                self.queries[way],
-                self.gallery[opposite(way)],
-                self.space,
-                self.relevance(way),
-                measures,
-                direction=way,
-                ties=ties,
-                memory=memory,
+                asked, found, self.space, relevance, measures, direction=way, ties=ties, memory=memory
             )
-        return TwoWayEvaluation(results["image_query"], results["text_query"])
+        return TwoWayEvaluation(**results)
 
     def relevance(self, way: Direction) -> SameLabel | SharedLabel:
         """Return who is relevant to whom."""

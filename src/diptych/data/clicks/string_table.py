@@ -147,20 +147,14 @@ class Interner:
                 number_of[string] = self._append(string)
                 fresh.append(place)
                 fresh_hashes.add(int(hashes[place]))
-            elif found != _FREE and self._holds(found, string):
+            elif found != _FREE and self._content[self._offsets[found] : self._offsets[found + 1]] == _bytes(string):
                 number_of[string] = found
             else:
-                number_of[string] = self._clashing_number(string)
+                if string not in self._clashing:
+                    self._clashing[string] = self._append(string)
+                number_of[string] = self._clashing[string]
         self._insert(hashes[fresh], np.array([number_of[distinct[place]] for place in fresh], dtype=np.int32))
         return number_of
-
-    def _clashing_number(self, string: str) -> int:
-        if string not in self._clashing:
-            self._clashing[string] = self._append(string)
-        return self._clashing[string]
-
-    def _holds(self, number: int, string: str) -> bool:
-        return self._content[self._offsets[number] : self._offsets[number + 1]] == _bytes(string)
 
     def _append(self, string: str) -> int:
         number = self._count

@@ -38,7 +38,11 @@ def _read_pairs(folder: Path, sentences: str) -> Pairs:
     if sentences == "pascal50s":
         captions = _other_captions(folder, captions)
     names = sorted(photographs)
-    _check_captions(captions, names, folder / _SENTENCE_FILES[sentences])
+    for file in names:
+        listed = captions[file]
+        is_text = isinstance(listed, list) and all(isinstance(text, str) and text.strip() for text in listed)
+        if not is_text or not listed:
+            raise InvalidInputError(f"{folder / _SENTENCE_FILES[sentences]}: {file} needs a list of non-empty captions")
     images = folder / "images"
     check_photographs(images, names)
     return Pairs(
@@ -57,14 +61,6 @@ def _other_captions(folder: Path, originals: dict[str, Any]) -> dict[str, Any]:
     if without:
         raise InvalidInputError(f"{path} has no sentences for {len(without)} photographs, first {without[0]}")
     return captions
-
-
-def _check_captions(captions: dict[str, Any], names: list[str], path: Path) -> None:
-    for file in names:
-        listed = captions[file]
-        is_text = isinstance(listed, list) and all(isinstance(text, str) and text.strip() for text in listed)
-        if not is_text or not listed:
-            raise InvalidInputError(f"{path}: {file} needs a list of non-empty captions")
 
 
 PASCAL_SENTENCE = Dataset(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from diptych.data.dataset import CAPTIONS_HELP, Dataset, DatasetSplits, choose_captions
-from diptych.data.datasets.scenes import CLASS_NAMES, PictureSequence, Scene, make_scene
+from diptych.data.datasets.scenes import CLASS_NAMES, PictureSequence, make_scene
 from diptych.data.pairs import Pairs
 from diptych.errors import InvalidInputError, UnknownNameError
 
@@ -41,18 +41,15 @@ def load_scenes(
 
 def _make_pairs(numbers: range, seed: int, size: int, label: str) -> Pairs:
     scenes = [make_scene(number, seed) for number in numbers]
+    kinds = [[int(kind in scene.kinds) for kind in CLASS_NAMES] for scene in scenes]
     return Pairs(
         PictureSequence(numbers, seed=seed, size=size),
         [caption for scene in scenes for caption in scene.captions],
-        labels=[_indicator(scene) for scene in scenes] if label == "kinds" else [scene.label for scene in scenes],
+        labels=kinds if label == "kinds" else [scene.label for scene in scenes],
         ids=[f"scene-{number}" for number in numbers],
         class_names=CLASS_NAMES,
         owners=[row for row, scene in enumerate(scenes) for _ in scene.captions],
     )
-
-
-def _indicator(scene: Scene) -> list[int]:
-    return [int(kind in scene.kinds) for kind in CLASS_NAMES]
 
 
 SCENES = Dataset(

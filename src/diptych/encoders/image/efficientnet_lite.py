@@ -73,17 +73,12 @@ def lite_network(name: str) -> LiteNetwork:
     return _NETWORKS[name]
 
 
-def write_efficientnet_lite(graph: ConvolutionGraph, network: LiteNetwork) -> None:
-    """Write the network: uint8 pixels (n, side, side, 3) in, float32 features (n, 1280) out.
+class _LiteWriter:
+    """Writes a network from uint8 pixels (n, side, side, 3) to float32 features (n, 1280), block after block.
 
     Batch normalisation is folded into the convolutions before it, and the division by 128 into the first one; the
     subtraction of 127 cannot be, since the borders are padded with zeros after it.
     """
-    _LiteWriter(graph, network).write()
-
-
-class _LiteWriter:
-    """Writes block after block and keeps track of how large the picture is at that point."""
 
     def __init__(self, graph: ConvolutionGraph, network: LiteNetwork) -> None:
         self._graph = graph
@@ -114,16 +109,14 @@ class _LiteWriter:
     def _convolution(
         self, values: str, name: str, norm: str, *, stride: int = 1, scale: float = 1.0, linear: bool = False
     ) -> str:
-        kernel, bias = fold_batch_norm(
-            self._weights[f"{name}.weight"] * np.float64(scale), self._norm(norm), epsilon=_BATCH_NORM_EPSILON
+        learned = BatchNorm(
+            *(self._weights[f"{norm}.{part}"] for part in ("weight", "bias", "running_mean", "running_var"))
         )
+        scaled = self._weights[f"{name}.weight"] * np.float64(scale)
+        kernel, bias = fold_batch_norm(scaled, learned, epsilon=_BATCH_NORM_EPSILON)
         padding = self._padding(kernel.shape[-1], stride)
         filtered = self._graph.convolution(values, kernel, bias, stride=stride, padding=padding)
         return filtered if linear else self._graph.node("Clip", filtered, self._zero, self._six)
-
-    def _norm(self, name: str) -> BatchNorm:
-        parts = ("weight", "bias", "running_mean", "running_var")
-        return BatchNorm(*(self._weights[f"{name}.{part}"] for part in parts))
 
     def _padding(self, size: int, stride: int) -> tuple[int, int]:
         # The weights were trained with TensorFlow, whose "same" padding puts the odd pixel after the picture.
@@ -205,7 +198,7 @@ class EfficientNetLite(ConvolutionalEncoder):
 
     def write_network(self, graph: ConvolutionGraph) -> None:
         """Write the network from the weights of the package."""
-        write_efficientnet_lite(graph, self._known)
+        _LiteWriter(graph, self._known).write()
 
     def read_classifier(self) -> tuple[FloatArray, FloatArray]:
         """Read the last layer from the package."""

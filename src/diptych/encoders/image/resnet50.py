@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from string import ascii_lowercase
@@ -91,13 +91,11 @@ class _ResNetWriter:
         # What is padded is not negative, so that zeros around it never win.
         values = self._graph.node("MaxPool", values, kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1])
         for stage in _STAGES:
-            for block in self._blocks(stage):
+            blocks = (letter for letter in ascii_lowercase if f"res{stage}{letter}_branch2a/kernel" in self._weights)
+            for block in blocks:
                 stride = 2 if block == "a" and stage > _STAGES[0] else 1
                 values = self._block(values, f"{stage}{block}_branch", stride)
         self._graph.pooled_features(values, self._weights[f"res{_STAGES[-1]}a_branch2c/kernel"].shape[-1])
-
-    def _blocks(self, stage: int) -> Iterator[str]:
-        return (letter for letter in ascii_lowercase if f"res{stage}{letter}_branch2a/kernel" in self._weights)
 
     def _block(self, values: str, name: str, stride: int) -> str:
         """Write a bottleneck: narrow, filter, widen, and add what came in, brought to the same shape if need be."""

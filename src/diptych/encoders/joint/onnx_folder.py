@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -87,7 +86,8 @@ class OnnxFolder(JointFolder):
         network = Network(self._text_file, n_threads)
         tokens_input, mask_input = self._text_inputs(network)
         fixed = network.inputs[tokens_input][1][1]
-        length = self._length(fixed)
+        usual = _SIGLIP_LENGTH if "siglip" in self.family else _CLIP_LENGTH
+        length = fixed if isinstance(fixed, int) else self._configured("max_position_embeddings", usual)
         tokenizer = open_tokenizer(self.path, max_tokens=length)
         output = _features_output(network, self._text_file)
 
@@ -126,11 +126,6 @@ class OnnxFolder(JointFolder):
                 "the text tower by itself"
             )
         return others[0], masks[0] if masks else None
-
-    def _length(self, fixed: Any) -> int:
-        if isinstance(fixed, int):
-            return fixed
-        return self._configured("max_position_embeddings", _SIGLIP_LENGTH if "siglip" in self.family else _CLIP_LENGTH)
 
     def _configured(self, name: str, default: int) -> int:
         value = (self._config.get("text_config") or {}).get(name)

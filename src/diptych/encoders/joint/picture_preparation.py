@@ -65,7 +65,10 @@ class PicturePreparation:
         if self.size is not None:
             image = image.resize(self._target(image.size), self.resample)
         if self.crop is not None:
-            image = _middle(image, self.crop)
+            # Odd remainders: a larger picture loses the extra pixel at its end, a smaller one is moved by it there.
+            height, width = self.crop
+            left, top = (image.width - width) // 2, (image.height - height) // 2
+            image = image.crop((left, top, left + width, top + height))
         values = np.asarray(image, dtype=np.float32) * np.float32(self.scale)
         normalised = (values - np.array(self.mean, dtype=np.float32)) / np.array(self.deviation, dtype=np.float32)
         return np.ascontiguousarray(normalised.transpose(2, 0, 1), dtype=np.float32)
@@ -76,12 +79,6 @@ class PicturePreparation:
         shortest = self.size or min(size)
         width, height = (int(shortest * side / min(size)) for side in size)
         return width, height
-
-
-def _middle(image: Image.Image, crop: tuple[int, int]) -> Image.Image:
-    # Odd remainders: a larger picture loses the extra pixel at its end, a smaller one is moved by it to the end.
-    left, top = (image.width - crop[1]) // 2, (image.height - crop[0]) // 2
-    return image.crop((left, top, left + crop[1], top + crop[0]))
 
 
 def _size(value: Any, *, proportional: bool) -> tuple[int, int] | int:

@@ -122,7 +122,7 @@ class SafetensorsFolder(JointFolder):
         padding = padding_token(self.path, tokenizer, default=self._text["pad_token_id"])
         return JointTextTower(
             tokenizer,
-            partial(_run_siglip_text, network),
+            lambda tokens, mask: network.run("features", {"tokens": tokens}),
             padding=padding,
             length=length,
             fill_left=pads_left(self.path),
@@ -139,11 +139,6 @@ def _run_clip_text(network: Network, end: int, tokens: Tokens, mask: Tokens) -> 
     del mask
     marks = tokens if end == LEGACY_END else tokens == end
     return network.run("features", {"tokens": tokens, "ends": np.argmax(marks, axis=1)[:, None]})
-
-
-def _run_siglip_text(network: Network, tokens: Tokens, mask: Tokens) -> FloatArray:
-    del mask
-    return network.run("features", {"tokens": tokens})
 
 
 class HuggingFaceFolder(SafetensorsFolder):

@@ -158,13 +158,9 @@ class TfidfTopics(WordEncoder):
             _, lengths, directions = np.linalg.svd(weighted.toarray(), full_matrices=False)
         order = np.argsort(-lengths, kind="stable")
         kept = order[lengths[order] > lengths.max() * 1e-10]
-        return _with_fixed_signs(directions[kept])
-
-
-def _with_fixed_signs(directions: FloatArray) -> FloatArray:
-    """Turn each direction so that its largest entry is positive; a decomposition leaves the sign open."""
-    largest = np.take_along_axis(directions, np.abs(directions).argmax(axis=1)[:, None], axis=1)
-    return np.asarray(directions * np.sign(largest))
+        # A decomposition leaves the sign open: the largest entry of each direction is made positive.
+        largest = np.take_along_axis(directions[kept], np.abs(directions[kept]).argmax(axis=1)[:, None], axis=1)
+        return np.asarray(directions[kept] * np.sign(largest))
 
 
 class LdaTopics(WordEncoder):

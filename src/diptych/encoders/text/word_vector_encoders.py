@@ -144,7 +144,10 @@ class MeanWordVectors(WordVectorEncoder):
         self.word_weights_, self.unseen_weight_ = self._weights(counts)
         self.table_digest_ = table.digest
         self.common_: FloatArray = np.zeros((0, table.n_features))
-        self.common_ = _leading_directions(self._all_means(items, table), self.remove_components)
+        means = self._all_means(items, table)
+        # The leading right singular vectors; their signs do not matter for a projection.
+        _, directions = np.linalg.eigh(means.T @ means)
+        self.common_ = np.asarray(directions[:, ::-1][:, : self.remove_components].T)
         return self
 
     def transform(self, items: Sequence[str]) -> FloatArray:
@@ -192,12 +195,6 @@ class MeanWordVectors(WordVectorEncoder):
         places = np.minimum(np.searchsorted(self.table_rows_, rows), len(self.table_rows_) - 1)
         seen = self.table_rows_[places] == rows
         return np.where(seen, self.word_weights_[places], self.unseen_weight_)
-
-
-def _leading_directions(means: FloatArray, count: int) -> FloatArray:
-    """Return the leading right singular vectors; their signs do not matter for a projection."""
-    _, directions = np.linalg.eigh(means.T @ means)
-    return np.asarray(directions[:, ::-1][:, :count].T)
 
 
 class WordVectorCodebook(WordVectorEncoder):

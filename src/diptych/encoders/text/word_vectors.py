@@ -180,17 +180,14 @@ def label_vectors(labels: Sequence[str], table: WordVectors) -> tuple[FloatArray
     vectors = np.zeros((len(labels), table.n_features), dtype=np.float32)
     known = np.zeros(len(labels), dtype=bool)
     for row, label in enumerate(labels):
-        rows = table.rows(_label_words(label, table))
+        pieces = _LABEL_PIECE.findall(label.lower())
+        words = ([piece] if piece in table else _LABEL_WORD.findall(piece) for piece in pieces)
+        rows = table.rows(word for some in words for word in some)
         rows = rows[rows >= 0]
         if len(rows):
             vectors[row] = table.vectors[rows].mean(axis=0, dtype=np.float64)
             known[row] = True
     return vectors, known
-
-
-def _label_words(label: str, table: WordVectors) -> list[str]:
-    pieces = _LABEL_PIECE.findall(label.lower())
-    return [word for piece in pieces for word in ([piece] if piece in table else _LABEL_WORD.findall(piece))]
 
 
 def skip_gram(

@@ -139,16 +139,12 @@ def _sunset(canvas: Canvas, rng: PortableRandom) -> None:
     ridge(canvas, rng, 0.6, 0.025, mix(shore, middle, 0.35), mix(shore, middle, 0.35))
     lake = canvas.strip(0.62, 1.0)
     lake.fill(0.635 - lake.v, lake.gradient([(0.62, mix(middle, (255, 206, 140), 0.4)), (0.95, mix(top, middle, 0.3))]))
-    _sun_path(canvas, rng, x)
-    ripples(canvas, rng, 10, 0.68, 0.88, (255, 206, 160))
-    ridge(canvas, rng, 0.9, 0.03, mix(shore, middle, 0.15), shore)
-    tufts(canvas, rng, 5, 0.93, 0.98, shore)
-
-
-def _sun_path(canvas: Canvas, rng: PortableRandom, x: float) -> None:
     for step in range(6):
         pen = canvas.window(x + rng.uniform(-0.02, 0.02), 0.66 + 0.04 * step, 0.05 + 0.012 * step)
         pen.fill(box(pen.u, pen.v, 0, 0, 1.0, 0.1), (255, 232, 168), 0.5)
+    ripples(canvas, rng, 10, 0.68, 0.88, (255, 206, 160))
+    ridge(canvas, rng, 0.9, 0.03, mix(shore, middle, 0.15), shore)
+    tufts(canvas, rng, 5, 0.93, 0.98, shore)
 
 
 def _forest(canvas: Canvas, rng: PortableRandom) -> None:

@@ -1,8 +1,4 @@
-"""Captions: five different ways to say what is in a scene, each of them true.
-
-A caption never says everything. One names only the main thing, another its colour, a third where it is, how many there
-are or what the place looks like, so that captions of one picture overlap as those of several people do.
-"""
+"""Captions: five ways to say what is in a scene, each true and none complete, overlapping as those of people do."""
 
 from __future__ import annotations
 
