@@ -7,9 +7,7 @@ from pathlib import Path
 from types import TracebackType
 
 _STATUS = Path("/proc/self/status")
-
 _RESET = Path("/proc/self/clear_refs")
-
 _FORGET_PEAK = "5"
 
 

@@ -24,7 +24,6 @@ from diptych.space import DIRECTIONS
 Stage = Callable[[str], AbstractContextManager[Progress]]
 
 LACKS_LABELS = "learns from labels, of which there are none"
-
 M = TypeVar("M")
 R = TypeVar("R")
 

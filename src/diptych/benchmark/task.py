@@ -108,7 +108,6 @@ class Method(MethodBase):
 
 
 Entry = Method
-
 """The name that `Method` has in studies of Menon et al., whose tasks call their methods entries."""
 
 
@@ -165,9 +164,7 @@ def _test_scores(model: CrossModalModel, splits: DatasetSplits) -> list[float]:
 
 
 _QUICK_VALUES = 3
-
 _QUICK_REPEATS = 2
-
 _QUICK = "QUICK LOOK: at most 3 values of each parameter, 2 hold-outs"
 
 

@@ -41,11 +41,8 @@ __all__ = [
 
 
 AVERAGE_FUSION, LEARNED_FUSION, RANDOM_ROW = "average fusion", "learned fusion", "random"
-
 FEATURE_FUSION = "feature fusion"
-
 _PEOPLE = frozenset({"man", "woman", "boy", "girl", "child", "people", "person", "kid", "baby", "lady", "guy", "crowd"})
-
 _WORDS = "words"
 
 

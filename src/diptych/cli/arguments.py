@@ -23,7 +23,6 @@ _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 # A plus joins encoders only where a name follows, so that numbers such as 1e+5 and most paths may hold one.
 _JOINED = re.compile(r"\+(?=\s*[A-Za-z]\w*\s*(?:[:+]|$))")
-
 _SEPARATE = re.compile(r"""(?:[^,"'\[\](]|"(?:\\.|[^"\\])*"|'[^']*'|\[[^\]]*\])+""")
 
 

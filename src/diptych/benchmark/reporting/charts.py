@@ -41,7 +41,6 @@ MARK_PREFIX = "chart-mark-"
 
 # A group of the drawing with this before its identifier tells the rest when it is pointed at.
 _TELLS = "tells:"
-
 _DARK = 55
 _LONGEST_NAME = 16
 

@@ -19,7 +19,6 @@ _ENUMERATE_UP_TO = 12
 
 # Rounding must not decide whether a flip that leaves the sum as it is counts as larger.
 TOLERANCE = 1e-10
-
 LEVEL = 0.05
 
 # A random p-value cannot be smaller than one over the trials; it must be able to pass Holm's first step.

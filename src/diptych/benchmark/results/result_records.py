@@ -18,7 +18,6 @@ from diptych.errors import InvalidInputError
 from diptych.space import Direction
 
 FORMAT = 1
-
 """The version of the files; another number means another meaning."""
 
 ByDirection = dict[Direction, Any]
@@ -147,7 +146,6 @@ _NUMBERS = (
 )
 
 _SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-
 PACKED_SUFFIX = ".jsonl.gz"
 
 

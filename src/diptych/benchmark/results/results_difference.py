@@ -15,7 +15,6 @@ from diptych.metrics import randomisation_test
 from diptych.space import DIRECTIONS
 
 _TRIALS = 10_000
-
 _MEASURE = "AP()"
 
 

@@ -32,9 +32,7 @@ from diptych.protocols.class_folds import class_list
 from diptych.protocols.journal import pairs_digest
 
 _TEST_SHARE = 0.25
-
 _PARTS = ("train", "test")
-
 _HELP = "see `diptych bench run --help`, option --data"
 
 
@@ -168,11 +166,8 @@ class Unit:
 
 
 _MOST_FEATURES = (128, 64)
-
 _OWN_FOLDS = 5
-
 _KERNEL_RANK = 200
-
 _FEWEST_SEEN = 4
 # Half of the classes are learned from, and two of those must be left when two are held out.
 _FEWEST_UNSEEN = 7

@@ -80,9 +80,7 @@ class Failure:
 
 
 _RANKS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
-
 _DIGITS = 6
-
 _CMC, _FIRST_RANK = CMCCurve(), MeanRank()
 # The mean over queries makes up for few orders of tied items, which are what takes time.
 _PRECISION_RECALL = InterpolatedPrecisionRecall(samples=2)

@@ -145,9 +145,7 @@ def _detail_as_json(detail: MethodDetail) -> dict[str, Any]:
 
 
 _RIDGES = (1e-3, 1e-2, 0.1, 1.0)
-
 _CURVE = InterpolatedPrecisionRecall()
-
 _METHODS = ("SCM", "SM", "CM")
 
 COSTA_PEREIRA = (
@@ -183,7 +181,6 @@ COSTA_PEREIRA = (
         tables={"distances": "Table IV", "correlation": "Table V", "test": "Table VIII"},
     ),
 )
-
 """One task for each data set: the paper's two, and Pascal Sentence from raw pictures."""
 
 

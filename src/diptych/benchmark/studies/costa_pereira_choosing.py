@@ -75,9 +75,7 @@ def _narrowed(pairs: Pairs, n_components: int) -> Pairs:
 
 # Raw, ℓ2 or square-rooted rows; the paper does not say how features enter the linear methods.
 _SCALINGS = (("none", "none"), ("l2", "l2"), ("hellinger", "hellinger"))
-
 STRENGTHS = tuple(10.0**power for power in range(-1, 5))
-
 """Values of C of the classifiers."""
 
 

@@ -180,7 +180,6 @@ def look_up(
 
 
 MEASURES: tuple[Measure, ...] = (AP(), CMC(1), CMC(5), CMC(10), CMC(50))
-
 _RADIUS = 2
 
 
@@ -237,9 +236,7 @@ def _listed(values: Iterable[float]) -> list[float]:
 
 
 _QUERIES = 64
-
 _NEAREST = 10
-
 _REPEATS = 3
 
 

@@ -15,7 +15,6 @@ from diptych.metrics import AP, MedianRank, RecallAtK
 from diptych.protocols import HoldOut, SeenClasses, StandardSplit, UnseenClasses
 
 _LIU = "Liu et al., A new evaluation protocol and benchmarking results for extendable cross-media retrieval"
-
 _WIKIPEDIA = Features("SIFT words and LDA topics, square-rooted", scaling=("hellinger", "hellinger"))
 
 _NETWORKS = Features(

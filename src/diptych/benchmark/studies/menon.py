@@ -177,15 +177,11 @@ _TABLE = {
 _SUBSPACE = "Subspace methods"
 # The choice of the paper, section 7.4.
 _SCALINGS: Scalings = (("none", "none"), ("l2", "l2"))
-
 _RATIOS = (1, 5, 10)
 # Section 7.1; texts of ten features leave room for nine components.
 _WIDTHS = (128, 10)
-
 _COMPONENTS = range(1, 10)
-
 _FEW_COMPONENTS = (3, 5, 7, 9)
-
 _SHARES = (0.01, 0.02, 0.05, *(percent / 100 for percent in range(10, 101, 10)))
 
 SENSITIVITIES = (
@@ -197,7 +193,6 @@ SENSITIVITIES = (
     ),
     Sensitivity("logistic cross-product", "model__feature_share", "share of cross-product features", _SHARES),
 )
-
 """What figures 5 and 6 of the paper vary."""
 
 
@@ -244,14 +239,12 @@ PAIRWISE_TVGRAZ = Task(
 )
 
 PAIRWISE = (PAIRWISE_WIKIPEDIA, PAIRWISE_PASCAL, PAIRWISE_TVGRAZ)
-
 """One task for each table."""
 
 # Both sides raw, both ℓ2 (the two choices of Menon et al.), or both square-rooted, which suits histograms.
 _HISTOGRAM_SCALINGS = (("none", "none"), ("l2", "l2"), ("hellinger", "hellinger"))
 # Menon et al. try one to nine components on ten topics; a hundred topics have room for more.
 _ENCODED_COMPONENTS = (5, 10, 20, 40)
-
 _ENCODED_SCALINGS = (("l2", "l2"), ("hellinger", "l2"))
 
 _COSTA_PEREIRA = {
@@ -277,7 +270,6 @@ def _wikipedia(name: str, title: str, scalings: Scalings) -> Task:
 
 
 WIKIPEDIA = _wikipedia("wikipedia", "raw, ℓ2 or square-rooted", _HISTOGRAM_SCALINGS)
-
 WIKIPEDIA_PLAIN = _wikipedia("wikipedia-plain", "raw or ℓ2", _HISTOGRAM_SCALINGS[:2])
 
 PASCAL = Task(
@@ -305,5 +297,4 @@ SCENES = Task(
 )
 
 MENON = (WIKIPEDIA, WIKIPEDIA_PLAIN, PASCAL, SCENES, *PAIRWISE)
-
 """Every task whose settings are chosen as in Menon et al. (2015)."""

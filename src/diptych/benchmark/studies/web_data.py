@@ -129,7 +129,6 @@ def _triads(
 
 
 FEATURES = {"lite2": "EfficientNet-Lite2", "lite0": "EfficientNet-Lite0"}
-
 """Image features by name, and what they are."""
 
 

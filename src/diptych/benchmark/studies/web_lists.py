@@ -148,7 +148,6 @@ def _lists(title: str, test: Pairs, judged: Iterable[tuple[str, str, float]]) ->
 
 
 _LEAST_CAPTIONS = 2
-
 _LEAST_PICTURES = 5
 
 

@@ -45,7 +45,6 @@ from diptych.models import (
 from diptych.models.clicks.click_model import ClickModel
 
 Scores = Callable[[Sequence[str], str], FloatArray]
-
 """Scores queries against the pictures of a part, (queries, pictures); larger is better."""
 
 

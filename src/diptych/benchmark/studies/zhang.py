@@ -71,7 +71,6 @@ class NeuralData:
 
 
 LABELLED: tuple[Measure, ...] = (AP(50, "retrieved"), AP(50, "total"), AP())
-
 CAPTIONED: tuple[Measure, ...] = (RecallAtK(1), RecallAtK(5), RecallAtK(10))
 
 
@@ -120,7 +119,6 @@ def _with_class(pairs: Pairs) -> Pairs:
 
 
 _NETWORKS = "Features: EfficientNet-Lite2 and MiniLM, rows of unit length; MNiL reads the captions' words."
-
 _CAPTIONS = "Relevant: the query's own photo, or its five captions."
 
 _TASKS = (

@@ -91,7 +91,6 @@ def measure_fit(
 Points = tuple[FloatArray, FloatArray]
 
 _MOST_CLASSES = 6
-
 _MOST_ITEMS = 300
 
 

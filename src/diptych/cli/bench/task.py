@@ -28,7 +28,6 @@ _PAPERS = {"001": "Menon et al. 2015", "004": "Costa Pereira et al. 2014"}
 
 # What the text about figure 3 of Menon et al. (2015) compares, with what each of them competes with.
 _COMPARED = ("CCA", "CMML", "logistic cross-product", "SM", "marginal SM", "marginal SCM")
-
 _CHANCE = "random"
 
 

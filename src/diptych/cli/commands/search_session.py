@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 # Where captions get a column of their own instead of a line below the path.
 _WIDE = 100
-
 _SHEET_LINES = 3
 _MOST_ANSWERS = 3
 _MOST_BARS = 5

@@ -100,7 +100,6 @@ LoadRetriever = Callable[[Path], RetrieverProtocol]
 
 # Below this many points comparing all of them is fast enough, and exact.
 APPROXIMATE_FROM = 100_000
-
 _FEWEST_INDEXED = 1000
 _MANY_CHANGES = 1000
 
