@@ -20,8 +20,8 @@ class PeakMemory:
 
     >>> from diptych.benchmark.peak_memory import PeakMemory
     >>> with PeakMemory() as memory:
-    ...     block = bytearray(50_000_000)
-    >>> memory.bytes is None or memory.bytes > 40_000_000
+    ...     block = bytearray(400_000_000)
+    >>> memory.bytes is None or memory.bytes > 200_000_000
     True
     """
 
