@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import signal
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from types import FrameType
 from typing import Any, Self
 
 from rich.progress import (
@@ -102,7 +105,13 @@ class Stages:
             disable=self._quiet or not self._console.is_terminal,
         ) as progress:
             task = progress.add_task(description, total=None)
-            yield lambda done, total: progress.update(task, completed=done, total=total)
+            with _heeding_interrupts() as raise_if_interrupted:
+
+                def advance(done: int, total: int) -> None:
+                    raise_if_interrupted()
+                    progress.update(task, completed=done, total=total)
+
+                yield advance
         self.seconds[name] = time.perf_counter() - start
         self.note(f"{description}: {self.seconds[name]:.1f} s")
 
@@ -110,6 +119,37 @@ class Stages:
         """Say something beside the results."""
         if not self._quiet:
             self._console.print(text)
+
+
+@contextmanager
+def _heeding_interrupts() -> Iterator[Callable[[], None]]:
+    """Remember Ctrl-C, and yield what raises it again.
+
+    Python drops an exception that a finaliser or the callback of a weak reference raises, and a signal may arrive
+    within one; the next step of the stage then stops it.
+    """
+    was_interrupted = False
+    before = signal.getsignal(signal.SIGINT)
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        nonlocal was_interrupted
+        was_interrupted = True
+        if callable(before):
+            before(number, frame)
+
+    def raise_if_interrupted() -> None:
+        if was_interrupted:
+            raise KeyboardInterrupt
+
+    # Only the main thread may change handlers, and one that is ignored stays so.
+    is_ours = callable(before) and threading.current_thread() is threading.main_thread()
+    if is_ours:
+        signal.signal(signal.SIGINT, handle)
+    try:
+        yield raise_if_interrupted
+    finally:
+        if is_ours:
+            signal.signal(signal.SIGINT, before)
 
 
 class DownloadProgress:

@@ -1,0 +1,65 @@
+"""Stages of a long command, and Ctrl-C within them."""
+
+from __future__ import annotations
+
+import signal
+import threading
+
+import pytest
+
+from diptych.cli.console.progress import Advance, Stages
+
+
+class _InterruptedFinaliser:
+    """Is interrupted in the one place from which Python lets no exception out."""
+
+    def __del__(self) -> None:
+        signal.raise_signal(signal.SIGINT)
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_an_interrupt_that_python_drops_stops_at_the_next_step() -> None:
+    before = signal.getsignal(signal.SIGINT)
+    steps = []
+
+    def work(advance: Advance) -> None:
+        for step in range(5):
+            advance(step, 5)
+            steps.append(step)
+            if step == 2:
+                _InterruptedFinaliser()
+
+    with pytest.raises(KeyboardInterrupt), Stages(quiet=True).run("a", "a stage") as advance:
+        work(advance)
+    assert steps == [0, 1, 2]
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_an_interrupt_stops_inner_and_outer_stage() -> None:
+    stages = Stages(quiet=True)
+    with pytest.raises(KeyboardInterrupt), stages.run("outer", "outer"), stages.run("inner", "inner"):
+        signal.raise_signal(signal.SIGINT)
+    assert stages.seconds == {}
+
+
+def test_stages_run_in_threads() -> None:
+    stages = Stages(quiet=True)
+
+    def work() -> None:
+        with stages.run("a", "a stage") as advance:
+            advance(1, 1)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert list(stages.seconds) == ["a"]
+
+
+def test_who_ignores_interrupts_goes_on_ignoring_them() -> None:
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with Stages(quiet=True).run("a", "a stage") as advance:
+            signal.raise_signal(signal.SIGINT)
+            advance(1, 1)
+    finally:
+        signal.signal(signal.SIGINT, before)
