@@ -23,12 +23,12 @@ def test_the_former_keyword_parameter_and_attribute_work_with_a_warning(cls):
     # The warning points at the line that uses the name.
     assert caught[0].filename == __file__
     assert model.random_state == 7
-    with pytest.warns(FutureWarning, match=WARNING):
+    with warnings.catch_warnings(record=True, action="always") as caught:
         assert model.seed == 7
-    with pytest.warns(FutureWarning, match=WARNING):
         model.set_params(seed=8)
-    with pytest.warns(FutureWarning, match=WARNING):
         model.seed += 1
+    assert all(WARNING in str(warning.message) for warning in caught)
+    assert [warning.filename for warning in caught] == [__file__] * 4
     assert model.random_state == 9
     assert "seed" not in model.get_params()
     assert clone(model).random_state == 9

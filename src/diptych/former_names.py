@@ -49,10 +49,10 @@ class _FormerAttribute:
     def __get__(self, model: FormerNames | None, owner: type) -> Any:
         if model is None:
             raise AttributeError(self._former)
-        return getattr(model, _name_now(model, self._former))
+        return getattr(model, _name_now(model, self._former, stacklevel=3))
 
     def __set__(self, model: FormerNames, value: Any) -> None:
-        setattr(model, _name_now(model, self._former), value)
+        setattr(model, _name_now(model, self._former, stacklevel=3), value)
 
 
 def current_name(model: Any, name: str) -> str:
@@ -88,16 +88,15 @@ def _taking_former_names(constructor: Callable[..., None]) -> Callable[..., None
 def _renamed(model: FormerNames, parameters: Mapping[str, Any]) -> dict[str, Any]:
     renamed = {name: value for name, value in parameters.items() if name not in model.former_names}
     for former in parameters.keys() - renamed.keys():
-        name = _name_now(model, former)
+        name = _name_now(model, former, stacklevel=4)
         if name in renamed:
             raise TypeError(f"{type(model).__name__} is given {name} twice: {former!r} is its former name")
         renamed[name] = parameters[former]
     return renamed
 
 
-def _name_now(model: FormerNames, former: str) -> str:
+def _name_now(model: FormerNames, former: str, *, stacklevel: int) -> str:
     name = model.former_names[former]
     message = f"{type(model).__name__}: {former!r} is called {name!r} now"
-    # Past this function, its caller and the wrapper, to the line that uses the name.
-    warnings.warn(message, FutureWarning, stacklevel=4)
+    warnings.warn(message, FutureWarning, stacklevel=stacklevel)
     return name

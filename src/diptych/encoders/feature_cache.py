@@ -206,11 +206,10 @@ class FeatureCache:
         try:
             keys = [name.key for name in names if name.key is not None]
             known: dict[bytes, AnyArray] = {} if file is None else self._attempt(partial(file.read, keys), {})
-            hits = [place for place, name in enumerate(names) if name.key in known]
+            hits = {place: known[key] for place, (key, *_) in enumerate(names) if key is not None and key in known}
             if hits:
-                features = np.stack([known[names[place].key] for place in hits])  # type: ignore[index]
-                yield EncodedBatch(rows=hits, features=features, failures={})
-            missing = [place for place, name in enumerate(names) if name.key not in known]
+                yield EncodedBatch(rows=list(hits), features=np.stack(list(hits.values())), failures={})
+            missing = [place for place in range(len(names)) if place not in hits]
             if missing:
                 yield from self._encode_missing(encoder, items, names, missing, file)
         finally:

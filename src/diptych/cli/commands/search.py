@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -210,9 +210,9 @@ class SearchPrompt:
             raise UnknownNameError("target", words, list(Target))
         self._change(target=Target(words))
 
-    def _change(self, **settings: object) -> None:
+    def _change(self, **settings: Any) -> None:
         """Set something, and ask the last query again if there is one."""
-        self.session.settings = replace(self.session.settings, **settings)  # type: ignore[arg-type]
+        self.session.settings = replace(self.session.settings, **settings)
         if self.session.query is not None:
             self.session.search(self.session.query)
 

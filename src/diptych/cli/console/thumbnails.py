@@ -67,16 +67,18 @@ def fitting_cells(width: int, height: int, columns: int, rows: int) -> tuple[int
 
 def block_lines(picture: bytes, columns: int, rows: int) -> list[Text]:
     """Return a picture as lines of half blocks: each letter shows two pixels, one above the other."""
+    import numpy as np
     from PIL import Image
 
     image = Image.open(io.BytesIO(picture)).convert("RGB")
     wide, high = fitting_cells(*image.size, columns, rows)
-    pixels = image.resize((wide, 2 * high), Image.Resampling.BOX).load()
+    resized = image.resize((wide, 2 * high), Image.Resampling.BOX)
+    colours = np.asarray(resized).tolist()
     lines = []
     for row in range(high):
         line = Text(no_wrap=True, end="")
         for column in range(wide):
-            upper, lower = (Color.from_rgb(*pixels[column, 2 * row + half]) for half in (0, 1))  # type: ignore[index,misc]
+            upper, lower = (Color.from_rgb(*colours[2 * row + half][column]) for half in (0, 1))
             line.append(_UPPER_HALF, Style(color=upper, bgcolor=lower))
         lines.append(line)
     return lines
