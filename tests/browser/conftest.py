@@ -8,6 +8,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,8 @@ N_SCENES = 80
 TOKEN = "a-token-that-only-the-tests-know"
 # Two cores may be shared by several test processes; what is waited for comes much sooner on a quiet machine.
 PATIENCE = 20_000
+# A browser remembers the last 50 steps; a window that comes near is not used again.
+LONG_HISTORY = 30
 expect.set_options(timeout=PATIENCE)
 
 
@@ -140,11 +143,16 @@ def browser() -> Iterator[Browser]:
 
 @dataclass
 class Visit:
-    """A page in a browser window of its own, and everything that went wrong in it."""
+    """A page in a browser window, and everything that went wrong in it."""
 
     page: Page
+    home: str
     wrong: list[str] = field(default_factory=list)
     expected: tuple[str, ...] = ()
+
+    def go(self, path: str) -> None:
+        """Load another page of the same service."""
+        self.page.goto(self.home + path)
 
     def open_first(self) -> None:
         """Open the detail view of the first answer."""
@@ -154,12 +162,47 @@ class Visit:
     def note(self, text: str) -> None:
         self.wrong.append(text)
 
+    def unexpected(self) -> list[str]:
+        return [text for text in self.wrong if not any(part in text for part in self.expected)]
+
+
+@dataclass
+class Windows:
+    """Windows that one test after another uses: most of what a new one costs is the start of its processes."""
+
+    browser: Browser
+    free: dict[str, list[Page]] = field(default_factory=dict)
+
+    def take(self, options: dict[str, Any]) -> Page:
+        if waiting := self.free.get(repr(options)):
+            return waiting.pop()
+        context = self.browser.new_context(reduced_motion="reduce", **options)
+        context.set_default_timeout(PATIENCE)
+        return context.new_page()
+
+    def give_back(self, page: Page, options: dict[str, Any]) -> None:
+        """Forget all that a test did: what it stored, what it held back, where its mouse was."""
+        if page.evaluate("history.length") > LONG_HISTORY:
+            page.context.close()
+            return
+        page.unroute_all(behavior="ignoreErrors")
+        page.evaluate("localStorage.clear()")
+        page.goto("about:blank")
+        page.mouse.move(0, 0)
+        page.context.clear_cookies()
+        self.free.setdefault(repr(options), []).append(page)
+
+
+@pytest.fixture(scope="session")
+def windows(browser: Browser) -> Windows:
+    return Windows(browser)
+
 
 @pytest.fixture
-def visit(browser: Browser, site: Site) -> Iterator[Callable[..., Visit]]:
+def visit(windows: Windows, site: Site) -> Iterator[Callable[..., Visit]]:
     """Open a page: ``visit("/map", width=360, dark=True)``; errors and requests to elsewhere fail the test.
 
-    ``expected`` are parts of messages that a test brings about on purpose.
+    ``expected`` are parts of messages that a test brings about on purpose; other options are those of a window.
     """
     visits: list[Visit] = []
 
@@ -167,31 +210,36 @@ def visit(browser: Browser, site: Site) -> Iterator[Callable[..., Visit]]:
         path: str = "/", *, at: Site = site, width: int = 1280, height: int = 800, dark: bool = False, **options: Any
     ) -> Visit:
         expected = options.pop("expected", ())
-        context = browser.new_context(
-            base_url=at.url,
-            viewport={"width": width, "height": height},
-            color_scheme="dark" if dark else "light",
-            reduced_motion="reduce",
-            **options,
-        )
-        context.set_default_timeout(PATIENCE)
-        new = Visit(context.new_page(), expected=expected)
+        page = windows.take(options)
+        page.set_viewport_size({"width": width, "height": height})
+        page.emulate_media(color_scheme="dark" if dark else "light")
+        new = Visit(page, at.url, expected=expected)
+        closing.callback(windows.give_back, page, options)
+        closing.enter_context(_watched(new))
         visits.append(new)
-        _watch(new, at.url)
-        new.page.goto(path)
+        new.go(path)
         return new
 
-    yield open_page
+    with ExitStack() as closing:
+        yield open_page
     for one in visits:
-        one.page.context.close()
-        unexpected = [text for text in one.wrong if not any(part in text for part in one.expected)]
-        assert not unexpected
+        assert not one.unexpected()
 
 
-def _watch(visit: Visit, home: str) -> None:
+@contextmanager
+def _watched(visit: Visit) -> Iterator[None]:
     page = visit.page
-    # A violation of the content security policy is a console error as well.
-    page.on("console", lambda message: message.type in ("error", "warning") and visit.note(message.text))
-    page.on("pageerror", lambda error: visit.note(f"uncaught: {error}"))
-    page.on("request", lambda request: request.url.startswith((home, "blob:")) or visit.note(f"outside: {request.url}"))
-    page.on("response", lambda answer: answer.status >= 400 and visit.note(f"{answer.status} {answer.url}"))
+    handlers: dict[Any, Callable[[Any], Any]] = {
+        # A violation of the content security policy is a console error as well.
+        "console": lambda message: message.type in ("error", "warning") and visit.note(message.text),
+        "pageerror": lambda error: visit.note(f"uncaught: {error}"),
+        "request": lambda request: (
+            request.url.startswith((visit.home, "blob:")) or visit.note(f"outside: {request.url}")
+        ),
+        "response": lambda answer: answer.status >= 400 and visit.note(f"{answer.status} {answer.url}"),
+    }
+    for event, handler in handlers.items():
+        page.on(event, handler)
+    yield
+    for event, handler in handlers.items():
+        page.remove_listener(event, handler)

@@ -50,23 +50,24 @@ def is_clean(page: Page) -> bool:
 
 
 def test_two_retrievers_are_compared_on_live_traffic(visit: Callable, learned_site) -> None:
-    page = visit("/log", at=learned_site, bypass_csp=True).page
+    visited = visit("/log", at=learned_site, bypass_csp=True)
+    page = visited.page
     card = page.locator(".card", has_text="Two retrievers on live traffic")
     card.get_by_role("button", name="Start").click()
     expect(card).to_contain_text("0 searches since")
-    page.goto("/?q=a+house")
+    visited.go("/?q=a+house")
     expect(page.locator(".tile").first).to_be_visible()
     # Numbers of two retrievers beside each other would give away who picked what.
     expect(page.locator(".tile .score")).to_have_count(0)
     with page.expect_response(re.compile("/clicks$")) as click:
         page.locator(".tile .tile-link").nth(3).click()
     assert click.value.status == 201
-    page.goto("/log")
+    visited.go("/log")
     expect(card).to_contain_text(re.compile(r"(1 : 0|0 : 1).*1 search since"))
     assert is_clean(page)
     card.get_by_role("button", name="Stop").click()
     expect(card.get_by_role("heading", name="Earlier comparisons")).to_be_visible()
-    page.goto("/?q=a+house")
+    visited.go("/?q=a+house")
     expect(page.locator(".tile .score").first).to_be_visible()
 
 
