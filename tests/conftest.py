@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,8 +13,9 @@ from hypothesis import settings
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(variable, "1")
 
-# Programs that the tests start share what one of them has compiled.
+# Programs that the tests start share what one of them has compiled, and so does the next run of the tests.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # A commit passes or fails, whatever the machine's load and luck; `--hypothesis-profile explore` looks further.
 settings.register_profile("repeatable", deadline=None, derandomize=True)
@@ -21,10 +23,23 @@ settings.register_profile("explore", deadline=None, max_examples=2000)
 settings.load_profile("repeatable")
 
 
+@pytest.fixture(scope="session")
+def cache_of_worker(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Each worker has a cache, but what one prepares, which is named after its content, need not be prepared again."""
+    base = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        for name in ("networks", "features", "matrices"):
+            shared, own = base.parent / "prepared" / name, base / "cache" / "diptych" / name
+            shared.mkdir(parents=True, exist_ok=True)
+            own.parent.mkdir(parents=True, exist_ok=True)
+            own.symlink_to(shared)
+    return base / "cache"
+
+
 @pytest.fixture(autouse=True)
-def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Give the whole run one cache of its own: features of another day would hide what changed since."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / "cache"))
+def own_cache(cache_of_worker: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give the whole run a cache of its own: features of another day would hide what changed since."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(cache_of_worker))
 
 
 @pytest.fixture(autouse=True)

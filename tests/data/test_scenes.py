@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections import Counter
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -18,13 +19,17 @@ from diptych.data.datasets.scenes import (
     COLOURS,
     TEXTURES,
     PictureSequence,
+    Scene,
     make_scene,
     write_folder,
 )
 from diptych.data.datasets.scenes.composition import SIZES
 from diptych.errors import InvalidInputError
 
-SCENES = [make_scene(index) for index in range(3000)]
+
+@cache
+def scenes() -> list[Scene]:
+    return [make_scene(index) for index in range(3000)]
 
 
 def digest(data: bytes) -> str:
@@ -49,9 +54,9 @@ def test_pixels_are_the_same_on_every_machine(index: int, seed: int, size: int) 
 
 
 def test_every_backdrop_and_kind_is_the_same_on_every_machine() -> None:
-    assert {scene.background for scene in SCENES[:120]} == set(BACKGROUNDS)
-    assert {kind for scene in SCENES[:120] for kind in scene.kinds} == set(CLASS_NAMES)
-    pixels = b"".join(scene.render(32).tobytes() for scene in SCENES[:120])
+    assert {scene.background for scene in scenes()[:120]} == set(BACKGROUNDS)
+    assert {kind for scene in scenes()[:120] for kind in scene.kinds} == set(CLASS_NAMES)
+    pixels = b"".join(scene.render(32).tobytes() for scene in scenes()[:120])
     assert digest(pixels) == "f3a9c25b93dc6fa6a87cba8211c925000be14f8a7644a7ffa3ddffa3061ab152"
 
 
@@ -85,20 +90,20 @@ def test_any_scene_is_whole_and_reproducible(index: int, seed: int) -> None:
 
 
 def test_seeds_and_numbers_give_different_scenes() -> None:
-    assert len({scene.captions for scene in SCENES[:500]}) == 500
+    assert len({scene.captions for scene in scenes()[:500]}) == 500
     assert len({make_scene(3, seed).captions for seed in range(50)}) == 50
 
 
 def test_sizes_do_not_overlap() -> None:
     extents = {
-        size: [thing.extent for scene in SCENES for thing in scene.objects if thing.size == size] for size in SIZES
+        size: [thing.extent for scene in scenes() for thing in scene.objects if thing.size == size] for size in SIZES
     }
     assert max(extents["small"]) < min(extents["medium"])
     assert max(extents["medium"]) < min(extents["large"])
 
 
 def test_words_for_places_agree_with_coordinates() -> None:
-    for thing in (thing for scene in SCENES for thing in scene.objects):
+    for thing in (thing for scene in scenes() for thing in scene.objects):
         words = thing.place.split()
         assert ("left" in words) == (thing.x < 0.37)
         assert ("right" in words) == (thing.x > 0.63)
@@ -109,7 +114,7 @@ def test_words_for_places_agree_with_coordinates() -> None:
 
 @pytest.mark.parametrize("index", range(40))
 def test_every_thing_can_be_seen_in_its_box_and_nowhere_else(index: int) -> None:
-    scene, size = SCENES[index], 64
+    scene, size = scenes()[index], 64
     whole = scene.render(size).astype(int)
     for thing in scene.objects:
         without = replace(scene, objects=tuple(other for other in scene.objects if other is not thing))
@@ -127,32 +132,32 @@ def test_every_thing_can_be_seen_in_its_box_and_nowhere_else(index: int) -> None
 
 @pytest.mark.parametrize("index", range(20))
 def test_size_changes_the_resolution_and_not_the_scene(index: int) -> None:
-    small = SCENES[index].render(48).astype(float)
-    large = SCENES[index].render(96).astype(float).reshape(48, 2, 48, 2, 3).mean(axis=(1, 3))
+    small = scenes()[index].render(48).astype(float)
+    large = scenes()[index].render(96).astype(float).reshape(48, 2, 48, 2, 3).mean(axis=(1, 3))
     assert np.abs(small - large).mean() < 4.0
 
 
 def test_pictures_are_lively() -> None:
-    pictures = [scene.render(32).astype(float) for scene in SCENES[:60]]
+    pictures = [scene.render(32).astype(float) for scene in scenes()[:60]]
     assert np.mean([picture.std(axis=(0, 1)).mean() for picture in pictures]) > 30
     assert all(picture.std() > 8 for picture in pictures)
 
 
 def test_every_class_has_a_good_share() -> None:
-    shares = Counter(scene.label for scene in SCENES)
+    shares = Counter(scene.label for scene in scenes())
     assert set(shares) == set(CLASS_NAMES)
-    assert min(shares.values()) > 0.045 * len(SCENES)
-    assert max(shares.values()) < 0.13 * len(SCENES)
+    assert min(shares.values()) > 0.045 * len(scenes())
+    assert max(shares.values()) < 0.13 * len(scenes())
 
 
 def test_every_background_colour_texture_size_and_count_occurs() -> None:
-    things = [thing for scene in SCENES for thing in scene.objects]
-    assert min(Counter(scene.background for scene in SCENES).values()) > 0.03 * len(SCENES)
-    assert len(Counter(scene.background for scene in SCENES)) == len(BACKGROUNDS)
+    things = [thing for scene in scenes() for thing in scene.objects]
+    assert min(Counter(scene.background for scene in scenes()).values()) > 0.03 * len(scenes())
+    assert len(Counter(scene.background for scene in scenes())) == len(BACKGROUNDS)
     assert all(sum(thing.colour == colour for thing in things) > 0.05 * len(things) for colour in COLOURS)
     assert all(sum(thing.texture == texture for thing in things) > 0.1 * len(things) for texture in TEXTURES)
     assert all(sum(thing.size == size for thing in things) > 0.1 * len(things) for size in SIZES)
-    assert all(sum(len(scene.objects) == count for scene in SCENES) > 0.05 * len(SCENES) for count in (1, 2, 3, 4))
+    assert all(sum(len(scene.objects) == count for scene in scenes()) > 0.05 * len(scenes()) for count in (1, 2, 3, 4))
 
 
 def entropy(counts: Counter) -> float:
@@ -161,9 +166,9 @@ def entropy(counts: Counter) -> float:
 
 
 def test_the_background_tells_about_the_class_without_giving_it_away() -> None:
-    labels = entropy(Counter(scene.label for scene in SCENES))
-    backgrounds = entropy(Counter(scene.background for scene in SCENES))
-    together = entropy(Counter((scene.label, scene.background) for scene in SCENES))
+    labels = entropy(Counter(scene.label for scene in scenes()))
+    backgrounds = entropy(Counter(scene.background for scene in scenes()))
+    together = entropy(Counter((scene.label, scene.background) for scene in scenes()))
     shared = labels + backgrounds - together
     assert 0.3 < shared < 0.5 * labels
 

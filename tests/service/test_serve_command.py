@@ -140,15 +140,16 @@ def test_no_acknowledged_write_is_lost_when_a_service_is_ended(
 def test_workers_share_reading_and_survive_one_another(service_process: Serve, own_scene_collection: Path) -> None:
     service = service_process("--workers", "2", "--quiet")
     assert_numbers_add_up(service.url)
-    before = three_workers_of(service.process.pid)
+    # They are started in this order.
+    writer, reader, _ = sorted(three_workers_of(service.process.pid))
     with Writers(service.url, 2) as writers:
         writers.wait_for(4)
-        for pid in before:
+        for pid in (writer, reader):
             os.kill(pid, signal.SIGKILL)
         known = len(writers.acknowledged)
         writers.wait_for(known + 4)
         service.wait_until_ready()
-        three_workers_of(service.process.pid, but=before)
+        three_workers_of(service.process.pid, but=(writer, reader))
         assert service.end() == 0
     assert set(writers.statuses) <= {201, 503}
     with Collection.open(own_scene_collection / ".diptych") as collection:
