@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import stat
@@ -138,8 +139,14 @@ def test_no_acknowledged_write_is_lost_when_a_service_is_ended(
 
 
 def test_workers_share_reading_and_survive_one_another(service_process: Serve, own_scene_collection: Path) -> None:
-    service = service_process("--workers", "2", "--quiet")
+    service = service_process("--workers", "2", "--watch", "--quiet")
+    shutil.copyfile(next(own_scene_collection.glob("*.png")), own_scene_collection / "new.png")
     assert_numbers_add_up(service.url)
+    # The writer follows the folder, and what it finds the readers find.
+    deadline = time.monotonic() + 60
+    while not httpx.get(service.url + ITEMS, params={"filter": "path:new.png"}).json()["total"]:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
     # They are started in this order.
     writer, reader, _ = sorted(three_workers_of(service.process.pid))
     with Writers(service.url, 2) as writers:
@@ -222,8 +229,17 @@ def test_collections_get_names_of_their_own(own_scene_collection: Path) -> None:
 
 def test_help_explains_every_option() -> None:
     text = re.sub(r"\s+", " ", run("--help").stdout)
-    for option in ("--host", "--port", "--open", "--workers", "--read-only", "--no-click-log", "--token-file"):
+    for option in ("--host", "--port", "--open", "--watch", "--workers", "--read-only", "--no-click-log"):
         assert option in text
-    for option in ("--allow-host", "--rate-limit", "--max-upload", "--log-format", "--quiet", "--index", "--name"):
+    for option in (
+        "--allow-host",
+        "--rate-limit",
+        "--max-upload",
+        "--log-format",
+        "--quiet",
+        "--index",
+        "--name",
+        "--watch",
+    ):
         assert option in text
     assert "DIPTYCH_TOKEN" in text

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+import signal
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
+from types import FrameType
 from typing import cast
 
 import typer
@@ -14,12 +19,13 @@ from diptych.cli.arguments import load_retriever
 from diptych.cli.console.output import check_folder
 from diptych.cli.console.paths import CollectionLocation, is_collection, new_collection, remember, shown_path
 from diptych.cli.console.progress import Stages
-from diptych.collection import AddReport, Collection, Record, Status
+from diptych.collection import AddReport, Collection, FolderWatcher, Record, Status
 from diptych.data import CaptionedPicture, CaptionedPictures, find_pictures, picture_suffixes, read_captions
 from diptych.data.caption_files import CaptionFormat
-from diptych.errors import InvalidInputError, counted
+from diptych.errors import CollectionBusyError, InvalidInputError, counted
 
 _INTERRUPTED = 130
+_WRITE_WAIT_SECONDS = 10.0
 
 
 @dataclass(frozen=True)
@@ -42,7 +48,27 @@ def picture_records(
 
     pictures = list(find_pictures(folder, on_unreadable=pass_over))
     captioned = None if captions is None else _read(folder, captions, captions_format)
-    known: Mapping[Path, CaptionedPicture] = {} if captioned is None else captioned
+    if captioned is not None and not captioned:
+        example = f", {captioned.missing[0]} for example" if captioned.missing else ""
+        raise InvalidInputError(
+            f"{captions} describes no picture of {folder}{example}; name the folder that its file names start from"
+        )
+    known = {} if captioned is None else captioned
+    return PictureRecords(_records(pictures, folder, known, label_folders), captioned, unreadable)
+
+
+def _read(
+    folder: Path, captions: str, captions_format: str, pictures: Sequence[Path] | None = None
+) -> CaptionedPictures:
+    """Read the captions of a folder; of sidecars, only those beside ``pictures`` if these are given."""
+    if captions == "sidecar" and not Path(captions).exists():
+        return read_captions(folder, folder, format="sidecar", pictures=pictures)
+    return read_captions(Path(captions).expanduser(), folder, format=cast(CaptionFormat, captions_format))
+
+
+def _records(
+    pictures: Sequence[Path], folder: Path, known: Mapping[Path, CaptionedPicture], label_folders: bool
+) -> list[Record]:
     records = []
     for path in pictures:
         about = known.get(path)
@@ -58,20 +84,7 @@ def picture_records(
                 metadata=about.metadata if about is not None and about.metadata else None,
             )
         )
-    return PictureRecords(records, captioned, unreadable)
-
-
-def _read(folder: Path, captions: str, captions_format: str) -> CaptionedPictures:
-    if captions == "sidecar" and not Path(captions).exists():
-        found = read_captions(folder, folder, format="sidecar")
-    else:
-        found = read_captions(Path(captions).expanduser(), folder, format=cast(CaptionFormat, captions_format))
-    if not found:
-        example = f", {found.missing[0]} for example" if found.missing else ""
-        raise InvalidInputError(
-            f"{captions} describes no picture of {folder}{example}; name the folder that its file names start from"
-        )
-    return found
+    return records
 
 
 @dataclass(frozen=True)
@@ -95,6 +108,7 @@ class IndexRequest:
     collection: Path | None = None
     retriever: str | None = None
     keep_missing: bool = False
+    waits: bool = False  # for another process that writes to the collection
 
 
 def index_folder(request: IndexRequest, stages: Stages) -> IndexOutcome:
@@ -108,6 +122,18 @@ def index_folder(request: IndexRequest, stages: Stages) -> IndexOutcome:
         stages.note(f"{place.reason}, so the collection is kept in {place.folder}")
     if not found.records:
         _refuse_empty(request.folder, place)
+    while True:
+        try:
+            return _bring_up_to_date(place, request, found, stages)
+        except CollectionBusyError:
+            if not request.waits:
+                raise
+            stages.note(f"another process is writing to {shown_path(place.folder)}; waiting for it")
+
+
+def _bring_up_to_date(
+    place: CollectionLocation, request: IndexRequest, found: PictureRecords, stages: Stages
+) -> IndexOutcome:
     with _opened(place, request, stages) as collection:
         report = add_pictures(collection, found.records, stages)
         report.skipped = {**found.unreadable, **report.skipped}
@@ -133,7 +159,7 @@ def _opened(place: CollectionLocation, request: IndexRequest, stages: Stages) ->
             retriever = load_retriever(request.retriever or "default")
         check_folder(place.folder)
         return Collection.create(place.folder, retriever, root=request.folder.absolute())
-    collection = Collection.open(place.folder)
+    collection = Collection.open(place.folder, write_wait=_WRITE_WAIT_SECONDS if request.waits else 0.0)
     if request.retriever is not None:
         with stages.run("retriever", "preparing the retriever"):
             retriever = load_retriever(request.retriever)
@@ -156,9 +182,54 @@ def add_pictures(collection: Collection, records: Sequence[Record], stages: Stag
             return collection.add(records, progress=lambda step: advance(step.done, step.total))
     except KeyboardInterrupt:
         remember(collection.folder)
-        kept = "1 picture is" if len(collection) == 1 else f"{len(collection):,} pictures are"
-        stages.note(f"stopped; {kept} indexed and searchable, the same command goes on")
+        stages.note(f"stopped; {_kept(collection)} indexed and searchable, the same command goes on")
         raise typer.Exit(_INTERRUPTED) from None
+
+
+def watch_folder(
+    request: IndexRequest, outcome: IndexOutcome, stages: Stages, report: Callable[[AddReport], None]
+) -> None:
+    """Keep the collection of an indexed folder up to date until Ctrl-C or a request to end."""
+    stop = threading.Event()
+
+    def end(number: int, frame: FrameType | None) -> None:
+        # Python drops what a finaliser raises, and a signal may arrive within one; the watch then sees the event.
+        stop.set()
+        raise KeyboardInterrupt
+
+    before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        with Collection.open(outcome.folder, write_wait=_WRITE_WAIT_SECONDS) as collection:
+            watcher = FolderWatcher(
+                collection,
+                request.folder,
+                make_records=partial(_watched_records, request, stages),
+                keep_missing=request.keep_missing,
+                skipped=outcome.report.skipped,
+            )
+            stages.note(f"watching {shown_path(watcher.folder)}; Ctrl-C ends it")
+            with suppress(KeyboardInterrupt):
+                watcher.run(stop, report, stages.note)
+            stages.note(f"stopped watching; {_kept(collection)} searchable")
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _watched_records(request: IndexRequest, stages: Stages, pictures: Sequence[Path]) -> list[Record]:
+    folder = Path(os.path.abspath(request.folder))
+    known: Mapping[Path, CaptionedPicture] = {}
+    if request.captions is not None:
+        try:
+            known = _read(folder, request.captions, request.captions_format, pictures)
+        except InvalidInputError as problem:
+            # Someone may be writing it at this moment.
+            stages.note(f"captions: {problem}; the next pictures are added without them")
+    return _records(pictures, folder, known, request.label_folders)
+
+
+def _kept(collection: Collection) -> str:
+    return "1 picture is" if len(collection) == 1 else f"{len(collection):,} pictures are"
 
 
 def _remove_missing(collection: Collection, folder: Path) -> list[str]:

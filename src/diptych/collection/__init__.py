@@ -6,6 +6,7 @@ from diptych.collection.browse.suggestions import Suggestion
 from diptych.collection.changes.adding import AddProgress, AddReport
 from diptych.collection.changes.maintenance import CheckReport, DuplicateGroup, Status
 from diptych.collection.changes.retriever_changes import ReencodeReport
+from diptych.collection.changes.watching import FolderWatcher
 from diptych.collection.collection import Collection
 from diptych.collection.search.query import Query, Term, parse_query
 from diptych.collection.search.snapshot import Answer, Answers
@@ -27,6 +28,7 @@ __all__ = [
     "Facet",
     "FacetValue",
     "Filter",
+    "FolderWatcher",
     "HashCodeRetrieverProtocol",
     "Item",
     "PointSource",

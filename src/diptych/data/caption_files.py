@@ -187,6 +187,7 @@ def read_captions(
     folder: PathLike,
     *,
     format: CaptionFormat = "auto",
+    pictures: Iterable[Path] | None = None,
     on_unreadable: OnUnreadable | None = None,
 ) -> CaptionedPictures:
     """Read captions, labels and metadata of the pictures in ``folder``.
@@ -208,7 +209,7 @@ def read_captions(
     Files may be named by their path below ``folder``, by their path beside the caption file, or by a base name that
     only one picture has. Whatever is named but not there is listed, not fatal; a file that cannot be understood is an
     error that names the row, but a sidecar, one of many, is passed over, listed and noted. Of metadata that rows of one
-    picture disagree on, the first is kept.
+    picture disagree on, the first is kept. ``pictures`` are the files of ``folder`` to look for, by default all.
 
     >>> import tempfile
     >>> from pathlib import Path
@@ -227,7 +228,7 @@ def read_captions(
         raise UnknownNameError("caption format", str(format), CAPTION_FORMATS)
     sources = [source] if isinstance(source, str | os.PathLike) else list(source)
     root = Path(folder)
-    index = PictureIndex(root, find_pictures(root, on_unreadable=on_unreadable))
+    index = PictureIndex(root, find_pictures(root, on_unreadable=on_unreadable) if pictures is None else pictures)
     collector = CaptionCollector(index)
     for one in map(Path, sources):
         beside = one if one.is_dir() else one.parent

@@ -24,7 +24,7 @@ from diptych.service.api import (
 )
 from diptych.service.clicks.log import open_click_logs
 from diptych.service.context import ServiceContext
-from diptych.service.hosting import HostedCollection, Readiness
+from diptych.service.hosting import CollectionWatch, HostedCollection, Readiness
 from diptych.service.jobs import JobRunner
 from diptych.service.operations.logging import RequestLogMiddleware
 from diptych.service.operations.writer_proxy import WriterProxyMiddleware
@@ -95,6 +95,9 @@ def _add_middleware(app: FastAPI, context: ServiceContext) -> None:
     app.add_middleware(RequestLogMiddleware, metrics=context.metrics, is_recording=settings.role != "writer")
 
 
+_PATIENCE_SECONDS = 30.0
+
+
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     context: ServiceContext = app.state.context
@@ -104,18 +107,25 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         context.hosted[name] = hosted
         context.jobs[name] = JobRunner(hosted.collection.folder, hosted.state_folder)
     context.uploads = UploadStore.shared_by(settings.collections.values(), settings.limits)
+    watches: list[CollectionWatch] = []
     if settings.role != "reader" and not settings.read_only:
         for runner in context.jobs.values():
             runner.start()
+        if settings.watch:
+            watches = [CollectionWatch(hosted, context.metrics) for hosted in context.hosted.values()]
+            for watch in watches:
+                watch.start()
     if settings.log_clicks:
         context.click_logs = open_click_logs(settings.collections)
     context.readiness = Readiness(list(context.hosted.values()))
     context.readiness.start()
     yield
+    for watch in watches:
+        await run_in_threadpool(watch.stop, _PATIENCE_SECONDS)
     for runner in context.jobs.values():
         await run_in_threadpool(runner.stop)
     # A retriever may still be being loaded.
-    context.readiness.wait(30.0)
+    context.readiness.wait(_PATIENCE_SECONDS)
     for click_log in context.click_logs.values():
         click_log.close()
     for hosted in context.hosted.values():

@@ -1,4 +1,4 @@
-"""Collections that are being served: their names, whether they can be searched yet, and their numbers."""
+"""Collections that are being served: names, whether they can be searched yet, watches over folders, and numbers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from diptych.collection import Collection
+from diptych.collection import AddReport, Collection, FolderWatcher
+from diptych.collection.storage.layout import write_lock
+from diptych.errors import CollectionBusyError
+from diptych.service.operations.metrics import Metrics
 
 
 @dataclass(frozen=True)
@@ -33,6 +36,7 @@ class HostedCollection:
         return sum(path.stat().st_size for path in (self.collection.folder / "index").rglob("*") if path.is_file())
 
 
+_RETRY_SECONDS = 5.0
 _log = logging.getLogger("diptych.service")
 
 
@@ -71,6 +75,56 @@ class Readiness:
             _log.exception("collection %s cannot be searched", hosted.name)
             return "cannot be searched; the log of the service says why"
         return "ready"
+
+
+class CollectionWatch:
+    """Brings in what changes in a collection's folder, in the background; a lock keeps other services from it."""
+
+    def __init__(self, hosted: HostedCollection, metrics: Metrics) -> None:
+        self._hosted = hosted
+        self._metrics = metrics
+        self._is_stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="watch", daemon=True)
+
+    def start(self) -> None:
+        """Begin to watch."""
+        self._hosted.state_folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._thread.start()
+
+    def stop(self, seconds: float) -> None:
+        """End the watch; pictures that are being read now are given that long."""
+        self._is_stopping.set()
+        self._thread.join(seconds)
+
+    def _run(self) -> None:
+        while not self._is_stopping.is_set():
+            try:
+                with write_lock(self._hosted.state_folder / "watch.lock"):
+                    FolderWatcher(self._hosted.collection).run(self._is_stopping, self._report, self._note)
+            except CollectionBusyError:
+                # Another process watches; this one takes over when that has ended.
+                self._is_stopping.wait(_RETRY_SECONDS)
+            except Exception:
+                # A full disk, or a retriever that cannot be read now: neither is for ever, and searches go on.
+                _log.exception("collection %s cannot follow its folder now; trying again soon", self._hosted.name)
+                self._is_stopping.wait(_RETRY_SECONDS)
+
+    def _report(self, report: AddReport) -> None:
+        counts = {
+            "added": report.added,
+            "updated": report.updated,
+            "renamed": report.renamed,
+            "removed": len(report.removed),
+            "skipped": len(report.skipped),
+        }
+        for change, count in counts.items():
+            self._metrics.watched_changes.labels(self._hosted.name, change).inc(count)
+        self._note(", ".join(f"{count:,} {change}" for change, count in counts.items() if count))
+        for path, reason in report.skipped.items():
+            self._note(f"skipped {path}: {reason}")
+
+    def _note(self, text: str) -> None:
+        _log.info("collection %s: %s", self._hosted.name, text)
 
 
 class CollectionMetrics(Collector):

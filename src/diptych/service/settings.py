@@ -50,6 +50,7 @@ class Settings:
     public: bool = False  # others than this machine can reach the service; reading needs the token as well
     allowed_hosts: tuple[str, ...] = ()  # names of the service, besides those of this machine
     read_only: bool = False
+    watch: bool = False  # the process that writes follows the folders of the collections
     log_clicks: bool = True
     role: Role = "whole"
     writer_socket: Path | None = None  # where the writer listens, for readers

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -47,15 +50,18 @@ def index(
     keep_missing: Annotated[
         bool, typer.Option("--keep-missing", help="Keep items whose file is no longer there.")
     ] = False,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Then follow the folder and bring in what changes, until Ctrl-C.")
+    ] = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="List every skipped file.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the counts as JSON.")] = False,
     quiet: QuietOption = False,
 ) -> None:
     """Make the pictures of a folder searchable, or bring the collection up to date.
 
-    Only what is new or changed is read; run it again whenever the folder has changed.
+    Only what is new or changed is read; run it again whenever the folder has changed, or let it --watch.
     """
-    from diptych.cli.indexing import IndexRequest, index_folder
+    from diptych.cli.indexing import IndexRequest, index_folder, watch_folder
 
     stages = Stages(quiet=quiet)
     request = IndexRequest(
@@ -66,10 +72,14 @@ def index(
         collection=collection,
         retriever=retriever,
         keep_missing=keep_missing,
+        waits=watch,
     )
     outcome = index_folder(request, stages)
     print_index_report(outcome, stages, verbose=verbose, as_json=as_json)
-    if outcome.status.pictures == 0:
+    if watch:
+        show = partial(print_changes, stages=stages, verbose=verbose, as_json=as_json)
+        watch_folder(request, outcome, stages, show)
+    elif outcome.status.pictures == 0:
         raise typer.Exit(1)
 
 
@@ -78,11 +88,7 @@ def report_skipped(skipped: Mapping[str, str], listing: Path, stages: Stages, *,
     if not skipped:
         listing.unlink(missing_ok=True)
         return
-    lines = [
-        # Some reasons begin with the path, which is said already.
-        f"{printable(shown_path(Path(path)))}: {printable(reason.removeprefix(path).lstrip(' :'))}"
-        for path, reason in skipped.items()
-    ]
+    lines = [_reason_line(path, reason) for path, reason in skipped.items()]
     write_text(listing, "\n".join(lines) + "\n")
     stages.note(f"skipped {counted(len(lines), 'file')} that cannot be used:")
     for line in lines if verbose else lines[:_SHOWN]:
@@ -90,6 +96,11 @@ def report_skipped(skipped: Mapping[str, str], listing: Path, stages: Stages, *,
     if len(lines) > _SHOWN and not verbose:
         stages.note(f"  and {len(lines) - _SHOWN:,} more")
     stages.note(f"all of them are listed in {shown_path(listing)}")
+
+
+def _reason_line(path: str, reason: str) -> str:
+    # Some reasons begin with the path, which is said already.
+    return f"{printable(shown_path(Path(path)))}: {printable(reason.removeprefix(path).lstrip(' :'))}"
 
 
 def print_index_report(outcome: IndexOutcome, stages: Stages, *, verbose: bool, as_json: bool) -> None:
@@ -116,6 +127,16 @@ def print_index_report(outcome: IndexOutcome, stages: Stages, *, verbose: bool, 
     stages.note('search them: diptych search "two dogs on a beach"')
 
 
+def print_changes(report: AddReport, stages: Stages, *, verbose: bool, as_json: bool) -> None:
+    """Print what became of a batch of changes, on one line."""
+    for path, reason in islice(report.skipped.items(), None if verbose else _SHOWN):
+        stages.note(_reason_line(path, reason))
+    if as_json:
+        print_json(_counts(report), indent=None)
+    else:
+        results().print(summarise(replace(report, unchanged=0)), soft_wrap=True)
+
+
 def summarise(report: AddReport) -> str:
     """Return what was done in a few words.
 
@@ -136,12 +157,17 @@ def summarise(report: AddReport) -> str:
 
 def as_record(outcome: IndexOutcome) -> dict[str, object]:
     """Return the outcome as JSON values."""
-    report = outcome.report
     return {
         "collection": str(outcome.folder),
         "pictures": outcome.status.pictures,
         "captions": outcome.status.captions,
         "retriever": outcome.status.retriever,
+        **_counts(outcome.report),
+    }
+
+
+def _counts(report: AddReport) -> dict[str, object]:
+    return {
         "added": report.added,
         "updated": report.updated,
         "renamed": report.renamed,

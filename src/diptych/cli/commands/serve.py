@@ -42,6 +42,9 @@ def serve(
         typer.Option(help="What addresses call a collection; once for each FOLDER, by default the folder's own name."),
     ] = None,
     index: Annotated[bool, typer.Option("--index", help="First index the folders, or bring them up to date.")] = False,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Follow the folders of pictures and bring in what changes.")
+    ] = False,
     host: Annotated[
         str, typer.Option(help="Where to listen; 0.0.0.0 lets others in, which needs a token.")
     ] = "127.0.0.1",
@@ -78,6 +81,8 @@ def serve(
     running and ends.
     """
     check_packages()
+    if watch and read_only:
+        raise InvalidInputError("--watch changes the collections, which --read-only forbids; leave one of them out")
     from diptych.service.operations.workers import launch
     from diptych.service.security.tokens import configured_token, own_token, session_secret
     from diptych.service.settings import Limits, Settings
@@ -92,6 +97,7 @@ def serve(
         public=is_public,
         allowed_hosts=tuple(allow_host or ()),
         read_only=read_only,
+        watch=watch,
         log_clicks=not no_click_log,
         limits=Limits(upload_bytes=max_upload * 2**20, requests_per_second=rate, burst=max(int(4 * rate), 1)),
         trusted_proxies=tuple(proxy or ()),

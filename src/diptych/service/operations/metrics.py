@@ -15,7 +15,7 @@ _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5
 
 
 class Metrics:
-    """Counts requests, searches, clicks and uploads over all processes; labels have few values, whatever is sent.
+    """Counts requests, searches, clicks, uploads and changes over all processes; labels have few values.
 
     >>> from diptych.service.operations.metrics import Metrics
     >>> metrics = Metrics()
@@ -41,6 +41,9 @@ class Metrics:
         self._no_good_match = self._counter("no_good_match", "Searches without a good match.", ("collection",))
         self.clicks = self._counter("clicks", "Clicks recorded.", ("collection",))
         self.uploads = self._counter("uploads", "Pictures uploaded.", ())
+        self.watched_changes = self._counter(
+            "watched_changes", "Pictures of a watched folder that were brought in.", ("collection", "change")
+        )
 
     def begin_request(self) -> None:
         """Count a request that is now being answered."""

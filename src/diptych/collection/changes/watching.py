@@ -1,0 +1,402 @@
+"""Watching a folder: what is new, changed or gone in it comes into a collection by itself."""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+import time
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from diptych.collection.changes.adding import AddProgress, AddReport
+from diptych.collection.storage.item import Item, Record
+from diptych.collection.storage.layout import search_package
+from diptych.data.picture_files import find_pictures, picture_suffixes
+from diptych.errors import CollectionBusyError, InvalidInputError
+
+if TYPE_CHECKING:
+    from diptych.collection.collection import Collection
+
+# Size and time of a file; None where there is none.
+Stamp = tuple[int, int] | None
+
+# Between two batches others may write.
+_BATCH = 256
+
+
+class SettlingPaths:
+    """Paths that changed, each kept until it has been the same for a while: what is being copied changes again.
+
+    What is gone is kept twice as long, so that a file that got another name is recognised under it before.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._seen: dict[Path, tuple[Stamp, float]] = {}
+        self._began = 0.0
+
+    def __contains__(self, path: Path) -> bool:
+        return path in self._seen
+
+    def note(self, paths: Iterable[Path], now: float) -> None:
+        """Begin to wait for paths, or begin again."""
+        if not self._seen:
+            self._began = now
+        self._seen.update({path: (stamp_of(path), now) for path in paths})
+
+    def take(self, now: float) -> tuple[Mapping[Path, Stamp], list[Path]]:
+        """Return files that are whole, and then what is gone; nothing during a burst, unless it takes too long."""
+        for path, (stamp, since) in self._seen.items():
+            if self._has_settled(stamp, now - since) and (found := stamp_of(path)) != stamp:
+                self._seen[path] = found, now
+        settled = {path: stamp for path, (stamp, since) in self._seen.items() if self._has_settled(stamp, now - since)}
+        if len(settled) < len(self._seen) and now - self._began < 3 * self._seconds:
+            return {}, []
+        there = [(path, stamp) for path, stamp in settled.items() if stamp is not None]
+        whole = dict(there[:_BATCH])
+        gone = [path for path, stamp in settled.items() if stamp is None] if len(whole) == len(there) else []
+        for path in (*whole, *gone):
+            del self._seen[path]
+        self._began = now
+        return whole, gone
+
+    def _has_settled(self, stamp: Stamp, age: float) -> bool:
+        return age >= (2 * self._seconds if stamp is None else self._seconds)
+
+
+def stamp_of(path: Path) -> Stamp:
+    """Return size and time of a file, None if it does not exist; one that merely cannot be reached may come back."""
+    try:
+        status = os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError:
+        return -1, -1
+    return status.st_size, status.st_mtime_ns
+
+
+def pictures_in(folder: Path) -> Iterator[Path]:
+    """Yield the pictures of a folder; none where it has just vanished."""
+    with suppress(InvalidInputError, FileNotFoundError):
+        yield from find_pictures(folder)
+
+
+class FolderWatcher:
+    """Brings the changes of a folder into a collection, seconds after they happen.
+
+    It begins with a look at the whole folder. Then the system tells what has changed, and only that is looked at.
+    Where the system cannot tell (network file systems, no more watches, a folder that may not be read), the folder is
+    looked through every few seconds. A folder that is away, or that has lost all its pictures as a disk that is not
+    there has, loses no item.
+
+    Parameters
+    ----------
+    collection:
+        What is kept up to date. While another process writes to it, changes wait.
+    folder:
+        The folder, by default the root of the collection; as everywhere, hidden files are left out.
+    make_records:
+        Returns records of new and changed pictures; by default a picture is all that there is.
+    keep_missing:
+        Keep items whose files are gone.
+    skipped:
+        Pictures that are known to be unusable, with the reasons, which are then not reported again.
+    settle:
+        How many seconds a file must stay the same to be taken for whole.
+    polling:
+        Look through the folder (True), let the system tell (False), or decide by the file system (None).
+    """
+
+    def __init__(
+        self,
+        collection: Collection,
+        folder: str | os.PathLike[str] | None = None,
+        *,
+        make_records: Callable[[Sequence[Path]], Sequence[Record]] | None = None,
+        keep_missing: bool = False,
+        skipped: Mapping[str, str] | None = None,
+        settle: float = 1.0,
+        polling: bool | None = None,
+    ) -> None:
+        self.collection = collection
+        self.folder = Path(os.path.abspath(collection.root if folder is None else folder))
+        self.make_records = make_records
+        self.keep_missing = keep_missing
+        self.skipped = dict(skipped or {})
+        self.settle = settle
+        self.polling = polling
+
+    def run(
+        self,
+        stop: threading.Event,
+        report: Callable[[AddReport], None],
+        note: Callable[[str], None] = lambda text: None,
+    ) -> None:
+        """Watch until ``stop`` is set.
+
+        ``report`` is told what became of each batch of changes, ``note`` what else a person should know.
+        """
+        watch = _Watch(self, stop, report, note)
+        is_away = False
+        while not stop.is_set():
+            if watch.is_there():
+                if is_away:
+                    note(f"{self.folder} is back")
+                is_away = False
+                try:
+                    watch.follow()
+                except _Stopped:
+                    return
+            elif not is_away:
+                is_away = True
+                note(f"{self.folder} is not there or has no pictures; its items are kept, and it is waited for")
+            stop.wait(self.settle / _LOOKS)
+
+
+# How often what waits is looked at while it settles.
+_LOOKS = 4
+# So many at once may be more than the system could remember.
+_MANY_CHANGES = 1000
+# What no event has told of is found after this time.
+_SURVEY_SECONDS = 3600.0
+_SHARE_OF_POLLING = 0.05
+
+
+class _Stopped(Exception):
+    """The watch was to end in the middle of a batch; what is stored stays."""
+
+
+class _Watch:
+    """One run of a watcher: what it has seen, and what waits."""
+
+    def __init__(
+        self,
+        watcher: FolderWatcher,
+        stop: threading.Event,
+        report: Callable[[AddReport], None],
+        note: Callable[[str], None],
+    ) -> None:
+        self._watcher = watcher
+        self._folder = watcher.folder
+        self._collection = watcher.collection
+        self._stop = stop
+        self._report = report
+        self._note = note
+        self._real_folder = Path(os.path.realpath(self._folder))
+        self._real_collection = Path(os.path.realpath(self._collection.folder))
+        self._polling = watcher.polling
+        self._waiting = SettlingPaths(watcher.settle)
+        # The pictures of the folder when all of it was looked at: who removes an item but keeps its file wants that.
+        self._last_view: dict[Path, Stamp] | None = None
+        self._is_busy = False
+
+    def is_there(self) -> bool:
+        """Say whether the folder can be looked at, and has a picture unless the collection has none of it either."""
+        return self._folder.is_dir() and (next(pictures_in(self._folder), None) is not None or not self._stored())
+
+    def follow(self) -> None:
+        """Bring in changes until the folder is away or another one, or must be listened to anew."""
+        identity = self._identity()
+        next_survey = 0.0
+        with closing(self._changes()) as told:
+            for changes in told:
+                if self._identity() != identity:
+                    return
+                started = time.monotonic()
+                if started >= next_survey or len(changes) >= _MANY_CHANGES:
+                    is_whole = self._survey()
+                    next_survey = time.monotonic() + self._pause(time.monotonic() - started)
+                else:
+                    is_whole = self._take_in(changes)
+                if not is_whole:
+                    return
+                whole, gone = self._waiting.take(time.monotonic())
+                # Without a picture left, the disk may be gone and not what was on it.
+                if gone and not self.is_there():
+                    return
+                if whole or gone:
+                    self._bring_in(whole, gone)
+
+    def _identity(self) -> tuple[int, int] | None:
+        # Network file systems number their folders as they like.
+        if self._polling:
+            return None
+        try:
+            status = os.stat(self._folder)
+        except OSError:
+            return None
+        return status.st_dev, status.st_ino
+
+    def _changes(self) -> Generator[set[tuple[Any, str]], None, None]:
+        """Yield what the system tells, and nothing several times a second; first as soon as it listens."""
+        if self._polling is None and (kind := remote_file_system(self._real_folder)):
+            self._poll(f"its file system is {kind}")
+        tick = self._watcher.settle / _LOOKS
+        if not self._polling:
+            is_listening = False
+            try:
+                for changes in search_package("watchfiles").watch(
+                    self._folder,
+                    # Changes that concern nobody must come too: with them comes the time of what waits.
+                    watch_filter=None,
+                    step=round(200 * tick),
+                    debounce=round(2000 * tick),
+                    rust_timeout=round(1000 * tick),
+                    yield_on_timeout=True,
+                    stop_event=self._stop,
+                    # It gives up where a folder may not be read or a name is not valid Unicode; ours does not.
+                    force_polling=False,
+                ):
+                    is_listening = True
+                    yield changes
+            except (OSError, RuntimeError, UnicodeError) as problem:
+                # Later it is such a name, or no room for a new folder: listening anew mends that or fails at once.
+                if is_listening or isinstance(problem, FileNotFoundError):
+                    return
+                self._poll(str(problem))
+        while self._polling and not self._stop.wait(tick):
+            yield set()
+
+    def _poll(self, reason: str) -> None:
+        self._polling = True
+        self._note(f"{self._folder} is looked through every few seconds, since changes are not told ({reason})")
+
+    def _pause(self, seconds: float) -> float:
+        """Return how long to wait for the next look at everything, when one takes ``seconds``."""
+        return max(2 * self._watcher.settle, seconds / _SHARE_OF_POLLING) if self._polling else _SURVEY_SECONDS
+
+    def _survey(self) -> bool:
+        """Look at the whole folder, and note what differs from the last look, at first from the collection.
+
+        Say whether there was anything to see.
+        """
+        found = {path: stamp_of(path) for path in pictures_in(self._folder)}
+        before = self._stored() if self._last_view is None else self._last_view
+        if before and not found:
+            return False
+        different = [path for path, stamp in found.items() if before.get(path) != stamp]
+        different += [path for path in before if path not in found and stamp_of(path) is None]
+        self._waiting.note([path for path in different if path not in self._waiting], time.monotonic())
+        self._last_view = found
+        return True
+
+    def _stored(self) -> dict[Path, Stamp]:
+        return {path: (item.size, item.mtime_ns) for path, item in self._files()}
+
+    def _files(self) -> Iterator[tuple[Path, Item]]:
+        """Yield the pictures of the folder that the collection has."""
+        for item in self._collection:
+            path = self._collection.path_of(item)
+            if path is not None and path.is_relative_to(self._folder):
+                yield path, item
+
+    def _take_in(self, changes: Iterable[tuple[Any, str]]) -> bool:
+        """Note what has changed; say whether everything is still listened to, which new links to folders are not."""
+        paths: dict[Path, None] = {}
+        for change, name in changes:
+            path = self._indexed_path(Path(name))
+            if path is None:
+                continue
+            if not path.is_dir():
+                # One that is gone may have been a folder.
+                if path.suffix.lower() in picture_suffixes() or stamp_of(path) is None:
+                    paths[path] = None
+            elif change.name == "added":
+                if path.is_symlink():
+                    return False
+                # Of a folder that was moved here, the system names nothing inside.
+                paths.update(dict.fromkeys(filter(None, map(self._indexed_path, pictures_in(path)))))
+        self._waiting.note(paths, time.monotonic())
+        return True
+
+    def _indexed_path(self, path: Path) -> Path | None:
+        """Return the path under which indexing finds a file, None for what it leaves out.
+
+        The system knows one name of each folder, which may be that of a link.
+        """
+        parent = Path(os.path.realpath(path.parent))
+        if (parent / path.name).is_relative_to(self._real_collection):
+            return None
+        if parent.is_relative_to(self._real_folder):
+            path = self._folder / parent.relative_to(self._real_folder) / path.name
+        if path == self._folder or not path.is_relative_to(self._folder):
+            return None
+        return None if _is_hidden(path, self._folder) else path
+
+    def _bring_in(self, whole: Mapping[Path, Stamp], gone: Sequence[Path]) -> None:
+        """Add and remove; what cannot be written now waits again."""
+        report, left = AddReport(), [*whole, *gone]
+        try:
+            report = self._add(whole)
+            left = [*gone]
+            report.removed = self._remove(gone)
+            left = []
+        except CollectionBusyError:
+            if not self._is_busy:
+                self._note("another process is writing to the collection; changes wait for it")
+            self._waiting.note(left, time.monotonic())
+        self._is_busy = bool(left)
+        if self._last_view is not None:
+            self._last_view.update(whole)
+        said = self._watcher.skipped
+        report.skipped = {
+            path: reason
+            for path, reason in report.skipped.items()
+            if said.get(path) != reason and stamp_of(Path(path)) is not None
+        }
+        said.update(report.skipped)
+        if report.changed or report.removed or report.skipped:
+            self._report(report)
+
+    def _add(self, whole: Iterable[Path]) -> AddReport:
+        # A folder that was gone for a moment is no picture.
+        pictures = [path for path in whole if path.suffix.lower() in picture_suffixes()]
+        if not pictures:
+            return AddReport()
+        make_records = self._watcher.make_records
+        records = [Record(path) for path in pictures] if make_records is None else make_records(pictures)
+        return self._collection.add(records, progress=self._heed_stop)
+
+    def _heed_stop(self, step: AddProgress) -> None:
+        if self._stop.is_set():
+            raise _Stopped
+
+    def _remove(self, gone: Sequence[Path]) -> list[str]:
+        """Remove the items of files that are gone, and of those in folders that are gone."""
+        if self._watcher.keep_missing:
+            return []
+        found = {path: self._collection[path] for path in gone if path in self._collection}
+        folders = {path for path in gone if path.suffix.lower() not in picture_suffixes()}
+        if folders:
+            found.update((path, item) for path, item in self._files() if not folders.isdisjoint(path.parents))
+        missing = [item for path, item in found.items() if stamp_of(path) is None]
+        if missing:
+            self._collection.remove([item.id for item in missing])
+        return [str(item.path) for item in missing]
+
+
+def _is_hidden(path: Path, folder: Path) -> bool:
+    return any(part.startswith(".") for part in path.relative_to(folder).parts)
+
+
+# What other machines change there is not told to this one; nor is it by most file systems that are programs.
+_REMOTE = frozenset({"9p", "afs", "ceph", "cifs", "drvfs", "nfs", "nfs4", "smb3", "smbfs", "vboxsf", "virtiofs"})
+
+
+def remote_file_system(folder: Path, mounts: Path = Path("/proc/self/mounts")) -> str | None:
+    """Return the kind of a file system at or below a folder that other machines may change, or None."""
+    around, kind_around = Path(), ""
+    # Only Linux tells in this way.
+    for line in os.fsdecode(mounts.read_bytes()).splitlines() if mounts.is_file() else ():
+        name, kind = line.split(" ")[1:3]
+        place = Path(re.sub(r"\\(\d{3})", lambda code: chr(int(code[1], 8)), name))
+        is_remote = kind in _REMOTE or kind.startswith("fuse.")
+        if is_remote and place.is_relative_to(folder) and place != folder and not _is_hidden(place, folder):
+            return kind
+        # Of two mounts at one place, the later one is seen.
+        if folder.is_relative_to(place) and len(place.parts) >= len(around.parts):
+            around, kind_around = place, kind if is_remote else ""
+    return kind_around or None
