@@ -57,6 +57,7 @@ HEAVY_MODULES = {
     "fastapi",
     "starlette",
     "uvicorn",
+    "watchfiles",
     "pydantic",
     "httpx",
 }

@@ -152,7 +152,7 @@ class FolderWatcher:
                     return
             elif not is_away:
                 is_away = True
-                note(f"{self.folder} is not there or has no pictures; its items are kept, and it is waited for")
+                note(f"{self.folder} is not there or has no pictures; its items are kept until it is back")
             stop.wait(self.settle / _LOOKS)
 
 
@@ -162,7 +162,8 @@ _LOOKS = 4
 _MANY_CHANGES = 1000
 # What no event has told of is found after this time.
 _SURVEY_SECONDS = 3600.0
-_SHARE_OF_POLLING = 0.05
+# Where none are told: how much of the time may go into looking.
+_SHARE_OF_LOOKING = 0.2
 
 
 class _Stopped(Exception):
@@ -262,11 +263,11 @@ class _Watch:
 
     def _poll(self, reason: str) -> None:
         self._polling = True
-        self._note(f"{self._folder} is looked through every few seconds, since changes are not told ({reason})")
+        self._note(f"changes of {self._folder} are not told ({reason}), so it is looked through every few seconds")
 
     def _pause(self, seconds: float) -> float:
         """Return how long to wait for the next look at everything, when one takes ``seconds``."""
-        return max(2 * self._watcher.settle, seconds / _SHARE_OF_POLLING) if self._polling else _SURVEY_SECONDS
+        return max(2 * self._watcher.settle, seconds / _SHARE_OF_LOOKING) if self._polling else _SURVEY_SECONDS
 
     def _survey(self) -> bool:
         """Look at the whole folder, and note what differs from the last look, at first from the collection.
