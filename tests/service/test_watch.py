@@ -49,7 +49,7 @@ def test_services_follow_their_folder_one_at_a_time(
     wait_until(lambda: counted("removed") == [0, 1])
     # One of them has done it, and has said so.
     assert counted("added") == [0, 1]
-    assert sum(message == "collection scenes: 1 added, 1 removed" for message in caplog.messages) == 1
+    assert sum(message.startswith("collection scenes: 1 added") for message in caplog.messages) == 1
     # The other one takes over.
     services.pop(0).stop()
     shutil.copyfile(first, own_scene_collection / "newer.png")
