@@ -19,6 +19,12 @@ from diptych.retriever import SEARCH_DIRECTIONS
 PARTS = {"image_encoder": ColourEdgeHistograms(size=32), "text_encoder": TfidfTopics(), "cache": False}
 
 
+@pytest.fixture(scope="module", autouse=True)
+def features_kept(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """The same pictures are learned from again and again."""
+    PARTS["cache"] = str(tmp_path_factory.mktemp("features"))
+
+
 @pytest.fixture(scope="module")
 def pairs() -> Pairs:
     lazy = load_dataset("scenes", n_train=200, n_test=20, size=32).train

@@ -14,12 +14,14 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 import uvicorn
+from httpx import create_ssl_context
 
 from diptych import Retriever
 from diptych.collection import Collection, Record
@@ -90,6 +92,14 @@ class ServiceProcess:
     def end(self, number: int = signal.SIGTERM) -> int:
         self.process.send_signal(number)
         return self.process.wait(timeout=60)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def certificates_read_once() -> Iterator[None]:
+    """Every client of httpx reads the certificates of the machine again, which takes longer than most requests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("httpx._transports.default.create_ssl_context", cache(create_ssl_context), raising=False)
+        yield
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -27,6 +28,15 @@ def test_a_service_lives_and_gets_ready(running_service: Start) -> None:
     service = running_service()
     assert httpx.get(f"{service.url}/health").json() == {"status": "ok"}
     assert wait_until_ready(service.url).json() == {"ready": True, "collections": {"scenes": "ready"}}
+
+
+def test_no_answer_waits_for_an_acknowledgement(running_service: Start) -> None:
+    service = running_service()
+    with httpx.Client(base_url=service.url) as client:
+        client.get("/health")
+        (protocol,) = service.server.server_state.connections
+        connection = protocol.transport.get_extra_info("socket")
+        assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
 def test_a_collection_that_cannot_be_searched_is_named(running_service: Start, own_scene_collection: Any) -> None:

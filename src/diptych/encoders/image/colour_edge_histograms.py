@@ -108,31 +108,40 @@ class ColourEdgeHistograms(ImageEncoder):
         """Return the histograms of one picture; all the work is done here, where threads share it."""
         scaled = Image.fromarray(self.read(picture)).resize((self.size, self.size), Image.Resampling.BOX)
         pixels = np.asarray(scaled, dtype=np.float32) / 255
-        votes = np.concatenate([self._colour_votes(pixels), self._edge_votes(pixels)], axis=2)
-        histograms = np.concatenate([_cell_means(votes, level).ravel() for level in self.levels])
+        n_colours = self.hue_bins * self.brightness_bins + self.grey_bins
+        # Sums need the precision.
+        votes = np.zeros((self.size**2, n_colours + self.edge_bins + 1))
+        self._vote_for_colours(pixels, votes[:, :n_colours])
+        self._vote_for_edges(pixels, votes[:, n_colours:])
+        on_grid = votes.reshape(self.size, self.size, -1)
+        histograms = np.concatenate([_cell_means(on_grid, level).ravel() for level in self.levels])
         return np.sqrt(histograms) if self.root else histograms
 
     def encode_prepared(self, prepared: Sequence[AnyArray]) -> FloatArray:
         """Return the histograms as rows."""
         return np.stack(prepared)
 
-    def _colour_votes(self, pixels: FloatArray) -> FloatArray:
-        hue, saturation, brightness = _hue_saturation_brightness(pixels)
-        hues = _cyclic_votes(hue, self.hue_bins)
+    def _vote_for_colours(self, pixels: FloatArray, votes: FloatArray) -> None:
+        hue, saturation, brightness = (part.ravel() for part in _hue_saturation_brightness(pixels))
+        pixel = np.arange(len(votes))
         heights = _linear_votes(brightness, self.brightness_bins)
-        chromatic = (hues[..., :, None] * heights[..., None, :]).reshape(*hue.shape, -1) * saturation[..., None]
-        greys = _linear_votes(brightness, self.grey_bins) * (1 - saturation)[..., None]
-        return np.concatenate([chromatic, greys], axis=2)
+        for bin, of_hue in _cyclic_votes(hue, self.hue_bins):
+            for height, of_height in heights:
+                votes[pixel, bin * self.brightness_bins + height] = of_hue * of_height * saturation
+        for grey, of_grey in _linear_votes(brightness, self.grey_bins):
+            votes[pixel, self.hue_bins * self.brightness_bins + grey] = of_grey * (1 - saturation)
 
-    def _edge_votes(self, pixels: FloatArray) -> FloatArray:
+    def _vote_for_edges(self, pixels: FloatArray, votes: FloatArray) -> None:
         grey = np.pad(pixels @ np.array([0.299, 0.587, 0.114], dtype=np.float32), 1, mode="edge")
-        across = (grey[1:-1, 2:] - grey[1:-1, :-2]) / 2
-        down = (grey[2:, 1:-1] - grey[:-2, 1:-1]) / 2
+        across = (grey[1:-1, 2:] - grey[1:-1, :-2]).ravel() / 2
+        down = (grey[2:, 1:-1] - grey[:-2, 1:-1]).ravel() / 2
         length = np.hypot(across, down)
         strength = length / (length + self.edge_scale)
         direction = (np.arctan2(down, across) / np.pi) % 1.0
-        votes = _cyclic_votes(direction, self.edge_bins) * strength[..., None]
-        return np.concatenate([votes, (1 - strength)[..., None]], axis=2)
+        pixel = np.arange(len(votes))
+        for bin, share in _cyclic_votes(direction, self.edge_bins):
+            votes[pixel, bin] = share * strength
+        votes[:, -1] = 1 - strength
 
 
 def _hue_saturation_brightness(pixels: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -150,30 +159,33 @@ def _hue_saturation_brightness(pixels: FloatArray) -> tuple[FloatArray, FloatArr
     return (sixths / 6) % 1.0, saturation, brightest
 
 
-def _cyclic_votes(position: FloatArray, bins: int) -> FloatArray:
+# The bin and the share of each vote, for each of the bins that a vote is shared between.
+_Shares = list[tuple[IntArray, FloatArray]]
+
+
+def _cyclic_votes(position: FloatArray, bins: int) -> _Shares:
     """Share each vote between the two nearest of ``bins`` centres on a circle of length 1."""
     place = position * bins
     lower = np.floor(place).astype(np.int64)
     return _shared(lower % bins, (lower + 1) % bins, place - lower, bins)
 
 
-def _linear_votes(position: FloatArray, bins: int) -> FloatArray:
+def _linear_votes(position: FloatArray, bins: int) -> _Shares:
     """Share each vote between the two nearest of ``bins`` centres spread evenly from 0 to 1."""
     place = position * (bins - 1)
     lower = np.minimum(np.floor(place).astype(np.int64), max(0, bins - 2))
     return _shared(lower, np.minimum(lower + 1, bins - 1), place - lower, bins)
 
 
-def _shared(lower: IntArray, upper: IntArray, share: FloatArray, bins: int) -> FloatArray:
-    one_hot = np.eye(bins, dtype=np.float32)
-    share = share[..., None].astype(np.float32)
-    return np.asarray(one_hot[lower] * (1 - share) + one_hot[upper] * share)
+def _shared(lower: IntArray, upper: IntArray, share: FloatArray, bins: int) -> _Shares:
+    share = share.astype(np.float32)
+    return [(lower, 1 - share), (upper, share)] if bins > 1 else [(lower, 1 - share + share)]
 
 
 def _cell_means(votes: FloatArray, cells: int) -> FloatArray:
     """Average the votes over a grid of cells × cells; the mean of unit votes sums to one."""
     edges = np.linspace(0, len(votes), cells + 1).astype(np.int64)
     counts = np.diff(edges)
-    rows = np.add.reduceat(votes, edges[:-1], axis=0, dtype=np.float64)
+    rows = np.add.reduceat(votes, edges[:-1], axis=0)
     sums = np.add.reduceat(rows, edges[:-1], axis=1)
     return np.asarray(sums / (counts[:, None, None] * counts[None, :, None]))

@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, cast, overload
 
@@ -91,6 +92,22 @@ def make_scene(index: int, seed: int = 0) -> Scene:
     return Scene(index, objects[0].kind, kinds, background, objects, captions, seed)
 
 
+# Learning looks at its pictures several times; so many small ones take at most 24 MB.
+_KEPT_PICTURES = 2048
+_KEPT_SIZE = 64
+
+
+def _painted(index: int, seed: int, size: int) -> Picture:
+    if size > _KEPT_SIZE:
+        return make_scene(index, seed).render(size)
+    return _kept_picture(index, seed, size).copy()
+
+
+@lru_cache(_KEPT_PICTURES)
+def _kept_picture(index: int, seed: int, size: int) -> Picture:
+    return make_scene(index, seed).render(size)
+
+
 class PictureSequence(Sequence[Picture]):
     """The pictures of some scenes, rendered one by one when asked for, so that thousands cost no memory.
 
@@ -141,11 +158,11 @@ class PictureSequence(Sequence[Picture]):
     def __getitem__(self, index: int | slice | Sequence[int] | NDArray[Any]) -> Picture | PictureSequence:
         chosen = self.scenes[cast(Any, index)]
         if np.ndim(chosen) == 0:
-            return make_scene(int(chosen), self.seed).render(self.size)
+            return _painted(int(chosen), self.seed, self.size)
         return PictureSequence(chosen, seed=self.seed, size=self.size)
 
     def __iter__(self) -> Iterator[Picture]:
-        return (make_scene(number, self.seed).render(self.size) for number in self.scenes.tolist())
+        return (_painted(number, self.seed, self.size) for number in self.scenes.tolist())
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         if copy is False:
