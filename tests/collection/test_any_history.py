@@ -7,6 +7,7 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -81,6 +82,21 @@ class History(RuleBasedStateMachine):
     def reopen(self) -> None:
         self.collection.close()
         self.collection = Collection.open(self.photos / ".diptych", load_retriever=ToyRetriever.load)
+
+    @rule(everything=st.booleans(), by_reader=st.booleans())
+    def fold(self, everything: bool, by_reader: bool) -> None:
+        """Put the changes into files, which any process may do."""
+        (self.reader if by_reader else self.collection)._state.fold(everything=everything)
+
+    @rule(lose=st.booleans())
+    def fold_from_the_store(self, lose: bool) -> None:
+        """Make the files anew, as after many changes at once, or after somebody has deleted them."""
+        if lose:
+            shutil.rmtree(self.collection.folder / "index", ignore_errors=True)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("diptych.collection.search.folding._FOLD_FIRST", 1)
+            other = Collection.open(self.collection.folder, load_retriever=ToyRetriever.load)
+            assert len(other) == len(self.model)
 
     @rule()
     def repair(self) -> None:

@@ -12,8 +12,10 @@ from PIL import Image
 
 from diptych.arrays import unit_rows
 from diptych.codes import unpack_signs
-from diptych.collection import Answers, Collection, Query, Record
-from diptych.collection.search.gallery import Gallery, Scoring
+from diptych.collection import Answers, Collection, Item, Query, Record
+from diptych.collection.browse.live_items import Part
+from diptych.collection.browse.segment import MemorySegment
+from diptych.collection.search.gallery import Gallery, PointBlock, Scoring
 from diptych.collection.search.ranking import RerankBy
 from diptych.data import load_dataset
 from diptych.encoders import ColourEdgeHistograms, TfidfTopics
@@ -237,15 +239,18 @@ def test_codes_come_from_stored_features_and_live_beside_vectors(world: World, t
 def test_equal_distances_come_in_the_order_of_addition(width: int) -> None:
     rng = np.random.default_rng(0)
     matrix = rng.integers(0, 4, (300, width), dtype=np.uint8)
-    order = rng.permutation(300)
-    wanted = {str(row): (str(row), int(order[row])) for row in range(300)}
-    gallery = Gallery(Scoring(Space("hamming"), "text_query"))
-    gallery = gallery.synchronised(wanted, lambda keys: {key: matrix[int(key)] for key in keys})
+    scoring = Scoring(Space("hamming"), "text_query")
+    # Odd rows lie in a segment after that of the even ones.
+    halves = [np.arange(start, 300, 2) for start in (0, 1)]
+    parts = [Part(MemorySegment(Item(str(row), "", "", added_ns=row) for row in half)) for half in halves]
+    blocks = [PointBlock(np.arange(150), None, matrix[half]) for half in halves]
+    gallery, row_of = Gallery(scoring, tuple(parts), tuple(blocks)), np.concatenate(halves)
     distances = np.unpackbits(matrix ^ matrix[0], axis=1).sum(axis=1, dtype=np.int64)
     for k in (1, 40, 300):
-        rows, scores = gallery.search(matrix[:1], k)
-        np.testing.assert_array_equal(rows[0], np.lexsort((order, distances))[:k])
-        np.testing.assert_array_equal(scores[0], -distances[rows[0]])
+        found, scores = gallery.search(matrix[:1], k)
+        rows = row_of[found[0]]
+        np.testing.assert_array_equal(rows, np.argsort(distances, kind="stable")[:k])
+        np.testing.assert_array_equal(scores[0], -distances[rows])
 
 
 def test_reranking_needs_codes_with_outputs(stored: Collection, world: World, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from diptych.collection import Collection, Facet, Filter, Item, Record
-from diptych.collection.browse.item_catalogue import Catalogue
+from diptych.collection.browse.live_items import LiveItems, Part
+from diptych.collection.browse.segment import MemorySegment
 from diptych.errors import InvalidInputError
 
 NAMES = st.sampled_from(["colour", "path", "shot by", "a.b", "meta.x", "Größe", "and", 'q"uote', "back\\slash", "x=y"])
@@ -19,53 +21,61 @@ TEXTS = st.one_of(
 VALUES = st.one_of(TEXTS, st.booleans(), st.integers(-3, 3), st.sampled_from([0.5, 1.5, float("nan")]))
 
 
-def catalogue_of(*metadata: dict[str, Any], labels: tuple[str, ...] = ()) -> Catalogue:
-    return Catalogue(Item(str(n), None, None, labels=labels, metadata=data) for n, data in enumerate(metadata))
+def live(items: Iterable[Item], n_parts: int = 1) -> LiveItems:
+    """Return items spread over some segments."""
+    every = list(items)
+    return LiveItems(tuple(Part(MemorySegment(every[part::n_parts])) for part in range(n_parts)))
 
 
-def facets_of(catalogue: Catalogue, limit: int = 10) -> dict[str, Facet]:
-    return {facet.field: facet for facet in catalogue.facets(None, limit)}
+def items_of(*metadata: dict[str, Any]) -> LiveItems:
+    return live((Item(str(n), None, None, metadata=data, added_ns=n) for n, data in enumerate(metadata)), 3)
+
+
+def facets_of(items: LiveItems, limit: int = 10) -> dict[str, Facet]:
+    return {facet.field: facet for facet in items.facets(None, limit)}
 
 
 @settings(deadline=None, max_examples=150)
 @given(
     st.lists(st.tuples(st.dictionaries(NAMES, VALUES, max_size=3), st.lists(TEXTS, max_size=3)), max_size=8),
     st.integers(1, 4),
+    st.integers(1, 3),
 )
 def test_the_filter_of_a_value_finds_as_many_items_as_it_counts(
-    items: list[tuple[dict[str, Any], list[str]]], limit: int
+    records: list[tuple[dict[str, Any], list[str]]], limit: int, n_parts: int
 ) -> None:
-    catalogue = Catalogue(
-        Item(str(n), None, None, labels=tuple(labels), metadata=data) for n, (data, labels) in enumerate(items)
+    items = live(
+        (Item(str(n), None, None, labels=tuple(labels), metadata=data) for n, (data, labels) in enumerate(records)),
+        n_parts,
     )
-    for facet in catalogue.facets(None, limit):
+    for facet in items.facets(None, limit):
         assert len(facet.values) <= limit
         counts = [value.count for value in facet.values]
         assert counts == sorted(counts, reverse=True)
         for value in facet.values:
             wanted = Filter.parse(value.filter)
             assert str(wanted) == value.filter
-            assert len(catalogue.matching(wanted)) == value.count
-            narrowed = catalogue.facets(wanted, limit)
+            assert len(items.matching(wanted)) == value.count
+            narrowed = items.facets(wanted, limit)
             again = {each.filter: each.count for one in narrowed for each in one.values}
             assert again.get(value.filter, value.count) == value.count
 
 
 def test_many_numbers_are_a_range_and_few_are_values() -> None:
-    catalogue = catalogue_of(*({"year": 2000 + n, "stars": n % 3} for n in range(20)))
-    facets = facets_of(catalogue)
+    items = items_of(*({"year": 2000 + n, "stars": n % 3} for n in range(20)))
+    facets = facets_of(items)
     assert (facets["year"].kind, facets["year"].minimum, facets["year"].maximum) == ("range", 2000, 2019)
     assert [(value.value, value.count) for value in facets["stars"].values] == [(0, 7), (1, 7), (2, 6)]
-    (_, year) = catalogue.facets(Filter.parse("year>=2005 and stars=1"), 10)
+    (_, year) = items.facets(Filter.parse("year>=2005 and stars=1"), 10)
     assert (year.minimum, year.maximum) == (2007, 2019)
-    assert catalogue.facets(Filter.parse("year=1"), 10) == []
+    assert items.facets(Filter.parse("year=1"), 10) == []
 
 
 def test_names_and_descriptions_are_no_facets_but_nested_and_several_values_are() -> None:
-    catalogue = catalogue_of(
+    items = items_of(
         *({"title": f"title {n}", "exif": {"iso": 100 * (n % 2)}, "tags": ["x", "x", "y"][: n % 4]} for n in range(20))
     )
-    facets = facets_of(catalogue)
+    facets = facets_of(items)
     assert set(facets) == {"exif.iso", "tags"}
     assert [(value.value, value.count) for value in facets["tags"].values] == [("x", 15), ("y", 5)]
     assert facets["exif.iso"].values[0].filter == "exif.iso=0"
@@ -98,6 +108,6 @@ def test_a_misspelt_field_is_named(collection: Collection) -> None:
 def test_many_items_are_counted_exactly() -> None:
     dice = np.random.default_rng(0)
     colours = dice.integers(0, 7, 20_000)
-    catalogue = catalogue_of(*({"colour": f"c{colour}", "n": int(colour)} for colour in colours))
-    counts = {value.value: value.count for value in facets_of(catalogue)["colour"].values}
+    items = items_of(*({"colour": f"c{colour}", "n": int(colour)} for colour in colours))
+    counts = {value.value: value.count for value in facets_of(items)["colour"].values}
     assert counts == {f"c{colour}": int((colours == colour).sum()) for colour in range(7)}

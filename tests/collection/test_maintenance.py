@@ -12,7 +12,8 @@ import pytest
 from safetensors import safe_open
 
 from diptych.collection import Collection, CollectionError, Item, Record
-from diptych.collection.browse.item_catalogue import Catalogue
+from diptych.collection.browse.live_items import LiveItems, Part
+from diptych.collection.browse.segment import MemorySegment
 from diptych.collection.changes.maintenance import near_groups
 from diptych.collection.storage.store import Store, points_table
 from diptych.errors import InvalidInputError, UnknownNameError
@@ -210,11 +211,12 @@ def test_many_removals_are_dropped_from_the_table(collection: Collection) -> Non
 def test_memory_for_near_duplicates_does_not_grow_with_their_links(monkeypatch: pytest.MonkeyPatch) -> None:
     n = 2000
     monkeypatch.setattr("diptych.collection.changes.maintenance._BLOCK", 128)
-    catalogue = Catalogue([Item(str(row), f"{row}.png", str(row), added_ns=row) for row in range(n)])
+    segment = MemorySegment(Item(str(row), f"{row}.png", str(row), added_ns=row) for row in range(n))
+    items = LiveItems((Part(segment),))
     alike = np.ones((n, 4), dtype=np.float32)
     alike[n // 2 :, 0] = -1
     tracemalloc.start()
-    groups = near_groups(catalogue, [str(row) for row in range(n)], alike, 0.9)
+    groups = near_groups(items, [str(row) for row in range(n)], alike, 0.9)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert [len(group.ids) for group in groups] == [n // 2, n // 2]

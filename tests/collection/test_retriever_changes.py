@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import shutil
-import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,8 +9,7 @@ import numpy as np
 import pytest
 
 from diptych.collection import AddProgress, Collection, CollectionError, Record
-from diptych.collection.search.approximate_index import IndexCache
-from diptych.collection.storage.layout import RetrieverNames
+from diptych.collection.search.approximate_index import ApproximateIndex
 from diptych.encoders.encoder import EncodedBatch
 from kill_trials import ToyRetriever, wrong_points
 
@@ -63,7 +61,8 @@ def points_are_of(collection: Collection, turn: int, photos: Path) -> bool:
         return False
     answer = collection.search(Path(photos / "a.png"), k=1)[0]
     expected = ToyRetriever(turn).encode_images([photos / "a.png"])
-    stored = collection._state.snapshot().galleries["image"].vector(answer.id)
+    gallery = collection._state.snapshot().galleries["image"]
+    stored = gallery.vectors(np.array(gallery.rows_of(answer.id)))
     return bool(np.allclose(stored, expected / np.linalg.norm(expected), atol=1e-6))
 
 
@@ -211,22 +210,18 @@ def test_the_same_points_keep_a_change_that_was_begun(filled: Collection, photos
     assert points_are_of(filled, 1, photos)
 
 
-def test_an_index_is_named_by_the_retriever_of_its_points(filled: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
-    state = filled._state
-    searching = state._snapshot_of
-    changes: list[threading.Thread] = []
+def test_an_index_belongs_to_the_retriever_of_its_points(
+    filled: Collection, photos: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The retriever changes while an index of the former one's points is being built."""
+    build = ApproximateIndex.build
 
-    def interrupted(names: RetrieverNames) -> Any:
-        found = searching(names)
-        if not changes:
-            changes.append(threading.Thread(target=filled.set_retriever, args=(ToyRetriever(1),)))
-            changes[0].start()
-            # Without the lock the change ends here, between the look at the points and the look at their name.
-            changes[0].join(timeout=3)
-        return found
+    def interrupted(*arguments: Any) -> ApproximateIndex:
+        filled.set_retriever(ToyRetriever(1))
+        return build(*arguments)
 
-    monkeypatch.setattr(state, "_snapshot_of", interrupted)
-    state.build_index("text")
-    changes[0].join()
-    assert IndexCache(state.layout.index).read("text", "toy-cosine-0") is not None
-    assert IndexCache(state.layout.index).read("text", "toy-cosine-1") is None
+    monkeypatch.setattr(ApproximateIndex, "build", interrupted)
+    filled._state.build_index("text")
+    assert points_are_of(filled, 1, photos)
+    indexes = [path.parent.name for path in (filled.folder / "index").glob("*/*/lists.json")]
+    assert indexes == ["text-toy-cosine-0"]

@@ -182,7 +182,7 @@ def test_a_removed_retriever_leaves_nothing(collection: Collection) -> None:
     collection.add_retriever(ToyRetriever(2))
     reader = open_again(collection)
     assert len(reader.search("x", retriever="other")) == 3
-    gallery = weakref.ref(reader._state._states["negative-cosine-1"].galleries["text"])
+    gallery = weakref.ref(reader._state._states["negative-cosine-1"]._galleries["text"])
     with pytest.raises(CollectionError, match="active"):
         collection.remove_retriever("toy 0")
     collection.remove_retriever("other")
@@ -196,17 +196,6 @@ def test_a_removed_retriever_leaves_nothing(collection: Collection) -> None:
     check(reader, None, ToyRetriever())
     # The features that the remaining one uses are still there.
     assert collection.add_retriever(ToyRetriever(2)).read_again == 0
-
-
-def test_a_collection_with_one_retriever_is_one_that_older_programs_read(collection: Collection) -> None:
-    path = collection.folder / "collection.json"
-    alone = json.loads(path.read_text())
-    assert alone["format_version"] == 1
-    assert set(alone) == {"format", "format_version", "diptych", "root", "retriever", "pending"}
-    collection.add_retriever(ToyRetriever(1))
-    assert json.loads(path.read_text())["format_version"] == 2
-    collection.remove_retriever("toy 1")
-    assert json.loads(path.read_text())["format_version"] == 1
 
 
 def test_an_interrupted_addition_is_known_and_goes_on(collection: Collection) -> None:
@@ -262,7 +251,6 @@ def test_a_picture_one_retriever_never_got_is_counted_as_missing(collection: Col
 def test_searches_and_index_of_two_retrievers_do_not_meet(
     collection: Collection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("diptych.collection.search.live_state.APPROXIMATE_FROM", 1000)
     monkeypatch.setattr("diptych.collection.collection.APPROXIMATE_FROM", 1000)
     collection.add([Record(captions=[f"many {number}"]) for number in range(1000)])
     collection.add_retriever(Negative(1), name="other")
@@ -272,7 +260,7 @@ def test_searches_and_index_of_two_retrievers_do_not_meet(
         check(one, None, ToyRetriever())
         check(one, "other", Negative(1))
         galleries = [one._state.snapshot(name).galleries["text"] for name in (None, "other")]
-        assert all(gallery.index is not None for gallery in galleries)
+        assert all(gallery.is_indexed for gallery in galleries)
 
 
 def test_points_come_by_id_and_in_order(collection: Collection) -> None:

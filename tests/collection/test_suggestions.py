@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from diptych.collection import Collection, Item, Record
-from diptych.collection.browse.suggestions import SuggestionIndex
+from diptych.collection import Collection, Record
+from diptych.collection.browse.suggestions import SuggestionCounts, SuggestionIndex, suggestions
 from diptych.encoders.text.word_pipeline import FUNCTION_WORDS
 from diptych.errors import InvalidInputError
 
@@ -16,8 +16,14 @@ WORDS = ["dog", "door", "red", "Red", "the", "of", "a", "café", "dogs", "7", "x
 CAPTIONS = st.lists(st.sampled_from(WORDS), min_size=1, max_size=6).map(" ".join)
 
 
-def texts(suggestions: SuggestionIndex, prefix: str, limit: int = 8) -> list[str]:
-    return [suggestion.text for suggestion in suggestions.beginning_with(prefix, limit)]
+def index_of(*captions: str, labels: tuple[str, ...] = ()) -> SuggestionIndex:
+    counts = SuggestionCounts()
+    counts.add(labels, captions)
+    return counts.index()
+
+
+def texts(made: list[SuggestionIndex], prefix: str, limit: int = 8) -> list[str]:
+    return [suggestion.text for suggestion in suggestions(made, prefix, limit)]
 
 
 @settings(deadline=None, max_examples=100)
@@ -29,7 +35,7 @@ def test_against_a_plain_list(captions: list[str], prefix: str, limit: int) -> N
     junk = FUNCTION_WORDS | {"7", "x"}
     allowed = {word: count for word, count in single.items() if word not in junk}
     allowed |= {pair: n for pair, n in pairs.items() if n > 1 and not junk & set(pair.split())}
-    found = SuggestionIndex([Item("1", None, None, captions=tuple(captions))]).beginning_with(prefix, limit)
+    found = suggestions([index_of(*captions)], prefix, limit)
     assert len({suggestion.text for suggestion in found}) == len(found) <= limit
     typed = " ".join(prefix.split()) + (" " if prefix.strip() and prefix[-1].isspace() else "")
     for suggestion in found:
@@ -42,16 +48,16 @@ def test_against_a_plain_list(captions: list[str], prefix: str, limit: int) -> N
 
 
 def test_phrases_labels_and_last_words() -> None:
-    items = [
-        Item("1", None, None, captions=("A golden retriever runs", "the golden retriever sleeps", "golden hour")),
-        Item("2", None, None, captions=("snow",), labels=("Golden Gate", "Snow")),
+    # In two segments, which are asked as one.
+    made = [
+        index_of("A golden retriever runs", "the golden retriever sleeps", "golden hour"),
+        index_of("snow", labels=("Golden Gate", "Snow")),
     ]
-    made = SuggestionIndex(items)
     assert texts(made, "GOL") == ["golden", "golden retriever", "Golden Gate"]
     assert texts(made, "golden ") == ["golden retriever", "Golden Gate"]
     assert texts(made, "two golden r") == ["two golden retriever", "two golden runs"]
     assert texts(made, "a sn") == ["a Snow"]
-    assert made.beginning_with("snow", 8)[0].kind == "label"
+    assert suggestions(made, "snow", 8)[0].kind == "label"
     assert texts(made, "the") == []
     assert texts(made, "zzz") == []
     assert texts(made, "", limit=2) == ["golden", "golden retriever"]

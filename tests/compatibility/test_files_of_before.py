@@ -16,7 +16,8 @@ import numpy as np
 import pytest
 
 from diptych import Retriever
-from diptych.collection import Collection
+from diptych.collection import Collection, CollectionError, MigrationReport, migrate_collection
+from diptych.collection.storage.store import Store
 from diptych.models import CCA, load_model
 from diptych.models.files import model_digest
 
@@ -81,6 +82,15 @@ def test_a_collection_searches_without_encoding_pictures_again(
     saved: Path, tmp_path: Path, expected: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shutil.copytree(saved / "photos", tmp_path / "photos")
+    folder = tmp_path / "photos" / ".diptych"
+    with pytest.raises(CollectionError, match="diptych migrate"):
+        Collection.open(folder)
+    # Killed before the last step it is still what it was, and the next run finishes.
+    Store(folder / "store").prepare()
+    with pytest.raises(CollectionError, match="format version 2"):
+        Collection.open(folder)
+    assert migrate_collection(folder) == MigrationReport(folder, 2, 3)
+    assert not migrate_collection(folder).has_changed
     # Queries are words; whatever asks for features of a picture encodes again.
     monkeypatch.setattr(Retriever, "image_features", _refuse)
     with Collection.open(tmp_path / "photos" / ".diptych") as collection:
@@ -96,6 +106,8 @@ def test_a_collection_searches_without_encoding_pictures_again(
         collection.update("scene-0.png", captions=["a yellow fish"])
         assert collection["scene-0.png"].captions == ("a yellow fish",)
         assert collection.verify().problems == ()
+        found = collection.search("yellow fish", hybrid=True)
+        assert found[0].id == collection["scene-0.png"].id
         collection.activate_retriever("second")
         assert collection.search(expected["query"], k=1).fingerprint == expected["second"]["fingerprint"]
 

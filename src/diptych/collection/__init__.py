@@ -5,6 +5,7 @@ from diptych.collection.browse.filter import Filter
 from diptych.collection.browse.suggestions import Suggestion
 from diptych.collection.changes.adding import AddProgress, AddReport
 from diptych.collection.changes.maintenance import CheckReport, DuplicateGroup, Status
+from diptych.collection.changes.migration import MigrationReport, migrate_collection
 from diptych.collection.changes.retriever_changes import ReencodeReport
 from diptych.collection.changes.watching import FolderWatcher
 from diptych.collection.collection import Collection
@@ -31,6 +32,7 @@ __all__ = [
     "FolderWatcher",
     "HashCodeRetrieverProtocol",
     "Item",
+    "MigrationReport",
     "PointSource",
     "Query",
     "Record",
@@ -41,6 +43,7 @@ __all__ = [
     "Suggestion",
     "Term",
     "UnknownRetrieverError",
+    "migrate_collection",
     "parse_query",
 ]
 

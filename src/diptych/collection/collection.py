@@ -12,7 +12,7 @@ import numpy as np
 from diptych.arrays import AnyArray, FloatArray
 from diptych.collection.browse.facets import Facet
 from diptych.collection.browse.filter import Filter
-from diptych.collection.browse.suggestions import Suggestion, SuggestionCache
+from diptych.collection.browse.suggestions import Suggestion
 from diptych.collection.browse.thumbnail_cache import Thumbnails
 from diptych.collection.changes.adding import AddReport, Progress
 from diptych.collection.changes.item_changes import ItemChanges, Which
@@ -64,7 +64,6 @@ class Collection:
         self._changes = ItemChanges(self._state)
         self._retrievers = RetrieverChanges(self._state)
         self._maintenance = Maintenance(self._state)
-        self._suggestion_cache = SuggestionCache()
         self._thumbnails = Thumbnails(self._state.store)
 
     @classmethod
@@ -125,10 +124,10 @@ class Collection:
         self._state.close()
 
     def __len__(self) -> int:
-        return len(self._state.catalogue())
+        return len(self._state.items())
 
     def __iter__(self) -> Iterator[Item]:
-        return iter(list(self._state.catalogue().items.values()))
+        return iter(self._state.items())
 
     def __contains__(self, which: object) -> bool:
         return isinstance(which, (str, os.PathLike)) and self._state.find(which) is not None
@@ -168,9 +167,8 @@ class Collection:
 
     def items(self, wanted: Filter | str | None = None) -> list[Item]:
         """Return the items that meet a filter, in the order of addition."""
-        catalogue, chosen = self._state.catalogue(), Filter.of(wanted)
-        matching = catalogue.items if chosen is None else catalogue.matching(chosen)
-        return [item for item in catalogue.items.values() if item.id in matching]
+        items, chosen = self._state.items(), Filter.of(wanted)
+        return list(items) if chosen is None else items.matching(chosen)
 
     def facets(self, filter: Filter | str | None = None, *, limit: int = 10) -> list[Facet]:
         """Return labels and metadata to narrow a search down by, counted among the items that meet a filter.
@@ -179,16 +177,16 @@ class Collection:
         """
         if limit < 1:
             raise InvalidInputError(f"limit must be at least 1, got {limit}")
-        return self._state.catalogue().facets(Filter.of(filter), limit)
+        return self._state.items().facets(Filter.of(filter), limit)
 
     def suggestions(self, prefix: str, limit: int = 8) -> list[Suggestion]:
         """Return ways to go on with a query: labels, words of captions and frequent phrases, most frequent first.
 
-        Where making them takes long, they may lag behind a collection that changes all the time.
+        In a large collection they may lag behind removals, and leave out phrases that are rare in it.
         """
         if limit < 1:
             raise InvalidInputError(f"limit must be at least 1, got {limit}")
-        return self._suggestion_cache.of(self._state.catalogue()).beginning_with(prefix, limit)
+        return self._state.items().suggestions(prefix, limit)
 
     def add(self, sources: Any, *, progress: Progress | None = None) -> AddReport:
         """Add pictures, folders of pictures, records and captioned pictures; return what became of each.
@@ -230,9 +228,9 @@ class Collection:
     def remove(self, which: Which) -> list[str]:
         """Remove items by id, path or filter; return the ids. The files stay where they are."""
         with self._state.writing():
-            ids = self._changes.ids(which)
-            self._changes.remove(ids)
-        return ids
+            items = self._changes.named(which)
+            self._changes.remove(items)
+        return [item.id for item in items]
 
     def search(
         self,
@@ -312,7 +310,9 @@ class Collection:
         if not len(gallery):
             return np.full((len(points), k), "", dtype=object), np.full((len(points), k), -np.inf)
         rows, scores = gallery.search(gallery.scoring.query_vectors(np.asarray(points)), k, exact=use_all)
-        return gallery.key_array[rows], scores
+        ids = np.full(rows.shape, "", dtype=object)
+        ids[rows >= 0] = gallery.keys(rows[rows >= 0].tolist())
+        return ids, scores
 
     def points(
         self, side: Side, ids: Sequence[str] | None = None, retriever: str | None = None

@@ -37,6 +37,8 @@ def _facts(state: Status) -> dict[str, str]:
     if state.point_bytes:
         form = f"codes of {8 * state.point_bytes:,} bits" if state.is_codes else f"{state.point_bytes // 4:,} numbers"
         facts["points"] = f"{form}, {_size(state.point_bytes)} each, {_size(state.memory_bytes)} in memory"
+    if state.recall is not None:
+        facts["search index"] = f"finds {100 * state.recall:.1f} % of the ten nearest"
     if state.items > state.pictures:
         facts["texts alone"] = f"{state.items - state.pictures:,}"
     if state.stale:

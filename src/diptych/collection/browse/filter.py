@@ -28,8 +28,13 @@ def filter_name(metadatum: str) -> str:
 
 
 COMPARISONS = ("!=", ">=", "<=", ":", "=", ">", "<")
-_GIVEN_DATE = re.compile(r"\d{4}(-\d\d(-\d\d([T ]\d\d(:\d\d(:\d\d)?)?)?)?)?")
-_STORED_DATE = re.compile(r"\d{4}-\d\d")
+_GIVEN_DATE = re.compile(r"[0-9]{4}(-[0-9]{2}(-[0-9]{2}([T ][0-9]{2}(:[0-9]{2}(:[0-9]{2})?)?)?)?)?")
+STORED_DATE = re.compile(r"[0-9]{4}-[0-9]{2}")
+
+
+def given_date(given: str) -> str | None:
+    """Return a date, as far as it is written, in the form of stored ones; None for any other text."""
+    return given.replace(" ", "T") if _GIVEN_DATE.fullmatch(given) else None
 
 
 def compare(stored: Any, operator: str, given: str, *, whole: bool) -> bool:
@@ -61,14 +66,15 @@ def _pattern(given: str) -> re.Pattern[str]:
 
 def _ordered(stored: Any, operator: str, given: str) -> bool:
     """Compare both as numbers where both are, as dates cut to the given length, otherwise as texts."""
-    number, other = _number(stored), _number(given)
+    number, other = number_of(stored), number_of(given)
     # An id of digits is a name: 007 is not 7.
     is_name = operator == "=" and isinstance(stored, str)
     if number is not None and other is not None and not is_name:
         return bool(_ORDERS[operator](number, other))
     text = text_of(stored)
-    if _GIVEN_DATE.fullmatch(given) and _STORED_DATE.match(text):
-        text, given = text.replace(" ", "T")[: len(given)], given.replace(" ", "T")
+    date = given_date(given)
+    if date is not None and STORED_DATE.match(text):
+        text, given = text.replace(" ", "T")[: len(given)], date
     return bool(_ORDERS[operator](text, given))
 
 
@@ -80,12 +86,13 @@ def text_of(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _number(value: Any) -> float | None:
+def number_of(value: Any) -> float | None:
+    """Return a value as a number, None where it is none."""
     if isinstance(value, bool):
         return None
     try:
         return float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return None
 
 

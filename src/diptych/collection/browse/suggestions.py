@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import re
-import threading
-import time
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Literal
+from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 
-from diptych.collection.browse.item_catalogue import Catalogue
-from diptych.collection.storage.item import Item
+from diptych.arrays import IntArray
+from diptych.collection.storage.layout import search_package
 
 SuggestionKind = Literal["label", "caption", "query"]
 
@@ -31,47 +30,55 @@ class Suggestion:
 
 _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 _RARE = 2
+# Phrases that a million captions hold are mostly seen once; those are dropped now and then.
+_MOST_PHRASES = 500_000
+
+
+class SuggestionCounts:
+    """Counts labels, words of captions, and phrases of two words."""
+
+    def __init__(self) -> None:
+        self._labels: Counter[str] = Counter()
+        self._words: Counter[str] = Counter()
+        self._pairs: Counter[tuple[str, str]] = Counter()
+
+    def add(self, labels: Iterable[str], captions: Iterable[str]) -> None:
+        """Count what some items have."""
+        self._labels.update(labels)
+        for caption in captions:
+            found = _WORD.findall(caption.casefold())
+            self._words.update(found)
+            self._pairs.update(pairwise(found))
+        if len(self._pairs) > _MOST_PHRASES:
+            self._pairs = Counter({pair: count for pair, count in self._pairs.items() if count >= _RARE})
+
+    def index(self) -> SuggestionIndex:
+        """Return what can be suggested."""
+        entries = sorted(_entries(self._labels, self._words, self._pairs))
+        keys, texts, kinds, counts = zip(*entries, strict=True) if entries else ((), (), (), ())
+        pa = search_package("pyarrow")
+        return SuggestionIndex(
+            pa.record_batch(
+                {
+                    "key": pa.array(keys, pa.string()),
+                    "text": pa.array(texts, pa.string()),
+                    "kind": pa.array(kinds, pa.string()),
+                    "count": pa.array(counts, pa.int64()),
+                }
+            )
+        )
 
 
 class SuggestionIndex:
-    """Labels, words of captions, and phrases of two words that occur more than once.
+    """Labels, words of captions, and phrases of two words that occur more than once, in alphabetical order."""
 
-    What begins with the whole text comes first, then what goes on with its last two words, then with its last word;
-    the most frequent first in each. Function words alone are never suggested, and no phrase begins or ends with one.
+    def __init__(self, entries: Any) -> None:
+        self._entries = entries
+        self._counts: IntArray = entries["count"].to_numpy()
 
-    >>> items = [Item("1", None, None, captions=("a red dog", "the red door")), Item("2", None, None, labels=("Dog",))]
-    >>> [suggestion.text for suggestion in SuggestionIndex(items).beginning_with("a red do", 3)]
-    ['a red Dog', 'a red door']
-    """
-
-    def __init__(self, items: Iterable[Item]) -> None:
-        labels: Counter[str] = Counter()
-        words: Counter[str] = Counter()
-        pairs: Counter[tuple[str, str]] = Counter()
-        for item in items:
-            labels.update(item.labels)
-            for caption in item.captions:
-                found = _WORD.findall(caption.casefold())
-                words.update(found)
-                pairs.update(pairwise(found))
-        self._entries = sorted(_entries(labels, words, pairs))
-        self._keys = [entry[0] for entry in self._entries]
-        self._counts = np.array([entry[3] for entry in self._entries], dtype=np.int64)
-
-    def beginning_with(self, prefix: str, limit: int) -> list[Suggestion]:
-        """Return at most ``limit`` ways to go on with a text."""
-        found: dict[str, Suggestion] = {}
-        for head, rest in _endings(prefix):
-            for place in self._best(rest.casefold(), limit):
-                _, ending, kind, count = self._entries[place]
-                found.setdefault((head + ending).casefold(), Suggestion(head + ending, kind, count))
-            if len(found) >= limit:
-                break
-        return list(found.values())[:limit]
-
-    def _best(self, beginning: str, limit: int) -> list[int]:
-        start = bisect_left(self._keys, beginning)
-        stop = bisect_left(self._keys, beginning + "\U0010ffff")
+    def beginning_with(self, beginning: str, limit: int) -> list[tuple[str, str, SuggestionKind, int]]:
+        """Return key, text, kind and count of the most frequent with a beginning."""
+        start, stop = self._place(beginning), self._place(beginning + "\U0010ffff")
         counts = self._counts[start:stop]
         if len(counts) > limit:
             least = np.partition(counts, -limit)[-limit]
@@ -79,7 +86,58 @@ class SuggestionIndex:
             some = np.concatenate([more, equal[: limit - len(more)]])
         else:
             some = np.arange(len(counts))
-        return [start + int(place) for place in some[np.lexsort((some, -counts[some]))]]
+        rows = self._entries.take(search_package("pyarrow").array(start + some)).to_pylist()
+        return [(row["key"], row["text"], row["kind"], row["count"]) for row in rows]
+
+    def _place(self, key: str) -> int:
+        keys = self._entries["key"]
+        return bisect_left(range(len(keys)), key, key=lambda place: keys[place].as_py())
+
+    def write(self, path: Path) -> None:
+        """Keep the entries in a file."""
+        pa = search_package("pyarrow")
+        with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, self._entries.schema) as writer:
+            writer.write_batch(self._entries)
+
+
+def suggestions(indexes: Sequence[SuggestionIndex], prefix: str, limit: int) -> list[Suggestion]:
+    """Return at most ``limit`` ways to go on with a text.
+
+    What begins with the whole text comes first, then what goes on with its last two words, then with its last word;
+    the most frequent first in each. Function words alone are never suggested, and no phrase begins or ends with one.
+
+    >>> counts = SuggestionCounts()
+    >>> counts.add(["Dog"], ["a red dog", "the red door"])
+    >>> [suggestion.text for suggestion in suggestions([counts.index()], "a red do", 3)]
+    ['a red Dog', 'a red door']
+    """
+    found: dict[str, Suggestion] = {}
+    for head, rest in _endings(prefix):
+        for ending, kind, count in _most_frequent(indexes, rest.casefold(), limit):
+            found.setdefault((head + ending).casefold(), Suggestion(head + ending, kind, count))
+        if len(found) >= limit:
+            break
+    return list(found.values())[:limit]
+
+
+def _most_frequent(
+    indexes: Sequence[SuggestionIndex], beginning: str, limit: int
+) -> list[tuple[str, SuggestionKind, int]]:
+    # Deeper than asked, because what is frequent in all may be less so in each.
+    depth = limit if len(indexes) == 1 else 8 * limit
+    joined: dict[str, tuple[str, SuggestionKind, int]] = {}
+    for index in indexes:
+        for key, text, kind, count in index.beginning_with(beginning, depth):
+            known = joined.get(key)
+            if known is None:
+                joined[key] = text, kind, count
+            elif kind == known[1]:
+                joined[key] = *known[:2], known[2] + count
+            elif kind == "label":
+                # A label stands for itself wherever it is a word of captions too.
+                joined[key] = text, kind, count
+    best = sorted(joined.items(), key=lambda entry: (-entry[1][2], entry[0]))[:limit]
+    return [entry for _, entry in best]
 
 
 def _endings(prefix: str) -> Iterator[tuple[str, str]]:
@@ -118,29 +176,3 @@ def _entries(
         phrase = f"{first} {second}"
         if count >= _RARE and says_something(first) and says_something(second) and phrase not in named:
             yield phrase, phrase, "caption", count
-
-
-# Making them takes at most this share of the time, however often the collection changes.
-_SHARE = 0.05
-_SHORT = 0.1
-
-
-class SuggestionCache:
-    """Keeps the suggestions of a catalogue until it changes; where making them takes long, older ones serve a while."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._catalogue: Catalogue | None = None
-        self._made: SuggestionIndex | None = None
-        self._good_until = 0.0
-
-    def of(self, catalogue: Catalogue) -> SuggestionIndex:
-        """Return suggestions from the items of a catalogue."""
-        with self._lock:
-            is_fresh = self._catalogue is catalogue or time.monotonic() < self._good_until
-            if self._made is None or not is_fresh:
-                started = time.monotonic()
-                self._made, self._catalogue = SuggestionIndex(catalogue.items.values()), catalogue
-                took = time.monotonic() - started
-                self._good_until = time.monotonic() + took / _SHARE if took > _SHORT else 0.0
-            return self._made

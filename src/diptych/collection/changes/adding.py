@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from diptych.collection.browse.item_catalogue import Catalogue, text_hash
+from diptych.collection.browse.live_items import LiveItems, text_hash
 from diptych.collection.changes.encoding import Encoding, FileFacts, file_facts, file_status
 from diptych.collection.storage.item import Item, Record
 from diptych.collection.storage.layout import Root
@@ -83,15 +83,15 @@ class Adding:
         store: Store,
         root: Root,
         encodings: Callable[[], Sequence[Encoding]],
-        catalogue: Catalogue,
-        publish: Callable[[Sequence[Item]], None],
+        items: LiveItems,
+        now_ns: int,
     ) -> None:
         self._store = store
         self._root = root
         self._make_encodings = encodings
-        self._catalogue = catalogue
-        self._publish = publish
-        self._clock = max((item.added_ns for item in catalogue.items.values()), default=0)
+        self._known = items
+        # Times only grow: readers find what has changed by them.
+        self._clock = now_ns
         # What this run has written so far: items by id and by content, and the paths and ids it has dealt with.
         self._written: dict[str, Item] = {}
         self._written_contents: dict[str, list[Item]] = {}
@@ -123,7 +123,6 @@ class Adding:
         for encoding in self._make_encodings():
             encoding.texts({text_hash(text): text for text in changed.captions})
         self._write([(work, changed)], [])
-        self._publish([changed])
 
     def _needing_work(self, records: Sequence[Record]) -> Iterator[PendingRecord]:
         for record in records:
@@ -141,16 +140,16 @@ class Adding:
         if record.path is None:
             name = record.id or self._text_id(record)
             self._claim(name)
-            known = self._catalogue.items.get(name)
+            known = self._known.get(name)
             return None if known is not None and _says_nothing_new(record, known) else PendingRecord(record, known)
         path = self._root.given(record.path)
         status = file_status(path)
-        at_path = self._catalogue.by_path.get(self._root.stored(path))
+        at_path = self._known.at_path(self._root.stored(path))
         self._claim(*filter(None, (str(path), record.id)))
-        known = at_path if record.id is None else self._catalogue.items.get(record.id)
+        known = at_path if record.id is None else self._known.get(record.id)
         if record.id is not None and at_path is not None and at_path.id != record.id:
             raise InvalidInputError(f"it is in the collection as item {at_path.id}; remove that one first")
-        same_file = known is not None and known is at_path and _is_stored(status, known)
+        same_file = known is not None and known == at_path and _is_stored(status, known)
         if known is not None and same_file and _says_nothing_new(record, known):
             return None
         return PendingRecord(record, known, path, None if same_file else status)
@@ -161,7 +160,7 @@ class Adding:
         digest = hashlib.sha256("\0".join(texts).encode())
         while True:
             name = digest.hexdigest()[:16]
-            known = self._catalogue.items.get(name)
+            known = self._known.get(name)
             if known is None or known.captions == texts:
                 return name
             digest.update(b"\0")
@@ -201,7 +200,6 @@ class Adding:
             self._count(work, item)
             self._written[item.id] = item
             self._written_contents.setdefault(item.content_hash or "", []).append(item)
-        self._publish([item for _, item in kept])
         return tuple(item.id for _, item in kept)
 
     def _items(
@@ -224,14 +222,13 @@ class Adding:
         return items
 
     def _twins(self, content: str) -> list[Item]:
-        before = self._catalogue.by_content.get(content, [])
+        before = self._known.find("content", content)
         return [item for item in before if item.id not in self._written] + self._written_contents.get(content, [])
 
     def _item(self, work: PendingRecord, found: FileFacts | None) -> Item:
-        now = time.time_ns()
         record, item = work.record, work.known
+        self._clock = max(time.time_ns(), self._clock + _TICK_NS)
         if item is None:
-            self._clock = max(now, self._clock + _TICK_NS)
             fresh = record.id or (self._text_id(record) if work.path is None else uuid.uuid4().hex[:16])
             item = Item(fresh, None, None, added_ns=self._clock)
         if work.path is not None and work.status is not None and found is not None:
@@ -251,7 +248,7 @@ class Adding:
             item,
             labels=item.labels if record.labels is None else tuple(record.labels),
             metadata=item.metadata if record.metadata is None else record.metadata,
-            updated_ns=now,
+            updated_ns=self._clock,
         )
 
     def _write(

@@ -80,7 +80,7 @@ class ItemChanges:
         adding.report.skipped.update(collected.skipped)
         report = adding.add(records, progress)
         if report.changed:
-            self._compact()
+            self._state.tidy()
         report.seconds = time.perf_counter() - started
         write_json(self._state.layout.last_run, {"skipped": report.skipped})
         return report
@@ -88,48 +88,40 @@ class ItemChanges:
     def change(self, item: Item, record: Record) -> None:
         """Give an item the captions, labels and metadata of a record."""
         self._adding().change(item, record)
-        self._compact()
+        self._state.tidy()
 
-    def ids(self, which: Which) -> list[str]:
-        """Return the ids of the items that a user names by id, path or filter."""
-        catalogue = self._state.catalogue()
+    def named(self, which: Which) -> list[Item]:
+        """Return the items that a user names by id, path or filter."""
+        items = self._state.items()
         if isinstance(which, Filter):
-            return [item_id for item_id in catalogue.items if item_id in catalogue.matching(which)]
+            return items.matching(which)
         each = [which] if isinstance(which, (str, os.PathLike)) else list(which)
-        found = [(name, self._state.find(name, catalogue)) for name in each]
+        found = [(name, self._state.find(name, items)) for name in each]
         unknown = [os.fspath(name) for name, item in found if item is None]
         if unknown:
             names = ", ".join(unknown[:5])
             raise UnknownItemError(f"not in {self._state.layout.folder}: {names}; name ids or paths in the collection")
-        return list(dict.fromkeys(item.id for _, item in found if item is not None))
+        return list({item.id: item for _, item in found if item is not None}.values())
 
-    def remove(self, ids: Sequence[str]) -> None:
+    def remove(self, items: Sequence[Item]) -> None:
         """Remove items."""
-        if ids:
-            self._state.store.delete_items(ids)
-            self._state.publish(removed=ids)
-            self._compact()
+        if items:
+            self._state.store.delete_items(items, self._state.next_ns())
+            self._state.tidy()
 
     def remove_missing(self, base: Path) -> list[Item]:
         """Remove the items of a folder whose files are gone, and return them."""
         root = self._state.root
-        missing = [
-            item
-            for item in self._state.catalogue().items.values()
-            if item.path is not None and root.file(item.path).is_relative_to(base) and root.is_missing(item.path)
-        ]
-        self.remove([item.id for item in missing])
+        missing = self._state.items().with_paths(
+            lambda path: root.file(path).is_relative_to(base) and root.is_missing(path)
+        )
+        self.remove(missing)
         return missing
 
     def _adding(self) -> Adding:
         state = self._state
-        return Adding(state.store, state.root, self._encodings, state.catalogue(), state.publish)
+        return Adding(state.store, state.root, self._encodings, state.items(), state.next_ns())
 
     def _encodings(self) -> list[Encoding]:
         state = self._state
         return [Encoding(state.store, state.retriever(names.name), names) for names in state.layout.stored]
-
-    def _compact(self) -> None:
-        self._state.store.compact()
-        # Joining files is a new version of the store, with the same items.
-        self._state.publish()

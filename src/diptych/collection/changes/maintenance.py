@@ -15,8 +15,8 @@ from scipy.sparse.csgraph import connected_components
 
 from diptych.arrays import AnyArray, FloatArray, IntArray, row_blocks, unit_rows
 from diptych.collection.browse import export
-from diptych.collection.browse.item_catalogue import Catalogue
-from diptych.collection.search.approximate_index import IndexCache
+from diptych.collection.browse.live_items import LiveItems
+from diptych.collection.search.approximate_index import stored_recall
 from diptych.collection.search.live_state import LiveState
 from diptych.collection.storage import saved_retrievers
 from diptych.collection.storage.item import Item, iso_time
@@ -34,7 +34,8 @@ class Status:
     change. ``unsearchable`` counts pictures without points, which could not be read. ``updated`` is when an item was
     last added or changed, ISO 8601 in UTC. ``failures`` are the paths that the last addition skipped, with reasons.
     ``point_bytes`` is what one point takes, 0 before there are any; ``is_codes`` says that points are binary codes;
-    ``memory_bytes`` is what all points take when they are searched.
+    ``memory_bytes`` is what all points take when they are searched. ``recall`` is the share of the ten nearest that the
+    search index finds, measured when it was built; None where everything is compared.
     """
 
     folder: str
@@ -55,6 +56,7 @@ class Status:
     point_bytes: int = 0
     is_codes: bool = False
     memory_bytes: int = 0
+    recall: float | None = None
 
 
 @dataclass(frozen=True)
@@ -97,7 +99,7 @@ def _group(items: Sequence[Item], similarity: float | None = None) -> DuplicateG
 
 
 def near_groups(
-    catalogue: Catalogue, contents: Sequence[str], features: FloatArray, threshold: float
+    items: LiveItems, contents: Sequence[str], features: FloatArray, threshold: float
 ) -> list[DuplicateGroup]:
     """Return the groups of different contents linked by a cosine of at least ``threshold``, in bounded memory."""
     group_of: IntArray = np.arange(len(contents))
@@ -110,8 +112,8 @@ def near_groups(
     for rows in np.split(by_group, np.flatnonzero(np.diff(group_of[by_group])) + 1):
         if len(rows) < 2:
             continue
-        items = [item for row in rows.tolist() for item in catalogue.by_content[contents[row]]]
-        groups.append(_group(items, float(weakest[rows].min())))
+        alike = [item for row in rows.tolist() for item in items.find("content", contents[row])]
+        groups.append(_group(alike, float(weakest[rows].min())))
     return groups
 
 
@@ -142,36 +144,42 @@ class Maintenance:
     def __init__(self, state: LiveState) -> None:
         self._state = state
         # The last answer of unsearchable, and what it was about.
-        self._counted: tuple[ReferenceType[Catalogue], str, int] | None = None
+        self._counted: tuple[ReferenceType[LiveItems], str, int] | None = None
         self._unsearchable = 0
 
     def status(self) -> Status:
         """Return counts, sizes, and whether a change of retriever is unfinished."""
         self._state.check_layout()
-        catalogue, layout, store = self._state.catalogue(), self._state.layout, self._state.store
+        items, layout, store = self._state.items(), self._state.layout, self._state.store
         pending = layout.pending
         forms = [store.vector_form(points_table(layout.retriever, side)) for side in SIDES]
         width, kind = next(filter(None, forms), (0, np.dtype(np.float32)))
         return Status(
             folder=str(layout.folder),
             root=str(self._state.root.folder),
-            items=len(catalogue),
-            pictures=catalogue.n_pictures,
-            captions=len(catalogue.captions),
+            items=len(items),
+            pictures=items.n_pictures,
+            captions=items.n_captions,
             retriever=layout.retriever.name,
             fingerprint=layout.retriever.fingerprint,
             stale=pending is not None,
             pending=None if pending is None else pending.name,
             pending_done=0 if pending is None else len(set(store.keys(points_table(pending, "image")))),
-            unsearchable=self._count_unsearchable(catalogue, layout.retriever),
+            unsearchable=self._count_unsearchable(items, layout.retriever),
             store_bytes=_bytes_in(layout.store),
             index_bytes=_bytes_in(layout.index),
-            updated=iso_time(catalogue.newest_ns) if len(catalogue) else None,
+            updated=iso_time(items.newest_ns) if len(items) else None,
             failures=self._last_failures(),
             point_bytes=width * kind.itemsize,
             is_codes=kind == np.uint8,
-            memory_bytes=width * kind.itemsize * (catalogue.n_pictures + len(catalogue.captions)),
+            memory_bytes=width * kind.itemsize * (items.n_pictures + items.n_captions),
+            recall=self._least_recall(),
         )
+
+    def _least_recall(self) -> float | None:
+        folder, fingerprint = self._state.layout.index, self._state.layout.retriever.fingerprint
+        found = [recall for path in folder.glob(f"*/*-{fingerprint}") if (recall := stored_recall(path)) is not None]
+        return min(found, default=None)
 
     def check(self) -> CheckReport:
         """Compare the tables with the items."""
@@ -200,32 +208,33 @@ class Maintenance:
         for name, rows in self._unused_rows().items():
             store.delete_rows(name, rows)
         store.compact(everything=True)
-        IndexCache(layout.index).keep_only([names.fingerprint for names in layout.stored])
+        self._state.tidy_index()
         saved_retrievers.delete_saved(layout)
-        self._state.publish()
 
     def duplicates(self, threshold: float | None) -> list[DuplicateGroup]:
         """Return groups of items with the same picture."""
-        catalogue = self._state.catalogue()
-        groups = [_group(items) for items in catalogue.by_content.values() if len(items) > 1]
-        if threshold is None or not catalogue.by_content:
+        items = self._state.items()
+        contents = items.by_content()
+        groups = [_group(alike) for alike in contents.values() if len(alike) > 1]
+        if threshold is None or not contents:
             return groups
         if not -1 <= threshold <= 1:
             raise InvalidInputError(f"threshold is a cosine between -1 and 1, got {threshold}")
         table = features_table(self._state.layout.retriever, "image")
-        rows = self._state.store.vectors_by_key(table, list(catalogue.by_content))
-        return groups + (near_groups(catalogue, list(rows), np.stack(list(rows.values())), threshold) if rows else [])
+        rows = self._state.store.vectors_by_key(table, list(contents))
+        return groups + (near_groups(items, list(rows), np.stack(list(rows.values())), threshold) if rows else [])
 
     def export(self, path: str | os.PathLike[str], format: str | None) -> None:
         """Write the items or the points to a file."""
         target = Path(path)
         kind = export.export_format(target, format)
         if kind in ("csv", "jsonl", "parquet"):
-            export.write_items(target, kind, list(self._state.catalogue().items.values()))
+            export.write_items(target, kind, self._state.items())
             return
         points: dict[str, tuple[list[str], AnyArray]] = {
-            side: ([gallery.keys[row] for row in np.flatnonzero(gallery.live)], gallery.vectors[gallery.live])
+            side: (gallery.keys(rows.tolist()), gallery.vectors(rows))
             for side, gallery in self._state.snapshot().galleries.items()
+            for rows in [gallery.rows_in_order()]
         }
         export.write_points(target, kind, points)
 
@@ -236,24 +245,25 @@ class Maintenance:
         return f"{what} {has} no points {of}and {is_not} not found; add or refresh {it}"
 
     def _unused_rows(self) -> dict[str, Sequence[str]]:
-        store, catalogue = self._state.store, self._state.catalogue()
+        store, items = self._state.store, self._state.items()
+        captions = {name for item in items for name in item.caption_ids}
+        used = {side: items.contents(side) for side in SIDES}
         rows: dict[str, Sequence[str]] = {
-            "captions": [key for key in store.caption_ids() if key not in catalogue.captions],
-            "thumbnails": [key for key in store.keys("thumbnails") if key not in catalogue.by_content],
+            "captions": [key for key in store.caption_ids() if key not in captions],
+            "thumbnails": [key for key in store.keys("thumbnails") if key not in used["image"]],
         }
         for name, side in tables_of(self._state.layout.in_force).items():
-            used = catalogue.contents(side)
-            rows[name] = [key for key in store.keys(name) if key not in used]
+            rows[name] = [key for key in store.keys(name) if key not in used[side]]
         return rows
 
     def _unused_tables(self) -> list[str]:
         in_force = tables_of(self._state.layout.in_force)
         return [name for name in self._state.store.vector_tables() if name not in in_force]
 
-    def _count_unsearchable(self, catalogue: Catalogue, names: RetrieverNames) -> int:
+    def _count_unsearchable(self, items: LiveItems, names: RetrieverNames) -> int:
         """Count the pictures without points; reading all keys takes long, so it is done once for each state."""
         table = points_table(names, "image")
-        about = (ref(catalogue), table, self._state.store.table_version(table))
+        about = (ref(items), table, self._state.store.table_version(table))
         if about != self._counted:
             self._unsearchable, self._counted = self._state.lacking(names, "image"), about
         return self._unsearchable

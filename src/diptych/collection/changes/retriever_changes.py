@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from diptych.collection.browse.item_catalogue import Catalogue
+from diptych.collection.browse.live_items import LiveItems
 from diptych.collection.changes.adding import AddProgress, Progress
 from diptych.collection.changes.encoding import Encoding, content_hash, file_status
 from diptych.collection.search.live_state import LiveState
@@ -44,8 +44,9 @@ _BATCH = 1024
 class Reencoding:
     """Gives every picture and caption a point of a new retriever, from stored features where its encoders made them."""
 
-    def __init__(self, catalogue: Catalogue, root: Root, encoding: Encoding) -> None:
-        self._catalogue = catalogue
+    def __init__(self, items: LiveItems, root: Root, encoding: Encoding) -> None:
+        self._items = items
+        self._contents = {side: items.contents(side) for side in SIDES}
         self._root = root
         self._encoding = encoding
         self._failures: dict[str, str] = {}
@@ -53,8 +54,8 @@ class Reencoding:
     def run(self, progress: Progress | None = None) -> ReencodeReport:
         """Make all missing points."""
         started = time.perf_counter()
-        pictures = self._encoding.missing("image", list(self._catalogue.by_content))
-        captions = self._encoding.missing("text", list(self._catalogue.by_text))
+        pictures = self._encoding.missing("image", list(self._contents["image"]))
+        captions = self._encoding.missing("text", list(self._contents["text"]))
         done = 0
         for make, contents in ((self._pictures, pictures), (self._captions, captions)):
             for start in range(0, len(contents), _BATCH):
@@ -77,17 +78,17 @@ class Reencoding:
             try:
                 files[content] = self._file_with(content)
             except InvalidInputError as reason:
-                self._failures[str(self._catalogue.by_content[content][0].path)] = str(reason)
+                self._failures[self._contents["image"][content]] = str(reason)
         for content, unreadable in self._encoding.pictures(files).items():
-            self._failures[str(self._catalogue.by_content[content][0].path)] = unreadable
+            self._failures[self._contents["image"][content]] = unreadable
 
     def _captions(self, contents: list[str]) -> None:
-        self._encoding.texts({content: self._catalogue.by_text[content] for content in contents})
+        self._encoding.texts({content: self._contents["text"][content] for content in contents})
 
     def _file_with(self, content: str) -> tuple[Path, os.stat_result]:
         """Return a file that still holds this content, with its status from before it was looked at."""
         problem = InvalidInputError("it is stored without a file")
-        for item in self._catalogue.by_content[content]:
+        for item in self._items.find("content", content):
             if item.path is None:
                 continue
             path = self._root.file(item.path)
@@ -206,8 +207,10 @@ class RetrieverChanges:
                 raise InvalidInputError(f"a {type(retriever).__name__} has no calibration to fit")
             scores, relevance = [], []
             for words, item_id, is_good in judgements:
-                point = snapshot.galleries["image"].vector(item_id)
-                if point is not None:
+                gallery = snapshot.galleries["image"]
+                rows = gallery.rows_of(item_id)
+                if rows:
+                    point = gallery.vectors(np.array(rows))
                     query = retriever.encode_texts([words])
                     scores.append(float(retriever.space.compare(query, point, "text_query")[0, 0]))
                     relevance.append(float(is_good))
@@ -236,7 +239,7 @@ class RetrieverChanges:
 
     def _run(self, retriever: RetrieverProtocol, names: RetrieverNames, progress: Progress | None) -> ReencodeReport:
         encoding = Encoding(self._state.store, retriever, names)
-        return Reencoding(self._state.catalogue(), self._state.root, encoding).run(progress)
+        return Reencoding(self._state.items(), self._state.root, encoding).run(progress)
 
     def _save_again(self, retriever: RetrieverProtocol, known: RetrieverNames) -> RetrieverNames:
         """Take a retriever that makes the same points; a change to another one that was begun stays begun."""

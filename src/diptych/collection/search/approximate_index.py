@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Sequence
-from contextlib import suppress
+import os
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,21 +13,22 @@ import numpy as np
 from diptych.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from diptych.atomic_files import atomic_write
 from diptych.collection.storage.layout import search_package, write_json
-from diptych.collection.storage.retriever_protocol import SIDES, Side
 
 _TARGET_RECALL = 0.98
 _NEIGHBOURS = 10
 _TUNING_QUERIES = 256
 _TRAINING_ROWS_PER_LIST = 40
 _TRAINING_ROUNDS = 10
-_LARGEST_FLAT = 1 << 30
+_LARGEST_FLAT = 1 << 28
+_ROWS_AT_ONCE = 1 << 16
+_DIGESTED = 1 << 20
 
 
 class ApproximateIndex:
     """An inverted-file index over a fixed set of rows (Jégou et al., TPAMI 2011; Douze et al., "The Faiss library").
 
     The rows are split among about 4√n lists by k-means, and a query looks into the nearest lists only: as many as give
-    sample queries a recall of at least 0.98 among the ten nearest. Up to 1 GiB the lists hold the vectors themselves,
+    sample queries a recall of at least 0.98 among the ten nearest. Up to 256 MiB the lists hold the vectors themselves,
     beyond that one byte per number, and answers are scored again with the exact vectors.
     """
 
@@ -59,7 +59,8 @@ class ApproximateIndex:
         engine.cp.niter = _TRAINING_ROUNDS
         sample = rng.permutation(len(vectors))[: _TRAINING_ROWS_PER_LIST * lists]
         engine.train(vectors[np.sort(sample)])
-        engine.add(vectors)
+        for start in range(0, len(vectors), _ROWS_AT_ONCE):
+            engine.add(np.ascontiguousarray(vectors[start : start + _ROWS_AT_ONCE]))
         asked = vectors if queries is None or not len(queries) else queries
         asked = asked[rng.permutation(len(asked))[:_TUNING_QUERIES]]
         index = cls(engine, 1, 0.0)
@@ -107,50 +108,41 @@ class ApproximateIndex:
                 return
             self.probes = min(lists, 2 * self.probes)
 
+    def write(self, folder: Path) -> None:
+        """Keep the index in a folder; it is valid when its description is there, which comes last."""
+        with atomic_write(folder / "lists.faiss") as draft:
+            search_package("faiss").write_index(self.engine, str(draft))
+            digest = _digest(draft)
+        write_json(folder / "lists.json", {"digest": digest, "probes": self.probes, "recall": self.recall})
 
-class IndexCache:
-    """A folder of built indexes, one per side and retriever; anything missing or damaged counts as absent."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-
-    def write(
-        self, side: Side, fingerprint: str, index: ApproximateIndex, keys: Sequence[str], hashes: Sequence[str]
-    ) -> None:
-        """Keep an index and what its positions hold; a folder that cannot be written costs the next start, no more."""
-        with suppress(OSError, RuntimeError):
-            self._folder.mkdir(parents=True, exist_ok=True)
-            with atomic_write(self._path(side, fingerprint, "faiss")) as draft:
-                search_package("faiss").write_index(index.engine, str(draft))
-                digest = _digest(draft)
-            about = {"fingerprint": fingerprint, "sha256": digest, "probes": index.probes, "recall": index.recall}
-            document = {**about, "keys": list(keys), "hashes": list(hashes)}
-            write_json(self._path(side, fingerprint, "json"), document)
-
-    def read(self, side: Side, fingerprint: str) -> tuple[ApproximateIndex, list[str], list[str]] | None:
-        """Return an index and what its positions hold, or None."""
-        path = self._path(side, fingerprint, "faiss")
+    @classmethod
+    def read(cls, folder: Path) -> ApproximateIndex | None:
+        """Return the index of a folder, its lists mapped; anything missing or damaged counts as absent."""
         try:
-            document = json.loads(self._path(side, fingerprint, "json").read_text(encoding="utf-8"))
-            if document["fingerprint"] != fingerprint or document["sha256"] != _digest(path):
+            about = json.loads((folder / "lists.json").read_text(encoding="utf-8"))
+            if about["digest"] != _digest(folder / "lists.faiss"):
                 return None
-            engine = search_package("faiss").read_index(str(path))
-            index = ApproximateIndex(engine, document["probes"], document["recall"])
-            return (index, document["keys"], document["hashes"]) if len(index) == len(document["keys"]) else None
+            faiss = search_package("faiss")
+            return cls(
+                faiss.read_index(str(folder / "lists.faiss"), faiss.IO_FLAG_MMAP), about["probes"], about["recall"]
+            )
         except (OSError, ValueError, KeyError, TypeError, RuntimeError):
             return None
 
-    def keep_only(self, fingerprints: Collection[str]) -> None:
-        """Delete the indexes of all other retrievers, and what writers that were killed have left."""
-        kept = {self._path(side, name, end) for side in SIDES for name in fingerprints for end in ("faiss", "json")}
-        for path in self._folder.iterdir() if self._folder.is_dir() else ():
-            if path not in kept:
-                path.unlink(missing_ok=True)
 
-    def _path(self, side: Side, fingerprint: str, ending: str) -> Path:
-        return self._folder / f"{side}-{fingerprint}.{ending}"
+def stored_recall(folder: Path) -> float | None:
+    """Return the recall that the index of a folder had when it was built, None where there is none."""
+    try:
+        return float(json.loads((folder / "lists.json").read_text(encoding="utf-8"))["recall"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
 
 
 def _digest(path: Path) -> str:
+    """Return a digest of the length, the beginning and the end: reading all of a large file would delay each start."""
     with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+        digest = hashlib.sha256(stream.read(_DIGESTED))
+        length = stream.seek(0, os.SEEK_END)
+        stream.seek(max(0, length - _DIGESTED))
+        digest.update(stream.read() + str(length).encode())
+    return digest.hexdigest()

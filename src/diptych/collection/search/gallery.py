@@ -1,9 +1,9 @@
-"""The points that are searched, in memory, how they are scored, and whatever index they have."""
+"""The points that are searched, how they are scored, and whatever index they have."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
@@ -11,7 +11,9 @@ import numpy as np
 
 from diptych.arrays import AnyArray, BoolArray, FloatArray, IntArray, row_blocks, unit_rows
 from diptych.codes import hamming_distances, nearest_codes
+from diptych.collection.browse.live_items import Part, text_hash
 from diptych.collection.search.approximate_index import ApproximateIndex
+from diptych.collection.storage.item import Item
 from diptych.space import Direction, IndexForm, Space
 
 _LINEAR = ("cosine", "pearson", "covariance", "dot")
@@ -125,244 +127,238 @@ def top_rows(scores: FloatArray, order: IntArray, k: int) -> IntArray:
     return np.asarray(rows[np.lexsort((order[rows], -scores[rows]))])
 
 
-class GrowingMatrix:
-    """A matrix with room at its end, so that appending rows costs the rows alone; earlier views stay valid.
-
-    >>> matrix = GrowingMatrix(np.zeros((1, 2)))
-    >>> first = matrix.rows
-    >>> matrix.appended(np.ones((3, 2))).rows.sum(), len(first)
-    (np.float64(6.0), 1)
-    """
-
-    def __init__(self, rows: AnyArray) -> None:
-        self.rows = rows
-        self._room: AnyArray = rows
-        # Shared by all matrices in one room: how much of it is taken.
-        self._taken = [len(rows)]
-
-    def appended(self, block: AnyArray) -> GrowingMatrix:
-        """Return the matrix with more rows; this one stays as it is."""
-        start, stop = len(self.rows), len(self.rows) + len(block)
-        grown = GrowingMatrix.__new__(GrowingMatrix)
-        grown._room, grown._taken = self._room, self._taken
-        if stop > len(self._room) or self._taken[0] != start:
-            grown._room = np.empty((max(stop, 2 * start), *self.rows.shape[1:]), dtype=self.rows.dtype)
-            grown._room[:start] = self.rows
-            grown._taken = [start]
-        grown._room[start:stop] = block
-        grown._taken[0] = stop
-        grown.rows = grown._room[:stop]
-        return grown
-
-
-Fetch = Callable[[Sequence[str]], Mapping[str, AnyArray]]
 _SCORES_AT_ONCE = 1 << 24
 _FEW_ROWS = 20_000
-_OUTDATED_SHARE = 0.2
 # Beyond this, sorting all scores is faster than keeping the best.
 _MANY_NEAREST = 2000
 
 
 @dataclass(frozen=True)
-class Gallery:
-    """The searched points of one side, by key; an update gives a new gallery and leaves this one to its readers.
+class PointBlock:
+    """The points of a segment's pictures or captions, in the order of addition.
 
-    Rows are appended and marked dead, never moved. An index covers the rows it was built from; rows that came later are
-    compared exactly beside it, dead ones are masked, so that every search sees exactly the live rows.
+    ``owners`` are the places of their items in the segment, ``captions`` the places of captions among those of their
+    item. An index covers all rows of the block.
     """
 
-    scoring: Scoring
-    keys: tuple[str, ...] = ()
-    hashes: tuple[str, ...] = ()
-    row_of: Mapping[str, int] = field(default_factory=dict)
-    points: GrowingMatrix | None = None
-    order: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    live: BoolArray = field(default_factory=lambda: np.zeros(0, dtype=bool))
+    owners: IntArray
+    captions: IntArray | None
+    vectors: AnyArray
     index: ApproximateIndex | None = None
-    indexed_rows: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
     def __len__(self) -> int:
-        return len(self.row_of)
+        return len(self.owners)
 
-    @property
-    def vectors(self) -> AnyArray:
-        """All rows, dead ones included."""
-        return np.zeros((0, 0), dtype=np.float32) if self.points is None else self.points.rows
+    def usable(self, items: BoolArray | None) -> IntArray | None:
+        """Return the rows of some items of the segment; None stands for all."""
+        return None if items is None else np.flatnonzero(items[self.owners])
 
-    @cached_property
-    def key_array(self) -> AnyArray:
-        """The keys of all rows, and an empty one for row −1."""
-        return np.array([*self.keys, ""], dtype=object)
-
-    def vector(self, key: str) -> AnyArray | None:
-        """Return the kept point of a key as one row, or None."""
-        row = self.row_of.get(key)
-        return None if row is None else self.vectors[row : row + 1]
-
-    def synchronised(self, wanted: Mapping[str, tuple[str, int]], fetch: Fetch) -> Gallery:
-        """Return a gallery of the wanted keys (content hash, order); ``fetch`` gets the points of hashes, if it can."""
-        return self.changed(self.row_of, wanted, fetch)
-
-    def changed(self, keys: Iterable[str], wanted: Mapping[str, tuple[str, int]], fetch: Fetch) -> Gallery:
-        """Return the gallery with these keys gone or changed, and the wanted ones as they should be."""
-        gone = [self.row_of[key] for key in keys if key in self.row_of and not self._is_as(key, wanted.get(key))]
-        new = [key for key, form in wanted.items() if not self._is_as(key, form)]
-        if not gone and not new:
-            return self
-        fetched = fetch(list(dict.fromkeys(wanted[key][0] for key in new)))
-        found = [key for key in new if wanted[key][0] in fetched]
-        return self._without(gone)._with(found, wanted, fetched)._compacted()
-
-    def _is_as(self, key: str, form: tuple[str, int] | None) -> bool:
-        row = self.row_of.get(key)
-        return row is not None and form == (self.hashes[row], int(self.order[row]))
-
-    def _without(self, rows: Sequence[int]) -> Gallery:
-        if not rows:
-            return self
-        live = self.live.copy()
-        live[rows] = False
-        row_of = dict(self.row_of)
-        for row in rows:
-            del row_of[self.keys[row]]
-        return replace(self, live=live, row_of=row_of)
-
-    def _with(
-        self, keys: Sequence[str], wanted: Mapping[str, tuple[str, int]], fetched: Mapping[str, AnyArray]
-    ) -> Gallery:
-        if not keys:
-            return self
-        block = self.scoring.stored(np.stack([fetched[wanted[key][0]] for key in keys]))
-        start = len(self.keys)
-        return replace(
-            self,
-            keys=(*self.keys, *keys),
-            hashes=(*self.hashes, *(wanted[key][0] for key in keys)),
-            row_of={**self.row_of, **{key: start + number for number, key in enumerate(keys)}},
-            points=GrowingMatrix(block) if self.points is None else self.points.appended(block),
-            order=np.concatenate([self.order, np.array([wanted[key][1] for key in keys], dtype=np.int64)]),
-            live=np.concatenate([self.live, np.ones(len(keys), dtype=bool)]),
-        )
-
-    def _compacted(self) -> Gallery:
-        """Drop dead rows when they are most of the gallery; an index loses nothing, its positions are mapped."""
-        if len(self) * 2 >= len(self.keys):
-            return self
-        kept = np.flatnonzero(self.live)
-        place = np.full(len(self.keys) + 1, -1, dtype=np.int64)
-        place[kept] = np.arange(len(kept))
-        keys = tuple(self.keys[row] for row in kept)
-        return replace(
-            self,
-            keys=keys,
-            hashes=tuple(self.hashes[row] for row in kept),
-            row_of={key: row for row, key in enumerate(keys)},
-            points=GrowingMatrix(self.vectors[kept]),
-            order=self.order[kept],
-            live=np.ones(len(kept), dtype=bool),
-            indexed_rows=place[self.indexed_rows],
-        )
-
-    def with_index(self, index: ApproximateIndex, keys: Sequence[str], hashes: Sequence[str]) -> Gallery:
-        """Return the gallery with an index whose positions hold these contents; those not here are dead in it."""
-        found = zip((self.row_of.get(key, -1) for key in keys), hashes, strict=True)
-        rows = [row if row >= 0 and self.hashes[row] == content else -1 for row, content in found]
-        return replace(self, index=index, indexed_rows=np.array(rows, dtype=np.int64))
-
-    @cached_property
-    def outdated_share(self) -> float:
-        """How much of the search happens outside the index: new rows and dead positions, as a share of it."""
-        if self.index is None:
-            return 1.0
-        dead = len(self.indexed_rows) - np.count_nonzero(self._live_positions)
-        return float((len(self._live_tail) + dead) / max(1, len(self.indexed_rows)))
-
-    @property
-    def wants_index(self) -> bool:
-        """Whether building an index anew would help."""
-        return self.scoring.index_metric is not None and self.outdated_share > _OUTDATED_SHARE
+    def rows_at(self, owners: IntArray, captions: IntArray) -> IntArray:
+        """Return the rows of some items' pictures, or of single captions of theirs; −1 where there is none."""
+        if not len(self):
+            return np.full(len(owners), -1, dtype=np.int64)
+        rows = np.searchsorted(self.owners, owners)
+        if self.captions is not None:
+            # Captions without a point leave gaps, so the place is looked for within the rows of the item.
+            ends = np.searchsorted(self.owners, owners, side="right")
+            rows = np.minimum(rows + captions, ends - 1)
+            while (late := (rows >= 0) & (self.owners[rows] == owners) & (self.captions[rows] > captions)).any():
+                rows = np.where(late, rows - 1, rows)
+        rows = np.minimum(rows, len(self) - 1)
+        same = self.owners[rows] == owners
+        if self.captions is not None:
+            same &= self.captions[rows] == captions
+        return np.where(same & (owners >= 0), rows, -1)
 
     def search(
-        self, queries: AnyArray, k: int, *, allowed: BoolArray | None = None, exact: bool = False
+        self, scoring: Scoring, queries: AnyArray, k: int, usable: IntArray | None, *, exact: bool
     ) -> tuple[IntArray, FloatArray]:
-        """Return rows and scores of the ``k`` best allowed rows for each query, −1 and −∞ where there are fewer."""
-        usable = self.live if allowed is None else self.live & allowed
-        available = len(self) if allowed is None else int(np.count_nonzero(usable))
-        if self.index is None or exact or available <= _FEW_ROWS:
-            return self._exact(queries, k, np.flatnonzero(usable))
-        rows, scores = self._indexed(queries, k, usable)
-        if rows.min() < 0:
-            short = np.flatnonzero((rows >= 0).sum(axis=1) < min(k, available))
-            rows[short], scores[short] = self._exact(queries[short], k, np.flatnonzero(usable))
+        """Return rows and scores of the ``k`` best usable rows for each query, −1 and −∞ where there are fewer."""
+        available = len(self) if usable is None else len(usable)
+        k = min(k, available)
+        if self.index is None or exact or available <= min(_FEW_ROWS, len(self) // 2):
+            return self._exact(scoring, queries, k, usable)
+        rows, scores = self._indexed(scoring, queries, k, usable)
+        if rows.size and rows.min() < 0:
+            short = np.flatnonzero((rows >= 0).sum(axis=1) < k)
+            rows[short], scores[short] = self._exact(scoring, queries[short], k, usable)
         return rows, scores
 
-    def _exact(self, queries: AnyArray, k: int, candidates: IntArray) -> tuple[IntArray, FloatArray]:
+    def _exact(
+        self, scoring: Scoring, queries: AnyArray, k: int, usable: IntArray | None
+    ) -> tuple[IntArray, FloatArray]:
         rows = np.full((len(queries), k), -1, dtype=np.int64)
         best = np.full((len(queries), k), -np.inf)
-        if not len(candidates):
+        kept = self.vectors if usable is None else self.vectors[usable]
+        if not k:
             return rows, best
-        everything = len(candidates) == len(self.keys)
-        kept = self.vectors if everything else self.vectors[candidates]
-        if self.scoring.is_hash_codes and self._is_in_order and k <= _MANY_NEAREST:
+        if scoring.is_hash_codes and k <= _MANY_NEAREST:
             distances, places = nearest_codes(queries, kept, k)
-            rows[:, : places.shape[1]], best[:, : places.shape[1]] = candidates[places], -distances
-            return rows, best
-        order = self.order if everything else self.order[candidates]
-        for block in row_blocks(len(queries), _SCORES_AT_ONCE // len(candidates)):
-            for number, scores in enumerate(self.scoring.scores(queries[block], kept), start=block.start):
+            return (places if usable is None else usable[places]), -distances.astype(np.float64)
+        order = np.arange(len(kept))
+        for block in row_blocks(len(queries), max(1, _SCORES_AT_ONCE // len(kept))):
+            for number, scores in enumerate(scoring.scores(queries[block], kept), start=block.start):
                 top = top_rows(scores, order, k)
-                rows[number, : len(top)] = candidates[top]
+                rows[number, : len(top)] = top if usable is None else usable[top]
                 best[number, : len(top)] = scores[top]
         return rows, best
 
-    def _indexed(self, queries: AnyArray, k: int, usable: BoolArray) -> tuple[IntArray, FloatArray]:
+    def _indexed(
+        self, scoring: Scoring, queries: AnyArray, k: int, usable: IntArray | None
+    ) -> tuple[IntArray, FloatArray]:
         if self.index is None:
-            return self._exact(queries, k, np.flatnonzero(usable))
-        every = usable is self.live
-        alive = self._live_positions if every else self._alive_positions(usable)
+            return self._exact(scoring, queries, k, usable)
+        allowed = None
+        if usable is not None:
+            allowed = np.zeros(len(self), dtype=bool)
+            allowed[usable] = True
         # Rounded lists are asked for more than is wanted, because the exact scores may order them otherwise.
-        wanted = min(len(self.index), 2 * k if self.index.is_coarse else k)
-        scores, positions = self.index.search(queries, wanted, None if alive.all() else alive)
-        rows = self.indexed_rows[positions]
-        missing = positions < 0
-        rows[missing] = -1
-        is_score = self.scoring.is_linear and self.scoring.space.name != "covariance"
-        rescored = self.index.is_coarse or not is_score
-        if rescored:
-            scores = self.scoring.paired_scores(queries, self.vectors[np.maximum(rows, 0)])
-        scores[missing] = -np.inf
-        tail = self._live_tail if every else self._tail(usable)
-        if not len(tail) and not rescored and rows.shape[1] == k:
-            return rows, scores
-        if len(tail):
-            tail_rows, tail_scores = self._exact(queries, min(k, len(tail)), tail)
-            rows, scores = np.hstack([rows, tail_rows]), np.hstack([scores, tail_scores])
-        return self._ordered(rows, scores, k)
+        wanted = min(len(self), 2 * k if self.index.is_coarse else k)
+        scores, rows = self.index.search(queries, wanted, allowed)
+        is_score = scoring.is_linear and scoring.space.name != "covariance"
+        if self.index.is_coarse or not is_score:
+            scores = scoring.paired_scores(queries, self.vectors[np.maximum(rows, 0)])
+        scores[rows < 0] = -np.inf
+        best = np.lexsort((rows, -scores), axis=1)[:, :k]
+        return np.take_along_axis(rows, best, axis=1), np.take_along_axis(scores, best, axis=1).astype(np.float64)
 
-    def _ordered(self, rows: IntArray, scores: FloatArray, k: int) -> tuple[IntArray, FloatArray]:
-        best = np.lexsort((self.order[rows], -scores), axis=1)[:, :k]
-        rows, scores = np.take_along_axis(rows, best, axis=1), np.take_along_axis(scores, best, axis=1)
+
+def content_of(item: Item, caption: int | None) -> str:
+    """Return what the point of an item or of its caption is stored under."""
+    return str(item.content_hash) if caption is None else text_hash(item.captions[caption])
+
+
+@dataclass(frozen=True)
+class Gallery:
+    """The searched points of one side: those of the live items of some segments, one block for each.
+
+    Rows are numbered through all blocks; a row whose item is no longer live is never found.
+    """
+
+    scoring: Scoring
+    parts: tuple[Part, ...] = ()
+    blocks: tuple[PointBlock, ...] = ()
+
+    def __len__(self) -> int:
+        return self._n_live
+
+    @cached_property
+    def _n_live(self) -> int:
+        return self.n_among([part.live for part in self.parts])
+
+    def n_among(self, items: Sequence[BoolArray | None]) -> int:
+        """Return how many rows belong to some items of each part."""
+        pairs = zip(self.blocks, items, strict=True)
+        return sum(len(block) if mask is None else int(np.count_nonzero(mask[block.owners])) for block, mask in pairs)
+
+    @cached_property
+    def _starts(self) -> IntArray:
+        return np.cumsum([0, *map(len, self.blocks)])
+
+    @property
+    def is_indexed(self) -> bool:
+        """Whether a search that is not exact uses an index."""
+        return any(block.index is not None for block in self.blocks)
+
+    @property
+    def wants_index(self) -> bool:
+        """Whether building an index would help: most rows are compared one by one."""
+        covered = sum(len(block) for block in self.blocks if block.index is not None)
+        return self.scoring.index_metric is not None and covered < 0.8 * int(self._starts[-1])
+
+    def search(
+        self, queries: AnyArray, k: int, *, allowed: Sequence[BoolArray] | None = None, exact: bool = False
+    ) -> tuple[IntArray, FloatArray]:
+        """Return rows and scores of the ``k`` best rows for each query, −1 and −∞ where there are fewer.
+
+        ``allowed`` marks the items of each part that may be found.
+        """
+        found = []
+        for number, (part, block) in enumerate(zip(self.parts, self.blocks, strict=True)):
+            usable = block.usable(part.chosen(None if allowed is None else allowed[number]))
+            if len(block) and (usable is None or len(usable)):
+                rows, scores = block.search(self.scoring, queries, k, usable, exact=exact)
+                found.append((np.where(rows < 0, -1, rows + self._starts[number]), scores))
+        if not found:
+            return np.full((len(queries), k), -1, dtype=np.int64), np.full((len(queries), k), -np.inf)
+        rows, scores = (np.hstack(each) for each in zip(*found, strict=True))
+        if len(found) > 1:
+            best = np.lexsort((self.orders(rows), -scores), axis=1)[:, :k]
+            rows, scores = np.take_along_axis(rows, best, axis=1), np.take_along_axis(scores, best, axis=1)
         missing = ((0, 0), (0, k - rows.shape[1]))
         return np.pad(rows, missing, constant_values=-1), np.pad(scores, missing, constant_values=-np.inf)
 
-    @cached_property
-    def _is_in_order(self) -> bool:
-        # They do unless an item came back.
-        return bool((self.order[1:] >= self.order[:-1]).all())
+    def rows_among(self, allowed: Sequence[BoolArray] | None) -> IntArray:
+        """Return all rows of live items, or of the allowed ones among them."""
+        rows = []
+        for number, (part, block) in enumerate(zip(self.parts, self.blocks, strict=True)):
+            usable = block.usable(part.chosen(None if allowed is None else allowed[number]))
+            rows.append((np.arange(len(block)) if usable is None else usable) + self._starts[number])
+        return np.concatenate([np.zeros(0, dtype=np.int64), *rows])
 
-    @cached_property
-    def _live_positions(self) -> BoolArray:
-        return self._alive_positions(self.live)
+    def rows_in_order(self) -> IntArray:
+        """Return all rows of live items in the order of addition."""
+        rows = self.rows_among(None)
+        return np.asarray(rows[np.argsort(self.orders(rows), kind="stable")])
 
-    @cached_property
-    def _live_tail(self) -> IntArray:
-        return self._tail(self.live)
+    def vectors(self, rows: IntArray) -> AnyArray:
+        """Return the kept points of some rows."""
+        filled = next((block.vectors for block in self.blocks if len(block)), np.zeros((0, 0), dtype=np.float32))
+        found = np.empty((len(rows), filled.shape[1]), dtype=filled.dtype)
+        for number, places, inner in self._located(rows):
+            found[places] = self.blocks[number].vectors[inner]
+        return found
 
-    def _alive_positions(self, usable: BoolArray) -> BoolArray:
-        # Position −1 looks up the appended False.
-        return np.append(usable, False)[self.indexed_rows]
+    def orders(self, rows: IntArray) -> IntArray:
+        """Return what decides between equal scores: when the items were added, and the places of captions."""
+        flat = np.asarray(rows).ravel()
+        orders = np.zeros(len(flat), dtype=np.int64)
+        for number, places, inner in self._located(flat):
+            block = self.blocks[number]
+            orders[places] = self.parts[number].segment.orders[block.owners[inner]]
+            if block.captions is not None:
+                orders[places] += block.captions[inner]
+        return orders.reshape(np.shape(rows))
 
-    def _tail(self, usable: BoolArray) -> IntArray:
-        outside = usable.copy()
-        outside[self.indexed_rows[self.indexed_rows >= 0]] = False
-        return np.flatnonzero(outside)
+    def found(self, rows: Sequence[int]) -> list[tuple[Item, int | None]]:
+        """Return the item of each row, and the place of its caption where captions are searched."""
+        located: dict[int, tuple[Item, int | None]] = {}
+        flat = np.asarray(rows, dtype=np.int64)
+        for number, places, inner in self._located(flat):
+            block, segment = self.blocks[number], self.parts[number].segment
+            for place, row in zip(places.tolist(), inner.tolist(), strict=True):
+                caption = None if block.captions is None else int(block.captions[row])
+                located[place] = segment.item(int(block.owners[row])), caption
+        return [located[place] for place in range(len(flat))]
+
+    def keys(self, rows: Sequence[int]) -> list[str]:
+        """Return the ids of the items of some rows, or of the captions."""
+        return [item.id if place is None else item.caption_ids[place] for item, place in self.found(rows)]
+
+    def rows_of(self, item_id: str) -> list[int]:
+        """Return the rows of an item: that of its picture, or those of its captions."""
+        rows: list[int] = []
+        for number, (part, block) in enumerate(zip(self.parts, self.blocks, strict=True)):
+            for owner in part.segment.find("id", item_id):
+                if part.is_live(owner):
+                    first, end = np.searchsorted(block.owners, [owner, owner + 1]).tolist()
+                    rows += range(first + int(self._starts[number]), end + int(self._starts[number]))
+        return rows
+
+    def rows_of_captions(self, names: Sequence[str], allowed: Sequence[BoolArray] | None) -> IntArray:
+        """Return the row that each caption leads to, its own or that of its picture; −1 where there is none."""
+        rows = np.full(len(names), -1, dtype=np.int64)
+        for number, (part, block) in enumerate(zip(self.parts, self.blocks, strict=True)):
+            owners, captions = part.segment.captions(names)
+            live = part.chosen(None if allowed is None else allowed[number])
+            usable = (owners >= 0) if live is None else (owners >= 0) & live[owners]
+            found = block.rows_at(owners, captions)
+            rows = np.where(usable & (found >= 0), found + self._starts[number], rows)
+        return rows
+
+    def _located(self, rows: IntArray) -> Iterator[tuple[int, IntArray, IntArray]]:
+        """Yield for each block the places of its rows in ``rows``, and their numbers within the block."""
+        blocks = np.searchsorted(self._starts, rows, side="right") - 1
+        for number in np.unique(blocks[rows >= 0]).tolist():
+            places = np.flatnonzero((blocks == number) & (rows >= 0))
+            yield number, places, rows[places] - self._starts[number]

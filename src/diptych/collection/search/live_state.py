@@ -1,11 +1,12 @@
-"""What a collection knows at this moment, in memory, and its stored points and features."""
+"""What a collection knows at this moment: its items, its points, and the changes since they were put into files."""
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -14,10 +15,13 @@ from typing import TypeVar
 import numpy as np
 
 from diptych.arrays import AnyArray
-from diptych.collection.browse.item_catalogue import Catalogue, image_points, text_hash, text_points
-from diptych.collection.search.approximate_index import ApproximateIndex, IndexCache
+from diptych.collection.browse.live_items import LiveItems, text_hash
+from diptych.collection.browse.segment import FileSegment, Segment
+from diptych.collection.browse.segment_files import SegmentFiles
 from diptych.collection.search.encoded_query import QueryEmbeddingCache
-from diptych.collection.search.gallery import Gallery, Scoring
+from diptych.collection.search.folding import FOLD_FROM, LiveSegments
+from diptych.collection.search.gallery import Gallery, PointBlock, Scoring
+from diptych.collection.search.point_files import PointFiles
 from diptych.collection.search.snapshot import SearchSnapshot
 from diptych.collection.storage.item import Item
 from diptych.collection.storage.layout import Layout, RetrieverNames, Root, write_lock
@@ -28,22 +32,23 @@ from diptych.errors import CollectionError, DiptychError, InvalidInputError, Unk
 from diptych.space import Direction
 
 _QUERY_SIDE: dict[Side, Direction] = {"image": "text_query", "text": "image_query"}
-_WANTED = {"image": image_points, "text": text_points}
 
 
 class RetrieverState:
-    """One retriever with the galleries of its points, each loaded when it is first asked for."""
+    """One retriever with the points of the segments, each loaded when it is first asked for."""
 
     def __init__(
         self, names: RetrieverNames, store: Store, load: Callable[[RetrieverNames], RetrieverProtocol]
     ) -> None:
         self.names = names
-        self.galleries: dict[Side, Gallery] = {}
         self._store = store
         self._load = load
         self._source: RetrieverProtocol | None = None
         self._query_embeddings: QueryEmbeddingCache | None = None
-        self._catalogue: Catalogue | None = None
+        self._files: dict[Side, PointFiles] = {}
+        self._blocks: dict[tuple[Side, Segment], PointBlock] = {}
+        self._items: LiveItems | None = None
+        self._galleries: dict[Side, Gallery] = {}
 
     @property
     def source(self) -> RetrieverProtocol:
@@ -66,32 +71,53 @@ class RetrieverState:
             self._query_embeddings = None
         self.names = names
 
-    def load_for(self, catalogue: Catalogue, finish: Callable[[Side, Gallery], Gallery]) -> None:
-        """Make the galleries those of a catalogue; ``finish`` gets each that is made for the first time."""
-        if self._catalogue is catalogue:
-            return
-        for side, direction in _QUERY_SIDE.items():
-            first = side not in self.galleries
-            gallery = Gallery(Scoring(self.source.space, direction)) if first else self.galleries[side]
-            gallery = gallery.synchronised(_WANTED[side](catalogue.items.values()), partial(self._points, side))
-            self.galleries[side] = finish(side, gallery) if first else gallery
-        self._catalogue = catalogue
+    def galleries(self, items: LiveItems) -> dict[Side, Gallery]:
+        """Return the points of the items."""
+        if self._items is not items:
+            wanted = {(side, part.segment) for side in SIDES for part in items.parts}
+            self._blocks = {key: block for key, block in self._blocks.items() if key in wanted}
+            self._galleries = {side: self._gallery(side, items) for side in SIDES}
+            self._items = items
+        return dict(self._galleries)
 
-    def apply_changes(self, before: Catalogue, after: Catalogue, old: Iterable[Item], new: Iterable[Item]) -> None:
-        """Change the galleries where items have changed; cheaper than comparing all of them."""
-        if self._catalogue is not before:
-            return
-        for side, gallery in self.galleries.items():
-            wanted = _WANTED[side]
-            self.galleries[side] = gallery.changed(wanted(old), wanted(new), partial(self._points, side))
-        self._catalogue = after
+    def _gallery(self, side: Side, items: LiveItems) -> Gallery:
+        scoring = Scoring(self.source.space, _QUERY_SIDE[side])
+        if side not in self._files:
+            self._files[side] = PointFiles(self._store, self.names, side, scoring)
+        for part in items.parts:
+            if (side, part.segment) not in self._blocks:
+                self._blocks[side, part.segment] = self._files[side].block(part.segment)
+        return Gallery(scoring, items.parts, tuple(self._blocks[side, part.segment] for part in items.parts))
+
+    def prepare(self, segment: FileSegment) -> None:
+        """Make the files of a segment's points before it is used."""
+        for files in list(self._files.values()):
+            files.block(segment)
+
+    def build_index(self, items: LiveItems, side: Side, fewest: int) -> Callable[[], None]:
+        """Make indexes of the large blocks of a side; what is returned lets searches use them."""
+        galleries = self.galleries(items)
+        other = galleries["text" if side == "image" else "image"]
+        # What will be asked are points of the other side, which may lie elsewhere than those that are found.
+        rows = other.rows_among(None) if len(other) >= 100 else None
+        queries = None if rows is None else other.vectors(np.random.default_rng(0).permutation(rows)[:_QUERIES])
+        made = {
+            part.segment: self._files[side].build_index(part.segment, block, queries)
+            for part, block in zip(items.parts, galleries[side].blocks, strict=True)
+            if block.index is None and len(block) >= fewest
+        }
+
+        def take() -> None:
+            for segment, block in made.items():
+                if (side, segment) in self._blocks:
+                    self._blocks[side, segment] = block
+            self._items = None
+
+        return take
 
     def features(self, side: Side, keys: Sequence[str]) -> Mapping[str, AnyArray]:
         """Return the stored features of some contents, as far as there are any."""
         return self._store.vectors_by_key(features_table(self.names, side), keys)
-
-    def _points(self, side: Side, keys: Sequence[str]) -> Mapping[str, AnyArray]:
-        return self._store.vectors_by_key(points_table(self.names, side), keys)
 
 
 Found = TypeVar("Found")
@@ -101,11 +127,13 @@ LoadRetriever = Callable[[Path], RetrieverProtocol]
 # Below this many points comparing all of them is fast enough, and exact.
 APPROXIMATE_FROM = 100_000
 _FEWEST_INDEXED = 1000
-_MANY_CHANGES = 1000
+_QUERIES = 1000
+_FOLD_PAUSE_SECONDS = 60.0
+_log = logging.getLogger("diptych.collection")
 
 
 class LiveState:
-    """The catalogue and the galleries of a collection, brought up to date before each use: others may write."""
+    """The items and the points of a collection, brought up to date before each use: others may write."""
 
     def __init__(self, folder: Path, load_retriever: LoadRetriever, write_wait: float = 0.0) -> None:
         self.layout = Layout.read(folder)
@@ -117,14 +145,15 @@ class LiveState:
         self._load_retriever = load_retriever
         self._lock = threading.RLock()
         self._layout_stamp = self._stamp_of_layout()
-        self._catalogue = Catalogue()
+        self.segment_files = SegmentFiles(self.layout.index)
+        self._segments = LiveSegments(self.store, self.segment_files)
+        self._items = LiveItems()
         self._version = -1
         self._version_stamp = -1
-        # Written by this process and not looked at since: items by id, None for one that was removed.
-        self._pending_changes: dict[str, Item | None] = {}
         # What is loaded of each stored retriever, by fingerprint.
         self._states: dict[str, RetrieverState] = {}
-        self._building: dict[tuple[str, Side], threading.Thread] = {}
+        self._working: dict[object, threading.Thread] = {}
+        self._fold_again = 0.0
 
     @contextmanager
     def writing(self) -> Iterator[None]:
@@ -132,6 +161,12 @@ class LiveState:
         with write_lock(self.layout.folder / "write.lock", self._write_wait):
             self.check_layout()
             yield
+
+    def next_ns(self) -> int:
+        """Return a time later than that of every change so far; the caller is the only writer."""
+        with self._lock:
+            self.items()
+            return max(time.time_ns(), self._segments.newest_ns + 1)
 
     def retriever(self, name: str | None = None) -> RetrieverProtocol:
         """Return a stored retriever, by default the one in force."""
@@ -174,32 +209,26 @@ class LiveState:
             if self._stamp_of_layout() == self._layout_stamp:
                 return found
 
-    def catalogue(self) -> Catalogue:
+    def items(self) -> LiveItems:
         """Return the items as they are now."""
         with self._lock:
             if not self._is_current():
                 version = self.store.version()
                 if version != self._version:
-                    self._read_changes()
+                    self._items = self._segments.refresh()
                     self._version = version
-            self._take_in()
-            return self._catalogue
+            if self._segments.n_recent >= FOLD_FROM and time.monotonic() >= self._fold_again:
+                self._start("fold", self.fold)
+            return self._items
 
-    def find(self, which: str | os.PathLike[str], catalogue: Catalogue | None = None) -> Item | None:
+    def find(self, which: str | os.PathLike[str], items: LiveItems | None = None) -> Item | None:
         """Return an item by id or path, or None."""
-        catalogue = self.catalogue() if catalogue is None else catalogue
-        if isinstance(which, str) and which in catalogue.items:
-            return catalogue.items[which]
-        stored = catalogue.by_path.get(self.root.stored(self.root.given(which)))
+        items = self.items() if items is None else items
+        if isinstance(which, str) and (item := items.get(which)) is not None:
+            return item
+        stored = items.at_path(self.root.stored(self.root.given(which)))
         # A file that is gone is still known by the path it is stored under.
-        return stored or catalogue.by_path.get(os.fspath(which))
-
-    def publish(self, put: Iterable[Item] = (), removed: Iterable[str] = ()) -> None:
-        """Note what this process, being the only writer, has just written; the next look takes it in."""
-        with self._lock:
-            self._pending_changes.update({item.id: item for item in put})
-            self._pending_changes.update(dict.fromkeys(removed))
-            self._version = self.store.version()
+        return stored or items.at_path(os.fspath(which))
 
     def use(self, layout: Layout, retriever: RetrieverProtocol | None) -> None:
         """Take over a layout that this process has just written."""
@@ -220,7 +249,7 @@ class LiveState:
             raise InvalidInputError(f"side must be 'image' or 'text', got {side!r}")
 
         def look() -> tuple[list[str], AnyArray]:
-            contents = _contents(self.catalogue(), side, ids)
+            contents = _contents(self.items(), side, ids)
             distinct = list(dict.fromkeys(contents.values()))
             rows = self.store.vectors_by_key(table(self.layout.named(name), side), distinct)
             found = [item_id for item_id, content in contents.items() if content in rows]
@@ -233,32 +262,74 @@ class LiveState:
     def lacking(self, names: RetrieverNames, side: Side) -> int:
         """Return how many pictures or captions have no point of a retriever."""
         there = set(self.store.keys(points_table(names, side)))
-        return sum(content not in there for content in self.catalogue().contents(side))
+        return sum(content not in there for content in self.items().contents(side))
+
+    def fold(self, *, everything: bool = False) -> None:
+        """Put the latest changes into files; searches go on meanwhile."""
+        with self._lock:
+            self.items()
+            work = self._segments.fold(self._prepare, everything=everything)
+        if work is not None:
+            try:
+                work()
+            except OSError as problem:
+                # A full disk, for example: searches do without, and it is tried again later.
+                _log.warning("search files cannot be written to %s: %s", self.layout.index, problem)
+                self._fold_again = time.monotonic() + _FOLD_PAUSE_SECONDS
+            with self._lock:
+                self._version = -1
+
+    def tidy(self) -> None:
+        """Join the small files of the store, and put many changes into files; the caller is the only writer."""
+        self.store.compact()
+        self.items()
+        if self._segments.n_recent >= FOLD_FROM:
+            self.fold()
+
+    def tidy_index(self) -> None:
+        """Delete files of segments and of points that nobody uses."""
+        self.segment_files.delete_unused(names.fingerprint for names in self.layout.stored)
 
     def build_index(self, side: Side, name: str | None = None, *, wait: bool = True) -> None:
-        """Index a side anew, at once or beside the searches, which go on exactly meanwhile."""
+        """Index a side, at once or beside the searches, which go on exactly meanwhile."""
         names = self.layout.named(name)
         if wait:
             self._build(side, names)
-            return
-        with self._lock:
-            running = self._building.get((names.fingerprint, side))
-            if running is None or not running.is_alive():
-                thread = threading.Thread(target=self._build, args=(side, names))
-                self._building[names.fingerprint, side] = thread
-                thread.start()
+        else:
+            self._start((names.fingerprint, side), partial(self._build, side, names))
 
     def close(self) -> None:
-        """Wait for indexes that are being built."""
-        for thread in list(self._building.values()):
+        """Wait for files and indexes that are being made."""
+        for thread in list(self._working.values()):
             thread.join()
 
+    def _start(self, key: object, work: Callable[[], None]) -> None:
+        with self._lock:
+            running = self._working.get(key)
+            if running is None or not running.is_alive():
+                thread = threading.Thread(target=work)
+                self._working[key] = thread
+                thread.start()
+
+    def _prepare(self, segment: FileSegment) -> None:
+        for names in self.layout.stored:
+            with self._lock:
+                state = self._states.get(names.fingerprint)
+            if state is not None:
+                state.prepare(segment)
+
     def _snapshot_of(self, names: RetrieverNames) -> SearchSnapshot:
-        catalogue = self.catalogue()
-        state = self._state_of(names)
-        state.load_for(catalogue, partial(self._with_kept_index, names))
-        parts = state.source, state.query_embeddings, catalogue, dict(state.galleries), state.features
-        return SearchSnapshot(self.root, names, *parts)
+        items, state = self.items(), self._state_of(names)
+        return SearchSnapshot(
+            self.root,
+            names,
+            state.source,
+            state.query_embeddings,
+            items,
+            state.galleries(items),
+            state.features,
+            self.store.captions_with,
+        )
 
     def _take_over(self, layout: Layout, retriever: RetrieverProtocol | None) -> None:
         """Use a layout; the galleries of retrievers that it lacks are let go."""
@@ -277,68 +348,17 @@ class LiveState:
         return self._states[names.fingerprint]
 
     def _build(self, side: Side, names: RetrieverNames) -> None:
+        self.fold(everything=True)
         with self._lock:
             self.check_layout()
             if self.layout.with_fingerprint(names.fingerprint) is None:
                 # Removed since the index was asked for.
                 return
-            galleries = self._snapshot_of(names).galleries
-        gallery, other = galleries[side], galleries["text" if side == "image" else "image"]
-        metric = gallery.scoring.index_metric
-        if metric is None or len(gallery) < _FEWEST_INDEXED:
-            return
-        rows = np.flatnonzero(gallery.live)
-        # What will be asked are points of the other side, which may lie elsewhere than those that are found.
-        queries = other.vectors[other.live] if len(other) >= 100 else None
-        index = ApproximateIndex.build(np.ascontiguousarray(gallery.vectors[rows]), metric, queries)
-        keys, hashes = [gallery.keys[row] for row in rows], [gallery.hashes[row] for row in rows]
+            items, state = self.items(), self._state_of(names)
+            state.galleries(items)
+        take = state.build_index(items, side, _FEWEST_INDEXED)
         with self._lock:
-            state = self._states.get(names.fingerprint)
-            if state is not None and side in state.galleries:
-                state.galleries[side] = state.galleries[side].with_index(index, keys, hashes)
-        IndexCache(self.layout.index).write(side, names.fingerprint, index, keys, hashes)
-
-    def _read_changes(self) -> None:
-        """Learn what another process has written: the items that changed where they are few, else all of them."""
-        self._pending_changes.clear()
-        known = self._catalogue.items
-        stamps = self.store.item_stamps() if known else {}
-        changed = [
-            item_id
-            for item_id, stamp in stamps.items()
-            if (item := known.get(item_id)) is None or stamp != (item.added_ns, item.updated_ns)
-        ]
-        newest = next(reversed(known.values())).added_ns if known else 0
-        # An item that was removed and added again has another place in the order.
-        keeps_order = all(
-            stamps[item_id][0] == known[item_id].added_ns if item_id in known else stamps[item_id][0] > newest
-            for item_id in changed
-        )
-        if not known or not keeps_order or len(changed) > _MANY_CHANGES:
-            self._catalogue = Catalogue(self.store.read_items())
-            return
-        read = {item.id: item for item in self.store.read_items(changed)}
-        gone = [item_id for item_id in known if item_id not in stamps]
-        # What has gone since the stamps were read is gone here too.
-        gone += [item_id for item_id in changed if item_id not in read]
-        self._pending_changes.update({**read, **dict.fromkeys(gone)})
-
-    def _take_in(self) -> None:
-        if not self._pending_changes:
-            return
-        before, unseen = self._catalogue, self._pending_changes
-        put = [item for item in unseen.values() if item is not None]
-        self._pending_changes = {}
-        self._catalogue = before.changed(put, [item_id for item_id, item in unseen.items() if item is None])
-        old = [before.items[item_id] for item_id in unseen if item_id in before.items]
-        for state in self._states.values():
-            state.apply_changes(before, self._catalogue, old, put)
-
-    def _with_kept_index(self, names: RetrieverNames, side: Side, gallery: Gallery) -> Gallery:
-        if len(gallery) < APPROXIMATE_FROM:
-            return gallery
-        kept = IndexCache(self.layout.index).read(side, names.fingerprint)
-        return gallery if kept is None else gallery.with_index(*kept)
+            take()
 
     def _stamp_of_layout(self) -> tuple[int, int]:
         # The file is replaced, never rewritten, so its number changes with it.
@@ -358,14 +378,23 @@ class LiveState:
         return known and settled
 
 
-def _contents(catalogue: Catalogue, side: Side, ids: Sequence[str] | None) -> dict[str, str]:
+def _contents(items: LiveItems, side: Side, ids: Sequence[str] | None) -> dict[str, str]:
     """Return what the points are stored under, by id."""
-    known = catalogue.items if side == "image" else catalogue.captions
-    wanted = list(known) if ids is None else list(ids)
-    unknown = [item_id for item_id in wanted if item_id not in known]
-    if unknown:
-        what, error = ("item", UnknownItemError) if side == "image" else ("caption", CollectionError)
-        raise error(f"there is no {what} {unknown[0]!r} in the collection; take the id of an answer")
-    if side == "text":
-        return {caption_id: text_hash(catalogue.captions[caption_id][1]) for caption_id in wanted}
-    return {item_id: content for item_id in wanted if (content := catalogue.items[item_id].content_hash) is not None}
+    if ids is None:
+        found = list(items)
+    else:
+        found = []
+        for one in ids:
+            held = items.find("id" if side == "image" else "caption", one)
+            if not held:
+                what, error = ("item", UnknownItemError) if side == "image" else ("caption", CollectionError)
+                raise error(f"there is no {what} {one!r} in the collection; take the id of an answer")
+            found.append(held[0])
+    if side == "image":
+        return {item.id: item.content_hash for item in found if item.content_hash is not None}
+    contents = {
+        caption_id: text_hash(text)
+        for item in found
+        for caption_id, text in zip(item.caption_ids, item.captions, strict=True)
+    }
+    return contents if ids is None else {one: contents[one] for one in ids}

@@ -11,7 +11,7 @@ import numpy as np
 from diptych.arrays import AnyArray, BoolArray, FloatArray, IntArray, unit_rows
 from diptych.codes import asymmetric_scores, unpack_signs
 from diptych.collection.search.encoded_query import EncodedQuery, EncodedTerm
-from diptych.collection.search.gallery import Gallery, top_rows
+from diptych.collection.search.gallery import Gallery, content_of, top_rows
 from diptych.collection.storage.retriever_protocol import HashCodeRetrieverProtocol, RetrieverProtocol, Side
 from diptych.errors import InvalidInputError
 
@@ -64,13 +64,13 @@ class Reranking:
         first, deeper = rows[: self.depth], rows[self.depth :]
         if len(first) < 2:
             return rows
-        codes = gallery.vectors[first]
+        codes = gallery.vectors(first)
         query = _combined(terms, 8 * codes.shape[1])
         known: AnyArray
         if self.by == "codes":
             known, scores = codes, asymmetric_scores(query, codes)[0]
         else:
-            known = np.array([gallery.hashes[row] for row in first])
+            known = np.array([content_of(item, place) for item, place in gallery.found(first.tolist())])
             scores = self._outputs_or_bits(codes, known.tolist(), side) @ query[0]
         # A matrix product rounds equal rows differently by where they stand: with one score they keep their order.
         _, one, which = np.unique(known, axis=0, return_index=True, return_inverse=True)
@@ -104,10 +104,10 @@ def _widened(outputs: FloatArray, width: int) -> FloatArray:
 
 @dataclass(frozen=True)
 class PointRanking:
-    """Ranks the rows of a gallery for a query, all of them or the ``allowed`` ones."""
+    """Ranks the rows of a gallery for a query, all of them or those of the ``allowed`` items of each part."""
 
     query: EncodedQuery
-    allowed: BoolArray | None
+    allowed: Sequence[BoolArray] | None
     exact: bool
     reranking: Reranking | None = None
 
@@ -127,9 +127,9 @@ class PointRanking:
         if self.query.vector is not None:
             rows = gallery.search(self.query.vector, k, allowed=self.allowed, exact=self.exact)[0][0]
             return np.asarray(rows[rows >= 0])
-        usable = np.flatnonzero(gallery.live if self.allowed is None else gallery.live & self.allowed)
-        scores = self.query.scores(gallery.vectors[usable])
-        return np.asarray(usable[top_rows(scores, gallery.order[usable], k)])
+        usable = gallery.rows_among(self.allowed)
+        scores = self.query.scores(gallery.vectors(usable))
+        return np.asarray(usable[top_rows(scores, gallery.orders(usable), k)])
 
 
 _DAMPING = 60

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, overload
@@ -12,14 +12,14 @@ import numpy as np
 
 from diptych.arrays import BoolArray, FloatArray, IntArray
 from diptych.collection.browse.filter import OWN_FIELDS, Filter
-from diptych.collection.browse.item_catalogue import Catalogue
+from diptych.collection.browse.live_items import LiveItems
 from diptych.collection.search.encoded_query import EncodedQuery, EncodedTerm, QueryEmbeddingCache
-from diptych.collection.search.gallery import Gallery, top_rows
+from diptych.collection.search.gallery import Gallery, content_of
 from diptych.collection.search.query import Query, Term
 from diptych.collection.search.ranking import FetchFeatures, PointRanking, RerankBy, Reranking, fuse_rankings
 from diptych.collection.storage.item import Item
 from diptych.collection.storage.layout import RetrieverNames, Root
-from diptych.collection.storage.retriever_protocol import RetrieverProtocol, Side
+from diptych.collection.storage.retriever_protocol import SIDES, RetrieverProtocol, Side
 from diptych.errors import InvalidInputError, UnknownItemError, UnsearchableItemError
 
 
@@ -81,8 +81,11 @@ class Answers(Sequence[Answer]):
 
 Target = Literal["images", "texts"]
 
+FindCaptions = Callable[[str, int], tuple[list[str], list[float]]]
+
 # How deep two rankings are joined; the same for every page, so that pages fit together.
 _CANDIDATES = 1000
+_MOST_ASKED = 64_000
 _FIELDS_NAMED = 20
 
 
@@ -110,9 +113,10 @@ class SearchSnapshot:
     names: RetrieverNames
     retriever: RetrieverProtocol
     query_embeddings: QueryEmbeddingCache
-    catalogue: Catalogue
+    items: LiveItems
     galleries: dict[Side, Gallery]
     features: FetchFeatures
+    captions_with: FindCaptions
 
     def search(
         self,
@@ -134,23 +138,23 @@ class SearchSnapshot:
         gallery = self.galleries[side]
         terms = tuple(self._encode_term(term, reranking) for term in query.terms)
         encoded = EncodedQuery(terms, gallery, side, self.retriever)
-        allowed = self._allowed(gallery, side, query, wanted)
-        considered = len(gallery) if allowed is None else int(np.count_nonzero(allowed & gallery.live))
+        allowed = self._allowed(side, query, wanted)
+        considered = len(gallery) if allowed is None else gallery.n_among(allowed)
         ranking = PointRanking(encoded, allowed, exact, reranking)
         rows, matched = self._ranked(ranking, query.words, offset + k, _hybrid_share(hybrid))
         cutoff = self.retriever.cutoff if min_probability is None else min_probability
         shown = rows[offset : offset + k]
-        scores, probabilities = encoded.scores_and_probabilities(gallery.vectors[shown])
+        scores, probabilities = encoded.scores_and_probabilities(gallery.vectors(shown))
         # The best answers of all say whether there is a match, whichever page is asked for.
-        top = probabilities if offset == 0 else encoded.scores_and_probabilities(gallery.vectors[rows[:k]])[1]
-        page = self._answers(gallery, side, shown, scores, probabilities, offset, matched)
+        top = probabilities if offset == 0 else encoded.scores_and_probabilities(gallery.vectors(rows[:k]))[1]
+        page = self._answers(gallery, shown, scores, probabilities, offset, matched)
         if min_probability is not None:
             page = tuple(answer for answer in page if answer.probability >= min_probability)
         return Answers(
             page,
             no_good_match=bool(top.max(initial=0.0) < cutoff),
             considered=considered,
-            exact=exact or gallery.index is None or encoded.vector is None,
+            exact=exact or not gallery.is_indexed or encoded.vector is None,
             seconds=time.perf_counter() - started,
             notes=() if wanted is None else self._notes(wanted),
             retriever=self.names.name,
@@ -167,25 +171,30 @@ class SearchSnapshot:
             raise InvalidInputError("a hybrid search compares words with captions, but the query has none; add words")
         nearest = ranking.nearest(max(_CANDIDATES, k)).tolist()
         by_points, further = nearest[:_CANDIDATES], nearest[_CANDIDATES:]
-        by_words = self._by_words(words, ranking).tolist()
+        by_words = self._by_words(words, ranking)
         fused = fuse_rankings(by_points, by_words, hybrid)
         both = (set(by_points), "points"), (set(by_words), "words")
         matched = {row: tuple(name for members, name in both if row in members) for row in fused}
         rows = fused + [row for row in further if row not in matched]
         return np.array(rows[:k], dtype=np.int64), matched
 
-    def _by_words(self, words: str, ranking: PointRanking) -> IntArray:
-        gallery, side, allowed = ranking.query.gallery, ranking.query.target, ranking.allowed
-        gains = self.catalogue.full_text.scores(words)
-        scores = np.full(len(gallery.keys), -np.inf)
-        for place in np.flatnonzero(gains > 0):
-            caption_id = self.catalogue.caption_list[place]
-            key = self.catalogue.captions[caption_id][0].id if side == "image" else caption_id
-            row = gallery.row_of.get(key)
-            if row is not None and (allowed is None or allowed[row]):
-                # A picture is as good as its best caption.
-                scores[row] = max(scores[row], gains[place])
-        return top_rows(scores, gallery.order, _CANDIDATES)
+    def _by_words(self, words: str, ranking: PointRanking) -> list[int]:
+        gallery, allowed = ranking.query.gallery, ranking.allowed
+        n_asked, best = _CANDIDATES, dict[int, float]()
+        while True:
+            names, gains = self.captions_with(words, n_asked)
+            rows = gallery.rows_of_captions(names, allowed)
+            for row, gain in zip(rows.tolist(), gains, strict=True):
+                # A picture is as good as its best caption, which comes first.
+                if row >= 0:
+                    best.setdefault(row, gain)
+            # Captions that no item names any more, or that a filter leaves out, took places.
+            if len(names) < n_asked or len(best) >= _CANDIDATES or n_asked >= _MOST_ASKED:
+                break
+            n_asked *= 8
+        orders = gallery.orders(np.array(list(best), dtype=np.int64))
+        order_of = dict(zip(best, orders.tolist(), strict=True))
+        return sorted(best, key=lambda row: (-best[row], order_of[row]))[:_CANDIDATES]
 
     def _encode_term(self, term: Term, reranking: Reranking | None) -> EncodedTerm:
         if term.kind == "text":
@@ -201,49 +210,50 @@ class SearchSnapshot:
         return EncodedTerm(self.retriever.images_to_points(features), term.weight, "image", outputs=outputs)
 
     def _encode_item(self, term: Term, reranking: Reranking | None) -> EncodedTerm:
-        item = self.catalogue.items.get(term.value)
+        item = self.items.get(term.value)
         if item is None:
             raise UnknownItemError(f"there is no item {term.value!r} in the collection; take the id of an answer")
-        by_side: dict[Side, str | None] = {"image": item.id, "text": next(iter(item.caption_ids), None)}
-        for side, key in by_side.items():
-            row = None if key is None else self.galleries[side].row_of.get(key)
-            if row is not None:
-                gallery = self.galleries[side]
-                outputs = None if reranking is None else reranking.stored_outputs(side, gallery.hashes[row])
-                return EncodedTerm(gallery.vectors[row : row + 1], term.weight, side, outputs=outputs)
+        for side in SIDES:
+            gallery = self.galleries[side]
+            rows = gallery.rows_of(item.id)[:1]
+            if rows:
+                vectors = gallery.vectors(np.array(rows))
+                content = content_of(*gallery.found(rows)[0])
+                outputs = None if reranking is None else reranking.stored_outputs(side, content)
+                return EncodedTerm(vectors, term.weight, side, outputs=outputs)
         raise UnsearchableItemError(f"item {item.id} has neither a readable picture nor a caption to search with")
 
-    def _allowed(self, gallery: Gallery, side: Side, query: Query, wanted: Filter | None) -> BoolArray | None:
+    def _allowed(self, side: Side, query: Query, wanted: Filter | None) -> list[BoolArray] | None:
         # A picture among pictures and a text among texts would answer a question about itself.
-        asked = (self.catalogue.items.get(term.value) for term in query.terms if term.kind == "item")
-        itself = {item.id for item in asked if item is not None and (item.path is None) == (side == "text")}
+        asked = (self.items.get(term.value) for term in query.terms if term.kind == "item")
+        itself = [item.added_ns for item in asked if item is not None and (item.path is None) == (side == "text")]
         if wanted is None and not itself:
             return None
-        allowed = np.full(len(gallery.keys), wanted is None)
-        if wanted is not None:
-            allowed[self._rows_of(self.catalogue.matching(wanted), gallery, side)] = True
-        allowed[self._rows_of(itself, gallery, side)] = False
-        return allowed
+        if wanted is not None and not itself:
+            return self.items.masks(wanted)
+        parts = self.items.parts
+        masks = (
+            [np.ones(len(part.segment), dtype=bool) if part.live is None else part.live.copy() for part in parts]
+            if wanted is None
+            else [mask.copy() for mask in self.items.masks(wanted)]
+        )
+        for part, mask in zip(parts, masks, strict=True):
+            mask[part.segment.places(np.array(itself, dtype=np.int64))] = False
+        return masks
 
     def _notes(self, wanted: Filter) -> tuple[str, ...]:
         """Say which fields of a filter no item has: most often they are misspelt."""
         named = [field for field in sorted(wanted.fields) if field.lower() not in OWN_FIELDS]
-        unknown = [field for field in named if not self.catalogue.has_field(field)]
-        if not unknown or not len(self.catalogue):
+        unknown = [field for field in named if not self.items.has_field(field)]
+        if not unknown or not len(self.items):
             return ()
-        known = ", ".join((*OWN_FIELDS, *self.catalogue.fields[:_FIELDS_NAMED]))
-        more = ", …" if len(self.catalogue.fields) > _FIELDS_NAMED else ""
+        known = ", ".join((*OWN_FIELDS, *self.items.fields[:_FIELDS_NAMED]))
+        more = ", …" if len(self.items.fields) > _FIELDS_NAMED else ""
         return tuple(f"no item has a field {field!r}; fields are {known}{more}" for field in unknown)
-
-    def _rows_of(self, ids: set[str] | frozenset[str], gallery: Gallery, side: Side) -> list[int]:
-        items = self.catalogue.items
-        keys = ids if side == "image" else [caption_id for item_id in ids for caption_id in items[item_id].caption_ids]
-        return [gallery.row_of[key] for key in keys if key in gallery.row_of]
 
     def _answers(
         self,
         gallery: Gallery,
-        side: Side,
         rows: IntArray,
         scores: FloatArray,
         probabilities: FloatArray,
@@ -251,10 +261,9 @@ class SearchSnapshot:
         matched: dict[int, tuple[str, ...]],
     ) -> tuple[Answer, ...]:
         answers = []
-        scored = zip(rows.tolist(), scores.tolist(), probabilities.tolist(), strict=True)
-        for rank, (row, score, probability) in enumerate(scored, start=offset + 1):
-            key = gallery.keys[row]
-            item, caption = self.catalogue.captions[key] if side == "text" else (self.catalogue.items[key], None)
+        found = gallery.found(rows.tolist())
+        scored = zip(rows.tolist(), scores.tolist(), probabilities.tolist(), found, strict=True)
+        for rank, (row, score, probability, (item, place)) in enumerate(scored, start=offset + 1):
             answers.append(
                 Answer(
                     rank=rank,
@@ -262,8 +271,8 @@ class SearchSnapshot:
                     path=None if item.path is None else self.root.file(item.path),
                     score=score,
                     probability=probability,
-                    caption=caption,
-                    caption_id=None if caption is None else key,
+                    caption=None if place is None else item.captions[place],
+                    caption_id=None if place is None else item.caption_ids[place],
                     matched_by=matched.get(row, ("points",)),
                     labels=item.labels,
                     metadata=item.metadata,

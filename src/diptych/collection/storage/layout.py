@@ -46,8 +46,9 @@ def unique_name(name: str, taken: Collection[str]) -> str:
 
 
 FORMAT = "diptych-collection"
-# A collection with one retriever is still written as version 1, which every Diptych reads.
-_ONE_RETRIEVER, _SEVERAL_RETRIEVERS = 1, 2
+FORMAT_VERSION = 3
+# Written by Diptych 0.1: without a note of removals, and with captions that the engine cannot search.
+FORMER_VERSIONS = (1, 2)
 
 
 @dataclass(frozen=True)
@@ -100,24 +101,20 @@ class Layout:
         """Replace ``collection.json`` in one step."""
         document: dict[str, Any] = {
             "format": FORMAT,
-            "format_version": _ONE_RETRIEVER,
+            "format_version": FORMAT_VERSION,
             "diptych": __version__,
             "root": self.root,
             "retriever": asdict(self.retriever),
             "pending": None if self.pending is None else asdict(self.pending),
+            "further": [asdict(names) for names in self.further],
+            "unfinished": sorted(self.unfinished),
+            "keep_old": self.keep_old,
         }
-        if self.further or self.keep_old:
-            document |= {
-                "format_version": _SEVERAL_RETRIEVERS,
-                "further": [asdict(names) for names in self.further],
-                "unfinished": sorted(self.unfinished),
-                "keep_old": self.keep_old,
-            }
         write_json(self.folder / "collection.json", document)
 
     @classmethod
-    def read(cls, folder: Path) -> Self:
-        """Read ``collection.json``; any defect is one clear error."""
+    def read(cls, folder: Path, *, former: bool = False) -> Self:
+        """Read ``collection.json``, of a ``former`` format only where that is wanted; any defect is one clear error."""
         path = folder / "collection.json"
         try:
             document = json.loads(path.read_text(encoding="utf-8"))
@@ -130,10 +127,16 @@ class Layout:
             raise CollectionError(f"{path} cannot be read ({problem}); restore it from a backup") from None
         if not isinstance(document, dict) or document.get("format") != FORMAT:
             raise CollectionError(f"{path} was not written by Diptych: its format is not {FORMAT!r}")
-        if document.get("format_version") not in (_ONE_RETRIEVER, _SEVERAL_RETRIEVERS):
+        version, written_by = document.get("format_version"), document.get("diptych", "of that time")
+        if version in FORMER_VERSIONS and not former:
             raise CollectionError(
-                f"{path} has format version {document.get('format_version')}, this Diptych {__version__} reads "
-                f"up to {_SEVERAL_RETRIEVERS}: install Diptych {document.get('diptych', 'of that time')} or index again"
+                f"{folder} was written by Diptych {written_by}, with format version {version}; "
+                f"`diptych migrate {folder}` brings it to version {FORMAT_VERSION} without encoding anything again"
+            )
+        if version not in (FORMAT_VERSION, *FORMER_VERSIONS):
+            raise CollectionError(
+                f"{path} has format version {version}, this Diptych {__version__} reads "
+                f"up to {FORMAT_VERSION}: install Diptych {written_by} or index again"
             )
         try:
             return cls(

@@ -18,7 +18,10 @@ from diptych.collection.storage.layout import RetrieverNames, search_package
 from diptych.collection.storage.retriever_protocol import SIDES, Side
 from diptych.errors import CollectionError
 
-_FIXED_TABLES = ("items", "captions", "thumbnails")
+_FIXED_TABLES = ("items", "captions", "thumbnails", "removed")
+# Looked up by these: below a few thousand rows the engine reads them all as fast.
+_INDEXED = {"items": ("updated_ns", "added_ns"), "captions": ("item_id",), "removed": ("removed_ns",)}
+_INDEXED_FROM = 10_000
 
 
 def _schema(table: str) -> Any:
@@ -29,6 +32,8 @@ def _schema(table: str) -> Any:
         return pa.schema({"id": text, "item_id": text, "text": text})
     if table == "thumbnails":
         return pa.schema({"key": text, "jpeg": pa.binary()})
+    if table == "removed":
+        return pa.schema({"added_ns": pa.int64(), "removed_ns": pa.int64()})
     file = {"path": text, "content_hash": text, "size": pa.int64(), "mtime_ns": pa.int64()}
     picture = {"width": pa.int32(), "height": pa.int32()}
     described = {"labels": pa.list_(text), "metadata": text, "caption_ids": pa.list_(text)}
@@ -42,11 +47,22 @@ def _items_table(items: Sequence[Item]) -> Any:
     return search_package("pyarrow").table(columns, schema=schema)
 
 
-def _item(row: dict[str, Any], captions: Mapping[str, str]) -> Item:
-    ids = tuple(row.pop("caption_ids"))
-    row["labels"] = tuple(row["labels"])
+def _item(row: dict[str, Any], captions: Sequence[str]) -> Item:
+    row["caption_ids"], row["labels"] = tuple(row["caption_ids"]), tuple(row["labels"])
     row["metadata"] = json.loads(row["metadata"])
-    return Item(**row, caption_ids=ids, captions=tuple(captions[name] for name in ids))
+    return Item(**row, captions=tuple(captions))
+
+
+def item_rows(items: Sequence[Item]) -> Any:
+    """Return items with the texts of their captions as one batch of rows."""
+    rows, pa = _items_table(items), search_package("pyarrow")
+    texts = pa.array([item.captions for item in items], pa.list_(pa.string()))
+    return pa.record_batch({**{name: rows[name].combine_chunks() for name in rows.schema.names}, "captions": texts})
+
+
+def items_of_rows(rows: Iterable[dict[str, Any]]) -> list[Item]:
+    """Return the items that rows of :func:`item_rows` hold."""
+    return [_item(row, row.pop("captions")) for row in rows]
 
 
 def _vectors_of(batch: Any) -> tuple[list[str], AnyArray]:
@@ -75,6 +91,7 @@ def tables_of(retrievers: Iterable[RetrieverNames]) -> dict[str, Side]:
 
 _DROPPED = ".dropped"
 _KEYS_AT_ONCE = 1000
+_ROWS_AT_ONCE = 1 << 14
 # Beyond this many, reading the whole table is faster than asking for rows.
 _MANY_KEYS = 4000
 _READ_ATTEMPTS = 3
@@ -100,6 +117,21 @@ class Store:
         """Make the tables of an empty collection; only the writer calls this."""
         for name in _FIXED_TABLES:
             self._created(name, _schema(name))
+        self._prepare_words()
+
+    def _prepare_words(self) -> None:
+        """Let the engine find captions by their words; what it has not indexed yet it reads besides."""
+        captions = self._table("captions")
+        if not any("text" in index.columns for index in captions.list_indices()):
+            index = search_package("lancedb.index")
+            plain = {"stem": False, "remove_stop_words": False, "with_position": False}
+            captions.create_index("text", config=index.FTS(base_tokenizer="simple", ascii_folding=True, **plain))
+
+    def captions_with(self, words: str, limit: int) -> tuple[list[str], list[float]]:
+        """Return the ids of the captions with the most of some words by BM25, and their scores, best first."""
+        query = search_package("lancedb.query").MatchQuery(words, "text")
+        found = self._table("captions").search(query).select(["id", "_score"]).limit(limit).to_arrow()
+        return found["id"].to_pylist(), found["_score"].to_pylist()
 
     def version(self) -> int:
         """Return a number that changes whenever items are added, changed or removed, by whichever process."""
@@ -109,30 +141,61 @@ class Store:
         """Return the folder that gets a new file with every commit to the items."""
         return self._folder / "items.lance" / "_versions"
 
-    def item_stamps(self) -> dict[str, tuple[int, int]]:
-        """Return when each item was added and last changed, which is much less to read than the items."""
-        rows = self._table("items").search().select(["id", "added_ns", "updated_ns"]).to_arrow()
-        stamps = zip(rows["added_ns"].to_pylist(), rows["updated_ns"].to_pylist(), strict=True)
-        return dict(zip(rows["id"].to_pylist(), stamps, strict=True))
-
-    def read_items(self, ids: Sequence[str] | None = None) -> list[Item]:
-        """Return every item, or some, with their captions, in the order of addition."""
-        if ids is not None and not len(ids):
-            return []
+    def changed_items(self, since_ns: int, limit: int) -> list[Item] | None:
+        """Return the items that were added or changed after a time, with their captions; None where there are more."""
         for _ in range(_READ_ATTEMPTS):
-            # Items first: captions are written before the items that name them, so they are there.
-            if ids is None:
-                rows, captions = self._table("items").to_arrow(), self._table("captions").to_arrow()
-            else:
-                rows = self._table("items").search().where(_membership("id", ids)).to_arrow()
-                captions = self._table("captions").search().where(_membership("item_id", ids)).to_arrow()
-            texts = dict(zip(captions["id"].to_pylist(), captions["text"].to_pylist(), strict=True))
+            items = self._table("items")
+            rows = items.search().where(f"updated_ns > {since_ns}").limit(limit + 1).to_arrow().to_pylist()
+            if len(rows) > limit:
+                return None
             try:
-                return sorted((_item(row, texts) for row in rows.to_pylist()), key=lambda item: item.added_ns)
+                texts = self._captions_of([row["id"] for row in rows])
+                return [_item(row, [texts[name] for name in row["caption_ids"]]) for row in rows]
             except KeyError:
                 # Another process replaced captions and cleaned up between the two reads.
                 continue
         raise CollectionError(f"captions are missing in {self._folder}; restore the collection from a backup")
+
+    def _captions_of(self, ids: Sequence[str]) -> dict[str, str]:
+        texts: dict[str, str] = {}
+        for start in range(0, len(ids), _KEYS_AT_ONCE):
+            wanted = _membership("item_id", ids[start : start + _KEYS_AT_ONCE])
+            found = self._table("captions").search().where(wanted).select(["id", "text"]).to_arrow()
+            texts.update(zip(found["id"].to_pylist(), found["text"].to_pylist(), strict=True))
+        return texts
+
+    def all_rows(self) -> Iterator[Any]:
+        """Yield every item of one version in the order of addition, in batches of rows with the texts of captions."""
+        pa, items = search_package("pyarrow"), self._database.open_table("items")
+        items.checkout(items.version)
+        orders = items.search().select(["added_ns"]).with_row_id(True).to_arrow()
+        rows = orders["_rowid"].to_numpy()[np.argsort(orders["added_ns"].to_numpy(), kind="stable")].tolist()
+        captions = self._table("captions").search().select(["id", "text"]).to_batches()
+        # Captions are held until their items come, most often at once.
+        held: dict[str, str] = {}
+        for start in range(0, len(rows), _ROWS_AT_ONCE):
+            taken = items.take_row_ids(rows[start : start + _ROWS_AT_ONCE]).to_arrow().sort_by("added_ns")
+            wanted = taken["caption_ids"].to_pylist()
+            while any(name not in held for names in wanted for name in names):
+                found = next(captions, None)
+                if found is None:
+                    raise CollectionError(f"captions are missing in {self._folder}; restore it from a backup")
+                held.update(zip(found["id"].to_pylist(), found["text"].to_pylist(), strict=True))
+            texts = pa.array([[held.pop(name) for name in names] for names in wanted], pa.list_(pa.string()))
+            batch = taken.select(_schema("items").names).append_column("captions", texts).combine_chunks().to_batches()
+            yield from batch
+
+    def removed_orders(self, since_ns: int) -> dict[int, int]:
+        """Return the items that were to be removed after a time: when they were added, and when they went."""
+        rows = self._table("removed").search().where(f"removed_ns > {since_ns}").to_arrow()
+        return dict(zip(rows["added_ns"].to_pylist(), rows["removed_ns"].to_pylist(), strict=True))
+
+    def present_orders(self, orders: Sequence[int]) -> set[int]:
+        """Return which of some items, named by their time of addition, are there."""
+        if not orders:
+            return set()
+        wanted = f"added_ns IN ({', '.join(map(str, orders))})"
+        return set(self._table("items").search().where(wanted).select(["added_ns"]).to_arrow()["added_ns"].to_pylist())
 
     def add_items(self, items: Sequence[Item]) -> None:
         """Append items that are not there yet."""
@@ -147,10 +210,14 @@ class Store:
                 table
             )
 
-    def delete_items(self, ids: Sequence[str]) -> None:
-        """Remove items in one commit."""
-        if ids:
-            self._table("items").delete(_membership("id", ids))
+    def delete_items(self, items: Sequence[Item], removed_ns: int) -> None:
+        """Remove items in one commit; it is noted before, for those who know the items already."""
+        if items:
+            pa = search_package("pyarrow")
+            orders = [item.added_ns for item in items]
+            noted = {"added_ns": orders, "removed_ns": [removed_ns] * len(orders)}
+            self._table("removed").add(pa.table(noted, schema=_schema("removed")))
+            self._table("items").delete(f"added_ns IN ({', '.join(map(str, orders))})")
 
     def add_captions(self, captions: Sequence[tuple[str, str, str]]) -> None:
         """Append captions: (id, id of the item, text)."""
@@ -277,6 +344,16 @@ class Store:
                 table.optimize(cleanup_older_than=timedelta(minutes=1), delete_unverified=True)
             elif table is not None and _is_worn(table.stats()):
                 table.optimize(cleanup_older_than=timedelta(hours=1))
+            if table is not None:
+                self._index_columns(name, table)
+
+    @staticmethod
+    def _index_columns(name: str, table: Any) -> None:
+        if table.count_rows() >= _INDEXED_FROM:
+            there = {column for index in table.list_indices() for column in index.columns}
+            for column in _INDEXED.get(name, ("key",)):
+                if column not in there:
+                    table.create_index(column, config=search_package("lancedb.index").BTree())
 
     def _table(self, name: str) -> Any:
         table = self._existing(name)

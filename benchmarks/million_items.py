@@ -1,0 +1,255 @@
+"""A collection of a million items on one machine: start, memory, searches, filters, facets, additions.
+
+Each item has a point of 256 numbers, a caption and three fields. The collection is filled through its store, because
+encoding a million pictures is another matter, and opened by fresh processes, as a service's workers would. Times stand
+beside those of the bare index and of the bare engine in the same run.
+
+    python benchmarks/million_items.py --items 1000000 --folder /var/tmp/million
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from diptych.collection import Collection, Record
+from diptych.collection.storage.item import Item
+from diptych.collection.storage.layout import Layout
+from diptych.collection.storage.store import Store, points_table
+from diptych.space import Space
+
+WIDTH = 256
+_BATCH = 20_000
+_CENTRES = 2_000
+_VOCABULARY = 20_000
+
+
+def _unit(rows: np.ndarray) -> np.ndarray:
+    return (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
+
+
+class PointRetriever:
+    """A retriever whose points cost nothing: a text of a number lies near the points of that cluster."""
+
+    name = "points"
+    fingerprint = image_fingerprint = text_fingerprint = "points-of-a-benchmark"
+    cutoff = 0.5
+    space = Space("cosine")
+
+    def __init__(self) -> None:
+        self.centres = _unit(np.random.default_rng(0).standard_normal((_CENTRES, WIDTH)))
+
+    def stream_image_features(self, items: Sequence[Any]) -> Iterator[Any]:
+        """Benchmarks add texts alone."""
+        return iter(())
+
+    def text_features(self, texts: Sequence[str]) -> np.ndarray:
+        """Return the point of the cluster that the digest of a text names, and a little of its own."""
+        seeds = [int.from_bytes(hashlib.blake2b(text.encode(), digest_size=4).digest()) for text in texts]
+        noise = np.stack([np.random.default_rng(seed).standard_normal(WIDTH) for seed in seeds])
+        return _unit(self.centres[np.array(seeds) % _CENTRES] + 0.05 * noise)
+
+    def images_to_points(self, features: np.ndarray) -> np.ndarray:
+        """Return the features."""
+        return features
+
+    texts_to_points = images_to_points
+    encode_texts = text_features
+
+    def encode_images(self, items: Sequence[Any]) -> np.ndarray:
+        """Benchmarks ask with words."""
+        raise NotImplementedError
+
+    def probability(self, scores: np.ndarray, direction: str) -> np.ndarray:
+        """Return the scores as they are."""
+        return np.clip(scores, 0, 1)
+
+    def save(self, folder: Path) -> None:
+        """Write a folder; there is nothing to remember."""
+        Path(folder).mkdir(parents=True)
+
+    @classmethod
+    def load(cls, folder: Path) -> Self:
+        """Return the retriever."""
+        return cls()
+
+
+def fill(folder: Path, n_items: int) -> dict[str, float]:
+    """Write the collection and put it into files; return the seconds of each step."""
+    retriever = PointRetriever()
+    Collection.create(folder, retriever, root=folder.parent, load_retriever=PointRetriever.load).close()
+    store, rng = Store(folder / "store"), np.random.default_rng(1)
+    table = points_table(Layout.read(folder).retriever, "image")
+    words = np.array([f"word{number}" for number in range(_VOCABULARY)])
+    weights = 1 / np.arange(1, _VOCABULARY + 1)
+    seconds = dict.fromkeys(("points", "items"), 0.0)
+    for start in range(0, n_items, _BATCH):
+        rows = range(start, min(start + _BATCH, n_items))
+        keys = [hashlib.sha256(str(row).encode()).hexdigest() for row in rows]
+        noise = rng.standard_normal((len(rows), WIDTH), dtype=np.float32)
+        points = _unit(retriever.centres[rng.integers(0, _CENTRES, len(rows))] + 0.05 * noise)
+        texts = [" ".join(chosen) for chosen in rng.choice(words, (len(rows), 8), p=weights / weights.sum())]
+        items = [_item(row, key, text) for row, key, text in zip(rows, keys, texts, strict=True)]
+        started = time.perf_counter()
+        store.add_vectors(table, keys, points)
+        seconds["points"] += time.perf_counter() - started
+        started = time.perf_counter()
+        store.add_captions([(item.caption_ids[0], item.id, item.captions[0]) for item in items])
+        store.add_items(items)
+        seconds["items"] += time.perf_counter() - started
+    with _opened(folder) as collection:
+        seconds["engine's indexes"] = _timed(lambda: store.compact(everything=True))
+        seconds["files"] = _timed(lambda: len(collection))
+        seconds["points' files"] = _timed(lambda: collection.search("1", exact=True))
+        seconds["index"] = _timed(collection.build_index)
+    return seconds
+
+
+def _item(row: int, key: str, text: str) -> Item:
+    facts = {"year": 1950 + row % 75, "camera": f"Camera {row % 20}", "iso": 50 + row * 7 % 6400}
+    times = {"added_ns": 10**18 + 1000 * row, "updated_ns": 10**18 + 1000 * row}
+    return Item(
+        key[:16],
+        f"{row % 1000}/picture-{row}.jpg",
+        key,
+        size=1,
+        width=64,
+        height=48,
+        labels=(f"label {row % 12}",),
+        metadata=facts,
+        caption_ids=(f"{key[:16]}-0",),
+        captions=(text,),
+        **times,
+    )
+
+
+def _opened(folder: Path) -> Collection:
+    return Collection.open(folder, load_retriever=PointRetriever.load)
+
+
+def _timed(work: Callable[[], Any]) -> float:
+    started = time.perf_counter()
+    work()
+    return time.perf_counter() - started
+
+
+def _private_megabytes() -> float:
+    """Return what this process alone holds in memory; files that are mapped belong to all."""
+    rollup = Path("/proc/self/smaps_rollup").read_text()
+    return sum(int(kilobytes) for kilobytes in re.findall(r"Anonymous: +(\d+)", rollup)) / 1024
+
+
+def _median(work: Callable[[int], Any], times: int = 30) -> float:
+    return 1000 * statistics.median(_timed(lambda turn=turn: work(turn)) for turn in range(times))
+
+
+def ask(folder: Path, others: int) -> dict[str, float]:
+    """Open the collection as a fresh process does, ask it everything, and return what it took."""
+    import faiss
+
+    started = time.perf_counter()
+    collection = _opened(folder)
+    collection.search("first", k=10)
+    found = {"open to first answer, s": time.perf_counter() - started}
+    queries = [f"query {number}" for number in range(40)]
+    embedded = {text: collection.retriever.encode_texts([text]) for text in queries}
+    for text in queries:
+        collection.search(text)
+    snapshot = collection._state.snapshot()
+    block = max(snapshot.galleries["image"].blocks, key=len)
+    found["plain, ms"] = _median(lambda turn: collection.search(queries[turn]))
+    if block.index is not None:
+        engine = block.index.engine
+        found["bare index, ms"] = _median(lambda turn: engine.search(embedded[queries[turn]], 10))
+        points = np.vstack(list(embedded.values()))
+        near, _ = collection.nearest(points, 10, exact=False)
+        truth, _ = collection.nearest(points, 10, exact=True)
+        found["recall@10"] = float(np.mean([len({*a} & {*b}) / 10 for a, b in zip(near, truth, strict=True)]))
+        found["threads"] = float(faiss.omp_get_max_threads())
+    words = [f"word{2 * number + 5} word{number + 300}" for number in range(30)]
+    found["words of the engine, best 1,000, ms"] = _median(
+        lambda turn: collection._state.store.captions_with(words[turn], 1000)
+    )
+    found["hybrid, ms"] = _median(lambda turn: collection.search(words[turn], hybrid=True))
+    found["new filter and search, ms"] = _median(
+        lambda turn: collection.search("x", filter=f'year>={1960 + turn} and camera:"camera {turn % 20}"')
+    )
+    found["new filter on paths, ms"] = _median(lambda turn: collection.search("x", filter=f"path:{turn}/*"))
+    found["facets, ms"] = 1000 * _timed(collection.facets)
+    found["facets of a filter, ms"] = _median(lambda turn: collection.facets(f"year={1950 + turn}"), 10)
+    found["item by id, ms"] = _median(lambda turn: collection[hashlib.sha256(str(turn).encode()).hexdigest()[:16]])
+    found["private memory, MB"] = _private_megabytes()
+    found["items"] = len(collection)
+    found["other processes"] = others
+    return found
+
+
+def change(folder: Path) -> dict[str, float]:
+    """Add one item at a time, and look at once for it by points, by a filter and by words."""
+    with _opened(folder) as collection:
+        collection.search("first")
+        collection.search("first", hybrid=True)
+        steps: dict[str, list[float]] = {name: [] for name in ("add", "plain", "filter", "words")}
+        for turn in range(12):
+            name = f"zebra{turn}{time.time_ns()}"
+            record = Record(captions=[name], id=name, metadata={"year": 3000 + turn, "code": name})
+            steps["add"].append(_timed(lambda record=record: collection.add([record])))
+            looks = {
+                "plain": {"target": "texts"},
+                "filter": {"target": "texts", "filter": f"code={name}"},
+                "words": {"target": "texts", "hybrid": 1.0},
+            }
+            for kind, options in looks.items():
+                started = time.perf_counter()
+                answers = collection.search(name, k=1, **options)
+                steps[kind].append(time.perf_counter() - started)
+                assert answers[0].id == name, (kind, answers)
+        took = {f"{kind} after one addition, ms": 1000 * statistics.median(times) for kind, times in steps.items()}
+        took["seen by all, ms"] = sum(took.values())
+    return took
+
+
+def _in_process(folder: Path, step: str) -> dict[str, float]:
+    command = [sys.executable, __file__, "--folder", str(folder), "--step", step]
+    return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()[-1])
+
+
+def main() -> None:
+    """Run all steps, or the one that is named."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--items", type=int, default=1_000_000)
+    parser.add_argument("--folder", type=Path, help="where the collection is kept and found again")
+    parser.add_argument("--step", choices=("ask", "change"))
+    arguments = parser.parse_args()
+    if arguments.step is not None:
+        print(json.dumps(ask(arguments.folder, 0) if arguments.step == "ask" else change(arguments.folder)))
+        return
+    base = arguments.folder or Path(tempfile.mkdtemp())
+    collection = base / f"collection-{arguments.items}"
+    try:
+        if not (collection / "collection.json").exists():
+            for name, seconds in fill(collection, arguments.items).items():
+                print(f"{name:45s} {seconds:10.1f} s", flush=True)
+        for step in ("ask", "change"):
+            for name, value in _in_process(collection, step).items():
+                print(f"{name:45s} {value:10.2f}", flush=True)
+    finally:
+        if arguments.folder is None:
+            shutil.rmtree(base)
+
+
+if __name__ == "__main__":
+    main()

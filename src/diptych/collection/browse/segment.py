@@ -1,0 +1,329 @@
+"""Segments: immutable sets of items, one in memory for the latest changes, the others in files that processes share."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from diptych.arrays import AnyArray, IntArray
+from diptych.collection.browse.columns import Columns, ColumnsBuilder, Values
+from diptych.collection.browse.suggestions import SuggestionCounts, SuggestionIndex
+from diptych.collection.storage.item import Item
+from diptych.collection.storage.layout import search_package, write_json
+from diptych.collection.storage.store import item_rows, items_of_rows
+from diptych.errors import CollectionError
+
+Key = Literal["id", "path", "content", "caption"]
+KEYS: tuple[Key, ...] = ("id", "path", "content", "caption")
+_KEY_COLUMNS = {"id": "id", "path": "path", "content": "content_hash", "caption": "caption_ids"}
+_ROWS_AT_ONCE = 1 << 14
+_FORMAT = 1
+
+
+def keys_of(item: Item, kind: Key) -> Sequence[str]:
+    """Return what an item is looked up by."""
+    if kind == "caption":
+        return item.caption_ids
+    one = {"id": item.id, "path": item.path, "content": item.content_hash}[kind]
+    return () if one is None else (one,)
+
+
+class Segment(ABC):
+    """Items in the order of addition; ``orders`` are the times of it, which name an item for ever."""
+
+    orders: IntArray
+
+    def __len__(self) -> int:
+        return len(self.orders)
+
+    @property
+    @abstractmethod
+    def columns(self) -> Columns:
+        """The fields that filters and facets use."""
+
+    @abstractmethod
+    def item(self, place: int) -> Item:
+        """Return the item at a place."""
+
+    @abstractmethod
+    def items(self) -> Iterator[Item]:
+        """Yield all items, one batch after the other in memory."""
+
+    @abstractmethod
+    def rows(self, places: IntArray) -> Any:
+        """Return the items at some places, which are in order, as a batch of rows."""
+
+    @abstractmethod
+    def column(self, name: str) -> Iterator[Any]:
+        """Yield what all items have under one name of the store's columns, in batches."""
+
+    @property
+    @abstractmethod
+    def suggestions(self) -> SuggestionIndex:
+        """Words and phrases of all items, those that are no longer live included."""
+
+    @property
+    @abstractmethod
+    def caption_owners(self) -> IntArray:
+        """The place of the item of each caption, in any order."""
+
+    @abstractmethod
+    def find(self, kind: Key, key: str) -> list[int]:
+        """Return the places of the items with this key."""
+
+    @abstractmethod
+    def captions(self, ids: Sequence[str]) -> tuple[IntArray, IntArray]:
+        """Return the places of the items with these captions, −1 for none, and those of the captions in them."""
+
+    def places(self, orders: IntArray) -> IntArray:
+        """Return the places of those of the orders that are here."""
+        found = np.searchsorted(self.orders, orders)
+        found[found == len(self)] = 0
+        return np.asarray(found[self.orders[found] == orders]) if len(self) else found[:0]
+
+
+class MemorySegment(Segment):
+    """A few items that no file holds yet."""
+
+    def __init__(self, items: Iterable[Item]) -> None:
+        self._items = sorted(items, key=lambda item: item.added_ns)
+        self.orders = np.array([item.added_ns for item in self._items], dtype=np.int64)
+        self._places: dict[Key, dict[str, list[int]]] = {}
+
+    @cached_property
+    def columns(self) -> Columns:
+        """The fields that filters and facets use."""
+        builder = ColumnsBuilder()
+        builder.add(item_rows(self._items))
+        return builder.build()
+
+    def rows(self, places: IntArray) -> Any:
+        """Return the items at some places as a batch of rows."""
+        return item_rows([self._items[place] for place in places.tolist()])
+
+    def column(self, name: str) -> Iterator[Any]:
+        """Yield what all items have under one name of the store's columns."""
+        yield item_rows(self._items)[name]
+
+    @cached_property
+    def suggestions(self) -> SuggestionIndex:
+        """Words and phrases of all items."""
+        counts = SuggestionCounts()
+        for item in self._items:
+            counts.add(item.labels, item.captions)
+        return counts.index()
+
+    @cached_property
+    def caption_owners(self) -> IntArray:
+        """The place of the item of each caption."""
+        return np.repeat(np.arange(len(self._items)), [len(item.caption_ids) for item in self._items])
+
+    def item(self, place: int) -> Item:
+        """Return the item at a place."""
+        return self._items[place]
+
+    def items(self) -> Iterator[Item]:
+        """Yield all items."""
+        return iter(self._items)
+
+    def find(self, kind: Key, key: str) -> list[int]:
+        """Return the places of the items with this key."""
+        if kind not in self._places:
+            places: dict[str, list[int]] = {}
+            for place, item in enumerate(self._items):
+                for one in keys_of(item, kind):
+                    places.setdefault(one, []).append(place)
+            self._places[kind] = places
+        return self._places[kind].get(key, [])
+
+    def captions(self, ids: Sequence[str]) -> tuple[IntArray, IntArray]:
+        """Return the places of the items with these captions, −1 for none, and those of the captions in them."""
+        owners = [next(iter(self.find("caption", one)), -1) for one in ids]
+        pairs = zip(owners, ids, strict=True)
+        inner = [-1 if owner < 0 else self._items[owner].caption_ids.index(one) for owner, one in pairs]
+        return np.array(owners, dtype=np.int64), np.array(inner, dtype=np.int64)
+
+
+def key_hash(key: str) -> int:
+    """Return 64 bits of a key; what is found by them is compared with the key itself."""
+    return int.from_bytes(hashlib.blake2b(key.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
+
+
+_ARRAYS = ("orders", "caption_numbers", "starts", "numbers", "kinds", "owners", "codes")
+
+
+class FileSegment(Segment):
+    """Items in a folder whose files are mapped, so that all processes of a machine share one copy of them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        try:
+            about = json.loads((folder / "about.json").read_text(encoding="utf-8"))
+            if about["format"] != _FORMAT:
+                raise ValueError(f"format {about['format']}")
+            arrays = {name: _mapped(folder / f"{name}.npy") for name in _ARRAYS}
+            self._keys = {
+                kind: (_mapped(folder / f"{kind}_hashes.npy"), _mapped(folder / f"{kind}_places.npy")) for kind in KEYS
+            }
+            self._batches = _record_batches(folder / "items.arrow")
+            values = _record_batches(folder / "values.arrow")[0]
+        except (OSError, ValueError, KeyError, IndexError) as problem:
+            raise CollectionError(f"{folder} cannot be read ({problem}); delete it, it is made anew") from None
+        self.orders = arrays["orders"]
+        self._caption_numbers = arrays["caption_numbers"]
+        self._columns = Columns(
+            about["columns"],
+            arrays["starts"],
+            Values(values["text"], values["folded"], arrays["numbers"], arrays["kinds"]),
+            arrays["owners"],
+            arrays["codes"],
+        )
+
+    @property
+    def columns(self) -> Columns:
+        """The fields that filters and facets use."""
+        return self._columns
+
+    def item(self, place: int) -> Item:
+        """Return the item at a place."""
+        batch = self._batches[place // _ROWS_AT_ONCE]
+        return items_of_rows(batch.slice(place % _ROWS_AT_ONCE, 1).to_pylist())[0]
+
+    def items(self) -> Iterator[Item]:
+        """Yield all items."""
+        for batch in self._batches:
+            yield from items_of_rows(batch.to_pylist())
+
+    def rows(self, places: IntArray) -> Any:
+        """Return the items at some places as a batch of rows."""
+        pa, numbers = search_package("pyarrow"), places // _ROWS_AT_ONCE
+        taken = [
+            self._batches[number].take(pa.array(places[numbers == number] % _ROWS_AT_ONCE))
+            for number in np.unique(numbers).tolist()
+        ]
+        return taken[0] if len(taken) == 1 else pa.Table.from_batches(taken).combine_chunks().to_batches()[0]
+
+    def column(self, name: str) -> Iterator[Any]:
+        """Yield what all items have under one name of the store's columns."""
+        return (batch[name] for batch in self._batches)
+
+    @cached_property
+    def suggestions(self) -> SuggestionIndex:
+        """Words and phrases of all items."""
+        return SuggestionIndex(_record_batches(self.folder / "suggestions.arrow")[0])
+
+    @property
+    def caption_owners(self) -> IntArray:
+        """The place of the item of each caption."""
+        return self._keys["caption"][1]
+
+    def find(self, kind: Key, key: str) -> list[int]:
+        """Return the places of the items with this key."""
+        hashes, places = self._keys[kind]
+        wanted = np.uint64(key_hash(key))
+        start = int(np.searchsorted(hashes, wanted))
+        found = []
+        while start < len(hashes) and hashes[start] == wanted:
+            place = int(places[start])
+            if key in keys_of(self.item(place), kind):
+                found.append(place)
+            start += 1
+        return found
+
+    def captions(self, ids: Sequence[str]) -> tuple[IntArray, IntArray]:
+        """Return the places of the items with these captions, −1 for none, and those of the captions in them."""
+        hashes, places = self._keys["caption"]
+        wanted = np.array([key_hash(one) for one in ids], dtype=np.uint64)
+        if not len(hashes):
+            return np.full(len(ids), -1), np.full(len(ids), -1)
+        # A thousand at a time come from the store itself: 64 bits tell them apart.
+        found = np.minimum(np.searchsorted(hashes, wanted), len(hashes) - 1)
+        is_there = hashes[found] == wanted
+        return np.where(is_there, places[found], -1), np.where(is_there, self._caption_numbers[found], -1)
+
+
+def _mapped(path: Path) -> AnyArray:
+    return np.asanyarray(np.load(path, mmap_mode="r", allow_pickle=False))
+
+
+def _record_batches(path: Path) -> list[Any]:
+    pa = search_package("pyarrow")
+    with pa.memory_map(str(path)) as source:
+        reader = pa.ipc.open_file(source)
+        return [reader.get_batch(number) for number in range(reader.num_record_batches)]
+
+
+def write_segment(folder: Path, batches: Iterable[Any]) -> None:
+    """Write batches of rows of items, which come in the order of addition, into a new folder."""
+    pa = search_package("pyarrow")
+    folder.mkdir(parents=True)
+    builder, words = ColumnsBuilder(), SuggestionCounts()
+    orders = [np.zeros(0, dtype=np.int64)]
+    n_items = 0
+    keys: dict[Key, tuple[list[int], list[int]]] = {kind: ([], []) for kind in KEYS}
+    caption_numbers: list[int] = []
+    with pa.OSFile(str(folder / "items.arrow"), "wb") as sink, pa.ipc.new_file(sink, item_rows([]).schema) as writer:
+        for rows in _evenly(batches):
+            writer.write_batch(rows)
+            builder.add(rows)
+            words.add(*(rows[name].flatten().to_pylist() for name in ("labels", "captions")))
+            for kind, (hashes, places) in keys.items():
+                for place, held in enumerate(rows[_KEY_COLUMNS[kind]].to_pylist(), start=n_items):
+                    for key in held if kind == "caption" else () if held is None else (held,):
+                        hashes.append(key_hash(key))
+                        places.append(place)
+            for held in rows["caption_ids"].to_pylist():
+                caption_numbers += range(len(held))
+            orders.append(rows["added_ns"].to_numpy())
+            n_items += len(rows)
+    for kind, (hashes, places) in keys.items():
+        sorted_hashes = np.array(hashes, dtype=np.uint64)
+        order = np.argsort(sorted_hashes, kind="stable")
+        np.save(folder / f"{kind}_hashes.npy", sorted_hashes[order])
+        np.save(folder / f"{kind}_places.npy", np.array(places, dtype=np.int32)[order])
+        if kind == "caption":
+            np.save(folder / "caption_numbers.npy", np.array(caption_numbers, dtype=np.int32)[order])
+    np.save(folder / "orders.npy", np.concatenate(orders))
+    words.index().write(folder / "suggestions.arrow")
+    _write_columns(folder, builder.build())
+
+
+def _write_columns(folder: Path, columns: Columns) -> None:
+    pa = search_package("pyarrow")
+    values = columns.values
+    texts = pa.record_batch({"text": values.text, "folded": values.folded})
+    with pa.OSFile(str(folder / "values.arrow"), "wb") as sink, pa.ipc.new_file(sink, texts.schema) as writer:
+        writer.write_batch(texts)
+    arrays = columns.starts, values.number, values.kind, columns.owners, columns.codes
+    for name, content in zip(_ARRAYS[2:], arrays, strict=True):
+        np.save(folder / f"{name}.npy", content)
+    write_json(folder / "about.json", {"format": _FORMAT, "columns": list(columns.places)})
+
+
+def _evenly(batches: Iterable[Any]) -> Iterator[Any]:
+    """Yield the same rows in batches of the size that places are computed with."""
+    pa = search_package("pyarrow")
+    held: list[Any] = []
+    n_held = 0
+    for batch in batches:
+        held.append(batch)
+        n_held += len(batch)
+        while n_held >= _ROWS_AT_ONCE:
+            whole = pa.Table.from_batches(held).combine_chunks().to_batches()[0] if len(held) > 1 else held[0]
+            yield _compact(whole.slice(0, _ROWS_AT_ONCE))
+            held, n_held = [whole.slice(_ROWS_AT_ONCE)], n_held - _ROWS_AT_ONCE
+    if n_held:
+        yield _compact(pa.Table.from_batches(held).combine_chunks().to_batches()[0])
+
+
+def _compact(rows: Any) -> Any:
+    """Return rows whose lists begin at their first value, as those of a part of a batch do not."""
+    pa = search_package("pyarrow")
+    return rows.take(pa.array(np.arange(len(rows))))
