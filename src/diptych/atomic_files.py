@@ -44,3 +44,11 @@ def atomic_write(
             os.link(draft, path)
     finally:
         draft.unlink(missing_ok=True)
+
+
+def make_durable(folder: Path) -> None:
+    """Bring all files of a folder to the disk, so that a file that names them later is never there without them."""
+    for path in folder.rglob("*"):
+        if path.is_file():
+            with path.open("rb") as stream:
+                os.fsync(stream.fileno())

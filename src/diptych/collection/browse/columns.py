@@ -23,6 +23,7 @@ _DEEPEST = 16
 STRING, NUMBER, TRUTH, OTHER = range(4)
 _HAS_NUMBER = 4
 _LARGEST_WHOLE = 1e15
+_TEXTS_AT_ONCE = 1 << 16
 
 
 def own_columns(rows: Any) -> Iterator[tuple[str, int, Any, IntArray | None]]:
@@ -309,16 +310,17 @@ def _distinct_pairs(owners: IntArray, codes: IntArray) -> tuple[IntArray, IntArr
 
 
 def _values(texts: Any, kinds: AnyArray) -> Values:
-    plain = texts.to_pylist()
-    pairs = zip(plain, kinds.tolist(), strict=True)
-    numbers = [number_of(text) if kind in (STRING, NUMBER) else None for text, kind in pairs]
-    has_number = np.array([number is not None for number in numbers], dtype=bool)
-    return Values(
-        texts,
-        _texts([text.casefold() for text in plain]),
-        np.array([math.nan if number is None else number for number in numbers], dtype=np.float64),
-        kinds | np.where(has_number, _HAS_NUMBER, 0).astype(np.uint8),
-    )
+    folded, numbers, has_number = [_texts([])], np.full(len(texts), math.nan), np.zeros(len(texts), dtype=bool)
+    # A million texts as objects, all at once, would take more than everything else together.
+    for start in range(0, len(texts), _TEXTS_AT_ONCE):
+        plain = texts.slice(start, _TEXTS_AT_ONCE).to_pylist()
+        folded.append(_texts([text.casefold() for text in plain]))
+        for place, text in enumerate(plain, start=start):
+            number = number_of(text) if kinds[place] in (STRING, NUMBER) else None
+            if number is not None:
+                numbers[place], has_number[place] = number, True
+    kinds = kinds | np.where(has_number, _HAS_NUMBER, 0).astype(np.uint8)
+    return Values(texts, search_package("pyarrow").concat_arrays(folded), numbers, kinds)
 
 
 def _texts(texts: Sequence[str]) -> Any:

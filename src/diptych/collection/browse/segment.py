@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from abc import ABC, abstractmethod
+from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -267,8 +268,8 @@ def write_segment(folder: Path, batches: Iterable[Any]) -> None:
     builder, words = ColumnsBuilder(), SuggestionCounts()
     orders = [np.zeros(0, dtype=np.int64)]
     n_items = 0
-    keys: dict[Key, tuple[list[int], list[int]]] = {kind: ([], []) for kind in KEYS}
-    caption_numbers: list[int] = []
+    keys: dict[Key, tuple[array[int], array[int]]] = {kind: (array("Q"), array("i")) for kind in KEYS}
+    caption_numbers = array("i")
     with pa.OSFile(str(folder / "items.arrow"), "wb") as sink, pa.ipc.new_file(sink, item_rows([]).schema) as writer:
         for rows in _evenly(batches):
             writer.write_batch(rows)
@@ -280,7 +281,7 @@ def write_segment(folder: Path, batches: Iterable[Any]) -> None:
                         hashes.append(key_hash(key))
                         places.append(place)
             for held in rows["caption_ids"].to_pylist():
-                caption_numbers += range(len(held))
+                caption_numbers.extend(range(len(held)))
             orders.append(rows["added_ns"].to_numpy())
             n_items += len(rows)
     for kind, (hashes, places) in keys.items():

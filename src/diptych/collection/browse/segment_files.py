@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from diptych.arrays import IntArray
+from diptych.atomic_files import make_durable
 from diptych.collection.browse.segment import FileSegment, write_segment
 from diptych.collection.storage.layout import search_package, write_json
 from diptych.errors import CollectionError
@@ -68,6 +69,7 @@ class SegmentFiles:
         folder = self.folder / f"segment-{uuid.uuid4().hex[:12]}"
         try:
             write_segment(folder, batches)
+            make_durable(folder)
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
             raise

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from diptych.arrays import AnyArray, FloatArray, IntArray
+from diptych.atomic_files import make_durable
 from diptych.collection.browse.live_items import text_hash
 from diptych.collection.browse.segment import FileSegment, MemorySegment, Segment
 from diptych.collection.search.approximate_index import ApproximateIndex
@@ -48,6 +49,7 @@ class PointFiles:
         draft = segment.folder / f".{self._name}-{uuid.uuid4().hex}"
         try:
             self._write(segment, draft)
+            make_durable(draft)
             draft.rename(folder)
         except OSError:
             # The folder cannot be written, or another process was faster.
