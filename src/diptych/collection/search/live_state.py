@@ -32,6 +32,9 @@ from diptych.errors import CollectionError, DiptychError, InvalidInputError, Unk
 from diptych.space import Direction
 
 _QUERY_SIDE: dict[Side, Direction] = {"image": "text_query", "text": "image_query"}
+_OTHER: dict[Side, Side] = {"image": "text", "text": "image"}
+# Below this many points comparing all of them is fast enough, and exact.
+APPROXIMATE_FROM = 100_000
 
 
 class RetrieverState:
@@ -90,44 +93,44 @@ class RetrieverState:
         return Gallery(scoring, items.parts, tuple(self._blocks[side, part.segment] for part in items.parts))
 
     def prepare(self, segment: FileSegment) -> None:
-        """Make the files of a segment's points before it is used."""
-        for files in list(self._files.values()):
-            files.block(segment)
+        """Make the files of a segment's points before it is used, and the indexes of large ones."""
+        blocks = {side: files.block(segment) for side, files in list(self._files.items())}
+        for side, block in blocks.items():
+            if len(block) >= APPROXIMATE_FROM:
+                self._files[side].build_index(segment, block, _sample(blocks[_OTHER[side]].vectors))
 
-    def build_index(self, items: LiveItems, side: Side, fewest: int) -> Callable[[], None]:
-        """Make indexes of the large blocks of a side; what is returned lets searches use them."""
-        galleries = self.galleries(items)
-        other = galleries["text" if side == "image" else "image"]
-        # What will be asked are points of the other side, which may lie elsewhere than those that are found.
-        rows = other.rows_among(None) if len(other) >= 100 else None
-        queries = None if rows is None else other.vectors(np.random.default_rng(0).permutation(rows)[:_QUERIES])
-        made = {
-            part.segment: self._files[side].build_index(part.segment, block, queries)
-            for part, block in zip(items.parts, galleries[side].blocks, strict=True)
-            if block.index is None and len(block) >= fewest
-        }
+    def build_index(self, side: Side, segment: Segment, galleries: Mapping[Side, Gallery]) -> PointBlock:
+        """Return the points of a segment with an index, which searches use after `take_index`."""
+        gallery, other = galleries[side], galleries[_OTHER[side]]
+        numbers = [number for number, part in enumerate(gallery.parts) if part.segment is segment]
+        largest = max((block.vectors for block in other.blocks), key=len)
+        return self._files[side].build_index(segment, gallery.blocks[numbers[0]], _sample(largest))
 
-        def take() -> None:
-            for segment, block in made.items():
-                if (side, segment) in self._blocks:
-                    self._blocks[side, segment] = block
+    def take_index(self, side: Side, segment: Segment, block: PointBlock) -> None:
+        """Let searches use an index, unless its segment has gone meanwhile."""
+        if (side, segment) in self._blocks:
+            self._blocks[side, segment] = block
             self._items = None
-
-        return take
 
     def features(self, side: Side, keys: Sequence[str]) -> Mapping[str, AnyArray]:
         """Return the stored features of some contents, as far as there are any."""
         return self._store.vectors_by_key(features_table(self.names, side), keys)
 
 
+def _sample(points: AnyArray) -> AnyArray | None:
+    """Return some of the points of the other side: what will be asked may lie elsewhere than what is found."""
+    if len(points) < _FEWEST_QUERIES:
+        return None
+    chosen = np.random.default_rng(0).permutation(len(points))[:_QUERIES]
+    return np.ascontiguousarray(points[np.sort(chosen)])
+
+
 Found = TypeVar("Found")
 
 LoadRetriever = Callable[[Path], RetrieverProtocol]
 
-# Below this many points comparing all of them is fast enough, and exact.
-APPROXIMATE_FROM = 100_000
 _FEWEST_INDEXED = 1000
-_QUERIES = 1000
+_FEWEST_QUERIES, _QUERIES = 100, 1000
 _FOLD_PAUSE_SECONDS = 60.0
 _log = logging.getLogger("diptych.collection")
 
@@ -354,11 +357,13 @@ class LiveState:
             if self.layout.with_fingerprint(names.fingerprint) is None:
                 # Removed since the index was asked for.
                 return
-            items, state = self.items(), self._state_of(names)
-            state.galleries(items)
-        take = state.build_index(items, side, _FEWEST_INDEXED)
-        with self._lock:
-            take()
+            state = self._state_of(names)
+            galleries = state.galleries(self.items())
+        for part, block in zip(galleries[side].parts, galleries[side].blocks, strict=True):
+            if block.index is None and len(block) >= _FEWEST_INDEXED:
+                indexed = state.build_index(side, part.segment, galleries)
+                with self._lock:
+                    state.take_index(side, part.segment, indexed)
 
     def _stamp_of_layout(self) -> tuple[int, int]:
         # The file is replaced, never rewritten, so its number changes with it.
