@@ -103,13 +103,9 @@ class CrossModalModel(FormerNames, BaseEstimator):
         check_scale(image_rows, name="images")
         check_scale(text_rows, name="texts")
         self._check_rows(image_rows, text_rows)
-        if hasattr(self, "metric"):
-            # A misspelt name fails here, not after the fit.
-            Space(self.metric)
+        self._check_parameters()
         self._learn(image_rows, text_rows, labels)
-        self.n_pairs_ = len(image_rows)
-        self.n_image_features_, self.n_text_features_ = image_rows.shape[1], text_rows.shape[1]
-        self._make_contiguous()
+        self._finish_fit(len(image_rows), image_rows.shape[1], text_rows.shape[1])
         return self
 
     def encode_images(self, images: ArrayLike) -> AnyArray:
@@ -155,6 +151,11 @@ class CrossModalModel(FormerNames, BaseEstimator):
             raise ModelFileError(f"{folder} holds a {type(model).__name__}, not a {cls.__name__}; use load_model")
         return model
 
+    def _check_parameters(self) -> None:
+        """Raise for a parameter that cannot be used, before any row is looked at."""
+        if hasattr(self, "metric"):
+            Space(self.metric)
+
     def _learn(self, images: FloatArray, texts: FloatArray, labels: ArrayLike | None) -> None:
         self._fit(images, texts, self._targets(labels, len(images)))
 
@@ -184,6 +185,11 @@ class CrossModalModel(FormerNames, BaseEstimator):
     def _check_fitted(self) -> None:
         if not hasattr(self, "n_image_features_"):
             raise NotFittedError(f"this {type(self).__name__} is not fitted yet: call fit(images, texts) first")
+
+    def _finish_fit(self, n_pairs: int, image_width: int, text_width: int) -> None:
+        self.n_pairs_ = n_pairs
+        self.n_image_features_, self.n_text_features_ = image_width, text_width
+        self._make_contiguous()
 
     def _make_contiguous(self) -> None:
         # A saved model comes back in C order; with any other order here its products could differ in the last bit.

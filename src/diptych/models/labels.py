@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from diptych.arrays import AnyArray, FloatArray, row_blocks
+from diptych.arrays import AnyArray, FloatArray, row_blocks, unit_rows
 from diptych.errors import InvalidInputError
 from diptych.models.linear import centre
 
@@ -21,8 +21,12 @@ class Targets:
     multilabel: bool
 
     @classmethod
-    def from_labels(cls, labels: ArrayLike, n_rows: int) -> Targets:
-        """Accept one class per row, or a 0/1 matrix with one column per class."""
+    def from_labels(cls, labels: ArrayLike, n_rows: int, classes: AnyArray | None = None) -> Targets:
+        """Accept one class per row, or a 0/1 matrix with one column per class.
+
+        With ``classes``, all of them in their order, the rows are a part of those that are learned from, and need not
+        have every class.
+        """
         try:
             values = np.asarray(labels)
         except ValueError:
@@ -31,10 +35,10 @@ class Targets:
             raise InvalidInputError(f"labels must be one per row or a 0/1 matrix, got {values.ndim} dimensions")
         if len(values) != n_rows:
             raise InvalidInputError(f"labels must be aligned with the rows, got {len(values)} labels for {n_rows} rows")
-        return cls._multiple(values) if values.ndim == 2 else cls._single(values)
+        return cls._multiple(values, classes) if values.ndim == 2 else cls._single(values, classes)
 
     @classmethod
-    def _single(cls, values: AnyArray) -> Targets:
+    def _single(cls, values: AnyArray, known: AnyArray | None) -> Targets:
         if values.dtype == object:
             if not all(isinstance(value, str) for value in values):
                 raise InvalidInputError("labels must be all integers or all strings; replace missing labels first")
@@ -45,6 +49,11 @@ class Targets:
             if (values != np.round(values)).any():
                 raise InvalidInputError("labels must be classes (integers or strings), got fractional numbers")
         classes, codes = np.unique(values, return_inverse=True)
+        if known is not None:
+            unknown = classes[~np.isin(classes, known)]
+            if len(unknown):
+                raise InvalidInputError(f"labels hold {unknown[0]!s}, which is not among the given classes")
+            classes, codes = known, np.searchsorted(known, classes)[codes]
         if len(classes) < 2:
             raise InvalidInputError(f"labels hold one class only ({classes[0]!s}); at least two are needed")
         indicator = np.zeros((len(values), len(classes)))
@@ -52,15 +61,17 @@ class Targets:
         return cls(classes, indicator, multilabel=False)
 
     @classmethod
-    def _multiple(cls, values: AnyArray) -> Targets:
+    def _multiple(cls, values: AnyArray, known: AnyArray | None) -> Targets:
         if not np.issubdtype(values.dtype, np.number) and values.dtype != bool:
             raise InvalidInputError("a label matrix must hold 0 and 1, one column per class")
         if not np.isin(values, (0, 1)).all():
             raise InvalidInputError("a label matrix must hold 0 and 1 only, one column per class")
         if values.shape[1] < 2:
             raise InvalidInputError("a label matrix needs at least two columns, one per class")
-        if not values.any():
+        if known is None and not values.any():
             raise InvalidInputError("no row of the label matrix has a label")
+        if known is not None and len(known) != values.shape[1]:
+            raise InvalidInputError(f"the label matrix must have {len(known)} columns, got {values.shape[1]}")
         return cls(np.arange(values.shape[1]), values.astype(np.float64), multilabel=True)
 
     @property
@@ -81,6 +92,11 @@ class Targets:
         counts = self.indicator.sum(axis=1, keepdims=True)
         return np.asarray(self.indicator / np.maximum(counts, 1))
 
+    @property
+    def unit(self) -> FloatArray:
+        """Labels as rows of unit length; rows without a label stay zero."""
+        return unit_rows(self.indicator)
+
 
 @dataclass(frozen=True)
 class ClassMeans:
@@ -90,10 +106,8 @@ class ClassMeans:
     sizes: FloatArray
 
     @classmethod
-    def of(cls, rows: FloatArray, mean: FloatArray, shares: FloatArray) -> ClassMeans:
-        """Return the statistics of the deviations of ``rows`` from ``mean``; empty classes are left out."""
-        sizes = shares.sum(axis=0)
-        sums = weighted_sums(rows, mean, shares)
+    def of(cls, sums: FloatArray, sizes: FloatArray) -> ClassMeans:
+        """Return the statistics of classes with these sums of their rows; empty classes are left out."""
         present = sizes > 0
         return cls(sums[present] / sizes[present, None], sizes[present])
 

@@ -1,43 +1,12 @@
-"""Second moments and affine maps of tall matrices, row block by row block."""
+"""Means, affine maps and whitening of tall matrices, row block by row block."""
 
 from __future__ import annotations
-
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg import LinAlgError, cholesky, eigh, solve_triangular
 
 from diptych.arrays import FloatArray, map_rows, row_blocks
 from diptych.errors import InvalidInputError
-
-
-@dataclass(frozen=True)
-class Moments:
-    """Means and centred second moments (sums over rows, not averages) of two aligned views, in float64.
-
-    ``precision`` is the rounding unit of the rows they were summed from: what lies below it is noise.
-    """
-
-    n_rows: int
-    image_mean: FloatArray
-    text_mean: FloatArray
-    image: FloatArray
-    text: FloatArray
-    cross: FloatArray
-    precision: float
-
-    def about_origin(self) -> Moments:
-        """Return the moments of the rows as they are, not of their deviations from the means."""
-        image_mean, text_mean = self.image_mean, self.text_mean
-        return replace(
-            self,
-            image_mean=np.zeros_like(image_mean),
-            text_mean=np.zeros_like(text_mean),
-            image=self.image + self.n_rows * np.outer(image_mean, image_mean),
-            text=self.text + self.n_rows * np.outer(text_mean, text_mean),
-            cross=self.cross + self.n_rows * np.outer(image_mean, text_mean),
-        )
 
 
 def check_varies(**sides: FloatArray) -> None:
@@ -48,50 +17,12 @@ def check_varies(**sides: FloatArray) -> None:
             raise InvalidInputError(f"all rows of {name} are the same: there is nothing to correlate")
 
 
-def moments(images: FloatArray, texts: FloatArray) -> Moments:
-    """Accumulate the moments of two aligned matrices without copying either.
-
-    Rows are centred before they are multiplied, so that float32 keeps its digits far from the origin.
-    """
-    image_mean, text_mean = column_means(images), column_means(texts)
-    blocks = ((centre(images[rows], image_mean), centre(texts[rows], text_mean)) for rows in row_blocks(len(images)))
-    sums = moments_of_blocks(blocks, image_mean.size, text_mean.size, center=False)
-    return replace(sums, image_mean=image_mean, text_mean=text_mean)
-
-
-def moments_of_blocks(
-    blocks: Iterable[tuple[FloatArray, FloatArray]], image_width: int, text_width: int, *, center: bool
-) -> Moments:
-    """Sum over aligned blocks in one pass; each block multiplies in its own precision, the sums are float64.
-
-    With ``center`` the means are taken out of the sums afterwards, otherwise they are reported as zero.
-    """
-    image_sum, text_sum = np.zeros(image_width), np.zeros(text_width)
-    image, text = np.zeros((image_width, image_width)), np.zeros((text_width, text_width))
-    cross = np.zeros((image_width, text_width))
-    n_rows, precision = 0, float(np.finfo(np.float64).eps)
-    for images, texts in blocks:
-        precision = max(precision, *(float(np.finfo(block.dtype).eps) for block in (images, texts)))
-        image += images.T @ images
-        text += texts.T @ texts
-        cross += images.T @ texts
-        n_rows += len(images)
-        if center:
-            image_sum += images.sum(axis=0)
-            text_sum += texts.sum(axis=0)
-    image_mean, text_mean = image_sum / n_rows, text_sum / n_rows
-    image -= np.outer(image_sum, image_mean)
-    text -= np.outer(text_sum, text_mean)
-    cross -= np.outer(image_sum, text_mean)
-    return Moments(n_rows, image_mean, text_mean, image, text, cross, precision)
-
-
 def column_means(matrix: FloatArray) -> FloatArray:
     """Mean of each column, summed in float64 block by block."""
     total = np.zeros(matrix.shape[1])
     for rows in row_blocks(len(matrix)):
         total += matrix[rows].sum(axis=0, dtype=np.float64)
-    return total / len(matrix)
+    return total / max(1, len(matrix))
 
 
 def column_deviations(matrix: FloatArray, mean: FloatArray) -> FloatArray:

@@ -13,7 +13,8 @@ from diptych.arrays import AnyArray, FloatArray, as_matrix, unit_rows
 from diptych.errors import InvalidInputError
 from diptych.models.base import CrossModalModel, Need, check_choice, check_components
 from diptych.models.hashing.hashing_model import HashingModel
-from diptych.models.linear import centre, column_deviations, column_means, moments, project
+from diptych.models.linear import centre, column_deviations, column_means, project
+from diptych.models.moments import moments
 from diptych.space import Space
 
 RowScaling = Literal["none", "l1", "l2", "hellinger"]

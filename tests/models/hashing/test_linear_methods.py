@@ -14,6 +14,8 @@ from diptych.models import CCA, CMFH, CVH, DCH, LCMFH, SCMOrth, SCMSeq
 from diptych.models.hashing._solvers import semantic_factors
 from diptych.models.hashing.dch import descend
 from diptych.models.hashing.scm_seq import signed_sum
+from diptych.models.labels import Targets
+from diptych.models.moments import moments
 from tests.models.hashing.sure_bits import assert_same_bits
 
 
@@ -81,7 +83,8 @@ def test_semantic_factors_multiply_to_the_dense_form(pairs):
     images, texts, labels = pairs
     indicator = one_hot(labels)
     indicator[::7, 0], indicator[5] = 1, 0
-    left, right = semantic_factors(images, texts, images.mean(axis=0), texts.mean(axis=0), indicator)
+    targets = Targets.from_labels(indicator, len(images))
+    left, right = semantic_factors(moments(images, texts, targets, view="unit"))
     dense = centred(images).T @ similarity(indicator) @ centred(texts)
     np.testing.assert_allclose(2 * left @ right.T, dense, atol=1e-9)
 

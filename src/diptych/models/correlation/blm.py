@@ -7,13 +7,13 @@ from scipy.linalg import eigh
 
 from diptych.arrays import FloatArray
 from diptych.models.base import FromTask, Grid, LinearProjectionModel, check_choice, check_components, check_number
-from diptych.models.labels import Targets
-from diptych.models.linear import check_varies, fix_signs, moments
+from diptych.models.linear import fix_signs
+from diptych.models.moments import MomentModel, Moments
 
 _RIDGE = 1e-6
 
 
-class BLM(LinearProjectionModel):
+class BLM(MomentModel, LinearProjectionModel):
     """Asymmetric bilinear model: picture and text are two styles of one content.
 
         a_i ≈ F_a c_i,    b_i ≈ F_b c_i
@@ -64,11 +64,14 @@ class BLM(LinearProjectionModel):
         self.alpha = alpha
         self.metric = metric
 
-    def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
         check_choice("variant", self.variant, ("projections", "factors"))
         check_number("alpha", self.alpha, low=0, open_low=True)
-        check_varies(images=images, texts=texts)
-        sums = moments(images, texts)
+        check_components(self.n_components, 1)
+
+    def _fit_moments(self, sums: Moments) -> None:
+        sums.check_varies()
         image_scale, text_scale = np.sqrt(np.trace(sums.image)), np.sqrt(np.trace(sums.text))
         agreement = self.alpha if self.variant == "projections" else 1.0
         cross = agreement * sums.cross / (image_scale * text_scale)

@@ -7,13 +7,13 @@ from scipy.linalg import eigh
 
 from diptych.arrays import FloatArray
 from diptych.models.base import FromTask, Grid, LinearProjectionModel, Variants, check_components, check_numbers
-from diptych.models.labels import Targets
-from diptych.models.linear import check_varies, fix_signs, moments, whitener
+from diptych.models.linear import fix_signs, whitener
+from diptych.models.moments import MomentModel, Moments
 
 _GRAM_SIZE = 400
 
 
-class CCA(LinearProjectionModel):
+class CCA(MomentModel, LinearProjectionModel):
     """Regularised canonical correlation analysis: the directions in which the two sides agree most.
 
         max over w, v of  wᵀΣ_ab v / √(wᵀΣ_a w · vᵀΣ_b v)
@@ -82,11 +82,13 @@ class CCA(LinearProjectionModel):
         self.weight_power = weight_power
         self.metric = metric
 
-    def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
         check_numbers(self, "regularization", "weight_power", low=0)
         check_components(self.n_components, 1)
-        check_varies(images=images, texts=texts)
-        sums = moments(images, texts)
+
+    def _fit_moments(self, sums: Moments) -> None:
+        sums.check_varies()
         variances = [float(np.trace(moment)) / sums.n_rows / len(moment) for moment in (sums.image, sums.text)]
         left, self.correlations_, right = canonical_directions(
             sums.image / sums.n_rows,

@@ -6,11 +6,11 @@ import numpy as np
 
 from diptych.arrays import FloatArray
 from diptych.models.base import FromTask, Grid, LinearProjectionModel, check_choice, check_components
-from diptych.models.labels import Targets
-from diptych.models.linear import check_varies, column_deviations, fix_signs, moments
+from diptych.models.linear import fix_signs
+from diptych.models.moments import MomentModel, Moments
 
 
-class CFA(LinearProjectionModel):
+class CFA(MomentModel, LinearProjectionModel):
     """Cross-modal factor analysis: orthonormal directions that bring paired points close.
 
         min over Ω_a, Ω_b of  ‖A Ω_a − B Ω_b‖²,    Ω_aᵀΩ_a = Ω_bᵀΩ_b = I
@@ -56,12 +56,17 @@ class CFA(LinearProjectionModel):
         self.scale = scale
         self.metric = metric
 
-    def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
         check_choice("scale", self.scale, ("std", "none"))
-        check_varies(images=images, texts=texts)
-        sums = moments(images, texts)
-        image_scale = self._scale(images, sums.image_mean)
-        text_scale = self._scale(texts, sums.text_mean)
+        check_components(self.n_components, 1)
+
+    def _fit_moments(self, sums: Moments) -> None:
+        sums.check_varies()
+        # Dividing by 1 leaves constant columns, which have no scale, as they are.
+        image_scale, text_scale = (
+            np.where(side > 0, side, 1.0) if self.scale == "std" else np.ones(len(side)) for side in sums.deviations()
+        )
         left, singular, right = np.linalg.svd(sums.cross / np.outer(image_scale, text_scale), full_matrices=False)
         noise = singular.max(initial=0.0) * max(sums.cross.shape) * np.finfo(np.float64).eps
         kept = check_components(self.n_components, max(1, int((singular > noise).sum())))
@@ -70,6 +75,3 @@ class CFA(LinearProjectionModel):
         self.singular_values_ = singular[:kept]
         self.image_projection_ = left / image_scale[:, None]
         self.text_projection_ = right / text_scale[:, None]
-
-    def _scale(self, rows: FloatArray, mean: FloatArray) -> FloatArray:
-        return column_deviations(rows, mean) if self.scale == "std" else np.ones(len(mean))

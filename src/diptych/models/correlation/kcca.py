@@ -17,7 +17,8 @@ from diptych.models.correlation._kernels import (
 )
 from diptych.models.correlation.cca import canonical_directions
 from diptych.models.labels import Targets
-from diptych.models.linear import check_varies, column_means, moments_of_blocks
+from diptych.models.linear import check_varies, column_means
+from diptych.models.moments import moments_of_blocks
 
 _EXACT_ROWS = 2500
 

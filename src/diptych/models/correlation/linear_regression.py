@@ -5,13 +5,13 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from diptych.arrays import FloatArray, unit_rows
-from diptych.models.base import CrossModalModel, Grid, check_choice, check_number
-from diptych.models.labels import Targets
-from diptych.models.linear import centre, check_varies, moments, project, relative_ridge, whitener
+from diptych.models.base import Grid, check_choice, check_number
+from diptych.models.linear import centre, project, relative_ridge, whitener
+from diptych.models.moments import MomentModel, Moments
 from diptych.space import Space
 
 
-class LinearRegression(CrossModalModel):
+class LinearRegression(MomentModel):
     """Ridge regression both ways: predict the other side's features, then compare by cosine.
 
         W = (AᵀA + λI)⁻¹AᵀB,    V = (BᵀB + λI)⁻¹BᵀA
@@ -75,11 +75,14 @@ class LinearRegression(CrossModalModel):
             return Space("cosine", split=getattr(self, "n_text_features_", None))
         return Space("cosine")
 
-    def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
         check_choice("target", self.target, ("gallery", "texts", "images"))
         check_number("regularization", self.regularization, low=0)
-        check_varies(images=images, texts=texts)
-        sums = moments(images, texts) if self.center else moments(images, texts).about_origin()
+
+    def _fit_moments(self, sums: Moments) -> None:
+        sums.check_varies()
+        sums = sums if self.center else sums.about_origin()
         self.image_mean_, self.text_mean_ = sums.image_mean, sums.text_mean
         self.image_to_text_ = self._solve(sums.image, sums.cross, sums.precision)
         self.text_to_image_ = self._solve(sums.text, sums.cross.T, sums.precision)

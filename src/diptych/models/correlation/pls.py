@@ -7,14 +7,14 @@ from scipy.linalg import eigh
 
 from diptych.arrays import FloatArray
 from diptych.models.base import FromTask, Grid, LinearProjectionModel, check_choice, check_components
-from diptych.models.labels import Targets
-from diptych.models.linear import check_varies, fix_signs, moments
+from diptych.models.linear import fix_signs
+from diptych.models.moments import MomentModel, Moments
 
 # A component whose image scores carry less than this share of the variance is rounding.
 _LEAST_SHARE = 1e-12
 
 
-class PLS(LinearProjectionModel):
+class PLS(MomentModel, LinearProjectionModel):
     """Partial least squares: one direction of largest covariance after another, each explained away before the next.
 
         w_i = argmax over ‖w‖ = 1 of ‖B_iᵀ A_i w‖,    t_i = A w_i
@@ -63,10 +63,13 @@ class PLS(LinearProjectionModel):
         self.text_points = text_points
         self.metric = metric
 
-    def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
         check_choice("text_points", self.text_points, ("least_squares", "projection"))
-        check_varies(images=images, texts=texts)
-        sums = moments(images, texts)
+        check_components(self.n_components, 1)
+
+    def _fit_moments(self, sums: Moments) -> None:
+        sums.check_varies()
         wanted = check_components(self.n_components, min(sums.cross.shape))
         weights, loadings = deflate(sums.image, sums.cross, wanted, sums.precision)
         weights, loadings = fix_signs(weights, loadings)

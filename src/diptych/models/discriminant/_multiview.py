@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -10,23 +11,21 @@ from scipy.linalg import eigh
 
 from diptych.arrays import FloatArray
 from diptych.models.base import LinearProjectionModel, check_choice, check_components, check_number, check_numbers
-from diptych.models.labels import ClassMeans, Targets
-from diptych.models.linear import check_varies, fix_signs, moments, project, rounding_level
+from diptych.models.labels import ClassMeans
+from diptych.models.linear import fix_signs, project, rounding_level
+from diptych.models.moments import Moments
 
 
 @dataclass(frozen=True)
 class PrincipalView:
-    """Rows, their mean, a basis that reduces their deviations to unit total variance, and the moments it keeps."""
+    """A basis that reduces the deviations of rows from their mean to unit total variance, and the moments it keeps."""
 
-    rows: FloatArray
     mean: FloatArray
     basis: FloatArray
     values: FloatArray
 
     @classmethod
-    def of(
-        cls, rows: FloatArray, mean: FloatArray, moment: FloatArray, energy: float, precision: float
-    ) -> PrincipalView:
+    def of(cls, mean: FloatArray, moment: FloatArray, n_rows: int, energy: float, precision: float) -> PrincipalView:
         """Keep the leading components with a share ``energy`` of the variance, and none that is rounding."""
         values, vectors = eigh(moment)
         values, vectors = values[::-1], vectors[:, ::-1]
@@ -34,25 +33,38 @@ class PrincipalView:
         real = max(1, int((values > noise).sum()))
         shares = np.cumsum(values[:real]) / values[:real].sum()
         kept = min(real, int(np.searchsorted(shares, energy - 1e-12)) + 1)
-        total = float(values[:real].sum()) / len(rows)
-        return cls(rows, mean, vectors[:, :kept] / np.sqrt(total), values[:kept] / total)
+        total = float(values[:real].sum()) / n_rows
+        return cls(mean, vectors[:, :kept] / np.sqrt(total), values[:kept] / total)
 
     def moment(self) -> FloatArray:
         """Return the second moment of the reduced rows: they are uncorrelated."""
         return np.diag(self.values)
 
-    def reduced(self) -> FloatArray:
-        return project(self.rows, self.mean, self.basis)
+    def reduced(self, rows: FloatArray) -> FloatArray:
+        return project(rows, self.mean, self.basis)
+
+    def class_means(self, sums: FloatArray, sizes: FloatArray) -> ClassMeans:
+        """Return the statistics of classes in the reduced space, from sums of their rows in the space of features."""
+        statistics = ClassMeans.of(sums, sizes)
+        return ClassMeans(statistics.means @ self.basis, statistics.sizes)
 
 
 Alignment = Literal["class_means", "pairs"]
+Views = tuple[PrincipalView, PrincipalView]
+
+
+def class_means(sums: Moments, views: Views) -> tuple[ClassMeans, ClassMeans]:
+    """Return the statistics of the classes on each side, in its reduced space."""
+    labels = sums.known_labels
+    return views[0].class_means(labels.image, labels.totals), views[1].class_means(labels.text, labels.totals)
 
 
 class GeneralizedMultiviewModel(LinearProjectionModel):
     """Solves [[S_a, αC], [αCᵀ, S_b]] v = λ [[D_a, 0], [0, γD_b]] v for the largest λ.
 
-    A subclass gives S, what shall spread, and D, what shall shrink, of each side; C is the alignment of both sides.
-    Sides are centred, reduced to principal components and scaled to unit total variance; γ = tr(D_a)/tr(D_b).
+    A subclass finds the `_views`, gives S, what shall spread, and D, what shall shrink, of each side, and solves; C is
+    the alignment of both sides. These are centred, reduced to principal components and scaled to unit total variance; γ
+    = tr(D_a)/tr(D_b). Labels enter as shares that sum to one, and rows without any are left out.
     """
 
     n_components: int | None
@@ -63,49 +75,41 @@ class GeneralizedMultiviewModel(LinearProjectionModel):
 
     eigenvalues_: FloatArray
 
-    def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
-        assert targets is not None, "the base class has checked that labels were given"
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
         check_numbers(self, "alpha", "regularization", low=0)
         check_choice("alignment", self.alignment, ("class_means", "pairs"))
         check_number("energy", self.energy, low=0, high=1, open_low=True)
         check_components(self.n_components, 1)
-        check_varies(images=images, texts=texts)
-        images, texts, targets = targets.with_labels_only(images, texts)
-        sums = moments(images, texts)
-        views = (
-            PrincipalView.of(images, sums.image_mean, sums.image, self.energy, sums.precision),
-            PrincipalView.of(texts, sums.text_mean, sums.text, self.energy, sums.precision),
+
+    def _views(self, sums: Moments) -> Views:
+        sums.check_varies()
+        return (
+            PrincipalView.of(sums.image_mean, sums.image, sums.n_rows, self.energy, sums.precision),
+            PrincipalView.of(sums.text_mean, sums.text, sums.n_rows, self.energy, sums.precision),
         )
-        spread, shrink = zip(*(self._scatters(view, targets) for view in views), strict=True)
-        alignment = self._alignment(views, views[0].basis.T @ sums.cross @ views[1].basis, spread, targets)
-        left, right = self._solve(spread, shrink, alignment, targets)
+
+    def _place(self, sums: Moments, views: Views, scatters: Sequence[tuple[FloatArray, FloatArray]]) -> None:
+        """Learn from what shall spread and what shall shrink on each side, as (d, d) matrices."""
+        spread, shrink = zip(*scatters, strict=True)
+        left, right = self._solve(spread, shrink, self._alignment(sums, views, spread), sums)
         self.image_mean_, self.text_mean_ = sums.image_mean, sums.text_mean
         self.image_projection_, self.text_projection_ = views[0].basis @ left, views[1].basis @ right
 
-    def _scatters(self, view: PrincipalView, targets: Targets) -> tuple[FloatArray, FloatArray]:
-        """Return what shall spread and what shall shrink, as (d, d) matrices."""
-        raise NotImplementedError
-
-    def _alignment(
-        self,
-        views: tuple[PrincipalView, PrincipalView],
-        cross: FloatArray,
-        spread: tuple[FloatArray, ...],
-        targets: Targets,
-    ) -> FloatArray:
+    def _alignment(self, sums: Moments, views: Views, spread: tuple[FloatArray, ...]) -> FloatArray:
         """Return αC, with α relative to how large C is beside what shall spread."""
         if self.alignment == "pairs":
-            images, texts, joint = views[0].moment(), views[1].moment(), cross
+            images, texts = views[0].moment(), views[1].moment()
+            joint = views[0].basis.T @ sums.cross @ views[1].basis
         else:
-            shares = targets.distribution
-            image_means, text_means = (ClassMeans.of(view.rows, view.mean, shares).means @ view.basis for view in views)
+            image_means, text_means = (each.means for each in class_means(sums, views))
             images, texts, joint = image_means.T @ image_means, text_means.T @ text_means, image_means.T @ text_means
         size = float(np.sqrt(np.trace(images) * np.trace(texts)))
         wanted = float(np.sqrt(max(np.trace(spread[0]), 0) * max(np.trace(spread[1]), 0)))
         return self.alpha * (wanted / size if size > 0 else 0.0) * joint
 
     def _solve(
-        self, spread: tuple[FloatArray, ...], shrink: tuple[FloatArray, ...], alignment: FloatArray, targets: Targets
+        self, spread: tuple[FloatArray, ...], shrink: tuple[FloatArray, ...], alignment: FloatArray, sums: Moments
     ) -> tuple[FloatArray, FloatArray]:
         traces = [float(np.trace(matrix)) for matrix in shrink]
         balance = traces[0] / traces[1] if min(traces) > 0 else 1.0
@@ -114,7 +118,7 @@ class GeneralizedMultiviewModel(LinearProjectionModel):
         joint = np.block([[spread[0], alignment], [alignment.T, spread[1]]])
         metric = np.zeros_like(joint)
         metric[:n_images, :n_images], metric[n_images:, n_images:] = ridged
-        kept = check_components(self.n_components, max(1, min(len(targets.classes) - 1, *map(len, spread))))
+        kept = check_components(self.n_components, max(1, min(len(sums.known_labels.classes) - 1, *map(len, spread))))
         size = len(joint)
         values, vectors = eigh((joint + joint.T) / 2, metric, subset_by_index=[size - kept, size - 1])
         self.eigenvalues_ = np.ascontiguousarray(values[::-1])

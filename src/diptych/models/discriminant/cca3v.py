@@ -7,11 +7,11 @@ from scipy.linalg import eigh
 
 from diptych.arrays import FloatArray
 from diptych.models.base import FromTask, Grid, LinearProjectionModel, Need, check_components, check_numbers
-from diptych.models.labels import Targets, weighted_sums
-from diptych.models.linear import check_varies, fix_signs, moments, relative_ridge, whitener
+from diptych.models.linear import fix_signs, relative_ridge, whitener
+from diptych.models.moments import MomentModel, Moments
 
 
-class CCA3V(LinearProjectionModel):
+class CCA3V(MomentModel, LinearProjectionModel):
     """CCA of three views: pictures, texts, and their labels as a third view that only training sees.
 
         min  Σ_{i<j} ‖X_i W_i − X_j W_j‖²   with every view whitened,   i.e.   C_all w = λ C_diag w
@@ -69,21 +69,19 @@ class CCA3V(LinearProjectionModel):
         self.weight_power = weight_power
         self.metric = metric
 
-    def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
-        assert targets is not None, "the base class has checked that labels were given"
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
         check_numbers(self, "regularization", "weight_power", low=0)
         check_components(self.n_components, 1)
-        check_varies(images=images, texts=texts)
-        sums = moments(images, texts)
-        labels = targets.indicator - targets.indicator.mean(axis=0)
-        own = (sums.image, sums.text, labels.T @ labels)
-        cross = (
-            (0, 1, sums.cross),
-            (0, 2, weighted_sums(images, sums.image_mean, labels).T),
-            (1, 2, weighted_sums(texts, sums.text_mean, labels).T),
-        )
+
+    def _fit_moments(self, sums: Moments) -> None:
+        sums.check_varies()
+        labels = sums.known_labels
+        own = (sums.image, sums.text, labels.gram - np.outer(labels.totals, labels.totals) / sums.n_rows)
+        # The sides are centred, so that their products with labels are those with centred labels.
+        cross = ((0, 1, sums.cross), (0, 2, labels.image.T), (1, 2, labels.text.T))
         whiteners = [whitener(moment, relative_ridge(moment, self.regularization), sums.precision) for moment in own]
-        values, vectors = self._eigenvectors(whiteners, cross)
+        values, vectors = self._eigenvectors(whiteners, cross, sums.precision)
         left, right = fix_signs(*(whiteners[side] @ vectors[side] for side in (0, 1)))
         weights = values**self.weight_power
         self.eigenvalues_ = values
@@ -91,7 +89,7 @@ class CCA3V(LinearProjectionModel):
         self.image_projection_, self.text_projection_ = left * weights, right * weights
 
     def _eigenvectors(
-        self, whiteners: list[FloatArray], cross: tuple[tuple[int, int, FloatArray], ...]
+        self, whiteners: list[FloatArray], cross: tuple[tuple[int, int, FloatArray], ...], precision: float
     ) -> tuple[FloatArray, list[FloatArray]]:
         """Return the eigenvalues above 1, decreasing, and the blocks of their eigenvectors in whitened coordinates."""
         edges = np.cumsum([0, *(whitened.shape[1] for whitened in whiteners)])
@@ -102,6 +100,6 @@ class CCA3V(LinearProjectionModel):
             joint[edges[second] : edges[second + 1], edges[first] : edges[first + 1]] = block.T
         most = min(check_components(self.n_components, edges[-1]), edges[-1])
         values, vectors = eigh(joint, subset_by_index=[edges[-1] - most, edges[-1] - 1])
-        kept = max(1, int((values > 1 + 1e-9).sum()))
+        kept = max(1, int((values > 1 + max(1e-9, precision)).sum()))
         values, vectors = values[::-1][:kept], vectors[:, ::-1][:, :kept]
         return values, [vectors[edges[side] : edges[side + 1]] for side in (0, 1)]

@@ -2,13 +2,12 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from diptych.arrays import FloatArray
 from diptych.models.base import FromTask, Grid, Need
-from diptych.models.discriminant._multiview import Alignment, GeneralizedMultiviewModel, PrincipalView
-from diptych.models.labels import ClassMeans, Targets
+from diptych.models.discriminant._multiview import Alignment, GeneralizedMultiviewModel, class_means
+from diptych.models.moments import LabelView, MomentModel, Moments
 
 
-class GMLDA(GeneralizedMultiviewModel):
+class GMLDA(MomentModel, GeneralizedMultiviewModel):
     """Generalised multiview LDA: classes far apart, members close together, both sides in the same places.
 
         max  v_aᵀS_a v_a + v_bᵀS_b v_b + 2α v_aᵀC v_b   subject to  v_aᵀD_a v_a + γ v_bᵀD_b v_b = 1
@@ -50,6 +49,8 @@ class GMLDA(GeneralizedMultiviewModel):
 
     needs: ClassVar[frozenset[Need]] = frozenset({"pairs", "labels"})
     when_to_use: ClassVar[str] = "Labelled pairs when new classes may be asked for: a subspace, not a list of classes."
+    label_view: ClassVar[LabelView] = "distribution"
+    labelled_only: ClassVar[bool] = True
     # There are no more discriminant directions than classes.
     grid: ClassVar[Grid] = {"n_components": FromTask.CLASSES, "regularization": [0.1, 1.0], "alpha": [1.0, 25.0]}
 
@@ -70,7 +71,8 @@ class GMLDA(GeneralizedMultiviewModel):
         self.regularization = regularization
         self.metric = metric
 
-    def _scatters(self, view: PrincipalView, targets: Targets) -> tuple[FloatArray, FloatArray]:
-        statistics = ClassMeans.of(view.rows, view.mean, targets.distribution)
-        between = ClassMeans(statistics.means @ view.basis, statistics.sizes).between()
-        return between, view.moment() - between
+    def _fit_moments(self, sums: Moments) -> None:
+        views = self._views(sums)
+        between = [means.between() for means in class_means(sums, views)]
+        within = [view.moment() - part for view, part in zip(views, between, strict=True)]
+        self._place(sums, views, list(zip(between, within, strict=True)))

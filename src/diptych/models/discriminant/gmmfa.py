@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -9,8 +8,9 @@ from scipy.sparse import coo_array
 
 from diptych.arrays import BoolArray, FloatArray, IntArray, row_blocks
 from diptych.models.base import FromTask, Grid, Need, check_choice, check_count, check_counts
-from diptych.models.discriminant._multiview import Alignment, GeneralizedMultiviewModel, PrincipalView
+from diptych.models.discriminant._multiview import Alignment, GeneralizedMultiviewModel
 from diptych.models.labels import Targets
+from diptych.models.moments import moments
 
 # Bytes of a block of distances.
 _BLOCK_BYTES = 64 * 2**20
@@ -156,18 +156,30 @@ class GMMFA(GeneralizedMultiviewModel):
         self.random_state = random_state
         self.metric = metric
 
-    def _scatters(self, view: PrincipalView, targets: Targets) -> tuple[FloatArray, FloatArray]:
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
         check_counts(self, "n_within", "n_between")
         check_choice("between", self.between, ("overall", "per_class"))
-        view, belongs = self._sampled(view, targets.indicator.astype(bool))
-        rows = view.reduced()
+        if self.most_rows is not None:
+            check_count("most_rows", self.most_rows)
+
+    def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
+        assert targets is not None, "the base class has checked that labels were given"
+        images, texts, targets = targets.with_labels_only(images, texts)
+        sums = moments(images, texts, targets, view="distribution")
+        views = self._views(sums)
+        chosen = self._sample(len(images))
+        belongs = targets.indicator[chosen].astype(bool)
+        sides = zip(views, (images, texts), strict=True)
+        self._place(sums, views, [self._scatters(view.reduced(rows[chosen]), belongs) for view, rows in sides])
+
+    def _scatters(self, rows: FloatArray, belongs: BoolArray) -> tuple[FloatArray, FloatArray]:
         apart = nearest_of_others(rows, belongs, self.n_between, per_class=self.between == "per_class")
         together = nearest_of_class(rows, belongs, self.n_within)
         return laplacian_moment(rows, apart), laplacian_moment(rows, together)
 
-    def _sampled(self, view: PrincipalView, belongs: BoolArray) -> tuple[PrincipalView, BoolArray]:
-        if self.most_rows is None or len(belongs) <= check_count("most_rows", self.most_rows):
-            return view, belongs
-        # The same rows on both sides.
-        chosen = np.random.default_rng(self.random_state).permutation(len(belongs))[: self.most_rows]
-        return replace(view, rows=view.rows[np.sort(chosen)]), belongs[np.sort(chosen)]
+    def _sample(self, n_rows: int) -> slice | IntArray:
+        """Return the rows of the graphs, the same on both sides."""
+        if self.most_rows is None or n_rows <= self.most_rows:
+            return slice(None)
+        return np.sort(np.random.default_rng(self.random_state).permutation(n_rows)[: self.most_rows])

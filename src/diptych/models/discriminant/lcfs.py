@@ -7,13 +7,14 @@ from scipy.linalg import solve
 
 from diptych.arrays import FloatArray
 from diptych.models.base import Grid, Need, check_count, check_number, check_numbers
-from diptych.models.discriminant._label_regression import LabelRegressionModel, RegressionSums, regression_sums
+from diptych.models.discriminant._label_regression import LabelRegressionModel, RegressionSums
+from diptych.models.moments import MomentModel, Moments
 
 _LEAST_ROW = 1e-7
 _NOISE = 1e-13
 
 
-class LCFS(LabelRegressionModel):
+class LCFS(MomentModel, LabelRegressionModel):
     """Coupled feature spaces: regress the labels from few features, with scores of both sides of low rank together.
 
         ½‖A U_a − Y‖² + ½‖B U_b − Y‖² + λ₁/2 (‖U_a‖₂,₁ + ‖U_b‖₂,₁) + λ₂ ‖[A U_a  B U_b]‖_*
@@ -57,6 +58,7 @@ class LCFS(LabelRegressionModel):
 
     needs: ClassVar[frozenset[Need]] = frozenset({"pairs", "labels"})
     when_to_use: ClassVar[str] = "Labelled pairs with many useless features: whole features are switched off."
+    labelled_only: ClassVar[bool] = True
     grid: ClassVar[Grid] = {"sparsity": [0.1, 1.0, 10.0]}
 
     objectives_: FloatArray
@@ -76,22 +78,23 @@ class LCFS(LabelRegressionModel):
         self.n_iter = n_iter
         self.metric = metric
 
-    def _regress(
-        self, images: FloatArray, texts: FloatArray, labels: FloatArray, image_scale: float, text_scale: float
-    ) -> tuple[FloatArray, FloatArray]:
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
         check_numbers(self, "sparsity", "low_rank", low=0)
         check_number("smoothing", self.smoothing, low=0, open_low=True)
         check_count("n_iter", self.n_iter)
-        sums = regression_sums(images, texts, labels, image_scale, text_scale)
-        n_labels = float(labels.sum())
-        image: FloatArray = np.eye(len(sums.image), labels.shape[1])
-        text: FloatArray = np.eye(len(sums.text), labels.shape[1])
-        objectives = [self._objective(sums, image, text, n_labels, len(labels))]
+
+    def _fit_moments(self, sums: Moments) -> None:
+        scaled, classes = RegressionSums.of(sums), sums.known_labels.classes
+        n_labels = float(sums.known_labels.totals.sum())
+        image: FloatArray = np.eye(len(sums.image), len(classes))
+        text: FloatArray = np.eye(len(sums.text), len(classes))
+        objectives = [self._objective(scaled, image, text, n_labels, sums.n_rows)]
         for _ in range(self.n_iter):
-            image, text = self._step(sums, image, text)
-            objectives.append(self._objective(sums, image, text, n_labels, len(labels)))
+            image, text = self._step(scaled, image, text)
+            objectives.append(self._objective(scaled, image, text, n_labels, sums.n_rows))
         self.objectives_ = np.array(objectives)
-        return image, text
+        self._keep(classes, scaled, image, text)
 
     def _step(self, sums: RegressionSums, image: FloatArray, text: FloatArray) -> tuple[FloatArray, FloatArray]:
         # Xᵀ M for both sides, from which everything about the scores' singular values follows.

@@ -7,7 +7,9 @@ from scipy.linalg import solve
 
 from diptych.arrays import FloatArray, row_blocks
 from diptych.models.base import Grid, Need, check_counts, check_number
-from diptych.models.discriminant._label_regression import LabelRegressionModel, product, regression_sums
+from diptych.models.discriminant._label_regression import LabelRegressionModel, RegressionSums
+from diptych.models.labels import Targets
+from diptych.models.moments import moments
 
 _LEAST_GROUP = 1e-8
 
@@ -67,24 +69,28 @@ class LGCFL(LabelRegressionModel):
         self.n_iter = n_iter
         self.metric = metric
 
-    def _regress(
-        self, images: FloatArray, texts: FloatArray, labels: FloatArray, image_scale: float, text_scale: float
-    ) -> tuple[FloatArray, FloatArray]:
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
         check_number("sparsity", self.sparsity, low=0)
         check_counts(self, "group_size", "n_iter")
-        sums = regression_sums(images, texts, labels, image_scale, text_scale)
-        sides = ((images, image_scale, sums.image), (texts, text_scale, sums.text))
+
+    def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
+        assert targets is not None, "the base class has checked that labels were given"
+        images, texts, targets = targets.with_labels_only(images, texts)
+        sums, labels = RegressionSums.of(moments(images, texts, targets)), targets.indicator
+        sides = ((images, sums.image_scale, sums.image), (texts, sums.text_scale, sums.text))
         weights: list[FloatArray] = [np.zeros((len(moment), labels.shape[1])) for _, _, moment in sides]
         goals, objectives = labels, []
         for _ in range(self.n_iter):
             weights = [
-                self._solve(moment, product(rows, goals) / scale, before)
+                self._solve(moment, _product(rows, goals) / scale, before)
                 for (rows, scale, moment), before in zip(sides, weights, strict=True)
             ]
-            goals, loss = _dragged_targets(images, texts, weights[0] / image_scale, weights[1] / text_scale, labels)
+            scaled = weights[0] / sums.image_scale, weights[1] / sums.text_scale
+            goals, loss = _dragged_targets(images, texts, *scaled, labels)
             objectives.append(loss + self.sparsity * sum(float(self._group_norms(part).sum()) for part in weights))
         self.objectives_ = np.array(objectives)
-        return weights[0], weights[1]
+        self._keep(targets.classes, sums, weights[0], weights[1])
 
     def _solve(self, moment: FloatArray, goals: FloatArray, before: FloatArray) -> FloatArray:
         norms = self._group_norms(before) if before.any() else np.ones(-(-len(moment) // self.group_size))
@@ -96,6 +102,14 @@ class LGCFL(LabelRegressionModel):
     def _group_norms(self, weights: FloatArray) -> FloatArray:
         starts = np.arange(0, len(weights), self.group_size)
         return np.asarray(np.sqrt(np.add.reduceat((weights**2).sum(axis=1), starts) + _LEAST_GROUP))
+
+
+def _product(rows: FloatArray, targets: FloatArray) -> FloatArray:
+    """Return ``rowsᵀ targets`` in float64, block by block."""
+    total = np.zeros((rows.shape[1], targets.shape[1]))
+    for block in row_blocks(len(rows)):
+        total += rows[block].T.astype(np.float64) @ targets[block]
+    return total
 
 
 def _dragged_targets(

@@ -9,8 +9,8 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from diptych.arrays import FloatArray
-from diptych.models.base import check_count, check_number
-from diptych.models.linear import Moments, check_varies, moments
+from diptych.models.base import check_counts, check_numbers
+from diptych.models.moments import Moments
 
 
 @dataclass(frozen=True)
@@ -23,10 +23,9 @@ class ScaledViews:
     joint: FloatArray
 
     @classmethod
-    def of(cls, images: FloatArray, texts: FloatArray) -> ScaledViews:
-        """Measure two aligned matrices."""
-        check_varies(images=images, texts=texts)
-        sums = moments(images, texts)
+    def of(cls, sums: Moments) -> ScaledViews:
+        """Scale two views to one mean square."""
+        sums.check_varies()
         image_scale, text_scale = (float(np.sqrt(np.trace(part) / sums.n_rows)) for part in (sums.image, sums.text))
         image, text = sums.image / image_scale / image_scale, sums.text / text_scale / text_scale
         cross = sums.cross / image_scale / text_scale
@@ -52,6 +51,14 @@ class ScaledViews:
         return both[: self.image_width] / self.image_scale, both[self.image_width :] / self.text_scale
 
 
+def check_factorisation(model: object) -> None:
+    """Raise unless the parameters of a method that factorises can be used."""
+    check_numbers(model, "balance", low=0, high=1)
+    check_numbers(model, "mu", "regularization", low=0, open_low=True)
+    check_counts(model, "max_iter")
+    check_numbers(model, "tol", low=0)
+
+
 class CollectiveFactorisation:
     """λ‖X − VU₁‖² + (1−λ)‖Y − VU₂‖² + μ(‖V − XP₁‖² + ‖V − YP₂‖²) + γ(norms), per row, for a V known by its moments.
 
@@ -60,9 +67,6 @@ class CollectiveFactorisation:
     """
 
     def __init__(self, views: ScaledViews, balance: float, mu: float, regularization: float) -> None:
-        check_number("balance", balance, low=0, high=1)
-        check_number("mu", mu, low=0, open_low=True)
-        check_number("regularization", regularization, low=0, open_low=True)
         self.views, self.mu, self.regularization = views, mu, regularization
         self.weights = np.repeat([balance, 1 - balance], [views.image_width, len(views.joint) - views.image_width])
         ridge = regularization / mu
@@ -83,8 +87,6 @@ class CollectiveFactorisation:
         ``latent_of`` takes G of `attraction` and returns its own form of V, ``square`` and ``products``. It ends after
         ``max_iter`` rounds, or when the objective falls by less than a share ``tol`` of itself.
         """
-        check_count("max_iter", max_iter)
-        check_number("tol", tol, low=0)
         objectives: list[float] = []
         while len(objectives) < max_iter:
             bases, predictors = self.bases(square, products), self.predictors(products)

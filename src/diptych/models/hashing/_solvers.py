@@ -12,10 +12,10 @@ from scipy.special import expit
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
-from diptych.arrays import FloatArray, map_rows, row_blocks, unit_rows
-from diptych.models.base import check_count, check_number
-from diptych.models.labels import weighted_sums
-from diptych.models.linear import Moments, check_varies, column_means, moments, whitener
+from diptych.arrays import FloatArray, map_rows, row_blocks
+from diptych.models.base import check_count
+from diptych.models.linear import column_means, whitener
+from diptych.models.moments import Moments
 
 _NOISE, _EIGENVALUE_FLOOR, _TOLERANCE = 1e-7, 1e-10, 1e-3
 _BLOCK_BYTES = 1 << 25
@@ -31,11 +31,9 @@ class WhitenedPair:
     text: FloatArray
 
     @classmethod
-    def of(cls, images: FloatArray, texts: FloatArray, regularization: float) -> WhitenedPair:
+    def of(cls, sums: Moments, regularization: float) -> WhitenedPair:
         """Whiten with a ridge relative to the mean variance of a feature."""
-        check_number("regularization", regularization, low=0)
-        check_varies(images=images, texts=texts)
-        sums = moments(images, texts)
+        sums.check_varies()
         image, text = (
             whitener(moment, regularization * float(np.trace(moment)) / len(moment), sums.precision)
             for moment in (sums.image, sums.text)
@@ -52,16 +50,13 @@ def factored_svd(left: FloatArray, right: FloatArray) -> tuple[FloatArray, Float
     return left_basis @ inner_left[:, :kept], values[:kept], right_basis @ inner_right[:kept].T
 
 
-def semantic_factors(
-    images: FloatArray, texts: FloatArray, image_mean: FloatArray, text_mean: FloatArray, indicator: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Return F and G, one column per class, with 2FGᵀ = XᵀSY for centred X and Y.
+def semantic_factors(sums: Moments) -> tuple[FloatArray, FloatArray]:
+    """Return F and G, one column per class, with 2FGᵀ = XᵀSY for centred X and Y and labels with rows of unit length.
 
-    S = 2L̃L̃ᵀ − 11ᵀ is the cosine of two label vectors, stretched to [−1, 1]; L̃ are the labels with rows of unit length.
-    Centring makes the second term vanish, so that rows without a label do not count.
+    S = 2L̃L̃ᵀ − 11ᵀ is the cosine of two label vectors L̃, stretched to [−1, 1]. Centring makes the second term vanish,
+    so that rows without a label do not count.
     """
-    labels = unit_rows(indicator)
-    return weighted_sums(images, image_mean, labels).T, weighted_sums(texts, text_mean, labels).T
+    return sums.known_labels.image.T, sums.known_labels.text.T
 
 
 def mixed_directions(

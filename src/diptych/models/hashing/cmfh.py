@@ -8,10 +8,11 @@ import numpy as np
 
 from diptych.arrays import FloatArray, row_blocks
 from diptych.models.base import Grid
-from diptych.models.hashing._factorisation import CollectiveFactorisation, ScaledViews
+from diptych.models.hashing._factorisation import CollectiveFactorisation, ScaledViews, check_factorisation
 from diptych.models.hashing.hashing_model import LinearHashingModel
 from diptych.models.labels import Targets
 from diptych.models.linear import centre, project
+from diptych.models.moments import moments
 
 
 class CMFH(LinearHashingModel):
@@ -96,8 +97,12 @@ class CMFH(LinearHashingModel):
         self.legacy_scaling = legacy_scaling
         self.random_state = random_state
 
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_factorisation(self)
+
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
-        views = ScaledViews.of(images, texts)
+        views = ScaledViews.of(moments(images, texts))
         steps = CollectiveFactorisation(views, self.balance, self.mu, self.regularization)
 
         def latent_of(attraction: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:

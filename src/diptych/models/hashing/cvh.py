@@ -11,11 +11,10 @@ from diptych.models.base import Grid, check_number
 from diptych.models.correlation.cca import canonical_directions
 from diptych.models.hashing._solvers import mixed_directions
 from diptych.models.hashing.hashing_model import LinearHashingModel
-from diptych.models.labels import Targets
-from diptych.models.linear import check_varies, moments
+from diptych.models.moments import MomentModel, Moments
 
 
-class CVH(LinearHashingModel):
+class CVH(MomentModel, LinearHashingModel):
     """Cross-view hashing: the signs of the canonical variates.
 
         min over A, C of  ‖XA − YC‖²   with AᵀXᵀXA + CᵀYᵀYC = I
@@ -69,10 +68,12 @@ class CVH(LinearHashingModel):
         self.regularization = regularization
         self.random_state = random_state
 
-    def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
         check_number("regularization", self.regularization, low=0)
-        check_varies(images=images, texts=texts)
-        sums = moments(images, texts)
+
+    def _fit_moments(self, sums: Moments) -> None:
+        sums.check_varies()
         left, self.correlations_, right = canonical_directions(
             sums.image,
             sums.text,

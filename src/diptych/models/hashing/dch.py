@@ -12,6 +12,7 @@ from diptych.models.base import Grid, Need, check_counts, check_number, check_nu
 from diptych.models.hashing._factorisation import ScaledViews
 from diptych.models.hashing.hashing_model import LinearHashingModel
 from diptych.models.labels import Targets, weighted_sums
+from diptych.models.moments import moments
 
 _ROUNDING = 1e-5
 
@@ -98,7 +99,7 @@ class DCH(LinearHashingModel):
         check_numbers(self, "classifier_ridge", "projection_ridge", low=0, open_low=True)
         check_number("nu", self.nu, low=0)
         check_counts(self, "max_iter", "sweeps")
-        views = ScaledViews.of(images, texts)
+        views = ScaledViews.of(moments(images, texts))
         self.image_mean_, self.text_mean_ = views.sums.image_mean, views.sums.text_mean
         solvers = [cho_factor(part + self.projection_ridge * np.eye(len(part))) for part in (views.image, views.text)]
         labels = targets.indicator.astype(np.float32)

@@ -11,7 +11,8 @@ from diptych.arrays import FloatArray, row_blocks
 from diptych.models.base import Grid, Need, check_choice, check_count, check_counts, check_number
 from diptych.models.hashing.hashing_model import KernelHashingModel
 from diptych.models.labels import Targets
-from diptych.models.linear import check_varies, moments, project, whitener
+from diptych.models.linear import check_varies, project, whitener
+from diptych.models.moments import moments
 
 HashFunctions = Literal["ridge", "kernel"]
 
@@ -135,7 +136,6 @@ class DLFH(KernelHashingModel):
 
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
         assert targets is not None
-        self._check_parameters()
         check_varies(images=images, texts=texts)
         rows = targets.labelled
         if len(rows) < len(images):
@@ -157,6 +157,7 @@ class DLFH(KernelHashingModel):
             self.text_mean_, self.text_weights_ = self._ridge(texts, text_signs)
 
     def _check_parameters(self) -> None:
+        super()._check_parameters()
         check_number("strength", self.strength, low=0, open_low=True)
         check_choice("hash_functions", self.hash_functions, get_args(HashFunctions))
         if self.n_columns is not None:

@@ -53,9 +53,9 @@ class HashingModel(CrossModalModel):
         """Return one unified code per aligned pair, for galleries whose items have both sides."""
         return pack_signs(self.decision_pairs(images, texts))
 
-    def _learn(self, images: FloatArray, texts: FloatArray, labels: ArrayLike | None) -> None:
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
         check_count("n_bits", self.n_bits)
-        super()._learn(images, texts, labels)
 
     def _encode_images(self, images: FloatArray) -> NDArray[np.uint8]:
         return pack_signs(self._decide_images(images))

@@ -16,6 +16,7 @@ from diptych.models.hashing._solvers import WhitenedPair, mixed_directions, samp
 from diptych.models.hashing.hashing_model import LinearHashingModel
 from diptych.models.labels import Targets
 from diptych.models.linear import centre, project
+from diptych.models.moments import moments
 
 # Up to so many pairs the matrix is small enough to be solved whole, which degenerate data cannot upset.
 _WHOLE = 512
@@ -198,7 +199,7 @@ class IMH(LinearHashingModel):
         check_number("least_agreement", self.least_agreement, low=-1, high=1)
         check_count("n_neighbours", self.n_neighbours)
         images, texts = sample_pairs(images, texts, self.max_pairs, self.random_state)
-        white = WhitenedPair.of(images, texts, self.regularization)
+        white = WhitenedPair.of(moments(images, texts), self.regularization)
         sides = (images, white.sums.image_mean, white.image), (texts, white.sums.text_mean, white.text)
         self.image_mean_, self.text_mean_ = white.sums.image_mean, white.sums.text_mean
         image_graph, text_graph = (neighbour_graph(centre(rows, mean), self.n_neighbours) for rows, mean, _ in sides)

@@ -6,14 +6,14 @@ from typing import ClassVar
 
 import numpy as np
 
-from diptych.arrays import FloatArray, unit_rows
+from diptych.arrays import FloatArray
 from diptych.models.base import Grid, Need
-from diptych.models.hashing._factorisation import CollectiveFactorisation, ScaledViews
+from diptych.models.hashing._factorisation import CollectiveFactorisation, ScaledViews, check_factorisation
 from diptych.models.hashing.hashing_model import LinearHashingModel
-from diptych.models.labels import Targets, weighted_sums
+from diptych.models.moments import LabelView, MomentModel, Moments
 
 
-class LCMFH(LinearHashingModel):
+class LCMFH(MomentModel, LinearHashingModel):
     """Label-consistent matrix factorisation hashing: pairs with the same labels share one latent vector.
 
         min  λ‖X − LZU₁‖² + (1−λ)‖Y − LZU₂‖² + μ(‖LZ − XP₁‖² + ‖LZ − YP₂‖²) + γ(‖U₁‖² + ‖U₂‖² + ‖P₁‖² + ‖P₂‖² + ‖LZ‖²)
@@ -69,6 +69,7 @@ class LCMFH(LinearHashingModel):
     needs: ClassVar[frozenset[Need]] = frozenset({"pairs", "labels"})
     when_to_use: ClassVar[str] = "Codes from labels on very large data: rounds are free once moments are summed."
     grid: ClassVar[Grid] = {"mu": [0.1, 1.0]}
+    label_view: ClassVar[LabelView] = "unit"
 
     objectives_: FloatArray
     class_codes_: FloatArray
@@ -92,13 +93,17 @@ class LCMFH(LinearHashingModel):
         self.tol = tol
         self.random_state = random_state
 
-    def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
-        assert targets is not None
-        views = ScaledViews.of(images, texts)
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_factorisation(self)
+
+    def _fit_moments(self, sums: Moments) -> None:
+        views, labels = ScaledViews.of(sums), sums.known_labels
         steps = CollectiveFactorisation(views, self.balance, self.mu, self.regularization)
-        self.image_mean_, self.text_mean_ = views.sums.image_mean, views.sums.text_mean
-        labels = unit_rows(targets.indicator)
-        gram, label_products = labels.T @ labels / len(labels), self._label_products(images, texts, labels, views)
+        # LᵀL and [X, Y]ᵀL of the mean row.
+        gram = labels.gram / sums.n_rows
+        label_products = np.vstack([labels.image.T / views.image_scale, labels.text.T / views.text_scale])
+        label_products /= sums.n_rows
         inverse = np.linalg.pinv(gram, hermitian=True)
         codes = np.random.default_rng(self.random_state).normal(size=(len(gram), self.n_bits))
 
@@ -114,12 +119,5 @@ class LCMFH(LinearHashingModel):
             max_iter=self.max_iter,
             tol=self.tol,
         )
+        self.image_mean_, self.text_mean_ = sums.image_mean, sums.text_mean
         self.image_projection_, self.text_projection_ = views.unscaled(steps.predictors(products))
-
-    def _label_products(
-        self, images: FloatArray, texts: FloatArray, labels: FloatArray, views: ScaledViews
-    ) -> FloatArray:
-        """Return [X, Y]ᵀL of the mean row."""
-        image = weighted_sums(images, self.image_mean_, labels).T / views.image_scale
-        text = weighted_sums(texts, self.text_mean_, labels).T / views.text_scale
-        return np.vstack([image, text]) / len(labels)

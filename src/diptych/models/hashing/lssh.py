@@ -12,7 +12,8 @@ from diptych.models.base import Grid, check_counts, check_number, check_numbers
 from diptych.models.hashing._solvers import sample_pairs
 from diptych.models.hashing.hashing_model import HashingModel
 from diptych.models.labels import Targets
-from diptych.models.linear import centre, check_varies, fix_signs, moments, project, rounding_level
+from diptych.models.linear import centre, check_varies, fix_signs, project, rounding_level
+from diptych.models.moments import moments
 
 # A block of codes, its momentum and its gradient stay in cache.
 _BLOCK_NUMBERS = 1 << 17

@@ -8,7 +8,7 @@ from typing import ClassVar, Literal, get_args
 import numpy as np
 
 from diptych.arrays import FloatArray
-from diptych.models.base import Grid, Need, Variants, check_choice, check_components
+from diptych.models.base import Grid, Need, Variants, check_choice, check_components, check_number
 from diptych.models.hashing._solvers import (
     WhitenedPair,
     factored_svd,
@@ -17,15 +17,15 @@ from diptych.models.hashing._solvers import (
     semantic_factors,
 )
 from diptych.models.hashing.hashing_model import LinearHashingModel
-from diptych.models.labels import Targets
 from diptych.models.linear import fix_signs
+from diptych.models.moments import LabelView, MomentModel, Moments
 
 Fill = Literal["null", "mixtures"]
 
 _NOISE = 1e-9
 
 
-class SCMOrth(LinearHashingModel):
+class SCMOrth(MomentModel, LinearHashingModel):
     """Semantic correlation maximisation, orthogonal form: canonical directions of label similarity.
 
         min over W, V of  ‖sgn(XW) sgn(YV)ᵀ − qS‖²,   S = cosine of labels in [−1, 1]
@@ -84,6 +84,7 @@ class SCMOrth(LinearHashingModel):
     # As published, with noise in the bits beyond its rank, and with what we put there.
     variants: ClassVar[Variants] = {"SCM-orth": {"fill": "null"}, "SCM-orth mixed": {"fill": "mixtures"}}
     command_name: ClassVar[str] = "scm-orth"
+    label_view: ClassVar[LabelView] = "unit"
 
     rank_: int
     singular_values_: FloatArray
@@ -103,16 +104,20 @@ class SCMOrth(LinearHashingModel):
         self.n_directions = n_directions
         self.random_state = random_state
 
-    def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
-        assert targets is not None
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
         check_choice("fill", self.fill, get_args(Fill))
-        pair = WhitenedPair.of(images, texts, self.regularization)
-        factors = semantic_factors(images, texts, pair.sums.image_mean, pair.sums.text_mean, targets.indicator)
+        check_number("regularization", self.regularization, low=0)
+        check_components(self.n_directions, 1, name="n_directions")
+
+    def _fit_moments(self, sums: Moments) -> None:
+        pair = WhitenedPair.of(sums, self.regularization)
+        factors = semantic_factors(sums)
         left, values, right = factored_svd(pair.image.T @ factors[0], pair.text.T @ factors[1])
         self.rank_ = max(1, int((values > _NOISE * values.max(initial=0.0)).sum()))
         self.singular_values_ = values[: self.rank_]
         left, right = self._filled(left[:, : self.rank_], right[:, : self.rank_])
-        self.image_mean_, self.text_mean_ = pair.sums.image_mean, pair.sums.text_mean
+        self.image_mean_, self.text_mean_ = sums.image_mean, sums.text_mean
         self.image_projection_, self.text_projection_ = fix_signs(pair.image @ left, pair.text @ right)
 
     def _filled(self, left: FloatArray, right: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -125,7 +130,7 @@ class SCMOrth(LinearHashingModel):
         warnings.warn(
             f"the labels give {self.rank_} directions, so that {missing} of {self.n_bits} bits are noise; use fewer "
             "bits, fill='mixtures' or SCMSeq",
-            stacklevel=5,
+            stacklevel=6,
         )
         return (
             np.hstack([left, random_complement(left, missing, self.random_state)]),

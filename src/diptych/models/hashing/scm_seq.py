@@ -7,11 +7,12 @@ from typing import ClassVar, Literal, get_args
 import numpy as np
 
 from diptych.arrays import FloatArray, row_blocks
-from diptych.models.base import Grid, Need, check_choice
+from diptych.models.base import Grid, Need, check_choice, check_number
 from diptych.models.hashing._solvers import WhitenedPair, factored_svd, mixed_directions, semantic_factors
 from diptych.models.hashing.hashing_model import LinearHashingModel
 from diptych.models.labels import Targets
 from diptych.models.linear import centre
+from diptych.models.moments import moments
 
 OnIncrease = Literal["cca", "continue"]
 
@@ -81,11 +82,11 @@ class SCMSeq(LinearHashingModel):
         self.random_state = random_state
 
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
-        assert targets is not None
         check_choice("on_increase", self.on_increase, get_args(OnIncrease))
-        pair = WhitenedPair.of(images, texts, self.regularization)
+        check_number("regularization", self.regularization, low=0)
+        pair = WhitenedPair.of(moments(images, texts, targets, view="unit"), self.regularization)
         self.image_mean_, self.text_mean_ = pair.sums.image_mean, pair.sums.text_mean
-        factors = semantic_factors(images, texts, self.image_mean_, self.text_mean_, targets.indicator)
+        factors = semantic_factors(pair.sums)
         left, right = 2 * self.n_bits * (pair.image.T @ factors[0]), pair.text.T @ factors[1]
         image_directions: list[FloatArray] = []
         text_directions: list[FloatArray] = []

@@ -267,7 +267,6 @@ class SePHkm(KernelHashingModel):
 
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
         assert targets is not None
-        self._check_parameters()
         check_varies(images=images, texts=texts)
         rows = targets.labelled
         if self.max_pairs is not None and len(rows) > self.max_pairs:
@@ -283,6 +282,7 @@ class SePHkm(KernelHashingModel):
         self._fit_kernels("text", texts, signs, self.regularization)
 
     def _check_parameters(self) -> None:
+        super()._check_parameters()
         check_choice("affinity", self.affinity, get_args(Affinity))
         check_choice("refine", self.refine, (False, True))
         check_counts(self, "n_centres", "max_iter", "logistic_max_iter")

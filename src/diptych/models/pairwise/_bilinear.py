@@ -141,6 +141,7 @@ class CrossProductModel(BilinearModel):
     intercept_: float
 
     def _check_parameters(self) -> None:
+        super()._check_parameters()
         check_numbers(self, "C", "tol", low=0, open_low=True)
         if self.ratio is not None:
             check_count("ratio", self.ratio)
@@ -150,7 +151,6 @@ class CrossProductModel(BilinearModel):
         check_count("max_iter", self.max_iter)
 
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
-        self._check_parameters()
         check_varies(images=images, texts=texts)
         self.image_mean_, self.text_mean_ = self._means(images, texts)
         common = np.result_type(images, texts)

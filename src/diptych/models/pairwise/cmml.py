@@ -94,7 +94,6 @@ class CMML(LinearProjectionModel):
         self.random_state = random_state
 
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
-        self._check_parameters()
         check_varies(images=images, texts=texts)
         self.image_mean_, self.text_mean_ = column_means(images), column_means(texts)
         common = np.result_type(images, texts)
@@ -106,6 +105,7 @@ class CMML(LinearProjectionModel):
         self.image_projection_, self.text_projection_ = image_map / units[0], text_map / units[1]
 
     def _check_parameters(self) -> None:
+        super()._check_parameters()
         check_counts(self, "n_components", "max_iter")
         check_numbers(self, "sharpness", "tol", low=0, open_low=True)
         check_number("regularization", self.regularization, low=0)

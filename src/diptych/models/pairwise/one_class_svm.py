@@ -97,7 +97,6 @@ class OneClassSVM(BilinearModel):
         return super().W_
 
     def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
-        self._check_parameters()
         check_varies(images=images, texts=texts)
         self.image_mean_, self.text_mean_ = self._means(images, texts)
         rows = self._sample(len(images))
@@ -117,6 +116,7 @@ class OneClassSVM(BilinearModel):
             self.text_projection_ = (shares @ text_rows)[:, None]
 
     def _check_parameters(self) -> None:
+        super()._check_parameters()
         check_number("nu", self.nu, low=0, high=1, open_low=True)
         check_choice("features", self.features, ("cross", "concat"))
         check_choice("kernel", self.kernel, ("linear", "rbf"))

@@ -1,0 +1,276 @@
+"""Methods that know their rows by sums alone, and these sums: taken in parts, merged, and solved once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from diptych.arrays import BLOCK_ROWS, AnyArray, FloatArray, as_matrix, row_blocks
+from diptych.errors import InvalidInputError
+from diptych.models.base import CrossModalModel
+from diptych.models.labels import Targets, weighted_sums
+from diptych.models.linear import centre, column_means
+
+LabelView = Literal["indicator", "distribution", "unit"]
+
+
+@dataclass(frozen=True)
+class LabelSums:
+    """Labels as a third view l of the rows: Σ l, Σ l lᵀ, and Σ l (x − mean)ᵀ of each side, one row per class.
+
+    ``n_left_out`` counts rows without a label that are in none of the sums, those of the two sides included.
+    """
+
+    classes: AnyArray
+    totals: FloatArray
+    gram: FloatArray
+    image: FloatArray
+    text: FloatArray
+    n_left_out: int = 0
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Means and centred second moments (sums over rows, not averages) of two aligned views, in float64.
+
+    Moments of parts of the rows, merged, are the moments of all rows, however they are grouped: to rounding. Each part
+    is summed about its own means and moved to the common ones, so that features far from the origin keep their digits.
+
+    The precisions are the rounding units of the rows they were summed from: what lies below them is noise.
+
+    >>> import numpy as np
+    >>> from diptych.models import CCA
+    >>> rng = np.random.default_rng(0)
+    >>> texts = rng.normal(size=(100, 3))
+    >>> images = texts @ rng.normal(size=(3, 5)) + rng.normal(size=(100, 5))
+    >>> model = CCA(n_components=2)
+    >>> sums = model.moments(images[:70], texts[:70]).merge(model.moments(images[70:], texts[70:]))
+    >>> whole = CCA(n_components=2).fit(images, texts)
+    >>> bool(np.allclose(model.fit_moments(sums).image_projection_, whole.image_projection_, rtol=1e-10))
+    True
+    """
+
+    n_rows: int
+    image_mean: FloatArray
+    text_mean: FloatArray
+    image: FloatArray
+    text: FloatArray
+    cross: FloatArray
+    image_precision: float
+    text_precision: float
+    labels: LabelSums | None = None
+
+    @property
+    def precision(self) -> float:
+        """The coarser of both precisions."""
+        return max(self.image_precision, self.text_precision)
+
+    @property
+    def n_pairs(self) -> int:
+        """How many rows there were, with those that have no label and were left out."""
+        return self.n_rows + (0 if self.labels is None else self.labels.n_left_out)
+
+    @property
+    def known_labels(self) -> LabelSums:
+        """The sums of labels, which must be there and hold at least one label."""
+        if self.labels is None or not self.labels.totals.any():
+            raise InvalidInputError("the method learns from labels, and these moments were summed without any")
+        return self.labels
+
+    def merge(self, other: Moments) -> Moments:
+        """Return the moments of the rows of both (Chan, Golub and LeVeque, 1979)."""
+        if self.cross.shape != other.cross.shape:
+            raise InvalidInputError(
+                f"moments of {self.cross.shape} and {other.cross.shape} features (images, texts) cannot be merged"
+            )
+        n_rows = self.n_rows + other.n_rows
+        # From either mean to the common one, as shares of the step between them.
+        share = other.n_rows / max(1, n_rows)
+        image_step, text_step = other.image_mean - self.image_mean, other.text_mean - self.text_mean
+        weight = self.n_rows * share
+        return Moments(
+            n_rows,
+            self.image_mean + share * image_step,
+            self.text_mean + share * text_step,
+            self.image + other.image + np.outer(weight * image_step, image_step),
+            self.text + other.text + np.outer(weight * text_step, text_step),
+            self.cross + other.cross + np.outer(weight * image_step, text_step),
+            max(self.image_precision, other.image_precision),
+            max(self.text_precision, other.text_precision),
+            _merged_labels(self.labels, other.labels, share, image_step, text_step),
+        )
+
+    def about_origin(self) -> Moments:
+        """Return the moments of the rows as they are, not of their deviations from the means."""
+        image_mean, text_mean, labels = self.image_mean, self.text_mean, self.labels
+        return replace(
+            self,
+            image_mean=np.zeros_like(image_mean),
+            text_mean=np.zeros_like(text_mean),
+            image=self.image + self.n_rows * np.outer(image_mean, image_mean),
+            text=self.text + self.n_rows * np.outer(text_mean, text_mean),
+            cross=self.cross + self.n_rows * np.outer(image_mean, text_mean),
+            labels=labels
+            and replace(
+                labels,
+                image=labels.image + np.outer(labels.totals, image_mean),
+                text=labels.text + np.outer(labels.totals, text_mean),
+            ),
+        )
+
+    def deviations(self) -> tuple[FloatArray, FloatArray]:
+        """Return the standard deviation of each column of both sides, 0 for columns that differ by rounding alone."""
+        return (
+            _deviations(self.image, self.image_mean, self.n_rows, self.image_precision),
+            _deviations(self.text, self.text_mean, self.n_rows, self.text_precision),
+        )
+
+    def check_varies(self) -> None:
+        """Raise when all rows of a side are the same, which leaves nothing to correlate."""
+        for name, deviations in zip(("images", "texts"), self.deviations(), strict=True):
+            if not deviations.any():
+                raise InvalidInputError(f"all rows of {name} are the same: there is nothing to correlate")
+
+
+def _deviations(moment: FloatArray, mean: FloatArray, n_rows: int, precision: float) -> FloatArray:
+    deviation = np.sqrt(np.diag(moment) / max(1, n_rows))
+    # The mean of equal numbers differs from them by the rounding of a sum.
+    noise = max(8 * precision, BLOCK_ROWS * float(np.finfo(np.float64).eps))
+    return np.where(deviation > noise * np.abs(mean), deviation, 0.0)
+
+
+def _merged_labels(
+    first: LabelSums | None, second: LabelSums | None, share: float, image_step: FloatArray, text_step: FloatArray
+) -> LabelSums | None:
+    if first is None or second is None:
+        if first is not second:
+            raise InvalidInputError("moments with labels and without cannot be merged")
+        return None
+    if not np.array_equal(first.classes, second.classes):
+        raise InvalidInputError("moments of different classes cannot be merged; give all of them the same classes=")
+    # Each side's sums are about its own mean, and the common one lies between: Σ l (own mean − common mean)ᵀ.
+    moved = (1 - share) * second.totals - share * first.totals
+    return LabelSums(
+        first.classes,
+        first.totals + second.totals,
+        first.gram + second.gram,
+        first.image + second.image + np.outer(moved, image_step),
+        first.text + second.text + np.outer(moved, text_step),
+        first.n_left_out + second.n_left_out,
+    )
+
+
+def moments(
+    images: FloatArray,
+    texts: FloatArray,
+    targets: Targets | None = None,
+    *,
+    view: LabelView = "indicator",
+    n_left_out: int = 0,
+) -> Moments:
+    """Accumulate the moments of two aligned matrices without copying either, and of ``view`` of the labels.
+
+    Rows are centred before they are multiplied, so that float32 keeps its digits far from the origin.
+    """
+    image_mean, text_mean = column_means(images), column_means(texts)
+    blocks = ((centre(images[rows], image_mean), centre(texts[rows], text_mean)) for rows in row_blocks(len(images)))
+    sums = moments_of_blocks(blocks, image_mean.size, text_mean.size, center=False)
+    label_sums = None
+    if targets is not None:
+        labels: FloatArray = getattr(targets, view)
+        label_sums = LabelSums(
+            targets.classes,
+            labels.sum(axis=0),
+            labels.T @ labels,
+            _label_products(images, image_mean, labels),
+            _label_products(texts, text_mean, labels),
+            n_left_out,
+        )
+    return replace(sums, image_mean=image_mean, text_mean=text_mean, labels=label_sums)
+
+
+def _label_products(rows: FloatArray, mean: FloatArray, labels: FloatArray) -> FloatArray:
+    # Rows are centred in their own precision; what that leaves of the mean is the same in every row.
+    left = mean - mean.astype(rows.dtype)
+    return weighted_sums(rows, mean, labels) - np.outer(labels.sum(axis=0), left)
+
+
+def moments_of_blocks(
+    blocks: Iterable[tuple[FloatArray, FloatArray]], image_width: int, text_width: int, *, center: bool
+) -> Moments:
+    """Sum over aligned blocks in one pass; each block multiplies in its own precision, the sums are float64.
+
+    With ``center`` the means are taken out of the sums afterwards, otherwise they are reported as zero.
+    """
+    image_sum, text_sum = np.zeros(image_width), np.zeros(text_width)
+    image, text = np.zeros((image_width, image_width)), np.zeros((text_width, text_width))
+    cross = np.zeros((image_width, text_width))
+    n_rows, image_precision = 0, float(np.finfo(np.float64).eps)
+    text_precision = image_precision
+    for images, texts in blocks:
+        image_precision = max(image_precision, float(np.finfo(images.dtype).eps))
+        text_precision = max(text_precision, float(np.finfo(texts.dtype).eps))
+        image += images.T @ images
+        text += texts.T @ texts
+        cross += images.T @ texts
+        n_rows += len(images)
+        if center:
+            image_sum += images.sum(axis=0)
+            text_sum += texts.sum(axis=0)
+    image_mean, text_mean = image_sum / max(1, n_rows), text_sum / max(1, n_rows)
+    image -= np.outer(image_sum, image_mean)
+    text -= np.outer(text_sum, text_mean)
+    cross -= np.outer(image_sum, text_mean)
+    return Moments(n_rows, image_mean, text_mean, image, text, cross, image_precision, text_precision)
+
+
+class MomentModel(CrossModalModel):
+    """A method that knows its rows by their `Moments` alone, so that it can be fitted from parts of them.
+
+    A subclass writes ``_fit_moments`` and, where it has parameters to check, ``_check_parameters``. One that learns
+    from labels says which view of them it wants: 0/1, shares that sum to one, or rows of unit length.
+    """
+
+    label_view: ClassVar[LabelView] = "indicator"
+    labelled_only: ClassVar[bool] = False
+    """Whether rows without a label are left out of all sums."""
+
+    def moments(
+        self, images: ArrayLike, texts: ArrayLike, labels: ArrayLike | None = None, *, classes: ArrayLike | None = None
+    ) -> Moments:
+        """Return the sums of some aligned rows that this method learns from.
+
+        ``classes`` are all classes that any part of the rows may have, sorted; without them they are those of
+        ``labels``. With a label matrix they are the numbers of its columns.
+        """
+        image_rows, text_rows = as_matrix(images, name="images"), as_matrix(texts, name="texts")
+        self._check_rows(image_rows, text_rows)
+        return self._moments(image_rows, text_rows, self._targets_of(labels, len(image_rows), classes))
+
+    def fit_moments(self, sums: Moments) -> Self:
+        """Learn from the merged `moments` of all rows, as `fit` does from the rows themselves."""
+        self._check_parameters()
+        self._fit_moments(sums)
+        self._finish_fit(sums.n_pairs, *sums.cross.shape)
+        return self
+
+    def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
+        self._fit_moments(self._moments(images, texts, targets))
+
+    def _targets_of(self, labels: ArrayLike | None, n_rows: int, classes: ArrayLike | None) -> Targets | None:
+        if classes is None or labels is None or "labels" not in self.needs:
+            return self._targets(labels, n_rows)
+        return Targets.from_labels(labels, n_rows, np.asarray(classes))
+
+    def _moments(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> Moments:
+        n_rows = len(images)
+        if targets is not None and self.labelled_only:
+            images, texts, targets = targets.with_labels_only(images, texts)
+        return moments(images, texts, targets, view=self.label_view, n_left_out=n_rows - len(images))
+
+    def _fit_moments(self, sums: Moments) -> None:
+        raise NotImplementedError
