@@ -16,11 +16,11 @@ BoolArray = NDArray[np.bool_]
 AnyArray = NDArray[Any]
 
 
-def as_matrix(values: ArrayLike, *, name: str, width: int | None = None) -> FloatArray:
+def as_matrix(values: ArrayLike, *, name: str, width: int | None = None, first_row: int = 0) -> FloatArray:
     """Return ``values`` as a finite two-dimensional float array, or explain what is wrong with it.
 
     float32 and float64 pass through without a copy; other numbers become float64. ``width`` is the number of
-    columns the caller was fitted with.
+    columns the caller was fitted with; messages count rows from ``first_row``.
     """
     matrix = np.asarray(values)
     if hasattr(values, "toarray"):
@@ -39,7 +39,7 @@ def as_matrix(values: ArrayLike, *, name: str, width: int | None = None) -> Floa
         raise InvalidInputError(f"{name} has {matrix.shape[1]} features, but the model was fitted with {width}")
     if matrix.dtype not in (np.float32, np.float64):
         matrix = matrix.astype(np.float64)
-    check_finite(matrix, name=name)
+    check_finite(matrix, name=name, first_row=first_row)
     return matrix
 
 
@@ -55,7 +55,7 @@ def _largest(matrix: FloatArray) -> float:
     return 1e15 if matrix.dtype == np.float32 else 1e145
 
 
-def check_finite(matrix: FloatArray, *, name: str) -> None:
+def check_finite(matrix: FloatArray, *, name: str, first_row: int = 0) -> None:
     """Raise an error that names the first bad row when ``matrix`` holds NaN, infinity or what would overflow."""
     limit = _largest(matrix)
     for rows in row_blocks(len(matrix), max(1, 1_000_000 // max(1, matrix.shape[1]))):
@@ -65,7 +65,7 @@ def check_finite(matrix: FloatArray, *, name: str) -> None:
         finite = np.isfinite(block).all(axis=1)
         if finite.all():
             raise InvalidInputError(f"{name} holds values beyond {limit:g}, whose squares overflow; rescale them")
-        first = rows.start + int(np.flatnonzero(~finite)[0])
+        first = first_row + rows.start + int(np.flatnonzero(~finite)[0])
         raise InvalidInputError(f"{name} holds NaN or infinity, first in row {first}; drop or impute such rows")
 
 

@@ -5,6 +5,7 @@ from diptych.data.dataset import Dataset, DatasetSplits
 from diptych.data.datasets import dataset_names, describe_datasets, find_dataset, load_dataset
 from diptych.data.datasets.flickr8k import CrowdJudgement, ExpertJudgement
 from diptych.data.downloads import Download, fetch_downloads
+from diptych.data.feature_files import FeatureFiles, FeatureRows, open_features
 from diptych.data.folders import cache_folder, data_folder
 from diptych.data.item_sequences import Items, SelectedItems
 from diptych.data.pairs import ClassSplit, Pairs
@@ -19,6 +20,8 @@ __all__ = [
     "DatasetSplits",
     "Download",
     "ExpertJudgement",
+    "FeatureFiles",
+    "FeatureRows",
     "Items",
     "Pairs",
     "SelectedItems",
@@ -30,6 +33,7 @@ __all__ = [
     "find_dataset",
     "find_pictures",
     "load_dataset",
+    "open_features",
     "picture_suffixes",
     "read_captions",
 ]

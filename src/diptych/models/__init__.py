@@ -10,10 +10,13 @@ from diptych.models.base import load_model as load_model
 from diptych.models.clicks import *
 from diptych.models.correlation import *
 from diptych.models.discriminant import *
+from diptych.models.from_files import fit_from_files as fit_from_files
 from diptych.models.fusion import CoordinateAscent as CoordinateAscent
 from diptych.models.fusion import FusedModel as FusedModel
 from diptych.models.fusion import fuse_scores as fuse_scores
 from diptych.models.hashing import *
+from diptych.models.moments import MomentModel as MomentModel
+from diptych.models.moments import Moments as Moments
 from diptych.models.neural import *
 from diptych.models.pairwise import *
 from diptych.models.preprocessed import Preprocessed as Preprocessed
@@ -34,9 +37,12 @@ if not TYPE_CHECKING:
         "CrossModalModel",
         "FeaturePair",
         "FusedModel",
+        "MomentModel",
+        "Moments",
         "Preprocessed",
         "SharedSpace",
         "find_model",
+        "fit_from_files",
         "fuse_scores",
         "load_model",
         "method_name",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Protocol
 
 from joblib import Parallel, delayed
@@ -13,7 +12,8 @@ from joblib.externals.loky.process_executor import TerminatedWorkerError
 from diptych.benchmark.results import Record, ResultFolder
 from diptych.benchmark.running.run_catalogue import Catalogue, Unit
 from diptych.benchmark.running.run_unit import Failure, run_unit
-from diptych.errors import InvalidInputError, MissingDataError, MissingPackageError
+from diptych.cluster import connect, dask_distributed
+from diptych.errors import InvalidInputError, MissingDataError
 
 
 class Engine(Protocol):
@@ -175,9 +175,6 @@ def _known_record(results: ResultFolder, unit: Unit) -> Record | None:
         return None
 
 
-_PATIENCE_SECONDS = 15
-
-
 class ClusterEngine:
     """Runs units on the workers of a Dask scheduler.
 
@@ -191,20 +188,9 @@ class ClusterEngine:
 
     def run(self, catalogue: Catalogue, units: Sequence[Unit]) -> Iterator[Record | Failure]:
         """Yield what each unit gave, in the order in which they end."""
-        try:
-            distributed = import_module("distributed")
-        except ImportError:
-            raise MissingPackageError("running on a cluster", "'diptych[cluster]'") from None
-        try:
-            client = distributed.Client(self.address, timeout=_PATIENCE_SECONDS, set_as_default=False)
-        except (OSError, ValueError) as problem:
-            raise InvalidInputError(
-                f"no Dask scheduler answers at {self.address} ({problem}); start one with `dask scheduler`, "
-                "and its workers with `dask worker tcp://HOST:8786 --nthreads 1`"
-            ) from None
-        with client:
+        with connect(self.address) as client:
             futures = {client.submit(run_unit, catalogue, unit, pure=False): unit for unit in units}
-            for future in distributed.as_completed(list(futures), loop=client.loop):
+            for future in dask_distributed().as_completed(list(futures), loop=client.loop):
                 error = future.exception()
                 yield future.result() if error is None else Failure.of(futures[future], error)
                 future.release()

@@ -110,12 +110,18 @@ class ClassifierPairModel(CrossModalModel):
     text_weights_: FloatArray
     text_intercepts_: FloatArray
 
-    def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
         check_numbers(self, "C", "tol", low=0, open_low=True)
         check_choice("loss", self.loss, ("softmax", "ovr"))
         check_count("max_iter", self.max_iter)
+
+    def _fit(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> None:
         assert targets is not None, "the base class has checked that labels were given"
-        images, texts, targets = targets.with_labels_only(*self._fit_inputs(images, texts))
+        self._fit_classifiers(*self._fit_inputs(images, texts), targets)
+
+    def _fit_classifiers(self, images: FloatArray, texts: FloatArray, targets: Targets) -> None:
+        images, texts, targets = targets.with_labels_only(images, texts)
         wanted = targets.distribution if self.loss == "softmax" else targets.indicator
         fit = partial(fit_logistic, C=self.C, loss=self.loss, max_iter=self.max_iter, tol=self.tol)
         for side, features in (("image", images), ("text", texts)):
@@ -158,8 +164,13 @@ class CorrelatedInputs(ClassifierPairModel):
     correlation: CrossModalModel | None
     correlation_: CrossModalModel
 
+    def new_correlation(self) -> CrossModalModel:
+        """Return the correlation method, not fitted yet."""
+        unfitted: CrossModalModel = CCA() if self.correlation is None else clone(self.correlation)
+        return unfitted
+
     def _fit_inputs(self, images: FloatArray, texts: FloatArray) -> tuple[FloatArray, FloatArray]:
-        self.correlation_ = (CCA() if self.correlation is None else clone(self.correlation)).fit(images, texts)
+        self.correlation_ = self.new_correlation().fit(images, texts)
         return self._image_inputs(images), self._text_inputs(texts)
 
     def _image_inputs(self, images: FloatArray) -> FloatArray:
