@@ -14,6 +14,9 @@ QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress on
 NoRemarksOption = Annotated[bool, typer.Option("--quiet", "-q", help="No remarks on stderr.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+SchedulerOption = Annotated[
+    str | None, typer.Option("--scheduler", "--cluster", help="Address of a Dask scheduler, such as tcp://host:8786.")
+]
 
 # Of benchmarks.
 OutputOption = Annotated[Path | None, typer.Option("--output", "-o", help="Write all numbers to this JSON file.")]

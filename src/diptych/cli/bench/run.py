@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
 
 from diptych.cli.console.output import bold, check_folder, notes, numbers, table
-from diptych.cli.options import JobsOption, QuietOption
+from diptych.cli.options import JobsOption, QuietOption, SchedulerOption
 from diptych.space import DIRECTIONS
 
 if TYPE_CHECKING:
@@ -37,9 +37,7 @@ def bench_run(
         Path, typer.Option("--results", "-r", help="Where the results go; what is there is not run again.")
     ] = Path("results"),
     jobs: JobsOption = None,
-    cluster: Annotated[
-        str | None, typer.Option("--cluster", help="Address of a Dask scheduler, such as tcp://host:8786.")
-    ] = None,
+    scheduler: SchedulerOption = None,
     plugin: Annotated[
         list[Path] | None, typer.Option("--plugin", help="A Python file with methods of your own; may be repeated.")
     ] = None,
@@ -80,7 +78,7 @@ def bench_run(
         return
     check_folder(results)
     folder = ResultFolder(results)
-    engine = LocalEngine(jobs or os.cpu_count() or 1) if cluster is None else ClusterEngine(cluster)
+    engine = LocalEngine(jobs or os.cpu_count() or 1) if scheduler is None else ClusterEngine(scheduler)
     with BenchProgress(quiet=quiet, at_once=jobs or os.cpu_count() or 1) as progress:
         report = run_benchmark(catalogue, units, folder, engine=engine, progress=progress)
     print_run(report, units, folder, results_console())

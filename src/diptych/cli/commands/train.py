@@ -1,21 +1,22 @@
-"""``diptych train``: a collection's own captions teach its retriever."""
+"""``diptych train``: a collection's own captions teach its retriever, or files of features teach a method."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from diptych.cli.console.output import check_folder, print_json, results, scores, table, whole
 from diptych.cli.console.paths import open_collection
 from diptych.cli.console.progress import Stages
-from diptych.cli.options import CollectionOption, QuietOption
+from diptych.cli.options import CollectionOption, QuietOption, SchedulerOption
 from diptych.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from diptych.collection import Collection
     from diptych.data import Pairs
+    from diptych.models import CrossModalModel
     from diptych.retriever import Comparison
 
 
@@ -38,18 +39,48 @@ def train(
     retriever_out: Annotated[
         Path | None, typer.Option("--retriever-out", help="Also save the new retriever in this folder.")
     ] = None,
+    features: Annotated[
+        Path | None,
+        typer.Option(
+            help="Learn from features in files instead, however large: a folder with images.npy, texts.npy and perhaps "
+            "labels.npy; Parquet files; or a Lance table.",
+        ),
+    ] = None,
+    model_out: Annotated[
+        Path | None, typer.Option("--model-out", help="With --features: save the model in this folder.")
+    ] = None,
+    jobs: Annotated[
+        int | None, typer.Option("--jobs", "-j", min=1, help="With --features: threads; by default one per core.")
+    ] = None,
+    scheduler: SchedulerOption = None,
     collection: CollectionOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the comparison as JSON.")] = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Learn from captions or labels, compare with the present retriever on held-out pictures, and keep the better."""
+    """Learn from captions or labels, compare with the present retriever on held-out pictures, and keep the better.
+
+    With --features a method learns from rows of features in files that may be larger than memory, on this machine or on
+    a Dask cluster, and is saved as a model.
+    """
     from diptych.cli.arguments import parse_assignments
     from diptych.collection.learning import Training
+    from diptych.models.registry import build_model
 
     parameters = parse_assignments(param or [], "--param")
     if method is None and parameters:
         raise InvalidInputError("--param belongs to a method; name it with --method")
     stages = Stages(quiet=quiet)
+    if features is not None:
+        if method is None or model_out is None:
+            raise InvalidInputError("--features needs a --method to fit, and a --model-out to save it in")
+        if captions is not None or collection is not None or retriever_out is not None:
+            raise InvalidInputError("--features has nothing to do with a collection, its captions and its retriever")
+        model = build_model(method, parameters, seed=seed)
+        facts = train_on_features(features, model, model_out, stages, n_jobs=jobs, scheduler=scheduler)
+        _print_fit(facts, as_json=as_json)
+        return
+    if (model_out, jobs, scheduler) != (None, None, None):
+        raise InvalidInputError("--model-out, --jobs and --scheduler belong to --features")
     if retriever_out is not None:
         check_folder(retriever_out)
     with open_collection(collection, quiet=quiet) as opened:
@@ -72,6 +103,40 @@ def train(
             learned.save(retriever_out)
             stages.note(f"retriever: {retriever_out}")
     print_training_report(learned.comparison_, is_taken=is_taken, is_dry_run=dry_run, as_json=as_json)
+
+
+def train_on_features(
+    features: Path, model: CrossModalModel, model_out: Path, stages: Stages, **work: Any
+) -> dict[str, Any]:
+    """Fit a method on features in files, save it, and return what it has learned from."""
+    from diptych.data import open_features
+    from diptych.models import fit_from_files, method_name
+
+    opened = open_features(features)
+    check_folder(model_out)
+    with stages.count("learn", f"learning from {opened.n_rows:,} pairs") as advance:
+        fit_from_files(model, opened, progress=advance, **work)
+    model.save(model_out)
+    return {
+        "method": method_name(type(model)),
+        "pairs": opened.n_rows,
+        "image_features": opened.image_width,
+        "text_features": opened.text_width,
+        "seconds": round(stages.seconds["learn"], 3),
+        "model": str(model_out),
+    }
+
+
+def _print_fit(facts: dict[str, Any], *, as_json: bool) -> None:
+    if as_json:
+        print_json(facts)
+        return
+    results().print(
+        "{method} has learned from {pairs:,} pairs of {image_features:,} and {text_features:,} features; "
+        "the model: {model}".format(**facts),
+        markup=False,
+        soft_wrap=True,
+    )
 
 
 def pairs_to_learn(collection: Collection, captions: str | None, stages: Stages) -> Pairs:
