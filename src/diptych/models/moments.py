@@ -231,8 +231,9 @@ def moments_of_blocks(
 class MomentModel(CrossModalModel):
     """A method that knows its rows by their `Moments` alone, so that it can be fitted from parts of them.
 
-    A subclass writes ``_fit_moments`` and, where it has parameters to check, ``_check_parameters``. One that learns
-    from labels says which view of them it wants: 0/1, shares that sum to one, or rows of unit length.
+    `fit_from_files` does that with files. A subclass writes ``_fit_moments`` and, where it has parameters to check,
+    ``_check_parameters``. One that learns from labels says which view of them it wants: 0/1, shares that sum to one, or
+    rows of unit length.
     """
 
     label_view: ClassVar[LabelView] = "indicator"
