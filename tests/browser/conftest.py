@@ -103,6 +103,8 @@ def serve() -> Iterator[Callable[..., Site]]:
 
     yield start
     for site in started:
+        site.server.should_exit = True
+    for site in started:
         site.stop()
 
 
