@@ -163,3 +163,37 @@ def test_a_wrong_export_costs_one_line(run: Run, world: World, words: list[str],
     assert result.exit_code == 2
     assert hint in result.stderr
     assert result.stderr.count("\n") == 1
+
+
+def test_a_backup_is_restored_elsewhere(run: Run, world: World, tmp_path: Path) -> None:
+    made = run("backup", tmp_path / "backup")
+    assert (made.exit_code, made.stdout.startswith("60 items in ")) == (0, True)
+    restored = run("restore", tmp_path / "backup", tmp_path / "restored")
+    assert restored.stdout.startswith("60 pictures and 300 captions in ")
+    asked = ["search", "a red car", "--all", "--format", "jsonl", "-k", "5"]
+    assert run(*asked, "--collection", tmp_path / "restored").stdout == run(*asked).stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (["backup", "a", "b", "c"], "got 3 names"),
+        (["backup", "nowhere", "target"], "does not exist"),
+        (["backup", "scene-000001.png"], "exists already"),
+        (["restore", "nowhere", "target"], "is no backup"),
+    ],
+)
+def test_a_backup_that_cannot_be_is_one_clear_error(run: Run, world: World, words: list[str], hint: str) -> None:
+    result = run(*words)
+    assert result.exit_code == 2
+    assert hint in result.stderr
+    assert not Path("target").exists()
+
+
+def test_restoring_without_the_pictures_says_so(run: Run, world: World, tmp_path: Path) -> None:
+    run("backup", tmp_path / "backup")
+    shutil.move(world.pictures, tmp_path / "moved")
+    assert "name their folder with --root" in run("restore", tmp_path / "backup", tmp_path / "lost").stderr
+    found = run("restore", tmp_path / "backup", tmp_path / "found", "--root", tmp_path / "moved")
+    assert "--root" not in found.stderr
+    assert f"with pictures from {tmp_path / 'moved'}" in found.stdout

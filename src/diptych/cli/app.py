@@ -21,6 +21,7 @@ from diptych.cli.bench.results import bench_diff, bench_pack, bench_report
 from diptych.cli.bench.run import bench_run
 from diptych.cli.bench.task import bench
 from diptych.cli.bench.trec import bench_trec
+from diptych.cli.commands.backup import backup, restore
 from diptych.cli.commands.clicks import clicks_app
 from diptych.cli.commands.datasets import datasets, get, scenes
 from diptych.cli.commands.demo import demo
@@ -148,7 +149,7 @@ app = typer.Typer(
 
 _COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
     "Your pictures": (index, search, serve, add, remove, status, duplicates, train, learn, rollback, export, demo),
-    "Upkeep": (migrate,),
+    "Upkeep": (backup, restore, migrate),
     "Methods and data": (methods, encoders, evaluate, words, scenes, queries),
 }
 

@@ -4,6 +4,7 @@ from diptych.collection.browse.facets import Facet, FacetValue
 from diptych.collection.browse.filter import Filter
 from diptych.collection.browse.suggestions import Suggestion
 from diptych.collection.changes.adding import AddProgress, AddReport
+from diptych.collection.changes.backup import BackupReport, RestoreReport, backup_collection, restore_collection
 from diptych.collection.changes.maintenance import CheckReport, DuplicateGroup, Status
 from diptych.collection.changes.migration import MigrationReport, migrate_collection
 from diptych.collection.changes.retriever_changes import ReencodeReport
@@ -21,6 +22,7 @@ __all__ = [
     "AddReport",
     "Answer",
     "Answers",
+    "BackupReport",
     "CheckReport",
     "CodeSource",
     "Collection",
@@ -37,14 +39,17 @@ __all__ = [
     "Query",
     "Record",
     "ReencodeReport",
+    "RestoreReport",
     "RetrieverProtocol",
     "Status",
     "StoredRetriever",
     "Suggestion",
     "Term",
     "UnknownRetrieverError",
+    "backup_collection",
     "migrate_collection",
     "parse_query",
+    "restore_collection",
 ]
 
 # Former names, which imports may still use.

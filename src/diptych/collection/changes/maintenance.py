@@ -203,6 +203,9 @@ class Maintenance:
     def clean(self) -> None:
         """Remove what no item and no retriever uses and join small files; the caller is the only writer."""
         store, layout = self._state.store, self._state.layout
+        # A backup that chooses versions of the tables at this moment sees by it that it has to choose again.
+        layout.write()
+        self._state.use(layout, None)
         for name in self._unused_tables():
             store.drop(name)
         for name, rows in self._unused_rows().items():

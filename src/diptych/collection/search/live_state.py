@@ -24,7 +24,7 @@ from diptych.collection.search.gallery import Gallery, PointBlock, Scoring
 from diptych.collection.search.point_files import PointFiles
 from diptych.collection.search.snapshot import SearchSnapshot
 from diptych.collection.storage.item import Item
-from diptych.collection.storage.layout import Layout, RetrieverNames, Root, write_lock
+from diptych.collection.storage.layout import Layout, RetrieverNames, Root, stamp_of_layout, write_lock
 from diptych.collection.storage.retriever_protocol import SIDES, RetrieverProtocol, Side
 from diptych.collection.storage.saved_retrievers import check_same_points
 from diptych.collection.storage.store import Store, features_table, points_table
@@ -366,9 +366,7 @@ class LiveState:
                     state.take_index(side, part.segment, indexed)
 
     def _stamp_of_layout(self) -> tuple[int, int]:
-        # The file is replaced, never rewritten, so its number changes with it.
-        status = os.stat(self._layout_path)
-        return status.st_ino, status.st_mtime_ns
+        return stamp_of_layout(self._layout_path)
 
     def _is_current(self) -> bool:
         """Say whether nothing can have been committed since the last look, by the time of the folder of versions."""

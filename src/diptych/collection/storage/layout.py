@@ -89,6 +89,11 @@ class Layout:
         return self.folder / "last_run.json"
 
     @property
+    def click_log(self) -> Path:
+        """What people searched and clicked, which the service keeps."""
+        return self.folder / "service" / "clicks.sqlite"
+
+    @property
     def root_folder(self) -> Path:
         """The folder that stored paths are relative to, absolute."""
         return Path(os.path.abspath(self.folder / self.root))
@@ -217,6 +222,19 @@ class Layout:
         """Return the layout without one of the further retrievers."""
         others = tuple(names for names in self.further if names.fingerprint != removed.fingerprint)
         return replace(self, further=others, unfinished=self.unfinished - {removed.fingerprint})
+
+
+def stamp_of_layout(path: str) -> tuple[int, int]:
+    """Return what changes whenever ``collection.json`` does."""
+    # The file is replaced, never rewritten, so its number changes with it.
+    status = os.stat(path)
+    return status.st_ino, status.st_mtime_ns
+
+
+def stored_root(root: Path, folder: Path) -> str:
+    """Return the root as seen from the collection when it is around it, so that both can move; else its full path."""
+    root, folder = Path(os.path.abspath(root)), Path(os.path.abspath(folder))
+    return os.path.relpath(root, folder) if folder.is_relative_to(root) else str(root)
 
 
 def write_json(path: Path, document: Any) -> None:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import copy
 import json
-import os
 import re
 import shutil
 import uuid
 from dataclasses import dataclass
 from pathlib import Path
 
-from diptych.collection.storage.layout import Layout, RetrieverNames, write_lock
+from diptych.collection.storage.layout import Layout, RetrieverNames, stored_root, write_lock
 from diptych.collection.storage.retriever_protocol import RetrieverProtocol
 from diptych.collection.storage.store import Store
 from diptych.errors import CollectionError
@@ -46,7 +45,7 @@ def make_collection(folder: Path, retriever: RetrieverProtocol, root: Path) -> N
     with write_lock(folder / "write.lock"):
         _check_new(folder)
         names = names_of(retriever)
-        layout = Layout(folder, _relative(root, folder), names)
+        layout = Layout(folder, stored_root(root, folder), names)
         shutil.rmtree(layout.store, ignore_errors=True)
         for path in folder.iterdir():
             if _TEMPORARY_JSON.fullmatch(path.name):
@@ -115,12 +114,6 @@ def _check_new(folder: Path) -> None:
     others = {name for name in names if not _TEMPORARY_JSON.fullmatch(name)}
     if others:
         raise CollectionError(f"{folder} holds other files ({sorted(others)[0]}); choose an empty or new folder")
-
-
-def _relative(root: Path, folder: Path) -> str:
-    """Return the root as seen from the collection when it is around it, so that both can move; else its full path."""
-    root, folder = Path(os.path.abspath(root)), Path(os.path.abspath(folder))
-    return os.path.relpath(root, folder) if folder.is_relative_to(root) else str(root)
 
 
 def defensive_copy(retriever: RetrieverProtocol) -> RetrieverProtocol:

@@ -97,6 +97,7 @@ _MANY_KEYS = 4000
 _READ_ATTEMPTS = 3
 _MANY_FRAGMENTS = 40
 _MANY_DELETED = 1000
+_BYTES_AT_ONCE = 1 << 27
 
 
 class Store:
@@ -332,6 +333,29 @@ class Store:
         for left in self._folder.glob(f"*{_DROPPED}"):
             shutil.rmtree(left, ignore_errors=True)
 
+    def pinned(self, names: Iterable[str]) -> dict[str, Any]:
+        """Return tables for :meth:`copy_tables` as they are now, one after the other; what is not there is left out."""
+        tables = {}
+        for name in names:
+            self._tables.pop(name, None)
+            if (table := self._existing(name)) is not None:
+                table.checkout(table.version)
+                tables[name] = self._tables.pop(name)
+        return tables
+
+    def copy_tables(self, tables: Mapping[str, Any]) -> Iterator[tuple[int, int]]:
+        """Fill an empty store with the rows of others' tables; yield how many are there, and how many there will be."""
+        done, total = 0, sum(table.count_rows() for table in tables.values())
+        for name, table in tables.items():
+            copy = self._created(name, table.schema)
+            for rows in _large_batches(name, table):
+                copy.add(rows)
+                done += len(rows)
+                yield done, total
+        self.prepare()
+        for name in tables:
+            self._index_columns(name, self._table(name))
+
     def compact(self, *, everything: bool = False) -> None:
         """Join the small files that many commits leave behind, drop deleted rows, forget versions older than an hour.
 
@@ -386,6 +410,21 @@ class Store:
     def _keys(table: Any, where: str | None = None) -> list[str]:
         rows = table.search() if where is None else table.search().where(where)
         return [key for batch in rows.select(["key"]).to_batches() for key in batch["key"].to_pylist()]
+
+
+def _large_batches(name: str, table: Any) -> Iterator[Any]:
+    """Yield the rows of a table in batches of many bytes: each will be one commit and one file."""
+    pa, held = search_package("pyarrow"), []
+    try:
+        for batch in table.search().to_batches():
+            held.append(batch)
+            if sum(each.nbytes for each in held) >= _BYTES_AT_ONCE:
+                yield pa.Table.from_batches(held)
+                held = []
+    except (ValueError, RuntimeError, OSError) as problem:
+        raise CollectionError(f"table {name} cannot be read to its end ({problem})") from None
+    if held:
+        yield pa.Table.from_batches(held)
 
 
 def _is_worn(stats: dict[str, Any]) -> bool:

@@ -1,0 +1,249 @@
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from diptych.collection import (
+    AddProgress,
+    Collection,
+    CollectionError,
+    Record,
+    backup_collection,
+    restore_collection,
+)
+from diptych.collection.changes import backup
+from diptych.errors import InvalidInputError
+from diptych.service.clicks.log import ClickLog, click_log_path
+from kill_trials import ToyRetriever, item_state, wrong_points
+from kill_trials import __file__ as kill_trials_file
+
+WRITE = """
+import sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+from kill_trials import child
+child(Path(sys.argv[2]), 5)
+"""
+
+
+def open_toy(folder: Path) -> Collection:
+    return Collection.open(folder, load_retriever=ToyRetriever.load)
+
+
+def states_of(collection: Collection) -> dict[str, list[list[str]]]:
+    return {item.id: item_state(item.captions, item.labels) for item in collection}
+
+
+@contextmanager
+def writing(folder: Path, log: Path) -> Iterator[None]:
+    """Let another process add, change and remove items and retrievers and repair, as fast as it can."""
+    command = [sys.executable, "-c", WRITE, str(Path(kill_trials_file).parent), str(folder)]
+    with log.open("w") as stream:
+        writer = subprocess.Popen(command, stdout=stream)
+    try:
+        while len(steps(log)) < 3:
+            assert writer.poll() is None
+            time.sleep(0.01)
+        yield
+        assert writer.poll() is None
+    finally:
+        writer.kill()
+        writer.wait()
+
+
+def steps(log: Path) -> list[dict[str, Any]]:
+    """Return the changes that were acknowledged, in their order; the last one may be under way."""
+    said = [json.loads(line) for line in log.read_text().splitlines(keepends=True) if line.endswith("\n")]
+    return [line["begin"] for line in said if "begin" in line]
+
+
+def histories(log: Path) -> list[dict[str, Any]]:
+    """Return what was in the collection after each step."""
+    states: dict[str, Any] = {}
+    found = [states]
+    for step in steps(log):
+        changed = {**states, **step}
+        states = {name: state for name, state in changed.items() if state is not None}
+        found.append(states)
+    return found
+
+
+def test_a_backup_is_the_collection_of_one_moment_while_another_process_writes(
+    collection: Collection, tmp_path: Path
+) -> None:
+    moments = []
+    with writing(collection.folder, tmp_path / "log"):
+        for number in range(3):
+            before = len(steps(tmp_path / "log")) - 1
+            backup_collection(collection.folder, tmp_path / f"backup {number}")
+            moments.append((before, len(steps(tmp_path / "log"))))
+    history = histories(tmp_path / "log")
+    assert moments[-1][0] > moments[0][0]
+    for number, (first, last) in enumerate(moments):
+        report = restore_collection(tmp_path / f"backup {number}", tmp_path / f"restored {number}")
+        with open_toy(report.target) as restored:
+            assert states_of(restored) in history[first : last + 1]
+            assert report.items == len(restored)
+            # A retriever that was being added at that moment is unfinished, and says so.
+            assert [problem for problem in restored.verify().problems if "unfinished" not in problem] == []
+            ready = [one.name for one in restored.retrievers() if one.ready]
+            assert [problem for name in ready for problem in wrong_points(restored, name)] == []
+            assert restored.add([Record(captions=["and it goes on"])]).added == 1
+            assert restored.search("and it goes on", k=1, target="texts", hybrid=True)[0].caption == "and it goes on"
+
+
+def test_rows_that_a_repair_drops_while_versions_are_chosen_are_chosen_again(
+    collection: Collection, photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    collection.add(photos)
+    pinned, done = backup.Store.pinned, []
+
+    def pinned_around_a_repair(store: Any, names: tuple[str, ...]) -> dict[str, Any]:
+        items = pinned(store, names[:1])
+        if not done:
+            done.append(collection.remove("a.png"))
+            collection.repair()
+        return items | pinned(store, names[1:])
+
+    monkeypatch.setattr(backup.Store, "pinned", pinned_around_a_repair)
+    assert backup_collection(collection.folder, tmp_path / "backup").items == 2
+    restored = restore_collection(tmp_path / "backup", tmp_path / "restored")
+    assert (restored.pictures, restored.problems) == (2, ())
+
+
+def test_a_table_that_goes_while_it_is_copied_leads_to_another_attempt(
+    collection: Collection, photos: Path, tmp_path: Path
+) -> None:
+    collection.add([photos, Record(captions=["a text"])])
+    collection.add_retriever(ToyRetriever(1), name="other")
+    seen = []
+
+    def remove_it(progress: AddProgress) -> None:
+        if not seen:
+            collection.remove_retriever("other")
+        seen.append(progress)
+
+    backup_collection(collection.folder, tmp_path / "backup", progress=remove_it)
+    assert seen[-1].done == seen[-1].total < seen[0].total
+    restored = restore_collection(tmp_path / "backup", tmp_path / "restored")
+    with open_toy(restored.target) as again:
+        assert [one.name for one in again.retrievers()] == ["toy 0"]
+        assert again.verify().is_whole
+
+
+def test_an_interrupted_backup_leaves_nothing(collection: Collection, photos: Path, tmp_path: Path) -> None:
+    collection.add(photos)
+
+    def interrupt(_: AddProgress) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        backup_collection(collection.folder, tmp_path / "backups" / "today", progress=interrupt)
+    assert list((tmp_path / "backups").iterdir()) == []
+    backup_collection(collection.folder, tmp_path / "backups" / "today")
+    with pytest.raises(KeyboardInterrupt):
+        restore_collection(tmp_path / "backups" / "today", tmp_path / "new" / "place", progress=interrupt)
+    assert list((tmp_path / "new").iterdir()) == []
+
+
+def test_paths_stay_right_wherever_it_is_restored(collection: Collection, photos: Path, tmp_path: Path) -> None:
+    collection.add(photos)
+    target = backup_collection(collection.folder, tmp_path / "backup").target
+    # Beside other things, inside the pictures, and with pictures that have moved.
+    elsewhere = restore_collection(target, tmp_path / "far" / "away")
+    inside = restore_collection(target, photos / "deep" / ".again")
+    moved = shutil.copytree(photos, tmp_path / "moved", ignore=shutil.ignore_patterns(".*", "deep"))
+    new_root = restore_collection(target, moved / ".diptych", root=moved)
+    assert [elsewhere.root, inside.root, new_root.root] == [photos, photos, moved]
+    for report in (elsewhere, inside, new_root):
+        with open_toy(report.target) as restored:
+            assert restored.path_of(restored["b.png"]) == report.root / "b.png"
+            assert restored.add(report.root / "b.png").unchanged == 1
+    # What lies within its pictures moves with them.
+    shutil.move(moved, tmp_path / "moved again")
+    with open_toy(tmp_path / "moved again" / ".diptych") as restored:
+        assert restored.root == tmp_path / "moved again"
+
+
+def test_the_click_log_and_the_notes_come_along(collection: Collection, photos: Path, tmp_path: Path) -> None:
+    collection.add(photos)
+    (collection.folder / "learning.jsonl").write_text("{}\n")
+    with ClickLog(click_log_path(collection.folder)) as log:
+        search = log.record_search(
+            query="a", retriever="toy", fingerprint="f", target="images",
+            shown=[("a", 1)], no_good_match=False, best_probability=None,
+        )  # fmt: skip
+        assert search is not None
+        log.record_click(search_id=search, item="a", position=1, kind="open")
+        # The log is open, and what was acknowledged lies in its journal.
+        assert backup_collection(collection.folder, tmp_path / "backup").has_click_log
+    target = restore_collection(tmp_path / "backup", tmp_path / "restored").target
+    assert (target / "learning.jsonl").read_text() == "{}\n"
+    for folder in (tmp_path / "backup", target):
+        path = click_log_path(folder)
+        assert (path.stat().st_mode & 0o777, path.parent.stat().st_mode & 0o777) == (0o600, 0o700)
+        assert [file.name for file in path.parent.iterdir()] == ["clicks.sqlite"]
+    database = sqlite3.connect(click_log_path(target))
+    assert database.execute("SELECT item FROM clicks").fetchall() == [("a",)]
+    database.close()
+
+
+def test_what_cannot_be_done_is_one_clear_error(collection: Collection, photos: Path, tmp_path: Path) -> None:
+    collection.add(photos)
+    whole = backup_collection(collection.folder, tmp_path / "backup").target
+    with pytest.raises(InvalidInputError, match="exists already"):
+        backup_collection(collection.folder, whole)
+    with pytest.raises(InvalidInputError, match="in the collection itself"):
+        backup_collection(collection.folder, collection.folder / "backup")
+    with pytest.raises(CollectionError, match="not a collection"):
+        backup_collection(photos, tmp_path / "other")
+    with pytest.raises(InvalidInputError, match="choose another place"):
+        backup_collection(collection.folder, photos / "a.png" / "backup")
+    with pytest.raises(InvalidInputError, match="exists already"):
+        restore_collection(whole, photos)
+    with pytest.raises(CollectionError, match="is no backup"):
+        restore_collection(collection.folder, tmp_path / "restored")
+    (whole / "last_run.json").unlink()
+    with pytest.raises(CollectionError, match=r"last_run.json is missing; take another backup"):
+        restore_collection(whole, tmp_path / "restored")
+    largest = max((whole / "store").rglob("*.lance"), key=lambda path: path.stat().st_size if path.is_file() else 0)
+    largest.write_bytes(largest.read_bytes()[:-1] + b"?")
+    with pytest.raises(CollectionError, match="is damaged"):
+        restore_collection(whole, tmp_path / "restored")
+    manifest = json.loads((whole / "backup.json").read_text())
+    manifest["files"]["../outside"] = ""
+    (whole / "backup.json").write_text(json.dumps(manifest))
+    with pytest.raises(CollectionError, match="not written by Diptych"):
+        restore_collection(whole, tmp_path / "restored")
+    shutil.rmtree(collection.folder / "store" / "captions.lance")
+    with pytest.raises(CollectionError, match="table captions is missing"):
+        backup_collection(collection.folder, tmp_path / "other")
+    assert not (tmp_path / "restored").exists()
+    assert not (tmp_path / "other").exists()
+
+
+def test_a_newer_format_is_refused_with_the_version_to_install(
+    collection: Collection, photos: Path, tmp_path: Path
+) -> None:
+    collection.add(photos)
+    target = backup_collection(collection.folder, tmp_path / "backup").target
+    for folder in (collection.folder, target):
+        document = json.loads((folder / "collection.json").read_text())
+        document |= {"format_version": 99, "diptych": "9.8.7"}
+        (folder / "collection.json").write_text(json.dumps(document))
+    with pytest.raises(CollectionError, match=r"format version 99.*install Diptych 9\.8\.7"):
+        open_toy(collection.folder)
+    with pytest.raises(CollectionError, match=r"install Diptych 9\.8\.7"):
+        backup_collection(collection.folder, tmp_path / "other")
+    with pytest.raises(CollectionError, match=r"install Diptych 9\.8\.7"):
+        restore_collection(target, tmp_path / "restored")
