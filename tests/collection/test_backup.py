@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import resource
 import shutil
 import sqlite3
 import subprocess
@@ -154,6 +155,19 @@ def test_an_interrupted_backup_leaves_nothing(collection: Collection, photos: Pa
     with pytest.raises(KeyboardInterrupt):
         restore_collection(tmp_path / "backups" / "today", tmp_path / "new" / "place", progress=interrupt)
     assert list((tmp_path / "new").iterdir()) == []
+
+
+def test_a_full_disk_is_one_clear_error(collection: Collection, photos: Path, tmp_path: Path) -> None:
+    collection.add([photos, *(Record(captions=[f"text {number}"]) for number in range(300))])
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    # No file may be longer, which the engine reports as it does a full disk.
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4000, hard))
+    try:
+        with pytest.raises(CollectionError, match="make room"):
+            backup_collection(collection.folder, tmp_path / "backups" / "today")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert list((tmp_path / "backups").iterdir()) == []
 
 
 def test_paths_stay_right_wherever_it_is_restored(collection: Collection, photos: Path, tmp_path: Path) -> None:

@@ -157,6 +157,11 @@ def _copy_moment(folder: Path, draft: Path, progress: Progress | None) -> int:
             # Writers forget old versions after a while, and a retriever that is removed takes its tables along.
             reason = str(problem)
             continue
+        except RuntimeError as problem:
+            # What the engine says of a full disk.
+            raise CollectionError(
+                f"nothing more can be written to {draft.parent}: {problem}; make room, or choose another place"
+            ) from None
         copy.write()
         return int(tables["items"].count_rows())
     raise CollectionError(f"{folder} cannot be copied: {reason}; try again while less is written, or verify it")
