@@ -1,7 +1,8 @@
 """Kill a process that writes to a collection, again and again, and look for anything lost.
 
 Run ``python benchmarks/kill_trials.py`` (needs the ``search`` extra). A child process adds, changes and removes items,
-changes, adds, activates and removes retrievers and cleans up, and says before each step what it is about to do and
+changes, adds, activates and removes retrievers, puts changes into search files and cleans up, and says before each step
+what it is about to do and
 after it that it is done. The parent kills it (SIGKILL) at a random moment, reopens the collection and checks it: every
 acknowledged item is there as acknowledged, every removed one is gone, the step under way has left each item as it was
 before or after, never in between, and every point of every finished retriever is the one that it gives. The command
@@ -134,8 +135,8 @@ def child(folder: Path, seed: int) -> None:
     while True:
         step += 1
         known = {item.id: item for item in collection}
-        kinds = ["add", "change", "remove", "retriever", "further", "repair", "pictures"]
-        kind = dice.choices(kinds, weights=[8, 3, 3, 2, 5, 1, 3])[0] if known else "add"
+        kinds = ["add", "change", "remove", "retriever", "further", "repair", "pictures", "fold"]
+        kind = dice.choices(kinds, weights=[8, 3, 3, 2, 5, 1, 3, 5])[0] if known else "add"
         prefix = f"{seed}-{step}"
         if kind == "add":
             add_texts(collection, prefix, dice.randint(1, 600))
@@ -152,6 +153,10 @@ def child(folder: Path, seed: int) -> None:
             collection.set_retriever(ToyRetriever(dice.randint(0, 3)), keep=dice.random() < 0.5)
         elif kind == "further":
             change_further(collection, dice)
+        elif kind == "fold":
+            # Points are put into files with the items when they have been searched.
+            collection.search("x", target="texts")
+            collection._state.fold(everything=dice.random() < 0.5)
         else:
             collection.repair()
 
@@ -282,6 +287,9 @@ class Trials:
                     allowed.append(under_way[item_id])
                 if found.get(item_id) not in allowed:
                     wrong.append(f"{item_id} is {found.get(item_id)}, allowed {allowed}")
+            stored_ids = {name for rows in collection._state.store.all_rows() for name in rows["id"].to_pylist()}
+            if stored_ids != found.keys():
+                wrong.append(f"search files and store differ in {sorted(stored_ids ^ found.keys())[:5]}")
             for stored in collection.retrievers():
                 if stored.ready:
                     wrong += wrong_points(collection, stored.name)

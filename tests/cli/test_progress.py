@@ -35,6 +35,27 @@ def test_an_interrupt_that_python_drops_stops_at_the_next_step() -> None:
     assert signal.getsignal(signal.SIGINT) is before
 
 
+def test_an_interrupt_waits_for_the_step_and_a_second_one_does_not() -> None:
+    stages, steps = Stages(quiet=True), []
+
+    def work(advance: Advance, interrupts: int) -> None:
+        for step in range(5):
+            advance(step, 5)
+            if step == 2:
+                for _ in range(interrupts):
+                    signal.raise_signal(signal.SIGINT)
+            steps.append(step)
+
+    for interrupts, done in ((1, [0, 1, 2]), (2, [0, 1])):
+        steps.clear()
+        with pytest.raises(KeyboardInterrupt), stages.count("a", "a stage") as advance:
+            work(advance, interrupts)
+        assert steps == done
+    # One that comes with the last step is not lost either.
+    with pytest.raises(KeyboardInterrupt), stages.count("a", "a stage"):
+        signal.raise_signal(signal.SIGINT)
+
+
 def test_an_interrupt_stops_inner_and_outer_stage() -> None:
     stages = Stages(quiet=True)
     with pytest.raises(KeyboardInterrupt), stages.run("outer", "outer"), stages.run("inner", "inner"):

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from types import FrameType
 from typing import Any, Self
 
@@ -29,6 +30,7 @@ from rich.text import Text
 from diptych.cli.console.output import notes
 
 _SECONDS_BETWEEN_LINES = 10.0
+_STOPPING = "stopping after this step; Ctrl-C stops at once"
 Advance = Callable[[int, int], None]
 
 
@@ -85,14 +87,17 @@ class Stages:
 
     def run(self, name: str, description: str) -> AbstractContextManager[Advance]:
         """Time what happens inside under ``name``; calling what it yields with (done, total) moves the bar."""
-        return self._timed(name, description, TimeElapsedColumn())
+        return self._timed(name, description, TimeElapsedColumn(), waits=False)
 
     def count(self, name: str, description: str) -> AbstractContextManager[Advance]:
-        """Do the same for many things of one kind, and show how many are done, how fast, and how long it takes."""
-        return self._timed(name, description, MofNCompleteColumn(), PaceColumn())
+        """Do the same for many things of one kind, and show how many are done, how fast, and how long it takes.
+
+        Ctrl-C stops after the step that is under way, a second one at once.
+        """
+        return self._timed(name, description, MofNCompleteColumn(), PaceColumn(), waits=True)
 
     @contextmanager
-    def _timed(self, name: str, description: str, *columns: ProgressColumn) -> Iterator[Advance]:
+    def _timed(self, name: str, description: str, *columns: ProgressColumn, waits: bool) -> Iterator[Advance]:
         start = time.perf_counter()
         with Progress(
             SpinnerColumn(),
@@ -105,7 +110,9 @@ class Stages:
             disable=self._quiet or not self._console.is_terminal,
         ) as progress:
             task = progress.add_task(description, total=None)
-            with _heeding_interrupts() as raise_if_interrupted:
+            # Set without the lock that an update takes: a handler must not wait for the thread that draws.
+            wait = partial(setattr, progress.tasks[-1], "description", _STOPPING) if waits else None
+            with _interrupts(wait=wait) as raise_if_interrupted:
 
                 def advance(done: int, total: int) -> None:
                     raise_if_interrupted()
@@ -122,19 +129,22 @@ class Stages:
 
 
 @contextmanager
-def _heeding_interrupts() -> Iterator[Callable[[], None]]:
-    """Remember Ctrl-C, and yield what raises it again.
+def _interrupts(*, wait: Callable[[], None] | None) -> Iterator[Callable[[], None]]:
+    """Remember Ctrl-C, and yield what raises it at a step of the stage.
 
-    Python drops an exception that a finaliser or the callback of a weak reference raises, and a signal may arrive
-    within one; the next step of the stage then stops it.
+    With ``wait``, which tells the user, the first one only waits for the next step: raised anywhere it may leave a
+    library waiting for itself. In any case the next step stops: Python drops what is raised within a finaliser.
     """
     was_interrupted = False
     before = signal.getsignal(signal.SIGINT)
 
     def handle(number: int, frame: FrameType | None) -> None:
         nonlocal was_interrupted
+        waits = wait is not None and not was_interrupted
         was_interrupted = True
-        if callable(before):
+        if waits and wait is not None:
+            wait()
+        elif callable(before):
             before(number, frame)
 
     def raise_if_interrupted() -> None:
@@ -147,6 +157,7 @@ def _heeding_interrupts() -> Iterator[Callable[[], None]]:
         signal.signal(signal.SIGINT, handle)
     try:
         yield raise_if_interrupted
+        raise_if_interrupted()
     finally:
         if is_ours:
             signal.signal(signal.SIGINT, before)

@@ -177,11 +177,8 @@ class LiveItems:
 
     def matching(self, wanted: Filter) -> list[Item]:
         """Return the items that meet a filter, in the order of addition."""
-        found = [
-            part.segment.item(place)
-            for part, mask in zip(self.parts, self.masks(wanted), strict=True)
-            for place in np.flatnonzero(mask).tolist()
-        ]
+        pairs = zip(self.parts, self.masks(wanted), strict=True)
+        found = [item for part, mask in pairs for item in part.segment.items_at(np.flatnonzero(mask).tolist())]
         return sorted(found, key=lambda item: item.added_ns)
 
     def facets(self, wanted: Filter | None, limit: int) -> list[Facet]:

@@ -49,9 +49,13 @@ class Segment(ABC):
     def columns(self) -> Columns:
         """The fields that filters and facets use."""
 
-    @abstractmethod
     def item(self, place: int) -> Item:
         """Return the item at a place."""
+        return self.items_at([place])[0]
+
+    @abstractmethod
+    def items_at(self, places: Sequence[int]) -> list[Item]:
+        """Return the items at some places."""
 
     @abstractmethod
     def items(self) -> Iterator[Item]:
@@ -126,9 +130,9 @@ class MemorySegment(Segment):
         """The place of the item of each caption."""
         return np.repeat(np.arange(len(self._items)), [len(item.caption_ids) for item in self._items])
 
-    def item(self, place: int) -> Item:
-        """Return the item at a place."""
-        return self._items[place]
+    def items_at(self, places: Sequence[int]) -> list[Item]:
+        """Return the items at some places."""
+        return [self._items[place] for place in places]
 
     def items(self) -> Iterator[Item]:
         """Yield all items."""
@@ -146,10 +150,17 @@ class MemorySegment(Segment):
 
     def captions(self, ids: Sequence[str]) -> tuple[IntArray, IntArray]:
         """Return the places of the items with these captions, −1 for none, and those of the captions in them."""
-        owners = [next(iter(self.find("caption", one)), -1) for one in ids]
-        pairs = zip(owners, ids, strict=True)
-        inner = [-1 if owner < 0 else self._items[owner].caption_ids.index(one) for owner, one in pairs]
-        return np.array(owners, dtype=np.int64), np.array(inner, dtype=np.int64)
+        found = [self._caption_places.get(one, (-1, -1)) for one in ids]
+        owners, inner = np.array(found, dtype=np.int64).reshape(-1, 2).T
+        return owners, inner
+
+    @cached_property
+    def _caption_places(self) -> dict[str, tuple[int, int]]:
+        return {
+            name: (place, number)
+            for place, item in enumerate(self._items)
+            for number, name in enumerate(item.caption_ids)
+        }
 
 
 def key_hash(key: str) -> int:
@@ -192,10 +203,11 @@ class FileSegment(Segment):
         """The fields that filters and facets use."""
         return self._columns
 
-    def item(self, place: int) -> Item:
-        """Return the item at a place."""
-        batch = self._batches[place // _ROWS_AT_ONCE]
-        return items_of_rows(batch.slice(place % _ROWS_AT_ONCE, 1).to_pylist())[0]
+    def items_at(self, places: Sequence[int]) -> list[Item]:
+        """Return the items at some places."""
+        distinct, which = np.unique(np.asarray(places, dtype=np.int64), return_inverse=True)
+        items = items_of_rows(self.rows(distinct).to_pylist()) if len(distinct) else []
+        return [items[number] for number in which.tolist()]
 
     def items(self) -> Iterator[Item]:
         """Yield all items."""

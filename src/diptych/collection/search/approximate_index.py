@@ -19,6 +19,7 @@ _NEIGHBOURS = 10
 _TUNING_QUERIES = 256
 _TRAINING_ROWS_PER_LIST = 40
 _TRAINING_ROUNDS = 10
+_ROWS_PER_ANSWER = 4
 _LARGEST_FLAT = 1 << 28
 _ROWS_AT_ONCE = 1 << 16
 _DIGESTED = 1 << 20
@@ -73,12 +74,16 @@ class ApproximateIndex:
         ``allowed`` marks the positions that may be returned; the fewer they are, the more lists are looked into.
         """
         found: tuple[FloatArray, IntArray]
-        if allowed is None:
-            found = self.engine.search(queries, k)
-            return found
+        # So many lists that they hold a few times as many rows as are asked for.
+        probes = max(self.probes, -(-_ROWS_PER_ANSWER * k * self.engine.nlist // len(self)))
         faiss = search_package("faiss")
+        if allowed is None:
+            # Handing parameters over with every search costs a tenth of the search.
+            chosen = None if probes == self.probes else faiss.SearchParametersIVF(nprobe=min(probes, self.engine.nlist))
+            found = self.engine.search(queries, k, params=chosen)
+            return found
         share = max(1e-9, np.count_nonzero(allowed) / len(allowed))
-        probes = min(self.engine.nlist, int(np.ceil(self.probes / share)))
+        probes = min(self.engine.nlist, int(np.ceil(probes / share)))
         bits = np.packbits(allowed, bitorder="little")
         # The engine keeps bare addresses: bits and selector must outlive the search.
         selector = faiss.IDSelectorBitmap(len(allowed), faiss.swig_ptr(bits))

@@ -326,9 +326,9 @@ class Gallery:
         flat = np.asarray(rows, dtype=np.int64)
         for number, places, inner in self._located(flat):
             block, segment = self.blocks[number], self.parts[number].segment
-            for place, row in zip(places.tolist(), inner.tolist(), strict=True):
-                caption = None if block.captions is None else int(block.captions[row])
-                located[place] = segment.item(int(block.owners[row])), caption
+            captions = [None] * len(inner) if block.captions is None else block.captions[inner].tolist()
+            items = segment.items_at(block.owners[inner].tolist())
+            located.update(zip(places.tolist(), zip(items, captions, strict=True), strict=True))
         return [located[place] for place in range(len(flat))]
 
     def keys(self, rows: Sequence[int]) -> list[str]:

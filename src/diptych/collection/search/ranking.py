@@ -144,8 +144,11 @@ def fuse_rankings(by_points: Sequence[int], by_words: Sequence[int], share: floa
     >>> fuse_rankings([1, 2, 3], [3, 4], 0.5)
     [3, 1, 2, 4]
     """
-    gains: dict[int, float] = {}
-    for ranking, weight in ((by_points, 1 - share), (by_words, share)):
-        for rank, row in enumerate(ranking, start=1):
-            gains[row] = gains.get(row, 0.0) + weight / (_DAMPING + rank)
-    return sorted(gains, key=lambda row: -gains[row])
+    rows = np.concatenate([np.asarray(ranking, dtype=np.int64) for ranking in (by_points, by_words)])
+    gains = [
+        weight / (_DAMPING + np.arange(1, len(ranking) + 1))
+        for ranking, weight in ((by_points, 1 - share), (by_words, share))
+    ]
+    distinct, first, which = np.unique(rows, return_index=True, return_inverse=True)
+    total = np.bincount(which, np.concatenate(gains), len(distinct))
+    return [int(row) for row in distinct[np.lexsort((first, -total))]]

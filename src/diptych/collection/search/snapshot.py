@@ -171,30 +171,28 @@ class SearchSnapshot:
             raise InvalidInputError("a hybrid search compares words with captions, but the query has none; add words")
         nearest = ranking.nearest(max(_CANDIDATES, k)).tolist()
         by_points, further = nearest[:_CANDIDATES], nearest[_CANDIDATES:]
-        by_words = self._by_words(words, ranking)
+        by_words = self._by_words(words, ranking).tolist()
         fused = fuse_rankings(by_points, by_words, hybrid)
+        if len(fused) < k:
+            known = set(fused)
+            fused += [row for row in further if row not in known]
         both = (set(by_points), "points"), (set(by_words), "words")
-        matched = {row: tuple(name for members, name in both if row in members) for row in fused}
-        rows = fused + [row for row in further if row not in matched]
-        return np.array(rows[:k], dtype=np.int64), matched
+        matched = {row: tuple(name for members, name in both if row in members) or ("points",) for row in fused[:k]}
+        return np.array(fused[:k], dtype=np.int64), matched
 
-    def _by_words(self, words: str, ranking: PointRanking) -> list[int]:
-        gallery, allowed = ranking.query.gallery, ranking.allowed
-        n_asked, best = _CANDIDATES, dict[int, float]()
+    def _by_words(self, words: str, ranking: PointRanking) -> IntArray:
+        gallery, n_asked = ranking.query.gallery, _CANDIDATES
         while True:
             names, gains = self.captions_with(words, n_asked)
-            rows = gallery.rows_of_captions(names, allowed)
-            for row, gain in zip(rows.tolist(), gains, strict=True):
-                # A picture is as good as its best caption, which comes first.
-                if row >= 0:
-                    best.setdefault(row, gain)
+            rows = gallery.rows_of_captions(names, ranking.allowed)
+            # A picture is as good as its best caption, which comes first.
+            found, first = np.unique(rows[rows >= 0], return_index=True)
             # Captions that no item names any more, or that a filter leaves out, took places.
-            if len(names) < n_asked or len(best) >= _CANDIDATES or n_asked >= _MOST_ASKED:
+            if len(names) < n_asked or len(found) >= _CANDIDATES or n_asked >= _MOST_ASKED:
                 break
             n_asked *= 8
-        orders = gallery.orders(np.array(list(best), dtype=np.int64))
-        order_of = dict(zip(best, orders.tolist(), strict=True))
-        return sorted(best, key=lambda row: (-best[row], order_of[row]))[:_CANDIDATES]
+        best = np.array(gains, dtype=np.float64)[rows >= 0][first]
+        return np.asarray(found[np.lexsort((gallery.orders(found), -best))][:_CANDIDATES])
 
     def _encode_term(self, term: Term, reranking: Reranking | None) -> EncodedTerm:
         if term.kind == "text":

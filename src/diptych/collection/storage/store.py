@@ -96,6 +96,8 @@ _ROWS_AT_ONCE = 1 << 14
 _MANY_KEYS = 4000
 _READ_ATTEMPTS = 3
 _MANY_FRAGMENTS = 40
+# Looking how worn the tables are takes longer than a commit.
+_COMMITS_BETWEEN_LOOKS = 4
 _MANY_DELETED = 1000
 _BYTES_AT_ONCE = 1 << 27
 
@@ -361,6 +363,8 @@ class Store:
 
         ``everything`` does so however few there are, and keeps versions for a minute: enough for a reader to finish.
         """
+        if not everything and self.version() % _COMMITS_BETWEEN_LOOKS:
+            return
         for name in (*_FIXED_TABLES, *self.vector_tables()):
             table = self._existing(name)
             if table is not None and everything:
