@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -65,6 +67,32 @@ def test_a_reader_reads_what_has_changed_and_no_more(
     assert [item.id for item in reader][-1] == "8"
     assert list(reader) == list(open_again(collection))
     assert read[1:] == [["8"]]
+
+
+def test_a_reader_that_looks_after_every_commit_misses_nothing(
+    collection: Collection, photos: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """New and changed items of one batch, in any order: times of changes must grow with every commit."""
+    collection.add([photos, *(Record(captions=[f"text {number}"], id=str(number)) for number in range(5))])
+    reader = open_again(collection)
+    store = collection._state.store
+
+    def followed(commit: Callable[..., None]) -> Callable[..., None]:
+        def work(*arguments: Any) -> None:
+            commit(*arguments)
+            list(reader)
+
+        return work
+
+    for name in ("add_items", "replace_items", "delete_items"):
+        monkeypatch.setattr(store, name, followed(getattr(store, name)))
+    (photos / "a.png").rename(photos / "z.png")
+    (photos / "new.png").write_text("a new picture")
+    records = [Record(captions=[f"other {number}"], id=str(number)) for number in (3, 1)]
+    collection.add([records[0], Record(captions=["new"], id="new"), records[1], photos])
+    collection.remove(["2", "b.png"])
+    assert list(reader) == list(open_again(collection)) == list(collection)
+    assert {item.path for item in reader if item.path} == {"z.png", "c.png", "new.png"}
 
 
 def test_an_old_commit_is_not_taken_for_a_new_one(collection: Collection) -> None:

@@ -266,8 +266,9 @@ class Adding:
                 if work.known is None or caption_id not in work.known.caption_ids
             ]
         )
-        self._store.add_items([item for work, item in items if work.known is None])
-        self._store.replace_items([item for work, item in items if work.known is not None])
+        # One commit for all: readers ask for what is later than the latest they know, so a second one would come too late.
+        put = self._store.add_items if all(work.known is None for work, _ in items) else self._store.replace_items
+        put([item for _, item in items])
 
     def _count(self, work: PendingRecord, item: Item) -> None:
         before = work.known

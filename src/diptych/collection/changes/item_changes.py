@@ -80,7 +80,7 @@ class ItemChanges:
         adding.report.skipped.update(collected.skipped)
         report = adding.add(records, progress)
         if report.changed:
-            self._state.tidy()
+            self._state.tidy(report.changed)
         report.seconds = time.perf_counter() - started
         write_json(self._state.layout.last_run, {"skipped": report.skipped})
         return report
@@ -88,7 +88,7 @@ class ItemChanges:
     def change(self, item: Item, record: Record) -> None:
         """Give an item the captions, labels and metadata of a record."""
         self._adding().change(item, record)
-        self._state.tidy()
+        self._state.tidy(1)
 
     def named(self, which: Which) -> list[Item]:
         """Return the items that a user names by id, path or filter."""
@@ -107,7 +107,7 @@ class ItemChanges:
         """Remove items."""
         if items:
             self._state.store.delete_items(items, self._state.next_ns())
-            self._state.tidy()
+            self._state.tidy(len(items))
 
     def remove_missing(self, base: Path) -> list[Item]:
         """Remove the items of a folder whose files are gone, and return them."""

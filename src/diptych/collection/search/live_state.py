@@ -282,9 +282,9 @@ class LiveState:
             with self._lock:
                 self._version = -1
 
-    def tidy(self) -> None:
+    def tidy(self, n_changed: int) -> None:
         """Join the small files of the store, and put many changes into files; the caller is the only writer."""
-        self.store.compact()
+        self.store.compact(n_changed)
         self.items()
         if self._segments.n_recent >= FOLD_FROM:
             self.fold()

@@ -98,6 +98,7 @@ _READ_ATTEMPTS = 3
 _MANY_FRAGMENTS = 40
 # Looking how worn the tables are takes longer than a commit.
 _COMMITS_BETWEEN_LOOKS = 4
+_MANY_CHANGED = 100
 _MANY_DELETED = 1000
 _BYTES_AT_ONCE = 1 << 27
 
@@ -206,7 +207,7 @@ class Store:
             self._table("items").add(_items_table(items))
 
     def replace_items(self, items: Sequence[Item]) -> None:
-        """Put items in the place of those with the same ids."""
+        """Put items in the place of those with the same ids, and append the others, in one commit."""
         if items:
             table = _items_table(items)
             self._table("items").merge_insert("id").when_matched_update_all().when_not_matched_insert_all().execute(
@@ -358,12 +359,12 @@ class Store:
         for name in tables:
             self._index_columns(name, self._table(name))
 
-    def compact(self, *, everything: bool = False) -> None:
+    def compact(self, n_changed: int = 0, *, everything: bool = False) -> None:
         """Join the small files that many commits leave behind, drop deleted rows, forget versions older than an hour.
 
         ``everything`` does so however few there are, and keeps versions for a minute: enough for a reader to finish.
         """
-        if not everything and self.version() % _COMMITS_BETWEEN_LOOKS:
+        if not (everything or n_changed >= _MANY_CHANGED) and self.version() % _COMMITS_BETWEEN_LOOKS:
             return
         for name in (*_FIXED_TABLES, *self.vector_tables()):
             table = self._existing(name)
