@@ -266,7 +266,7 @@ class Adding:
                 if work.known is None or caption_id not in work.known.caption_ids
             ]
         )
-        # One commit for all: readers ask for what is later than the latest they know, so a second one would come too late.
+        # One commit: readers ask for what is later than the latest they know, and a second one would come too late.
         put = self._store.add_items if all(work.known is None for work, _ in items) else self._store.replace_items
         put([item for _, item in items])
 
