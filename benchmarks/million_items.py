@@ -35,6 +35,8 @@ WIDTH = 256
 _BATCH = 20_000
 _CENTRES = 2_000
 _VOCABULARY = 20_000
+# So wide that clusters overlap and a search has to look into many lists.
+_SPREAD = 0.08
 
 
 def _unit(rows: np.ndarray) -> np.ndarray:
@@ -60,7 +62,7 @@ class PointRetriever:
         """Return the point of the cluster that the digest of a text names, and a little of its own."""
         seeds = [int.from_bytes(hashlib.blake2b(text.encode(), digest_size=4).digest()) for text in texts]
         noise = np.stack([np.random.default_rng(seed).standard_normal(WIDTH) for seed in seeds])
-        return _unit(self.centres[np.array(seeds) % _CENTRES] + 0.05 * noise)
+        return _unit(self.centres[np.array(seeds) % _CENTRES] + _SPREAD * noise)
 
     def images_to_points(self, features: np.ndarray) -> np.ndarray:
         """Return the features."""
@@ -100,7 +102,7 @@ def fill(folder: Path, n_items: int) -> dict[str, float]:
         rows = range(start, min(start + _BATCH, n_items))
         keys = [hashlib.sha256(str(row).encode()).hexdigest() for row in rows]
         noise = rng.standard_normal((len(rows), WIDTH), dtype=np.float32)
-        points = _unit(retriever.centres[rng.integers(0, _CENTRES, len(rows))] + 0.05 * noise)
+        points = _unit(retriever.centres[rng.integers(0, _CENTRES, len(rows))] + _SPREAD * noise)
         texts = [" ".join(chosen) for chosen in rng.choice(words, (len(rows), 8), p=weights / weights.sum())]
         items = [_item(row, key, text) for row, key, text in zip(rows, keys, texts, strict=True)]
         started = time.perf_counter()

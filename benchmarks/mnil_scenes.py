@@ -25,7 +25,7 @@ import numpy as np
 from sklearn.base import clone
 
 from diptych.data.datasets.scenes import PictureSequence, Scene, SceneObject, make_scene
-from diptych.data.datasets.scenes.caption_vocabulary import (
+from diptych.data.datasets.scenes.captions import (
     COLOUR_WORDS,
     MOODS,
     NOUNS,

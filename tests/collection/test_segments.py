@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from diptych.collection import Collection, Filter, Item, Record
 from diptych.collection.browse.segment import KEYS, FileSegment, MemorySegment, keys_of, write_segment
-from diptych.collection.browse.segment_files import SegmentFiles
+from diptych.collection.search.folding import SegmentFiles
 from diptych.collection.storage.store import item_rows
 from kill_trials import ToyRetriever
 

@@ -21,7 +21,6 @@ from diptych.cli.bench.results import bench_diff, bench_pack, bench_report
 from diptych.cli.bench.run import bench_run
 from diptych.cli.bench.task import bench
 from diptych.cli.bench.trec import bench_trec
-from diptych.cli.commands.backup import backup, restore
 from diptych.cli.commands.clicks import clicks_app
 from diptych.cli.commands.datasets import datasets, get, scenes
 from diptych.cli.commands.demo import demo
@@ -31,12 +30,11 @@ from diptych.cli.commands.index import index
 from diptych.cli.commands.items import add, duplicates, export, remove
 from diptych.cli.commands.learn import learn, rollback
 from diptych.cli.commands.methods import methods
-from diptych.cli.commands.migrate import migrate
 from diptych.cli.commands.queries import queries
 from diptych.cli.commands.search import search
 from diptych.cli.commands.serve import serve
-from diptych.cli.commands.status import status
 from diptych.cli.commands.train import train
+from diptych.cli.commands.upkeep import backup, migrate, restore, status
 from diptych.cli.commands.words import words
 from diptych.errors import DiptychError
 

@@ -5,8 +5,13 @@ from diptych.collection.browse.filter import Filter
 from diptych.collection.browse.suggestions import Suggestion
 from diptych.collection.changes.adding import AddProgress, AddReport
 from diptych.collection.changes.backup import BackupReport, RestoreReport, backup_collection, restore_collection
-from diptych.collection.changes.maintenance import CheckReport, DuplicateGroup, Status
-from diptych.collection.changes.migration import MigrationReport, migrate_collection
+from diptych.collection.changes.maintenance import (
+    CheckReport,
+    DuplicateGroup,
+    MigrationReport,
+    Status,
+    migrate_collection,
+)
 from diptych.collection.changes.retriever_changes import ReencodeReport
 from diptych.collection.changes.watching import FolderWatcher
 from diptych.collection.collection import Collection

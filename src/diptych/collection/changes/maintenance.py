@@ -1,9 +1,10 @@
-"""Maintenance: the status of a collection, its repair, its duplicates and its export."""
+"""Maintenance: the status of a collection, its repair, its duplicates, its export, and its format."""
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,9 +21,9 @@ from diptych.collection.search.approximate_index import stored_recall
 from diptych.collection.search.live_state import LiveState
 from diptych.collection.storage import saved_retrievers
 from diptych.collection.storage.item import Item, iso_time
-from diptych.collection.storage.layout import RetrieverNames
+from diptych.collection.storage.layout import FORMAT_VERSION, FORMER_VERSIONS, Layout, RetrieverNames, write_lock
 from diptych.collection.storage.retriever_protocol import SIDES, Side
-from diptych.collection.storage.store import features_table, points_table, tables_of
+from diptych.collection.storage.store import Store, features_table, points_table, tables_of
 from diptych.errors import InvalidInputError, counted
 
 
@@ -280,3 +281,39 @@ class Maintenance:
 
 def _bytes_in(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+@dataclass(frozen=True)
+class MigrationReport:
+    """The format of a collection before and after."""
+
+    folder: Path
+    before: int
+    after: int
+
+    @property
+    def has_changed(self) -> bool:
+        """Whether there was anything to do."""
+        return self.before != self.after
+
+
+def migrate_collection(folder: Path, write_wait: float = 0.0) -> MigrationReport:
+    """Bring a collection to the present format.
+
+    Tables and indexes are added beside what is there, and the last step replaces ``collection.json``: until then the
+    collection is of its former format, whole, and a run that was interrupted is simply repeated.
+    """
+    layout = Layout.read(folder, former=True)
+    with write_lock(folder / "write.lock", write_wait):
+        before = _format_version(folder)
+        if before in FORMER_VERSIONS:
+            Store(layout.store).prepare()
+            # Another writer may have changed it before the lock was held.
+            Layout.read(folder, former=True).write()
+            # Its indexes of points are of no use any more.
+            shutil.rmtree(layout.index, ignore_errors=True)
+    return MigrationReport(folder, before, FORMAT_VERSION)
+
+
+def _format_version(folder: Path) -> int:
+    return int(json.loads((folder / "collection.json").read_text(encoding="utf-8"))["format_version"])

@@ -17,9 +17,8 @@ import numpy as np
 from diptych.arrays import AnyArray
 from diptych.collection.browse.live_items import LiveItems, text_hash
 from diptych.collection.browse.segment import FileSegment, Segment
-from diptych.collection.browse.segment_files import SegmentFiles
 from diptych.collection.search.encoded_query import QueryEmbeddingCache
-from diptych.collection.search.folding import FOLD_FROM, LiveSegments
+from diptych.collection.search.folding import FOLD_FROM, LiveSegments, SegmentFiles
 from diptych.collection.search.gallery import Gallery, PointBlock, Scoring
 from diptych.collection.search.point_files import PointFiles
 from diptych.collection.search.snapshot import SearchSnapshot
