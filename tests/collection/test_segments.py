@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from diptych.collection import Collection, Filter, Item, Record
 from diptych.collection.browse.segment import KEYS, FileSegment, MemorySegment, keys_of, write_segment
 from diptych.collection.search.folding import SegmentFiles
-from diptych.collection.storage.store import item_rows
+from diptych.collection.storage.store import item_rows, points_table
 from kill_trials import ToyRetriever
 
 WORDS = st.text("abé ", min_size=1, max_size=6).filter(str.strip)
@@ -159,6 +159,23 @@ def test_a_full_disk_stops_no_search(
     filled._state.fold(everything=True)
     assert len(segment_folders(filled)) == 2
     assert is_as_expected(reopened(filled))
+
+
+def test_points_that_come_later_are_found(filled: Collection, photos: Path) -> None:
+    """They were lost in the store when the files were made, and repair makes them again."""
+    filled._state.fold(everything=True)
+    item = filled["a.png"]
+    table = points_table(filled._state.layout.retriever, "image")
+    other = reopened(filled)
+    other._state.store.delete_rows(table, [str(item.content_hash)])
+    shutil.rmtree(filled.folder / "index")
+    assert other.search(photos / "a.png", k=5).considered == 2
+    other._state.fold()
+    reader = reopened(filled)
+    assert reader.search(photos / "a.png", k=5).considered == 2
+    filled.repair()
+    for one in (filled, other, reader, reopened(filled)):
+        assert one.search(photos / "a.png", k=1)[0].id == item.id
 
 
 def test_repair_leaves_the_files_in_use(filled: Collection) -> None:

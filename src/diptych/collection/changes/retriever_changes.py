@@ -239,7 +239,10 @@ class RetrieverChanges:
 
     def _run(self, retriever: RetrieverProtocol, names: RetrieverNames, progress: Progress | None) -> ReencodeReport:
         encoding = Encoding(self._state.store, retriever, names)
-        return Reencoding(self._state.items(), self._state.root, encoding).run(progress)
+        report = Reencoding(self._state.items(), self._state.root, encoding).run(progress)
+        if report.pictures or report.captions:
+            self._state.forget_points(names)
+        return report
 
     def _save_again(self, retriever: RetrieverProtocol, known: RetrieverNames) -> RetrieverNames:
         """Take a retriever that makes the same points; a change to another one that was begun stays begun."""

@@ -101,6 +101,15 @@ class SegmentFiles:
                 if not path.name.endswith(kept):
                     shutil.rmtree(path, ignore_errors=True)
 
+    def forget_points(self, fingerprint: str) -> None:
+        """Delete the points of a retriever in all segments; they are made from the store when they are asked for."""
+        for folder in self.folder.glob(f"*/*-{fingerprint}"):
+            # In one step: what is half there would be taken for all.
+            gone = folder.with_name(f".{uuid.uuid4().hex}")
+            with suppress(OSError):
+                folder.rename(gone)
+            shutil.rmtree(gone, ignore_errors=True)
+
     def _named(self) -> set[str]:
         with suppress(OSError, ValueError, KeyError, TypeError):
             entries = json.loads(self._current.read_text(encoding="utf-8"))["segments"]

@@ -73,6 +73,10 @@ class RetrieverState:
             self._query_embeddings = None
         self.names = names
 
+    def forget_points(self) -> None:
+        """Load the points again when they are asked for."""
+        self._blocks, self._items = {}, None
+
     def galleries(self, items: LiveItems) -> dict[Side, Gallery]:
         """Return the points of the items."""
         if self._items is not items:
@@ -288,6 +292,13 @@ class LiveState:
         if self._segments.n_recent >= FOLD_FROM:
             self.fold()
 
+    def forget_points(self, names: RetrieverNames) -> None:
+        """Look for the points of a retriever anew, after it got some that it lacked."""
+        with self._lock:
+            self.segment_files.forget_points(names.fingerprint)
+            if names.fingerprint in self._states:
+                self._states[names.fingerprint].forget_points()
+
     def tidy_index(self) -> None:
         """Delete files of segments and of points that nobody uses."""
         self.segment_files.delete_unused(names.fingerprint for names in self.layout.stored)
@@ -340,6 +351,8 @@ class LiveState:
         self._states = {key: state for key, state in self._states.items() if key in stored}
         for fingerprint, state in self._states.items():
             state.use(stored[fingerprint], None)
+            # Another process may have made points that it lacked.
+            state.forget_points()
         if retriever is not None:
             names = stored[retriever.fingerprint]
             self._state_of(names).use(names, retriever)
