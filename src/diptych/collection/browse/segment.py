@@ -25,6 +25,7 @@ Key = Literal["id", "path", "content", "caption"]
 KEYS: tuple[Key, ...] = ("id", "path", "content", "caption")
 _KEY_COLUMNS = {"id": "id", "path": "path", "content": "content_hash", "caption": "caption_ids"}
 _ROWS_AT_ONCE = 1 << 14
+_FEW_ITEMS = 200
 _FORMAT = 1
 
 
@@ -185,6 +186,7 @@ class FileSegment(Segment):
                 kind: (_mapped(folder / f"{kind}_hashes.npy"), _mapped(folder / f"{kind}_places.npy")) for kind in KEYS
             }
             self._batches = _record_batches(folder / "items.arrow")
+            self._columns_of: dict[int, dict[str, Any]] = {}
             values = _record_batches(folder / "values.arrow")[0]
         except (OSError, ValueError, KeyError, IndexError) as problem:
             raise CollectionError(f"{folder} cannot be read ({problem}); delete it, it is made anew") from None
@@ -205,9 +207,20 @@ class FileSegment(Segment):
 
     def items_at(self, places: Sequence[int]) -> list[Item]:
         """Return the items at some places."""
+        if len(places) <= _FEW_ITEMS:
+            return items_of_rows(self._row(place) for place in places)
         distinct, which = np.unique(np.asarray(places, dtype=np.int64), return_inverse=True)
-        items = items_of_rows(self.rows(distinct).to_pylist()) if len(distinct) else []
+        items = items_of_rows(self.rows(distinct).to_pylist())
         return [items[number] for number in which.tolist()]
+
+    def _row(self, place: int) -> dict[str, Any]:
+        """Return one row, value by value: several times as fast as asking for a batch of one row."""
+        number, inner = divmod(place, _ROWS_AT_ONCE)
+        columns = self._columns_of.get(number)
+        if columns is None:
+            batch = self._batches[number]
+            columns = self._columns_of[number] = {name: batch.column(name) for name in batch.schema.names}
+        return {name: column[inner].as_py() for name, column in columns.items()}
 
     def items(self) -> Iterator[Item]:
         """Yield all items."""

@@ -14,7 +14,7 @@ import numpy as np
 
 from diptych.arrays import AnyArray
 from diptych.collection.storage.item import Item
-from diptych.collection.storage.layout import RetrieverNames, search_package
+from diptych.collection.storage.layout import RetrieverNames, engine_package, search_package
 from diptych.collection.storage.retriever_protocol import SIDES, Side
 from diptych.errors import CollectionError
 
@@ -114,7 +114,7 @@ class Store:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         # Every read asks for the newest version: another process may have written since.
-        self._database = search_package("lancedb").connect(str(folder), read_consistency_interval=timedelta(0))
+        self._database = engine_package().connect(str(folder), read_consistency_interval=timedelta(0))
         self._tables: dict[str, Any] = {}
 
     def prepare(self) -> None:
