@@ -33,10 +33,9 @@ from diptych.space import Space
 
 WIDTH = 256
 _BATCH = 20_000
-_CENTRES = 2_000
 _VOCABULARY = 20_000
-# So wide that clusters overlap and a search has to look into many lists.
-_SPREAD = 0.08
+# Points of networks fill far fewer dimensions than they have; without clusters a search has to look into many lists.
+_FILLED = 32
 
 
 # On two quiet cores, with a million items.
@@ -58,7 +57,7 @@ def _unit(rows: np.ndarray) -> np.ndarray:
 
 
 class PointRetriever:
-    """A retriever whose points cost nothing: a text of a number lies near the points of that cluster."""
+    """A retriever whose points cost nothing: directions of a random subspace, for a text drawn from its digest."""
 
     name = "points"
     fingerprint = image_fingerprint = text_fingerprint = "points-of-a-benchmark"
@@ -66,17 +65,20 @@ class PointRetriever:
     space = Space("cosine")
 
     def __init__(self) -> None:
-        self.centres = _unit(np.random.default_rng(0).standard_normal((_CENTRES, WIDTH)))
+        self._basis = np.random.default_rng(0).standard_normal((_FILLED, WIDTH), dtype=np.float32)
+
+    def points(self, rng: np.random.Generator, count: int) -> np.ndarray:
+        """Return random points."""
+        return _unit(rng.standard_normal((count, _FILLED), dtype=np.float32) @ self._basis)
 
     def stream_image_features(self, items: Sequence[Any]) -> Iterator[Any]:
         """Benchmarks add texts alone."""
         return iter(())
 
     def text_features(self, texts: Sequence[str]) -> np.ndarray:
-        """Return the point of the cluster that the digest of a text names, and a little of its own."""
+        """Return the points that the digests of texts are the seeds of."""
         seeds = [int.from_bytes(hashlib.blake2b(text.encode(), digest_size=4).digest()) for text in texts]
-        noise = np.stack([np.random.default_rng(seed).standard_normal(WIDTH) for seed in seeds])
-        return _unit(self.centres[np.array(seeds) % _CENTRES] + _SPREAD * noise)
+        return np.vstack([self.points(np.random.default_rng(seed), 1) for seed in seeds])
 
     def images_to_points(self, features: np.ndarray) -> np.ndarray:
         """Return the features."""
@@ -115,8 +117,7 @@ def fill(folder: Path, n_items: int) -> dict[str, float]:
     for start in range(0, n_items, _BATCH):
         rows = range(start, min(start + _BATCH, n_items))
         keys = [hashlib.sha256(str(row).encode()).hexdigest() for row in rows]
-        noise = rng.standard_normal((len(rows), WIDTH), dtype=np.float32)
-        points = _unit(retriever.centres[rng.integers(0, _CENTRES, len(rows))] + _SPREAD * noise)
+        points = retriever.points(rng, len(rows))
         texts = [" ".join(chosen) for chosen in rng.choice(words, (len(rows), 8), p=weights / weights.sum())]
         items = [_item(row, key, text) for row, key, text in zip(rows, keys, texts, strict=True)]
         started = time.perf_counter()

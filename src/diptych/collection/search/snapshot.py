@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, overload
@@ -169,9 +170,11 @@ class SearchSnapshot:
             return ranking.nearest(k), {}
         if not words:
             raise InvalidInputError("a hybrid search compares words with captions, but the query has none; add words")
-        nearest = ranking.nearest(max(_CANDIDATES, k)).tolist()
+        with ThreadPoolExecutor(1) as beside:
+            found = beside.submit(self.captions_with, words, _CANDIDATES)
+            nearest = ranking.nearest(max(_CANDIDATES, k)).tolist()
         by_points, further = nearest[:_CANDIDATES], nearest[_CANDIDATES:]
-        by_words = self._by_words(words, ranking).tolist()
+        by_words = self._by_words(words, ranking, found.result()).tolist()
         fused = fuse_rankings(by_points, by_words, hybrid)
         if len(fused) < k:
             known = set(fused)
@@ -180,10 +183,10 @@ class SearchSnapshot:
         matched = {row: tuple(name for members, name in both if row in members) or ("points",) for row in fused[:k]}
         return np.array(fused[:k], dtype=np.int64), matched
 
-    def _by_words(self, words: str, ranking: PointRanking) -> IntArray:
+    def _by_words(self, words: str, ranking: PointRanking, asked: tuple[list[str], list[float]]) -> IntArray:
         gallery, n_asked = ranking.query.gallery, _CANDIDATES
         while True:
-            names, gains = self.captions_with(words, n_asked)
+            names, gains = asked
             rows = gallery.rows_of_captions(names, ranking.allowed)
             # A picture is as good as its best caption, which comes first.
             found, first = np.unique(rows[rows >= 0], return_index=True)
@@ -191,6 +194,7 @@ class SearchSnapshot:
             if len(names) < n_asked or len(found) >= _CANDIDATES or n_asked >= _MOST_ASKED:
                 break
             n_asked *= 8
+            asked = self.captions_with(words, n_asked)
         best = np.array(gains, dtype=np.float64)[rows >= 0][first]
         return np.asarray(found[np.lexsort((gallery.orders(found), -best))][:_CANDIDATES])
 
