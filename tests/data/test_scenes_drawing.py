@@ -54,7 +54,7 @@ EXACT_OPERATIONS = {
     "np.zeros",
     "np.zeros_like",
 }
-PAINTING_MODULES = ("backdrops", "canvas", "scene", "scenery", "things")
+PAINTING_MODULES = ("backdrops", "canvas", "scene", "things")
 
 
 def painted_area(pen: Pen, distance: Field) -> float:
