@@ -73,6 +73,13 @@ def test_a_file_holds_what_memory_holds(
         if items:
             some = np.arange(0, len(items), 2)
             assert file.rows(some).equals(memory.rows(some))
+            many = np.tile(some, 300)
+            for name in ("id", "caption_ids", "path"):
+                assert list(map(_plain, file.values_at(name, many))) == list(map(_plain, memory.values_at(name, many)))
+
+
+def _plain(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
 
 
 @pytest.fixture

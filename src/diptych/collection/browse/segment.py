@@ -67,6 +67,10 @@ class Segment(ABC):
         """Return the items at some places, which are in order, as a batch of rows."""
 
     @abstractmethod
+    def values_at(self, name: str, places: IntArray) -> list[Any]:
+        """Return what the items at some places have under one name of the store's columns."""
+
+    @abstractmethod
     def column(self, name: str) -> Iterator[Any]:
         """Yield what all items have under one name of the store's columns, in batches."""
 
@@ -113,6 +117,10 @@ class MemorySegment(Segment):
     def rows(self, places: IntArray) -> Any:
         """Return the items at some places as a batch of rows."""
         return item_rows([self._items[place] for place in places.tolist()])
+
+    def values_at(self, name: str, places: IntArray) -> list[Any]:
+        """Return what the items at some places have under one name of the store's columns."""
+        return [getattr(self._items[place], name) for place in places.tolist()]
 
     def column(self, name: str) -> Iterator[Any]:
         """Yield what all items have under one name of the store's columns."""
@@ -235,6 +243,20 @@ class FileSegment(Segment):
             for number in np.unique(numbers).tolist()
         ]
         return taken[0] if len(taken) == 1 else pa.Table.from_batches(taken).combine_chunks().to_batches()[0]
+
+    def values_at(self, name: str, places: IntArray) -> list[Any]:
+        """Return what the items at some places have under one name of the store's columns."""
+        numbers, inner = np.divmod(np.asarray(places, dtype=np.int64), _ROWS_AT_ONCE)
+        if len(places) <= _FEW_ITEMS:
+            pairs = zip(numbers.tolist(), inner.tolist(), strict=True)
+            return [self._batches[number].column(name)[row].as_py() for number, row in pairs]
+        values = np.empty(len(places), dtype=object)
+        for number in np.unique(numbers).tolist():
+            here = np.flatnonzero(numbers == number)
+            taken = self._batches[number].column(name).take(search_package("pyarrow").array(inner[here]))
+            for place, value in zip(here.tolist(), taken.to_pylist(), strict=True):
+                values[place] = value
+        return list(values)
 
     def column(self, name: str) -> Iterator[Any]:
         """Yield what all items have under one name of the store's columns."""

@@ -333,7 +333,18 @@ class Gallery:
 
     def keys(self, rows: Sequence[int]) -> list[str]:
         """Return the ids of the items of some rows, or of the captions."""
-        return [item.id if place is None else item.caption_ids[place] for item, place in self.found(rows)]
+        flat = np.asarray(rows, dtype=np.int64)
+        keys = [""] * len(flat)
+        for number, places, inner in self._located(flat):
+            block, segment = self.blocks[number], self.parts[number].segment
+            if block.captions is None:
+                found = segment.values_at("id", block.owners[inner])
+            else:
+                names = segment.values_at("caption_ids", block.owners[inner])
+                found = [each[place] for each, place in zip(names, block.captions[inner].tolist(), strict=True)]
+            for place, key in zip(places.tolist(), found, strict=True):
+                keys[place] = key
+        return keys
 
     def rows_of(self, item_id: str) -> list[int]:
         """Return the rows of an item: that of its picture, or those of its captions."""
