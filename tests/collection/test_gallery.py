@@ -87,7 +87,7 @@ def test_segments_are_searched_as_one(rows: list[tuple[int, bool, bool]], k: int
         expected = sorted(usable, key=lambda row: (-round(float(truth[row]), 4), row))[:k]
         found, scores = gallery.search(scoring.query_vectors(matrix[:1]), k, allowed=masks)
         there = found[0][found[0] >= 0]
-        assert gallery.keys(there.tolist()) == [f"key {row}" for row in expected]
+        assert gallery.keys(there).tolist() == [f"key {row}" for row in expected]
         np.testing.assert_allclose(scores[0][: len(there)], truth[expected], rtol=1e-4, atol=1e-5)
         assert sorted(gallery.orders(gallery.rows_among(masks)).tolist()) == usable
     assert len(gallery) == sum(live for _, live, _ in rows)
@@ -159,10 +159,10 @@ def test_new_rows_are_found_beside_the_index_and_dead_ones_are_not(clustered: tu
     )
     newest, dead = matrix[CLUSTERED - 1 :], matrix[7:8]
     nearest = changed.search(changed.scoring.query_vectors(newest), 1)[0][0]
-    assert changed.keys(nearest.tolist()) == [f"key {CLUSTERED - 1}"]
+    assert changed.keys(nearest).tolist() == [f"key {CLUSTERED - 1}"]
     found = changed.search(changed.scoring.query_vectors(dead), 10)[0][0]
-    assert "key 7" not in changed.keys(found.tolist())
-    assert gallery.keys(gallery.search(gallery.scoring.query_vectors(dead), 1)[0][0].tolist()) == ["key 7"]
+    assert "key 7" not in changed.keys(found)
+    assert gallery.keys(gallery.search(gallery.scoring.query_vectors(dead), 1)[0]).tolist() == [["key 7"]]
     assert not changed.wants_index
     assert Gallery(gallery.scoring, changed.parts[1:], changed.blocks[1:]).wants_index
 

@@ -307,12 +307,8 @@ class Collection:
         side = side_of(target)
         snapshot, use_all = self._ready(side, exact, retriever)
         gallery = snapshot.galleries[side]
-        if not len(gallery):
-            return np.full((len(points), k), "", dtype=object), np.full((len(points), k), -np.inf)
         rows, scores = gallery.search(gallery.scoring.query_vectors(np.asarray(points)), k, exact=use_all)
-        ids = np.full(rows.shape, "", dtype=object)
-        ids[rows >= 0] = gallery.keys(rows[rows >= 0].tolist())
-        return ids, scores
+        return gallery.keys(rows), scores
 
     def points(
         self, side: Side, ids: Sequence[str] | None = None, retriever: str | None = None

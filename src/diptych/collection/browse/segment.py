@@ -67,8 +67,8 @@ class Segment(ABC):
         """Return the items at some places, which are in order, as a batch of rows."""
 
     @abstractmethod
-    def values_at(self, name: str, places: IntArray) -> list[Any]:
-        """Return what the items at some places have under one name of the store's columns."""
+    def names(self, places: IntArray, captions: IntArray | None = None) -> AnyArray:
+        """Return the ids of the items at some places, or of one caption of each."""
 
     @abstractmethod
     def column(self, name: str) -> Iterator[Any]:
@@ -118,9 +118,13 @@ class MemorySegment(Segment):
         """Return the items at some places as a batch of rows."""
         return item_rows([self._items[place] for place in places.tolist()])
 
-    def values_at(self, name: str, places: IntArray) -> list[Any]:
-        """Return what the items at some places have under one name of the store's columns."""
-        return [getattr(self._items[place], name) for place in places.tolist()]
+    def names(self, places: IntArray, captions: IntArray | None = None) -> AnyArray:
+        """Return the ids of the items at some places, or of one caption of each."""
+        items = self.items_at(places.tolist())
+        if captions is None:
+            return np.array([item.id for item in items], dtype=object)
+        pairs = zip(items, captions.tolist(), strict=True)
+        return np.array([item.caption_ids[place] for item, place in pairs], dtype=object)
 
     def column(self, name: str) -> Iterator[Any]:
         """Yield what all items have under one name of the store's columns."""
@@ -189,12 +193,14 @@ class FileSegment(Segment):
             about = json.loads((folder / "about.json").read_text(encoding="utf-8"))
             if about["format"] != _FORMAT:
                 raise ValueError(f"format {about['format']}")
-            arrays = {name: _mapped(folder / f"{name}.npy") for name in _ARRAYS}
+            arrays = {name: mapped_array(folder / f"{name}.npy") for name in _ARRAYS}
             self._keys = {
-                kind: (_mapped(folder / f"{kind}_hashes.npy"), _mapped(folder / f"{kind}_places.npy")) for kind in KEYS
+                kind: (mapped_array(folder / f"{kind}_hashes.npy"), mapped_array(folder / f"{kind}_places.npy"))
+                for kind in KEYS
             }
             self._batches = _record_batches(folder / "items.arrow")
             self._columns_of: dict[int, dict[str, Any]] = {}
+            self._names_of: dict[tuple[Key, int], tuple[Any, IntArray]] = {}
             values = _record_batches(folder / "values.arrow")[0]
         except (OSError, ValueError, KeyError, IndexError) as problem:
             raise CollectionError(f"{folder} cannot be read ({problem}); delete it, it is made anew") from None
@@ -244,19 +250,33 @@ class FileSegment(Segment):
         ]
         return taken[0] if len(taken) == 1 else pa.Table.from_batches(taken).combine_chunks().to_batches()[0]
 
-    def values_at(self, name: str, places: IntArray) -> list[Any]:
-        """Return what the items at some places have under one name of the store's columns."""
-        numbers, inner = np.divmod(np.asarray(places, dtype=np.int64), _ROWS_AT_ONCE)
+    def names(self, places: IntArray, captions: IntArray | None = None) -> AnyArray:
+        """Return the ids of the items at some places, or of one caption of each."""
+        kind: Key = "id" if captions is None else "caption"
+        further = np.zeros_like(places) if captions is None else captions
         if len(places) <= _FEW_ITEMS:
-            pairs = zip(numbers.tolist(), inner.tolist(), strict=True)
-            return [self._batches[number].column(name)[row].as_py() for number, row in pairs]
-        values = np.empty(len(places), dtype=object)
+            found = []
+            for place, more in zip(places.tolist(), further.tolist(), strict=True):
+                texts, starts = self._names(kind, place // _ROWS_AT_ONCE)
+                found.append(texts[int(starts[place % _ROWS_AT_ONCE]) + more].as_py())
+            return np.array(found, dtype=object)
+        pa, names = search_package("pyarrow"), np.empty(len(places), dtype=object)
+        numbers, inner = np.divmod(places, _ROWS_AT_ONCE)
         for number in np.unique(numbers).tolist():
             here = np.flatnonzero(numbers == number)
-            taken = self._batches[number].column(name).take(search_package("pyarrow").array(inner[here]))
-            for place, value in zip(here.tolist(), taken.to_pylist(), strict=True):
-                values[place] = value
-        return list(values)
+            texts, starts = self._names(kind, number)
+            taken = texts.take(pa.array(starts[inner[here]] + further[here]))
+            names[here] = taken.to_numpy(zero_copy_only=False)
+        return names
+
+    def _names(self, kind: Key, number: int) -> tuple[Any, IntArray]:
+        """Return the ids in a batch of items or of captions, and where those of each item begin."""
+        if (kind, number) not in self._names_of:
+            column = self._batches[number][_KEY_COLUMNS[kind]]
+            is_list = kind == "caption"
+            starts = column.offsets.to_numpy() if is_list else np.arange(len(column), dtype=np.int32)
+            self._names_of[kind, number] = column.values if is_list else column, starts
+        return self._names_of[kind, number]
 
     def column(self, name: str) -> Iterator[Any]:
         """Yield what all items have under one name of the store's columns."""
@@ -297,8 +317,10 @@ class FileSegment(Segment):
         return np.where(is_there, places[found], -1), np.where(is_there, self._caption_numbers[found], -1)
 
 
-def _mapped(path: Path) -> AnyArray:
-    return np.asanyarray(np.load(path, mmap_mode="r", allow_pickle=False))
+def mapped_array(path: Path) -> AnyArray:
+    """Return the array of a file without reading it."""
+    # A plain view: the class of mapped arrays makes every look at a few numbers several times as slow.
+    return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
 
 
 def _record_batches(path: Path) -> list[Any]:

@@ -236,7 +236,7 @@ class Maintenance:
             export.write_items(target, kind, self._state.items())
             return
         points: dict[str, tuple[list[str], AnyArray]] = {
-            side: (gallery.keys(rows.tolist()), gallery.vectors(rows))
+            side: (gallery.keys(rows).tolist(), gallery.vectors(rows))
             for side, gallery in self._state.snapshot().galleries.items()
             for rows in [gallery.rows_in_order()]
         }

@@ -128,9 +128,10 @@ class ApproximateIndex:
             if about["digest"] != _digest(folder / "lists.faiss"):
                 return None
             faiss = search_package("faiss")
-            return cls(
-                faiss.read_index(str(folder / "lists.faiss"), faiss.IO_FLAG_MMAP), about["probes"], about["recall"]
-            )
+            engine = faiss.read_index(str(folder / "lists.faiss"), faiss.IO_FLAG_MMAP)
+            # By default threads are started in every search to read lists ahead: more work than the search itself.
+            faiss.downcast_InvertedLists(engine.invlists).prefetch_nthread = 0
+            return cls(engine, about["probes"], about["recall"])
         except (OSError, ValueError, KeyError, TypeError, RuntimeError):
             return None
 

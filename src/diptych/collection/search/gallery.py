@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Literal
 
 import numpy as np
@@ -127,6 +128,12 @@ def top_rows(scores: FloatArray, order: IntArray, k: int) -> IntArray:
     return np.asarray(rows[np.lexsort((order[rows], -scores[rows]))])
 
 
+def _best(rows: IntArray, scores: FloatArray, orders: IntArray, k: int) -> tuple[IntArray, FloatArray]:
+    """Return the ``k`` best of each line of rows and scores, best first; equal scores by ``orders``."""
+    best = np.lexsort((orders, -scores), axis=1)[:, :k]
+    return np.take_along_axis(rows, best, axis=1), np.take_along_axis(scores, best, axis=1)
+
+
 _SCORES_AT_ONCE = 1 << 24
 _FEW_ROWS = 20_000
 # Beyond this, sorting all scores is faster than keeping the best.
@@ -176,11 +183,11 @@ class PointBlock:
         """Return rows and scores of the ``k`` best usable rows for each query, −1 and −∞ where there are fewer."""
         available = len(self) if usable is None else len(usable)
         k = min(k, available)
-        if self.index is None or exact or available <= min(_FEW_ROWS, len(self) // 2):
+        if self.index is None or exact or not k or available <= min(_FEW_ROWS, len(self) // 2):
             return self._exact(scoring, queries, k, usable)
-        rows, scores = self._indexed(scoring, queries, k, usable)
-        if rows.size and rows.min() < 0:
-            short = np.flatnonzero((rows >= 0).sum(axis=1) < k)
+        rows, scores = self._indexed(self.index, scoring, queries, k, usable)
+        short = np.flatnonzero(rows[:, k - 1] < 0)
+        if len(short):
             rows[short], scores[short] = self._exact(scoring, queries[short], k, usable)
         return rows, scores
 
@@ -204,23 +211,23 @@ class PointBlock:
         return rows, best
 
     def _indexed(
-        self, scoring: Scoring, queries: AnyArray, k: int, usable: IntArray | None
+        self, index: ApproximateIndex, scoring: Scoring, queries: AnyArray, k: int, usable: IntArray | None
     ) -> tuple[IntArray, FloatArray]:
-        if self.index is None:
-            return self._exact(scoring, queries, k, usable)
         allowed = None
         if usable is not None:
             allowed = np.zeros(len(self), dtype=bool)
             allowed[usable] = True
         # Rounded lists are asked for more than is wanted, because the exact scores may order them otherwise.
-        wanted = min(len(self), 2 * k if self.index.is_coarse else k)
-        scores, rows = self.index.search(queries, wanted, allowed)
+        wanted = min(len(self), 2 * k if index.is_coarse else k)
+        scores, rows = index.search(queries, wanted, allowed)
         is_score = scoring.is_linear and scoring.space.name != "covariance"
-        if self.index.is_coarse or not is_score:
+        if index.is_coarse or not is_score:
             scores = scoring.paired_scores(queries, self.vectors[np.maximum(rows, 0)])
+        scores = scores.astype(np.float64)
         scores[rows < 0] = -np.inf
-        best = np.lexsort((rows, -scores), axis=1)[:, :k]
-        return np.take_along_axis(rows, best, axis=1), np.take_along_axis(scores, best, axis=1).astype(np.float64)
+        # The engine sorts by scores alone, and most often they all differ.
+        is_sorted = rows.shape[1] == k and bool((scores[:, :-1] > scores[:, 1:]).all())
+        return (rows, scores) if is_sorted else _best(rows, scores, rows, k)
 
 
 def content_of(item: Item, caption: int | None) -> str:
@@ -278,15 +285,13 @@ class Gallery:
             usable = block.usable(part.chosen(None if allowed is None else allowed[number]))
             if len(block) and (usable is None or len(usable)):
                 rows, scores = block.search(self.scoring, queries, k, usable, exact=exact)
-                found.append((np.where(rows < 0, -1, rows + self._starts[number]), scores))
-        if not found:
-            return np.full((len(queries), k), -1, dtype=np.int64), np.full((len(queries), k), -np.inf)
-        rows, scores = (np.hstack(each) for each in zip(*found, strict=True))
-        if len(found) > 1:
-            best = np.lexsort((self.orders(rows), -scores), axis=1)[:, :k]
-            rows, scores = np.take_along_axis(rows, best, axis=1), np.take_along_axis(scores, best, axis=1)
-        missing = ((0, 0), (0, k - rows.shape[1]))
-        return np.pad(rows, missing, constant_values=-1), np.pad(scores, missing, constant_values=-np.inf)
+                start = int(self._starts[number])
+                found.append((np.where(rows < 0, -1, rows + start) if start else rows, scores))
+        if len(found) == 1 and found[0][0].shape[1] == k:
+            return found[0]
+        shape = len(queries), k
+        rows, scores = map(np.hstack, zip(*found, (np.full(shape, -1), np.full(shape, -np.inf)), strict=True))
+        return _best(rows, scores, self.orders(rows), k)
 
     def rows_among(self, allowed: Sequence[BoolArray] | None) -> IntArray:
         """Return all rows of live items, or of the allowed ones among them."""
@@ -331,20 +336,14 @@ class Gallery:
             located.update(zip(places.tolist(), zip(items, captions, strict=True), strict=True))
         return [located[place] for place in range(len(flat))]
 
-    def keys(self, rows: Sequence[int]) -> list[str]:
-        """Return the ids of the items of some rows, or of the captions."""
-        flat = np.asarray(rows, dtype=np.int64)
-        keys = [""] * len(flat)
-        for number, places, inner in self._located(flat):
-            block, segment = self.blocks[number], self.parts[number].segment
-            if block.captions is None:
-                found = segment.values_at("id", block.owners[inner])
-            else:
-                names = segment.values_at("caption_ids", block.owners[inner])
-                found = [each[place] for each, place in zip(names, block.captions[inner].tolist(), strict=True)]
-            for place, key in zip(places.tolist(), found, strict=True):
-                keys[place] = key
-        return keys
+    def keys(self, rows: IntArray) -> AnyArray:
+        """Return the ids of the items of some rows, or of the captions; an empty one for −1."""
+        keys = np.full(rows.size, "", dtype=object)
+        for number, places, inner in self._located(rows.ravel()):
+            block = self.blocks[number]
+            captions = None if block.captions is None else block.captions[inner]
+            keys[places] = self.parts[number].segment.names(block.owners[inner], captions)
+        return keys.reshape(rows.shape)
 
     def rows_of(self, item_id: str) -> list[int]:
         """Return the rows of an item: that of its picture, or those of its captions."""
@@ -369,7 +368,7 @@ class Gallery:
 
     def _located(self, rows: IntArray) -> Iterator[tuple[int, IntArray, IntArray]]:
         """Yield for each block the places of its rows in ``rows``, and their numbers within the block."""
-        blocks = np.searchsorted(self._starts, rows, side="right") - 1
-        for number in np.unique(blocks[rows >= 0]).tolist():
-            places = np.flatnonzero((blocks == number) & (rows >= 0))
-            yield number, places, rows[places] - self._starts[number]
+        for number, (start, end) in enumerate(pairwise(self._starts.tolist())):
+            places = np.flatnonzero((rows >= start) & (rows < end))
+            if len(places):
+                yield number, places, rows[places] - start

@@ -14,7 +14,7 @@ import numpy as np
 from diptych.arrays import AnyArray, FloatArray, IntArray
 from diptych.atomic_files import make_durable
 from diptych.collection.browse.live_items import text_hash
-from diptych.collection.browse.segment import FileSegment, MemorySegment, Segment
+from diptych.collection.browse.segment import FileSegment, MemorySegment, Segment, mapped_array
 from diptych.collection.search.approximate_index import ApproximateIndex
 from diptych.collection.search.gallery import PointBlock, Scoring
 from diptych.collection.storage.layout import RetrieverNames
@@ -141,9 +141,7 @@ def _drop_rows(path: Path, kept: IntArray) -> None:
 
 def _read(folder: Path, side: Side) -> PointBlock | None:
     try:
-        owners, captions, vectors = (
-            np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False) for name in _ARRAYS
-        )
+        owners, captions, vectors = (mapped_array(folder / f"{name}.npy") for name in _ARRAYS)
     except (OSError, ValueError):
         return None
     return PointBlock(owners, captions if side == "text" else None, vectors, ApproximateIndex.read(folder))
