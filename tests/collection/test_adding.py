@@ -175,6 +175,10 @@ def test_refresh_removes_what_is_gone_and_nothing_else(collection: Collection, p
     assert (report.added, report.removed) == (1, ["b.png"])
     assert str(elsewhere) in collection
     assert len(collection) == 5
+    (photos / "c.png").unlink()
+    assert collection.remove_missing(photos / "no such folder") == []
+    assert collection.remove_missing() == ["c.png", str(elsewhere)]
+    assert len(collection) == 3
 
 
 def test_refresh_of_a_folder_that_is_gone_removes_nothing(collection: Collection, photos: Path, tmp_path: Path) -> None:

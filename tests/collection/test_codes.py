@@ -203,7 +203,7 @@ def test_what_has_no_features_is_scored_by_its_bits(world: World, tmp_path: Path
     with world.collection(tmp_path / "c") as collection:
         store = collection._state.store
         table = next(name for name in store.vector_tables() if name.startswith("features") and "image" in name)
-        store.delete_rows(table, store.keys(table))
+        store.delete_rows(table, store.keys(table).to_pylist())
         bits = unpack_signs(world.pictures, N_BITS)
         text = world.codes.texts_to_outputs(world.codes.text_features([world.captions[0]]))[0]
         found = collection.search(Query.text(world.captions[0]), k=N, rerank=N, rerank_by="features")

@@ -119,6 +119,24 @@ def test_status_notices_points_that_come_and_go(filled: Collection) -> None:
     assert filled.status().unsearchable == 0
 
 
+def test_what_files_of_points_lack_is_counted_without_the_store(filled: Collection) -> None:
+    """The status counts in the files that searches use; verify looks at the store, which files are made from."""
+    store, table = filled._state.store, points_table(filled._state.layout.retriever, "image")
+    first, second = (str(filled[name].content_hash) for name in ("a.png", "b.png"))
+    store.delete_rows(table, [first])
+    filled._state.fold()
+    # Another file has the same content.
+    assert filled.status().unsearchable == 2
+    assert filled.search("x").considered == 2
+    store.delete_rows(table, [second])
+    assert filled.status().unsearchable == 2
+    assert filled.verify().problems == ("3 pictures have no points and are not found; add or refresh them",)
+    filled.remove([item.id for item in filled.items() if item.content_hash == first])
+    assert filled.status().unsearchable == 0
+    assert [one.missing for one in filled.retrievers()] == [0]
+    assert filled.repair().is_whole
+
+
 def test_many_small_commits_are_joined(collection: Collection) -> None:
     for number in range(45):
         collection.add([Record(captions=[f"text {number}"], id=str(number))])
@@ -235,8 +253,8 @@ def test_a_table_is_dropped_whole_or_not_at_all(tmp_path: Path, monkeypatch: pyt
         store.drop("points")
     again = Store(tmp_path)
     assert again.vector_tables() == []
-    assert again.keys("points") == []
+    assert again.keys("points").to_pylist() == []
     again.add_vectors("points", ["c"], np.zeros((1, 3), dtype=np.float32))
-    assert Store(tmp_path).keys("points") == ["c"]
+    assert Store(tmp_path).keys("points").to_pylist() == ["c"]
     again.drop("points")
     assert not list(tmp_path.glob("*.dropped"))

@@ -138,7 +138,7 @@ def _bring_up_to_date(
         report = add_pictures(collection, found.records, stages)
         report.skipped = {**found.unreadable, **report.skipped}
         if not request.keep_missing:
-            report.removed += _remove_missing(collection, request.folder)
+            report.removed += collection.remove_missing(request.folder)
         remember(collection.folder)
         return IndexOutcome(collection.folder, collection.status(), report, found)
 
@@ -230,27 +230,6 @@ def _watched_records(request: IndexRequest, stages: Stages, pictures: Sequence[P
 
 def _kept(collection: Collection) -> str:
     return "1 picture is" if len(collection) == 1 else f"{len(collection):,} pictures are"
-
-
-def _remove_missing(collection: Collection, folder: Path) -> list[str]:
-    base = folder.absolute()
-    missing = [
-        item
-        for item in collection
-        if (path := collection.path_of(item)) is not None and path.is_relative_to(base) and _is_gone(path)
-    ]
-    if missing:
-        collection.remove([item.id for item in missing])
-    return [str(item.path) for item in missing]
-
-
-def _is_gone(path: Path) -> bool:
-    """Say whether a file does not exist; one that merely cannot be reached may come back."""
-    try:
-        os.stat(path)
-    except OSError as problem:
-        return isinstance(problem, FileNotFoundError | NotADirectoryError)
-    return False
 
 
 def _report_captions(found: PictureRecords, stages: Stages) -> None:

@@ -204,9 +204,13 @@ class Collection:
             raise InvalidInputError(f"{base} is no folder that can be read now; nothing was removed")
         with self._state.writing():
             report = self._changes.add(base, progress)
-            missing = self._changes.remove_missing(base)
-        report.removed = [str(item.path) for item in missing]
+            report.removed = self._changes.remove_missing(base)
         return report
+
+    def remove_missing(self, folder: str | os.PathLike[str] | None = None) -> list[str]:
+        """Remove the items whose files are gone, all of them or those of a folder; return their paths."""
+        with self._state.writing():
+            return self._changes.remove_missing(None if folder is None else self._state.root.given(folder))
 
     def update(
         self,

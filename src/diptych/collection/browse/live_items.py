@@ -22,8 +22,10 @@ from diptych.collection.browse.filter import Filter, filter_name
 from diptych.collection.browse.segment import Key, Segment
 from diptych.collection.browse.suggestions import Suggestion, suggestions
 from diptych.collection.storage.item import Item
+from diptych.collection.storage.layout import search_package
 from diptych.collection.storage.retriever_protocol import Side
 
+_LISTS = ("labels", "captions", "caption_ids")
 _REMEMBERED = 64
 _MOST_FIELDS = 50
 
@@ -64,14 +66,14 @@ class Part:
         every = self.segment.items()
         return every if self.live is None else compress(every, self.live)
 
-    def values(self, name: str) -> Iterator[Any]:
-        """Yield what the live items have under one name of the store's columns."""
-        every = (value for batch in self.segment.column(name) for value in batch.to_pylist())
-        return every if self.live is None else compress(every, self.live)
+    def column(self, name: str) -> Any:
+        """Return what the live items have under one name of the store's columns."""
+        every = self.segment.column(name)
+        return every if self.live is None else every.filter(search_package("pyarrow").array(self.live))
 
-    def places(self) -> list[int]:
+    def places(self) -> IntArray:
         """Return the places of the live items."""
-        return list(range(len(self.segment))) if self.live is None else np.flatnonzero(self.live).tolist()
+        return np.arange(len(self.segment)) if self.live is None else np.flatnonzero(self.live)
 
     def chosen(self, mask: BoolArray | None) -> BoolArray | None:
         """Return which items of a choice are live; None stands for all."""
@@ -125,25 +127,35 @@ class LiveItems:
     @cached_property
     def n_pictures(self) -> int:
         """How many items have a picture."""
-        return sum(
-            part.n_live(part.segment.columns["=path"].owners) for part in self.parts if "=path" in part.segment.columns
-        )
+        return sum(part.n_live(part.segment.picture_owners) for part in self.parts)
 
     @cached_property
     def n_captions(self) -> int:
         """How many captions the items have."""
         return sum(part.n_live(part.segment.caption_owners) for part in self.parts)
 
+    def column(self, name: str) -> Any:
+        """Return what all items have under one name of the store's columns, the values of lists one by one."""
+        pa, pc = search_package("pyarrow"), search_package("pyarrow.compute")
+        chunks = [chunk for part in self.parts for chunk in part.column(name).chunks]
+        chunks = [pc.list_flatten(chunk) for chunk in chunks] if name in _LISTS else chunks
+        return pa.chunked_array(chunks, "string")
+
+    def hashes(self, side: Side) -> Any:
+        """Return what the point of each picture or caption is stored under."""
+        if side == "image":
+            return self.column("content_hash").drop_null()
+        texts = self.column("captions").to_pylist()
+        return search_package("pyarrow").array([text_hash(text) for text in texts], "string")
+
     def contents(self, side: Side) -> dict[str, str]:
         """Return what the points of a side are made of, by the hash they are stored under: a path or the text."""
         if side == "text":
-            return {text_hash(text): text for part in self.parts for texts in part.values("captions") for text in texts}
+            return {text_hash(text): text for text in self.column("captions").to_pylist()}
         contents: dict[str, str] = {}
-        for part in self.parts:
-            pairs = zip(part.values("content_hash"), part.values("path"), strict=True)
-            contents |= {
-                content: str(path) for content, path in pairs if content is not None and content not in contents
-            }
+        for content, path in zip(*(self.column(name).to_pylist() for name in ("content_hash", "path")), strict=True):
+            if content is not None:
+                contents.setdefault(content, path)
         return contents
 
     def with_paths(self, is_wanted: Callable[[str], bool]) -> list[Item]:
@@ -151,18 +163,10 @@ class LiveItems:
         found = [
             part.segment.item(place)
             for part in self.parts
-            for place, path in zip(part.places(), part.values("path"), strict=True)
+            for place, path in zip(part.places().tolist(), part.column("path").to_pylist(), strict=True)
             if path is not None and is_wanted(path)
         ]
         return sorted(found, key=lambda item: item.added_ns)
-
-    def by_content(self) -> dict[str, list[Item]]:
-        """Return the items by the hash of their file."""
-        groups: dict[str, list[Item]] = {}
-        for item in self:
-            if item.content_hash is not None:
-                groups.setdefault(item.content_hash, []).append(item)
-        return groups
 
     def masks(self, wanted: Filter) -> list[BoolArray]:
         """Return which live items of each part meet a filter."""

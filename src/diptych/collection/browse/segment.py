@@ -71,13 +71,18 @@ class Segment(ABC):
         """Return the ids of the items at some places, or of one caption of each."""
 
     @abstractmethod
-    def column(self, name: str) -> Iterator[Any]:
-        """Yield what all items have under one name of the store's columns, in batches."""
+    def column(self, name: str) -> Any:
+        """Return what all items have under one name of the store's columns."""
 
     @property
     @abstractmethod
     def suggestions(self) -> SuggestionIndex:
         """Words and phrases of all items, those that are no longer live included."""
+
+    @property
+    def picture_owners(self) -> IntArray:
+        """The places of the items that have a picture."""
+        return self.columns["=path"].owners if "=path" in self.columns else np.zeros(0, dtype=np.int32)
 
     @property
     @abstractmethod
@@ -111,8 +116,12 @@ class MemorySegment(Segment):
     def columns(self) -> Columns:
         """The fields that filters and facets use."""
         builder = ColumnsBuilder()
-        builder.add(item_rows(self._items))
+        builder.add(self._rows)
         return builder.build()
+
+    @cached_property
+    def _rows(self) -> Any:
+        return item_rows(self._items)
 
     def rows(self, places: IntArray) -> Any:
         """Return the items at some places as a batch of rows."""
@@ -126,9 +135,9 @@ class MemorySegment(Segment):
         pairs = zip(items, captions.tolist(), strict=True)
         return np.array([item.caption_ids[place] for item, place in pairs], dtype=object)
 
-    def column(self, name: str) -> Iterator[Any]:
-        """Yield what all items have under one name of the store's columns."""
-        yield item_rows(self._items)[name]
+    def column(self, name: str) -> Any:
+        """Return what all items have under one name of the store's columns."""
+        return search_package("pyarrow").chunked_array([self._rows[name]])
 
     @cached_property
     def suggestions(self) -> SuggestionIndex:
@@ -278,9 +287,9 @@ class FileSegment(Segment):
             self._names_of[kind, number] = column.values if is_list else column, starts
         return self._names_of[kind, number]
 
-    def column(self, name: str) -> Iterator[Any]:
-        """Yield what all items have under one name of the store's columns."""
-        return (batch[name] for batch in self._batches)
+    def column(self, name: str) -> Any:
+        """Return what all items have under one name of the store's columns."""
+        return search_package("pyarrow").Table.from_batches(self._batches, item_rows([]).schema)[name]
 
     @cached_property
     def suggestions(self) -> SuggestionIndex:

@@ -109,14 +109,14 @@ class ItemChanges:
             self._state.store.delete_items(items, self._state.next_ns())
             self._state.tidy(len(items))
 
-    def remove_missing(self, base: Path) -> list[Item]:
-        """Remove the items of a folder whose files are gone, and return them."""
-        root = self._state.root
+    def remove_missing(self, base: Path | None) -> list[str]:
+        """Remove the items whose files are gone, all of them or those of a folder, and return their paths."""
+        root, below = self._state.root, "" if base is None else os.path.join(base, "")
         missing = self._state.items().with_paths(
-            lambda path: root.file(path).is_relative_to(base) and root.is_missing(path)
+            lambda path: os.path.join(root.folder, path).startswith(below) and root.is_missing(path)
         )
         self.remove(missing)
-        return missing
+        return [str(item.path) for item in missing]
 
     def _adding(self) -> Adding:
         state = self._state

@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from weakref import ReferenceType, ref
+from typing import Any
 
 import numpy as np
 from scipy.sparse import coo_matrix
@@ -21,7 +21,14 @@ from diptych.collection.search.approximate_index import stored_recall
 from diptych.collection.search.live_state import LiveState
 from diptych.collection.storage import saved_retrievers
 from diptych.collection.storage.item import Item, iso_time
-from diptych.collection.storage.layout import FORMAT_VERSION, FORMER_VERSIONS, Layout, RetrieverNames, write_lock
+from diptych.collection.storage.layout import (
+    FORMAT_VERSION,
+    FORMER_VERSIONS,
+    Layout,
+    RetrieverNames,
+    search_package,
+    write_lock,
+)
 from diptych.collection.storage.retriever_protocol import SIDES, Side
 from diptych.collection.storage.store import Store, features_table, points_table, tables_of
 from diptych.errors import InvalidInputError, counted
@@ -144,9 +151,6 @@ class Maintenance:
 
     def __init__(self, state: LiveState) -> None:
         self._state = state
-        # The last answer of unsearchable, and what it was about.
-        self._counted: tuple[ReferenceType[LiveItems], str, int] | None = None
-        self._unsearchable = 0
 
     def status(self) -> Status:
         """Return counts, sizes, and whether a change of retriever is unfinished."""
@@ -165,8 +169,8 @@ class Maintenance:
             fingerprint=layout.retriever.fingerprint,
             stale=pending is not None,
             pending=None if pending is None else pending.name,
-            pending_done=0 if pending is None else len(set(store.keys(points_table(pending, "image")))),
-            unsearchable=self._count_unsearchable(items, layout.retriever),
+            pending_done=0 if pending is None else len(store.keys(points_table(pending, "image")).unique()),
+            unsearchable=self._state.lacking(layout.retriever, "image"),
             store_bytes=_bytes_in(layout.store),
             index_bytes=_bytes_in(layout.index),
             updated=iso_time(items.newest_ns) if len(items) else None,
@@ -185,20 +189,22 @@ class Maintenance:
     def check(self) -> CheckReport:
         """Compare the tables with the items."""
         self._state.check_layout()
-        layout = self._state.layout
+        layout, items = self._state.layout, self._state.items()
         problems = [
             self._lack_of_points(names, side, lacking)
+            for side in SIDES
+            for used in [items.hashes(side)]
             for names in layout.stored
             if names.fingerprint not in layout.unfinished
-            for side in SIDES
-            if (lacking := self._state.lacking(names, side))
+            # The files that are searched may still have what the store has lost.
+            if (lacking := len(_beyond(used, self._state.store.keys(points_table(names, side)))))
         ]
         problems += [
             f"the points of the retriever {names.name!r} are unfinished; add it again, or remove it"
             for names in layout.stored
             if names.fingerprint in layout.unfinished
         ]
-        unused = {name: len(rows) for name, rows in self._unused_rows().items() if rows}
+        unused = {name: len(rows) for name, rows in self._unused_rows() if len(rows)}
         return CheckReport(tuple(problems), unused, tuple(self._unused_tables()))
 
     def clean(self) -> None:
@@ -209,8 +215,8 @@ class Maintenance:
         self._state.use(layout, None)
         for name in self._unused_tables():
             store.drop(name)
-        for name, rows in self._unused_rows().items():
-            store.delete_rows(name, rows)
+        for name, rows in self._unused_rows():
+            store.delete_rows(name, rows.to_pylist())
         store.compact(everything=True)
         self._state.tidy_index()
         saved_retrievers.delete_saved(layout)
@@ -218,14 +224,15 @@ class Maintenance:
     def duplicates(self, threshold: float | None) -> list[DuplicateGroup]:
         """Return groups of items with the same picture."""
         items = self._state.items()
-        contents = items.by_content()
-        groups = [_group(alike) for alike in contents.values() if len(alike) > 1]
-        if threshold is None or not contents:
+        held = items.column("content_hash").drop_null().value_counts()
+        contents, counts = held.field("values"), held.field("counts").to_numpy()
+        groups = [_group(items.find("content", content)) for content in contents.filter(counts > 1).to_pylist()]
+        if threshold is None:
             return groups
         if not -1 <= threshold <= 1:
             raise InvalidInputError(f"threshold is a cosine between -1 and 1, got {threshold}")
         table = features_table(self._state.layout.retriever, "image")
-        rows = self._state.store.vectors_by_key(table, list(contents))
+        rows = self._state.store.vectors_by_key(table, contents.to_pylist())
         return groups + (near_groups(items, list(rows), np.stack(list(rows.values())), threshold) if rows else [])
 
     def export(self, path: str | os.PathLike[str], format: str | None) -> None:
@@ -248,35 +255,29 @@ class Maintenance:
         what = counted(number, "picture" if side == "image" else "caption")
         return f"{what} {has} no points {of}and {is_not} not found; add or refresh {it}"
 
-    def _unused_rows(self) -> dict[str, Sequence[str]]:
-        store, items = self._state.store, self._state.items()
-        captions = {name for item in items for name in item.caption_ids}
-        used = {side: items.contents(side) for side in SIDES}
-        rows: dict[str, Sequence[str]] = {
-            "captions": [key for key in store.caption_ids() if key not in captions],
-            "thumbnails": [key for key in store.keys("thumbnails") if key not in used["image"]],
-        }
-        for name, side in tables_of(self._state.layout.in_force).items():
-            rows[name] = [key for key in store.keys(name) if key not in used[side]]
-        return rows
+    def _unused_rows(self) -> Iterator[tuple[str, Any]]:
+        """Yield the tables with the keys in them that no item uses."""
+        items = self._state.items()
+        yield "captions", _beyond(self._state.store.keys("captions"), items.column("caption_ids"))
+        used = {side: items.hashes(side) for side in SIDES}
+        for name, side in {"thumbnails": "image", **tables_of(self._state.layout.in_force)}.items():
+            yield name, _beyond(self._state.store.keys(name), used[side])
 
     def _unused_tables(self) -> list[str]:
         in_force = tables_of(self._state.layout.in_force)
         return [name for name in self._state.store.vector_tables() if name not in in_force]
-
-    def _count_unsearchable(self, items: LiveItems, names: RetrieverNames) -> int:
-        """Count the pictures without points; reading all keys takes long, so it is done once for each state."""
-        table = points_table(names, "image")
-        about = (ref(items), table, self._state.store.table_version(table))
-        if about != self._counted:
-            self._unsearchable, self._counted = self._state.lacking(names, "image"), about
-        return self._unsearchable
 
     def _last_failures(self) -> dict[str, str]:
         try:
             return dict(json.loads(self._state.layout.last_run.read_text(encoding="utf-8"))["skipped"])
         except (OSError, ValueError, KeyError, TypeError):
             return {}
+
+
+def _beyond(keys: Any, others: Any) -> Any:
+    """Return the keys that are not among others."""
+    pc = search_package("pyarrow.compute")
+    return keys.filter(pc.invert(pc.is_in(keys, others)))
 
 
 def _bytes_in(folder: Path) -> int:

@@ -20,13 +20,13 @@ from diptych.collection.browse.segment import FileSegment, Segment
 from diptych.collection.search.encoded_query import QueryEmbeddingCache
 from diptych.collection.search.folding import FOLD_FROM, LiveSegments, SegmentFiles
 from diptych.collection.search.gallery import Gallery, PointBlock, Scoring
-from diptych.collection.search.point_files import PointFiles
+from diptych.collection.search.point_files import PointFiles, lacking_points
 from diptych.collection.search.snapshot import SearchSnapshot
 from diptych.collection.storage.item import Item
 from diptych.collection.storage.layout import Layout, RetrieverNames, Root, stamp_of_layout, write_lock
 from diptych.collection.storage.retriever_protocol import SIDES, RetrieverProtocol, Side
 from diptych.collection.storage.saved_retrievers import check_same_points
-from diptych.collection.storage.store import Store, features_table, points_table
+from diptych.collection.storage.store import Store, features_table
 from diptych.errors import CollectionError, DiptychError, InvalidInputError, UnknownItemError
 from diptych.space import Direction
 
@@ -267,8 +267,7 @@ class LiveState:
 
     def lacking(self, names: RetrieverNames, side: Side) -> int:
         """Return how many pictures or captions have no point of a retriever."""
-        there = set(self.store.keys(points_table(names, side)))
-        return sum(content not in there for content in self.items().contents(side))
+        return lacking_points(self.store, names, side, self.items())
 
     def fold(self, *, everything: bool = False) -> None:
         """Put the latest changes into files; searches go on meanwhile."""

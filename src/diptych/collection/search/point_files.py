@@ -13,7 +13,7 @@ import numpy as np
 
 from diptych.arrays import AnyArray, FloatArray, IntArray
 from diptych.atomic_files import make_durable
-from diptych.collection.browse.live_items import text_hash
+from diptych.collection.browse.live_items import LiveItems, text_hash
 from diptych.collection.browse.segment import FileSegment, MemorySegment, Segment, mapped_array
 from diptych.collection.search.approximate_index import ApproximateIndex
 from diptych.collection.search.gallery import PointBlock, Scoring
@@ -118,15 +118,31 @@ class PointFiles:
 def _contents(segment: Segment, side: Side) -> tuple[list[str], IntArray, IntArray]:
     """Return what could have points: contents, the places of their items, and of captions in these."""
     if side == "image":
-        held = [content for batch in segment.column("content_hash") for content in batch.to_pylist()]
+        held = segment.column("content_hash").to_pylist()
         owners = [place for place, content in enumerate(held) if content is not None]
         places = np.array(owners, dtype=np.int32)
         return [content for content in held if content is not None], places, np.zeros_like(places)
-    texts = [captions for batch in segment.column("captions") for captions in batch.to_pylist()]
+    texts = segment.column("captions").to_pylist()
     counts = np.array([len(captions) for captions in texts], dtype=np.int64)
     numbers = [number for captions in texts for number in range(len(captions))]
     contents = [text_hash(text) for captions in texts for text in captions]
     return contents, np.repeat(np.arange(len(texts), dtype=np.int32), counts), np.array(numbers, dtype=np.int32)
+
+
+def lacking_points(store: Store, names: RetrieverNames, side: Side, items: LiveItems) -> int:
+    """Return how many pictures or captions have no point; the store is asked where there are no files of points."""
+    lacking, others = 0, []
+    for part in items.parts:
+        owners = part.segment.picture_owners if side == "image" else part.segment.caption_owners
+        try:
+            folder = part.segment.folder if isinstance(part.segment, FileSegment) else Path()
+            pointed = mapped_array(folder / f"{side}-{names.fingerprint}" / "owners.npy")
+            lacking += part.n_live(owners) - part.n_live(pointed)
+        except (OSError, ValueError):
+            others.append(part)
+    hashes = LiveItems(tuple(others)).hashes(side).to_pylist()
+    there = set(store.present_keys(points_table(names, side), hashes))
+    return lacking + sum(one not in there for one in hashes)
 
 
 def _drop_rows(path: Path, kept: IntArray) -> None:

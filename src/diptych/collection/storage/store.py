@@ -230,10 +230,6 @@ class Store:
             arrays = dict(zip(schema.names, map(list, zip(*captions, strict=True)), strict=True))
             self._table("captions").add(search_package("pyarrow").table(arrays, schema=schema))
 
-    def caption_ids(self) -> list[str]:
-        """Return the ids of all captions, used or not."""
-        return list(self._table("captions").to_arrow()["id"].to_pylist())
-
     def add_thumbnails(self, thumbnails: Mapping[str, bytes]) -> None:
         """Append thumbnails, named by the content of their pictures."""
         if thumbnails:
@@ -265,10 +261,12 @@ class Store:
             rows = pa.table({"key": pa.array(list(keys), pa.string()), "vector": column})
             self._created(name, rows.schema).add(rows)
 
-    def keys(self, name: str) -> list[str]:
-        """Return the keys of a table of vectors or of the thumbnails; none when there is no such table."""
-        table = self._existing(name)
-        return [] if table is None else self._keys(table)
+    def keys(self, name: str) -> Any:
+        """Return the keys of a table, the ids of captions, as a column; an empty one when there is no such table."""
+        table, key = self._existing(name), _key_column(name)
+        if table is None:
+            return search_package("pyarrow").chunked_array([], "string")
+        return table.search().select([key]).to_arrow()[key]
 
     def table_version(self, name: str) -> int:
         """Return a number that changes whenever a table does, by whichever process; 0 when there is none."""
@@ -288,10 +286,14 @@ class Store:
         table = self._existing(name)
         if table is None:
             return []
-        if len(keys) > _KEYS_AT_ONCE:
-            wanted = set(keys)
-            return [key for key in self._keys(table) if key in wanted]
-        return self._keys(table, _membership("key", keys)) if len(keys) else []
+        if len(keys) > _MANY_KEYS:
+            there, wanted = self.keys(name), search_package("pyarrow").array(keys)
+            return list(there.filter(search_package("pyarrow.compute").is_in(there, wanted)).to_pylist())
+        present: list[str] = []
+        for start in range(0, len(keys), _KEYS_AT_ONCE):
+            wanted = _membership("key", keys[start : start + _KEYS_AT_ONCE])
+            present += table.search().where(wanted).select(["key"]).to_arrow()["key"].to_pylist()
+        return present
 
     def read_vectors(self, name: str, keys: Sequence[str] | None = None) -> Iterator[tuple[list[str], AnyArray]]:
         """Yield the vectors of a table in batches, all of them or those of some keys."""
@@ -320,7 +322,7 @@ class Store:
         """Remove rows of a table by key, captions by id."""
         table = self._existing(name)
         for start in range(0, 0 if table is None else len(keys), _KEYS_AT_ONCE):
-            table.delete(_membership("id" if name == "captions" else "key", keys[start : start + _KEYS_AT_ONCE]))
+            table.delete(_membership(_key_column(name), keys[start : start + _KEYS_AT_ONCE]))
 
     def vector_tables(self) -> list[str]:
         """Return the names of all tables of vectors."""
@@ -411,10 +413,9 @@ class Store:
                 ) from None
         return self._tables[name]
 
-    @staticmethod
-    def _keys(table: Any, where: str | None = None) -> list[str]:
-        rows = table.search() if where is None else table.search().where(where)
-        return [key for batch in rows.select(["key"]).to_batches() for key in batch["key"].to_pylist()]
+
+def _key_column(name: str) -> str:
+    return "id" if name == "captions" else "key"
 
 
 def _large_batches(name: str, table: Any) -> Iterator[Any]:

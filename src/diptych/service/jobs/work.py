@@ -102,7 +102,7 @@ def index(collection: Collection, parameters: Mapping[str, Any], reporter: Repor
     if not collection.root.is_dir():
         raise InvalidInputError("the folder of the pictures cannot be read now; nothing was changed")
     found = list(find_pictures(collection.root, on_unreadable=lambda path, why: unreadable.update({str(path): why})))
-    if not found and any(item.path is not None for item in collection):
+    if not found and collection.status().pictures:
         raise InvalidInputError("there is no picture in the folder any more, perhaps because a disk is not there")
     report = AddReport(skipped=unreadable)
     pictures = iter(found)
@@ -116,10 +116,7 @@ def index(collection: Collection, parameters: Mapping[str, Any], reporter: Repor
         done += len(chunk)
     if parameters.get("remove_missing", True):
         reporter.advance(done, len(found), "removing what is gone")
-        gone = [item for item in collection if item.path is not None and _is_gone(collection, item.path)]
-        if gone:
-            collection.remove([item.id for item in gone])
-        report.removed = [str(item.path) for item in gone]
+        report.removed = collection.remove_missing()
     return {
         **{name: getattr(report, name) for name in _COUNTS},
         "removed": len(report.removed),
@@ -209,15 +206,6 @@ def _counting(
         reporter.advance(start + step.done, step.total if total is None else total, doing)
 
     return advance
-
-
-def _is_gone(collection: Collection, stored: str) -> bool:
-    """Say whether a file does not exist; one that merely cannot be reached may come back."""
-    try:
-        (collection.root / stored).stat()
-    except OSError as problem:
-        return isinstance(problem, (FileNotFoundError, NotADirectoryError))
-    return False
 
 
 def _reencode_result(collection: Collection, report: ReencodeReport) -> dict[str, Any]:
