@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from collections.abc import Callable
+from typing import TypeVar
 
 import numpy as np
-from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
 from diptych.arrays import AnyArray
-from diptych.cluster import connect, dask_distributed
+from diptych.cluster import Workers, merge_in_pairs, open_workers
 from diptych.data import FeatureFiles, open_features
 from diptych.errors import InvalidInputError
 from diptych.models.base import CrossModalModel, check_count
@@ -23,7 +20,6 @@ from diptych.models.registry import model_classes
 from diptych.models.semantic.classifier_pair import CorrelatedInputs
 
 Model = TypeVar("Model", bound=CrossModalModel)
-Item = TypeVar("Item")
 Progress = Callable[[int, int], None]
 Points = tuple[AnyArray, AnyArray, AnyArray]
 
@@ -74,21 +70,12 @@ def fit_from_files(
     True
     """
     opened = features if isinstance(features, FeatureFiles) else open_features(features)
-    with _work(opened, n_jobs, scheduler, progress or (lambda done, total: None)) as work:
-        return _fit(model, opened, work)
+    n_threads = (os.cpu_count() or 1) if n_jobs is None else check_count("n_jobs", n_jobs)
+    with open_workers(scheduler, n_threads) as workers:
+        return _fit(model, opened, workers, progress or (lambda done, total: None))
 
 
-class Work(Protocol):
-    """Something that reads the parts of files, here or elsewhere."""
-
-    def merged(self, model: MomentModel, classes: AnyArray | None) -> Moments:
-        """Return the moments of all rows."""
-
-    def points(self, model: CrossModalModel) -> Iterator[Points]:
-        """Yield the points of both sides and the labels, part by part."""
-
-
-def _fit(model: Model, features: FeatureFiles, work: Work) -> Model:
+def _fit(model: Model, features: FeatureFiles, workers: Workers, progress: Progress) -> Model:
     if not isinstance(model, (MomentModel, CorrelatedInputs)):
         able = [name for name, cls in model_classes().items() if issubclass(cls, (MomentModel, CorrelatedInputs))]
         raise InvalidInputError(
@@ -98,16 +85,43 @@ def _fit(model: Model, features: FeatureFiles, work: Work) -> Model:
     model._check_parameters()
     classes = features.classes() if "labels" in model.needs else None
     if isinstance(model, MomentModel):
-        model.fit_moments(work.merged(model, classes))
+        model.fit_moments(_moments(model, features, classes, workers, progress))
     else:
-        model.correlation_ = _fit(model.new_correlation(), features, work)
-        images, texts, labels = (np.concatenate(side) for side in zip(*work.points(model.correlation_), strict=True))
+        model.correlation_ = _fit(model.new_correlation(), features, workers, progress)
+        images, texts, labels = _points(model.correlation_, features, workers, progress)
         model._fit_classifiers(images, texts, Targets.from_labels(labels, len(images), classes))
         model._finish_fit(features.n_rows, features.image_width, features.text_width)
     return model
 
 
-def moments_of_part(model: MomentModel, features: FeatureFiles, part: range, classes: AnyArray | None) -> Moments:
+def _moments(
+    model: MomentModel, features: FeatureFiles, classes: AnyArray | None, workers: Workers, progress: Progress
+) -> Moments:
+    done = 0
+
+    def count(part: range) -> None:
+        nonlocal done
+        done += len(part)
+        progress(done, features.n_rows)
+
+    # A thread for each part at work, not for each product: numbers then depend on no number of cores.
+    with threadpool_limits(limits=1):
+        return workers.merged(
+            moments_of_part, features.parts(), model, features, classes, merge=Moments.merge, done=count
+        )
+
+
+def _points(model: CrossModalModel, features: FeatureFiles, workers: Workers, progress: Progress) -> Points:
+    parts, found = features.parts(), []
+    with threadpool_limits(limits=1):
+        for part, points in zip(parts, workers.map(points_of_part, parts, model, features), strict=True):
+            progress(part.stop, features.n_rows)
+            found.append(points)
+    images, texts, labels = (np.concatenate(side) for side in zip(*found, strict=True))
+    return images, texts, labels
+
+
+def moments_of_part(part: range, model: MomentModel, features: FeatureFiles, classes: AnyArray | None) -> Moments:
     """Sum one part of the rows."""
     return merge_in_pairs(
         (
@@ -122,7 +136,7 @@ def moments_of_part(model: MomentModel, features: FeatureFiles, part: range, cla
     )
 
 
-def points_of_part(model: CrossModalModel, features: FeatureFiles, part: range) -> Points:
+def points_of_part(part: range, model: CrossModalModel, features: FeatureFiles) -> Points:
     """Return the points of one part of the rows, and their labels."""
     blocks = [
         (model.encode_images(rows.images), model.encode_texts(rows.texts), np.asarray(rows.labels))
@@ -130,112 +144,3 @@ def points_of_part(model: CrossModalModel, features: FeatureFiles, part: range) 
     ]
     images, texts, labels = (np.concatenate(side) for side in zip(*blocks, strict=True))
     return images, texts, labels
-
-
-def merge_in_pairs(items: Iterable[Item], merge: Callable[[Item, Item], Item]) -> Item:
-    """Merge neighbours, then neighbours of these, and so on: in an order that only their number decides.
-
-    No more than the logarithm of that number waits at once.
-
-    >>> merge_in_pairs("abcdefg", lambda left, right: f"({left}{right})")
-    '(((ab)(cd))((ef)g))'
-    """
-    waiting: list[tuple[int, Item]] = []
-    for item in items:
-        size = 1
-        while waiting and waiting[-1][0] == size:
-            item, size = merge(waiting.pop()[1], item), 2 * size
-        waiting.append((size, item))
-    merged = waiting.pop()[1]
-    while waiting:
-        merged = merge(waiting.pop()[1], merged)
-    return merged
-
-
-@contextmanager
-def _work(features: FeatureFiles, n_jobs: int | None, scheduler: str | None, progress: Progress) -> Iterator[Work]:
-    if scheduler is None:
-        threads = (os.cpu_count() or 1) if n_jobs is None else check_count("n_jobs", n_jobs)
-        yield _LocalWork(features, threads, progress)
-        return
-    with connect(scheduler) as client:
-        yield _ClusterWork(features, client, progress)
-
-
-@dataclass(frozen=True)
-class _LocalWork:
-    """Threads of this process."""
-
-    features: FeatureFiles
-    n_jobs: int
-    progress: Progress
-
-    def merged(self, model: MomentModel, classes: AnyArray | None) -> Moments:
-        """Return the moments of all rows."""
-        calls = (delayed(moments_of_part)(model, self.features, part, classes) for part in self.features.parts())
-        sums: Moments = merge_in_pairs(self._run(calls), Moments.merge)
-        return sums
-
-    def points(self, model: CrossModalModel) -> Iterator[Points]:
-        """Yield the points of both sides and the labels, part by part."""
-        yield from self._run(delayed(points_of_part)(model, self.features, part) for part in self.features.parts())
-
-    def _run(self, calls: Iterable[Any]) -> Iterator[Any]:
-        # A thread for each part at work, not for each product: numbers then depend on no number of cores.
-        with threadpool_limits(limits=1):
-            results = Parallel(n_jobs=self.n_jobs, backend="threading", return_as="generator")(calls)
-            for part, result in zip(self.features.parts(), results, strict=True):
-                self.progress(part.stop, self.features.n_rows)
-                yield result
-
-
-@dataclass(frozen=True)
-class _ClusterWork:
-    """Workers of a Dask scheduler; what a worker that dies was doing or holding is done again by others."""
-
-    features: FeatureFiles
-    client: Any
-    progress: Progress
-
-    def merged(self, model: MomentModel, classes: AnyArray | None) -> Moments:
-        """Return the moments of all rows, which meet on the workers."""
-        parts = {
-            self._submit(moments_of_part, model, self.features, part, classes): part for part in self.features.parts()
-        }
-        merged = merge_in_pairs(list(parts), lambda left, right: self._submit(Moments.merge, left, right))
-        done = 0
-        # Sums that have been merged are of no use to anybody, and what is not asked for any more is forgotten.
-        for future in dask_distributed().as_completed(list(parts), loop=self.client.loop):
-            if future.status == "error":
-                raise self._problem(future.exception())
-            done += len(parts.pop(future))
-            self.progress(done, self.features.n_rows)
-        sums: Moments = self._result(merged)
-        return sums
-
-    def points(self, model: CrossModalModel) -> Iterator[Points]:
-        """Yield the points of both sides and the labels, part by part."""
-        # Sent once, and made again where it is lost.
-        fitted = self._submit(_itself, model)
-        futures = [self._submit(points_of_part, fitted, self.features, part) for part in self.features.parts()]
-        for part in self.features.parts():
-            yield self._result(futures.pop(0))
-            self.progress(part.stop, self.features.n_rows)
-
-    def _submit(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        return self.client.submit(function, *arguments, pure=False)
-
-    def _result(self, future: Any) -> Any:
-        error = future.exception()
-        if error is not None:
-            raise self._problem(error)
-        return future.result()
-
-    def _problem(self, error: BaseException) -> BaseException:
-        if isinstance(error, dask_distributed().KilledWorker):
-            return InvalidInputError(f"workers died one after the other, perhaps for want of memory ({error})")
-        return error
-
-
-def _itself(value: Any) -> Any:
-    return value

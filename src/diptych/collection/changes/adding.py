@@ -6,16 +6,18 @@ import hashlib
 import os
 import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from diptych.cluster import Workers, open_workers
 from diptych.collection.browse.live_items import LiveItems, text_hash
-from diptych.collection.changes.encoding import Encoding, FileFacts, file_facts, file_status
+from diptych.collection.changes.encoding import Encoded, Encoding, EncodingTask, check_unopened, encoded
+from diptych.collection.changes.file_facts import FileFacts, ReadFile, file_status, read_files
 from diptych.collection.storage.item import Item, Record
 from diptych.collection.storage.layout import Root
-from diptych.collection.storage.store import Store
+from diptych.collection.storage.retriever_protocol import SIDES, Side
+from diptych.collection.storage.store import Store, points_table
 from diptych.errors import InvalidInputError
 
 
@@ -68,6 +70,8 @@ class PendingRecord:
     status: os.stat_result | None = None
 
 
+Facts = FileFacts | InvalidInputError | None
+
 # Room between two items for the order of their captions.
 _TICK_NS = 1000
 
@@ -75,7 +79,8 @@ _TICK_NS = 1000
 class Adding:
     """Brings records into the store, batch by batch: features, points, thumbnails, captions, and then the items.
 
-    So an item that exists is whole, and a batch is acknowledged when its items are written.
+    So an item that exists is whole, and a batch is acknowledged when its items are written. Workers read files and
+    encode what is not in the store yet, some batches ahead; here batches are decided about and written, in their order.
     """
 
     def __init__(
@@ -85,17 +90,21 @@ class Adding:
         encodings: Callable[[], Sequence[Encoding]],
         items: LiveItems,
         now_ns: int,
+        scheduler: str | None = None,
     ) -> None:
         self._store = store
         self._root = root
         self._make_encodings = encodings
         self._known = items
+        self._scheduler = scheduler
         # Times only grow: readers find what has changed by them.
         self._clock = now_ns
         # What this run has written so far: items by id and by content, and the paths and ids it has dealt with.
         self._written: dict[str, Item] = {}
         self._written_contents: dict[str, list[Item]] = {}
         self._claimed: set[str] = set()
+        # What has been given to workers; the store has it when those after it are written.
+        self._given: dict[Side, set[str]] = {side: set() for side in SIDES}
         self.report = AddReport()
 
     def add(self, records: Sequence[Record], progress: Progress | None = None) -> AddReport:
@@ -107,10 +116,11 @@ class Adding:
         if work:
             encodings = self._make_encodings()
             size = 2048 if all(one.status is None for one in work) else 64
-            with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
-                for start in range(0, len(work), size):
-                    batch = work[start : start + size]
-                    stored = self._batch(batch, encodings, pool)
+            batches = [work[start : start + size] for start in range(0, len(work), size)]
+            with open_workers(self._scheduler) as workers:
+                tasks = self._tasks(batches, encodings, workers)
+                for (batch, facts), made in encoded(workers, tasks, [encoding.source for encoding in encodings]):
+                    stored = self._batch(batch, facts, encodings, made)
                     done += len(batch)
                     if progress is not None:
                         progress(AddProgress(done, len(records), stored))
@@ -170,11 +180,35 @@ class Adding:
             raise InvalidInputError("it is named twice; name each path and each id once")
         self._claimed.update(names)
 
+    def _tasks(
+        self, batches: Sequence[Sequence[PendingRecord]], encodings: Sequence[Encoding], workers: Workers
+    ) -> Iterator[tuple[tuple[list[PendingRecord], list[Facts]], EncodingTask]]:
+        """Yield batches whose files have been read, with what is to be encoded of them."""
+        paths = ([work.path for work in batch if work.path and work.status] for batch in batches)
+        for batch, reads in zip(batches, workers.map(read_files, paths), strict=True):
+            read = _with_facts(batch, reads, workers)
+            yield read, self._task(*read, encodings)
+
+    def _task(
+        self, batch: Sequence[PendingRecord], facts: Sequence[Facts], encodings: Sequence[Encoding]
+    ) -> EncodingTask:
+        files = {
+            found.content_hash: (work.path, work.status)
+            for work, found in zip(batch, facts, strict=True)
+            if isinstance(found, FileFacts) and work.path is not None and work.status is not None
+        }
+        texts = {text_hash(text): text for work in batch for text in _captions(work)}
+        lacking: dict[str, list[str]] = {}
+        for side, keys in (("image", list(files)), ("text", list(texts))):
+            fresh = [key for key in keys if key not in self._given[side]]
+            self._given[side].update(fresh)
+            for encoding in encodings:
+                lacking[points_table(encoding.source[0], side)] = encoding.from_features(side, fresh)
+        return EncodingTask.of(files, texts, lacking)
+
     def _batch(
-        self, batch: Sequence[PendingRecord], encodings: Sequence[Encoding], pool: ThreadPoolExecutor
+        self, batch: Sequence[PendingRecord], facts: Sequence[Facts], encodings: Sequence[Encoding], made: Encoded
     ) -> tuple[str, ...]:
-        batch = [_looked_at_again(work) for work in batch]
-        facts = list(pool.map(_facts, batch))
         items = self._items(batch, facts)
         files = {
             item.content_hash: (work.path, status)
@@ -187,14 +221,14 @@ class Adding:
         # an encoder share its features: the first stores them, the others take them from there.
         failures: dict[str, str] = {}
         for encoding in encodings:
-            failures |= encoding.pictures({key: file for key, file in files.items() if key not in failures})
+            failures |= encoding.pictures({key: file for key, file in files.items() if key not in failures}, made)
         for work, item in items:
             if item.content_hash in failures:
                 self.report.skipped[os.fspath(work.path or "")] = failures[item.content_hash]
         kept = [(work, item) for work, item in items if item.content_hash not in failures]
         texts = {text_hash(text): text for _, item in kept for text in item.captions}
         for encoding in encodings:
-            encoding.texts(texts)
+            encoding.texts(texts, made)
         self._write(kept, facts)
         for work, item in kept:
             self._count(work, item)
@@ -202,9 +236,7 @@ class Adding:
             self._written_contents.setdefault(item.content_hash or "", []).append(item)
         return tuple(item.id for _, item in kept)
 
-    def _items(
-        self, batch: Sequence[PendingRecord], facts: Sequence[FileFacts | InvalidInputError | None]
-    ) -> list[tuple[PendingRecord, Item]]:
+    def _items(self, batch: Sequence[PendingRecord], facts: Sequence[Facts]) -> list[tuple[PendingRecord, Item]]:
         items = []
         claimed: set[str] = set()
         for work, found in zip(batch, facts, strict=True):
@@ -251,9 +283,7 @@ class Adding:
             updated_ns=self._clock,
         )
 
-    def _write(
-        self, items: Sequence[tuple[PendingRecord, Item]], facts: Sequence[FileFacts | InvalidInputError | None]
-    ) -> None:
+    def _write(self, items: Sequence[tuple[PendingRecord, Item]], facts: Sequence[Facts]) -> None:
         used = {item.content_hash for _, item in items}
         shown = [fact for fact in facts if isinstance(fact, FileFacts) and fact.thumbnail and fact.content_hash in used]
         new = {fact.content_hash: fact.thumbnail for fact in shown if not self._twins(fact.content_hash)}
@@ -285,15 +315,24 @@ class Adding:
             self.report.updated += 1
 
 
-def _looked_at_again(work: PendingRecord) -> PendingRecord:
-    """Take the status of a file right before it is read: since the first look many others may have been."""
-    if work.path is None or work.status is None:
-        return work
-    try:
-        return replace(work, status=file_status(work.path))
-    except InvalidInputError:
-        # Reading it gives the reason.
-        return work
+def _with_facts(
+    batch: Sequence[PendingRecord], reads: Iterable[ReadFile], workers: Workers
+) -> tuple[list[PendingRecord], list[Facts]]:
+    """Return a batch with the facts of its files and their status right before they were read."""
+    left, matched, facts = iter(reads), [], []
+    for work in batch:
+        read = next(left) if work.path and work.status else None
+        if isinstance(read, InvalidInputError) and work.path is not None:
+            check_unopened(workers, work.path, str(read))
+        matched.append(replace(work, status=read[0]) if isinstance(read, tuple) else work)
+        facts.append(read[1] if isinstance(read, tuple) else read)
+    return matched, facts
+
+
+def _captions(work: PendingRecord) -> Sequence[str]:
+    if work.record.captions is not None:
+        return work.record.captions
+    return () if work.known is None else work.known.captions
 
 
 def _stored_status(path: Path, item: Item) -> os.stat_result | None:
@@ -307,15 +346,6 @@ def _stored_status(path: Path, item: Item) -> os.stat_result | None:
 
 def _is_stored(status: os.stat_result, item: Item) -> bool:
     return (status.st_size, status.st_mtime_ns) == (item.size, item.mtime_ns)
-
-
-def _facts(work: PendingRecord) -> FileFacts | InvalidInputError | None:
-    if work.path is None or work.status is None:
-        return None
-    try:
-        return file_facts(work.path)
-    except InvalidInputError as reason:
-        return reason
 
 
 _SAID = ("content_hash", "captions", "labels", "metadata")

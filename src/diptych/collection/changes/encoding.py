@@ -1,103 +1,187 @@
-"""From pictures and texts to stored features and points, for every retriever of a collection."""
+"""From pictures and texts to features and points, here or on a cluster, and into the store."""
 
 from __future__ import annotations
 
-import hashlib
 import os
-import stat
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from itertools import compress
+import threading
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, TypeVar
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
-from diptych.arrays import AnyArray, FloatArray
-from diptych.collection.storage.item import is_storable
+from diptych.arrays import AnyArray
+from diptych.cluster import Workers
+from diptych.collection.changes.file_facts import file_status
 from diptych.collection.storage.layout import RetrieverNames
-from diptych.collection.storage.retriever_protocol import RetrieverProtocol, Side
+from diptych.collection.storage.retriever_protocol import SIDES, RetrieverProtocol, Side
 from diptych.collection.storage.saved_retrievers import check_same_points
 from diptych.collection.storage.store import Store, features_table, points_table
 from diptych.errors import InvalidInputError
 
-_THUMBNAIL_SIDE = 160
-_BLOCK = 1 << 20
-_ORIENTATION = 0x0112
-_ON_ITS_SIDE = (5, 6, 7, 8)
+StatedFile = tuple[Path, os.stat_result]
+Vectors = tuple[list[str], AnyArray]
 
 
 @dataclass(frozen=True)
-class FileFacts:
-    """The content hash of a file, and the size and thumbnail of its picture; 0 and empty when it shows none."""
+class EncodingTask:
+    """Pictures and texts by content, and which of them lack features and points, by table of points.
 
-    content_hash: str
-    width: int = 0
-    height: int = 0
-    thumbnail: bytes = b""
+    Each picture comes with its file's status before it was hashed: what is read from one replaced since is not kept.
+    """
 
+    files: Mapping[str, StatedFile] = field(default_factory=dict)
+    texts: Mapping[str, str] = field(default_factory=dict)
+    lacking: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
-def file_status(path: Path) -> os.stat_result:
-    """Return the status of a regular file that can be stored; anything else is an error with a reason."""
-    if not is_storable(os.fspath(path)):
-        raise InvalidInputError("its name is not valid Unicode; rename it")
-    try:
-        status = os.stat(path)
-    except (OSError, ValueError) as error:
-        raise InvalidInputError(f"it cannot be opened ({getattr(error, 'strerror', None) or error})") from None
-    if not stat.S_ISREG(status.st_mode):
-        raise InvalidInputError("it is no regular file")
-    return status
-
-
-def content_hash(path: Path) -> str:
-    """Return the SHA-256 of a file."""
-    # Pillow comes with these, so they wait until a file is read.
-    from diptych.encoders.image.picture_formats import open_regular_file
-
-    with open_regular_file(path) as file:
-        return _digest(file)
+    @classmethod
+    def of(
+        cls, files: Mapping[str, StatedFile], texts: Mapping[str, str], lacking: Mapping[str, Sequence[str]]
+    ) -> EncodingTask:
+        """Return a task without what is lacking nowhere."""
+        wanted = {key for keys in lacking.values() for key in keys}
+        return cls(
+            {key: file for key, file in files.items() if key in wanted},
+            {key: text for key, text in texts.items() if key in wanted},
+            lacking,
+        )
 
 
-def file_facts(path: Path) -> FileFacts:
-    """Read hash, size and thumbnail of a file; without a picture, the hash: the encoder says whether it is of use."""
-    from diptych.encoders.image.picture_formats import open_regular_file
+@dataclass(frozen=True)
+class Encoded:
+    """What became of a task: keys and rows by table, and why pictures have none; ``unopened`` are files not there."""
 
-    with open_regular_file(path) as file:
-        digest = _digest(file)
-        # Decoders fail on damaged files in every way they can, and each of them means: no thumbnail.
-        try:
-            return FileFacts(digest, *_preview(file))
-        except Exception:
-            return FileFacts(digest)
+    vectors: Mapping[str, Vectors] = field(default_factory=dict)
+    failures: Mapping[str, str] = field(default_factory=dict)
+    unopened: frozenset[str] = frozenset()
 
-
-def _digest(file: BinaryIO) -> str:
-    digest = hashlib.sha256()
-    try:
-        while block := file.read(_BLOCK):
-            digest.update(block)
-    except OSError as error:
-        raise InvalidInputError(f"it cannot be read ({error.strerror or error})") from None
-    return digest.hexdigest()
+    def chosen(self, table: str, keys: Sequence[str]) -> Vectors:
+        """Return those of some keys that there are rows of."""
+        found, rows = self.vectors.get(table, ([], np.zeros((0, 0), dtype=np.float32)))
+        places = {key: place for place, key in enumerate(found)}
+        kept = [key for key in keys if key in places]
+        return kept, rows[[places[key] for key in kept]]
 
 
-def _preview(file: BinaryIO) -> tuple[int, int, bytes]:
-    from diptych.encoders.image.picture_decoding import read_picture, thumbnail
-    from diptych.encoders.image.picture_formats import open_image
+Sources = Sequence[tuple[RetrieverNames, RetrieverProtocol]]
 
-    image = open_image(file)
-    width, height = image.size
-    if image.getexif().get(_ORIENTATION, 1) in _ON_ITS_SIDE:
-        width, height = height, width
-    return width, height, thumbnail(read_picture(file, shortest_side=_THUMBNAIL_SIDE), longest_side=_THUMBNAIL_SIDE)
+
+def encode(task: EncodingTask, sources: Sources) -> Encoded:
+    """Make features, once for retrievers that share an encoder, and points; a picture that one cannot read has none."""
+    rows: dict[str, dict[str, AnyArray]] = {}
+    failures: dict[str, str] = {}
+    unopened: set[str] = set()
+    for names, retriever in sources:
+        check_same_points(retriever, names)
+        for side in SIDES:
+            wanted = [key for key in task.lacking.get(points_table(names, side), ()) if key not in failures]
+            features = rows.setdefault(features_table(names, side), {})
+            fresh = [key for key in wanted if key not in features]
+            if fresh and side == "text":
+                features |= _text_features(retriever, {key: task.texts[key] for key in fresh})
+            elif fresh:
+                made = _Pictures(retriever, {key: task.files[key] for key in fresh})
+                features |= made.features
+                failures |= made.failures
+                unopened |= made.unopened
+            keys = [key for key in wanted if key in features]
+            if keys:
+                points = _points(retriever, side, np.stack([features[key] for key in keys]))
+                rows[points_table(names, side)] = dict(zip(keys, points, strict=True))
+    vectors = {table: (list(found), np.stack(list(found.values()))) for table, found in rows.items() if found}
+    return Encoded(vectors, failures, frozenset(unopened))
+
+
+class _Pictures:
+    """Features of pictures by content, and the reasons of those that cannot be read."""
+
+    def __init__(self, retriever: RetrieverProtocol, files: Mapping[str, StatedFile]) -> None:
+        self.features: dict[str, AnyArray] = {}
+        self.failures: dict[str, str] = {}
+        self.unopened: set[str] = set()
+        before: dict[str, os.stat_result] = {}
+        for key, (path, hashed) in files.items():
+            try:
+                before[key] = file_status(path)
+            except InvalidInputError as reason:
+                self.failures[key] = str(reason)
+                self.unopened.add(key)
+                continue
+            # Whoever hashed it may know it by another inode.
+            if (before[key].st_size, before[key].st_mtime_ns) != (hashed.st_size, hashed.st_mtime_ns):
+                self._has_changed(key)
+        keys = [key for key in files if key not in self.failures]
+        found: dict[int, AnyArray] = {}
+        for batch in retriever.stream_image_features([files[key][0] for key in keys]) if keys else ():
+            self.failures |= {keys[row]: reason for row, reason in batch.failures.items()}
+            for row, features in zip(batch.rows, batch.features, strict=True):
+                if _is_still(files[keys[row]][0], before[keys[row]]):
+                    found[row] = features
+                else:
+                    self._has_changed(keys[row])
+        # A cache gives first what it knows, and the order of rows must not depend on it.
+        self.features = {keys[row]: found[row] for row in sorted(found)}
+
+    def _has_changed(self, key: str) -> None:
+        self.failures[key] = "it changed while it was read; index again"
+
+
+def _text_features(retriever: RetrieverProtocol, texts: Mapping[str, str]) -> dict[str, AnyArray]:
+    return dict(zip(texts, retriever.text_features(list(texts.values())), strict=True))
+
+
+# Limits that overlap leave behind the one that ends last.
+_limiting = threading.Lock()
+
+
+def _points(retriever: RetrieverProtocol, side: Side, features: AnyArray) -> AnyArray:
+    to_points = retriever.images_to_points if side == "image" else retriever.texts_to_points
+    # The last bits of a product may depend on how many cores share it.
+    with _limiting, threadpool_limits(limits=1):
+        return np.asarray(to_points(np.asarray(features, dtype=np.float32)))
+
+
+Asker = TypeVar("Asker")
+
+
+def encoded(
+    workers: Workers, tasks: Iterable[tuple[Asker, EncodingTask]], sources: Sources
+) -> Iterator[tuple[Asker, Encoded]]:
+    """Yield what becomes of tasks, in their order, each with whatever it came with."""
+    under_way: deque[tuple[Asker, EncodingTask]] = deque()
+
+    def begun() -> Iterator[EncodingTask]:
+        for asked in tasks:
+            under_way.append(asked)
+            yield asked[1]
+
+    for made in workers.map(encode, begun(), sources):
+        asker, task = under_way.popleft()
+        for key in made.unopened:
+            check_unopened(workers, task.files[key][0], made.failures[key])
+        yield asker, made
+
+
+def check_unopened(workers: Workers, path: Path, reason: str) -> None:
+    """Raise when a file that a worker cannot open can be opened here."""
+    if workers.elsewhere and os.access(path, os.R_OK):
+        raise InvalidInputError(
+            f"a worker cannot open {path}, which is here ({reason}); let the workers see the pictures under the same "
+            "names, on a drive they share, and index again"
+        )
 
 
 _TEXTS_AT_ONCE = 1024
 
 
 class Encoding:
-    """Makes and stores what is missing of a retriever: features first, then points, each named by content."""
+    """Stores what is missing of a retriever: features first, then points, each named by content.
+
+    What others have not made, it makes.
+    """
 
     def __init__(self, store: Store, retriever: RetrieverProtocol, names: RetrieverNames) -> None:
         check_same_points(retriever, names)
@@ -106,38 +190,30 @@ class Encoding:
         self._names = names
         self.read_again = 0
 
-    def pictures(self, files: Mapping[str, tuple[Path, os.stat_result]]) -> dict[str, str]:
-        """Encode pictures by content hash; return the reasons of those that cannot be read.
+    @property
+    def source(self) -> tuple[RetrieverNames, RetrieverProtocol]:
+        """The retriever and its names, for :func:`encode`."""
+        return self._names, self._retriever
 
-        Each comes with its file's status before it was hashed: what is read from one replaced since is not kept.
-        """
-        without = self.from_features("image", list(files))
-        failures: dict[str, str] = {}
-        if not without:
-            return failures
-        keys: list[str] = []
-        features: list[FloatArray] = []
-        for batch in self._retriever.stream_image_features([files[key][0] for key in without]):
-            failures |= {without[row]: reason for row, reason in batch.failures.items()}
-            read = [without[row] for row in batch.rows]
-            as_hashed = [_is_still(*files[key]) for key in read]
-            changed = [key for key, same in zip(read, as_hashed, strict=True) if not same]
-            failures |= dict.fromkeys(changed, "it changed while it was read; index again")
-            if any(as_hashed):
-                keys += compress(read, as_hashed)
-                features.append(batch.features[as_hashed])
-        if keys:
-            # One write for all: the store keeps each write as a file of its own.
-            self._keep("image", keys, np.concatenate(features))
-        self.read_again += len(keys)
+    def pictures(self, files: Mapping[str, StatedFile], made: Encoded | None = None) -> dict[str, str]:
+        """Keep what was made of pictures by content hash; return the reasons of those that cannot be read."""
+        made = made or Encoded()
+        left = self._keep("image", list(files), made)
+        failures = {key: made.failures[key] for key in left if key in made.failures}
+        fresh = [key for key in self.from_features("image", left) if key not in failures]
+        if fresh:
+            here = encode(self._task("image", fresh, files={key: files[key] for key in fresh}), [self.source])
+            self._keep("image", fresh, here)
+            failures |= here.failures
         return failures
 
-    def texts(self, texts: Mapping[str, str]) -> None:
-        """Encode texts by content hash."""
-        without = self.from_features("text", list(texts))
-        for start in range(0, len(without), _TEXTS_AT_ONCE):
-            keys = without[start : start + _TEXTS_AT_ONCE]
-            self._keep("text", keys, self._retriever.text_features([texts[key] for key in keys]))
+    def texts(self, texts: Mapping[str, str], made: Encoded | None = None) -> None:
+        """Keep what was made of texts by content hash."""
+        fresh = self.from_features("text", self._keep("text", list(texts), made or Encoded()))
+        for start in range(0, len(fresh), _TEXTS_AT_ONCE):
+            keys = fresh[start : start + _TEXTS_AT_ONCE]
+            task = self._task("text", keys, texts={key: texts[key] for key in keys})
+            self._keep("text", keys, encode(task, [self.source]))
 
     def missing(self, side: Side, keys: Sequence[str]) -> list[str]:
         """Return the keys that have no points yet."""
@@ -146,24 +222,30 @@ class Encoding:
 
     def from_features(self, side: Side, keys: Sequence[str]) -> list[str]:
         """Make points from stored features, and return the keys that have neither."""
-        missing = self.missing(side, keys)
+        missing = self.missing(side, keys) if len(keys) else []
         known: set[str] = set()
         for found, features in self._store.read_vectors(features_table(self._names, side), missing):
             fresh = [row for row, key in enumerate(found) if key not in known]
             known.update(found)
-            self._keep_points(side, [found[row] for row in fresh], features[fresh])
+            if fresh:
+                points = _points(self._retriever, side, features[fresh])
+                self._store.add_vectors(points_table(self._names, side), [found[row] for row in fresh], points)
         return [key for key in missing if key not in known]
 
-    def _keep(self, side: Side, keys: Sequence[str], features: FloatArray) -> None:
-        if len(keys):
-            self._store.add_vectors(features_table(self._names, side), keys, features)
-            self._keep_points(side, keys, features)
+    def _task(self, side: Side, keys: Sequence[str], **contents: Mapping[str, Any]) -> EncodingTask:
+        return EncodingTask(**contents, lacking={points_table(self._names, side): keys})
 
-    def _keep_points(self, side: Side, keys: Sequence[str], features: AnyArray) -> None:
-        if len(keys):
-            to_points = self._retriever.images_to_points if side == "image" else self._retriever.texts_to_points
-            points = np.asarray(to_points(np.asarray(features, dtype=np.float32)))
-            self._store.add_vectors(points_table(self._names, side), keys, points)
+    def _keep(self, side: Side, keys: Sequence[str], made: Encoded) -> list[str]:
+        """Store rows of contents that lack points, and return those that still do."""
+        missing = self.missing(side, keys) if len(keys) else []
+        kept, points = made.chosen(points_table(self._names, side), missing)
+        if kept:
+            table = features_table(self._names, side)
+            there = set(self._store.present_keys(table, kept))
+            self._store.add_vectors(table, *made.chosen(table, [key for key in kept if key not in there]))
+            self._store.add_vectors(points_table(self._names, side), kept, points)
+            self.read_again += len(kept) if side == "image" else 0
+        return [key for key in missing if key not in set(kept)]
 
 
 def _is_still(path: Path, before: os.stat_result) -> bool:

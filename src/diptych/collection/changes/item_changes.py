@@ -68,8 +68,9 @@ Which = str | os.PathLike[str] | Filter | Iterable[str | os.PathLike[str]]
 class ItemChanges:
     """Adds, changes and removes items; the caller is the only writer."""
 
-    def __init__(self, state: LiveState) -> None:
+    def __init__(self, state: LiveState, scheduler: str | None = None) -> None:
         self._state = state
+        self._scheduler = scheduler
 
     def add(self, sources: Any, progress: Progress | None) -> AddReport:
         """Add what the sources hold, and note what could not be read."""
@@ -120,7 +121,7 @@ class ItemChanges:
 
     def _adding(self) -> Adding:
         state = self._state
-        return Adding(state.store, state.root, self._encodings, state.items(), state.next_ns())
+        return Adding(state.store, state.root, self._encodings, state.items(), state.next_ns(), self._scheduler)
 
     def _encodings(self) -> list[Encoding]:
         state = self._state

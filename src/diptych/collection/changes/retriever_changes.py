@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import copy
-import os
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 import numpy as np
 
+from diptych.cluster import open_workers
 from diptych.collection.browse.live_items import LiveItems
 from diptych.collection.changes.adding import AddProgress, Progress
-from diptych.collection.changes.encoding import Encoding, content_hash, file_status
+from diptych.collection.changes.encoding import Encoding, EncodingTask, StatedFile, encoded
+from diptych.collection.changes.file_facts import content_hash, file_status
 from diptych.collection.search.live_state import LiveState
 from diptych.collection.storage import saved_retrievers
 from diptych.collection.storage.layout import LONGEST_NAME, Layout, RetrieverNames, Root, unique_name
-from diptych.collection.storage.retriever_protocol import SIDES, RetrieverProtocol
+from diptych.collection.storage.retriever_protocol import SIDES, RetrieverProtocol, Side
 from diptych.collection.storage.saved_retrievers import StoredRetriever, defensive_copy
-from diptych.collection.storage.store import tables_of
+from diptych.collection.storage.store import points_table, tables_of
 from diptych.errors import ActiveRetrieverError, CollectionError, InvalidInputError
 
 
@@ -39,53 +39,78 @@ class ReencodeReport:
 
 
 _BATCH = 1024
+# Reading pictures takes long: each task is a commit, from which an interrupted run goes on.
+_PICTURES_AT_ONCE = 256
 
 
 class Reencoding:
-    """Gives every picture and caption a point of a new retriever, from stored features where its encoders made them."""
+    """Gives every picture and caption a point of a new retriever, from stored features where its encoders made them.
 
-    def __init__(self, items: LiveItems, root: Root, encoding: Encoding) -> None:
+    Points are made of these here, where the features are; pictures and captions without any are encoded by workers.
+    """
+
+    def __init__(self, items: LiveItems, root: Root, encoding: Encoding, scheduler: str | None = None) -> None:
         self._items = items
         self._contents = {side: items.contents(side) for side in SIDES}
         self._root = root
         self._encoding = encoding
+        self._scheduler = scheduler
         self._failures: dict[str, str] = {}
 
     def run(self, progress: Progress | None = None) -> ReencodeReport:
         """Make all missing points."""
         started = time.perf_counter()
-        pictures = self._encoding.missing("image", list(self._contents["image"]))
-        captions = self._encoding.missing("text", list(self._contents["text"]))
-        done = 0
-        for make, contents in ((self._pictures, pictures), (self._captions, captions)):
-            for start in range(0, len(contents), _BATCH):
-                batch = contents[start : start + _BATCH]
-                make(batch)
-                done += len(batch)
-                if progress is not None:
-                    progress(AddProgress(done, len(pictures) + len(captions)))
+        missing = {side: self._encoding.missing(side, list(self._contents[side])) for side in SIDES}
+        done, total = 0, sum(map(len, missing.values()))
+
+        def count(number: int) -> None:
+            nonlocal done
+            done += number
+            if progress is not None and number:
+                progress(AddProgress(done, total))
+
+        if total:
+            with open_workers(self._scheduler) as workers:
+                for task, made in encoded(workers, self._tasks(missing, count), [self._encoding.source]):
+                    self._fail(self._encoding.pictures(task.files, made))
+                    self._encoding.texts(task.texts, made)
+                    count(len(task.files) + len(task.texts))
         return ReencodeReport(
-            pictures=len(pictures) - len(self._failures),
-            captions=len(captions),
+            pictures=len(missing["image"]) - len(self._failures),
+            captions=len(missing["text"]),
             read_again=self._encoding.read_again,
             failures=self._failures,
             seconds=time.perf_counter() - started,
         )
 
-    def _pictures(self, contents: list[str]) -> None:
+    def _tasks(
+        self, missing: Mapping[Side, Sequence[str]], count: Callable[[int], None]
+    ) -> Iterator[tuple[EncodingTask, EncodingTask]]:
+        """Make the points of stored features, and yield what is left to encode."""
+        for side, size in (("image", _PICTURES_AT_ONCE), ("text", _BATCH)):
+            table = points_table(self._encoding.source[0], side)
+            for contents in _parts(missing[side], _BATCH):
+                left = self._encoding.from_features(side, contents)
+                files = self._files(left) if side == "image" else {}
+                texts = {content: self._contents["text"][content] for content in left} if side == "text" else {}
+                count(len(contents) - len(files) - len(texts))
+                for keys in _parts([*files, *texts], size):
+                    task = EncodingTask.of(files, texts, {table: keys})
+                    yield task, task
+
+    def _files(self, contents: Sequence[str]) -> dict[str, StatedFile]:
         files = {}
-        for content in self._encoding.from_features("image", contents):
+        for content in contents:
             try:
                 files[content] = self._file_with(content)
             except InvalidInputError as reason:
-                self._failures[self._contents["image"][content]] = str(reason)
-        for content, unreadable in self._encoding.pictures(files).items():
-            self._failures[self._contents["image"][content]] = unreadable
+                self._fail({content: str(reason)})
+        return files
 
-    def _captions(self, contents: list[str]) -> None:
-        self._encoding.texts({content: self._contents["text"][content] for content in contents})
+    def _fail(self, reasons: Mapping[str, str]) -> None:
+        self._failures |= {self._contents["image"][content]: reason for content, reason in reasons.items()}
 
-    def _file_with(self, content: str) -> tuple[Path, os.stat_result]:
+    def _file_with(self, content: str) -> StatedFile:
         """Return a file that still holds this content, with its status from before it was looked at."""
         problem = InvalidInputError("it is stored without a file")
         for item in self._items.find("content", content):
@@ -103,6 +128,10 @@ class Reencoding:
         raise problem
 
 
+def _parts(values: Sequence[str], size: int) -> Iterator[Sequence[str]]:
+    return (values[start : start + size] for start in range(0, len(values), size))
+
+
 class RetrieverChanges:
     """Gives a collection other retrievers; each change replaces ``collection.json`` in one step.
 
@@ -110,8 +139,9 @@ class RetrieverChanges:
     saved folder and tables are deleted after it is no longer named.
     """
 
-    def __init__(self, state: LiveState) -> None:
+    def __init__(self, state: LiveState, scheduler: str | None = None) -> None:
         self._state = state
+        self._scheduler = scheduler
 
     def stored(self) -> list[StoredRetriever]:
         """Return the retrievers, the active one first."""
@@ -239,7 +269,7 @@ class RetrieverChanges:
 
     def _run(self, retriever: RetrieverProtocol, names: RetrieverNames, progress: Progress | None) -> ReencodeReport:
         encoding = Encoding(self._state.store, retriever, names)
-        report = Reencoding(self._state.items(), self._state.root, encoding).run(progress)
+        report = Reencoding(self._state.items(), self._state.root, encoding, self._scheduler).run(progress)
         if report.pictures or report.captions:
             self._state.forget_points(names)
         return report

@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from diptych.arrays import AnyArray, FloatArray, as_matrix
+from diptych.cluster import available_processors
 from diptych.encoders.encoder import EncodedBatch, Encoder, Modality, check_pictures, check_speed_parameters
 from diptych.encoders.image.picture_decoding import Picture, read_picture
 from diptych.encoders.networks.onnx_graph import ConvolutionGraph
-from diptych.encoders.networks.onnx_network import Network, available_processors
+from diptych.encoders.networks.onnx_network import Network
 from diptych.errors import InvalidInputError
 
 _CROP_MARGIN = 32

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import shutil
 import tempfile
 import warnings
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from diptych.arrays import AnyArray
+from diptych.cluster import available_processors
 from diptych.data.folders import cache_folder
 from diptych.encoders.networks.model_files import digest_of_files
 from diptych.encoders.networks.onnx_graph import NETWORK_FILE, WEIGHTS_FILE, GraphBuilder
@@ -85,11 +85,6 @@ class Network:
         """Return one output of a run."""
         result: AnyArray = self._session.run([output], dict(inputs))[0]
         return result
-
-
-def available_processors() -> int:
-    """Return how many processors this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _is_whole(folder: Path) -> bool:
