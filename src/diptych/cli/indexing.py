@@ -109,6 +109,7 @@ class IndexRequest:
     retriever: str | None = None
     keep_missing: bool = False
     waits: bool = False  # for another process that writes to the collection
+    scheduler: str | None = None
 
 
 def index_folder(request: IndexRequest, stages: Stages) -> IndexOutcome:
@@ -158,8 +159,9 @@ def _opened(place: CollectionLocation, request: IndexRequest, stages: Stages) ->
         with stages.run("retriever", "preparing the retriever"):
             retriever = load_retriever(request.retriever or "default")
         check_folder(place.folder)
-        return Collection.create(place.folder, retriever, root=request.folder.absolute())
-    collection = Collection.open(place.folder, write_wait=_WRITE_WAIT_SECONDS if request.waits else 0.0)
+        return Collection.create(place.folder, retriever, root=request.folder.absolute(), scheduler=request.scheduler)
+    write_wait = _WRITE_WAIT_SECONDS if request.waits else 0.0
+    collection = Collection.open(place.folder, write_wait=write_wait, scheduler=request.scheduler)
     if request.retriever is not None:
         with stages.run("retriever", "preparing the retriever"):
             retriever = load_retriever(request.retriever)

@@ -57,12 +57,17 @@ class Collection:
     """
 
     def __init__(
-        self, folder: str | os.PathLike[str], *, load_retriever: LoadRetriever | None = None, write_wait: float = 0.0
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        load_retriever: LoadRetriever | None = None,
+        write_wait: float = 0.0,
+        scheduler: str | None = None,
     ) -> None:
         self.folder = Path(folder)
         self._state = LiveState(self.folder, load_retriever or saved_retrievers.load_retriever, write_wait)
-        self._changes = ItemChanges(self._state)
-        self._retrievers = RetrieverChanges(self._state)
+        self._changes = ItemChanges(self._state, scheduler)
+        self._retrievers = RetrieverChanges(self._state, scheduler)
         self._maintenance = Maintenance(self._state)
         self._thumbnails = Thumbnails(self._state.store)
 
@@ -75,6 +80,7 @@ class Collection:
         root: str | os.PathLike[str] | None = None,
         load_retriever: LoadRetriever | None = None,
         write_wait: float = 0.0,
+        scheduler: str | None = None,
     ) -> Self:
         """Make an empty collection; without a retriever it gets the default one.
 
@@ -83,20 +89,26 @@ class Collection:
         target = Path(folder)
         chosen = defensive_copy(saved_retrievers.default_retriever() if retriever is None else retriever)
         saved_retrievers.make_collection(target, chosen, target.parent if root is None else Path(root))
-        collection = cls(target, load_retriever=load_retriever, write_wait=write_wait)
+        collection = cls(target, load_retriever=load_retriever, write_wait=write_wait, scheduler=scheduler)
         collection._state.use(collection._state.layout, chosen)
         return collection
 
     @classmethod
     def open(
-        cls, folder: str | os.PathLike[str], *, load_retriever: LoadRetriever | None = None, write_wait: float = 0.0
+        cls,
+        folder: str | os.PathLike[str],
+        *,
+        load_retriever: LoadRetriever | None = None,
+        write_wait: float = 0.0,
+        scheduler: str | None = None,
     ) -> Self:
         """Open a collection.
 
         ``load_retriever`` reads retrievers of another kind than :class:`diptych.Retriever`. A change that finds another
-        writer at work waits for it up to ``write_wait`` seconds before it raises.
+        writer at work waits for it up to ``write_wait`` seconds before it raises. ``scheduler`` is the address of a
+        Dask scheduler, such as tcp://host:8786, whose workers read and encode what is added, with the same result.
         """
-        return cls(folder, load_retriever=load_retriever, write_wait=write_wait)
+        return cls(folder, load_retriever=load_retriever, write_wait=write_wait, scheduler=scheduler)
 
     @classmethod
     def open_or_create(
@@ -107,11 +119,13 @@ class Collection:
         root: str | os.PathLike[str] | None = None,
         load_retriever: LoadRetriever | None = None,
         write_wait: float = 0.0,
+        scheduler: str | None = None,
     ) -> Self:
         """Open the collection of a folder, or make it; an existing one keeps its own retriever."""
+        options: dict[str, Any] = {"load_retriever": load_retriever, "write_wait": write_wait, "scheduler": scheduler}
         if (Path(folder) / "collection.json").exists():
-            return cls.open(folder, load_retriever=load_retriever, write_wait=write_wait)
-        return cls.create(folder, retriever, root=root, load_retriever=load_retriever, write_wait=write_wait)
+            return cls.open(folder, **options)
+        return cls.create(folder, retriever, root=root, **options)
 
     def __enter__(self) -> Self:
         return self

@@ -14,7 +14,7 @@ import typer
 from diptych.cli.console.output import print_json, results, write_text
 from diptych.cli.console.paths import printable, shown_path
 from diptych.cli.console.progress import Stages
-from diptych.cli.options import QuietOption
+from diptych.cli.options import QuietOption, SchedulerOption
 from diptych.errors import counted
 
 if TYPE_CHECKING:
@@ -53,6 +53,7 @@ def index(
     watch: Annotated[
         bool, typer.Option("--watch", help="Then follow the folder and bring in what changes, until Ctrl-C.")
     ] = False,
+    scheduler: SchedulerOption = None,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="List every skipped file.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the counts as JSON.")] = False,
     quiet: QuietOption = False,
@@ -73,6 +74,7 @@ def index(
         retriever=retriever,
         keep_missing=keep_missing,
         waits=watch,
+        scheduler=scheduler,
     )
     outcome = index_folder(request, stages)
     print_index_report(outcome, stages, verbose=verbose, as_json=as_json)

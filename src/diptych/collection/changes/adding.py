@@ -72,6 +72,7 @@ class PendingRecord:
 
 Facts = FileFacts | InvalidInputError | None
 
+_PICTURES_AT_ONCE, _TEXTS_AT_ONCE = 64, 2048
 # Room between two items for the order of their captions.
 _TICK_NS = 1000
 
@@ -115,7 +116,7 @@ class Adding:
             progress(AddProgress(done, len(records)))
         if work:
             encodings = self._make_encodings()
-            size = 2048 if all(one.status is None for one in work) else 64
+            size = _TEXTS_AT_ONCE if all(one.status is None for one in work) else _PICTURES_AT_ONCE
             batches = [work[start : start + size] for start in range(0, len(work), size)]
             with open_workers(self._scheduler) as workers:
                 tasks = self._tasks(batches, encodings, workers)
@@ -199,7 +200,8 @@ class Adding:
         }
         texts = {text_hash(text): text for work in batch for text in _captions(work)}
         lacking: dict[str, list[str]] = {}
-        for side, keys in (("image", list(files)), ("text", list(texts))):
+        contents: dict[Side, Iterable[str]] = {"image": files, "text": texts}
+        for side, keys in contents.items():
             fresh = [key for key in keys if key not in self._given[side]]
             self._given[side].update(fresh)
             for encoding in encodings:

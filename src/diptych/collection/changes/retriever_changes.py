@@ -87,7 +87,8 @@ class Reencoding:
         self, missing: Mapping[Side, Sequence[str]], count: Callable[[int], None]
     ) -> Iterator[tuple[EncodingTask, EncodingTask]]:
         """Make the points of stored features, and yield what is left to encode."""
-        for side, size in (("image", _PICTURES_AT_ONCE), ("text", _BATCH)):
+        for side in SIDES:
+            size = _PICTURES_AT_ONCE if side == "image" else _BATCH
             table = points_table(self._encoding.source[0], side)
             for contents in _parts(missing[side], _BATCH):
                 left = self._encoding.from_features(side, contents)
