@@ -161,7 +161,7 @@ def test_features_in_files_teach_a_method(run: Run, features: Path, tmp_path: Pa
         (["--features", "here"], "needs a --method"),
         (["--features", "here", "--method", "cca", "--model-out", "m"], "here holds no features"),
         (["--features", "here", "--method", "cca", "--model-out", "m", "--captions", "c"], "nothing to do with"),
-        (["--scheduler", "tcp://host:8786"], "belong to --features"),
+        (["--jobs", "2"], "belong to --features"),
     ],
 )
 def test_options_of_features_that_do_not_fit_are_refused(

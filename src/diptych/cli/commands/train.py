@@ -59,8 +59,8 @@ def train(
 ) -> None:
     """Learn from captions or labels, compare with the present retriever on held-out pictures, and keep the better.
 
-    With --features a method learns from rows of features in files that may be larger than memory, on this machine or on
-    a Dask cluster, and is saved as a model.
+    With --features a method learns from rows of features in files that may be larger than memory, and is saved as a
+    model. With --scheduler the workers of a Dask cluster read these files, or the pictures of another image encoder.
     """
     from diptych.cli.arguments import parse_assignments
     from diptych.collection.learning import Training
@@ -79,11 +79,11 @@ def train(
         facts = train_on_features(features, model, model_out, stages, n_jobs=jobs, scheduler=scheduler)
         _print_fit(facts, as_json=as_json)
         return
-    if (model_out, jobs, scheduler) != (None, None, None):
-        raise InvalidInputError("--model-out, --jobs and --scheduler belong to --features")
+    if (model_out, jobs) != (None, None):
+        raise InvalidInputError("--model-out and --jobs belong to --features")
     if retriever_out is not None:
         check_folder(retriever_out)
-    with open_collection(collection, quiet=quiet) as opened:
+    with open_collection(collection, quiet=quiet, scheduler=scheduler) as opened:
         training = Training(opened, method=method, parameters=parameters)
         pairs = pairs_to_learn(opened, captions, stages)
         with stages.run("learn", f"learning from {pairs.n_images:,} pictures and {pairs.n_texts:,} texts"):

@@ -131,11 +131,11 @@ def _existing(folder: Path, remedy: str) -> Path:
     raise InvalidInputError(f"{folder} {state}; {remedy}")
 
 
-def open_collection(named: Path | None, *, quiet: bool = False) -> Collection:
+def open_collection(named: Path | None, *, quiet: bool = False, scheduler: str | None = None) -> Collection:
     """Open the collection that was named or that is meant, and say which when that is not obvious."""
     from diptych.collection import Collection
 
     place = find_collection(named)
     if place.reason and not quiet:
         notes().print(f"collection: {shown_path(place.folder)} ({place.reason})", soft_wrap=True)
-    return Collection.open(place.folder)
+    return Collection.open(place.folder, scheduler=scheduler)
