@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 import sys
 import threading
 from typing import Any
@@ -223,3 +224,23 @@ def test_columns_compare_as_filters_do(stored: list[Any], operator: Any, field: 
     found = builder.build().matching(wanted, len(stored))
     assert found.tolist() == [wanted.matches(lambda _, value=value: value) for value in stored]
     assert column_name(field) in ("=label", ".x")
+
+
+@given(
+    st.one_of(
+        st.floats().map(str),
+        st.text("0123456789._eE+-\u0661\uff11 \t\x0b\x1c\x85\xa0\u2003infaty", max_size=8),
+    ),
+    st.sampled_from(["", " ", "\x1f", "\u3000"]),
+)
+def test_every_text_that_python_reads_as_a_number_is_compared_as_one(text: str, around: str) -> None:
+    stored = around + text + around
+    builder = ColumnsBuilder()
+    builder.add(item_rows([Item("1", None, None, metadata={"a": stored})]))
+    values = builder.build()[".a"].values
+    try:
+        expected = float(stored)
+    except ValueError:
+        expected = math.nan
+    assert values.number.tolist() == pytest.approx([expected], rel=0, abs=0, nan_ok=True)
+    assert values.folded.to_pylist() == [stored.casefold()]

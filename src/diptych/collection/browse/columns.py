@@ -21,6 +21,7 @@ from diptych.collection.storage.layout import search_package
 _OWN, _METADATUM = "=", "."
 _DEEPEST = 16
 STRING, NUMBER, TRUTH, OTHER = range(4)
+_PLAIN: dict[type, int] = {str: STRING, int: NUMBER, float: NUMBER, bool: TRUTH}
 _HAS_NUMBER = 4
 _LARGEST_WHOLE = 1e15
 _TEXTS_AT_ONCE = 1 << 16
@@ -53,17 +54,25 @@ def _as_texts(numbers: Any) -> Any:
 
 def _times(nanoseconds: Any) -> Any:
     """Return ISO 8601 in UTC, as :attr:`Item.added` gives it."""
-    seconds = (nanoseconds.to_numpy(zero_copy_only=False) // 10**9).astype("datetime64[s]")
-    return search_package("pyarrow").array([f"{time}+00:00" for time in np.datetime_as_string(seconds).tolist()])
+    seconds, which = np.unique(nanoseconds.to_numpy(zero_copy_only=False) // 10**9, return_inverse=True)
+    times = np.datetime_as_string(seconds.astype("datetime64[s]")).tolist()
+    pa = search_package("pyarrow")
+    return pa.array([f"{time}+00:00" for time in times], "string").take(pa.array(which))
 
 
-def _metadata_fields(metadata: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+def _metadata_fields(metadata: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:
+    if _PLAIN.keys() >= {*map(type, metadata.values())}:
+        return metadata.items()
+    return _nested_fields(metadata)
+
+
+def _nested_fields(metadata: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     nested = {name: value for name, value in metadata.items() if isinstance(value, Mapping)}
     inner = dict(_inner_fields(nested, "", 1)) if nested else {}
     # A name with dots at the top stands for itself before it stands for a place inside another one.
     for name, value in {**inner, **metadata}.items():
         for one in _each(value):
-            yield _METADATUM + name, one
+            yield name, one
 
 
 def _each(value: Any) -> Iterator[Any]:
@@ -259,15 +268,16 @@ class ColumnsBuilder:
         """Append a batch of rows, as :func:`item_rows` gives it."""
         for name, kind, texts, whose in own_columns(rows):
             self._append(name, kind, texts, np.arange(len(rows)) if whose is None else whose)
-        fields: defaultdict[tuple[str, int], tuple[list[str], list[int]]] = defaultdict(lambda: ([], []))
-        for owner, metadata in enumerate(rows["metadata"].to_pylist()):
-            if metadata != "{}":
-                for name, value in _metadata_fields(json.loads(metadata)):
-                    held, owners = fields[name, _kind(value)]
-                    held.append(text_of(value))
-                    owners.append(owner)
-        for (name, kind), (held, owners) in fields.items():
-            self._append(name, kind, _texts(held), np.array(owners))
+        fields: defaultdict[tuple[str, type], tuple[list[Any], list[int]]] = defaultdict(lambda: ([], []))
+        # One document is parsed faster than many.
+        for owner, metadata in enumerate(json.loads(f"[{','.join(rows['metadata'].to_pylist())}]")):
+            for name, value in _metadata_fields(metadata):
+                held, owners = fields[name, type(value)]
+                held.append(value)
+                owners.append(owner)
+        for (name, made_of), (held, owners) in fields.items():
+            texts = held if made_of is str else [text_of(value) for value in held]
+            self._append(_METADATUM + name, _PLAIN.get(made_of, OTHER), _texts(texts), np.array(owners))
         self._n_items += len(rows)
 
     def _append(self, name: str, kind: int, texts: Any, owners: IntArray) -> None:
@@ -309,28 +319,30 @@ def _distinct_pairs(owners: IntArray, codes: IntArray) -> tuple[IntArray, IntArr
     return (pairs >> 32).astype(np.int32), (pairs & 0xFFFFFFFF).astype(np.int32)
 
 
+# What Python may read as a number, and little else; trying costs more than looking.
+_SPACE = r"[\s\pZ\x{85}\x0b\x1c-\x1f]*"
+_NUMBER_LIKE = rf"(?i)\A{_SPACE}[+-]?([\p{{Nd}}._]+(e[+-]?[\p{{Nd}}_]+)?|nan|inf|infinity){_SPACE}\z"
+
+
 def _values(texts: Any, kinds: AnyArray) -> Values:
-    folded, numbers, has_number = [_texts([])], np.full(len(texts), math.nan), np.zeros(len(texts), dtype=bool)
+    pc, pa = search_package("pyarrow.compute"), search_package("pyarrow")
+    folded, numbers = [_texts([])], np.full(len(texts), math.nan)
     # A million texts as objects, all at once, would take more than everything else together.
     for start in range(0, len(texts), _TEXTS_AT_ONCE):
-        plain = texts.slice(start, _TEXTS_AT_ONCE).to_pylist()
-        folded.append(_texts([text.casefold() for text in plain]))
-        for place, text in enumerate(plain, start=start):
-            number = number_of(text) if kinds[place] in (STRING, NUMBER) else None
+        some = texts.slice(start, _TEXTS_AT_ONCE)
+        is_other = pc.invert(pc.string_is_ascii(some))
+        others = _texts([text.casefold() for text in some.filter(is_other).to_pylist()])
+        folded.append(pc.replace_with_mask(pc.ascii_lower(some), is_other, others))
+        may_be = _as_array(pc.match_substring_regex(some, _NUMBER_LIKE))
+        places = np.flatnonzero(may_be & (kinds[start : start + len(some)] <= NUMBER))
+        for place, text in zip((places + start).tolist(), some.take(pa.array(places)).to_pylist(), strict=True):
+            number = number_of(text)
             if number is not None:
-                numbers[place], has_number[place] = number, True
-    kinds = kinds | np.where(has_number, _HAS_NUMBER, 0).astype(np.uint8)
-    return Values(texts, search_package("pyarrow").concat_arrays(folded), numbers, kinds)
+                numbers[place] = number
+                kinds[place] |= _HAS_NUMBER
+    return Values(texts, pa.concat_arrays(folded), numbers, kinds)
 
 
 def _texts(texts: Sequence[str]) -> Any:
     pa = search_package("pyarrow")
     return pa.array(texts, pa.large_string())
-
-
-def _kind(value: Any) -> int:
-    if isinstance(value, str):
-        return STRING
-    if isinstance(value, bool):
-        return TRUTH
-    return NUMBER if isinstance(value, (int, float)) else OTHER

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -185,9 +184,10 @@ class MemorySegment(Segment):
         }
 
 
-def key_hash(key: str) -> int:
-    """Return 64 bits of a key; what is found by them is compared with the key itself."""
-    return int.from_bytes(hashlib.blake2b(key.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
+def _key_hashes(keys: Iterable[str]) -> AnyArray:
+    """Return 64 bits of each key; what is found by them is compared with the key itself."""
+    digests = (hashlib.blake2b(key.encode("utf-8", "surrogatepass"), digest_size=8).digest() for key in keys)
+    return np.frombuffer(b"".join(digests), dtype="<u8")
 
 
 _ARRAYS = ("orders", "caption_numbers", "starts", "numbers", "kinds", "owners", "codes")
@@ -304,7 +304,7 @@ class FileSegment(Segment):
     def find(self, kind: Key, key: str) -> list[int]:
         """Return the places of the items with this key."""
         hashes, places = self._keys[kind]
-        wanted = np.uint64(key_hash(key))
+        wanted = _key_hashes([key])[0]
         start = int(np.searchsorted(hashes, wanted))
         found = []
         while start < len(hashes) and hashes[start] == wanted:
@@ -317,7 +317,7 @@ class FileSegment(Segment):
     def captions(self, ids: Sequence[str]) -> tuple[IntArray, IntArray]:
         """Return the places of the items with these captions, −1 for none, and those of the captions in them."""
         hashes, places = self._keys["caption"]
-        wanted = np.array([key_hash(one) for one in ids], dtype=np.uint64)
+        wanted = _key_hashes(ids)
         if not len(hashes):
             return np.full(len(ids), -1), np.full(len(ids), -1)
         # A thousand at a time come from the store itself: 64 bits tell them apart.
@@ -341,34 +341,34 @@ def _record_batches(path: Path) -> list[Any]:
 
 def write_segment(folder: Path, batches: Iterable[Any]) -> None:
     """Write batches of rows of items, which come in the order of addition, into a new folder."""
-    pa = search_package("pyarrow")
+    pa, pc = search_package("pyarrow"), search_package("pyarrow.compute")
     folder.mkdir(parents=True)
     builder, words = ColumnsBuilder(), SuggestionCounts()
     orders = [np.zeros(0, dtype=np.int64)]
-    n_items = 0
-    keys: dict[Key, tuple[array[int], array[int]]] = {kind: (array("Q"), array("i")) for kind in KEYS}
-    caption_numbers = array("i")
+    caption_numbers = [np.zeros(0, dtype=np.int32)]
+    keys = {kind: [(np.zeros(0, dtype=np.uint64), np.zeros(0, dtype=np.int32))] for kind in KEYS}
     with pa.OSFile(str(folder / "items.arrow"), "wb") as sink, pa.ipc.new_file(sink, item_rows([]).schema) as writer:
         for rows in _evenly(batches):
             writer.write_batch(rows)
             builder.add(rows)
             words.add(*(rows[name].flatten().to_pylist() for name in ("labels", "captions")))
-            for kind, (hashes, places) in keys.items():
-                for place, held in enumerate(rows[_KEY_COLUMNS[kind]].to_pylist(), start=n_items):
-                    for key in held if kind == "caption" else () if held is None else (held,):
-                        hashes.append(key_hash(key))
-                        places.append(place)
-            for held in rows["caption_ids"].to_pylist():
-                caption_numbers.extend(range(len(held)))
+            n_before = sum(map(len, orders))
+            for kind, found in keys.items():
+                column = rows[_KEY_COLUMNS[kind]]
+                if kind == "caption":
+                    owners, column, starts = pc.list_parent_indices(column).to_numpy(), column.flatten(), column.offsets
+                    caption_numbers.append((np.arange(len(owners)) - starts.to_numpy()[owners]).astype(np.int32))
+                else:
+                    owners = np.flatnonzero(column.is_valid())
+                found.append((_key_hashes(column.drop_null().to_pylist()), (owners + n_before).astype(np.int32)))
             orders.append(rows["added_ns"].to_numpy())
-            n_items += len(rows)
-    for kind, (hashes, places) in keys.items():
-        sorted_hashes = np.array(hashes, dtype=np.uint64)
-        order = np.argsort(sorted_hashes, kind="stable")
-        np.save(folder / f"{kind}_hashes.npy", sorted_hashes[order])
-        np.save(folder / f"{kind}_places.npy", np.array(places, dtype=np.int32)[order])
+    for kind, found in keys.items():
+        hashes, places = map(np.concatenate, zip(*found, strict=True))
+        order = np.argsort(hashes, kind="stable")
+        np.save(folder / f"{kind}_hashes.npy", hashes[order])
+        np.save(folder / f"{kind}_places.npy", places[order])
         if kind == "caption":
-            np.save(folder / "caption_numbers.npy", np.array(caption_numbers, dtype=np.int32)[order])
+            np.save(folder / "caption_numbers.npy", np.concatenate(caption_numbers)[order])
     np.save(folder / "orders.npy", np.concatenate(orders))
     words.index().write(folder / "suggestions.arrow")
     _write_columns(folder, builder.build())

@@ -7,7 +7,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any, Literal
 
@@ -45,10 +45,9 @@ class SuggestionCounts:
     def add(self, labels: Iterable[str], captions: Iterable[str]) -> None:
         """Count what some items have."""
         self._labels.update(labels)
-        for caption in captions:
-            found = _WORD.findall(caption.casefold())
-            self._words.update(found)
-            self._pairs.update(pairwise(found))
+        words = [_WORD.findall(caption.casefold()) for caption in captions]
+        self._words.update(chain.from_iterable(words))
+        self._pairs.update(chain.from_iterable(map(pairwise, words)))
         if len(self._pairs) > _MOST_PHRASES:
             self._pairs = Counter({pair: count for pair, count in self._pairs.items() if count >= _RARE})
 
