@@ -17,7 +17,7 @@ from kill_trials import ToyRetriever
 def test_thumbnails_are_found_wherever_their_rows_move(tmp_path: Path) -> None:
     writer = Store(tmp_path)
     writer.prepare()
-    thumbnails = Thumbnails(Store(tmp_path))
+    thumbnails = Thumbnails(lambda: Store(tmp_path))
     assert thumbnails.get(["a-1"]) == {}
     for letter in "abc":
         writer.add_thumbnails({f"{letter}-{number}": f"{letter}{number}".encode() for number in range(20)})
@@ -36,7 +36,7 @@ def test_the_first_to_ask_all_get_an_answer(tmp_path: Path) -> None:
     writer.add_thumbnails({str(number): str(number).encode() for number in range(40)})
     with ThreadPoolExecutor(16) as threads:
         for _ in range(10):
-            thumbnails = Thumbnails(Store(tmp_path))
+            thumbnails = Thumbnails(lambda: Store(tmp_path))
             start = Barrier(16)
 
             def ask(number: int, thumbnails: Thumbnails = thumbnails, start: Barrier = start) -> dict[str, bytes]:
@@ -66,7 +66,7 @@ def test_what_is_kept_in_memory_stays_within_its_size(tmp_path: Path, monkeypatc
     writer.prepare()
     pictures = {**{str(number): bytes(3) for number in range(7)}, "large": bytes(11)}
     writer.add_thumbnails(pictures)
-    thumbnails = Thumbnails(writer)
+    thumbnails = Thumbnails(lambda: writer)
     for _ in range(2):
         assert thumbnails.get(pictures) == pictures
         assert 0 < thumbnails._kept.currsize <= 10

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -18,6 +19,7 @@ from diptych.collection.changes.adding import AddReport, Progress
 from diptych.collection.changes.item_changes import ItemChanges, Which
 from diptych.collection.changes.maintenance import CheckReport, DuplicateGroup, Maintenance, Status
 from diptych.collection.changes.retriever_changes import ReencodeReport, RetrieverChanges
+from diptych.collection.remote.place import create_place, has_collection, open_place
 from diptych.collection.search.live_state import APPROXIMATE_FROM, LiveState, LoadRetriever
 from diptych.collection.search.query import Query
 from diptych.collection.search.ranking import RerankBy
@@ -64,12 +66,11 @@ class Collection:
         write_wait: float = 0.0,
         scheduler: str | None = None,
     ) -> None:
-        self.folder = Path(folder)
-        self._state = LiveState(self.folder, load_retriever or saved_retrievers.load_retriever, write_wait)
+        self._state = LiveState(open_place(folder), load_retriever or saved_retrievers.load_retriever, write_wait)
         self._changes = ItemChanges(self._state, scheduler)
         self._retrievers = RetrieverChanges(self._state, scheduler)
         self._maintenance = Maintenance(self._state)
-        self._thumbnails = Thumbnails(self._state.store)
+        self._thumbnails = Thumbnails(lambda: self._state.store)
 
     @classmethod
     def create(
@@ -84,12 +85,12 @@ class Collection:
     ) -> Self:
         """Make an empty collection; without a retriever it gets the default one.
 
-        Paths are stored relative to ``root``, by default the folder around the collection, so that both can move.
+        Paths are stored relative to ``root``, by default the folder around the collection, so that both can move. One
+        in object storage (``s3://bucket/name``) has the current folder as its root by default.
         """
-        target = Path(folder)
         chosen = defensive_copy(saved_retrievers.default_retriever() if retriever is None else retriever)
-        saved_retrievers.make_collection(target, chosen, target.parent if root is None else Path(root))
-        collection = cls(target, load_retriever=load_retriever, write_wait=write_wait, scheduler=scheduler)
+        create_place(folder, None if root is None else Path(root), partial(saved_retrievers.make_collection, chosen))
+        collection = cls(folder, load_retriever=load_retriever, write_wait=write_wait, scheduler=scheduler)
         collection._state.use(collection._state.layout, chosen)
         return collection
 
@@ -121,9 +122,9 @@ class Collection:
         write_wait: float = 0.0,
         scheduler: str | None = None,
     ) -> Self:
-        """Open the collection of a folder, or make it; an existing one keeps its own retriever."""
+        """Open a collection, or make it; an existing one keeps its own retriever."""
         options: dict[str, Any] = {"load_retriever": load_retriever, "write_wait": write_wait, "scheduler": scheduler}
-        if (Path(folder) / "collection.json").exists():
+        if has_collection(folder):
             return cls.open(folder, **options)
         return cls.create(folder, retriever, root=root, **options)
 
@@ -150,10 +151,23 @@ class Collection:
         """Return an item by id or path."""
         item = self._state.find(which)
         if item is None:
-            raise UnknownItemError(
-                f"there is no item {os.fspath(which)!r} in {self.folder}; name an id or a path in it"
-            )
+            raise UnknownItemError(f"there is no item {os.fspath(which)!r} in {self.name}; name an id or a path in it")
         return item
+
+    @property
+    def name(self) -> str:
+        """Where the collection is: the path of its folder, or its address in object storage."""
+        return self._state.place.name
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the collection; of one in object storage, the present copy on this machine."""
+        return self._state.place.folder
+
+    @property
+    def stale_seconds(self) -> float | None:
+        """For how long the object storage of the collection could not be reached, None while it can."""
+        return self._state.place.stale_seconds
 
     @property
     def root(self) -> Path:

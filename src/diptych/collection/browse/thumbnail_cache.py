@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 
 from cachetools import LRUCache
@@ -20,7 +20,7 @@ class Thumbnails:
     join files, which moves rows: each row that is read says its key, and a wrong or missing one leads to a new look.
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Callable[[], Store]) -> None:
         self._store = store
         self._kept: LRUCache[str, bytes] = LRUCache(_LARGEST_CACHE, getsizeof=len)
         self._kept_lock, self._lock = threading.Lock(), threading.Lock()
@@ -53,14 +53,14 @@ class Thumbnails:
         return read
 
     def _read_at(self, places: dict[str, int], keys: list[str]) -> dict[str, bytes]:
-        rows = self._store.thumbnails_at([places[key] for key in keys if key in places])
+        rows = self._store().thumbnails_at([places[key] for key in keys if key in places])
         wanted = set(keys)
         return {key: picture for key, picture in rows if key in wanted}
 
     def _places_since(self, places: dict[str, int]) -> dict[str, int]:
         """Return the places as they are now; the same object where nobody can know more."""
         with self._lock:
-            version = self._store.table_version("thumbnails")
+            version = self._store().table_version("thumbnails")
             if self._places is places and version != self._version:
-                self._places, self._version = self._store.thumbnail_places(), version
+                self._places, self._version = self._store().thumbnail_places(), version
             return self._places

@@ -20,6 +20,7 @@ from diptych.collection.changes.maintenance import Maintenance
 from diptych.collection.search.live_state import LiveState
 from diptych.collection.storage import saved_retrievers
 from diptych.collection.storage.layout import Layout, stamp_of_layout, stored_root, write_json
+from diptych.collection.storage.place import LocalPlace
 from diptych.collection.storage.store import Store, tables_of
 from diptych.errors import CollectionError, InvalidInputError
 
@@ -109,7 +110,7 @@ def restore_collection(
         root_folder = layout.root_folder if root is None else Path(root)
         restored = replace(layout, folder=draft, root=stored_root(root_folder, goal))
         restored.write()
-        state = LiveState(draft, saved_retrievers.load_retriever)
+        state = LiveState(LocalPlace(draft), saved_retrievers.load_retriever)
         maintenance = Maintenance(state)
         status, problems = maintenance.status(), maintenance.check().problems
         state.close()

@@ -19,7 +19,6 @@ from diptych.collection.browse import export
 from diptych.collection.browse.live_items import LiveItems
 from diptych.collection.search.approximate_index import stored_recall
 from diptych.collection.search.live_state import LiveState
-from diptych.collection.storage import saved_retrievers
 from diptych.collection.storage.item import Item, iso_time
 from diptych.collection.storage.layout import (
     FORMAT_VERSION,
@@ -211,15 +210,14 @@ class Maintenance:
         """Remove what no item and no retriever uses and join small files; the caller is the only writer."""
         store, layout = self._state.store, self._state.layout
         # A backup that chooses versions of the tables at this moment sees by it that it has to choose again.
-        layout.write()
-        self._state.use(layout, None)
+        self._state.write_layout(layout, None)
         for name in self._unused_tables():
             store.drop(name)
         for name, rows in self._unused_rows():
             store.delete_rows(name, rows.to_pylist())
         store.compact(everything=True)
         self._state.tidy_index()
-        saved_retrievers.delete_saved(layout)
+        self._state.delete_saved()
 
     def duplicates(self, threshold: float | None) -> list[DuplicateGroup]:
         """Return groups of items with the same picture."""

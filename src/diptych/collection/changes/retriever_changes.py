@@ -225,7 +225,7 @@ class RetrieverChanges:
             self._write(layout, None)
             for table in tables_of([removed]).keys() - tables_of(layout.in_force).keys():
                 self._state.store.drop(table)
-            saved_retrievers.delete_saved(layout)
+            self._state.delete_saved()
 
     def calibrate(self, judgements: Iterable[tuple[str, str, bool]]) -> None:
         """Fit the probabilities of text→image searches to judgements: (words, id of the item, whether it is good)."""
@@ -281,13 +281,12 @@ class RetrieverChanges:
         names = replace(saved_retrievers.names_of(retriever), name=known.name)
         saved_retrievers.save_retriever(retriever, layout, names)
         self._write(layout.saved_again(names), retriever)
-        saved_retrievers.delete_saved(self._state.layout)
+        self._state.delete_saved()
         return names
 
     def _write(self, layout: Layout, retriever: RetrieverProtocol | None) -> None:
         if layout != self._state.layout:
-            layout.write()
-            self._state.use(layout, retriever)
+            self._state.write_layout(layout, retriever)
 
     def _named(
         self, retriever: RetrieverProtocol, name: str | None, leaving: Sequence[RetrieverNames] = ()

@@ -23,9 +23,10 @@ from diptych.collection.search.gallery import Gallery, PointBlock, Scoring
 from diptych.collection.search.point_files import PointFiles, lacking_points
 from diptych.collection.search.snapshot import SearchSnapshot
 from diptych.collection.storage.item import Item
-from diptych.collection.storage.layout import Layout, RetrieverNames, Root, stamp_of_layout, write_lock
+from diptych.collection.storage.layout import Layout, RetrieverNames, Root, stamp_of_layout
+from diptych.collection.storage.place import Place
 from diptych.collection.storage.retriever_protocol import SIDES, RetrieverProtocol, Side
-from diptych.collection.storage.saved_retrievers import check_same_points
+from diptych.collection.storage.saved_retrievers import check_same_points, delete_saved
 from diptych.collection.storage.store import Store, features_table
 from diptych.errors import CollectionError, DiptychError, InvalidInputError, UnknownItemError
 from diptych.space import Direction
@@ -141,15 +142,22 @@ _log = logging.getLogger("diptych.collection")
 class LiveState:
     """The items and the points of a collection, brought up to date before each use: others may write."""
 
-    def __init__(self, folder: Path, load_retriever: LoadRetriever, write_wait: float = 0.0) -> None:
-        self.layout = Layout.read(folder)
-        self.store = Store(self.layout.store)
-        self.root = Root(self.layout.root_folder)
+    def __init__(self, place: Place, load_retriever: LoadRetriever, write_wait: float = 0.0) -> None:
+        self.place = place
         self._write_wait = write_wait
-        self._layout_path = str(self.layout.folder / "collection.json")
-        self._versions_path = str(self.store.version_folder())
         self._load_retriever = load_retriever
         self._lock = threading.RLock()
+        self._working: dict[object, threading.Thread] = {}
+        self._fold_again = 0.0
+        self._read(place.folder)
+
+    def _read(self, folder: Path) -> None:
+        """Begin with what a folder holds."""
+        self.layout = Layout.read(folder)
+        self.store = Store(self.layout.store, self.place.copies)
+        self.root = Root(self.layout.root_folder)
+        self._layout_path = str(folder / "collection.json")
+        self._versions_path = str(self.store.version_folder())
         self._layout_stamp = self._stamp_of_layout()
         self.segment_files = SegmentFiles(self.layout.index)
         self._segments = LiveSegments(self.store, self.segment_files)
@@ -158,15 +166,28 @@ class LiveState:
         self._version_stamp = -1
         # What is loaded of each stored retriever, by fingerprint.
         self._states: dict[str, RetrieverState] = {}
-        self._working: dict[object, threading.Thread] = {}
-        self._fold_again = 0.0
 
     @contextmanager
     def writing(self) -> Iterator[None]:
         """Be the only writer; what another process has changed is known then."""
-        with write_lock(self.layout.folder / "write.lock", self._write_wait):
+        with self.place.writing(self._write_wait) as cuts_off:
             self.check_layout()
+            if cuts_off:
+                self.store.write_next_versions()
+                self.write_layout(self.layout, None)
+                self.place.has_cut_off()
             yield
+
+    def write_layout(self, layout: Layout, retriever: RetrieverProtocol | None) -> None:
+        """Put other retrievers into force; the caller is the only writer."""
+        layout.write()
+        self.place.layout_written()
+        self.use(layout, retriever)
+
+    def delete_saved(self) -> None:
+        """Delete the saved retrievers that are in force no more; the caller is the only writer."""
+        delete_saved(self.layout)
+        self.place.retrievers_deleted(names.saved for names in self.layout.in_force)
 
     def next_ns(self) -> int:
         """Return a time later than that of every change so far; the caller is the only writer."""
@@ -195,6 +216,7 @@ class LiveState:
     def check_layout(self) -> None:
         """Notice that another process has changed the retrievers."""
         with self._lock:
+            self._check_folder()
             # Taken before the file is read: one that is replaced meanwhile is looked at again.
             stamp = self._stamp_of_layout()
             if stamp != self._layout_stamp:
@@ -218,6 +240,7 @@ class LiveState:
     def items(self) -> LiveItems:
         """Return the items as they are now."""
         with self._lock:
+            self._check_folder()
             if not self._is_current():
                 version = self.store.version()
                 if version != self._version:
@@ -312,6 +335,7 @@ class LiveState:
 
     def close(self) -> None:
         """Wait for files and indexes that are being made."""
+        self.place.close()
         for thread in list(self._working.values()):
             thread.join()
 
@@ -375,6 +399,10 @@ class LiveState:
                 indexed = state.build_index(side, part.segment, galleries)
                 with self._lock:
                     state.take_index(side, part.segment, indexed)
+
+    def _check_folder(self) -> None:
+        if self.place.folder != self.layout.folder:
+            self._read(self.place.folder)
 
     def _stamp_of_layout(self) -> tuple[int, int]:
         return stamp_of_layout(self._layout_path)

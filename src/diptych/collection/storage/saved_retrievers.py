@@ -10,7 +10,7 @@ import uuid
 from dataclasses import dataclass
 from pathlib import Path
 
-from diptych.collection.storage.layout import Layout, RetrieverNames, stored_root, write_lock
+from diptych.collection.storage.layout import Layout, RetrieverNames, write_lock
 from diptych.collection.storage.retriever_protocol import RetrieverProtocol
 from diptych.collection.storage.store import Store
 from diptych.errors import CollectionError
@@ -33,19 +33,22 @@ class StoredRetriever:
     kind: str
 
 
-_OWN_NAMES = {"store", "retrievers", "index", "write.lock", "last_run.json"}
+_OWN_NAMES = {"store", "retrievers", "index", "service", "write.lock", "last_run.json"}
 # What a writer that was killed in the middle of a JSON file leaves behind.
 _TEMPORARY_JSON = re.compile(r"\.(collection|last_run)\.json\.[0-9a-f]{12}")
 
 
-def make_collection(folder: Path, retriever: RetrieverProtocol, root: Path) -> None:
-    """Make the folder of an empty collection; one that a killed process left unfinished is made anew."""
+def make_collection(retriever: RetrieverProtocol, folder: Path, root: str) -> None:
+    """Make the folder of an empty collection; one that a killed process left unfinished is made anew.
+
+    ``root`` is kept as it is given; :func:`stored_root` says how.
+    """
     _check_new(folder)
     folder.mkdir(parents=True, exist_ok=True)
     with write_lock(folder / "write.lock"):
         _check_new(folder)
         names = names_of(retriever)
-        layout = Layout(folder, stored_root(root, folder), names)
+        layout = Layout(folder, root, names)
         shutil.rmtree(layout.store, ignore_errors=True)
         for path in folder.iterdir():
             if _TEMPORARY_JSON.fullmatch(path.name):

@@ -15,6 +15,7 @@ import numpy as np
 from diptych.arrays import AnyArray
 from diptych.collection.storage.item import Item
 from diptych.collection.storage.layout import RetrieverNames, engine_package, search_package
+from diptych.collection.storage.place import TableCopies
 from diptych.collection.storage.retriever_protocol import SIDES, Side
 from diptych.errors import CollectionError
 
@@ -108,11 +109,13 @@ class Store:
 
     ``items`` decides what exists: captions, thumbnails and vectors are written before the items that use them and are
     named by id or content, so that whatever a killed writer leaves behind is unused rows, never half an item. Each call
-    that writes is one commit of one table; it is durable when the call returns.
+    that writes is one commit of one table; it is durable when the call returns. Where the folder is a copy, ``copies``
+    fetches tables that it lacks and sends every commit on.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, copies: TableCopies | None = None) -> None:
         self._folder = folder
+        self._copies = copies
         # Every read asks for the newest version: another process may have written since.
         self._database = engine_package().connect(str(folder), read_consistency_interval=timedelta(0))
         self._tables: dict[str, Any] = {}
@@ -130,6 +133,7 @@ class Store:
             index = search_package("lancedb.index")
             plain = {"stem": False, "remove_stop_words": False, "with_position": False}
             captions.create_index("text", config=index.FTS(base_tokenizer="simple", ascii_folding=True, **plain))
+            self._committed("captions")
 
     def captions_with(self, words: str, limit: int) -> tuple[list[str], list[float]]:
         """Return the ids of the captions with the most of some words by BM25, and their scores, best first."""
@@ -205,14 +209,15 @@ class Store:
         """Append items that are not there yet."""
         if items:
             self._table("items").add(_items_table(items))
+            self._committed("items")
 
     def replace_items(self, items: Sequence[Item]) -> None:
         """Put items in the place of those with the same ids, and append the others, in one commit."""
         if items:
             table = _items_table(items)
-            self._table("items").merge_insert("id").when_matched_update_all().when_not_matched_insert_all().execute(
-                table
-            )
+            merge = self._table("items").merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
+            merge.execute(table)
+            self._committed("items")
 
     def delete_items(self, items: Sequence[Item], removed_ns: int) -> None:
         """Remove items in one commit; it is noted before, for those who know the items already."""
@@ -221,7 +226,9 @@ class Store:
             orders = [item.added_ns for item in items]
             noted = {"added_ns": orders, "removed_ns": [removed_ns] * len(orders)}
             self._table("removed").add(pa.table(noted, schema=_schema("removed")))
+            self._committed("removed")
             self._table("items").delete(f"added_ns IN ({', '.join(map(str, orders))})")
+            self._committed("items")
 
     def add_captions(self, captions: Sequence[tuple[str, str, str]]) -> None:
         """Append captions: (id, id of the item, text)."""
@@ -229,12 +236,14 @@ class Store:
             schema = _schema("captions")
             arrays = dict(zip(schema.names, map(list, zip(*captions, strict=True)), strict=True))
             self._table("captions").add(search_package("pyarrow").table(arrays, schema=schema))
+            self._committed("captions")
 
     def add_thumbnails(self, thumbnails: Mapping[str, bytes]) -> None:
         """Append thumbnails, named by the content of their pictures."""
         if thumbnails:
             columns = {"key": list(thumbnails), "jpeg": list(thumbnails.values())}
             self._table("thumbnails").add(search_package("pyarrow").table(columns, schema=_schema("thumbnails")))
+            self._committed("thumbnails")
 
     def thumbnail_places(self) -> dict[str, int]:
         """Return where the thumbnails lie now, by key, for :meth:`thumbnails_at`."""
@@ -260,6 +269,7 @@ class Store:
             column = pa.FixedSizeListArray.from_arrays(pa.array(values.ravel()), values.shape[1])
             rows = pa.table({"key": pa.array(list(keys), pa.string()), "vector": column})
             self._created(name, rows.schema).add(rows)
+            self._committed(name)
 
     def keys(self, name: str) -> Any:
         """Return the keys of a table, the ids of captions, as a column; an empty one when there is no such table."""
@@ -323,10 +333,12 @@ class Store:
         table = self._existing(name)
         for start in range(0, 0 if table is None else len(keys), _KEYS_AT_ONCE):
             table.delete(_membership(_key_column(name), keys[start : start + _KEYS_AT_ONCE]))
+            self._committed(name)
 
     def vector_tables(self) -> list[str]:
         """Return the names of all tables of vectors."""
-        return sorted(path.stem for path in self._folder.glob("*.lance") if path.stem not in _FIXED_TABLES)
+        there = {path.stem for path in self._folder.glob("*.lance")}
+        return sorted((there if self._copies is None else there.union(self._copies.tables())).difference(_FIXED_TABLES))
 
     def drop(self, name: str) -> None:
         """Remove a whole table of vectors."""
@@ -335,8 +347,19 @@ class Store:
         if table.exists():
             # No table's name, in one step: a writer killed while its files go leaves no half of one.
             table.rename(self._folder / f"{uuid.uuid4().hex}{_DROPPED}")
+        if self._copies is not None:
+            self._copies.dropped(name)
         for left in self._folder.glob(f"*{_DROPPED}"):
             shutil.rmtree(left, ignore_errors=True)
+
+    def write_next_versions(self) -> None:
+        """Write a further version of every table, so that whoever was about to write that one cannot any more."""
+        for name in (*_FIXED_TABLES, *self.vector_tables()):
+            table = self._existing(name)
+            if table is not None:
+                table.checkout(table.version)
+                table.restore()
+                self._committed(name)
 
     def pinned(self, names: Iterable[str]) -> dict[str, Any]:
         """Return tables for :meth:`copy_tables` as they are now, one after the other; what is not there is left out."""
@@ -368,23 +391,34 @@ class Store:
         """
         if not (everything or n_changed >= _MANY_CHANGED) and self.version() % _COMMITS_BETWEEN_LOOKS:
             return
+        kept_for = timedelta(minutes=1) if everything else timedelta(hours=1)
         for name in (*_FIXED_TABLES, *self.vector_tables()):
             table = self._existing(name)
-            if table is not None and everything:
+            if table is None:
+                continue
+            if everything or _is_worn(table.stats()):
+                if self._copies is not None:
+                    # Every version is sent before any is forgotten.
+                    table.optimize()
+                    self._committed(name)
                 # The caller is the only writer, so files that belong to no version are left from a killed one.
-                table.optimize(cleanup_older_than=timedelta(minutes=1), delete_unverified=True)
-            elif table is not None and _is_worn(table.stats()):
-                table.optimize(cleanup_older_than=timedelta(hours=1))
-            if table is not None:
-                self._index_columns(name, table)
+                table.optimize(cleanup_older_than=kept_for, delete_unverified=everything)
+                self._committed(name)
+                if self._copies is not None:
+                    self._copies.tidied(name, kept_for)
+            self._index_columns(name, table)
 
-    @staticmethod
-    def _index_columns(name: str, table: Any) -> None:
+    def _committed(self, name: str) -> None:
+        if self._copies is not None:
+            self._copies.committed(name)
+
+    def _index_columns(self, name: str, table: Any) -> None:
         if table.count_rows() >= _INDEXED_FROM:
             there = {column for index in table.list_indices() for column in index.columns}
             for column in _INDEXED.get(name, ("key",)):
                 if column not in there:
                     table.create_index(column, config=search_package("lancedb.index").BTree())
+                    self._committed(name)
 
     def _table(self, name: str) -> Any:
         table = self._existing(name)
@@ -403,7 +437,8 @@ class Store:
     def _existing(self, name: str) -> Any:
         if name not in self._tables:
             versions = self._folder / f"{name}.lance" / "_versions"
-            if not versions.is_dir() or not any(versions.iterdir()):
+            is_here = versions.is_dir() and any(versions.iterdir())
+            if not is_here and (self._copies is None or not self._copies.fetch(name)):
                 return None
             try:
                 self._tables[name] = self._database.open_table(name)

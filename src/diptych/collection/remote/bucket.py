@@ -1,0 +1,203 @@
+"""A prefix of an object storage, with conditional writes; every call ends in bounded time."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from diptych.atomic_files import atomic_write
+from diptych.collection.storage.layout import search_package
+from diptych.errors import InvalidInputError, StorageConflictError, StorageError
+
+# pathlib joins slashes, so that both forms of an address are met.
+_ADDRESS = re.compile(r"(s3|gs|az|azure|abfss?):/+(?P<rest>.*)", re.DOTALL)
+_CONNECT_SECONDS, _CALL_SECONDS, _RETRY_SECONDS, _RETRIES = 3, 12, 15, 3
+# The time of a call bounds that of what it carries: large objects come piece by piece.
+_PIECE = 8 << 20
+_TRANSFERS_AT_ONCE = 8
+_DELETED_AT_ONCE = 500
+
+
+def storage_address(location: str | os.PathLike[str]) -> str | None:
+    """Return the address of a collection in object storage, or None for a folder.
+
+    >>> storage_address("s3://bucket/photos"), storage_address(Path("s3://bucket/photos/")), storage_address("photos")
+    ('s3://bucket/photos', 's3://bucket/photos', None)
+    """
+    found = _ADDRESS.fullmatch(os.fspath(location))
+    return None if found is None else f"{found[1]}://{found['rest'].strip('/')}"
+
+
+@dataclass(frozen=True)
+class ObjectFacts:
+    """The size of an object, the tag that changes with its content, and when it was written."""
+
+    size: int
+    tag: str
+    modified: datetime
+
+
+class Bucket:
+    """The objects under an address such as ``s3://bucket/photos``.
+
+    Credentials, region and endpoint come from the environment, by the names that the storage's own tools use. A call
+    that the storage does not answer is tried again and given up after seconds, with a :class:`StorageError`.
+    """
+
+    def __init__(self, address: str) -> None:
+        parts = urlsplit(address)
+        if not parts.netloc or not parts.path.strip("/"):
+            raise InvalidInputError(f"{address} names no collection; write it as s3://BUCKET/NAME")
+        if "@" in parts.netloc or parts.query:
+            raise InvalidInputError("credentials do not belong into an address; put them into the environment")
+        self.address = address
+        store = search_package("obstore.store")
+        endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL", "")
+        options = {"timeout": f"{_CALL_SECONDS}s", "connect_timeout": f"{_CONNECT_SECONDS}s"}
+        # Not encrypted only where that was asked for by the very address of the storage.
+        allowed = {"allow_http": True} if endpoint.startswith("http://") else {}
+        retries = {"max_retries": _RETRIES, "retry_timeout": timedelta(seconds=_RETRY_SECONDS)}
+        try:
+            self._store = store.from_url(address, client_options={**options, **allowed}, retry_config=retries)
+        except search_package("obstore.exceptions").BaseError as problem:
+            raise InvalidInputError(f"{address} cannot be used: {_first_line(problem)}") from None
+
+    def list(self, prefix: str) -> dict[str, ObjectFacts]:
+        """Return the objects whose names begin with a prefix that ends in a slash."""
+        with self._errors():
+            return {
+                one["path"]: ObjectFacts(one["size"], one["e_tag"] or "", one["last_modified"])
+                for chunk in _obstore().list(self._store, prefix.rstrip("/"))
+                for one in chunk
+            }
+
+    def get(self, name: str) -> tuple[bytes, str] | None:
+        """Return the content and the tag of an object, None where there is none."""
+        try:
+            with self._errors():
+                found = _obstore().get(self._store, name)
+                return bytes(found.bytes()), found.meta["e_tag"] or ""
+        except FileNotFoundError:
+            return None
+
+    def facts(self, name: str) -> ObjectFacts | None:
+        """Return what is known of an object without reading it, None where there is none."""
+        try:
+            with self._errors():
+                one = _obstore().head(self._store, name)
+        except FileNotFoundError:
+            return None
+        return ObjectFacts(one["size"], one["e_tag"] or "", one["last_modified"])
+
+    def pieces(self, name: str, size: int) -> Iterator[bytes]:
+        """Yield the content of an object of a size piece by piece; one that is gone raises ``FileNotFoundError``."""
+        for start in range(0, size, _PIECE):
+            with self._errors():
+                length = min(_PIECE, size - start)
+                piece = bytes(_obstore().get_range(self._store, name, start=start, length=length))
+            yield piece
+
+    def download(self, files: dict[str, tuple[int, Path]]) -> None:
+        """Copy objects, named with their sizes, into files, which are whole or absent."""
+
+        def one(entry: tuple[str, tuple[int, Path]]) -> None:
+            name, (size, path) = entry
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with atomic_write(path) as draft, draft.open("wb") as stream:
+                for piece in self.pieces(name, size):
+                    stream.write(piece)
+
+        _in_parallel(one, files.items())
+
+    def upload(self, files: dict[str, Path]) -> None:
+        """Copy files into objects, whatever was there."""
+
+        def one(entry: tuple[str, Path]) -> None:
+            name, path = entry
+            with self._errors():
+                _obstore().put(self._store, name, path)
+
+        _in_parallel(one, files.items())
+
+    def put(self, name: str, content: bytes) -> str:
+        """Write an object, whatever was there, and return its tag."""
+        with self._errors():
+            return str(_obstore().put(self._store, name, content)["e_tag"] or "")
+
+    def create(self, name: str, content: bytes) -> str:
+        """Write an object that must not be there yet, and return its tag."""
+        return self._put_if(name, content, "create")
+
+    def replace(self, name: str, content: bytes, tag: str) -> str:
+        """Write an object that must still have a tag, and return its new one."""
+        return self._put_if(name, content, {"e_tag": tag})
+
+    def _put_if(self, name: str, content: bytes, mode: Any) -> str:
+        errors = search_package("obstore.exceptions")
+        try:
+            with self._errors():
+                return str(_obstore().put(self._store, name, content, mode=mode, use_multipart=False)["e_tag"] or "")
+        except (errors.AlreadyExistsError, errors.PreconditionError, FileNotFoundError):
+            # An answer may be lost, and what is tried again is then met by itself.
+            there = self.get(name)
+            if there is not None and there[0] == content:
+                return there[1]
+            raise StorageConflictError(f"{self.address}/{name} was written by somebody else") from None
+
+    def delete(self, names: Iterable[str]) -> None:
+        """Delete objects; those that are not there are no mistake."""
+        all_names = list(names)
+        for start in range(0, len(all_names), _DELETED_AT_ONCE):
+            with self._errors():
+                try:
+                    _obstore().delete(self._store, all_names[start : start + _DELETED_AT_ONCE])
+                except FileNotFoundError:
+                    continue
+
+    def signed(self, name: str, seconds: float) -> str:
+        """Return an address under which anybody can read an object for some time."""
+        with self._errors():
+            return str(_obstore().sign(self._store, "GET", name, timedelta(seconds=seconds)))
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        errors = search_package("obstore.exceptions")
+        try:
+            yield
+        except (errors.AlreadyExistsError, errors.PreconditionError, FileNotFoundError):
+            raise
+        except (errors.PermissionDeniedError, errors.UnauthenticatedError) as problem:
+            raise StorageError(
+                f"{self.address} may not be used with the credentials in the environment ({_first_line(problem)})"
+            ) from None
+        except (errors.BaseError, OSError) as problem:
+            raise StorageError(
+                f"{self.address} cannot be reached now ({_first_line(problem)}); look at the network, at the bucket, "
+                "and at the endpoint and the credentials in the environment"
+            ) from None
+
+
+def _in_parallel(work: Any, entries: Iterable[Any]) -> None:
+    entries = list(entries)
+    if len(entries) == 1:
+        work(entries[0])
+    elif entries:
+        with ThreadPoolExecutor(min(_TRANSFERS_AT_ONCE, len(entries))) as pool:
+            for _ in pool.map(work, entries):
+                pass
+
+
+def _first_line(problem: BaseException) -> str:
+    return str(problem).partition("\n")[0].strip()[:300]
+
+
+def _obstore() -> Any:
+    return search_package("obstore")
