@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
@@ -16,6 +18,9 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 # Programs that the tests start share what one of them has compiled, and so does the next run of the tests.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+
+# Tests share some programs with the benchmarks.
+sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
 
 # A commit passes or fails, whatever the machine's load and luck; `--hypothesis-profile explore` looks further.
 settings.register_profile("repeatable", deadline=None, derandomize=True)
@@ -46,6 +51,35 @@ def own_cache(cache_of_worker: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def no_given_width(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let tables be as wide as they are: test runners tell the width of a terminal that is not there."""
     monkeypatch.delenv("COLUMNS", raising=False)
+
+
+if TYPE_CHECKING:
+    from seaweed import SeaweedServers
+
+
+@pytest.fixture(scope="session")
+def storage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SeaweedServers]:
+    """An object storage for the whole run."""
+    from seaweed import SeaweedServers
+
+    with SeaweedServers(tmp_path_factory.mktemp("seaweed")) as servers:
+        yield servers
+
+
+@pytest.fixture(autouse=True)
+def everything_in_storage(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With ``--storage``, keep the collections of all tests there."""
+    if request.config.getoption("--storage"):
+        for name, value in request.getfixturevalue("storage").environment.items():
+            monkeypatch.setenv(name, value)
+        from tests.collection.storage_mode import keep_folders_in_storage
+
+        keep_folders_in_storage(monkeypatch)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Let the tests of collections and of the service run on object storage."""
+    parser.addoption("--storage", action="store_true", help="keep collections in object storage (SeaweedFS)")
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

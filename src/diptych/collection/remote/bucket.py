@@ -9,13 +9,13 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from diptych.atomic_files import atomic_write
-from diptych.collection.storage.layout import search_package
-from diptych.errors import InvalidInputError, StorageConflictError, StorageError
+from diptych.errors import InvalidInputError, MissingPackageError, StorageConflictError, StorageError
 
 # pathlib joins slashes, so that both forms of an address are met.
 _ADDRESS = re.compile(r"(s3|gs|az|azure|abfss?):/+(?P<rest>.*)", re.DOTALL)
@@ -59,7 +59,7 @@ class Bucket:
         if "@" in parts.netloc or parts.query:
             raise InvalidInputError("credentials do not belong into an address; put them into the environment")
         self.address = address
-        store = search_package("obstore.store")
+        store = _obstore("store")
         endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL", "")
         options = {"timeout": f"{_CALL_SECONDS}s", "connect_timeout": f"{_CONNECT_SECONDS}s"}
         # Not encrypted only where that was asked for by the very address of the storage.
@@ -67,7 +67,7 @@ class Bucket:
         retries = {"max_retries": _RETRIES, "retry_timeout": timedelta(seconds=_RETRY_SECONDS)}
         try:
             self._store = store.from_url(address, client_options={**options, **allowed}, retry_config=retries)
-        except search_package("obstore.exceptions").BaseError as problem:
+        except _obstore("exceptions").BaseError as problem:
             raise InvalidInputError(f"{address} cannot be used: {_first_line(problem)}") from None
 
     def list(self, prefix: str) -> dict[str, ObjectFacts]:
@@ -141,7 +141,7 @@ class Bucket:
         return self._put_if(name, content, {"e_tag": tag})
 
     def _put_if(self, name: str, content: bytes, mode: Any) -> str:
-        errors = search_package("obstore.exceptions")
+        errors = _obstore("exceptions")
         try:
             with self._errors():
                 return str(_obstore().put(self._store, name, content, mode=mode, use_multipart=False)["e_tag"] or "")
@@ -169,7 +169,7 @@ class Bucket:
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
-        errors = search_package("obstore.exceptions")
+        errors = _obstore("exceptions")
         try:
             yield
         except (errors.AlreadyExistsError, errors.PreconditionError, FileNotFoundError):
@@ -199,5 +199,8 @@ def _first_line(problem: BaseException) -> str:
     return str(problem).partition("\n")[0].strip()[:300]
 
 
-def _obstore() -> Any:
-    return search_package("obstore")
+def _obstore(part: str = "") -> Any:
+    try:
+        return import_module(f"obstore.{part}" if part else "obstore")
+    except ImportError:
+        raise MissingPackageError("object storage", "'diptych[storage]'") from None
