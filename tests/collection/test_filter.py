@@ -13,7 +13,7 @@ from diptych.collection import Filter, Item
 from diptych.collection.browse.columns import ColumnsBuilder, column_name
 from diptych.collection.browse.live_items import LiveItems, Part
 from diptych.collection.browse.segment import MemorySegment
-from diptych.collection.storage.store import item_rows
+from diptych.collection.storage.rows import item_rows
 from diptych.errors import InvalidInputError
 
 ITEM = Item(

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from diptych.collection import Collection, Filter, Item, Record
 from diptych.collection.browse.segment import KEYS, FileSegment, MemorySegment, keys_of, write_segment
 from diptych.collection.search.folding import SegmentFiles
-from diptych.collection.storage.store import item_rows, points_table
+from diptych.collection.storage.rows import item_rows
+from diptych.collection.storage.store import points_table
 from kill_trials import ToyRetriever
 
 WORDS = st.text("abé ", min_size=1, max_size=6).filter(str.strip)

@@ -17,7 +17,7 @@ from diptych.collection.browse.columns import Columns, ColumnsBuilder, Values
 from diptych.collection.browse.suggestions import SuggestionCounts, SuggestionIndex
 from diptych.collection.storage.item import Item
 from diptych.collection.storage.layout import search_package, write_json
-from diptych.collection.storage.store import item_rows, items_of_rows
+from diptych.collection.storage.rows import item_rows, items_of_rows
 from diptych.errors import CollectionError
 
 Key = Literal["id", "path", "content", "caption"]

@@ -19,7 +19,8 @@ from diptych.collection.browse.live_items import LiveItems, Part
 from diptych.collection.browse.segment import FileSegment, MemorySegment, write_segment
 from diptych.collection.storage.item import Item
 from diptych.collection.storage.layout import search_package, write_json
-from diptych.collection.storage.store import Store, items_of_rows
+from diptych.collection.storage.rows import items_of_rows
+from diptych.collection.storage.store import Store
 from diptych.errors import CollectionError
 
 _FORMAT = 1

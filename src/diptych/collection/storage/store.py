@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -17,60 +16,13 @@ from diptych.collection.storage.item import Item
 from diptych.collection.storage.layout import RetrieverNames, engine_package, search_package
 from diptych.collection.storage.place import TableCopies
 from diptych.collection.storage.retriever_protocol import SIDES, Side
+from diptych.collection.storage.rows import item_of_row, items_table, table_schema, vectors_of
 from diptych.errors import CollectionError
 
 _FIXED_TABLES = ("items", "captions", "thumbnails", "removed")
 # Looked up by these: below a few thousand rows the engine reads them all as fast.
 _INDEXED = {"items": ("updated_ns", "added_ns"), "captions": ("item_id",), "removed": ("removed_ns",)}
 _INDEXED_FROM = 10_000
-
-
-def _schema(table: str) -> Any:
-    """Return the columns of a fixed table: items decide what exists, captions count when their items name them."""
-    pa = search_package("pyarrow")
-    text = pa.string()
-    if table == "captions":
-        return pa.schema({"id": text, "item_id": text, "text": text})
-    if table == "thumbnails":
-        return pa.schema({"key": text, "jpeg": pa.binary()})
-    if table == "removed":
-        return pa.schema({"added_ns": pa.int64(), "removed_ns": pa.int64()})
-    file = {"path": text, "content_hash": text, "size": pa.int64(), "mtime_ns": pa.int64()}
-    picture = {"width": pa.int32(), "height": pa.int32()}
-    described = {"labels": pa.list_(text), "metadata": text, "caption_ids": pa.list_(text)}
-    return pa.schema({"id": text, **file, **picture, **described, "added_ns": pa.int64(), "updated_ns": pa.int64()})
-
-
-def _items_table(items: Sequence[Item]) -> Any:
-    schema = _schema("items")
-    columns = {name: [getattr(item, name) for item in items] for name in schema.names}
-    columns["metadata"] = [json.dumps(metadata, ensure_ascii=False) for metadata in columns["metadata"]]
-    return search_package("pyarrow").table(columns, schema=schema)
-
-
-def _item(row: dict[str, Any], captions: Sequence[str]) -> Item:
-    row["caption_ids"], row["labels"] = tuple(row["caption_ids"]), tuple(row["labels"])
-    row["metadata"] = json.loads(row["metadata"])
-    return Item(**row, captions=tuple(captions))
-
-
-def item_rows(items: Sequence[Item]) -> Any:
-    """Return items with the texts of their captions as one batch of rows."""
-    rows, pa = _items_table(items), search_package("pyarrow")
-    texts = pa.array([item.captions for item in items], pa.list_(pa.string()))
-    return pa.record_batch({**{name: rows[name].combine_chunks() for name in rows.schema.names}, "captions": texts})
-
-
-def items_of_rows(rows: Iterable[dict[str, Any]]) -> list[Item]:
-    """Return the items that rows of :func:`item_rows` hold."""
-    return [_item(row, row.pop("captions")) for row in rows]
-
-
-def _vectors_of(batch: Any) -> tuple[list[str], AnyArray]:
-    """Return the keys and the matrix of rows of (key, vector)."""
-    column = batch["vector"]
-    values = column.flatten().to_numpy(zero_copy_only=False)
-    return batch["key"].to_pylist(), values.reshape(len(column), -1)
 
 
 def features_table(names: RetrieverNames, side: Side) -> str:
@@ -123,7 +75,7 @@ class Store:
     def prepare(self) -> None:
         """Make the tables of an empty collection; only the writer calls this."""
         for name in _FIXED_TABLES:
-            self._created(name, _schema(name))
+            self._created(name, table_schema(name))
         self._prepare_words()
 
     def _prepare_words(self) -> None:
@@ -158,7 +110,7 @@ class Store:
                 return None
             try:
                 texts = self._captions_of([row["id"] for row in rows])
-                return [_item(row, [texts[name] for name in row["caption_ids"]]) for row in rows]
+                return [item_of_row(row, [texts[name] for name in row["caption_ids"]]) for row in rows]
             except KeyError:
                 # Another process replaced captions and cleaned up between the two reads.
                 continue
@@ -190,7 +142,9 @@ class Store:
                     raise CollectionError(f"captions are missing in {self._folder}; restore it from a backup")
                 held.update(zip(found["id"].to_pylist(), found["text"].to_pylist(), strict=True))
             texts = pa.array([[held.pop(name) for name in names] for names in wanted], pa.list_(pa.string()))
-            batch = taken.select(_schema("items").names).append_column("captions", texts).combine_chunks().to_batches()
+            batch = (
+                taken.select(table_schema("items").names).append_column("captions", texts).combine_chunks().to_batches()
+            )
             yield from batch
 
     def removed_orders(self, since_ns: int) -> dict[int, int]:
@@ -208,13 +162,13 @@ class Store:
     def add_items(self, items: Sequence[Item]) -> None:
         """Append items that are not there yet."""
         if items:
-            self._table("items").add(_items_table(items))
+            self._table("items").add(items_table(items))
             self._committed("items")
 
     def replace_items(self, items: Sequence[Item]) -> None:
         """Put items in the place of those with the same ids, and append the others, in one commit."""
         if items:
-            table = _items_table(items)
+            table = items_table(items)
             merge = self._table("items").merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
             merge.execute(table)
             self._committed("items")
@@ -225,7 +179,7 @@ class Store:
             pa = search_package("pyarrow")
             orders = [item.added_ns for item in items]
             noted = {"added_ns": orders, "removed_ns": [removed_ns] * len(orders)}
-            self._table("removed").add(pa.table(noted, schema=_schema("removed")))
+            self._table("removed").add(pa.table(noted, schema=table_schema("removed")))
             self._committed("removed")
             self._table("items").delete(f"added_ns IN ({', '.join(map(str, orders))})")
             self._committed("items")
@@ -233,7 +187,7 @@ class Store:
     def add_captions(self, captions: Sequence[tuple[str, str, str]]) -> None:
         """Append captions: (id, id of the item, text)."""
         if captions:
-            schema = _schema("captions")
+            schema = table_schema("captions")
             arrays = dict(zip(schema.names, map(list, zip(*captions, strict=True)), strict=True))
             self._table("captions").add(search_package("pyarrow").table(arrays, schema=schema))
             self._committed("captions")
@@ -242,7 +196,7 @@ class Store:
         """Append thumbnails, named by the content of their pictures."""
         if thumbnails:
             columns = {"key": list(thumbnails), "jpeg": list(thumbnails.values())}
-            self._table("thumbnails").add(search_package("pyarrow").table(columns, schema=_schema("thumbnails")))
+            self._table("thumbnails").add(search_package("pyarrow").table(columns, schema=table_schema("thumbnails")))
             self._committed("thumbnails")
 
     def thumbnail_places(self) -> dict[str, int]:
@@ -311,18 +265,18 @@ class Store:
         if table is None or (keys is not None and not len(keys)):
             return
         if keys is None:
-            yield from map(_vectors_of, table.search().select(["key", "vector"]).to_batches())
+            yield from map(vectors_of, table.search().select(["key", "vector"]).to_batches())
             return
         if len(keys) > _MANY_KEYS:
             wanted_keys = set(keys)
-            for found, vectors in map(_vectors_of, table.search().select(["key", "vector"]).to_batches()):
+            for found, vectors in map(vectors_of, table.search().select(["key", "vector"]).to_batches()):
                 chosen = [row for row, key in enumerate(found) if key in wanted_keys]
                 if chosen:
                     yield [found[row] for row in chosen], vectors[chosen]
             return
         for start in range(0, len(keys), _KEYS_AT_ONCE):
             wanted = _membership("key", keys[start : start + _KEYS_AT_ONCE])
-            yield from map(_vectors_of, table.search().where(wanted).select(["key", "vector"]).to_batches())
+            yield from map(vectors_of, table.search().where(wanted).select(["key", "vector"]).to_batches())
 
     def vectors_by_key(self, name: str, keys: Sequence[str]) -> dict[str, AnyArray]:
         """Return the vectors of some keys, as far as a table has them."""
