@@ -173,7 +173,7 @@ def test_the_index_answers_like_the_comparison_of_all(collection: Collection, mo
 
 def test_a_kept_index_is_used_and_a_damaged_one_is_not(collection: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("diptych.collection.search.gallery._FEW_ROWS", 10)
-    monkeypatch.setattr("diptych.collection.collection.APPROXIMATE_FROM", 1000)
+    monkeypatch.setattr("diptych.collection.reading.APPROXIMATE_FROM", 1000)
     collection.add(Record(captions=[f"text {number}"], id=f"{number}") for number in range(1200))
     collection.build_index()
     collection.remove(["3"])

@@ -251,7 +251,7 @@ def test_a_picture_one_retriever_never_got_is_counted_as_missing(collection: Col
 def test_searches_and_index_of_two_retrievers_do_not_meet(
     collection: Collection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("diptych.collection.collection.APPROXIMATE_FROM", 1000)
+    monkeypatch.setattr("diptych.collection.reading.APPROXIMATE_FROM", 1000)
     collection.add([Record(captions=[f"many {number}"]) for number in range(1000)])
     collection.add_retriever(Negative(1), name="other")
     collection.build_index()
