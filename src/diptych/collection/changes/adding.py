@@ -9,6 +9,7 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from diptych.cluster import Workers, open_workers
 from diptych.collection.browse.live_items import LiveItems, text_hash
@@ -260,30 +261,25 @@ class Adding:
         return [item for item in before if item.id not in self._written] + self._written_contents.get(content, [])
 
     def _item(self, work: PendingRecord, found: FileFacts | None) -> Item:
-        record, item = work.record, work.known
+        record, known = work.record, work.known
         self._clock = max(time.time_ns(), self._clock + _TICK_NS)
-        if item is None:
-            fresh = record.id or (self._text_id(record) if work.path is None else uuid.uuid4().hex[:16])
-            item = Item(fresh, None, None, added_ns=self._clock)
+        said: dict[str, Any] = {"updated_ns": self._clock}
         if work.path is not None and work.status is not None and found is not None:
-            item = replace(
-                item,
-                path=self._root.stored(work.path),
-                content_hash=found.content_hash,
-                size=work.status.st_size,
-                mtime_ns=work.status.st_mtime_ns,
-                width=found.width,
-                height=found.height,
-            )
-        if record.captions is not None and tuple(record.captions) != item.captions:
-            texts = tuple(record.captions)
-            item = replace(item, captions=texts, caption_ids=_caption_ids(item, texts))
-        return replace(
-            item,
-            labels=item.labels if record.labels is None else tuple(record.labels),
-            metadata=item.metadata if record.metadata is None else record.metadata,
-            updated_ns=self._clock,
-        )
+            said |= {"path": self._root.stored(work.path), "content_hash": found.content_hash}
+            said |= {"size": work.status.st_size, "mtime_ns": work.status.st_mtime_ns}
+            said |= {"width": found.width, "height": found.height}
+        if known is None:
+            said["id"] = record.id or (self._text_id(record) if work.path is None else uuid.uuid4().hex[:16])
+        if record.captions is not None and (known is None or tuple(record.captions) != known.captions):
+            said["captions"] = tuple(record.captions)
+            said["caption_ids"] = _caption_ids(known, said.get("id", ""), said["captions"])
+        if record.labels is not None:
+            said["labels"] = tuple(record.labels)
+        if record.metadata is not None:
+            said["metadata"] = record.metadata
+        if known is not None:
+            return replace(known, **said)
+        return Item(**{"path": None, "content_hash": None, "added_ns": self._clock} | said)
 
     def _write(self, items: Sequence[tuple[PendingRecord, Item]], facts: Sequence[Facts]) -> None:
         used = {item.content_hash for _, item in items}
@@ -362,9 +358,11 @@ def _name(record: Record) -> str:
     return os.fspath(record.path) if record.path is not None else record.id or " ".join(record.captions or ())
 
 
-def _caption_ids(item: Item, texts: Sequence[str]) -> tuple[str, ...]:
-    """Keep the ids of captions that stay, so that their points stay where they are."""
+def _caption_ids(known: Item | None, item_id: str, texts: Sequence[str]) -> tuple[str, ...]:
+    """Return the ids of captions; those of captions that stay are kept, so that their points stay where they are."""
     left: dict[str, list[str]] = {}
-    for caption_id, text in zip(item.caption_ids, item.captions, strict=True):
-        left.setdefault(text, []).append(caption_id)
-    return tuple(left[text].pop(0) if left.get(text) else f"{item.id}-{uuid.uuid4().hex[:8]}" for text in texts)
+    if known is not None:
+        item_id = known.id
+        for caption_id, text in zip(known.caption_ids, known.captions, strict=True):
+            left.setdefault(text, []).append(caption_id)
+    return tuple(left[text].pop(0) if left.get(text) else f"{item_id}-{os.urandom(4).hex()}" for text in texts)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -175,6 +175,30 @@ def check_unopened(workers: Workers, path: Path, reason: str) -> None:
 
 
 _TEXTS_AT_ONCE = 1024
+_MANY_KEYS = 4000
+
+
+class KnownKeys:
+    """Which keys the tables hold, for the only writer: who asks for many has all of them read, once."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._n_asked: Counter[str] = Counter()
+        self._keys: dict[str, set[str]] = {}
+
+    def among(self, table: str, keys: Sequence[str]) -> set[str]:
+        """Return those of some keys that a table holds."""
+        self._n_asked[table] += len(keys)
+        if table not in self._keys and self._n_asked[table] > _MANY_KEYS:
+            self._keys[table] = set(self._store.keys(table).to_pylist())
+        known = self._keys.get(table)
+        return set(self._store.present_keys(table, keys)) if known is None else known.intersection(keys)
+
+    def add_vectors(self, table: str, keys: Sequence[str], vectors: AnyArray) -> None:
+        """Store rows, and know of them."""
+        self._store.add_vectors(table, keys, vectors)
+        if table in self._keys:
+            self._keys[table].update(keys)
 
 
 class Encoding:
@@ -183,9 +207,13 @@ class Encoding:
     What others have not made, it makes.
     """
 
-    def __init__(self, store: Store, retriever: RetrieverProtocol, names: RetrieverNames) -> None:
+    def __init__(
+        self, store: Store, retriever: RetrieverProtocol, names: RetrieverNames, known: KnownKeys | None = None
+    ) -> None:
         check_same_points(retriever, names)
         self._store = store
+        # Those who write in one run share what they know.
+        self._known = known or KnownKeys(store)
         self._retriever = retriever
         self._names = names
         self.read_again = 0
@@ -217,19 +245,20 @@ class Encoding:
 
     def missing(self, side: Side, keys: Sequence[str]) -> list[str]:
         """Return the keys that have no points yet."""
-        there = set(self._store.present_keys(points_table(self._names, side), keys))
+        there = self._known.among(points_table(self._names, side), keys)
         return [key for key in keys if key not in there]
 
     def from_features(self, side: Side, keys: Sequence[str]) -> list[str]:
         """Make points from stored features, and return the keys that have neither."""
         missing = self.missing(side, keys) if len(keys) else []
         known: set[str] = set()
-        for found, features in self._store.read_vectors(features_table(self._names, side), missing):
+        table = features_table(self._names, side)
+        for found, features in self._store.read_vectors(table, list(self._known.among(table, missing))):
             fresh = [row for row, key in enumerate(found) if key not in known]
             known.update(found)
             if fresh:
                 points = _points(self._retriever, side, features[fresh])
-                self._store.add_vectors(points_table(self._names, side), [found[row] for row in fresh], points)
+                self._known.add_vectors(points_table(self._names, side), [found[row] for row in fresh], points)
         return [key for key in missing if key not in known]
 
     def _task(self, side: Side, keys: Sequence[str], **contents: Mapping[str, Any]) -> EncodingTask:
@@ -241,11 +270,12 @@ class Encoding:
         kept, points = made.chosen(points_table(self._names, side), missing)
         if kept:
             table = features_table(self._names, side)
-            there = set(self._store.present_keys(table, kept))
-            self._store.add_vectors(table, *made.chosen(table, [key for key in kept if key not in there]))
-            self._store.add_vectors(points_table(self._names, side), kept, points)
+            there = self._known.among(table, kept)
+            self._known.add_vectors(table, *made.chosen(table, [key for key in kept if key not in there]))
+            self._known.add_vectors(points_table(self._names, side), kept, points)
             self.read_again += len(kept) if side == "image" else 0
-        return [key for key in missing if key not in set(kept)]
+        done = set(kept)
+        return [key for key in missing if key not in done]
 
 
 def _is_still(path: Path, before: os.stat_result) -> bool:

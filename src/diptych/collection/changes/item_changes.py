@@ -10,7 +10,7 @@ from typing import Any
 
 from diptych.collection.browse.filter import Filter
 from diptych.collection.changes.adding import Adding, AddReport, Progress
-from diptych.collection.changes.encoding import Encoding
+from diptych.collection.changes.encoding import Encoding, KnownKeys
 from diptych.collection.search.live_state import LiveState
 from diptych.collection.storage.item import Item, Record
 from diptych.collection.storage.layout import Root, write_json
@@ -125,4 +125,5 @@ class ItemChanges:
 
     def _encodings(self) -> list[Encoding]:
         state = self._state
-        return [Encoding(state.store, state.retriever(names.name), names) for names in state.layout.stored]
+        known = KnownKeys(state.store)
+        return [Encoding(state.store, state.retriever(names.name), names, known) for names in state.layout.stored]
