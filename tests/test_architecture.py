@@ -18,7 +18,19 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 
 # From the ground up. A module may import rooms that come before its own; rooms of one floor do not know each other.
 FLOORS: tuple[frozenset[str], ...] = (
-    frozenset({"_version", "arrays", "atomic_files", "cluster", "errors", "former_names", "lazy_exports", "space"}),
+    frozenset(
+        {
+            "_version",
+            "addresses",
+            "arrays",
+            "atomic_files",
+            "cluster",
+            "errors",
+            "former_names",
+            "lazy_exports",
+            "space",
+        }
+    ),
     frozenset({"codes", "data"}),
     frozenset({"encoders", "metrics"}),
     frozenset({"models"}),

@@ -15,6 +15,7 @@ from typing import cast
 
 import typer
 
+from diptych.addresses import storage_address
 from diptych.cli.arguments import load_retriever
 from diptych.cli.console.output import check_folder
 from diptych.cli.console.paths import CollectionLocation, is_collection, new_collection, remember, shown_path
@@ -140,8 +141,8 @@ def _bring_up_to_date(
         report.skipped = {**found.unreadable, **report.skipped}
         if not request.keep_missing:
             report.removed += collection.remove_missing(request.folder)
-        remember(collection.folder)
-        return IndexOutcome(collection.folder, collection.status(), report, found)
+        remember(Path(collection.name))
+        return IndexOutcome(Path(collection.name), collection.status(), report, found)
 
 
 def _refuse_empty(folder: Path, place: CollectionLocation) -> None:
@@ -158,7 +159,8 @@ def _opened(place: CollectionLocation, request: IndexRequest, stages: Stages) ->
     if not is_collection(place.folder):
         with stages.run("retriever", "preparing the retriever"):
             retriever = load_retriever(request.retriever or "default")
-        check_folder(place.folder)
+        if not storage_address(place.folder):
+            check_folder(place.folder)
         return Collection.create(place.folder, retriever, root=request.folder.absolute(), scheduler=request.scheduler)
     write_wait = _WRITE_WAIT_SECONDS if request.waits else 0.0
     collection = Collection.open(place.folder, write_wait=write_wait, scheduler=request.scheduler)
@@ -183,7 +185,7 @@ def add_pictures(collection: Collection, records: Sequence[Record], stages: Stag
         with stages.count("index", f"indexing {counted(len(records), 'picture')}") as advance:
             return collection.add(records, progress=lambda step: advance(step.done, step.total))
     except KeyboardInterrupt:
-        remember(collection.folder)
+        remember(Path(collection.name))
         stages.note(f"stopped; {_kept(collection)} indexed and searchable, the same command goes on")
         raise typer.Exit(_INTERRUPTED) from None
 

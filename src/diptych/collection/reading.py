@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, BinaryIO, Self
 
 import numpy as np
 
@@ -70,9 +70,14 @@ class CollectionReader:
         return self._state.place.folder
 
     @property
-    def stale_seconds(self) -> float | None:
+    def home(self) -> Path:
+        """The folder of what belongs to the collection on this machine alone, such as the click log."""
+        return self._state.place.home
+
+    @property
+    def storage_away_seconds(self) -> float | None:
         """For how long the object storage of the collection could not be reached, None while it can."""
-        return self._state.place.stale_seconds
+        return self._state.place.storage_away_seconds
 
     @property
     def root(self) -> Path:
@@ -87,6 +92,10 @@ class CollectionReader:
     def path_of(self, item: Item) -> Path | None:
         """Return the file of an item, None for one without a picture."""
         return None if item.path is None else self._state.root.file(item.path)
+
+    def original(self, item: Item) -> BinaryIO | None:
+        """Return the picture file of an item from the object storage of the collection, None where it is not there."""
+        return None if item.content_hash is None else self._state.place.original(item.content_hash)
 
     def thumbnail(self, which: str | os.PathLike[str]) -> bytes | None:
         """Return a small JPEG of an item's picture, or None."""

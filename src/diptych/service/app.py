@@ -81,8 +81,8 @@ def _add_middleware(app: FastAPI, context: ServiceContext) -> None:
     """Put the layers around the routes, from the inside out."""
     settings = context.settings
     app.add_middleware(UnexpectedErrorMiddleware)
-    if settings.role == "reader" and settings.writer_socket is not None:
-        app.add_middleware(WriterProxyMiddleware, writer_socket=settings.writer_socket)
+    if settings.writer_address is not None or settings.role == "reader":
+        app.add_middleware(WriterProxyMiddleware, socket=settings.writer_socket, address=settings.writer_address)
     app.add_middleware(BodyLimitMiddleware, limits=settings.limits)
     if settings.public:
         app.add_middleware(AuthMiddleware, credentials=context.credentials)
@@ -105,10 +105,10 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     for name, folder in settings.collections.items():
         hosted = HostedCollection(name, Collection.open(folder, write_wait=settings.limits.write_wait_seconds))
         context.hosted[name] = hosted
-        context.jobs[name] = JobRunner(hosted.collection.folder, hosted.state_folder)
+        context.jobs[name] = JobRunner(hosted.collection.name, hosted.state_folder)
     context.uploads = UploadStore.shared_by(settings.collections.values(), settings.limits)
     watches: list[CollectionWatch] = []
-    if settings.role != "reader" and not settings.read_only:
+    if settings.role != "reader" and not settings.read_only and settings.writer_address is None:
         for runner in context.jobs.values():
             runner.start()
         if settings.watch:
@@ -116,7 +116,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
             for watch in watches:
                 watch.start()
     if settings.log_clicks:
-        context.click_logs = open_click_logs(settings.collections)
+        context.click_logs = open_click_logs({name: hosted.collection.home for name, hosted in context.hosted.items()})
     context.readiness = Readiness(list(context.hosted.values()))
     context.readiness.start()
     yield

@@ -28,7 +28,7 @@ class HostedCollection:
     @property
     def state_folder(self) -> Path:
         """Where the service keeps what belongs to this collection: the click log, jobs, maps."""
-        return self.collection.folder / "service"
+        return self.collection.home / "service"
 
     @property
     def index_bytes(self) -> int:
@@ -139,8 +139,11 @@ class CollectionMetrics(Collector):
         items = GaugeMetricFamily("diptych_items", "Items of the collection.", labels=("collection",))
         index = GaugeMetricFamily("diptych_index_bytes", "Size of its search index.", labels=("collection",))
         jobs = GaugeMetricFamily("diptych_jobs_running", "Jobs that work on it.", labels=("collection",))
+        away = GaugeMetricFamily("diptych_storage_away_seconds", "Since its storage answered.", labels=("collection",))
         for each in self._hosted:
             items.add_metric((each.name,), len(each.collection))
             index.add_metric((each.name,), each.index_bytes)
             jobs.add_metric((each.name,), self._running_jobs.get(each.name, 0))
-        yield from (items, index, jobs)
+            if (seconds := each.collection.storage_away_seconds) is not None:
+                away.add_metric((each.name,), seconds)
+        yield from (items, index, jobs, away)

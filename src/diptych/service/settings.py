@@ -54,6 +54,7 @@ class Settings:
     log_clicks: bool = True
     role: Role = "whole"
     writer_socket: Path | None = None  # where the writer listens, for readers
+    writer_address: str | None = None  # of another service, which gets everything that changes a collection
     limits: Limits = field(default_factory=Limits)
     trusted_proxies: tuple[str, ...] = ()  # addresses whose word is taken for who the client is
     workers: int = 1  # processes that answer searches; they share the cores and the rate limit

@@ -148,7 +148,7 @@ def _start(collection: Path | None, a: str, b: str) -> None:
 
     with open_collection(collection) as opened:
         stored = {one.name: one for one in opened.retrievers()}
-        folder = opened.folder
+        folder = opened.home
     for name in (a, b):
         if name not in stored:
             raise UnknownNameError("retriever", name, list(stored))

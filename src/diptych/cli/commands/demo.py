@@ -277,7 +277,7 @@ def serve_page(name: str, collection: Path, *, open_page: bool, quiet: bool) -> 
     from diptych.service.settings import Settings
 
     settings = Settings(
-        collections={name: collection}, token=configured_token(None) or own_token(), session_secret=session_secret()
+        collections={name: collection}, token=configured_token(None) or own_token(), session_secret=session_secret(None)
     )
     try:
         listening = listen(_HOST, _PORT)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from diptych.addresses import storage_address
 from diptych.cli.console.output import print_json, results, write_text
 from diptych.cli.console.paths import printable, shown_path
 from diptych.cli.console.progress import Stages
@@ -107,8 +108,10 @@ def _reason_line(path: str, reason: str) -> str:
 
 def print_index_report(outcome: IndexOutcome, stages: Stages, *, verbose: bool, as_json: bool) -> None:
     """Print the counts, list what was skipped, and say what to do next."""
+    from diptych.collection.remote.place import home_of
+
     status, report = outcome.status, outcome.report
-    report_skipped(report.skipped, outcome.folder / "skipped.txt", stages, verbose=verbose)
+    report_skipped(report.skipped, home_of(outcome.folder) / "skipped.txt", stages, verbose=verbose)
     if as_json:
         print_json(as_record(outcome))
         return
@@ -160,7 +163,7 @@ def summarise(report: AddReport) -> str:
 def as_record(outcome: IndexOutcome) -> dict[str, object]:
     """Return the outcome as JSON values."""
     return {
-        "collection": str(outcome.folder),
+        "collection": storage_address(outcome.folder) or str(outcome.folder),
         "pictures": outcome.status.pictures,
         "captions": outcome.status.captions,
         "retriever": outcome.status.retriever,

@@ -47,8 +47,8 @@ def add(
         )
         with stages.count("add", f"adding {counted(len(records), 'item')}") as advance:
             report = opened.add(records, progress=lambda step: advance(step.done, step.total))
-        report_skipped(report.skipped, opened.folder / "skipped.txt", stages, verbose=False)
-        results().print(f"{summarise(report)}; {len(opened):,} items in {opened.folder}", soft_wrap=True)
+        report_skipped(report.skipped, opened.home / "skipped.txt", stages, verbose=False)
+        results().print(f"{summarise(report)}; {len(opened):,} items in {opened.name}", soft_wrap=True)
     if not report.changed and not report.unchanged:
         raise typer.Exit(1)
 

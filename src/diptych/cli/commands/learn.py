@@ -48,7 +48,7 @@ def learn(
     stages = Stages(quiet=quiet)
     with open_collection(collection, quiet=quiet) as opened:
         with stages.run("read", "reading the clicks"):
-            clicks = clicks_to_learn(opened.folder, log)
+            clicks = clicks_to_learn(opened.home, log)
         learning = Learning(opened, held_out=held_out, alpha=alpha, seed=seed)
         with _stage_by_stage(stages) as progress:
             report = learning.run(clicks, dry_run=dry_run, progress=progress)

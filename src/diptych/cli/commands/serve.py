@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from diptych.addresses import storage_address
 from diptych.cli.choices import LogFormat
 from diptych.cli.console.paths import find_collection, is_collection, new_collection, shown_path
 from diptych.cli.console.progress import Stages
@@ -34,7 +35,8 @@ def serve(
         list[Path] | None,
         typer.Argument(
             metavar="[FOLDER]...",
-            help="Folders that were indexed, or collections; by default the one here, or the last.",
+            help="Folders that were indexed, or collections, also in object storage (s3://BUCKET/NAME); by default the "
+            "one here, or the last.",
         ),
     ] = None,
     name: Annotated[
@@ -54,6 +56,12 @@ def serve(
         int, typer.Option(min=1, max=64, help="How many processes search; with more than one, another one writes.")
     ] = 1,
     read_only: Annotated[bool, typer.Option("--read-only", help="Refuse every change of the collections.")] = False,
+    writer: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL", help="Another service of the same collections, which gets everything that changes them."
+        ),
+    ] = None,
     no_click_log: Annotated[bool, typer.Option("--no-click-log", help="Do not log searches and clicks.")] = False,
     token_file: Annotated[
         Path | None, typer.Option(help="A file with the token, at least 16 characters; or set DIPTYCH_TOKEN.")
@@ -81,6 +89,8 @@ def serve(
     running and ends.
     """
     check_packages()
+    if writer is not None and not re.fullmatch(r"https?://[^/?#@]+/?", writer):
+        raise InvalidInputError(f"--writer is the address of a service, such as http://writer:8765, got {writer!r}")
     if watch and read_only:
         raise InvalidInputError("--watch changes the collections, which --read-only forbids; leave one of them out")
     from diptych.service.operations.workers import launch
@@ -102,7 +112,8 @@ def serve(
         limits=Limits(upload_bytes=max_upload * 2**20, requests_per_second=rate, burst=max(int(4 * rate), 1)),
         trusted_proxies=tuple(proxy or ()),
         workers=workers,
-        session_secret=session_secret(),
+        session_secret=session_secret(token),
+        writer_address=writer,
     )
     with listen(host, port) as listening:
         address = page_address(host, listening.getsockname()[1])
@@ -122,8 +133,6 @@ def served_collections(
     folders: Sequence[Path], names: Sequence[str], *, index: bool = False, quiet: bool = False
 ) -> dict[str, Path]:
     """Return the folder of each collection by the name that addresses use."""
-    from diptych.collection.storage.layout import Layout
-
     if index and not folders:
         raise InvalidInputError("--index needs to know what to index; name the folder of pictures")
     places = [_served_collection(folder, index=index, quiet=quiet) for folder in folders]
@@ -135,8 +144,14 @@ def served_collections(
             raise InvalidInputError(f"--name {name!r} is no name for an address; use letters, digits, '.', '_' and '-'")
     if len(set(names)) < len(names):
         raise InvalidInputError("--name is given twice with the same name; give each collection its own")
-    chosen = list(names) or unique_names(Layout.read(place).root_folder.name for place in places)
-    return dict(zip(chosen, (place.absolute() for place in places), strict=True))
+    chosen = list(names) or unique_names(_plain_name(place) for place in places)
+    return dict(zip(chosen, (place if storage_address(place) else place.absolute() for place in places), strict=True))
+
+
+def _plain_name(place: Path) -> str:
+    from diptych.collection.storage.layout import Layout
+
+    return place.name if storage_address(place) else Layout.read(place).root_folder.name
 
 
 def unique_names(names: Iterable[str]) -> list[str]:
@@ -157,7 +172,7 @@ def unique_names(names: Iterable[str]) -> list[str]:
 def _served_collection(folder: Path, *, index: bool, quiet: bool) -> Path:
     from diptych.cli.indexing import IndexRequest, index_folder
 
-    if is_collection(folder):
+    if storage_address(folder) or is_collection(folder):
         return folder
     place = new_collection(folder, None).folder if folder.is_dir() else folder
     if index:

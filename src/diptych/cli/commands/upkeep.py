@@ -43,6 +43,8 @@ def _facts(state: Status) -> dict[str, str]:
         facts["points"] = f"{form}, {_size(state.point_bytes)} each, {_size(state.memory_bytes)} in memory"
     if state.recall is not None:
         facts["search index"] = f"finds {100 * state.recall:.1f} % of the ten nearest"
+    if state.storage_away_seconds is not None:
+        facts["storage"] = f"not reached for {state.storage_away_seconds:.0f} s; what is shown may be older than that"
     if state.items > state.pictures:
         facts["texts alone"] = f"{state.items - state.pictures:,}"
     if state.stale:

@@ -42,7 +42,8 @@ class Status:
     last added or changed, ISO 8601 in UTC. ``failures`` are the paths that the last addition skipped, with reasons.
     ``point_bytes`` is what one point takes, 0 before there are any; ``is_codes`` says that points are binary codes;
     ``memory_bytes`` is what all points take when they are searched. ``recall`` is the share of the ten nearest that the
-    search index finds, measured when it was built; None where everything is compared.
+    search index finds, measured when it was built; None where everything is compared. ``storage_away_seconds`` is how
+    long the object storage of the collection could not be reached; None while it can, and for one in a folder.
     """
 
     folder: str
@@ -64,6 +65,7 @@ class Status:
     is_codes: bool = False
     memory_bytes: int = 0
     recall: float | None = None
+    storage_away_seconds: float | None = None
 
 
 @dataclass(frozen=True)
@@ -159,7 +161,7 @@ class Maintenance:
         forms = [store.vector_form(points_table(layout.retriever, side)) for side in SIDES]
         width, kind = next(filter(None, forms), (0, np.dtype(np.float32)))
         return Status(
-            folder=str(layout.folder),
+            folder=self._state.place.name,
             root=str(self._state.root.folder),
             items=len(items),
             pictures=items.n_pictures,
@@ -178,6 +180,7 @@ class Maintenance:
             is_codes=kind == np.uint8,
             memory_bytes=width * kind.itemsize * (items.n_pictures + items.n_captions),
             recall=self._least_recall(),
+            storage_away_seconds=self._state.place.storage_away_seconds,
         )
 
     def _least_recall(self) -> float | None:

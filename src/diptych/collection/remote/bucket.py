@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -17,23 +16,11 @@ from urllib.parse import urlsplit
 from diptych.atomic_files import atomic_write
 from diptych.errors import InvalidInputError, MissingPackageError, StorageConflictError, StorageError
 
-# pathlib joins slashes, so that both forms of an address are met.
-_ADDRESS = re.compile(r"(s3|gs|az|azure|abfss?):/+(?P<rest>.*)", re.DOTALL)
 _CONNECT_SECONDS, _CALL_SECONDS, _RETRY_SECONDS, _RETRIES = 3, 12, 15, 3
 # The time of a call bounds that of what it carries: large objects come piece by piece.
 _PIECE = 8 << 20
 _TRANSFERS_AT_ONCE = 8
 _DELETED_AT_ONCE = 500
-
-
-def storage_address(location: str | os.PathLike[str]) -> str | None:
-    """Return the address of a collection in object storage, or None for a folder.
-
-    >>> storage_address("s3://bucket/photos"), storage_address(Path("s3://bucket/photos/")), storage_address("photos")
-    ('s3://bucket/photos', 's3://bucket/photos', None)
-    """
-    found = _ADDRESS.fullmatch(os.fspath(location))
-    return None if found is None else f"{found[1]}://{found['rest'].strip('/')}"
 
 
 @dataclass(frozen=True)

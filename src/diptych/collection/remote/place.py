@@ -7,15 +7,18 @@ import logging
 import os
 import re
 import socket
+import tempfile
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
+from typing import BinaryIO, cast
 
-from diptych.collection.remote.bucket import Bucket, storage_address
+from diptych.addresses import storage_address
+from diptych.collection.remote.bucket import Bucket
 from diptych.collection.remote.lease import WriterLease
 from diptych.collection.remote.mirror import Mirror
 from diptych.collection.storage.layout import stored_root, write_lock
@@ -35,15 +38,14 @@ class RemotePlace:
 
     Searches never wait for the storage: they use a copy in the user's cache folder, shared by all processes of the
     machine, that a thread brings up to date every second. While the storage is away they answer from the copy, and
-    :attr:`stale_seconds` says for how long.
+    :attr:`storage_away_seconds` says for how long.
     """
 
     def __init__(self, address: str) -> None:
         self.name = address
         self._bucket = Bucket(address)
-        base = cache_folder() / "remote" / _folder_name(address)
+        self._base = base = home_of(address)
         base.mkdir(parents=True, exist_ok=True, mode=0o700)
-        self._base = base
         self._mirror = Mirror(self._bucket, base)
         self._lease = WriterLease(self._bucket, f"{socket.gethostname()} ({_machine_id(base)})")
         self._is_writing = False
@@ -92,12 +94,17 @@ class RemotePlace:
         return self._mirror.folder
 
     @property
+    def home(self) -> Path:
+        """The folder around the copies, which stays when they change."""
+        return self._base
+
+    @property
     def copies(self) -> RemotePlace:
         """This place itself follows its tables."""
         return self
 
     @property
-    def stale_seconds(self) -> float | None:
+    def storage_away_seconds(self) -> float | None:
         """For how long the storage could not be looked at, None while it can."""
         seconds = time.monotonic() - self._looked
         return seconds if seconds > _STALE_AFTER and not self._is_writing else None
@@ -164,6 +171,26 @@ class RemotePlace:
         with self._sent():
             self._mirror.push_dropped(table)
 
+    def keep_originals(self, files: Mapping[str, Path]) -> None:
+        """Put picture files into the storage, so that every machine can show them."""
+        with self._sent():
+            self._bucket.upload({_original(content_hash): path for content_hash, path in files.items()})
+
+    def original(self, content_hash: str) -> BinaryIO | None:
+        """Fetch a picture file from the storage into a file without a name, None where there is none."""
+        facts = self._bucket.facts(_original(content_hash))
+        if facts is None:
+            return None
+        file = tempfile.TemporaryFile()  # noqa: SIM115, the caller closes it
+        try:
+            for piece in self._bucket.pieces(_original(content_hash), facts.size):
+                file.write(piece)
+        except BaseException:
+            file.close()
+            raise
+        file.seek(0)
+        return cast(BinaryIO, file)
+
     def close(self) -> None:
         """End following."""
         self._stopping.set()
@@ -190,7 +217,7 @@ class RemotePlace:
                 # Where another process has the lock, it is the one that follows.
                 self._looked = time.monotonic()
             except Exception as problem:
-                if self.stale_seconds is None:
+                if self.storage_away_seconds is None:
                     _log.warning("searches go on with what was copied before: %s", problem)
 
 
@@ -216,9 +243,17 @@ def has_collection(location: str | os.PathLike[str]) -> bool:
     return (Path(location) / "collection.json").exists() if address is None else RemotePlace(address).exists()
 
 
-def _folder_name(address: str) -> str:
+def home_of(location: str | os.PathLike[str]) -> Path:
+    """Return the folder of what belongs to a collection on this machine alone, such as the click log."""
+    address = storage_address(location)
+    if address is None:
+        return Path(location)
     plain = re.sub(r"[^A-Za-z0-9.-]+", "-", address.partition("://")[2])[-60:]
-    return f"{plain}-{hashlib.sha256(address.encode()).hexdigest()[:8]}"
+    return cache_folder() / "remote" / f"{plain}-{hashlib.sha256(address.encode()).hexdigest()[:8]}"
+
+
+def _original(content_hash: str) -> str:
+    return f"originals/{content_hash}"
 
 
 def _machine_id(base: Path) -> str:

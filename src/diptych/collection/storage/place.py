@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from datetime import timedelta
 from pathlib import Path
-from typing import Protocol
+from typing import BinaryIO, Protocol
 
 from diptych.collection.storage.layout import write_lock
 
@@ -29,6 +29,9 @@ class TableCopies(Protocol):
     def dropped(self, table: str) -> None:
         """Remove a table that was removed here."""
 
+    def keep_originals(self, files: Mapping[str, Path]) -> None:
+        """Keep picture files by their content hashes, for machines that do not have them."""
+
 
 class Place(Protocol):
     """The folder that is read and written, which may be a copy of a collection elsewhere."""
@@ -42,11 +45,15 @@ class Place(Protocol):
         """The folder, which may be another one later."""
 
     @property
+    def home(self) -> Path:
+        """The folder of what belongs to the collection on this machine alone, such as the click log."""
+
+    @property
     def copies(self) -> TableCopies | None:
         """What follows the tables, None where the folder itself is the truth."""
 
     @property
-    def stale_seconds(self) -> float | None:
+    def storage_away_seconds(self) -> float | None:
         """For how long the truth could not be looked at, None while it can."""
 
     def writing(self, wait: float) -> AbstractContextManager[bool]:
@@ -61,6 +68,9 @@ class Place(Protocol):
     def retrievers_deleted(self, kept: Iterable[str]) -> None:
         """Delete saved retrievers elsewhere, too."""
 
+    def original(self, content_hash: str) -> BinaryIO | None:
+        """Return a picture file that was kept, None where there is none."""
+
     def close(self) -> None:
         """End what goes on in the background."""
 
@@ -69,7 +79,7 @@ class LocalPlace:
     """A folder of this machine."""
 
     copies: TableCopies | None = None
-    stale_seconds: float | None = None
+    storage_away_seconds: float | None = None
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -78,6 +88,11 @@ class LocalPlace:
     def name(self) -> str:
         """The path of the folder."""
         return str(self.folder)
+
+    @property
+    def home(self) -> Path:
+        """The folder itself."""
+        return self.folder
 
     @contextmanager
     def writing(self, wait: float) -> Iterator[bool]:
@@ -93,6 +108,9 @@ class LocalPlace:
 
     def retrievers_deleted(self, kept: Iterable[str]) -> None:
         """Do nothing: they are deleted already."""
+
+    def original(self, content_hash: str) -> BinaryIO | None:
+        """Return None: the pictures lie where they lay."""
 
     def close(self) -> None:
         """Do nothing."""

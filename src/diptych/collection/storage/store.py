@@ -192,6 +192,11 @@ class Store:
             self._table("captions").add(search_package("pyarrow").table(arrays, schema=schema))
             self._committed("captions")
 
+    def keep_originals(self, files: Mapping[str, Path]) -> None:
+        """Keep picture files by their content hashes, where others cannot read them in their folders."""
+        if self._copies is not None and files:
+            self._copies.keep_originals(files)
+
     def add_thumbnails(self, thumbnails: Mapping[str, bytes]) -> None:
         """Append thumbnails, named by the content of their pictures."""
         if thumbnails:

@@ -18,14 +18,31 @@ from diptych.service.problems import Problem
 _OPEN_FILES = Path("/proc/self/fd")
 
 
-def open_original(collection: Collection, item: Item) -> BinaryIO:
-    """Open the picture of an item, which must lie inside the root of the collection after all links are followed."""
+def open_original(collection: Collection, item: Item) -> tuple[BinaryIO, str]:
+    """Open the picture of an item, and return it with its ETag.
+
+    It is read from its folder, or else from the object storage of the collection.
+    """
     path = collection.path_of(item)
     if path is None:
         raise Problem(404, "no-picture", f"Item {item.id!r} is a text and has no picture; read its captions.")
     try:
+        file = _open_inside(collection, item, path)
+    except FileNotFoundError:
+        stored = collection.original(item)
+        if stored is None:
+            raise _gone(item) from None
+        return stored, f'"{item.content_hash}"'
+    return file, _tag(item, file)
+
+
+def _open_inside(collection: Collection, item: Item, path: Path) -> BinaryIO:
+    """Open a picture, which must lie inside the root of the collection after all links are followed."""
+    try:
         # Opening must never wait, should the file have become a pipe.
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
+    except FileNotFoundError:
+        raise
     except OSError:
         raise _gone(item) from None
     # Judged by what was opened, so that nobody can exchange the file in between.
@@ -41,7 +58,7 @@ def open_original(collection: Collection, item: Item) -> BinaryIO:
     return os.fdopen(handle, "rb")
 
 
-def original_tag(item: Item, file: BinaryIO) -> str:
+def _tag(item: Item, file: BinaryIO) -> str:
     """Return the ETag of an opened picture: its content as stored, or another one where the file has changed since."""
     status = os.fstat(file.fileno())
     if (status.st_size, status.st_mtime_ns) == (item.size, item.mtime_ns):

@@ -16,7 +16,7 @@ from starlette.datastructures import UploadFile
 from starlette.exceptions import HTTPException
 
 from diptych.collection import Collection, CollectionError, Item, Record
-from diptych.service.api.files import file_response, has_current_version, open_original, original_tag
+from diptych.service.api.files import file_response, has_current_version, open_original
 from diptych.service.api.search import request_filter, run_search
 from diptych.service.context import Context, Hosted, Reading, Searching, Writing
 from diptych.service.problems import Problem, problem_response
@@ -222,11 +222,11 @@ def get_thumbnail(
 def get_original(request: Request, hosted: Hosted, item_id: ItemId) -> Response:
     """Return the picture file of an item, whole or a range of its bytes."""
     item = find_item(hosted.collection, item_id)
-    file = open_original(hosted.collection, item)
+    file, tag = open_original(hosted.collection, item)
     name = item_document(item).name or "picture"
     media_type = _TYPES.get(PurePath(name).suffix.lower(), "application/octet-stream")
     headers = {
-        "ETag": original_tag(item, file),
+        "ETag": tag,
         "Cache-Control": _CACHE_REVALIDATE,
         "X-Content-Type-Options": "nosniff",
         "Content-Disposition": f"inline; filename*=UTF-8''{quote(name, safe='')}",

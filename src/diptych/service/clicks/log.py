@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, Self
 
+from diptych.collection.remote.place import home_of
 from diptych.errors import InvalidInputError
 from diptych.service.clicks.database import click_log_error, connect, delete_searches
 from diptych.service.clicks.errors import ClickLogError, UnknownSearchError
@@ -285,9 +286,9 @@ def _search_key(search_id: str) -> bytes:
 _log = logging.getLogger("diptych.service")
 
 
-def click_log_path(collection_folder: Path) -> Path:
-    """Return where the click log of a collection is."""
-    return collection_folder / "service" / "clicks.sqlite"
+def click_log_path(collection: Path) -> Path:
+    """Return where the click log of a collection is on this machine."""
+    return home_of(collection) / "service" / "clicks.sqlite"
 
 
 def open_click_logs(folders: Mapping[str, Path]) -> dict[str, ClickLog]:

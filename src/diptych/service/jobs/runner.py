@@ -31,7 +31,7 @@ class JobProcess:
     itself when the service does, since its input closes then.
     """
 
-    def __init__(self, collection: Path, job: Job) -> None:
+    def __init__(self, collection: str, job: Job) -> None:
         self.progress: tuple[int, int, str] = (0, 0, "starting")
         self.result: Mapping[str, Any] | None = None
         self.was_stopped = False
@@ -52,7 +52,7 @@ class JobProcess:
         ]
         for reader in self._readers:
             reader.start()
-        request = {"collection": str(collection), "kind": job.kind, "parameters": job.parameters}
+        request = {"collection": collection, "kind": job.kind, "parameters": job.parameters}
         assert self._process.stdin is not None
         # The last lines of one that has ended already say why.
         with suppress(BrokenPipeError):
@@ -114,7 +114,7 @@ _log = logging.getLogger("diptych.service")
 class JobRunner:
     """Runs the jobs of one collection one at a time; a lock keeps runners of other processes waiting."""
 
-    def __init__(self, collection: Path, state: Path) -> None:
+    def __init__(self, collection: str, state: Path) -> None:
         self.store = JobStore(state / "jobs.sqlite")
         self._collection = collection
         self._lock_path = state / "jobs.lock"

@@ -68,7 +68,7 @@ def learn(collection: Collection, parameters: Mapping[str, Any], reporter: Repor
     from diptych.collection.learning import Impressions, Learning
 
     reporter.note("reading the clicks")
-    log = click_log_path(collection.folder)
+    log = click_log_path(collection.home)
     seen = Impressions.from_rows(text_query_impressions(log) if log.is_file() else ())
     if not seen.n_clicks:
         raise InvalidInputError("nobody has clicked a picture that was found by words; there is nothing to learn yet")

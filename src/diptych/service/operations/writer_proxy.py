@@ -1,4 +1,4 @@
-"""Forwarding requests that write from a reader process to the one writer."""
+"""Forwarding requests that write to the one writer: another process of this service, or another service."""
 
 from __future__ import annotations
 
@@ -39,10 +39,12 @@ class WriterProxyMiddleware(HttpMiddleware):
     The writer checks who may write by itself; it is told who the client is.
     """
 
-    def __init__(self, app: ASGIApp, writer_socket: Path) -> None:
+    def __init__(self, app: ASGIApp, socket: Path | None = None, address: str | None = None) -> None:
         super().__init__(app)
+        self._address = None if address is None else httpx.URL(address)
+        path = str(socket) if socket is not None and address is None else None
         self._client = httpx.AsyncClient(
-            transport=httpx.AsyncHTTPTransport(uds=str(writer_socket), limits=httpx.Limits(max_connections=64)),
+            transport=httpx.AsyncHTTPTransport(uds=path, limits=httpx.Limits(max_connections=64)),
             timeout=httpx.Timeout(_ANSWER_SECONDS, connect=_CONNECT_SECONDS),
         )
 
@@ -60,10 +62,13 @@ class WriterProxyMiddleware(HttpMiddleware):
     async def _forward(self, scope: Scope, receive: Receive, send: Send) -> None:
         query, sent = scope.get("query_string", b""), dict(scope["headers"])
         has_body = b"transfer-encoding" in sent or sent.get(b"content-length", b"0") != b"0"
+        path = scope["raw_path"] + (b"?" + query if query else b"")
+        writer = self._address or httpx.URL("http://writer")
         request = self._client.build_request(
             scope["method"],
-            httpx.URL(scheme="http", host="writer", raw_path=scope["raw_path"] + (b"?" + query if query else b"")),
-            headers=_headers(scope),
+            writer.copy_with(raw_path=path),
+            # Another service has another name.
+            headers=[(name, value) for name, value in _headers(scope) if self._address is None or name != b"host"],
             content=_body(receive) if has_body else None,
         )
         answer = await self._client.send(request, stream=True)

@@ -151,6 +151,8 @@ class SearchResponse(Document):
     answers: list[AnswerDocument]
     next_offset: int | None
     """Where the next page begins; null when there is none."""
+    storage_away_seconds: float | None = None
+    """How long the object storage of the collection could not be reached, null while it can; answers may be as old."""
     draw: str | None = None
     """What the order was drawn with while two retrievers are interleaved, to be sent along; null otherwise."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hmac
 import os
 import secrets
 import string
@@ -88,8 +89,13 @@ def own_token() -> str:
         ) from None
 
 
-def session_secret() -> str:
-    """Return what signs page sessions, kept so that a restart signs nobody out; where it cannot be, it is new."""
+def session_secret(token: str | None) -> str:
+    """Return what signs page sessions, kept so that a restart signs nobody out; where it cannot be, it is new.
+
+    Services that were given the same token sign alike, so that any of them knows the visitors of the others.
+    """
+    if token is not None:
+        return hmac.digest(token.encode(), b"page sessions", "sha256").hex()
     with suppress(OSError):
         return _stored_secret(state_folder() / "session-secret")
     return secrets.token_urlsafe(32)

@@ -155,7 +155,7 @@ class SearchView {
   summarise(page) {
     const text = page.browsing
       ? `${count(page.total, "item")}${this.state.filters.length ? " left by the filters" : ""}`
-      : `${count(page.considered, this.state.target === "texts" ? "text" : "picture")} searched in ${duration(page.seconds)}`;
+      : `${count(page.considered, this.state.target === "texts" ? "text" : "picture")} searched in ${duration(page.seconds)}${page.storage_away_seconds ? `; the storage has not answered for ${duration(page.storage_away_seconds)}, so changes since are missing` : ""}`;
     this.summary.textContent = text;
     const good = page.answers.filter((answer) => answer.good).length;
     announce(page.browsing ? text : page.no_good_match ? "No good match" : page.draw ? text : `${good}${page.next_offset !== null && good === page.answers.length ? " or more" : ""} above the cut-off. ${text}`);
