@@ -26,6 +26,7 @@ FLOORS: tuple[frozenset[str], ...] = (
             "atomic_files",
             "cluster",
             "errors",
+            "estimators",
             "former_names",
             "lazy_exports",
             "space",
@@ -283,3 +284,11 @@ def test_importing_the_package_stays_light(package: str) -> None:
     loaded = subprocess.run([sys.executable, "-c", listing], capture_output=True, text=True, check=True).stdout.split()
     assert "diptych" in loaded
     assert HEAVY_MODULES.isdisjoint(loaded), f"import {package} also imports {HEAVY_MODULES.intersection(loaded)}"
+
+
+def test_whoever_searches_does_not_wait_for_statistics() -> None:
+    """A retriever needs scikit-learn, which imports most of SciPy unless it is asked to wait."""
+    listing = "import sys, diptych.collection, diptych.retriever, diptych.encoders.text.tfidf; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", listing], capture_output=True, text=True, check=True).stdout.split()
+    assert "sklearn.base" in loaded
+    assert {"scipy.stats", "sklearn.cluster", "sklearn.metrics", "sklearn.model_selection"}.isdisjoint(loaded)

@@ -10,13 +10,13 @@ from typing import Any, TypeVar
 
 import numpy as np
 from joblib import Parallel, delayed
-from sklearn.base import clone
 
 from diptych.benchmark.features import with_principal_components
 from diptych.benchmark.published import Published, PublishedTraining, published_map, published_training
 from diptych.data import Dataset, DatasetSplits, find_dataset
 from diptych.encoders import Encoder, encode_splits
 from diptych.errors import UnknownNameError
+from diptych.estimators import clone
 from diptych.metrics import AP
 from diptych.models import CrossModalModel, Preprocessed
 from diptych.protocols import HoldOut, evaluate_model

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import clone
 
 from diptych.arrays import FloatArray, unit_rows
 from diptych.data.item_sequences import SelectedItems
 from diptych.encoders.encoder import EncodedBatch, Encoder, Modality, check_pictures, encoded_batches, joined_batch
 from diptych.errors import InvalidInputError
+from diptych.estimators import clone
 
 _PICTURES_AT_ONCE = 256
 

@@ -10,8 +10,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
-from sklearn.base import clone
-
 from diptych._version import __version__
 from diptych.arrays import FloatArray
 from diptych.data.dataset import DatasetSplits
@@ -20,6 +18,7 @@ from diptych.encoders.encoder import Encoder
 from diptych.encoders.feature_cache import FeatureCache, MatrixCache, Progress, item_key
 from diptych.encoders.image.colour_edge_histograms import ColourEdgeHistograms
 from diptych.encoders.text.tfidf import TfidfTopics
+from diptych.estimators import clone
 
 Side = Literal["images", "texts"]
 _LAZY_SAMPLES = 8

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
 from diptych.arrays import AnyArray, FloatArray
 from diptych.errors import InvalidInputError
+from diptych.estimators import BaseEstimator
 from diptych.former_names import FormerNames, former_parameters
 
 Modality = Literal["image", "text"]

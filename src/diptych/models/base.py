@@ -11,11 +11,10 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator
-from sklearn.exceptions import NotFittedError
 
 from diptych.arrays import AnyArray, FloatArray, as_matrix, check_scale
 from diptych.errors import InvalidInputError, ModelFileError
+from diptych.estimators import BaseEstimator, NotFittedError
 from diptych.former_names import FormerNames
 from diptych.metrics import AP, SameLabel, SharedLabel, evaluate
 from diptych.models.files import known_classes, read_model, write_model

@@ -23,11 +23,11 @@ from typing import Any
 import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
-from sklearn.base import BaseEstimator
 
 from diptych._version import __version__
 from diptych.arrays import AnyArray
 from diptych.errors import InvalidInputError, ModelFileError
+from diptych.estimators import BaseEstimator
 from diptych.former_names import FormerNames, former_parameters
 
 FORMAT = "diptych-model"

@@ -9,10 +9,10 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.exceptions import NotFittedError
 
 from diptych.arrays import AnyArray
 from diptych.errors import InvalidInputError
+from diptych.estimators import NotFittedError
 from diptych.models.base import CrossModalModel, Inputs
 
 ItemSide = Literal["image", "text"]

@@ -7,10 +7,10 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import eigh
-from sklearn.base import clone
 
 from diptych.arrays import AnyArray, FloatArray, as_matrix, unit_rows
 from diptych.errors import InvalidInputError
+from diptych.estimators import clone
 from diptych.models.base import CrossModalModel, Need, check_choice, check_components
 from diptych.models.hashing.hashing_model import HashingModel
 from diptych.models.linear import centre, column_deviations, column_means, project

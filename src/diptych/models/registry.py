@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any, get_args, get_type_hints
 
-from sklearn.base import clone
-
 from diptych.errors import InvalidInputError, UnknownNameError
+from diptych.estimators import clone
 from diptych.former_names import current_name
 from diptych.models.base import REGISTRY, CrossModalModel, Inputs
 from diptych.space import Space

@@ -13,11 +13,10 @@ from typing import Any
 
 import numpy as np
 from joblib import delayed
-from sklearn.base import clone
-from sklearn.model_selection import ParameterGrid
 
 from diptych.data import Pairs
 from diptych.errors import InvalidInputError
+from diptych.estimators import clone
 from diptych.metrics import AP, Measure
 from diptych.models import CrossModalModel
 from diptych.protocols.hold_outs import HoldOut, HoldOuts
@@ -102,6 +101,8 @@ def tune(
     >>> tune(CCA(), pairs, {"n_components": [1, 3]}, HoldOut(repeats=2)).best.parameters
     {'n_components': 3}
     """
+    from sklearn.model_selection import ParameterGrid
+
     grids = [grid] if isinstance(grid, Mapping) else grid
     settings = list(ParameterGrid([{name: list(values) for name, values in part.items()} for part in grids]))
     if not settings:

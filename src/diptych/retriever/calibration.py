@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from typing import Self
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
-from scipy.optimize import minimize
 from scipy.special import expit, log_expit
-from sklearn.base import BaseEstimator
 
 from diptych.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from diptych.data import Pairs
 from diptych.errors import InvalidInputError, UnknownNameError
+from diptych.estimators import BaseEstimator
 from diptych.space import SEARCH_DIRECTIONS, SearchDirection, Space
 
 _SLOPE_PENALTY = 1e-9
@@ -131,7 +131,9 @@ def _weighted_logistic(values: FloatArray, targets: FloatArray, weights: FloatAr
     # A larger score never means less: the ranking is the model's, the probability only reads it.
     bounds = [(None, None), (1e-6, None)]
     exact = {"ftol": 1e-15, "gtol": 1e-10, "maxiter": 1000}
-    found = minimize(loss, np.array([0.0, 1.0]), jac=True, method="L-BFGS-B", bounds=bounds, options=exact)
+    found = scipy.optimize.minimize(
+        loss, np.array([0.0, 1.0]), jac=True, method="L-BFGS-B", bounds=bounds, options=exact
+    )
     intercept, slope = found.x
     return float(intercept - slope * middle / spread), float(slope / spread)
 

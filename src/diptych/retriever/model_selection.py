@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone
 
 from diptych.arrays import FloatArray, IntArray
 from diptych.data import Pairs
+from diptych.estimators import BaseEstimator, clone
 from diptych.metrics import AP, randomisation_test
 from diptych.models import CCA, ContrastiveProjection, CrossModalModel, MarginalSM, Preprocessed
 from diptych.protocols import TwoWayEvaluation, evaluate_model

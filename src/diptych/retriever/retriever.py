@@ -11,8 +11,6 @@ from typing import Any, Literal, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, clone
-from sklearn.exceptions import NotFittedError
 
 from diptych.arrays import AnyArray, FloatArray
 from diptych.data import Pairs
@@ -21,6 +19,7 @@ from diptych.encoders import EfficientNetLite, Encoder, FeatureCache, SentenceEn
 from diptych.encoders.encoder import EncodedBatch
 from diptych.encoders.feature_cache import Progress
 from diptych.errors import InvalidInputError, MissingPackageError, ModelFileError
+from diptych.estimators import BaseEstimator, NotFittedError, clone
 from diptych.lazy_exports import import_exports
 from diptych.metrics import AP, Measure
 from diptych.models import CrossModalModel, Preprocessed, SharedSpace

@@ -8,7 +8,7 @@ from itertools import combinations
 from typing import Literal
 
 import numpy as np
-from scipy.stats import kendalltau, rankdata
+import scipy
 
 from diptych.arrays import FloatArray
 from diptych.benchmark.reporting.method_results import AVERAGE_PRECISION, RANK_ONE, MethodResults
@@ -209,13 +209,13 @@ def trivial_solution(experiment: Experiment, name: str = "ts") -> Observation:
 def _ranks_per_fold(methods: Sequence[MethodResults]) -> FloatArray:
     """Return methods × folds; the best has rank 1, equal ones share the mean of their ranks."""
     values = np.stack([method.per_fold() for method in methods])
-    return np.asarray(rankdata(-values, axis=0), dtype=np.float64)
+    return np.asarray(scipy.stats.rankdata(-values, axis=0), dtype=np.float64)
 
 
 def _over_queries(experiment: Experiment, kept: Sequence[int], place: int) -> float | None:
     if experiment.by_query is None:
         return None
-    seen, unseen = (rankdata(-values[:, kept], axis=1)[:, place] for values in experiment.by_query)
+    seen, unseen = (scipy.stats.rankdata(-values[:, kept], axis=1)[:, place] for values in experiment.by_query)
     return larger_than_zero(unseen - seen)
 
 
@@ -233,7 +233,7 @@ def orderings(task: TaskResults, measure: str = RANK_ONE) -> Observation:
         )
     maps = [method.mean() for method in methods]
     firsts = [method.mean(measure) for method in methods]
-    written_tau = f"{kendalltau(maps, firsts).statistic:.2f}".replace("-", "−")
+    written_tau = f"{scipy.stats.kendalltau(maps, firsts).statistic:.2f}".replace("-", "−")
     pairs = list(combinations(range(len(methods)), 2))
     inverted = [(i, j) for i, j in pairs if (maps[i] - maps[j]) * (firsts[i] - firsts[j]) < 0]
     holding = dict(zip(pairs, _both_hold(task, methods, measure, pairs, set(inverted)), strict=True))

@@ -8,7 +8,6 @@ from textwrap import shorten
 from typing import Literal
 
 import numpy as np
-from sklearn.base import clone
 
 from diptych.benchmark.reporting.method_results import MethodResults
 from diptych.benchmark.reporting.task_results import CHANCE_METHODS, TaskResults
@@ -16,6 +15,7 @@ from diptych.benchmark.running import RetrievalTask, retrieval_tasks
 from diptych.data import Pairs
 from diptych.encoders.image.picture_decoding import read_picture, thumbnail
 from diptych.errors import DiptychError
+from diptych.estimators import clone
 from diptych.models import CrossModalModel
 from diptych.protocols import EncodedRetrieval, Fold, Retrieval
 from diptych.space import DIRECTIONS, Direction, opposite

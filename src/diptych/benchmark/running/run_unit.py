@@ -13,8 +13,6 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
-from sklearn.model_selection import ParameterGrid
 from threadpoolctl import threadpool_limits
 
 from diptych.arrays import FloatArray
@@ -27,6 +25,7 @@ from diptych.benchmark.task import Method, one_line
 from diptych.codes import code_statistics
 from diptych.data import DatasetSplits, Pairs
 from diptych.errors import MissingDataError, MissingPackageError
+from diptych.estimators import clone
 from diptych.metrics import AP, CMC, CMCCurve, CurvePoints, InterpolatedPrecisionRecall, MeanRank, Measure
 from diptych.models import CrossModalModel
 from diptych.protocols import EncodedRetrieval, Fold, Retrieval, Training, TwoWayEvaluation, tune
@@ -52,6 +51,8 @@ def choose(entry: Method, training: Training, measure: Measure) -> Choice:
 
     Training pairs are all that comes in; a single setting is fitted without a trial.
     """
+    from sklearn.model_selection import ParameterGrid
+
     settings = list(ParameterGrid([{name: list(values) for name, values in part.items()} for part in entry.grid]))
     start = time.perf_counter()
     if len(settings) == 1:

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 
 from diptych.arrays import AnyArray, FloatArray
 from diptych.data import DatasetSplits, Pairs
+from diptych.estimators import clone
 from diptych.metrics import AP
 from diptych.models import KCCA, SM, CrossModalModel, Preprocessed
 from diptych.protocols import EncodedRetrieval, HoldOut, Retrieval, tune

@@ -12,11 +12,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from sklearn.base import clone
-
 from diptych.benchmark.features import Features
 from diptych.benchmark.task import Method
 from diptych.errors import InvalidInputError
+from diptych.estimators import clone
 from diptych.models import KCCA, SCM, CrossModalModel, Preprocessed, model_classes
 from diptych.models.base import FromTask
 from diptych.models.hashing.hashing_model import HashingModel

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 
 from diptych.arrays import FloatArray, IntArray
 from diptych.atomic_files import atomic_write
@@ -26,6 +25,7 @@ from diptych.encoders import (
     label_vectors,
     load_word_vectors,
 )
+from diptych.estimators import clone
 from diptych.former_names import former_parameters
 from diptych.metrics import NDCG
 from diptych.models import (

@@ -11,8 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.sparse import coo_matrix
-from scipy.sparse.csgraph import connected_components
 
 from diptych.arrays import AnyArray, FloatArray, IntArray, row_blocks, unit_rows
 from diptych.collection.browse import export
@@ -131,6 +129,9 @@ def _joined(group_of: IntArray, left: IntArray, right: IntArray) -> IntArray:
     apart = left != right
     if not apart.any():
         return group_of
+    from scipy.sparse import coo_matrix
+    from scipy.sparse.csgraph import connected_components
+
     shape = (len(group_of), len(group_of))
     links = coo_matrix((np.ones(np.count_nonzero(apart)), (left[apart], right[apart])), shape)
     return np.asarray(connected_components(links, directed=False)[1][group_of])

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import clone
 
 from diptych.arrays import AnyArray, BoolArray, FloatArray, IntArray, row_blocks
 from diptych.collection.collection import Collection
 from diptych.collection.learning.corrected_clicks import CorrectedClicks
 from diptych.errors import InvalidInputError
+from diptych.estimators import clone
 from diptych.metrics import GradedRelevance, Measure
 from diptych.metrics.evaluation import evaluate_scores
 from diptych.models.clicks import ClickModel

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from diptych.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from diptych.errors import InvalidInputError
@@ -187,6 +185,9 @@ class PositionModel:
 
     def _linked(self, telling: Impressions, deepest: int) -> BoolArray:
         """Mark the positions that chains of shared pairs compare with the first one."""
+        from scipy.sparse import coo_array
+        from scipy.sparse.csgraph import connected_components
+
         places = telling.positions - 1
         often = np.bincount(places, telling.shown, deepest) >= self.fewest_showings
         often &= np.bincount(places, telling.clicked, deepest) > 0

@@ -9,7 +9,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from PIL import Image
 from scipy.sparse import csr_matrix, vstack
-from sklearn.utils.validation import check_is_fitted
 
 from diptych.arrays import AnyArray, FloatArray, row_blocks
 from diptych.encoders.clustering import TopicModel, learn_centres, nearest_centres
@@ -17,6 +16,7 @@ from diptych.encoders.encoder import Modality, check_pictures
 from diptych.encoders.image.image_encoder import ImageEncoder
 from diptych.encoders.image.picture_decoding import Picture
 from diptych.errors import InvalidInputError, MissingPackageError
+from diptych.estimators import check_is_fitted
 from diptych.former_names import FORMERLY_SEED
 
 _DESCRIPTOR = 128

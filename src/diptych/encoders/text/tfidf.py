@@ -8,7 +8,6 @@ from typing import Self
 import numpy as np
 from scipy.sparse import csr_matrix
 from scipy.sparse.linalg import svds
-from sklearn.utils.validation import check_is_fitted
 
 from diptych.arrays import FloatArray, unit_rows
 from diptych.encoders.clustering import TopicModel
@@ -20,6 +19,7 @@ from diptych.encoders.text.word_counts import (
     weighted_counts,
 )
 from diptych.errors import InvalidInputError
+from diptych.estimators import check_is_fitted
 from diptych.former_names import FORMERLY_SEED
 
 

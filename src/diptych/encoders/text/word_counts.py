@@ -7,13 +7,16 @@ from typing import ClassVar
 
 import numpy as np
 from scipy.sparse import csr_matrix, diags
-from sklearn.feature_extraction.text import CountVectorizer
-from sklearn.preprocessing import normalize
 
 from diptych.arrays import FloatArray
 from diptych.encoders.encoder import Encoder, Modality, check_texts
 from diptych.encoders.text.word_pipeline import WordPipeline
 from diptych.errors import InvalidInputError
+from diptych.estimators import statistics_later
+
+with statistics_later():
+    from sklearn.feature_extraction.text import CountVectorizer
+    from sklearn.preprocessing import normalize
 
 
 def learn_vocabulary(

@@ -9,7 +9,6 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from scipy.sparse import csr_matrix
-from sklearn.utils.validation import check_is_fitted
 
 from diptych.arrays import FloatArray, IntArray, row_blocks
 from diptych.data.folders import cache_folder
@@ -20,6 +19,7 @@ from diptych.encoders.text.word_counts import WordEncoder, inverse_document_freq
 from diptych.encoders.text.word_vector_files import load_word_vectors
 from diptych.encoders.text.word_vectors import WordVectors
 from diptych.errors import InvalidInputError
+from diptych.estimators import check_is_fitted
 from diptych.former_names import FORMERLY_SEED
 
 _TEXTS_AT_ONCE = 4096

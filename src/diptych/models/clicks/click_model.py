@@ -8,11 +8,11 @@ from typing import Any, ClassVar, Never, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.exceptions import NotFittedError
 
 from diptych.arrays import AnyArray, FloatArray, as_matrix, check_scale, row_blocks
 from diptych.data.clicks import ClickLog
 from diptych.errors import InvalidInputError
+from diptych.estimators import NotFittedError
 from diptych.models.base import CrossModalModel, Inputs, Need
 from diptych.models.item_model import checked_texts
 from diptych.space import Space

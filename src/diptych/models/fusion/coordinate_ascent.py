@@ -9,10 +9,10 @@ from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator
 
 from diptych.arrays import FloatArray
 from diptych.errors import InvalidInputError
+from diptych.estimators import BaseEstimator
 from diptych.former_names import FORMERLY_SEED, FormerNames
 from diptych.metrics import NDCG, Measure
 from diptych.models.base import check_choice, check_counts, check_number

@@ -7,10 +7,10 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import clone
 
 from diptych.arrays import AnyArray, FloatArray
 from diptych.errors import InvalidInputError
+from diptych.estimators import clone
 from diptych.former_names import FORMERLY_SEED
 from diptych.metrics import AP, NDCG, Measure, RecallAtK
 from diptych.models.base import CrossModalModel, check_choice, check_number

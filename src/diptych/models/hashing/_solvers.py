@@ -6,13 +6,12 @@ import warnings
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from scipy.linalg import eigh
-from scipy.optimize import minimize
 from scipy.special import expit
-from sklearn.cluster import KMeans
-from sklearn.exceptions import ConvergenceWarning
 
 from diptych.arrays import FloatArray, map_rows, row_blocks
+from diptych.estimators import ConvergenceWarning
 from diptych.models.base import check_count
 from diptych.models.linear import column_means, whitener
 from diptych.models.moments import Moments
@@ -121,6 +120,8 @@ class KernelBasis:
         chosen = np.sort(rng.permutation(len(rows))[: _ROWS_PER_CENTRE * n_centres])
         points = np.unique((rows[chosen].astype(np.float64) - mean) / scale, axis=0)
         if len(points) > n_centres:
+            from sklearn.cluster import KMeans
+
             means = KMeans(n_centres, init="random", n_init=1, max_iter=100, random_state=int(rng.integers(1 << 31)))
             points = means.fit(points).cluster_centers_
         return cls(mean, scale, points)
@@ -164,7 +165,7 @@ def fit_kernel_logistic(
     slope = np.abs(features.T @ signs).max() / 2
     options = {"maxiter": max_iter, "gtol": _TOLERANCE * slope, "ftol": 0.0, "maxcor": 20}
     start = np.zeros(features.shape[1] * signs.shape[1])
-    solution = minimize(objective, start, jac=True, method="L-BFGS-B", options=options)
+    solution = scipy.optimize.minimize(objective, start, jac=True, method="L-BFGS-B", options=options)
     if solution.nit >= max_iter:
         warnings.warn(
             f"kernel logistic regression stopped after {max_iter} iterations before it converged; raise max_iter or "

@@ -10,10 +10,10 @@ from typing import ClassVar
 
 import numpy as np
 from scipy.special import entr
-from sklearn.exceptions import ConvergenceWarning
 
 from diptych.arrays import FloatArray, IntArray, row_blocks
 from diptych.codes import pack_signs
+from diptych.estimators import ConvergenceWarning
 from diptych.metrics import AP, SharedLabel, evaluate
 from diptych.models.base import Grid, Need, check_counts, check_number, check_numbers
 from diptych.models.hashing._siamese import LabelPairs, PairBatch, TwinState, coupled_loss, tanh_backward, tanh_forward

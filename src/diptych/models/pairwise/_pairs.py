@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+import scipy
 from scipy.linalg import eigh
-from scipy.optimize import minimize
 from scipy.sparse import csr_array
-from sklearn.exceptions import ConvergenceWarning
 
 from diptych.arrays import FloatArray, IntArray, row_blocks
+from diptych.estimators import ConvergenceWarning
 from diptych.models.base import check_count
 
 
@@ -219,7 +219,7 @@ def minimise(
     ``hint`` completes the warning that is given when ``max_iter`` iterations were not enough.
     """
     options = {"maxiter": max_iter, "gtol": tol * float(np.abs(slope).max()), "ftol": 0.0, "maxcor": 20}
-    solution = minimize(objective, start, jac=True, method="L-BFGS-B", options=options)
+    solution = scipy.optimize.minimize(objective, start, jac=True, method="L-BFGS-B", options=options)
     if solution.nit >= max_iter:
         warnings.warn(
             f"the fit to pairs stopped after {max_iter} iterations before it converged; raise max_iter or {hint}",

@@ -4,10 +4,10 @@ from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import clone
 
 from diptych.arrays import AnyArray, FloatArray
 from diptych.errors import InvalidInputError
+from diptych.estimators import clone
 from diptych.models.base import CrossModalModel, Grid, Need, Variants, check_choice
 from diptych.models.semantic.marginal_sm import MarginalSM
 from diptych.space import Space

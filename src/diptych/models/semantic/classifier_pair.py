@@ -7,12 +7,11 @@ from functools import partial
 from typing import Literal
 
 import numpy as np
-from scipy.optimize import minimize
+import scipy
 from scipy.special import expit, softmax
-from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
 
 from diptych.arrays import AnyArray, FloatArray, map_rows, row_blocks
+from diptych.estimators import ConvergenceWarning, clone
 from diptych.models.base import CrossModalModel, check_choice, check_count, check_numbers
 from diptych.models.correlation.cca import CCA
 from diptych.models.labels import Targets
@@ -51,7 +50,7 @@ def fit_logistic(
 
     start = np.zeros((n_features + 1) * n_classes)
     options = {"maxiter": max_iter, "gtol": tol, "ftol": 64 * np.finfo(float).eps, "maxcor": 20}
-    solution = minimize(objective, start, jac=True, method="L-BFGS-B", options=options)
+    solution = scipy.optimize.minimize(objective, start, jac=True, method="L-BFGS-B", options=options)
     if solution.nit >= max_iter:
         warnings.warn(
             f"logistic regression stopped after {max_iter} iterations before it converged; raise max_iter, "

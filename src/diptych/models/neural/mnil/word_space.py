@@ -6,10 +6,10 @@ from typing import Literal, get_args
 
 import numpy as np
 from scipy.special import expit
-from sklearn.utils.validation import check_is_fitted
 
 from diptych.arrays import AnyArray, FloatArray
 from diptych.encoders import WordVectors
+from diptych.estimators import check_is_fitted
 from diptych.models.base import check_choice
 from diptych.models.neural.mnil._towers import N_LAYERS
 from diptych.models.neural.mnil.mnil import MNiL
