@@ -26,13 +26,15 @@ help: ## print the targets
 run: $(VENV)/.ready-run ## set up and run the main job: search a demonstration collection
 	@$(BIN)/diptych demo
 
-# mypy works on one core; documentation and package are built beside it, and its findings are shown when it is done.
-test: ## set up and run every check: lint, types, documentation, package, tests
+# The tests leave a core idle whenever they wait for something: the other checks run beside them, where there is time,
+# and what they say is shown when they are done.
+test: $(VENV)/.ready-test $(VENV)/.ready-browser ## set up and run every check: lint, types, documentation, package, tests
 	@$(MAKE) --no-print-directory lint
-	@mkdir -p $(WORK); date +%s > $(WORK)/started; $(MAKE) --no-print-directory types > $(WORK)/types.log 2>&1 & types=$$!; \
-		$(MAKE) --no-print-directory docs-check package; built=$$?; \
-		wait $$types; typed=$$?; cat $(WORK)/types.log; [ $$built = 0 ] && [ $$typed = 0 ]
-	@$(MAKE) --no-print-directory unit
+	@mkdir -p $(WORK); date +%s > $(WORK)/started
+	@{ nice $(MAKE) --no-print-directory --keep-going types docs-check package > $(WORK)/checks.log 2>&1; \
+			checked=$$?; cat $(WORK)/checks.log; exit $$checked; } & checks=$$!; \
+		$(MAKE) --no-print-directory unit; tested=$$?; \
+		wait $$checks || { echo 'Types, documentation or package failed, see above.'; exit 1; }; exit $$tested
 	@printf '\nAll checks passed in %d s.\n' $$(($$(date +%s) - $$(cat $(WORK)/started)))
 
 lint: $(VENV)/.ready-test ## ruff: rules and format
@@ -52,13 +54,13 @@ docs-check: $(VENV)/.ready-test ## build the documentation, any warning fails
 	$(call heading,documentation)
 	@$(BIN)/mkdocs build --strict --quiet
 
-package: $(VENV)/.ready-test ## build wheel and sdist, install into an empty environment, use it
+# The tests build wheel and sdist and compare them; here pip builds, in an environment of its own, as it does for users.
+package: $(VENV)/.ready-test ## install into an empty environment, use it
 	$(call heading,package)
 	@rm -rf $(WORK)/package && mkdir -p $(WORK)/package/elsewhere
-	@$(BIN)/python -m build --outdir $(WORK)/package . > $(WORK)/package/build.log 2>&1 || { cat $(WORK)/package/build.log; exit 1; }
-	@$(BIN)/python -m venv $(WORK)/package/venv
-	@$(WORK)/package/venv/bin/pip install --quiet --quiet $(WORK)/package/*.whl
-	@$(WORK)/package/venv/bin/pip check
+	@$(BIN)/python -m venv --without-pip $(WORK)/package/venv
+	@$(BIN)/python -m pip --python $(WORK)/package/venv/bin/python install --no-compile --quiet --quiet .
+	@$(BIN)/python -m pip --python $(WORK)/package/venv/bin/python check
 	@cd $(WORK)/package/elsewhere && ../venv/bin/python -I -c 'import diptych, diptych.data, diptych.metrics, diptych.models'
 	@cd $(WORK)/package/elsewhere && ../venv/bin/diptych --version && ../venv/bin/diptych methods
 

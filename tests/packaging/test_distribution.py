@@ -23,22 +23,29 @@ class Distributions:
     wheel_of_sdist: Path
 
 
-def build(source: Path, target: Path, *options: str) -> None:
-    # Without isolation the tests need no network; `make test` also builds in an environment of its own.
-    command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(target), *options, str(source)]
-    run = subprocess.run(command, capture_output=True, text=True)
+def build(source: Path, target: Path, *kinds: str) -> None:
+    """Build kinds of distribution, ``sdist`` or ``wheel``, as build and pip do: by the hooks of the project's backend.
+
+    In this environment, so that the tests need no network; `make test` also builds in one of its own.
+    """
+    target.mkdir()
+    hooks = (
+        "import sys, hatchling.build as backend; [getattr(backend, f'build_{k}')(sys.argv[1]) for k in sys.argv[2:]]"
+    )
+    command = [sys.executable, "-c", hooks, str(target), *kinds]
+    run = subprocess.run(command, capture_output=True, text=True, cwd=source)
     assert run.returncode == 0, run.stdout + run.stderr
 
 
 @pytest.fixture(scope="module")
 def distributions(tmp_path_factory: pytest.TempPathFactory) -> Distributions:
     folder = tmp_path_factory.mktemp("distributions")
-    build(ROOT, folder / "tree", "--sdist", "--wheel")
+    build(ROOT, folder / "tree", "sdist", "wheel")
     (sdist,), (wheel,) = (folder / "tree").glob("*.tar.gz"), (folder / "tree").glob("*.whl")
     with tarfile.open(sdist) as archive:
         archive.extractall(folder / "unpacked", filter="data")
     (unpacked,) = (folder / "unpacked").iterdir()
-    build(unpacked, folder / "sdist", "--wheel")
+    build(unpacked, folder / "sdist", "wheel")
     (wheel_of_sdist,) = (folder / "sdist").glob("*.whl")
     return Distributions(sdist, wheel, wheel_of_sdist)
 
