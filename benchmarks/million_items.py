@@ -18,6 +18,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -48,8 +49,9 @@ BARS = {
     "facets, ms": 300,
     "private memory, MB": 300,
     "seen by all, ms": 200,
+    "bulk load: ours to the engine's own": 0.7,
 }
-_AT_LEAST = ("recall@10",)
+_AT_LEAST = ("recall@10", "bulk load: ours to the engine's own")
 
 
 def _unit(rows: np.ndarray) -> np.ndarray:
@@ -135,8 +137,11 @@ def fill(folder: Path, n_items: int) -> dict[str, float]:
     return seconds
 
 
+def _facts(row: int) -> dict[str, Any]:
+    return {"year": 1950 + row % 75, "camera": f"Camera {row % 20}", "iso": 50 + row * 7 % 6400}
+
+
 def _item(row: int, key: str, text: str) -> Item:
-    facts = {"year": 1950 + row % 75, "camera": f"Camera {row % 20}", "iso": 50 + row * 7 % 6400}
     times = {"added_ns": 10**18 + 1000 * row, "updated_ns": 10**18 + 1000 * row}
     return Item(
         key[:16],
@@ -146,7 +151,7 @@ def _item(row: int, key: str, text: str) -> Item:
         width=64,
         height=48,
         labels=(f"label {row % 12}",),
-        metadata=facts,
+        metadata=_facts(row),
         caption_ids=(f"{key[:16]}-0",),
         captions=(text,),
         **times,
@@ -244,6 +249,127 @@ def change(folder: Path) -> dict[str, float]:
     return took
 
 
+def fold(folder: Path) -> dict[str, float]:
+    """Make the search files of the items anew, and put those that were there back."""
+    index, aside = folder / "index", folder / "index-aside"
+    index.rename(aside)
+    try:
+        with Peak() as peak, _opened(folder) as collection:
+            seconds = _timed(lambda: len(collection))
+    finally:
+        shutil.rmtree(index, ignore_errors=True)
+        aside.rename(index)
+    return {"search files of the items, s": seconds, "search files, most private memory, MB": peak.megabytes}
+
+
+class NumberedPoints(PointRetriever):
+    """The points of texts that begin with the number of their row."""
+
+    def __init__(self, matrix: np.ndarray) -> None:
+        super().__init__()
+        self._matrix = matrix
+
+    def text_features(self, texts: Sequence[str]) -> np.ndarray:
+        """Return the rows that the texts name."""
+        return self._matrix[[int(text.partition(" ")[0]) for text in texts]]
+
+
+def load(folder: Path, n_items: int) -> dict[str, float]:
+    """Add records that cost no encoding, and write the same rows of the same tables with the bare engine.
+
+    Both have their rows as Python objects and a matrix, and end with the same indexes of the engine. What is ours alone
+    is in our time: names are checked and looked up, and the search files are made.
+    """
+    matrix = PointRetriever().points(np.random.default_rng(2), n_items)
+    retriever = NumberedPoints(matrix)
+    records = [
+        Record(captions=[f"{row} word{row % 1000} word{row % 77}"], id=f"{row:016x}", metadata=_facts(row))
+        for row in range(n_items)
+    ]
+    with Collection.create(folder / "ours", retriever, load_retriever=lambda _: retriever) as collection:
+        started, busy = time.perf_counter(), time.process_time()
+        collection.add(records)
+        ours, ours_busy = time.perf_counter() - started, time.process_time() - busy
+    started, busy = time.perf_counter(), time.process_time()
+    _bare_load(folder / "bare", records, matrix)
+    bare, bare_busy = time.perf_counter() - started, time.process_time() - busy
+    return {
+        "bulk load, s": ours,
+        "bulk load, s of processors": ours_busy,
+        "bulk load of the bare engine, s": bare,
+        "bulk load of the bare engine, s of processors": bare_busy,
+        "bulk load: ours to the engine's own": bare / ours,
+    }
+
+
+def _bare_load(folder: Path, records: Sequence[Record], matrix: np.ndarray) -> None:
+    import lancedb
+    import pyarrow as pa
+    from lancedb.index import FTS, BTree
+
+    database, tables = lancedb.connect(folder), {}
+    for start in range(0, len(records), _BATCH):
+        some, points = records[start : start + _BATCH], matrix[start : start + _BATCH]
+        times = [10**18 + 1000 * row for row in range(start, start + len(some))]
+        texts = [record.captions[0] for record in some]
+        ids, caption_ids = [record.id for record in some], [f"{record.id}-0" for record in some]
+        nothing = [None] * len(some)
+        vectors = {
+            "key": [hashlib.sha256(text.encode()).hexdigest() for text in texts],
+            "vector": pa.FixedSizeListArray.from_arrays(pa.array(points.ravel()), WIDTH),
+        }
+        items = {
+            "id": ids,
+            "path": pa.array(nothing, "string"),
+            "content_hash": pa.array(nothing, "string"),
+            **{name: [0] * len(some) for name in ("size", "mtime_ns", "width", "height")},
+            "labels": pa.array([[]] * len(some), pa.list_(pa.string())),
+            "metadata": [json.dumps(record.metadata) for record in some],
+            "caption_ids": [[name] for name in caption_ids],
+            "added_ns": times,
+            "updated_ns": times,
+        }
+        captions = {"id": caption_ids, "item_id": ids, "text": texts}
+        for name, columns in {"features": vectors, "points": vectors, "captions": captions, "items": items}.items():
+            rows = pa.table(columns)
+            if name in tables:
+                tables[name].add(rows)
+            else:
+                tables[name] = database.create_table(name, rows)
+    plain = {"stem": False, "remove_stop_words": False, "with_position": False}
+    tables["captions"].create_index("text", config=FTS(base_tokenizer="simple", ascii_folding=True, **plain))
+    for name, column in (
+        ("features", "key"),
+        ("points", "key"),
+        ("captions", "item_id"),
+        ("items", "added_ns"),
+        ("items", "updated_ns"),
+    ):
+        tables[name].create_index(column, config=BTree())
+
+
+class Peak(threading.Thread):
+    """Notes the most private memory that this process has while the block runs."""
+
+    def __init__(self) -> None:
+        super().__init__(daemon=True)
+        self._ended = threading.Event()
+        self.megabytes = 0.0
+
+    def run(self) -> None:
+        """Look five times a second."""
+        while not self._ended.wait(0.2):
+            self.megabytes = max(self.megabytes, _private_megabytes())
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self.join()
+
+
 def _judged(name: str, value: float) -> str:
     """Return the bar of a number and whether it is met."""
     if name not in BARS:
@@ -253,9 +379,17 @@ def _judged(name: str, value: float) -> str:
     return f"bar {'>=' if name in _AT_LEAST else '<='} {bar:g}: {'met' if is_met else 'MISSED'}"
 
 
-def _in_process(folder: Path, step: str) -> dict[str, float]:
-    command = [sys.executable, __file__, "--folder", str(folder), "--step", step]
+def _in_process(folder: Path, step: str, n_items: int) -> dict[str, float]:
+    command = [sys.executable, __file__, "--folder", str(folder), "--step", step, "--items", str(n_items)]
     return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()[-1])
+
+
+STEPS: dict[str, Callable[[Path, int], dict[str, float]]] = {
+    "ask": lambda folder, _: ask(folder),
+    "change": lambda folder, _: change(folder),
+    "fold": lambda folder, _: fold(folder),
+    "load": load,
+}
 
 
 def main() -> None:
@@ -263,20 +397,22 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--items", type=int, default=1_000_000)
     parser.add_argument("--folder", type=Path, help="where the collection is kept and found again")
-    parser.add_argument("--step", choices=("ask", "change"))
+    parser.add_argument("--step", choices=tuple(STEPS))
     arguments = parser.parse_args()
     if arguments.step is not None:
-        print(json.dumps(ask(arguments.folder) if arguments.step == "ask" else change(arguments.folder)))
+        print(json.dumps(STEPS[arguments.step](arguments.folder, arguments.items)))
         return
     base = arguments.folder or Path(tempfile.mkdtemp())
     collection = base / f"collection-{arguments.items}"
     try:
         if not (collection / "collection.json").exists():
             for name, seconds in fill(collection, arguments.items).items():
-                print(f"{name:45s} {seconds:10.1f} s", flush=True)
-        for step in ("ask", "change"):
-            for name, value in _in_process(collection, step).items():
-                print(f"{name:45s} {value:10.2f}  {_judged(name, value)}", flush=True)
+                print(f"{name:50s} {seconds:10.1f} s", flush=True)
+        for step in STEPS:
+            with tempfile.TemporaryDirectory(dir=base) as scratch:
+                at = Path(scratch) if step == "load" else collection
+                for name, value in _in_process(at, step, arguments.items).items():
+                    print(f"{name:50s} {value:10.2f}  {_judged(name, value)}", flush=True)
     finally:
         if arguments.folder is None:
             shutil.rmtree(base)

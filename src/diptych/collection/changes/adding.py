@@ -8,6 +8,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import tee
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +74,8 @@ class PendingRecord:
 
 Facts = FileFacts | InvalidInputError | None
 
-_PICTURES_AT_ONCE, _TEXTS_AT_ONCE = 64, 2048
+_PICTURES_AT_ONCE, _TEXTS_AT_ONCE, _MOST_TEXTS_AT_ONCE = 64, 2048, 1 << 14
+_QUICK_SECONDS = 2.0
 # Room between two items for the order of their captions.
 _TICK_NS = 1000
 
@@ -117,10 +119,8 @@ class Adding:
             progress(AddProgress(done, len(records)))
         if work:
             encodings = self._make_encodings()
-            size = _TEXTS_AT_ONCE if all(one.status is None for one in work) else _PICTURES_AT_ONCE
-            batches = [work[start : start + size] for start in range(0, len(work), size)]
             with open_workers(self._scheduler) as workers:
-                tasks = self._tasks(batches, encodings, workers)
+                tasks = self._tasks(_batches(work), encodings, workers)
                 for (batch, facts), made in encoded(workers, tasks, [encoding.source for encoding in encodings]):
                     stored = self._batch(batch, facts, encodings, made)
                     done += len(batch)
@@ -183,10 +183,11 @@ class Adding:
         self._claimed.update(names)
 
     def _tasks(
-        self, batches: Sequence[Sequence[PendingRecord]], encodings: Sequence[Encoding], workers: Workers
+        self, batches: Iterable[Sequence[PendingRecord]], encodings: Sequence[Encoding], workers: Workers
     ) -> Iterator[tuple[tuple[list[PendingRecord], list[Facts]], EncodingTask]]:
         """Yield batches whose files have been read, with what is to be encoded of them."""
-        paths = ([work.path for work in batch if work.path and work.status] for batch in batches)
+        batches, again = tee(batches)
+        paths = ([work.path for work in batch if work.path and work.status] for batch in again)
         for batch, reads in zip(batches, workers.map(read_files, paths), strict=True):
             read = _with_facts(batch, reads, workers)
             yield read, self._task(*read, encodings)
@@ -314,6 +315,18 @@ class Adding:
             self.report.unchanged += 1
         else:
             self.report.updated += 1
+
+
+def _batches(work: Sequence[PendingRecord]) -> Iterator[Sequence[PendingRecord]]:
+    """Yield batches; those of texts grow while they take no time, because each is a commit of every table."""
+    has_files = any(one.status is not None for one in work)
+    size, start = _PICTURES_AT_ONCE if has_files else _TEXTS_AT_ONCE, 0
+    while start < len(work):
+        asked = time.perf_counter()
+        yield work[start : start + size]
+        start += size
+        if not has_files and time.perf_counter() - asked < _QUICK_SECONDS:
+            size = min(2 * size, _MOST_TEXTS_AT_ONCE)
 
 
 def _with_facts(
