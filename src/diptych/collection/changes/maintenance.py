@@ -192,22 +192,21 @@ class Maintenance:
     def check(self) -> CheckReport:
         """Compare the tables with the items."""
         self._state.check_layout()
-        layout, items = self._state.layout, self._state.items()
+        layout, used = self._state.layout, self._used_keys()
         problems = [
             self._lack_of_points(names, side, lacking)
             for side in SIDES
-            for used in [items.hashes(side)]
             for names in layout.stored
             if names.fingerprint not in layout.unfinished
             # The files that are searched may still have what the store has lost.
-            if (lacking := len(_beyond(used, self._state.store.keys(points_table(names, side)))))
+            if (lacking := len(_beyond(used[side], self._state.store.keys(points_table(names, side)))))
         ]
         problems += [
             f"the points of the retriever {names.name!r} are unfinished; add it again, or remove it"
             for names in layout.stored
             if names.fingerprint in layout.unfinished
         ]
-        unused = {name: len(rows) for name, rows in self._unused_rows() if len(rows)}
+        unused = {name: len(rows) for name, rows in self._unused_rows(used) if len(rows)}
         return CheckReport(tuple(problems), unused, tuple(self._unused_tables()))
 
     def clean(self) -> None:
@@ -217,7 +216,7 @@ class Maintenance:
         self._state.write_layout(layout, None)
         for name in self._unused_tables():
             store.drop(name)
-        for name, rows in self._unused_rows():
+        for name, rows in self._unused_rows(self._used_keys()):
             store.delete_rows(name, rows.to_pylist())
         store.compact(everything=True)
         self._state.tidy_index()
@@ -257,13 +256,15 @@ class Maintenance:
         what = counted(number, "picture" if side == "image" else "caption")
         return f"{what} {has} no points {of}and {is_not} not found; add or refresh {it}"
 
-    def _unused_rows(self) -> Iterator[tuple[str, Any]]:
-        """Yield the tables with the keys in them that no item uses."""
+    def _used_keys(self) -> dict[str, Any]:
         items = self._state.items()
-        yield "captions", _beyond(self._state.store.keys("captions"), items.column("caption_ids"))
-        used = {side: items.hashes(side) for side in SIDES}
-        for name, side in {"thumbnails": "image", **tables_of(self._state.layout.in_force)}.items():
-            yield name, _beyond(self._state.store.keys(name), used[side])
+        return {"caption": items.column("caption_ids"), **{side: items.hashes(side) for side in SIDES}}
+
+    def _unused_rows(self, used: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+        """Yield the tables with the keys in them that no item uses."""
+        tables = {"captions": "caption", "thumbnails": "image", **tables_of(self._state.layout.in_force)}
+        for name, kind in tables.items():
+            yield name, _beyond(self._state.store.keys(name), used[kind])
 
     def _unused_tables(self) -> list[str]:
         in_force = tables_of(self._state.layout.in_force)
