@@ -134,25 +134,36 @@ class ClusterWorkers:
 
     def _submit(self, function: Callable[..., Any], *arguments: Any) -> Any:
         name = f"{function.__name__}-{uuid4().hex}"
-        return self.client.submit(_with_one_core, function, *arguments, key=name)
+        with _while_it_answers():
+            return self.client.submit(_with_one_core, function, *arguments, key=name)
 
     def _tasks_ahead(self) -> int:
-        threads: dict[str, int] = self.client.nthreads()
+        with _while_it_answers():
+            threads: dict[str, int] = self.client.nthreads()
         return 2 * sum(threads.values()) + 1
 
     def _result(self, future: Any) -> Any:
         self._check(future)
-        return future.result()
+        with _while_it_answers():
+            return future.result()
 
     def _check(self, future: Any) -> None:
-        try:
+        with _while_it_answers():
             error = future.exception()
-        except CancelledError:
-            raise InvalidInputError("the Dask scheduler has gone; start it and its workers again, and go on") from None
         if isinstance(error, dask_distributed().KilledWorker):
             raise InvalidInputError(f"workers died one after the other, perhaps for want of memory ({error})")
         if error is not None:
             raise error
+
+
+@contextmanager
+def _while_it_answers() -> Iterator[None]:
+    try:
+        yield
+    except (OSError, CancelledError) as problem:
+        raise InvalidInputError(
+            f"the Dask scheduler has gone ({type(problem).__name__}); start it and its workers again, and go on"
+        ) from None
 
 
 def _begun_early(starts: Iterable[Result], ahead: Callable[[], int]) -> Iterator[Result]:
