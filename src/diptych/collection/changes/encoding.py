@@ -129,8 +129,13 @@ class _Pictures:
         self.failures[key] = "it changed while it was read; index again"
 
 
+_TEXTS_AT_ONCE = 1024
+
+
 def _text_features(retriever: RetrieverProtocol, texts: Mapping[str, str]) -> dict[str, AnyArray]:
-    return dict(zip(texts, retriever.text_features(list(texts.values())), strict=True))
+    listed = list(texts.values())
+    parts = (listed[start : start + _TEXTS_AT_ONCE] for start in range(0, len(listed), _TEXTS_AT_ONCE))
+    return dict(zip(texts, (row for part in parts for row in retriever.text_features(part)), strict=True))
 
 
 # Limits that overlap leave behind the one that ends last.
@@ -174,7 +179,6 @@ def check_unopened(workers: Workers, path: Path, reason: str) -> None:
         )
 
 
-_TEXTS_AT_ONCE = 1024
 _MANY_KEYS = 4000
 
 
@@ -238,10 +242,9 @@ class Encoding:
     def texts(self, texts: Mapping[str, str], made: Encoded | None = None) -> None:
         """Keep what was made of texts by content hash."""
         fresh = self.from_features("text", self._keep("text", list(texts), made or Encoded()))
-        for start in range(0, len(fresh), _TEXTS_AT_ONCE):
-            keys = fresh[start : start + _TEXTS_AT_ONCE]
-            task = self._task("text", keys, texts={key: texts[key] for key in keys})
-            self._keep("text", keys, encode(task, [self.source]))
+        if fresh:
+            task = self._task("text", fresh, texts={key: texts[key] for key in fresh})
+            self._keep("text", fresh, encode(task, [self.source]))
 
     def missing(self, side: Side, keys: Sequence[str]) -> list[str]:
         """Return the keys that have no points yet."""
