@@ -27,6 +27,7 @@ from typing import Any, Self
 import numpy as np
 
 from diptych.collection import Collection, Record
+from diptych.collection.browse.live_items import text_hash
 from diptych.collection.storage.item import Item
 from diptych.collection.storage.layout import Layout
 from diptych.collection.storage.store import Store, points_table
@@ -59,19 +60,24 @@ def _unit(rows: np.ndarray) -> np.ndarray:
 
 
 class PointRetriever:
-    """A retriever whose points cost nothing: directions of a random subspace, for a text drawn from its digest."""
+    """A retriever whose points cost nothing: directions of a random subspace, for a text drawn from its digest.
+
+    With ``is_codes`` they are the signs of their numbers, packed, as those of a hashing method.
+    """
 
     name = "points"
     fingerprint = image_fingerprint = text_fingerprint = "points-of-a-benchmark"
     cutoff = 0.5
-    space = Space("cosine")
 
-    def __init__(self) -> None:
-        self._basis = np.random.default_rng(0).standard_normal((_FILLED, WIDTH), dtype=np.float32)
+    def __init__(self, width: int = WIDTH, *, is_codes: bool = False) -> None:
+        self.space = Space("hamming" if is_codes else "cosine")
+        self._form = {"width": width, "is_codes": is_codes}
+        self._basis = np.random.default_rng(0).standard_normal((_FILLED, width), dtype=np.float32)
 
     def points(self, rng: np.random.Generator, count: int) -> np.ndarray:
         """Return random points."""
-        return _unit(rng.standard_normal((count, _FILLED), dtype=np.float32) @ self._basis)
+        made = _unit(rng.standard_normal((count, _FILLED), dtype=np.float32) @ self._basis)
+        return np.packbits(made > 0, axis=1) if self._form["is_codes"] else made
 
     def stream_image_features(self, items: Sequence[Any]) -> Iterator[Any]:
         """Benchmarks add texts alone."""
@@ -98,21 +104,28 @@ class PointRetriever:
         return np.clip(scores, 0, 1)
 
     def save(self, folder: Path) -> None:
-        """Write a folder; there is nothing to remember."""
+        """Write the form of the points."""
         Path(folder).mkdir(parents=True)
+        (Path(folder) / "form.json").write_text(json.dumps(self._form))
 
     @classmethod
     def load(cls, folder: Path) -> Self:
         """Return the retriever."""
-        return cls()
+        return cls(**json.loads((Path(folder) / "form.json").read_text()))
 
 
-def fill(folder: Path, n_items: int) -> dict[str, float]:
-    """Write the collection and put it into files; return the seconds of each step."""
-    retriever = PointRetriever()
+def fill(
+    folder: Path,
+    n_items: int,
+    retriever: PointRetriever,
+    *,
+    caption_points: bool = False,
+    clock: Callable[[], float] = time.perf_counter,
+) -> dict[str, float]:
+    """Write the collection and put it into files; return the seconds of each step by a clock."""
     Collection.create(folder, retriever, root=folder.parent, load_retriever=PointRetriever.load).close()
     store, rng = Store(folder / "store"), np.random.default_rng(1)
-    table = points_table(Layout.read(folder).retriever, "image")
+    names = Layout.read(folder).retriever
     words = np.array([f"word{number}" for number in range(_VOCABULARY)])
     weights = 1 / np.arange(1, _VOCABULARY + 1)
     seconds = dict.fromkeys(("points", "items"), 0.0)
@@ -122,18 +135,22 @@ def fill(folder: Path, n_items: int) -> dict[str, float]:
         points = retriever.points(rng, len(rows))
         texts = [" ".join(chosen) for chosen in rng.choice(words, (len(rows), 8), p=weights / weights.sum())]
         items = [_item(row, key, text) for row, key, text in zip(rows, keys, texts, strict=True)]
-        started = time.perf_counter()
-        store.add_vectors(table, keys, points)
-        seconds["points"] += time.perf_counter() - started
-        started = time.perf_counter()
+        text_points = retriever.points(rng, len(rows)) if caption_points else points[:0]
+        started = clock()
+        store.add_vectors(points_table(names, "image"), keys, points)
+        # Some texts are drawn twice, which the store is never told.
+        distinct = {text_hash(text): row for row, text in enumerate(texts[: len(text_points)])}
+        store.add_vectors(points_table(names, "text"), list(distinct), text_points[list(distinct.values())])
+        seconds["points"] += clock() - started
+        started = clock()
         store.add_captions([(item.caption_ids[0], item.id, item.captions[0]) for item in items])
         store.add_items(items)
-        seconds["items"] += time.perf_counter() - started
-    with _opened(folder) as collection:
-        seconds["engine's indexes"] = _timed(lambda: store.compact(everything=True))
-        seconds["files"] = _timed(lambda: len(collection))
-        seconds["points' files"] = _timed(lambda: collection.search("1", exact=True))
-        seconds["index"] = _timed(collection.build_index)
+        seconds["items"] += clock() - started
+    with opened(folder) as collection:
+        seconds["engine's indexes"] = _timed(lambda: store.compact(everything=True), clock)
+        seconds["files"] = _timed(lambda: len(collection), clock)
+        seconds["points' files"] = _timed(lambda: collection.search("1", exact=True), clock)
+        seconds["index"] = _timed(collection.build_index, clock)
     return seconds
 
 
@@ -158,17 +175,18 @@ def _item(row: int, key: str, text: str) -> Item:
     )
 
 
-def _opened(folder: Path) -> Collection:
+def opened(folder: Path) -> Collection:
+    """Return the collection of a folder that was filled."""
     return Collection.open(folder, load_retriever=PointRetriever.load)
 
 
-def _timed(work: Callable[[], Any]) -> float:
-    started = time.perf_counter()
+def _timed(work: Callable[[], Any], clock: Callable[[], float] = time.perf_counter) -> float:
+    started = clock()
     work()
-    return time.perf_counter() - started
+    return clock() - started
 
 
-def _private_megabytes() -> float:
+def private_megabytes() -> float:
     """Return what this process alone holds in memory; files that are mapped belong to all."""
     rollup = Path("/proc/self/smaps_rollup").read_text()
     return sum(int(kilobytes) for kilobytes in re.findall(r"Anonymous: +(\d+)", rollup)) / 1024
@@ -183,7 +201,7 @@ def ask(folder: Path) -> dict[str, float]:
     import faiss
 
     started = time.perf_counter()
-    collection = _opened(folder)
+    collection = opened(folder)
     collection.search("first", k=10)
     found = {"open to first answer, s": time.perf_counter() - started}
     queries = [f"query {number}" for number in range(40)]
@@ -213,7 +231,7 @@ def ask(folder: Path) -> dict[str, float]:
     found["facets, ms"] = 1000 * _timed(collection.facets)
     found["facets of a filter, ms"] = _median(lambda turn: collection.facets(f"year={1950 + turn}"), 10)
     found["item by id, ms"] = _median(lambda turn: collection[hashlib.sha256(str(turn).encode()).hexdigest()[:16]])
-    found["private memory, MB"] = _private_megabytes()
+    found["private memory, MB"] = private_megabytes()
     found["items"] = len(collection)
     if "bare index, ms" in found:
         bare = found["bare index, ms"]
@@ -226,7 +244,7 @@ def ask(folder: Path) -> dict[str, float]:
 
 def change(folder: Path) -> dict[str, float]:
     """Add one item at a time, and look at once for it by points, by a filter and by words."""
-    with _opened(folder) as collection:
+    with opened(folder) as collection:
         collection.search("first")
         collection.search("first", hybrid=True)
         steps: dict[str, list[float]] = {name: [] for name in ("add", "plain", "filter", "words")}
@@ -254,7 +272,7 @@ def fold(folder: Path) -> dict[str, float]:
     index, aside = folder / "index", folder / "index-aside"
     index.rename(aside)
     try:
-        with Peak() as peak, _opened(folder) as collection:
+        with Peak() as peak, opened(folder) as collection:
             seconds = _timed(lambda: len(collection))
     finally:
         shutil.rmtree(index, ignore_errors=True)
@@ -359,7 +377,7 @@ class Peak(threading.Thread):
     def run(self) -> None:
         """Look five times a second."""
         while not self._ended.wait(0.2):
-            self.megabytes = max(self.megabytes, _private_megabytes())
+            self.megabytes = max(self.megabytes, private_megabytes())
 
     def __enter__(self) -> Self:
         self.start()
@@ -406,7 +424,7 @@ def main() -> None:
     collection = base / f"collection-{arguments.items}"
     try:
         if not (collection / "collection.json").exists():
-            for name, seconds in fill(collection, arguments.items).items():
+            for name, seconds in fill(collection, arguments.items, PointRetriever()).items():
                 print(f"{name:50s} {seconds:10.1f} s", flush=True)
         for step in STEPS:
             with tempfile.TemporaryDirectory(dir=base) as scratch:
