@@ -34,6 +34,7 @@ from diptych.encoders.encoder import EncodedBatch
 from diptych.space import Space
 
 WIDTH = 8
+WRITE_WAIT_SECONDS = 30.0
 State = dict[str, Any]
 
 
@@ -122,14 +123,15 @@ def nursery() -> None:
         if pid == 0:
             log = os.open(order["log"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
             os.dup2(log, sys.stdout.fileno())
-            child(Path(order["folder"]), order["seed"])
+            os.environ.update(order["environment"])
+            child(order["location"], Path(order["workplace"]), order["seed"])
         say({"pid": pid})
 
 
-def child(folder: Path, seed: int) -> None:
+def child(location: str, workplace: Path, seed: int) -> None:
     """Write at random until killed; a line before and after each step."""
     dice = random.Random(seed)
-    collection = Collection.open(folder, load_retriever=ToyRetriever.load)
+    collection = Collection.open(location, load_retriever=ToyRetriever.load, write_wait=WRITE_WAIT_SECONDS)
     say({"opened": len(collection)})
     step = 0
     while True:
@@ -141,7 +143,7 @@ def child(folder: Path, seed: int) -> None:
         if kind == "add":
             add_texts(collection, prefix, dice.randint(1, 600))
         elif kind == "pictures":
-            add_pictures(collection, folder.parent / "pictures", prefix, dice.randint(1, 12))
+            add_pictures(collection, workplace / "pictures", prefix, dice.randint(1, 12))
         elif kind == "change":
             change(collection, dice.sample(sorted(known), min(len(known), dice.randint(1, 20))), prefix)
         elif kind == "remove":
@@ -221,32 +223,49 @@ def say(line: dict[str, Any]) -> None:
 
 
 class Trials:
-    """Runs children against one collection and remembers what was acknowledged."""
+    """Runs children against one collection, wherever it is, and remembers what was acknowledged."""
 
-    def __init__(self, folder: Path, seed: int) -> None:
-        self.folder = folder
+    def __init__(self, location: str, workplace: Path, seed: int) -> None:
+        self.location = location
+        self.workplace = workplace
         self.seed = seed
         self.dice = random.Random(seed)
         self.acknowledged: State = {}
         self.steps = 0
         command = [sys.executable, __file__, "--nursery"]
         self.nursery = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        Collection.create(folder, ToyRetriever(), load_retriever=ToyRetriever.load).close()
+        Collection.create(location, ToyRetriever(), root=workplace, load_retriever=ToyRetriever.load).close()
 
     def run(self, number: int, seconds: float) -> list[str]:
         """Let a child work for some time, kill it, and return what is wrong with the collection."""
-        log = self.folder.with_name("log")
-        log.unlink(missing_ok=True)
-        order = {"folder": str(self.folder), "seed": 1000 * self.seed + number, "log": str(log)}
-        pid = self._ask(order)["pid"]
-        while not log.exists() or "\n" not in log.read_text():
-            time.sleep(0.005)
+        pid = self.start(number)
         time.sleep(seconds)
-        os.kill(pid, signal.SIGKILL)
-        status = self._ask({"wait": pid})["status"]
-        if status != -signal.SIGKILL:
+        if (status := self.kill(pid)) != -signal.SIGKILL:
             return [f"the child ended by itself with {status}"]
-        return self.problems(self._replay(log.read_text()))
+        return self.problems(self.under_way())
+
+    def start(self, number: int, **environment: str) -> int:
+        """Start a child, and return its process number when it has opened the collection."""
+        self.log.unlink(missing_ok=True)
+        place = {"location": self.location, "workplace": str(self.workplace), "log": str(self.log)}
+        pid = self._ask({**place, "seed": 1000 * self.seed + number, "environment": environment})["pid"]
+        while not self.log.exists() or "\n" not in self.log.read_text():
+            time.sleep(0.005)
+        return int(pid)
+
+    def kill(self, pid: int) -> int:
+        """Kill a child and return what it ended with."""
+        os.kill(pid, signal.SIGKILL)
+        return int(self._ask({"wait": pid})["status"])
+
+    def under_way(self) -> State:
+        """Take in what the child said, and return what it had begun and not finished."""
+        return self._replay(self.log.read_text())
+
+    @property
+    def log(self) -> Path:
+        """What the child says."""
+        return self.workplace / "log"
 
     def close(self) -> None:
         """End the nursery."""
@@ -277,7 +296,7 @@ class Trials:
 
     def problems(self, under_way: State) -> list[str]:
         """Compare the reopened collection with what was acknowledged."""
-        with Collection.open(self.folder, load_retriever=ToyRetriever.load) as collection:
+        with Collection.open(self.location, load_retriever=ToyRetriever.load) as collection:
             found = {item.id: item_state(item.captions, item.labels) for item in collection}
             # A retriever that was being added is unfinished, and says so.
             wrong = [problem for problem in collection.verify().problems if "unfinished" not in problem]
@@ -319,7 +338,7 @@ def wrong_points(collection: Collection, retriever: str | None = None) -> list[s
 def run_trials(trials: int, seed: int = 0, longest: float = 1.5) -> tuple[list[str], int]:
     """Run trials one after the other on one collection; return the problems and the number of acknowledgements."""
     workplace = Path(tempfile.mkdtemp(prefix="diptych-kill-"))
-    runner = Trials(workplace / "collection", seed)
+    runner = Trials(str(workplace / "collection"), workplace, seed)
     wrong = []
     try:
         for number in range(trials):
