@@ -170,7 +170,7 @@ def test_jobs_survive_the_end_of_the_service(running_service: Start) -> None:
 
 
 def test_only_one_runner_works_on_a_collection(own_scene_collection: Path, tmp_path: Path) -> None:
-    runners = [JobRunner(own_scene_collection / ".diptych", tmp_path / "state") for _ in range(2)]
+    runners = [JobRunner(str(own_scene_collection / ".diptych"), tmp_path / "state") for _ in range(2)]
     for runner in runners:
         runner.start()
     try:
@@ -193,7 +193,7 @@ def test_jobs_go_on_after_their_file_could_not_be_written(
     own_scene_collection: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("diptych.service.jobs.runner._RETRY_SECONDS", 0.1)
-    runner = JobRunner(own_scene_collection / ".diptych", tmp_path)
+    runner = JobRunner(str(own_scene_collection / ".diptych"), tmp_path)
     job = runner.store.add("reencode", {})
     with (
         # Later, when all is well, nobody is given up after so short a time.
@@ -221,7 +221,7 @@ def test_what_ran_in_a_killed_service_is_interrupted(own_scene_collection: Path,
     store = JobStore(tmp_path / "jobs.sqlite")
     job = store.add("index", {})
     assert store.claim() is not None
-    runner = JobRunner(own_scene_collection / ".diptych", tmp_path)
+    runner = JobRunner(str(own_scene_collection / ".diptych"), tmp_path)
     runner.start()
     deadline = time.monotonic() + 10
     while store.count("running"):
