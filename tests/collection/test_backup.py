@@ -33,7 +33,7 @@ import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 from kill_trials import child
-child(Path(sys.argv[2]), 5)
+child(sys.argv[2], Path(sys.argv[2]).parent, 5)
 """
 
 

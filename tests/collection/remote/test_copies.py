@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from diptych.collection import Collection, Record
+from diptych.collection import Collection, Record, backup_collection, restore_collection
 from diptych.collection.remote import place as places
 from diptych.collection.remote.bucket import Bucket
 from diptych.collection.search import folding
@@ -183,6 +183,26 @@ def test_a_new_machine_takes_over_the_search_files_and_fetches_features_when_ask
             assert list(kept.glob("features_*"))
             assert ids == first.features("text")[0]
             assert np.array_equal(rows, first.features("text")[1])
+
+
+def test_a_backup_moves_a_collection_into_the_storage_and_back(
+    machine: Machine, address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "first"))
+    monkeypatch.setattr("diptych.collection.storage.saved_retrievers.load_retriever", ToyRetriever.load)
+    how: dict[str, Any] = {"load_retriever": ToyRetriever.load}
+    with Collection.create(tmp_path / "local", ToyRetriever(), root=tmp_path, **how) as folder:
+        folder.add([words(number) for number in range(5)])
+        backup_collection(tmp_path / "local", tmp_path / "backup")
+        assert restore_collection(tmp_path / "backup", address).items == 5
+        with machine("second") as second:
+            assert answers(second) == answers(folder)
+            second.add([words(5)])
+            backup_collection(address, tmp_path / "again")
+        restore_collection(tmp_path / "again", tmp_path / "restored")
+        with Collection.open(tmp_path / "restored", **how) as restored:
+            assert content(restored).keys() == content(folder).keys() | {"ball-5"}
+            assert len(restored.features("text")[0]) == 6
 
 
 def test_pictures_are_shown_by_machines_that_do_not_have_them(machine: Machine, tmp_path: Path) -> None:

@@ -108,7 +108,9 @@ def backup(
 
 def restore(
     source: Annotated[Path, typer.Argument(help="A folder that `diptych backup` wrote.")],
-    target: Annotated[Path, typer.Argument(help="The new folder of the collection, such as PICTURES/.diptych.")],
+    target: Annotated[
+        Path, typer.Argument(help="The new folder of the collection, such as PICTURES/.diptych, or s3://BUCKET/NAME.")
+    ],
     root: Annotated[
         Path | None,
         typer.Option(help="The folder of the pictures, if they have moved.", file_okay=False, exists=True),
