@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from diptych.collection import Collection, Record
+from diptych.collection import AddProgress, Collection, Record
 from diptych.collection.remote import lease, place
 from diptych.errors import CollectionBusyError
 
@@ -93,6 +93,21 @@ def test_a_writer_that_was_paused_cannot_commit_when_it_wakes_up(
         with machine("second") as second:
             assert {item.id for item in second} == seen | {"later"}
             assert second.verify().is_whole
+
+
+def test_a_machine_reads_what_it_is_writing(machine: Machine) -> None:
+    """What is acknowledged is there for the others on the machine, who do not wait for the end of the addition."""
+    with machine("first", create=True) as first:
+        seen = []
+
+        def look(progress: AddProgress) -> None:
+            if progress.stored:
+                with machine("first") as other:
+                    seen.append({item.id for item in other} >= set(progress.stored))
+
+        first.add([Record(captions=[f"text {number}"]) for number in range(3)], progress=look)
+        assert seen
+        assert all(seen)
 
 
 def test_a_killed_writer_is_followed_by_one_of_its_machine_at_once_and_by_others_after_its_lease(

@@ -58,8 +58,12 @@ class RemotePlace:
     def open(self) -> RemotePlace:
         """Fetch what has changed, and go on doing so; without the storage, use what was fetched before."""
         try:
-            with self._locked(_LOCK_SECONDS):
+            with self._locked(0.0 if self._mirror.exists else _LOCK_SECONDS):
                 self._mirror.pull(everything=not self._mirror.exists)
+        except CollectionBusyError:
+            # Another process of this machine writes or fetches, so the copy is as new as it can be.
+            if not self._mirror.exists:
+                raise
         except StorageError as problem:
             if not self._mirror.exists:
                 raise
