@@ -18,6 +18,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ import faiss
 import lancedb
 import numpy as np
 import pyarrow as pa
+from lancedb.index import HnswSq, IvfPq
 
 from diptych.collection.search.approximate_index import ApproximateIndex
 from million_items import PointRetriever
@@ -68,9 +70,8 @@ def measure(ask: Ask, efforts: list[int], queries: np.ndarray, truth: np.ndarray
     recall = 0.0
     for effort in efforts:
         found = [ask(query, effort) for query in queries[:QUERIES]]
-        recall = float(
-            np.mean([len(set(one) & set(true)) / K for one, true in zip(found, truth.tolist(), strict=False)])
-        )
+        shares = [len({*one} & {*true}) / K for one, true in zip(found, truth[:QUERIES].tolist(), strict=True)]
+        recall = statistics.mean(shares)
         if recall >= RECALL:
             break
     times = []
@@ -131,19 +132,19 @@ def graph(points: np.ndarray, folder: Path) -> tuple[Ask, list[int]]:
     return ask, [2**power for power in range(4, 12)]
 
 
-def engine(**config: Any) -> Callable[[np.ndarray, Path], tuple[Ask, list[int]]]:
-    """Return one of the engine's own indexes over a table of points."""
+def engine(make: Callable[..., Any], lists_each: int) -> Callable[[np.ndarray, Path], tuple[Ask, list[int]]]:
+    """Return one of the engine's own indexes over a table of points, with a list for so many of ours."""
 
     def build(points: np.ndarray, folder: Path) -> tuple[Ask, list[int]]:
         column = pa.FixedSizeListArray.from_arrays(pa.array(points.ravel()), points.shape[1])
         rows = pa.table({"row": np.arange(len(points)), "vector": column})
         table = lancedb.connect(str(folder)).create_table("points", rows)
-        lists = int(4 * len(points) ** 0.5) // (8 if "HNSW" in config["index_type"] else 1)
-        table.create_index(metric="cosine", vector_column_name="vector", num_partitions=lists, **config)
+        lists = max(1, int(4 * len(points) ** 0.5) // lists_each)
+        table.create_index("vector", config=make(distance_type="cosine", num_partitions=lists))
         table.wait_for_index([one.name for one in table.list_indices()], timeout=timedelta(hours=1))
 
         def ask(query: np.ndarray, effort: int) -> list[int]:
-            search = table.search(query).nprobes(effort).refine_factor(10).select(["row"]).limit(K)
+            search = table.search(query).nprobes(effort).refine_factor(10).select(["row", "_distance"]).limit(K)
             return search.to_arrow()["row"].to_pylist()
 
         return ask, [2**power for power in range(3, 13)]
@@ -155,8 +156,8 @@ KINDS: dict[str, Callable[[np.ndarray, Path], tuple[Ask, list[int]]]] = {
     "exact": exact,
     "lists": inverted_lists,
     "graph": graph,
-    "engine-pq": engine(index_type="IVF_PQ", num_sub_vectors=32),
-    "engine-hnsw-sq": engine(index_type="IVF_HNSW_SQ"),
+    "engine-pq": engine(partial(IvfPq, num_sub_vectors=32), 1),
+    "engine-hnsw-sq": engine(HnswSq, 8),
 }
 
 
