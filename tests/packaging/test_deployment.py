@@ -14,6 +14,7 @@ from fastapi.routing import APIRoute
 from typer.main import get_command
 
 from diptych.cli import app
+from diptych.collection import plan_collection
 from diptych.service.app import ROUTERS
 from diptych.service.operations.server import GRACE_SECONDS
 
@@ -130,6 +131,30 @@ def test_pods_write_where_the_image_lets_them(name: str) -> None:
     assert mounted.keys() == there
     claims = {volume.get("persistentVolumeClaim", {}).get("claimName") for volume in pod(name)["volumes"]}
     assert claims - {None, "pictures"} <= of_kind("PersistentVolumeClaim").keys()
+
+
+def test_pods_get_what_the_plan_that_they_name_asks_for() -> None:
+    (words,) = set(re.findall(r"# diptych plan (.*)", "".join(path.read_text() for path in MANIFESTS)))
+    given = get_command(app).commands["plan"].make_context("plan", words.split()).params  # type: ignore[attr-defined]
+    plan = plan_collection(int(float(given["items"])), given["qps"], cores=given["cores"])
+    claims = {
+        "replica": WORKLOADS["replica"]["spec"]["volumeClaimTemplates"][0],
+        "writer": of_kind("PersistentVolumeClaim")["writer"],
+        "storage": WORKLOADS["storage"]["spec"]["volumeClaimTemplates"][0],
+    }
+    sizes = {"replica": plan.replica_disk, "writer": plan.writer_disk, "storage": plan.bucket}
+    for name, claim in claims.items():
+        assert gibibytes(claim["spec"]["resources"]["requests"]["storage"]) >= sizes[name], name
+    for name in ("writer", "replica"):
+        asked = container(name)["resources"]["requests"]
+        assert gibibytes(asked["memory"]) >= plan.memory
+        assert int(asked["cpu"]) == plan.cores
+    assert WORKLOADS["replica"]["spec"]["replicas"] >= plan.replicas
+    assert f"--workers {plan.cores} " in " ".join(container("replica")["args"])
+
+
+def gibibytes(quantity: str) -> int:
+    return int(quantity.removesuffix("Gi")) * 2**30
 
 
 def test_one_writes_and_several_search() -> None:

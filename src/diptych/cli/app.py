@@ -30,6 +30,7 @@ from diptych.cli.commands.index import index
 from diptych.cli.commands.items import add, duplicates, export, remove
 from diptych.cli.commands.learn import learn, rollback
 from diptych.cli.commands.methods import methods
+from diptych.cli.commands.plan import plan
 from diptych.cli.commands.queries import queries
 from diptych.cli.commands.search import search
 from diptych.cli.commands.serve import serve
@@ -147,7 +148,7 @@ app = typer.Typer(
 
 _COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
     "Your pictures": (index, search, serve, add, remove, status, duplicates, train, learn, rollback, export, demo),
-    "Upkeep": (backup, restore, migrate),
+    "Upkeep": (backup, restore, migrate, plan),
     "Methods and data": (methods, encoders, evaluate, words, scenes, queries),
 }
 

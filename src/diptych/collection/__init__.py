@@ -15,6 +15,7 @@ from diptych.collection.changes.maintenance import (
 from diptych.collection.changes.retriever_changes import ReencodeReport
 from diptych.collection.changes.watching import FolderWatcher
 from diptych.collection.collection import Collection
+from diptych.collection.planning import Plan, RetrieverCosts, plan_collection
 from diptych.collection.search.query import Query, Term, parse_query
 from diptych.collection.search.snapshot import Answer, Answers
 from diptych.collection.storage.item import Item, Record
@@ -40,11 +41,13 @@ __all__ = [
     "HashCodeRetrieverProtocol",
     "Item",
     "MigrationReport",
+    "Plan",
     "PointSource",
     "Query",
     "Record",
     "ReencodeReport",
     "RestoreReport",
+    "RetrieverCosts",
     "RetrieverProtocol",
     "Status",
     "StoredRetriever",
@@ -54,6 +57,7 @@ __all__ = [
     "backup_collection",
     "migrate_collection",
     "parse_query",
+    "plan_collection",
     "restore_collection",
 ]
 

@@ -17,10 +17,10 @@ from diptych.collection.storage.layout import search_package, write_json
 _TARGET_RECALL = 0.98
 _NEIGHBOURS = 10
 _TUNING_QUERIES = 256
-_TRAINING_ROWS_PER_LIST = 40
+ROWS_PER_LIST = 40
 _TRAINING_ROUNDS = 10
 _ROWS_PER_ANSWER = 4
-_LARGEST_FLAT = 1 << 28
+LARGEST_FLAT = 1 << 28
 _ROWS_AT_ONCE = 1 << 16
 _DIGESTED = 1 << 20
 
@@ -53,12 +53,12 @@ class ApproximateIndex:
         """Index the rows; ``queries`` are examples of what will be asked, by default some of the rows."""
         faiss = search_package("faiss")
         rng = np.random.default_rng(0)
-        lists = max(1, min(int(4 * len(vectors) ** 0.5), len(vectors) // 40))
-        kind = "Flat" if vectors.nbytes <= _LARGEST_FLAT else "SQ8"
+        lists = list_count(len(vectors))
+        kind = "Flat" if vectors.nbytes <= LARGEST_FLAT else "SQ8"
         measure = faiss.METRIC_INNER_PRODUCT if metric == "inner_product" else faiss.METRIC_L2
         engine = faiss.index_factory(vectors.shape[1], f"IVF{lists},{kind}", measure)
         engine.cp.niter = _TRAINING_ROUNDS
-        sample = rng.permutation(len(vectors))[: _TRAINING_ROWS_PER_LIST * lists]
+        sample = rng.permutation(len(vectors))[: ROWS_PER_LIST * lists]
         engine.train(vectors[np.sort(sample)])
         for start in range(0, len(vectors), _ROWS_AT_ONCE):
             engine.add(np.ascontiguousarray(vectors[start : start + _ROWS_AT_ONCE]))
@@ -134,6 +134,11 @@ class ApproximateIndex:
             return cls(engine, about["probes"], about["recall"])
         except (OSError, ValueError, KeyError, TypeError, RuntimeError):
             return None
+
+
+def list_count(n_rows: int) -> int:
+    """Return among how many lists so many rows are split."""
+    return max(1, min(int(4 * n_rows**0.5), n_rows // ROWS_PER_LIST))
 
 
 def stored_recall(folder: Path) -> float | None:
