@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
 from diptych.collection.changes.adding import AddReport, Progress
 from diptych.collection.changes.item_changes import ItemChanges, Which
+from diptych.collection.changes.loading import Loading
 from diptych.collection.changes.maintenance import CheckReport
 from diptych.collection.changes.retriever_changes import ReencodeReport, RetrieverChanges
 from diptych.collection.reading import CollectionReader
@@ -124,6 +125,19 @@ class Collection(CollectionReader):
         """
         with self._state.writing():
             return self._changes.add(sources, progress)
+
+    def load(self, batches: Any, *, progress: Callable[[int], None] | None = None) -> int:
+        """Add items whose points were made elsewhere, from Arrow tables or record batches; return how many.
+
+        Columns: ``id``; ``caption`` with its ``text_point``; ``path`` and ``content_hash`` (the SHA-256 of the file) of
+        a picture with its ``image_point``; ``labels``, lists of strings; ``metadata``, a struct or the text of a JSON
+        object. An item has a caption, a picture or both, and null in the other columns. Points are those of the active
+        retriever, paths are relative to the root or absolute, and no file is opened. An item that cannot be used ends
+        it with an error that names the first one; the batches before are stored. ``progress`` is told after each commit
+        how many items are durable.
+        """
+        with self._state.writing():
+            return Loading(self._state).load(batches, progress)
 
     def refresh(self, folder: str | os.PathLike[str] | None = None, *, progress: Progress | None = None) -> AddReport:
         """Add what is new or changed in a folder (by default the root), and remove items whose files are gone."""

@@ -6,6 +6,8 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import numpy as np
+
 from diptych.arrays import AnyArray
 from diptych.collection.storage.item import Item
 from diptych.collection.storage.layout import search_package
@@ -47,6 +49,16 @@ def item_rows(items: Sequence[Item]) -> Any:
     rows, pa = items_table(items), search_package("pyarrow")
     texts = pa.array([item.captions for item in items], pa.list_(pa.string()))
     return pa.record_batch({**{name: rows[name].combine_chunks() for name in rows.schema.names}, "captions": texts})
+
+
+def rows_with_captions(items: Any, texts: Any) -> list[Any]:
+    """Return rows of :func:`items_table` as batches of :func:`item_rows`; the texts are those of all their captions."""
+    pa, pc = search_package("pyarrow"), search_package("pyarrow.compute")
+    counts = pc.list_value_length(items["caption_ids"]).to_numpy()
+    ends = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
+    rows = items.select(table_schema("items").names)
+    captions = pa.ListArray.from_arrays(ends, texts.combine_chunks())
+    return list(rows.append_column("captions", captions).combine_chunks().to_batches())
 
 
 def items_of_rows(rows: Iterable[dict[str, Any]]) -> list[Item]:

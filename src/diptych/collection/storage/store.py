@@ -16,7 +16,7 @@ from diptych.collection.storage.item import Item
 from diptych.collection.storage.layout import RetrieverNames, engine_package, search_package
 from diptych.collection.storage.place import TableCopies
 from diptych.collection.storage.retriever_protocol import SIDES, Side
-from diptych.collection.storage.rows import item_of_row, items_table, table_schema, vectors_of
+from diptych.collection.storage.rows import item_of_row, items_table, rows_with_captions, table_schema, vectors_of
 from diptych.errors import CollectionError
 
 _FIXED_TABLES = ("items", "captions", "thumbnails", "removed")
@@ -105,9 +105,10 @@ class Store:
         """Return the items that were added or changed after a time, with their captions; None where there are more."""
         for _ in range(_READ_ATTEMPTS):
             items = self._table("items")
-            rows = items.search().where(f"updated_ns > {since_ns}").limit(limit + 1).to_arrow().to_pylist()
-            if len(rows) > limit:
+            found = items.search().where(f"updated_ns > {since_ns}").limit(limit + 1).to_arrow()
+            if len(found) > limit:
                 return None
+            rows = found.to_pylist()
             try:
                 texts = self._captions_of([row["id"] for row in rows])
                 return [item_of_row(row, [texts[name] for name in row["caption_ids"]]) for row in rows]
@@ -126,26 +127,27 @@ class Store:
 
     def all_rows(self) -> Iterator[Any]:
         """Yield every item of one version in the order of addition, in batches of rows with the texts of captions."""
-        pa, items = search_package("pyarrow"), self._database.open_table("items")
+        pa, pc = search_package("pyarrow"), search_package("pyarrow.compute")
+        items = self._database.open_table("items")
         items.checkout(items.version)
         orders = items.search().select(["added_ns"]).with_row_id(True).to_arrow()
         rows = orders["_rowid"].to_numpy()[np.argsort(orders["added_ns"].to_numpy(), kind="stable")].tolist()
         captions = self._table("captions").search().select(["id", "text"]).to_batches()
         # Captions are held until their items come, most often at once.
-        held: dict[str, str] = {}
+        held = table_schema("captions").empty_table().select(["id", "text"])
         for start in range(0, len(rows), _ROWS_AT_ONCE):
             taken = items.take_row_ids(rows[start : start + _ROWS_AT_ONCE]).to_arrow().sort_by("added_ns")
-            wanted = taken["caption_ids"].to_pylist()
-            while any(name not in held for names in wanted for name in names):
+            wanted = taken["caption_ids"].combine_chunks().flatten()
+            missing = wanted.filter(pc.invert(pc.is_in(wanted, held["id"])))
+            while len(missing):
                 found = next(captions, None)
                 if found is None:
                     raise CollectionError(f"captions are missing in {self._folder}; restore it from a backup")
-                held.update(zip(found["id"].to_pylist(), found["text"].to_pylist(), strict=True))
-            texts = pa.array([[held.pop(name) for name in names] for names in wanted], pa.list_(pa.string()))
-            batch = (
-                taken.select(table_schema("items").names).append_column("captions", texts).combine_chunks().to_batches()
-            )
-            yield from batch
+                held = pa.concat_tables([held, pa.Table.from_batches([found])])
+                missing = missing.filter(pc.invert(pc.is_in(missing, found["id"])))
+            texts = held["text"].take(pc.index_in(wanted, held["id"]))
+            held = held.filter(pc.invert(pc.is_in(held["id"], wanted))).combine_chunks()
+            yield from rows_with_captions(taken, texts)
 
     def removed_orders(self, since_ns: int) -> dict[int, int]:
         """Return the items that were to be removed after a time: when they were added, and when they went."""
@@ -161,9 +163,13 @@ class Store:
 
     def add_items(self, items: Sequence[Item]) -> None:
         """Append items that are not there yet."""
-        if items:
-            self._table("items").add(items_table(items))
-            self._committed("items")
+        self.add_rows("items", items_table(items))
+
+    def add_rows(self, name: str, rows: Any) -> None:
+        """Append rows of Arrow to a fixed table, whose columns they have."""
+        if len(rows):
+            self._table(name).add(rows)
+            self._committed(name)
 
     def replace_items(self, items: Sequence[Item]) -> None:
         """Put items in the place of those with the same ids, and append the others, in one commit."""
@@ -179,8 +185,7 @@ class Store:
             pa = search_package("pyarrow")
             orders = [item.added_ns for item in items]
             noted = {"added_ns": orders, "removed_ns": [removed_ns] * len(orders)}
-            self._table("removed").add(pa.table(noted, schema=table_schema("removed")))
-            self._committed("removed")
+            self.add_rows("removed", pa.table(noted, schema=table_schema("removed")))
             self._table("items").delete(f"added_ns IN ({', '.join(map(str, orders))})")
             self._committed("items")
 
@@ -189,8 +194,7 @@ class Store:
         if captions:
             schema = table_schema("captions")
             arrays = dict(zip(schema.names, map(list, zip(*captions, strict=True)), strict=True))
-            self._table("captions").add(search_package("pyarrow").table(arrays, schema=schema))
-            self._committed("captions")
+            self.add_rows("captions", search_package("pyarrow").table(arrays, schema=schema))
 
     def keep_originals(self, files: Mapping[str, Path]) -> None:
         """Keep picture files by their content hashes, where others cannot read them in their folders."""
@@ -201,8 +205,7 @@ class Store:
         """Append thumbnails, named by the content of their pictures."""
         if thumbnails:
             columns = {"key": list(thumbnails), "jpeg": list(thumbnails.values())}
-            self._table("thumbnails").add(search_package("pyarrow").table(columns, schema=table_schema("thumbnails")))
-            self._committed("thumbnails")
+            self.add_rows("thumbnails", search_package("pyarrow").table(columns, schema=table_schema("thumbnails")))
 
     def thumbnail_places(self) -> dict[str, int]:
         """Return where the thumbnails lie now, by key, for :meth:`thumbnails_at`."""
@@ -355,7 +358,7 @@ class Store:
             table = self._existing(name)
             if table is None:
                 continue
-            if everything or _is_worn(table.stats()):
+            if everything or _is_worn(table.stats()) or _lacks_words(table):
                 if self._copies is not None:
                     # Every version is sent before any is forgotten.
                     table.optimize()
@@ -433,6 +436,12 @@ def _is_worn(stats: dict[str, Any]) -> bool:
     written = fragments["num_fragments"] * fragments["lengths"]["mean"]
     deleted = written - stats["num_rows"]
     return bool(fragments["num_small_fragments"] >= _MANY_FRAGMENTS or deleted >= max(_MANY_DELETED, written / 2))
+
+
+def _lacks_words(table: Any) -> bool:
+    """Say whether many texts are in no full-text index yet, so that every search by words reads them."""
+    names = [index.name for index in table.list_indices() if index.index_type == "FTS"]
+    return any(table.index_stats(name).num_unindexed_rows >= _INDEXED_FROM for name in names)
 
 
 def _membership(column: str, values: Iterable[str]) -> str:

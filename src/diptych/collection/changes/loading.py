@@ -1,0 +1,271 @@
+"""Points that were made elsewhere, by columns: from Arrow tables to stored items, without an object per item."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from diptych.arrays import AnyArray, BoolArray
+from diptych.collection.browse.live_items import text_hash
+from diptych.collection.changes.encoding import KnownKeys
+from diptych.collection.search.live_state import LiveState
+from diptych.collection.storage.layout import search_package
+from diptych.collection.storage.retriever_protocol import Side
+from diptych.collection.storage.rows import table_schema
+from diptych.collection.storage.store import points_table
+from diptych.errors import InvalidInputError
+
+COLUMNS = ("id", "caption", "labels", "metadata", "path", "content_hash", "text_point", "image_point")
+# Each group is a commit of every table and a file in it: 64 MB of points with 256 numbers.
+_ROWS_AT_ONCE = 1 << 16
+# Room between two items for the order of their captions.
+_TICK_NS = 1000
+
+
+class Loading:
+    """Brings columns into the store, a group of rows at a time: points, captions, and then the items in one commit.
+
+    A group is checked as a whole before anything of it is written.
+    """
+
+    def __init__(self, state: LiveState) -> None:
+        self._state = state
+        self._known = KnownKeys(state.store)
+        self._names = state.layout.retriever
+        items = state.items()
+        self._taken = {name: items.column(name).chunks for name in ("id", "path")}
+        self._clock = state.next_ns()
+
+    def load(self, batches: Any, progress: Callable[[int], None] | None) -> int:
+        """Store all rows and return how many there are."""
+        if self._state.layout.further:
+            names = ", ".join(repr(names.name) for names in self._state.layout.further)
+            raise InvalidInputError(
+                f"the points of further retrievers would be lacking: {names}; remove these, load, and add them again"
+            )
+        sample = np.asarray(self._state.retriever().encode_texts(["a"]))
+        n_stored = 0
+        for table in _groups(batches):
+            try:
+                rows = _Rows(table, sample.shape[1], sample.dtype, os.path.join(self._state.root.folder, ""))
+                for name, column in (("id", rows.ids), ("path", rows.paths)):
+                    rows.refuse(
+                        _is_taken(column, self._taken[name]), f"shares its {name} with another item; name each once"
+                    )
+            except InvalidInputError as problem:
+                raise InvalidInputError(f"{problem} (the {n_stored:,} items before are stored)") from None
+            self._store(rows)
+            n_stored += len(rows)
+            if progress is not None:
+                progress(n_stored)
+        if n_stored:
+            self._state.tidy(n_stored)
+        return n_stored
+
+    def _store(self, rows: _Rows) -> None:
+        pa, store = search_package("pyarrow"), self._state.store
+        self._add_points("image", rows.contents.drop_null().to_pylist(), rows.points["image"])
+        texts = rows.captions.drop_null()
+        self._add_points("text", [text_hash(text) for text in texts.to_pylist()], rows.points["text"])
+        has_caption = rows.captions.is_valid()
+        item_ids = rows.ids.filter(has_caption)
+        caption_ids = _caption_ids(item_ids)
+        columns = {"id": caption_ids, "item_id": item_ids, "text": texts}
+        store.add_rows("captions", pa.table(columns, schema=table_schema("captions")))
+        starts = np.concatenate([[0], np.cumsum(has_caption.to_numpy(zero_copy_only=False))]).astype(np.int32)
+        # Times only grow: readers find what has changed by them.
+        times = max(time.time_ns(), self._clock) + _TICK_NS * np.arange(len(rows), dtype=np.int64)
+        self._clock = int(times[-1]) + _TICK_NS
+        columns = {"id": rows.ids, "path": rows.paths, "content_hash": rows.contents}
+        columns |= {name: np.zeros(len(rows), dtype=np.int64) for name in ("size", "mtime_ns")}
+        columns |= {name: np.zeros(len(rows), dtype=np.int32) for name in ("width", "height")}
+        columns |= {"labels": rows.labels, "metadata": rows.metadata}
+        columns |= {
+            "caption_ids": pa.ListArray.from_arrays(starts, caption_ids),
+            "added_ns": times,
+            "updated_ns": times,
+        }
+        store.add_rows("items", pa.table(columns, schema=table_schema("items")))
+        self._taken["id"].append(rows.ids)
+        self._taken["path"].append(rows.paths)
+
+    def _add_points(self, side: Side, keys: list[str], points: AnyArray) -> None:
+        """Store points by content; of equal contents, and of one that is stored already, the first is kept."""
+        table = points_table(self._names, side)
+        places = dict(zip(reversed(keys), range(len(keys) - 1, -1, -1), strict=True))
+        for key in self._known.among(table, list(places)):
+            del places[key]
+        if len(places) < len(keys):
+            kept = sorted(places.values())
+            keys, points = [keys[place] for place in kept], points[kept]
+        self._known.add_vectors(table, keys, points)
+
+
+class _Rows:
+    """The columns of a group in the types of the store; every value has been checked, names only against themselves."""
+
+    def __init__(self, table: Any, width: int, kind: np.dtype[Any], root: str) -> None:
+        pa, pc = search_package("pyarrow"), search_package("pyarrow.compute")
+        unknown = [name for name in table.column_names if name not in COLUMNS]
+        if unknown or "id" not in table.column_names:
+            what = f"of {unknown[0]!r}" if unknown else "without ids"
+            raise InvalidInputError(f"a table {what} cannot be loaded; the columns are {', '.join(COLUMNS)}")
+        self._table = table
+        self.ids = self._column("id", pa.string())
+        if self.ids.null_count or pc.any(pc.equal(self.ids, "")).as_py():
+            raise InvalidInputError("an item has no id; give each row of the column id a string that is not empty")
+        self.captions, paths = self._column("caption", pa.string()), self._column("path", pa.string())
+        self.contents = self._column("content_hash", pa.string())
+        self.refuse(_is_blank(self.captions), "has an empty caption; use null where there is none")
+        self.refuse(_is_blank(paths), "has an empty path; use null where there is none")
+        is_digest = pc.match_substring_regex(self.contents, "^[0-9a-f]{64}$")
+        self.refuse(
+            ~_mask(is_digest, True), "has a content_hash that is no SHA-256 in 64 hexadecimal digits; hash its file"
+        )
+        self.refuse(_valid(paths) != _valid(self.contents), "has only one of path and content_hash; give both or none")
+        self.refuse(~(_valid(paths) | _valid(self.captions)), "has no caption and no picture; give it one of them")
+        is_inside = pc.starts_with(paths, root)
+        self.paths = pc.if_else(is_inside, pc.utf8_slice_codeunits(paths, start=len(root)), paths)
+        self.points = {
+            "text": self._points("text_point", "caption", self.captions, width, kind),
+            "image": self._points("image_point", "content_hash", self.contents, width, kind),
+        }
+        self.labels = pc.fill_null(self._column("labels", pa.list_(pa.string())), [])
+        wrong = np.zeros(len(self), dtype=bool)
+        each = self.labels.flatten()
+        wrong[pc.list_parent_indices(self.labels).filter(pa.array(_is_blank(each) | ~_valid(each))).to_numpy()] = True
+        self.refuse(wrong, "has an empty label; leave it out")
+        self.metadata = self._metadata()
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def refuse(self, is_wrong: BoolArray, reason: str) -> None:
+        """Raise where a row is wrong, and name the first."""
+        if is_wrong.any():
+            raise InvalidInputError(f"item {self.ids[int(is_wrong.argmax())].as_py()!r} {reason}")
+
+    def _column(self, name: str, kind: Any) -> Any:
+        pa = search_package("pyarrow")
+        if name not in self._table.column_names:
+            return pa.nulls(len(self._table), kind)
+        given = self._table[name].chunk(0)
+        try:
+            column = given.cast(kind)
+            column.validate(full=True)
+        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+            raise InvalidInputError(
+                f"the column {name} must be {kind} of valid values, got {given.type}; convert it first"
+            ) from None
+        return column
+
+    def _points(self, name: str, of: str, contents: Any, width: int, kind: np.dtype[Any]) -> AnyArray:
+        """Return the points of the rows that have something to point at."""
+        pa = search_package("pyarrow")
+        is_wanted = _valid(contents)
+        if name not in self._table.column_names:
+            self.refuse(is_wanted, f"has a {of} and no {name}; add the column {name}")
+            return np.zeros((0, width), dtype=kind)
+        column = self._column(name, pa.list_(pa.from_numpy_dtype(kind), width))
+        self.refuse(_valid(column) != is_wanted, f"has only one of {of} and {name}; give both or none")
+        points: AnyArray = column.drop_null().flatten().to_numpy(zero_copy_only=False).reshape(-1, width)
+        is_wrong = np.zeros(len(self), dtype=bool)
+        is_wrong[is_wanted] = ~np.isfinite(points).all(axis=1)
+        self.refuse(is_wrong, f"has numbers that are not finite in {name}; leave the item out")
+        return points
+
+    def _metadata(self) -> Any:
+        """Return the texts of JSON objects; equal ones are looked at once."""
+        pa, pc = search_package("pyarrow"), search_package("pyarrow.compute")
+        given = self._table["metadata"].chunk(0) if "metadata" in self._table.column_names else None
+        if given is not None and pa.types.is_struct(given.type):
+            rows = [
+                {name: value for name, value in (row or {}).items() if value is not None} for row in given.to_pylist()
+            ]
+            try:
+                return pa.array([json.dumps(row, ensure_ascii=False, allow_nan=False) for row in rows], pa.string())
+            except (TypeError, ValueError) as problem:
+                raise InvalidInputError(f"metadata must be JSON values ({problem}); convert them first") from None
+        texts = pc.fill_null(self._column("metadata", pa.string()), "{}")
+        distinct = texts.unique()
+        wrong = [not _is_stored_metadata(text) for text in distinct.to_pylist()]
+        reason = "has metadata that are no JSON object of finite numbers and valid Unicode; make it with json.dumps"
+        self.refuse(_mask(pc.is_in(texts, distinct.filter(pa.array(wrong, pa.bool_())))), reason)
+        return texts
+
+
+def _groups(batches: Any) -> Iterator[Any]:
+    """Yield the rows in tables of many, which have one chunk each."""
+    pa = search_package("pyarrow")
+    held: list[Any] = []
+    for given in [batches] if isinstance(batches, (pa.Table, pa.RecordBatch)) else batches:
+        if not isinstance(given, (pa.Table, pa.RecordBatch)):
+            raise InvalidInputError(f"load takes tables and record batches of Arrow, got {type(given).__name__}")
+        table = given if isinstance(given, pa.Table) else pa.Table.from_batches([given])
+        for batch in table.to_batches(max_chunksize=_ROWS_AT_ONCE):
+            if held and (batch.schema != held[0].schema or sum(map(len, held)) + len(batch) > _ROWS_AT_ONCE):
+                yield pa.Table.from_batches(held).combine_chunks()
+                held = []
+            held += [batch] if len(batch) else []
+    if held:
+        yield pa.Table.from_batches(held).combine_chunks()
+
+
+def _is_taken(names: Any, taken: list[Any]) -> BoolArray:
+    """Say which names are among those that are taken, or stand there a second time; null is no name."""
+    pa, pc = search_package("pyarrow"), search_package("pyarrow.compute")
+    there = pa.chunked_array(taken, pa.string())
+    # Tables of the new names are small, those of all names may not be.
+    found = there.filter(pc.is_in(there, names.drop_null()))
+    is_again = np.ones(len(names), dtype=bool)
+    is_again[np.unique(pc.fill_null(names.dictionary_encode().indices, -1).to_numpy(), return_index=True)[1]] = False
+    return (is_again | _mask(pc.is_in(names, found))) & _valid(names)
+
+
+def _finite(number: str) -> float:
+    if not math.isfinite(value := float(number)):
+        raise ValueError(f"{number} is no finite number")
+    return value
+
+
+_decode = json.JSONDecoder(parse_constant=_finite, parse_float=_finite).decode
+
+
+def _is_stored_metadata(text: str) -> bool:
+    try:
+        plain = _decode(text)
+        if "\\u" in text:
+            # Half a surrogate pair can be written like this, and is no Unicode.
+            json.dumps(plain, ensure_ascii=False).encode()
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(plain, dict)
+
+
+def _caption_ids(item_ids: Any) -> Any:
+    """Return a new id for one caption of each item, of the form that other captions have."""
+    pa = search_package("pyarrow")
+    drawn = os.urandom(4 * len(item_ids)).hex().encode()
+    ends = np.arange(0, 8 * len(item_ids) + 1, 8, dtype=np.int32)
+    suffixes = pa.StringArray.from_buffers(len(item_ids), pa.py_buffer(ends), pa.py_buffer(drawn))
+    return search_package("pyarrow.compute").binary_join_element_wise(item_ids, suffixes, "-")
+
+
+def _valid(column: Any) -> BoolArray:
+    return _mask(column.is_valid())
+
+
+def _mask(column: Any, null: bool = False) -> BoolArray:
+    filled = search_package("pyarrow.compute").fill_null(column, null)
+    return np.asarray(filled.to_numpy(zero_copy_only=False), dtype=bool)
+
+
+def _is_blank(texts: Any) -> BoolArray:
+    pc = search_package("pyarrow.compute")
+    return _mask(pc.equal(pc.utf8_trim_whitespace(texts), ""))
