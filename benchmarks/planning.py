@@ -2,7 +2,7 @@
 
 Collections with stand-in points, a caption of eight words, a label and three fields for each item are filled, put into
 search files and searched, each by a process of its own with one thread, so that seconds are those of one core and other
-work on the machine changes them little. Points have no clusters: nothing is harder for the lists of an index.
+work on the machine changes them little. Points fill 32 dimensions and have no clusters, which is hard for lists.
 
     python benchmarks/planning.py --items 100000 1000000 4000000 [--dims 256 | --bits 128] [--folder /var/tmp/planning]
 

@@ -43,7 +43,7 @@ def plan(
     """Say how much memory and disk a collection needs, which index it will have, and how many replicas.
 
     The numbers come from collections that were measured, of up to four million items; points are taken to have no
-    clusters, which makes searches as slow as they get.
+    clusters, among which searches are slow.
     """
     from dataclasses import asdict
 
