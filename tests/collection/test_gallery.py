@@ -175,7 +175,7 @@ def test_distances_rank_far_from_the_origin() -> None:
 
 
 def test_rounded_lists_are_scored_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("diptych.collection.search.approximate_index._LARGEST_FLAT", 0)
+    monkeypatch.setattr("diptych.collection.search.approximate_index.LARGEST_FLAT", 0)
     monkeypatch.setattr("diptych.collection.search.gallery._FEW_ROWS", 0)
     matrix = points("euclidean", 4000, 16)
     gallery = gallery_of("euclidean", matrix, range(4000))
