@@ -16,7 +16,10 @@ from urllib.parse import urlsplit
 from diptych.atomic_files import atomic_write
 from diptych.errors import InvalidInputError, MissingPackageError, StorageConflictError, StorageError
 
-_CONNECT_SECONDS, _CALL_SECONDS, _RETRY_SECONDS, _RETRIES = 3, 12, 15, 3
+# How long a call may take, and how long it is tried again: those that carry little, and those that carry much. One that
+# a frozen storage does not answer is given up after the first time of it, or two of them.
+_QUICK, _TRANSFER = (4, 5), (15, 15)
+_CONNECT_SECONDS, _RETRIES = 3, 3
 # The time of a call bounds that of what it carries: large objects come piece by piece.
 _PIECE = 8 << 20
 _TRANSFERS_AT_ONCE = 8
@@ -46,14 +49,11 @@ class Bucket:
         if "@" in parts.netloc or parts.query:
             raise InvalidInputError("credentials do not belong into an address; put them into the environment")
         self.address = address
-        store = _obstore("store")
         endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL", "")
-        options = {"timeout": f"{_CALL_SECONDS}s", "connect_timeout": f"{_CONNECT_SECONDS}s"}
         # Not encrypted only where that was asked for by the very address of the storage.
         allowed = {"allow_http": True} if endpoint.startswith("http://") else {}
-        retries = {"max_retries": _RETRIES, "retry_timeout": timedelta(seconds=_RETRY_SECONDS)}
         try:
-            self._store = store.from_url(address, client_options={**options, **allowed}, retry_config=retries)
+            self._store, self._transfers = (_client(address, times, allowed) for times in (_QUICK, _TRANSFER))
         except _obstore("exceptions").BaseError as problem:
             raise InvalidInputError(f"{address} cannot be used: {_first_line(problem)}") from None
 
@@ -89,7 +89,7 @@ class Bucket:
         for start in range(0, size, _PIECE):
             with self._errors():
                 length = min(_PIECE, size - start)
-                piece = bytes(_obstore().get_range(self._store, name, start=start, length=length))
+                piece = bytes(_obstore().get_range(self._transfers, name, start=start, length=length))
             yield piece
 
     def download(self, files: dict[str, tuple[int, Path]]) -> None:
@@ -110,7 +110,7 @@ class Bucket:
         def one(entry: tuple[str, Path]) -> None:
             name, path = entry
             with self._errors():
-                _obstore().put(self._store, name, path)
+                _obstore().put(self._transfers, name, path)
 
         _in_parallel(one, files.items())
 
@@ -170,6 +170,12 @@ class Bucket:
                 f"{self.address} cannot be reached now ({_first_line(problem)}); look at the network, at the bucket, "
                 "and at the endpoint and the credentials in the environment"
             ) from None
+
+
+def _client(address: str, times: tuple[int, int], allowed: dict[str, Any]) -> Any:
+    options = {"timeout": f"{times[0]}s", "connect_timeout": f"{_CONNECT_SECONDS}s", **allowed}
+    retries = {"max_retries": _RETRIES, "retry_timeout": timedelta(seconds=times[1])}
+    return _obstore("store").from_url(address, client_options=options, retry_config=retries)
 
 
 def _in_parallel(work: Any, entries: Iterable[Any]) -> None:

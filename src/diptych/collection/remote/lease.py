@@ -61,14 +61,19 @@ class WriterLease:
         stopping = threading.Event()
         renewing = threading.Thread(target=self._renew, args=(stopping,), name="writer-lease", daemon=True)
         renewing.start()
+        is_away = False
         try:
             yield self._held.cuts_off
+        except StorageError:
+            # The lease ends by itself; asking for that would only take longer.
+            is_away = True
+            raise
         finally:
             stopping.set()
             renewing.join()
-            # It ends by itself where the storage does not answer.
-            with suppress(StorageError):
-                self._write(holder=None)
+            if not is_away:
+                with suppress(StorageError):
+                    self._write(holder=None)
 
     def has_cut_off(self) -> None:
         """Note that no former writer can commit any more."""
