@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import signal
 import threading
+from collections.abc import Iterator
 
 import pytest
 
 from diptych.cli.console.progress import Advance, Stages
+
+
+@pytest.fixture(autouse=True)
+def interruptible() -> Iterator[None]:
+    """Listen to Ctrl-C, which whoever starts the tests in the background has switched off for them."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 class _InterruptedFinaliser:
