@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 from diptych.atomic_files import atomic_write
 from diptych.collection.remote.bucket import Bucket, ObjectFacts
@@ -188,9 +189,8 @@ class Mirror:
             (folder / newest).with_name("latest_version_hint.json").unlink(missing_ok=True)
             state.manifests[table] = f"{newest}={listed[newest].tag}"
 
-    def _fetch_retrievers(self, folder: Path, layout: Mapping[str, object]) -> None:
-        entries = [layout["retriever"], layout["pending"], *layout["further"]]  # type: ignore[misc]
-        for saved in {entry["saved"] for entry in entries if entry is not None}:
+    def _fetch_retrievers(self, folder: Path, layout: Mapping[str, Any]) -> None:
+        for saved in _saved_in(layout):
             if not (folder / "retrievers" / saved).exists():
                 draft = folder / "retrievers" / f".{saved}-{uuid.uuid4().hex[:8]}"
                 listed = self.bucket.list(f"retrievers/{saved}/")
@@ -282,8 +282,7 @@ class Mirror:
         """Send the layout after the retrievers that it names."""
         folder, state = self.folder, self._state()
         document = json.loads((folder / _LAYOUT).read_text(encoding="utf-8"))
-        entries = [document["retriever"], document["pending"], *document["further"]]
-        for saved in {entry["saved"] for entry in entries if entry is not None}:
+        for saved in _saved_in(document):
             there = self.bucket.list(f"retrievers/{saved}/")
             names = [f"retrievers/{saved}/{name}" for name in _files_in(folder / "retrievers" / saved)]
             self.bucket.upload({name: folder / name for name in names if name not in there})
@@ -377,6 +376,12 @@ class Mirror:
     @staticmethod
     def _write_state(folder: Path, state: _State) -> None:
         write_json(folder / _STATE, asdict(state))
+
+
+def _saved_in(layout: Mapping[str, Any]) -> set[str]:
+    """Return the folders of the retrievers that a layout names."""
+    entries = [layout["retriever"], layout["pending"], *layout["further"]]
+    return {entry["saved"] for entry in entries if entry is not None}
 
 
 def _segments_in(current: bytes) -> set[str]:

@@ -214,15 +214,17 @@ class RemotePlace:
             yield
 
     def _follow(self) -> None:
+        was_told = False
         while not self._stopping.wait(FOLLOW_SECONDS):
             try:
                 with suppress(CollectionBusyError), self._locked(0.0):
                     self._mirror.pull()
                 # Where another process has the lock, it is the one that follows.
-                self._looked = time.monotonic()
+                self._looked, was_told = time.monotonic(), False
             except Exception as problem:
-                if self.storage_away_seconds is None:
+                if not was_told:
                     _log.warning("searches go on with what was copied before: %s", problem)
+                was_told = True
 
 
 def open_place(location: str | os.PathLike[str]) -> Place:
