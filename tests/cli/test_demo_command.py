@@ -30,6 +30,9 @@ def test_scenes_are_indexed_and_searched_and_kept(
     own.mkdir()
     (own / "collection.json").write_text("{}")
     remember(own)
+    # What a former version left in the cache is brought to the present format without a word.
+    layout = cache_folder() / "demo" / "scenes" / "collection.json"
+    layout.write_text(layout.read_text().replace('"format_version": 3', '"format_version": 2'))
     again = run("demo", "--data", "scenes", "--no-page")
     assert "learning" not in again.stderr
     # A person's own collection stays the one that commands mean, so the examples name theirs.

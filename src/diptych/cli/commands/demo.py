@@ -110,9 +110,11 @@ class DemoCollection:
             yield collection
 
     def _open_or_create(self, records: Sequence[Record], stages: Stages) -> Collection:
-        from diptych.collection import Collection
+        from diptych.collection import Collection, migrate_collection
 
         if is_collection(self.folder):
+            # Nobody keeps anything of their own in it, so a former format needs no question.
+            migrate_collection(self.folder)
             collection = Collection.open(self.folder)
             if collection.root == Path(os.path.abspath(self.root)):
                 return collection
