@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from diptych.encoders.joint.joint_model import JointImageEncoder, JointModel, JointTextEncoder, find_joint_model
     from diptych.encoders.text.sentence_encoder import SentenceEncoder
     from diptych.encoders.text.tfidf import LdaTopics, Tfidf, TfidfTopics
+    from diptych.encoders.text.universal_sentence_encoder import UniversalSentenceEncoder
     from diptych.encoders.text.visualness import (
         Visualness,
         VisualQuery,
@@ -50,6 +51,7 @@ else:
             "diptych.encoders.joint.joint_model": "JointImageEncoder JointModel JointTextEncoder find_joint_model",
             "diptych.encoders.text.sentence_encoder": "SentenceEncoder",
             "diptych.encoders.text.tfidf": "LdaTopics Tfidf TfidfTopics",
+            "diptych.encoders.text.universal_sentence_encoder": "UniversalSentenceEncoder",
             "diptych.encoders.text.visualness": (
                 "VisualQuery VisualSpan Visualness imagenet_concepts read_vocabulary visual_share"
             ),
@@ -81,6 +83,7 @@ __all__ = [
     "SiftWords",
     "Tfidf",
     "TfidfTopics",
+    "UniversalSentenceEncoder",
     "VisualQuery",
     "VisualSpan",
     "Visualness",

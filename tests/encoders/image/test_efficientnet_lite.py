@@ -72,7 +72,7 @@ def test_the_graph_is_the_network_written_out_plainly(pictures: list[np.ndarray]
     np.testing.assert_allclose(encoder.encode_prepared([prepared])[0], plain_network("lite0", prepared), atol=1e-4)
 
 
-@pytest.mark.parametrize("name", ["lite0", "lite2"])
+@pytest.mark.parametrize("name", ["lite0", "lite1", "lite2"])
 def test_one_picture_alone_equals_the_row_of_a_batch(name: str, pictures: list[np.ndarray]) -> None:
     encoder = EfficientNetLite(network=name, batch_size=3)
     together = encoder.fit(pictures).transform(pictures)
@@ -176,7 +176,7 @@ def test_an_encoder_in_use_can_be_copied(pictures: list[np.ndarray]) -> None:
 @pytest.mark.parametrize(
     ("parameters", "error", "message"),
     [
-        ({"network": "lite9"}, UnknownNameError, "Known: lite0, lite2"),
+        ({"network": "lite9"}, UnknownNameError, "Known: lite0, lite1, lite2"),
         ({"crop": "center"}, InvalidInputError, "crop must be 'whole' or 'centre'"),
         ({"batch_size": 0}, InvalidInputError, "batch_size"),
     ],

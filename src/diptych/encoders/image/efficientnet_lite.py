@@ -56,6 +56,13 @@ _NETWORKS = {
             "579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db",
         ),
         LiteNetwork(
+            "lite1",
+            240,
+            (1, 3, 3, 4, 4, 5, 1),
+            "efficientnet-lite1-77cc7160.pth",
+            "77cc7160d37bebc1e0d68dc9e8d1e836a263e063f0825ec80d85670b2c913850",
+        ),
+        LiteNetwork(
             "lite2",
             260,
             (1, 3, 3, 4, 4, 5, 1),
@@ -137,7 +144,8 @@ class EfficientNetLite(ConvolutionalEncoder):
     Parameters
     ----------
     network:
-        ``lite2`` (260 pixels a side) or the twice as fast ``lite0`` (224 pixels, its own package).
+        ``lite2`` (260 pixels a side), the twice as fast ``lite0`` (224 pixels), or ``lite1`` (240 pixels) between them.
+        The latter two are in packages of their own.
     crop:
         ``whole`` squeezes the whole picture into the network's square; ``centre`` takes the middle square of it, as
         classifiers are tested. What lies near the border matters for search, so ``whole`` is the default.

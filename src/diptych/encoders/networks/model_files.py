@@ -26,6 +26,16 @@ def digest_of_files(files: Iterable[Path]) -> str:
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
+def check_known_file(file: Path, sha256: str) -> None:
+    """Raise unless a file of a package is the one whose digest was written down; as above, it is read through once."""
+    found = _digest_in_state(file, file_state(file))
+    if found != sha256:
+        raise ModelFileError(
+            f"{file} is not the file this version of Diptych knows (sha256 {found}, expected {sha256}); "
+            f"install its package again"
+        )
+
+
 def file_state(path: str | os.PathLike[str]) -> tuple[int, ...]:
     """Return what changes whenever a file is written or replaced."""
     state = os.stat(path)

@@ -38,6 +38,7 @@ class GraphBuilder:
         self._initialisers: list[Any] = []
         self._inputs: list[Any] = []
         self._outputs: list[Any] = []
+        self._notes: dict[str, str] = {}
         self._n_values = 0
 
     def __enter__(self) -> Self:
@@ -62,20 +63,25 @@ class GraphBuilder:
         self._nodes.append(self._onnx.helper.make_node("Identity", [value], [name]))
         self._outputs.append(self._value_info(name, np.float32, shape))
 
+    def note(self, name: str, text: str) -> None:
+        """Keep a text with the network, for whoever prepares what it is given."""
+        self._notes[name] = text
+
     def constant(self, values: AnyArray | np.generic) -> str:
         """Add a small constant, kept inside the graph."""
         name = self._new_name("constant")
         self._initialisers.append(self._onnx.numpy_helper.from_array(np.asarray(values), name))
         return name
 
-    def weight(self, values: FloatArray) -> str:
-        """Add a float32 weight, kept in the file beside the graph."""
+    def weight(self, values: AnyArray) -> str:
+        """Add a weight, kept in the file beside the graph: bytes as they are, everything else as float32."""
         name = self._new_name("weight")
-        content = np.ascontiguousarray(values, dtype="<f4").tobytes()
+        kept = np.ascontiguousarray(values, dtype=np.uint8 if values.dtype == np.uint8 else "<f4")
+        content = kept.tobytes()
         self._file.write(b"\0" * (-self._file.tell() % _ALIGNMENT))
         tensor = self._onnx.TensorProto(
             name=name,
-            data_type=self._onnx.TensorProto.FLOAT,
+            data_type=self._onnx.helper.np_dtype_to_tensor_dtype(kept.dtype),
             dims=values.shape,
             data_location=self._onnx.TensorProto.EXTERNAL,
         )
@@ -122,6 +128,7 @@ class GraphBuilder:
         graph = helper.make_graph(self._nodes, "network", self._inputs, self._outputs, self._initialisers)
         opsets = [helper.make_opsetid("", _OPSET), helper.make_opsetid(RUNTIME_OPERATORS, 1)]
         model = helper.make_model(graph, opset_imports=opsets, ir_version=_IR_VERSION, producer_name="diptych")
+        helper.set_model_props(model, self._notes)
         (self._folder / NETWORK_FILE).write_bytes(model.SerializeToString())
 
 

@@ -81,6 +81,10 @@ class Network:
         """The shape of each output by its name; sizes that vary are strings or None."""
         return {value.name: list(value.shape) for value in self._session.get_outputs()}
 
+    def note(self, name: str) -> str:
+        """Return a text that was kept with the network."""
+        return str(self._session.get_modelmeta().custom_metadata_map[name])
+
     def run(self, output: str, inputs: Mapping[str, AnyArray]) -> AnyArray:
         """Return one output of a run."""
         result: AnyArray = self._session.run([output], dict(inputs))[0]

@@ -18,7 +18,7 @@ from typing import IO, Any
 import numpy as np
 
 from diptych.arrays import AnyArray, FloatArray
-from diptych.encoders.networks.model_files import is_outside_folder
+from diptych.encoders.networks.model_files import check_known_file, is_outside_folder
 from diptych.errors import ModelFileError
 
 _STORAGE_TYPES: dict[str, np.dtype[Any]] = {"torch FloatStorage": np.dtype("<f4"), "torch LongStorage": np.dtype("<i8")}
@@ -44,14 +44,8 @@ def read_torch_weights(path: Path, sha256: str) -> dict[str, AnyArray]:
     Such a file is a few pickles followed by raw numbers. The pickles are listed with :mod:`pickletools`, which executes
     nothing, and only the handful of operations that describe tensors are understood.
     """
-    content = path.read_bytes()
-    found = hashlib.sha256(content).hexdigest()
-    if found != sha256:
-        raise ModelFileError(
-            f"{path} is not the file this version of Diptych knows (sha256 {found}, expected {sha256}); "
-            f"install its package again"
-        )
-    stream = io.BytesIO(content)
+    check_known_file(path, sha256)
+    stream = io.BytesIO(path.read_bytes())
     for _ in range(_HEADER_PICKLES):
         _read_pickle_description(stream)
     tensors = _read_pickle_description(stream)

