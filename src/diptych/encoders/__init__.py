@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from diptych.encoders.image.resnet50 import ResNet50
     from diptych.encoders.image.sift_words import SiftWords
     from diptych.encoders.joint.joint_model import JointImageEncoder, JointModel, JointTextEncoder, find_joint_model
+    from diptych.encoders.text.languages import guess_language, language_probabilities
     from diptych.encoders.text.sentence_encoder import SentenceEncoder
     from diptych.encoders.text.tfidf import LdaTopics, Tfidf, TfidfTopics
     from diptych.encoders.text.universal_sentence_encoder import UniversalSentenceEncoder
@@ -49,6 +50,7 @@ else:
             "diptych.encoders.image.resnet50": "ResNet50",
             "diptych.encoders.image.sift_words": "SiftWords",
             "diptych.encoders.joint.joint_model": "JointImageEncoder JointModel JointTextEncoder find_joint_model",
+            "diptych.encoders.text.languages": "guess_language language_probabilities",
             "diptych.encoders.text.sentence_encoder": "SentenceEncoder",
             "diptych.encoders.text.tfidf": "LdaTopics Tfidf TfidfTopics",
             "diptych.encoders.text.universal_sentence_encoder": "UniversalSentenceEncoder",
@@ -93,9 +95,11 @@ __all__ = [
     "clean_query",
     "encode_splits",
     "find_joint_model",
+    "guess_language",
     "imagenet_concepts",
     "imagenet_labels",
     "label_vectors",
+    "language_probabilities",
     "load_word_vectors",
     "nearest_words",
     "read_picture",

@@ -1,0 +1,176 @@
+"""The language of a short text, guessed from its script, its words and how they are spelt."""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from functools import cache, lru_cache
+from pathlib import Path
+
+LANGUAGES: Mapping[str, str] = {
+    "ar": "Arabic",
+    "cs": "Czech",
+    "de": "German",
+    "en": "English",
+    "es": "Spanish",
+    "fr": "French",
+    "it": "Italian",
+    "ja": "Japanese",
+    "ko": "Korean",
+    "nl": "Dutch",
+    "pl": "Polish",
+    "pt": "Portuguese",
+    "ru": "Russian",
+    "th": "Thai",
+    "tr": "Turkish",
+    "zh": "Chinese",
+}
+"""The languages that are told apart, by their codes in ISO 639-1."""
+OTHER = "other"
+"""What stands for every language that is not one of them."""
+
+_WORDS_FILE = Path(__file__).with_name("language_words.tsv")
+_LANGUAGE_OF_SCRIPT = {"ARABIC": "ar", "CYRILLIC": "ru", "HANGUL": "ko", "THAI": "th", "CJK": "zh", "KANA": "ja"}
+_SPELLED_OUT = {"HIRAGANA": "KANA", "KATAKANA": "KANA", "KATAKANA-HIRAGANA": "KANA", "IDEOGRAPHIC": "CJK"}
+# A character says as much there as some letters of an alphabet do.
+_LETTERS_PER_CHARACTER = {"CJK": 3, "KANA": 3, "HANGUL": 3}
+# Letters of neighbours that share a script: of Ukrainian, Belarusian and Serbian, of Persian and Urdu.
+_FOREIGN_LETTERS = {"ru": set("іїєґўђћџљњјѓќѕ"), "ar": set("پچژگکیٹڈڑےۓھہں")}
+# A query says nothing of its language before it is read, except that most are in English.
+_PRIOR = {"en": 0.3, OTHER: 0.015}
+_RESTING_PRIOR = 0.075
+# How often a word of the lists is met in its language, whatever the length of its list; the frequent ones stand in the
+# order of how often they are met, which falls as Zipf's law has it. The other words are spelt as those of the lists
+# are, by trigrams, pairs and single letters, each with its share, or else by any letter.
+_LISTED, _FREQUENT, _RANKS_BEFORE = 1 / 2000, 1 / 10, 6
+_CONTEXTS = (0.6, 0.28, 0.1)
+_LETTERS, _ANY_LETTER = 60, 0.04
+_ACCENTS_LEFT_OUT = 0.3
+# The share of words that come from any other language: a surfer or a pizza does not decide.
+_BORROWED = 0.003
+# Words of a text depend on one another, so they prove less than their number says.
+_EVIDENCE = 0.6
+
+
+def language_probabilities(text: str) -> dict[str, float]:
+    """Return how probable each language of a text is, the likeliest first; nothing for a text without letters.
+
+    Scripts tell most languages apart. Those in Latin letters are told by lists of the words that photographs are
+    described by, and by how such words are spelt, so that a word that is in no list has a say, too; accents may be left
+    out. ``OTHER`` is every language in another script, and what looks like none of the known ones: a guess that is
+    often too kind to relatives of these.
+
+    >>> from diptych.encoders.text.languages import language_probabilities
+    >>> probabilities = language_probabilities("ein Hund am Strand")
+    >>> max(probabilities, key=probabilities.get), probabilities["en"] < 0.01
+    ('de', True)
+    """
+    letters = Counter(filter(None, map(_script, unicodedata.normalize("NFKC", text).lower())))
+    if not letters:
+        return {}
+    weights = {script: count * _LETTERS_PER_CHARACTER.get(script, 1) for script, count in letters.items()}
+    # Japanese is written in three scripts, of which only one is its own.
+    weights["CJK" if "KANA" not in weights else "KANA"] = weights.get("CJK", 0) + weights.get("KANA", 0)
+    script = max(weights, key=lambda name: weights[name])
+    return _by_words(text) if script == "LATIN" else {_by_script(text, script): 1.0}
+
+
+def guess_language(text: str) -> str | None:
+    """Return the code of the likeliest language of a text, ``OTHER``, or None for a text without letters.
+
+    >>> from diptych.encoders.text.languages import guess_language
+    >>> [guess_language(text) for text in ("two dogs", "deux chiens", "2 собаки", "一只狗", "δύο σκυλιά", "42")]
+    ['en', 'fr', 'ru', 'zh', 'other', None]
+    """
+    return next(iter(language_probabilities(text)), None)
+
+
+@cache
+def _script(letter: str) -> str:
+    if not letter.isalpha():
+        return ""
+    name = unicodedata.name(letter, "UNKNOWN").split()[0]
+    return _SPELLED_OUT.get(name, name)
+
+
+def _by_script(text: str, script: str) -> str:
+    language = _LANGUAGE_OF_SCRIPT.get(script, OTHER)
+    return OTHER if _FOREIGN_LETTERS.get(language, set()).intersection(text.lower()) else language
+
+
+def _by_words(text: str) -> dict[str, float]:
+    scores = {language: math.log(_PRIOR.get(language, _RESTING_PRIOR)) for language in (*_spellings(), OTHER)}
+    for word in _words(text):
+        for language, evidence in _evidence(word).items():
+            scores[language] += _EVIDENCE * evidence
+    best = max(scores.values())
+    shares = {language: math.exp(score - best) for language, score in scores.items()}
+    total = sum(shares.values())
+    return {language: shares[language] / total for language in sorted(shares, key=lambda name: -shares[name])}
+
+
+@lru_cache(maxsize=4096)
+def _evidence(word: str) -> dict[str, float]:
+    """Return the logarithm of how often each language has this word."""
+    chances = {language: spelling.probability(word) for language, spelling in _spellings().items()}
+    # Of a language that is not known, all that can be said is that its letters come as they like.
+    chances[OTHER] = _ANY_LETTER ** (len(word) + 1)
+    borrowed = _BORROWED * max(chances.values())
+    return {language: math.log(chance + borrowed) for language, chance in chances.items()}
+
+
+def _words(text: str) -> Iterator[str]:
+    # The capital dotted I of Turkish leaves its dot behind.
+    lower = unicodedata.normalize("NFKC", text).lower().replace("\u0307", "")
+    return (match[0] for match in re.finditer(r"[^\W\d_]+", lower))
+
+
+class _Spelling:
+    """The words of a language with their chances, and the chances of each letter after two others."""
+
+    def __init__(self, words: Mapping[str, float]) -> None:
+        self._words = words
+        self._unlisted = 1 - sum(words.values())
+        self._counts: dict[str, float] = defaultdict(float)
+        for word in words:
+            self._learn(word)
+
+    def probability(self, word: str) -> float:
+        marked, spelt = f"  {word} ", self._unlisted
+        for place in range(2, len(marked)):
+            spelt *= self._letter(marked[place - 2 : place], marked[place])
+        return self._words.get(word, 0.0) + spelt
+
+    def _learn(self, word: str) -> None:
+        marked = f"  {word} "
+        for place in range(2, len(marked)):
+            for start in (place - 2, place - 1, place):
+                self._counts[marked[start : place + 1]] += 1
+                self._counts[marked[start:place] + "*"] += 1
+
+    def _letter(self, before: str, letter: str) -> float:
+        chance = (1 - sum(_CONTEXTS)) / _LETTERS
+        for share, context in zip(_CONTEXTS, (before, before[1:], ""), strict=True):
+            chance += share * self._counts.get(context + letter, 0.0) / self._counts.get(context + "*", 1.0)
+        return chance
+
+
+@cache
+def _spellings() -> dict[str, _Spelling]:
+    chances: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
+    for line in _WORDS_FILE.read_text(encoding="utf-8").splitlines():
+        language, kind, words = line.split("\t")
+        for rank, word in enumerate(words.split()):
+            chance = _FREQUENT / (rank + _RANKS_BEFORE) if kind == "often" else _LISTED
+            chances[language][word] += chance
+            if (plain := _without_accents(word)) != word:
+                chances[language][plain] += _ACCENTS_LEFT_OUT * chance
+    return {language: _Spelling(words) for language, words in chances.items()}
+
+
+def _without_accents(word: str) -> str:
+    decomposed = unicodedata.normalize("NFD", word.replace("ł", "l").replace("ı", "i").replace("ß", "ss"))
+    return "".join(letter for letter in decomposed if not unicodedata.combining(letter))

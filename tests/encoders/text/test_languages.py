@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from diptych.data import data_folder
+from diptych.encoders import guess_language, language_probabilities
+from diptych.encoders.text.languages import LANGUAGES, OTHER
+
+SHORT = {
+    language: queries
+    for language, *queries in (
+        line.split("\t")
+        for line in Path(__file__).with_name("short_queries.tsv").read_text(encoding="utf-8").splitlines()
+    )
+}
+BENCHMARK = Path(__file__).parents[3] / "benchmarks" / "language_queries.tsv"
+
+
+def test_there_are_short_queries_of_every_language() -> None:
+    assert SHORT.keys() == LANGUAGES.keys()
+    assert {len(queries) for queries in SHORT.values()} == {20}
+
+
+@pytest.mark.parametrize("language", SHORT)
+def test_most_short_queries_are_recognised(language: str) -> None:
+    guesses = [guess_language(query) for query in SHORT[language]]
+    assert guesses.count(language) >= 18, dict(zip(SHORT[language], guesses, strict=True))
+
+
+def test_english_is_told_from_everything_else() -> None:
+    wrong = [
+        query
+        for language, queries in SHORT.items()
+        for query in queries
+        if (guess_language(query) == "en") != (language == "en")
+    ]
+    assert len(wrong) <= 3, wrong
+
+
+def test_a_translated_query_is_in_its_language() -> None:
+    languages, *rows = (line.split("\t") for line in BENCHMARK.read_text(encoding="utf-8").splitlines())
+    assert len(rows) == 25
+    assert len(languages) == len(set(languages)) == 15
+    wrong = [
+        query
+        for row in rows
+        for language, query in zip(languages, row, strict=True)
+        if guess_language(query) != language
+    ]
+    assert len(wrong) <= 5, wrong
+
+
+@pytest.mark.data("multi30k")
+@pytest.mark.parametrize("language", ["cs", "de", "en", "fr"])
+def test_captions_are_recognised(language: str) -> None:
+    file = data_folder() / "multi30k" / f"test_2016_flickr.{language}.gz"
+    captions = gzip.decompress(file.read_bytes()).decode("utf-8").splitlines()[:200]
+    assert sum(guess_language(caption) == language for caption in captions) >= 0.985 * len(captions)
+
+
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        ("ZWEI HUNDE", "de"),
+        ("muz na kole", "cs"),
+        ("zolty pies na plazy", "pl"),
+        ("İKİ KÖPEK", "tr"),
+        ("e\u0301cole et enfants", "fr"),
+        ("ein Snowboarder springt durch die Luft", "de"),
+        ("a samurai with a katana", "en"),
+        ("LEGO 城市", "zh"),
+        ("東京の夜", "ja"),
+        ("ｔｗｏ　ｄｏｇｓ", "en"),
+        ("собака і кіт", OTHER),
+        ("سگ در پارک", OTHER),
+        ("कुत्ता दौड़ रहा है", OTHER),
+        ("ένας σκύλος", OTHER),
+        ("một con chó trên bãi biển", OTHER),
+    ],
+)
+def test_how_a_language_is_written_does_not_mislead(text: str, language: str) -> None:
+    assert guess_language(text) == language
+
+
+@pytest.mark.parametrize("text", ["", " ", "42", "🐶 !?", "2024-05-01"])
+def test_what_has_no_letters_has_no_language(text: str) -> None:
+    assert language_probabilities(text) == {}
+    assert guess_language(text) is None
+
+
+def test_what_is_the_same_in_several_languages_stays_open() -> None:
+    probabilities = language_probabilities("tennis")
+    assert 0.3 < probabilities["en"] < 0.7
+    assert probabilities["de"] == pytest.approx(probabilities["it"], rel=0.1)
+
+
+@given(st.text(max_size=20))
+@settings(max_examples=30)
+def test_probabilities_add_up_and_the_likeliest_comes_first(text: str) -> None:
+    probabilities = language_probabilities(text)
+    assert list(probabilities.values()) == sorted(probabilities.values(), reverse=True)
+    assert not probabilities or sum(probabilities.values()) == pytest.approx(1)
+    assert probabilities.keys() <= {*LANGUAGES, OTHER}
