@@ -8,7 +8,18 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from diptych.models import CCA, KCCA, PLS, SCM, CrossModalModel, FusedModel, MarginalSCM, Preprocessed, model_classes
+from diptych.models import (
+    CCA,
+    KCCA,
+    PLS,
+    SCM,
+    CrossModalModel,
+    FusedModel,
+    MarginalSCM,
+    Preprocessed,
+    QueryBankNormalized,
+    model_classes,
+)
 
 
 @dataclass(frozen=True)
@@ -54,6 +65,7 @@ def example_models() -> list[CrossModalModel]:
         KCCA(solver="cholesky", rank=20),
         KCCA(solver="nystrom", rank=20, image_kernel="rbf", text_kernel="linear"),
         FusedModel(parts=(CCA(n_components=2), PLS(n_components=2))),
+        QueryBankNormalized(model=CCA(n_components=2)),
         Preprocessed(model=SCM(), images="hellinger", texts="l2", standardize=True, image_components=4),
     ]
     fewer = {"DCMH": {"epochs": 25}}

@@ -20,6 +20,7 @@ from diptych.models.moments import Moments as Moments
 from diptych.models.neural import *
 from diptych.models.pairwise import *
 from diptych.models.preprocessed import Preprocessed as Preprocessed
+from diptych.models.query_bank import QueryBankNormalized as QueryBankNormalized
 from diptych.models.random import Random as Random
 from diptych.models.ranking import *
 from diptych.models.registry import exported
@@ -40,6 +41,7 @@ if not TYPE_CHECKING:
         "MomentModel",
         "Moments",
         "Preprocessed",
+        "QueryBankNormalized",
         "SharedSpace",
         "find_model",
         "fit_from_files",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import json
 import logging
@@ -231,6 +232,12 @@ class UnexpectedErrorMiddleware(HttpMiddleware):
             await self._app(scope, receive, watched_send)
         except ClientDisconnect:
             raise
+        except asyncio.CancelledError:
+            # The server ends and has lost its patience with this request; it would call that an error of its own.
+            if is_begun:
+                raise
+            detail = "The service ends before this request could; look whether it was done before trying again."
+            await ProblemResponse(Problem(503, "busy", detail, headers={"Retry-After": "2"}))(scope, receive, send)
         except Exception as error:
             _log.exception("%s %r failed", scope.get("method"), scope.get("path"))
             if is_begun:

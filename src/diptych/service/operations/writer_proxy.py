@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -71,7 +72,11 @@ class WriterProxyMiddleware(HttpMiddleware):
             headers=[(name, value) for name, value in _headers(scope) if self._address is None or name != b"host"],
             content=_body(receive) if has_body else None,
         )
-        answer = await self._client.send(request, stream=True)
+        try:
+            answer = await self._client.send(request, stream=True)
+        except asyncio.CancelledError:
+            # The server ends and has lost its patience with this request; it would call that an error of its own.
+            raise _writer_unavailable("look whether it was written before trying again") from None
         try:
             scope["state"]["route_template"] = answer.headers.get(ROUTE_HEADER)
             headers = [(name, value) for name, value in answer.headers.raw if name.lower() not in _OWN_ANSWER_HEADERS]

@@ -1,0 +1,161 @@
+"""Scores less what every query finds near: hubs stop answering everything."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from diptych.arrays import AnyArray, FloatArray, row_blocks
+from diptych.errors import InvalidInputError
+from diptych.estimators import clone
+from diptych.models.base import CrossModalModel, Need, check_counts, check_number
+from diptych.models.fusion.fuse_scores import LinearForm
+from diptych.space import Space
+
+# Two more coordinates carry the corrections. The product of two pictures must not notice them: its own share shrinks by
+# the square of this, and what the other coordinate adds is the same for all.
+_SHRINK = 0.25
+_SCORES_AT_ONCE = 1 << 22
+
+
+class QueryBankNormalized(CrossModalModel):
+    """A model whose scores are corrected by a bank of ordinary queries.
+
+    In high dimensions a few pictures, the hubs, lie near every text, and answer whatever is asked. With unit or other
+    points a(x) and b(y) of the inner model and banks of pictures A and texts B,
+
+        s(x, y) = a(x)·b(y) − λ r(a(x), B) − λ r(b(y), A),    r(p, Q) = mean of the k largest p·q, q in Q:
+
+    a picture that is close to twenty texts of the bank has to be closer still to the one that is asked. The corrections
+    are two coordinates of the points, [a, −λr, 1] and [b, 1, −λr] up to scale, so that an index serves them, and the
+    answers of a text query depend on the pictures' correction alone, those of a picture query on the texts'.
+
+    Conneau et al., "Word translation without parallel data", ICLR 2018 (cross-domain similarity local scaling);
+    Bogolin et al., "Cross modal retrieval with querybank normalisation", CVPR 2022, for a bank in the place of the
+    gallery. Use it around models without labels whose scores are inner products or cosines.
+
+    Parameters
+    ----------
+    model : CrossModalModel
+        What makes the points.
+    strength : float
+        λ above; 0 leaves the scores alone.
+    n_nearest : int
+        k above, at most as many as the bank has.
+    bank_size : int
+        Pictures and texts kept of those that `fit` learns from, drawn at random.
+    random_state : int
+        Of the draw.
+
+    Attributes
+    ----------
+    image_bank_, text_bank_ : arrays
+        The points of the bank, in half precision: means of cosines need no more.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from diptych.models import CCA, QueryBankNormalized
+    >>> rng = np.random.default_rng(0)
+    >>> meaning = rng.normal(size=(80, 4))
+    >>> images, texts = meaning @ rng.normal(size=(4, 9)), meaning @ rng.normal(size=(4, 5))
+    >>> model = QueryBankNormalized(model=CCA(n_components=4), n_nearest=5).fit(images, texts)
+    >>> model.encode_images(images).shape
+    (80, 6)
+    """
+
+    needs: ClassVar[frozenset[Need]] = frozenset()
+    when_to_use: ClassVar[str] = "Around a model without labels: the same few answers no longer answer everything."
+    is_method: ClassVar[bool] = False
+    space = Space("dot")
+
+    model_: CrossModalModel
+    image_bank_: AnyArray
+    text_bank_: AnyArray
+
+    def __init__(
+        self,
+        *,
+        model: CrossModalModel,
+        strength: float = 0.7,
+        n_nearest: int = 20,
+        bank_size: int = 1500,
+        random_state: int = 0,
+    ) -> None:
+        self.model = model
+        self.strength = strength
+        self.n_nearest = n_nearest
+        self.bank_size = bank_size
+        self.random_state = random_state
+
+    @classmethod
+    def of(
+        cls,
+        model: CrossModalModel,
+        images: ArrayLike,
+        texts: ArrayLike,
+        *,
+        strength: float = 0.7,
+        n_nearest: int = 20,
+    ) -> Self:
+        """Return a fitted model with a bank of its own, given by features of pictures and of texts."""
+        model._check_fitted()
+        made = cls(model=clone(model), strength=strength, n_nearest=n_nearest)
+        made._check_parameters()
+        made.model_ = model
+        made._finish_fit(model.n_pairs_, model.n_image_features_, model.n_text_features_)
+        made.image_bank_ = made._image_vectors(np.asarray(images)).astype(np.float16)
+        made.text_bank_ = made._text_vectors(np.asarray(texts)).astype(np.float16)
+        return made
+
+    def without_bank(self, points: AnyArray) -> AnyArray:
+        """Return the points of the inner model, whose products are the scores before the correction."""
+        return points[:, :-2]
+
+    def corrections(self, image_points: AnyArray, text_points: AnyArray) -> tuple[FloatArray, FloatArray]:
+        """Return what the bank takes off the scores of pictures and of texts, given by their points."""
+        return -image_points[:, -2] / _SHRINK, -text_points[:, -1] / _SHRINK
+
+    def _check_parameters(self) -> None:
+        if not isinstance(self.model, CrossModalModel):
+            raise InvalidInputError(f"model must be a model such as CCA(), got {self.model!r}")
+        check_number("strength", self.strength, low=0)
+        check_counts(self, "n_nearest", "bank_size")
+
+    def _learn(self, images: FloatArray, texts: FloatArray, labels: ArrayLike | None) -> None:
+        self.model_ = clone(self.model).fit(images, texts, labels)
+        chosen = np.random.default_rng(self.random_state).permutation(len(images))[: self.bank_size]
+        self.image_bank_ = self._image_vectors(images[chosen]).astype(np.float16)
+        self.text_bank_ = self._text_vectors(texts[chosen]).astype(np.float16)
+
+    def _encode_images(self, images: FloatArray) -> AnyArray:
+        vectors = self._image_vectors(images)
+        taken = self._correction(vectors, self.text_bank_)
+        return np.column_stack([vectors, -_SHRINK * taken, np.full_like(taken, 1 / _SHRINK)])
+
+    def _encode_texts(self, texts: FloatArray) -> AnyArray:
+        vectors = self._text_vectors(texts)
+        taken = self._correction(vectors, self.image_bank_)
+        return np.column_stack([vectors, np.full_like(taken, 1 / _SHRINK), -_SHRINK * taken])
+
+    def _image_vectors(self, images: AnyArray) -> FloatArray:
+        return self._form.images(self.model_.encode_images(images))
+
+    def _text_vectors(self, texts: AnyArray) -> FloatArray:
+        return self._form.texts(self.model_.encode_texts(texts))
+
+    @property
+    def _form(self) -> LinearForm:
+        return LinearForm.of(self.model_.space, type(self.model_).__name__)
+
+    def _correction(self, vectors: FloatArray, bank: AnyArray) -> FloatArray:
+        others = bank.astype(vectors.dtype)
+        n_nearest = min(self.n_nearest, len(others))
+        means = np.empty(len(vectors), dtype=vectors.dtype)
+        for rows in row_blocks(len(vectors), max(1, _SCORES_AT_ONCE // len(others))):
+            scores = vectors[rows] @ others.T
+            nearest = np.partition(scores, -n_nearest, axis=1)[:, -n_nearest:]
+            means[rows] = nearest.mean(axis=1)
+        return means * vectors.dtype.type(self.strength)

@@ -1,0 +1,115 @@
+"""Scores corrected by a bank of ordinary queries."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from diptych.errors import InvalidInputError
+from diptych.models import CCA, CVH, FusedModel, QueryBankNormalized, SharedSpace, load_model
+
+
+def brute_force(model, images, texts, image_bank, text_bank, strength, n_nearest):
+    """The definition, one pair at a time."""
+    a, b = model.encode_images(images), model.encode_texts(texts)
+    others = model.encode_images(image_bank), model.encode_texts(text_bank)
+    scores = model.space.compare(a, b)
+    near_images = np.sort(model.space.compare(a, others[1]), axis=1)[:, ::-1][:, :n_nearest].mean(axis=1)
+    near_texts = np.sort(model.space.compare(others[0], b), axis=0)[::-1][:n_nearest].mean(axis=0)
+    return scores - strength * near_images[:, None] - strength * near_texts
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    seed=st.integers(0, 99),
+    strength=st.floats(0, 2),
+    n_nearest=st.integers(1, 50),
+    metric=st.sampled_from(["dot", "cosine"]),
+)
+def test_scores_are_those_of_the_definition(seed, strength, n_nearest, metric):
+    rng = np.random.default_rng(seed)
+    images, texts = rng.normal(size=(40, 5)), rng.normal(size=(30, 5))
+    bank = rng.normal(size=(25, 5)), rng.normal(size=(35, 5))
+    inner = SharedSpace(metric=metric).fit(images[:9], texts[:9])
+    model = QueryBankNormalized.of(inner, *bank, strength=strength, n_nearest=n_nearest)
+    expected = brute_force(inner, images, texts, *bank, strength, n_nearest)
+    # The bank is kept in half precision.
+    np.testing.assert_allclose(model.similarity(images, texts), expected, atol=0.02 * (1 + strength))
+
+
+def test_pictures_compare_among_themselves_as_before(problem):
+    inner = CCA(n_components=4).fit(problem.images, problem.texts)
+    model = QueryBankNormalized.of(inner, problem.images, problem.texts)
+    for points, before, compare in (
+        (model.encode_images(problem.images), inner.encode_images(problem.images), inner.space.compare),
+        (model.encode_texts(problem.texts), inner.encode_texts(problem.texts), inner.space.compare),
+    ):
+        added = model.space.compare(points, points) - compare(before, before)
+        # A constant, but for a trace of the corrections.
+        assert np.ptp(added) < 0.1
+        np.testing.assert_allclose(model.without_bank(points) @ model.without_bank(points).T, compare(before, before))
+
+
+def test_a_hub_no_longer_answers_everything():
+    rng = np.random.default_rng(0)
+    directions = np.linalg.qr(rng.normal(size=(20, 20)))[0]
+    # Each text lies near its own picture, and all of them a little nearer to the mean of all.
+    hub = directions.sum(axis=0) / np.sqrt(20)
+    texts = 0.4 * directions + hub
+    images = np.vstack([directions + 0.3 * hub, 3 * hub])
+    inner = SharedSpace(metric="cosine").fit(images[:20], texts)
+    plain = inner.similarity(images, texts)
+    corrected = QueryBankNormalized.of(inner, images, texts, n_nearest=10, strength=1.0).similarity(images, texts)
+    assert (plain.argmax(axis=0) == 20).all()
+    assert (corrected.argmax(axis=0) == np.arange(20)).all()
+
+
+def test_fitting_keeps_a_bank_of_what_was_learned_from(problem, tmp_path):
+    model = QueryBankNormalized(model=CCA(n_components=3), bank_size=15).fit(problem.images, problem.texts)
+    assert model.image_bank_.shape == model.text_bank_.shape == (15, 3)
+    model.save(tmp_path / "model")
+    again = load_model(tmp_path / "model")
+    np.testing.assert_array_equal(again.encode_images(problem.images), model.encode_images(problem.images))
+    np.testing.assert_array_equal(again.encode_texts(problem.texts), model.encode_texts(problem.texts))
+
+
+def test_no_strength_changes_no_score(problem):
+    inner = CCA(n_components=3).fit(problem.images, problem.texts)
+    model = QueryBankNormalized.of(inner, problem.images, problem.texts, strength=0)
+    np.testing.assert_allclose(
+        model.similarity(problem.images, problem.texts), inner.similarity(problem.images, problem.texts), atol=1e-12
+    )
+
+
+def test_the_corrections_can_be_told(problem):
+    inner = CCA(n_components=3).fit(problem.images, problem.texts)
+    model = QueryBankNormalized.of(inner, problem.images, problem.texts, strength=0.5, n_nearest=4)
+    of_images, of_texts = model.corrections(model.encode_images(problem.images), model.encode_texts(problem.texts))
+    scores = inner.similarity(problem.images, problem.texts) - of_images[:, None] - of_texts
+    np.testing.assert_allclose(model.similarity(problem.images, problem.texts), scores, atol=1e-12)
+    nearest = np.sort(inner.similarity(problem.images, problem.texts), axis=1)[:, -4:].mean(axis=1)
+    np.testing.assert_allclose(of_images, 0.5 * nearest, atol=1e-3)
+
+
+def test_it_stands_in_a_fusion_and_around_one(problem):
+    fusion = FusedModel(parts=(CCA(n_components=3), CCA(n_components=2))).fit(problem.images, problem.texts)
+    around = QueryBankNormalized.of(fusion, problem.images, problem.texts)
+    within = FusedModel.of([around, fusion], weights=[0.5, 0.5])
+    expected = (around.similarity(problem.images, problem.texts) + fusion.similarity(problem.images, problem.texts)) / 2
+    np.testing.assert_allclose(within.similarity(problem.images, problem.texts), expected)
+
+
+@pytest.mark.parametrize(
+    ("model", "words"),
+    [
+        (QueryBankNormalized(model=CCA(), strength=-1), "strength must be a number"),
+        (QueryBankNormalized(model=CCA(), n_nearest=0), "n_nearest must be an integer"),
+        (QueryBankNormalized(model="cca"), "model must be a model"),
+        (QueryBankNormalized(model=CVH(n_bits=8)), "no inner products"),
+    ],
+)
+def test_what_cannot_be_used_is_named(problem, model, words):
+    with pytest.raises(InvalidInputError, match=words):
+        model.fit(problem.images, problem.texts)
