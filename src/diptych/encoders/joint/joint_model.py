@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from diptych.arrays import AnyArray, FloatArray, unit_rows
 from diptych.data.folders import cache_folder
 from diptych.encoders.encoder import Encoder, check_speed_parameters, check_texts
 from diptych.encoders.image.image_encoder import ImageEncoder
-from diptych.encoders.image.picture_decoding import Picture, read_picture
+from diptych.encoders.image.picture_decoding import Picture, read_image
 from diptych.encoders.joint.joint_folder import JointFolder, JointTextTower, RunImageTower
 from diptych.encoders.joint.onnx_folder import IMAGE_TOWER_NAMES, TEXT_TOWER_NAMES, OnnxFolder, find_tower
 from diptych.encoders.joint.open_clip_folder import OPEN_CLIP_CONFIG, OpenClipFolder
@@ -71,6 +72,7 @@ class JointTower(Encoder):
     """One tower of a joint model, named by what its folder holds and not by where that lies."""
 
     learns: ClassVar[bool] = False
+    revision: ClassVar[int] = 2
 
     folder: str
 
@@ -131,9 +133,13 @@ class JointImageEncoder(JointTower, ImageEncoder):
         super().check_parameters()
         self._preparation()
 
+    def read(self, picture: Picture) -> NDArray[np.uint8]:
+        """Return upright RGB pixels, without transparency, as large as this encoder can use."""
+        return np.asarray(read_image(picture, shortest_side=self.reading_side).convert("RGB"))
+
     def prepare(self, picture: Picture) -> AnyArray:
         """Read one picture and resize, crop and normalise it as the model's configuration says."""
-        return self._preparation().apply(read_picture(picture, shortest_side=self.reading_side))
+        return self._preparation().apply(read_image(picture, shortest_side=self.reading_side))
 
     def encode_prepared(self, prepared: Sequence[AnyArray]) -> FloatArray:
         """Return one row of unit length for each prepared picture."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 
-from diptych.arrays import AnyArray, FloatArray
+from diptych.arrays import AnyArray, FloatArray, unit_rows
 from diptych.encoders.joint.joint_folder import (
     PREPROCESSOR_FILES,
     TOKENIZER_FILES,
@@ -22,16 +22,24 @@ from diptych.encoders.joint.joint_folder import (
     padding_token,
     pads_left,
     read_preparation,
+    siglip_cleaning,
 )
+from diptych.encoders.joint.open_clip_folder import (
+    OPEN_CLIP_CONFIG,
+    open_clip_cleaning,
+    open_clip_length,
+    open_clip_preparation,
+)
+from diptych.encoders.joint.text_cleaning import Clean
 from diptych.encoders.networks.clip_siglip import SIGLIP_TEXT
-from diptych.encoders.networks.model_files import external_files, read_model_json
+from diptych.encoders.networks.model_files import OnnxFacts, onnx_facts, read_model_json
 from diptych.encoders.networks.onnx_network import Network
-from diptych.encoders.networks.tokenizer import Tokens
+from diptych.encoders.networks.tokenizer import Tokenizer, Tokens, padded
 from diptych.errors import ModelFileError
 
 IMAGE_TOWER_NAMES, TEXT_TOWER_NAMES = ("vision_model", "visual"), ("text_model", "textual")
 # Full precision first; a folder often carries several editions of one network.
-_EDITIONS = ("", "_fp16", "_quantized", "_int8", "_uint8")
+_EDITIONS = ("", "_fp16", "_quantized", "_int8", "_uint8", "_q4", "_q4f16", "_bnb4")
 _USUAL_SIDE = 224
 _CLIP_LENGTH, _SIGLIP_LENGTH = 77, int(SIGLIP_TEXT["max_position_embeddings"])
 _TYPES: dict[str, type[np.generic]] = {
@@ -40,10 +48,15 @@ _TYPES: dict[str, type[np.generic]] = {
     "tensor(int64)": np.int64,
     "tensor(int32)": np.int32,
 }
+_SHORT_TEXTS = ("a photo", "two dogs in the snow")
+# Cosines with and without filling: what is computed otherwise agrees to many digits, what is quantised less so.
+_LEAST_AGREEMENT, _LEAST_QUANTISED_AGREEMENT = 0.9999, 0.95
 
 
 class OnnxFolder(JointFolder):
     """A folder with an ONNX file for each tower, ``tokenizer.json`` and ``preprocessor_config.json``.
+
+    Without the last, OpenCLIP's ``open_clip_config.json`` says how pictures and texts are prepared.
 
     The towers are ``vision_model.onnx`` and ``text_model.onnx``, or ``visual.onnx`` and ``textual.onnx``, in the
     folder or in its ``onnx``. Inputs and outputs are found by name and shape. The scale of the similarities is not part
@@ -55,9 +68,10 @@ class OnnxFolder(JointFolder):
         self._image_tower: RunImageTower | None = None
         self._image_file = find_tower(path, IMAGE_TOWER_NAMES)
         self._text_file = find_tower(path, TEXT_TOWER_NAMES)
-        check_complete(path, TOKENIZERS, PREPROCESSOR_FILES)
+        check_complete(path, TOKENIZERS, (*PREPROCESSOR_FILES, OPEN_CLIP_CONFIG))
         check_tokenizer(path)
-        self.preparation = read_preparation(path)
+        self._is_open_clip = not self.existing(PREPROCESSOR_FILES)
+        self.preparation = open_clip_preparation(path) if self._is_open_clip else read_preparation(path)
         self._config = read_model_json(path / "config.json", {})
         self.family = str(self._config.get("model_type", "onnx"))
 
@@ -78,7 +92,8 @@ class OnnxFolder(JointFolder):
                 "tower by itself"
             )
         output = _features_output(network, self._image_file)
-        self._image_tower = lambda pixels: _run(network, output, {inputs[0]: pixels})
+        at_once = 1 if self._facts[self._image_file].quantises_batches else None
+        self._image_tower = lambda pixels: _run(network, output, {inputs[0]: pixels}, at_once)
         return self._image_tower
 
     def open_text_tower(self, n_threads: int | None) -> JointTextTower:
@@ -94,28 +109,43 @@ class OnnxFolder(JointFolder):
         def run(tokens: Tokens, mask: Tokens) -> FloatArray:
             return _run(network, output, {tokens_input: tokens, **({mask_input: mask} if mask_input else {})})
 
-        # SigLIP looks at the filling too, so there must be as much of it as in training.
-        always_full = isinstance(fixed, int) or "siglip" in self.family
-        padding = padding_token(self.path, tokenizer, default=self._configured("pad_token_id", 0))
+        is_quantised = self._facts[self._text_file].quantises_batches
+        # OpenCLIP fills up with the number 0, whatever its tokenizer says.
+        padding = 0 if self._is_open_clip else self._padding(tokenizer)
+        least = _LEAST_QUANTISED_AGREEMENT if is_quantised else _LEAST_AGREEMENT
+        always_full = (
+            isinstance(fixed, int)
+            or "siglip" in self.family
+            or _looks_at_filling(run, tokenizer.encode(_SHORT_TEXTS), padding, length, least)
+        )
         return JointTextTower(
             tokenizer,
             run,
             padding=padding,
             length=length if always_full else None,
             fill_left=pads_left(self.path),
-            lower_case="siglip" in self.family,
+            one_by_one=is_quantised,
+            clean=self._cleaning(),
         )
 
     def files(self) -> Iterable[Path]:
         """Return the networks, what they keep beside them, and the files around them."""
         networks = (self._image_file, self._text_file)
-        around = self.existing(("config.json", *TOKENIZER_FILES, *PREPROCESSOR_FILES))
-        return [*networks, *self._external_files, *around]
+        around = self.existing(("config.json", OPEN_CLIP_CONFIG, *TOKENIZER_FILES, *PREPROCESSOR_FILES))
+        return [*networks, *(path for file in networks for path in self._facts[file].external), *around]
 
     @cached_property
-    def _external_files(self) -> list[Path]:
+    def _facts(self) -> dict[Path, OnnxFacts]:
         # Reading the graphs takes time, and an open folder is asked for its digest again and again.
-        return [path for file in (self._image_file, self._text_file) for path in external_files(file)]
+        return {file: onnx_facts(file) for file in (self._image_file, self._text_file)}
+
+    def _padding(self, tokenizer: Tokenizer) -> int:
+        return padding_token(self.path, tokenizer, default=self._configured("pad_token_id", 0))
+
+    def _cleaning(self) -> Clean | None:
+        if self._is_open_clip:
+            return open_clip_cleaning(self.path)
+        return siglip_cleaning(self.path) if "siglip" in self.family else None
 
     def _text_inputs(self, network: Network) -> tuple[str, str | None]:
         masks = [name for name in network.inputs if "mask" in name]
@@ -128,6 +158,8 @@ class OnnxFolder(JointFolder):
         return others[0], masks[0] if masks else None
 
     def _configured(self, name: str, default: int) -> int:
+        if self._is_open_clip and name == "max_position_embeddings":
+            return open_clip_length(self.path)
         value = (self._config.get("text_config") or {}).get(name)
         usual = SIGLIP_TEXT.get(name, default) if "siglip" in self.family else default
         return int(usual if value is None else value)
@@ -140,9 +172,10 @@ def find_tower(folder: Path, names: Sequence[str]) -> Path:
             for file in (folder / "onnx" / f"{name}{edition}.onnx", folder / f"{name}{edition}.onnx"):
                 if file.is_file():
                     return file
+    both = any((folder / place / "model.onnx").is_file() for place in (".", "onnx"))
     raise ModelFileError(
         f"{folder} lacks {names[0]}.onnx (also looked for as {names[1]}.onnx, in the folder and in onnx/); a joint "
-        "model needs an ONNX file for each of its two towers"
+        f"model needs an ONNX file for each of its two towers{', which model.onnx has in one' if both else ''}"
     )
 
 
@@ -160,13 +193,31 @@ def _features_output(network: Network, file: Path) -> str:
     return flat[0]
 
 
-def _run(network: Network, output: str, arrays: dict[str, AnyArray]) -> FloatArray:
+def _looks_at_filling(
+    run: Callable[[Tokens, Tokens], FloatArray], rows: Sequence[Tokens], padding: int, length: int, least: float
+) -> bool:
+    """Return whether texts must be filled up to the length of training, as for SigLIP and the small MobileCLIPs.
+
+    A text tower whose tokens look back only takes texts of any length; one whose tokens see each other sees the
+    filling, too. Files do not say which it is, so the tower is asked.
+    """
+    full = run(*padded(rows, padding=padding, length=length))
+    try:
+        short = np.concatenate([run(*padded([row], padding=padding)) for row in rows])
+    except Exception:
+        # The runtime raises types of its own for a graph that only says that its length may vary.
+        return True
+    return bool(np.min(np.sum(unit_rows(full) * unit_rows(short), axis=1)) < least)
+
+
+def _run(network: Network, output: str, arrays: dict[str, AnyArray], at_once: int | None = None) -> FloatArray:
     inputs = {name: values.astype(_TYPES[network.inputs[name][0]], copy=False) for name, values in arrays.items()}
     n_items = len(next(iter(inputs.values())))
-    fixed = next(network.inputs[name][1][0] for name in inputs)
-    if not isinstance(fixed, int):
-        return network.run(output, inputs).astype(np.float32, copy=False)
+    exported = next(network.inputs[name][1][0] for name in inputs)
     # Exported for a fixed number of items: go in steps of it, repeating the last item in the last step.
-    rows = [np.minimum(np.arange(start, start + fixed), n_items - 1) for start in range(0, n_items, fixed)]
-    parts = [network.run(output, {name: values[step] for name, values in inputs.items()}) for step in rows]
+    step = exported if isinstance(exported, int) else at_once
+    if step is None:
+        return network.run(output, inputs).astype(np.float32, copy=False)
+    rows = [np.minimum(np.arange(start, start + step), n_items - 1) for start in range(0, n_items, step)]
+    parts = [network.run(output, {name: values[part] for name, values in inputs.items()}) for part in rows]
     return np.concatenate(parts)[:n_items].astype(np.float32, copy=False)

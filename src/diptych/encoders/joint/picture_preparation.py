@@ -14,11 +14,20 @@ from diptych.arrays import FloatArray
 from diptych.errors import ModelFileError
 
 _BICUBIC = int(Image.Resampling.BICUBIC)
+# Pictures are read at full size up to twice this many times what the network sees, which no camera reaches; larger
+# ones may be averaged first: each pixel that the network sees is a mean over a thousand.
+_DETAIL = 16
 
 
 @dataclass(frozen=True)
 class PicturePreparation:
-    """Resize, crop in the middle, scale and normalise, as a ``preprocessor_config.json`` says."""
+    """Make a picture RGB, resize it, crop it in the middle, scale and normalise, as its model's configuration says.
+
+    Transformers and OpenCLIP differ in two things. Transformers makes the picture RGB first; OpenCLIP resizes it as it
+    is stored, which shows where it is transparent, CMYK or has a palette. And where the crop cannot be in the very
+    middle, Transformers goes to the pixel before and OpenCLIP to the even one. Both forget transparency: what shows is
+    the colour that the file has there.
+    """
 
     size: tuple[int, int] | int | None  # (height, width), or the shortest side, which keeps the proportions
     crop: tuple[int, int] | None = None  # (height, width) cut from the middle, black beyond the picture
@@ -26,6 +35,7 @@ class PicturePreparation:
     scale: float = 1 / 255
     mean: tuple[float, ...] = (0.0, 0.0, 0.0)
     deviation: tuple[float, ...] = (1.0, 1.0, 1.0)
+    like_open_clip: bool = False
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> PicturePreparation:
@@ -55,23 +65,26 @@ class PicturePreparation:
     @property
     def reading_side(self) -> int:
         """The shortest side, in pixels, below which pictures need not be read any larger."""
-        sides = [*_sides(self.size), *_sides(self.crop)]
-        # Twice the size keeps small photos exact and large ones within a rounding of the bytes.
-        return 2 * max(sides)
+        return _DETAIL * max(*_sides(self.size), *_sides(self.crop))
 
-    def apply(self, pixels: NDArray[np.uint8]) -> FloatArray:
-        """Return RGB bytes (height, width, 3) as float32 (3, height, width)."""
-        image = Image.fromarray(pixels)
+    def apply(self, picture: Image.Image | NDArray[np.uint8]) -> FloatArray:
+        """Return a picture, or its RGB bytes (height, width, 3), as float32 (3, height, width)."""
+        image = picture if isinstance(picture, Image.Image) else Image.fromarray(picture)
+        if not self.like_open_clip and image.mode != "RGB":
+            image = image.convert("RGB")
         if self.size is not None:
             image = image.resize(self._target(image.size), self.resample)
         if self.crop is not None:
-            # Odd remainders: a larger picture loses the extra pixel at its end, a smaller one is moved by it there.
             height, width = self.crop
-            left, top = (image.width - width) // 2, (image.height - height) // 2
+            left, top = self._offset(image.width - width), self._offset(image.height - height)
             image = image.crop((left, top, left + width, top + height))
-        values = np.asarray(image, dtype=np.float32) * np.float32(self.scale)
+        values = np.asarray(image.convert("RGB"), dtype=np.float32) * np.float32(self.scale)
         normalised = (values - np.array(self.mean, dtype=np.float32)) / np.array(self.deviation, dtype=np.float32)
         return np.ascontiguousarray(normalised.transpose(2, 0, 1), dtype=np.float32)
+
+    def _offset(self, excess: int) -> int:
+        # Transformers: a larger picture loses the odd pixel at its end, a smaller one is moved by it there.
+        return round(excess / 2) if self.like_open_clip else excess // 2
 
     def _target(self, size: tuple[int, int]) -> tuple[int, int]:
         if isinstance(self.size, tuple):

@@ -24,8 +24,11 @@ from diptych.encoders.joint.joint_folder import (
     padding_token,
     pads_left,
     read_preparation,
+    siglip_cleaning,
 )
+from diptych.encoders.joint.known_models import ONNX_INSTEAD
 from diptych.encoders.joint.picture_preparation import PicturePreparation
+from diptych.encoders.joint.text_cleaning import Clean
 from diptych.encoders.networks.clip_siglip import (
     CLIP_TEXT,
     CLIP_VISION,
@@ -69,6 +72,7 @@ class SafetensorsFolder(JointFolder):
         width: int,
         preparation: PicturePreparation,
         configuration: str,
+        clean: Clean | None = None,
     ) -> None:
         super().__init__(path)
         self.family = family
@@ -78,6 +82,7 @@ class SafetensorsFolder(JointFolder):
         self._width = width
         self.preparation = preparation
         self._configuration = configuration
+        self._clean = clean
         check_tokenizer(path)
         side = vision["image_size"]
         if preparation.output_size != (side, side):
@@ -118,7 +123,8 @@ class SafetensorsFolder(JointFolder):
         network = Network.written_once(f"{self.family} text {self.digest}", TransformerGraph, describe, n_threads)
         if self.family == "clip":
             # What follows the end of a text is never looked at, so it may be filled up with anything.
-            return JointTextTower(tokenizer, partial(_run_clip_text, network, self._text["eos_token_id"]), padding=0)
+            run = partial(_run_clip_text, network, self._text["eos_token_id"])
+            return JointTextTower(tokenizer, run, padding=0, clean=self._clean)
         padding = padding_token(self.path, tokenizer, default=self._text["pad_token_id"])
         return JointTextTower(
             tokenizer,
@@ -126,7 +132,7 @@ class SafetensorsFolder(JointFolder):
             padding=padding,
             length=length,
             fill_left=pads_left(self.path),
-            lower_case=True,
+            clean=self._clean,
         )
 
     def files(self) -> Iterable[Path]:
@@ -149,10 +155,7 @@ class HuggingFaceFolder(SafetensorsFolder):
         config = read_model_json(path / "config.json")
         family = str(config.get("model_type"))
         if family not in FAMILIES:
-            raise ModelFileError(
-                f"{path} holds a {family!r} model; these are supported: {', '.join(FAMILIES)}. For others put the "
-                "towers beside it as ONNX files, onnx/vision_model.onnx and onnx/text_model.onnx"
-            )
+            raise ModelFileError(_refusal(path, family))
         is_clip = family == "clip"
         vision = _tower_config(config, "vision", CLIP_VISION if is_clip else SIGLIP_VISION)
         super().__init__(
@@ -164,7 +167,17 @@ class HuggingFaceFolder(SafetensorsFolder):
             width=int(config.get("projection_dim", 512) if is_clip else vision["hidden_size"]),
             preparation=read_preparation(path),
             configuration="config.json",
+            clean=None if is_clip else siglip_cleaning(path),
         )
+
+
+def _refusal(path: Path, family: str) -> str:
+    if family == "siglip2":
+        return (
+            f"{path} is SigLIP 2 for pictures of any proportions (NaFlex), which cannot be read; take its edition of a "
+            "fixed size, such as google/siglip2-base-patch16-224"
+        )
+    return f"{path} holds a {family!r} model; these are supported: {', '.join(FAMILIES)}; {ONNX_INSTEAD}"
 
 
 def _tower_config(config: Mapping[str, Any], name: str, usual: dict[str, Any]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import json
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
@@ -87,8 +88,19 @@ def is_outside_folder(name: str) -> bool:
     return bool(windows.anchor) or ".." in windows.parts or PurePosixPath(name).is_absolute()
 
 
-def external_files(file: Path) -> list[Path]:
-    """Return the files beside an ONNX file that hold its weights, whatever they are called, in order of their names."""
+@dataclass(frozen=True)
+class OnnxFacts:
+    """What an ONNX file says of itself before it is run."""
+
+    external: tuple[Path, ...]
+    """The files beside it that hold its weights, whatever they are called, in order of their names."""
+
+    quantises_batches: bool
+    """Whether it rounds by the range of all that it is given at once, so that items change each other's results."""
+
+
+def onnx_facts(file: Path) -> OnnxFacts:
+    """Read an ONNX file without its external weights, which must lie beside it."""
     try:
         import onnx
     except ImportError as error:
@@ -106,7 +118,11 @@ def external_files(file: Path) -> list[Path]:
             raise ModelFileError(
                 f"{file.parent} lacks {location}, which {file.name} needs; copy the whole model folder"
             )
-    return [file.parent / location for location in locations]
+    operators = {node.op_type for node in _graph_nodes(model.graph)}
+    return OnnxFacts(
+        external=tuple(file.parent / location for location in locations),
+        quantises_batches=any(name.startswith("DynamicQuantize") for name in operators),
+    )
 
 
 def _external_locations(graph: Any) -> Iterator[str]:
@@ -124,3 +140,12 @@ def _graph_tensors(graph: Any) -> Iterator[Any]:
             yield from (attribute.t, *attribute.tensors)
             for inner in (attribute.g, *attribute.graphs):
                 yield from _graph_tensors(inner)
+
+
+def _graph_nodes(graph: Any) -> Iterator[Any]:
+    """Yield the nodes of a graph and of the graphs inside them."""
+    for node in graph.node:
+        yield node
+        for attribute in node.attribute:
+            for inner in (attribute.g, *attribute.graphs):
+                yield from _graph_nodes(inner)

@@ -36,7 +36,8 @@ class Network:
         options.intra_op_num_threads = n_threads if n_threads is not None else available_processors()
         # Threads that wait by spinning take the cores away from those that decode the next pictures.
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-        options.log_severity_level = 3
+        # Errors are raised, and need not be printed as well.
+        options.log_severity_level = 4
         try:
             self._session = onnxruntime.InferenceSession(str(file), options, providers=["CPUExecutionProvider"])
         except Exception as error:

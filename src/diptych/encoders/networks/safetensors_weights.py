@@ -45,8 +45,7 @@ class Weights:
         if pickled:
             raise ModelFileError(
                 f"{folder / pickled[0]} is a pickle, which could run code when read, so it is not; convert it once, "
-                "in Python with transformers installed: "
-                f"AutoModel.from_pretrained({str(folder)!r}).save_pretrained({str(folder)!r})"
+                f"{_conversion(folder, pickled[0])}"
             )
         raise ModelFileError(f"{folder} has no {single}; copy the whole model folder, weights included")
 
@@ -84,6 +83,19 @@ class Weights:
                 "belong together, or the files are incomplete: copy the model folder again"
             )
         return _read_tensor(self._places[name], name)
+
+
+def _conversion(folder: Path, pickled: str) -> str:
+    if pickled.startswith("open_clip"):
+        return (
+            "in Python with open_clip and safetensors installed: "
+            f"safetensors.torch.save_model(open_clip.create_model('local-dir:{folder}'), "
+            f"{str(folder / 'open_clip_model.safetensors')!r})"
+        )
+    return (
+        "in Python with transformers installed: "
+        f"AutoModel.from_pretrained({str(folder)!r}).save_pretrained({str(folder)!r})"
+    )
 
 
 def _names_in(file: Path) -> list[str]:
