@@ -22,6 +22,7 @@ FORMULAS = {
     "pearson": lambda p, q: np.corrcoef(p, q)[0, 1],
     "covariance": lambda p, q: np.mean((p - p.mean()) * (q - q.mean())),
     "dot": lambda p, q: p @ q,
+    "corrected": lambda p, q: p[:-2] @ q[:-2] - (p[-2] + q[-2] if p[-1] != q[-1] else 0),
     "euclidean": lambda p, q: -np.sum((p - q) ** 2),
     "l1": lambda p, q: -np.abs(p - q).sum(),
     "kl": lambda p, q: -kl(p, q),
@@ -34,6 +35,8 @@ FORMULAS = {
 def points(name, rng, n, width=5):
     if name == "hamming":
         return rng.integers(0, 256, size=(n, width), dtype=np.uint8)
+    if name == "corrected":
+        return np.column_stack([rng.normal(size=(n, width + 1)), rng.choice([-1.0, 1.0], size=n)])
     return rng.dirichlet(np.ones(width), size=n)
 
 

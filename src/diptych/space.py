@@ -53,6 +53,8 @@ class Space:
     ``pearson``     centred normalised correlation, NCc: each point is centred by the mean of its own entries
     ``covariance``  the numerator of ``pearson`` alone, as in the code its authors released
     ``dot``         inner product
+    ``corrected``   inner product, between a picture and a text less the corrections of both: the last coordinates of a
+                    point are its correction and its side, 1 for pictures and −1 for texts
     ``euclidean``   minus the squared Euclidean distance, ℓ2
     ``l1``          minus the sum of absolute differences, ℓ1
     ``kl``          minus KL(image ‖ text) of probability vectors, in both directions
@@ -165,6 +167,24 @@ def _covariance(queries: FloatArray, gallery: FloatArray) -> FloatArray:
     return np.asarray(_dot(_centred(queries), _centred(gallery)) / queries.shape[1])
 
 
+def _corrected_query(points: FloatArray) -> FloatArray:
+    vectors, correction, side = np.split(points, [-2, -1], axis=1)
+    halves = np.full_like(side, 0.5)
+    return np.hstack([vectors, -halves, side / 2, -correction / 2, side * correction / 2])
+
+
+def _corrected_gallery(points: FloatArray) -> FloatArray:
+    vectors, correction, side = np.split(points, [-2, -1], axis=1)
+    return np.hstack([vectors, correction, side * correction, np.ones_like(side), side])
+
+
+def _corrected(queries: FloatArray, gallery: FloatArray) -> FloatArray:
+    if queries.shape[1] < 3:
+        raise InvalidInputError("points of the space corrected end in a correction and a side, got no vector before")
+    # (1 − σ σ')/2 is 1 between the sides and 0 within one, so that the whole is one inner product.
+    return _dot(_corrected_query(queries), _corrected_gallery(gallery))
+
+
 def _euclidean(queries: FloatArray, gallery: FloatArray) -> FloatArray:
     # The expansion cancels, which float32 cannot afford.
     queries, gallery = queries.astype(np.float64, copy=False), gallery.astype(np.float64, copy=False)
@@ -226,6 +246,7 @@ _SCORES: dict[str, Callable[[AnyArray, AnyArray], FloatArray]] = {
     "pearson": _pearson,
     "covariance": _covariance,
     "dot": _dot,
+    "corrected": _corrected,
     "euclidean": _euclidean,
     "l1": _l1,
     "kl": _kl,
@@ -258,6 +279,7 @@ def _index_form(name: str, direction: Direction) -> IndexForm | None:
         "pearson": IndexForm("inner_product", _centred_unit, _centred_unit),
         "covariance": IndexForm("inner_product", _centred, _centred),
         "dot": IndexForm("inner_product", _unchanged, _unchanged),
+        "corrected": IndexForm("inner_product", _corrected_query, _corrected_gallery),
         "euclidean": IndexForm("l2", _unchanged, _unchanged),
         "hamming": IndexForm("hamming", _unchanged, _unchanged),
         # −KL(p‖q) = [p, H(p)]·[log q, 1], so even an asymmetric divergence is an inner product.

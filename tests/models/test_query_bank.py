@@ -42,14 +42,22 @@ def test_scores_are_those_of_the_definition(seed, strength, n_nearest, metric):
 def test_pictures_compare_among_themselves_as_before(problem):
     inner = CCA(n_components=4).fit(problem.images, problem.texts)
     model = QueryBankNormalized.of(inner, problem.images, problem.texts)
-    for points, before, compare in (
-        (model.encode_images(problem.images), inner.encode_images(problem.images), inner.space.compare),
-        (model.encode_texts(problem.texts), inner.encode_texts(problem.texts), inner.space.compare),
+    for points, before in (
+        (model.encode_images(problem.images), inner.encode_images(problem.images)),
+        (model.encode_texts(problem.texts), inner.encode_texts(problem.texts)),
     ):
-        added = model.space.compare(points, points) - compare(before, before)
-        # A constant, but for a trace of the corrections.
-        assert np.ptp(added) < 0.1
-        np.testing.assert_allclose(model.without_bank(points) @ model.without_bank(points).T, compare(before, before))
+        np.testing.assert_allclose(model.space.compare(points, points), inner.space.compare(before, before), atol=1e-12)
+
+
+def test_an_index_can_serve_the_corrected_scores(problem):
+    inner = CCA(n_components=4).fit(problem.images, problem.texts)
+    model = QueryBankNormalized.of(inner, problem.images, problem.texts)
+    images, texts = model.encode_images(problem.images), model.encode_texts(problem.texts)
+    form = model.space.indexable()
+    assert form.metric == "inner_product"
+    for queries, gallery in ((images, texts), (texts, images), (images, images), (texts, texts)):
+        served = form.queries(queries) @ form.gallery(gallery).T
+        np.testing.assert_allclose(served, model.space.compare(queries, gallery), atol=1e-12)
 
 
 def test_a_hub_no_longer_answers_everything():
@@ -81,16 +89,6 @@ def test_no_strength_changes_no_score(problem):
     np.testing.assert_allclose(
         model.similarity(problem.images, problem.texts), inner.similarity(problem.images, problem.texts), atol=1e-12
     )
-
-
-def test_the_corrections_can_be_told(problem):
-    inner = CCA(n_components=3).fit(problem.images, problem.texts)
-    model = QueryBankNormalized.of(inner, problem.images, problem.texts, strength=0.5, n_nearest=4)
-    of_images, of_texts = model.corrections(model.encode_images(problem.images), model.encode_texts(problem.texts))
-    scores = inner.similarity(problem.images, problem.texts) - of_images[:, None] - of_texts
-    np.testing.assert_allclose(model.similarity(problem.images, problem.texts), scores, atol=1e-12)
-    nearest = np.sort(inner.similarity(problem.images, problem.texts), axis=1)[:, -4:].mean(axis=1)
-    np.testing.assert_allclose(of_images, 0.5 * nearest, atol=1e-3)
 
 
 def test_it_stands_in_a_fusion_and_around_one(problem):

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from diptych.encoders.image.sift_words import SiftWords
     from diptych.encoders.joint.joint_model import JointImageEncoder, JointModel, JointTextEncoder, find_joint_model
     from diptych.encoders.text.languages import guess_language, language_probabilities
+    from diptych.encoders.text.multilingual_sentences import MultilingualSentences
     from diptych.encoders.text.sentence_encoder import SentenceEncoder
     from diptych.encoders.text.tfidf import LdaTopics, Tfidf, TfidfTopics
     from diptych.encoders.text.universal_sentence_encoder import UniversalSentenceEncoder
@@ -51,6 +52,7 @@ else:
             "diptych.encoders.image.sift_words": "SiftWords",
             "diptych.encoders.joint.joint_model": "JointImageEncoder JointModel JointTextEncoder find_joint_model",
             "diptych.encoders.text.languages": "guess_language language_probabilities",
+            "diptych.encoders.text.multilingual_sentences": "MultilingualSentences",
             "diptych.encoders.text.sentence_encoder": "SentenceEncoder",
             "diptych.encoders.text.tfidf": "LdaTopics Tfidf TfidfTopics",
             "diptych.encoders.text.universal_sentence_encoder": "UniversalSentenceEncoder",
@@ -79,6 +81,7 @@ __all__ = [
     "LdaTopics",
     "MatrixCache",
     "MeanWordVectors",
+    "MultilingualSentences",
     "NearWord",
     "ResNet50",
     "SentenceEncoder",

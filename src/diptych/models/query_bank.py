@@ -14,9 +14,6 @@ from diptych.models.base import CrossModalModel, Need, check_counts, check_numbe
 from diptych.models.fusion.fuse_scores import LinearForm
 from diptych.space import Space
 
-# Two more coordinates carry the corrections. The product of two pictures must not notice them: its own share shrinks by
-# the square of this, and what the other coordinate adds is the same for all.
-_SHRINK = 0.25
 _SCORES_AT_ONCE = 1 << 22
 
 
@@ -29,8 +26,9 @@ class QueryBankNormalized(CrossModalModel):
         s(x, y) = a(x)·b(y) − λ r(a(x), B) − λ r(b(y), A),    r(p, Q) = mean of the k largest p·q, q in Q:
 
     a picture that is close to twenty texts of the bank has to be closer still to the one that is asked. The corrections
-    are two coordinates of the points, [a, −λr, 1] and [b, 1, −λr] up to scale, so that an index serves them, and the
-    answers of a text query depend on the pictures' correction alone, those of a picture query on the texts'.
+    are one more coordinate of the points in the space ``corrected``, so that an index serves them; the order of the
+    answers to a text depends on the pictures' corrections alone, that of the answers to a picture on the texts'. Two
+    pictures, or two texts, compare as in the inner model.
 
     Conneau et al., "Word translation without parallel data", ICLR 2018 (cross-domain similarity local scaling);
     Bogolin et al., "Cross modal retrieval with querybank normalisation", CVPR 2022, for a bank in the place of the
@@ -69,7 +67,7 @@ class QueryBankNormalized(CrossModalModel):
     needs: ClassVar[frozenset[Need]] = frozenset()
     when_to_use: ClassVar[str] = "Around a model without labels: the same few answers no longer answer everything."
     is_method: ClassVar[bool] = False
-    space = Space("dot")
+    space = Space("corrected")
 
     model_: CrossModalModel
     image_bank_: AnyArray
@@ -110,14 +108,6 @@ class QueryBankNormalized(CrossModalModel):
         made.text_bank_ = made._text_vectors(np.asarray(texts)).astype(np.float16)
         return made
 
-    def without_bank(self, points: AnyArray) -> AnyArray:
-        """Return the points of the inner model, whose products are the scores before the correction."""
-        return points[:, :-2]
-
-    def corrections(self, image_points: AnyArray, text_points: AnyArray) -> tuple[FloatArray, FloatArray]:
-        """Return what the bank takes off the scores of pictures and of texts, given by their points."""
-        return -image_points[:, -2] / _SHRINK, -text_points[:, -1] / _SHRINK
-
     def _check_parameters(self) -> None:
         if not isinstance(self.model, CrossModalModel):
             raise InvalidInputError(f"model must be a model such as CCA(), got {self.model!r}")
@@ -133,12 +123,12 @@ class QueryBankNormalized(CrossModalModel):
     def _encode_images(self, images: FloatArray) -> AnyArray:
         vectors = self._image_vectors(images)
         taken = self._correction(vectors, self.text_bank_)
-        return np.column_stack([vectors, -_SHRINK * taken, np.full_like(taken, 1 / _SHRINK)])
+        return np.column_stack([vectors, taken, np.ones_like(taken)])
 
     def _encode_texts(self, texts: FloatArray) -> AnyArray:
         vectors = self._text_vectors(texts)
         taken = self._correction(vectors, self.image_bank_)
-        return np.column_stack([vectors, np.full_like(taken, 1 / _SHRINK), -_SHRINK * taken])
+        return np.column_stack([vectors, taken, -np.ones_like(taken)])
 
     def _image_vectors(self, images: AnyArray) -> FloatArray:
         return self._form.images(self.model_.encode_images(images))

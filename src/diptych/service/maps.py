@@ -63,6 +63,9 @@ def plane(space: Space, points: AnyArray, *, seed: int = 0, progress: Progress |
     >>> plane(Space("euclidean"), np.array([[0.0, 0.0], [2.0, 0.0], [2.0, 1.0]])).shape
     (3, 2)
     """
+    if space.name == "corrected":
+        # Pictures and texts have their places by what they show, not by their corrections.
+        space, points = Space("dot"), points[:, :-2]
     is_vector = space.name in _VECTOR_SPACES
     rows = _vectors(space, points) if is_vector else _distances(space, points)
     start = _principal_components(rows) if is_vector else _classical_scaling(rows)

@@ -17,7 +17,7 @@ from diptych.collection.search.approximate_index import ApproximateIndex
 from diptych.collection.storage.item import Item
 from diptych.space import Direction, IndexForm, Space
 
-_LINEAR = ("cosine", "pearson", "covariance", "dot")
+_LINEAR = ("cosine", "pearson", "covariance", "dot", "corrected")
 _ENTRIES_AT_ONCE = 1 << 24
 
 

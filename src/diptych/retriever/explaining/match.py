@@ -223,7 +223,14 @@ def _noisy_or(first: FloatArray, second: FloatArray) -> FloatArray:
     return np.asarray(-np.log1p(-np.minimum(first * second, 1 - _FLOOR)))
 
 
+def _corrected(first: FloatArray, second: FloatArray) -> FloatArray:
+    products = first * second
+    products[-2:] = -(first[-2] + second[-2]) * (1 - first[-1] * second[-1]) / 2, 0.0
+    return products
+
+
 _DIFFERENCES: dict[str, Callable[[FloatArray, FloatArray], FloatArray]] = {
+    "corrected": _corrected,
     "euclidean": lambda first, second: np.asarray(-((first - second) ** 2)),
     "l1": lambda first, second: np.asarray(-np.abs(first - second)),
     "kl": _kl,
@@ -242,11 +249,10 @@ def term_factors(matches: Sequence[Match], weights: Sequence[float]) -> FloatArr
     if len(matches) == 1 and given[0] > 0:
         return np.ones(1)
     space = matches[0].space
-    if not is_linear(space) or space.split is not None:
+    form = space.indexable()
+    if form is None or space.split is not None or not (is_linear(space) or space.name == "corrected"):
         return np.asarray(given / np.abs(given).sum())
-    rows = np.vstack([linear_parts(space, match.direction, match.query.point) for match in matches])
-    # A covariance divides by the number of coordinates, which is no part of the query's length.
-    rows = rows * (np.sqrt(rows.shape[1]) if space.name == "covariance" else 1.0)
+    rows = form.queries(np.vstack([match.query.point for match in matches]).astype(np.float64))
     lengths = np.linalg.norm(rows, axis=1)
     safe = np.where(lengths > 0, lengths, 1.0)
     whole = float(np.linalg.norm(given @ (rows / safe[:, None])))

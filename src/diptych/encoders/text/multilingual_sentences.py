@@ -1,0 +1,95 @@
+"""Sentences by two networks: one that knows English best, and one that knows many languages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar, Self
+
+import numpy as np
+
+from diptych.arrays import FloatArray, unit_rows
+from diptych.encoders.encoder import Encoder, check_texts
+from diptych.encoders.text.languages import language_probabilities
+from diptych.encoders.text.sentence_encoder import SentenceEncoder
+from diptych.encoders.text.universal_sentence_encoder import UniversalSentenceEncoder
+
+# Two words of another language are often a name or a loan; only what is hardly English goes without the English part.
+_LEAST_ENGLISH = 0.25
+# What the multilingual network was trained on; Czech and others are understood as far as they share words with these.
+UNDERSTOOD = frozenset({"ar", "de", "en", "es", "fr", "it", "ja", "ko", "nl", "pl", "pt", "ru", "th", "tr", "zh"})
+"""The languages whose queries are understood, by their codes in ISO 639-1."""
+
+
+class MultilingualSentences(Encoder):
+    """The features of `SentenceEncoder` and of `UniversalSentenceEncoder` side by side, each of unit length.
+
+    The first reads English alone, and better; what it makes of other languages would spoil them. So its columns are
+    zero for a text that is hardly English, by `language_probabilities`: a model that is to serve other languages learns
+    from some texts with these columns left out. A text without any letters keeps them.
+
+    Parameters
+    ----------
+    batch_size:
+        Texts encoded at once.
+    n_threads:
+        Threads of the networks; by default one for each processor.
+
+    Examples
+    --------
+    >>> from diptych.encoders import MultilingualSentences
+    >>> english, german = MultilingualSentences().transform(["a dog on the beach", "ein Hund am Strand"])
+    >>> english.shape, bool(german[:384].any()), bool(english[384:] @ german[384:] > 0.7)
+    ((896,), False, True)
+    """
+
+    learns: ClassVar[bool] = False
+    speed_parameters: ClassVar[tuple[str, ...]] = ("batch_size", "n_threads")
+
+    def __init__(self, *, batch_size: int = 32, n_threads: int | None = None) -> None:
+        self.batch_size = batch_size
+        self.n_threads = n_threads
+
+    @property
+    def weights_digest(self) -> str:
+        """The digests of both networks."""
+        return " ".join(encoder.fingerprint for encoder in self._parts())
+
+    @property
+    def n_features(self) -> int:
+        """The width of the feature matrix."""
+        return sum(encoder.n_features for encoder in self._parts())
+
+    def fit(self, items: Sequence[str]) -> Self:
+        """Check the parameters and that the networks are there; there is nothing to learn from the texts."""
+        for encoder in self._parts():
+            encoder.fit(items)
+        return self
+
+    def transform(self, items: Sequence[str]) -> FloatArray:
+        """Return one row of features per text."""
+        check_texts(items)
+        english, multilingual = self._parts()
+        is_english = np.array([reads_as_english(text) for text in items])
+        parts = np.zeros((len(items), self.n_features), dtype=np.float32)
+        if is_english.any():
+            known = [text for text, keeps in zip(items, is_english, strict=True) if keeps]
+            parts[is_english, : english.n_features] = unit_rows(english.transform(known))
+        parts[:, english.n_features :] = unit_rows(multilingual.transform(items))
+        return parts
+
+    def _parts(self) -> tuple[SentenceEncoder, UniversalSentenceEncoder]:
+        speed = {"batch_size": self.batch_size, "n_threads": self.n_threads}
+        if getattr(self, "_made", (None,))[0] != speed:
+            self._made = (speed, (SentenceEncoder(**speed), UniversalSentenceEncoder(**speed)))
+        return self._made[1]
+
+
+def reads_as_english(text: str) -> bool:
+    """Say whether a text may be English.
+
+    >>> from diptych.encoders.text.multilingual_sentences import reads_as_english
+    >>> [reads_as_english(text) for text in ("a red car", "ein rotes Auto", "42")]
+    [True, False, True]
+    """
+    probabilities = language_probabilities(text)
+    return not probabilities or probabilities.get("en", 0.0) >= _LEAST_ENGLISH
