@@ -47,6 +47,23 @@ def own_cache(cache_of_worker: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(cache_of_worker))
 
 
+@pytest.fixture(scope="session")
+def no_pandas(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that hides pandas from a program whose path it leads."""
+    folder = tmp_path_factory.mktemp("no-pandas")
+    (folder / "pandas.py").write_text("raise ImportError('hidden by the tests')\n")
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def programs_without_pandas(no_pandas: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Start programs as where nothing but Diptych is installed: pandas comes with what measures are compared with.
+
+    PyArrow imports it where it is, which takes as long as opening a collection.
+    """
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(no_pandas), *filter(None, [os.environ.get("PYTHONPATH")])]))
+
+
 @pytest.fixture(autouse=True)
 def no_given_width(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let tables be as wide as they are: test runners tell the width of a terminal that is not there."""

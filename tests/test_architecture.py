@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import statistics
 import subprocess
 import sys
@@ -277,7 +278,15 @@ def test_a_safe_read_is_allowed(code: str) -> None:
     assert unsafe_reads(ast.parse(code)) == []
 
 
+@pytest.fixture
+def with_pandas(no_pandas: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hide pandas from no program: it shall not be imported where it is."""
+    shown = [folder for folder in os.environ["PYTHONPATH"].split(os.pathsep) if folder != str(no_pandas)]
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(shown))
+
+
 @pytest.mark.parametrize("package", ["diptych", "diptych.encoders", "diptych.encoders.text.word_pipeline"])
+@pytest.mark.usefixtures("with_pandas")
 def test_importing_the_package_stays_light(package: str) -> None:
     """The command line and every worker pay for these imports, so they may bring in arrays and nothing heavier."""
     listing = f"import sys, {package}; print(*{{name.partition('.')[0] for name in sys.modules}})"
@@ -286,9 +295,29 @@ def test_importing_the_package_stays_light(package: str) -> None:
     assert HEAVY_MODULES.isdisjoint(loaded), f"import {package} also imports {HEAVY_MODULES.intersection(loaded)}"
 
 
+@pytest.mark.usefixtures("with_pandas")
 def test_whoever_searches_does_not_wait_for_statistics() -> None:
-    """A retriever needs scikit-learn, which imports most of SciPy unless it is asked to wait."""
+    """A retriever needs scikit-learn, which imports most of SciPy, and pandas, unless it is asked to wait."""
     listing = "import sys, diptych.collection, diptych.retriever, diptych.encoders.text.tfidf; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", listing], capture_output=True, text=True, check=True).stdout.split()
     assert "sklearn.base" in loaded
-    assert {"scipy.stats", "sklearn.cluster", "sklearn.metrics", "sklearn.model_selection"}.isdisjoint(loaded)
+    unused = {"scipy.stats", "pandas", "sklearn.cluster", "sklearn.metrics", "sklearn.model_selection"}
+    assert unused.isdisjoint(loaded)
+
+
+def test_whoever_opens_a_collection_does_not_wait_for_clients_of_remote_services() -> None:
+    """Their packages are whole all the same, for a program that uses them besides; so are the classes of the engine."""
+    listing = (
+        "import sys\n"
+        "from diptych.collection.storage.engine import engine_package\n"
+        "engine = engine_package()\n"
+        "print(*sys.modules)\n"
+        "import lance_namespace, overrides, pydantic\n"
+        "assert lance_namespace.ListTablesResponse is engine.db.ListTablesResponse\n"
+        "assert issubclass(engine.namespace.TableNotFoundError, lance_namespace.LanceNamespaceError)\n"
+        "assert issubclass(lance_namespace.LanceNamespace, object)\n"
+        "assert overrides.__file__ and pydantic.validate_call.__module__.startswith('pydantic.')\n"
+    )
+    loaded = subprocess.run([sys.executable, "-c", listing], capture_output=True, text=True, check=True).stdout.split()
+    assert "lancedb" in loaded
+    assert {"lance_namespace", "lance_namespace_urllib3_client.api", "overrides", "urllib3"}.isdisjoint(loaded)

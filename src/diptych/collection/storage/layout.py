@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
@@ -256,22 +255,6 @@ def search_package(name: str) -> Any:
         return import_module(name)
     except ImportError:
         raise MissingPackageError("searching", "'diptych[search]'") from None
-
-
-def engine_package() -> Any:
-    """Return LanceDB, imported without what would check every argument of its clients of remote services.
-
-    Nothing here uses those clients, and preparing the checks takes half a second of every start.
-    """
-    if "lancedb" in sys.modules:
-        return sys.modules["lancedb"]
-    pydantic = search_package("pydantic")
-    checked = pydantic.validate_call
-    pydantic.validate_call = lambda function=None, /, **_: (lambda given: given) if function is None else function
-    try:
-        return search_package("lancedb")
-    finally:
-        pydantic.validate_call = checked
 
 
 @contextmanager

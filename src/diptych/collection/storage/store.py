@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from diptych.arrays import AnyArray
+from diptych.collection.storage.engine import engine_package
 from diptych.collection.storage.item import Item
-from diptych.collection.storage.layout import RetrieverNames, engine_package, search_package
+from diptych.collection.storage.layout import RetrieverNames, search_package
 from diptych.collection.storage.place import TableCopies
 from diptych.collection.storage.retriever_protocol import SIDES, Side
 from diptych.collection.storage.rows import item_of_row, items_table, rows_with_captions, table_schema, vectors_of

@@ -12,9 +12,9 @@ from diptych.arrays import FloatArray
 from diptych.encoders.encoder import Encoder, Modality, check_texts
 from diptych.encoders.text.word_pipeline import WordPipeline
 from diptych.errors import InvalidInputError
-from diptych.estimators import statistics_later
+from diptych.estimators import some_imports_later
 
-with statistics_later():
+with some_imports_later():
     from sklearn.feature_extraction.text import CountVectorizer
     from sklearn.preprocessing import normalize
 

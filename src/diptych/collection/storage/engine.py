@@ -1,0 +1,88 @@
+"""LanceDB, imported without what only its clients of remote services need, which nothing here uses.
+
+Preparing these took a second of every start: a class for every message of their protocol, checks of every argument,
+and on Python 3.11 a comparison of every method with the one that it overrides.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from importlib.util import find_spec
+from types import ModuleType
+from typing import Any
+
+from diptych.collection.storage.layout import search_package
+
+_PROTOCOL, _CLIENT = "lance_namespace", "lance_namespace_urllib3_client"
+
+
+class _Package(ModuleType):
+    """Stands for a package whose modules can be imported; it imports none of them itself."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        spec = find_spec(name)
+        self.__path__ = list(spec.submodule_search_locations or ()) if spec else []
+
+
+class _Protocol(_Package):
+    """Stands for the package of the protocol: a message comes from its own module, the connection when it is used."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "connect":
+            return lambda *given, **named: import_module(_PROTOCOL).connect(*given, **named)
+        if name == "LanceNamespace":
+            # The engine names it in annotations only.
+            return Any
+        if not name[0].isupper():
+            raise AttributeError(name)
+        module = re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
+        return getattr(import_module(f"{_CLIENT}.models.{module}"), name)
+
+
+class _Overrides(ModuleType):
+    """Stands for the comparison with what is overridden; newer versions of Python have a mark that does nothing."""
+
+    EnforceOverrides = type("EnforceOverrides", (), {})
+
+    @staticmethod
+    def override(method: Any) -> Any:
+        return method
+
+
+@contextmanager
+def _stand_ins() -> Iterator[None]:
+    """Let the engine be imported with the little that it takes of these modules; they are whole afterwards."""
+    kinds = {_PROTOCOL: _Protocol, _CLIENT: _Package, f"{_CLIENT}.models": _Package, "overrides": _Overrides}
+    added: dict[str, ModuleType] = {}
+    try:
+        for name, kind in kinds.items():
+            if name not in sys.modules:
+                added[name] = sys.modules[name] = kind(name)
+        yield
+    finally:
+        for name, module in added.items():
+            if sys.modules.get(name) is module:
+                del sys.modules[name]
+
+
+def engine_package() -> Any:
+    """Return LanceDB.
+
+    >>> engine_package().connect("memory://").list_tables().tables
+    []
+    """
+    if "lancedb" in sys.modules:
+        return sys.modules["lancedb"]
+    pydantic = search_package("pydantic")
+    checked = pydantic.validate_call
+    pydantic.validate_call = lambda function=None, /, **_: (lambda given: given) if function is None else function
+    try:
+        with _stand_ins():
+            return search_package("lancedb")
+    finally:
+        pydantic.validate_call = checked
