@@ -82,6 +82,8 @@ class ItemChanges:
         report = adding.add(records, progress)
         if report.changed:
             self._state.tidy(report.changed)
+        else:
+            self._state.store.prepare_words()
         report.seconds = time.perf_counter() - started
         write_json(self._state.layout.last_run, {"skipped": report.skipped})
         return report

@@ -1,4 +1,4 @@
-"""The durable tables: a thin layer over LanceDB, the only module that knows it."""
+"""The durable tables: a thin layer over LanceDB, which only this module and that of the word index know."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from diptych.collection.storage.layout import RetrieverNames, search_package
 from diptych.collection.storage.place import TableCopies
 from diptych.collection.storage.retriever_protocol import SIDES, Side
 from diptych.collection.storage.rows import item_of_row, items_table, rows_with_captions, table_schema, vectors_of
+from diptych.collection.storage.word_index import index_words, lacks_words, word_query
 from diptych.errors import CollectionError
 
 _FIXED_TABLES = ("items", "captions", "thumbnails", "removed")
@@ -77,21 +78,16 @@ class Store:
         """Make the tables of an empty collection; only the writer calls this."""
         for name in _FIXED_TABLES:
             self._created(name, table_schema(name))
-        self._prepare_words()
+        self.prepare_words()
 
-    def _prepare_words(self) -> None:
-        """Let the engine find captions by their words; what it has not indexed yet it reads besides."""
-        captions = self._table("captions")
-        if not any("text" in index.columns for index in captions.list_indices()):
-            index = search_package("lancedb.index")
-            plain = {"stem": False, "remove_stop_words": False, "with_position": False}
-            captions.create_index("text", config=index.FTS(base_tokenizer="simple", ascii_folding=True, **plain))
+    def prepare_words(self) -> None:
+        """Let the engine find captions by their words, as this version cuts them; only the writer calls this."""
+        if index_words(self._table("captions")):
             self._committed("captions")
 
     def captions_with(self, words: str, limit: int) -> tuple[list[str], list[float]]:
         """Return the ids of the captions with the most of some words by BM25, and their scores, best first."""
-        query = search_package("lancedb.query").MatchQuery(words, "text")
-        found = self._table("captions").search(query).select(["id", "_score"]).limit(limit).to_arrow()
+        found = self._table("captions").search(word_query(words)).select(["id", "_score"]).limit(limit).to_arrow()
         return found["id"].to_pylist(), found["_score"].to_pylist()
 
     def version(self) -> int:
@@ -351,7 +347,9 @@ class Store:
         """Join the small files that many commits leave behind, drop deleted rows, forget versions older than an hour.
 
         ``everything`` does so however few there are, and keeps versions for a minute: enough for a reader to finish.
+        Words that a former version has indexed are indexed as this one cuts them.
         """
+        self.prepare_words()
         if not (everything or n_changed >= _MANY_CHANGED) and self.version() % _COMMITS_BETWEEN_LOOKS:
             return
         kept_for = timedelta(minutes=1) if everything else timedelta(hours=1)
@@ -359,7 +357,7 @@ class Store:
             table = self._existing(name)
             if table is None:
                 continue
-            if everything or _is_worn(table.stats()) or _lacks_words(table):
+            if everything or _is_worn(table.stats()) or lacks_words(table):
                 if self._copies is not None:
                     # Every version is sent before any is forgotten.
                     table.optimize()
@@ -437,12 +435,6 @@ def _is_worn(stats: dict[str, Any]) -> bool:
     written = fragments["num_fragments"] * fragments["lengths"]["mean"]
     deleted = written - stats["num_rows"]
     return bool(fragments["num_small_fragments"] >= _MANY_FRAGMENTS or deleted >= max(_MANY_DELETED, written / 2))
-
-
-def _lacks_words(table: Any) -> bool:
-    """Say whether many texts are in no full-text index yet, so that every search by words reads them."""
-    names = [index.name for index in table.list_indices() if index.index_type == "FTS"]
-    return any(table.index_stats(name).num_unindexed_rows >= _INDEXED_FROM for name in names)
 
 
 def _membership(column: str, values: Iterable[str]) -> str:
