@@ -142,27 +142,28 @@ def test_a_checkpoint_of_another_training_is_refused(tmp_path):
 def test_two_processes_train_what_one_does(tmp_path):
     target, program = tmp_path / "states.npz", tmp_path / "train.py"
     program.write_text(
-        "import sys\n"
+        "import os, sys\n"
         "import numpy as np\n"
         "import torch.distributed\n"
         f"sys.path.insert(0, {str(Path(__file__).parent)!r})\n"
         "from test_joint_training import features_and_texts, states, tiny\n"
+        # The second process has imported everything when the first one has.
+        "second = os.fork()\n"
+        "os.environ['RANK'] = os.environ['LOCAL_RANK'] = '0' if second else '1'\n"
         "model = tiny(dropout=0.0).fit(*features_and_texts())\n"
-        "if torch.distributed.get_rank() == 0:\n"
+        "assert torch.distributed.get_rank() == int(os.environ['RANK'])\n"
+        "if second:\n"
         f"    np.savez({str(target)!r}, *states(model), history=model.history_)\n"
-        "torch.distributed.destroy_process_group()\n",
+        "torch.distributed.destroy_process_group()\n"
+        "sys.exit(os.waitstatus_to_exitcode(os.waitpid(second, 0)[1]) if second else 0)\n",
         encoding="utf-8",
     )
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    processes = []
-    for rank in range(2):
-        # What torchrun tells its processes, without the seconds its own start takes.
-        told = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": 2, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
-        environment = {**os.environ, **{key: str(value) for key, value in told.items()}, "OMP_NUM_THREADS": "1"}
-        processes.append(subprocess.Popen([sys.executable, str(program)], env=environment))
-    assert [process.wait(timeout=120) for process in processes] == [0, 0]
+    # What torchrun tells its processes, without the seconds its own start takes.
+    told = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "OMP_NUM_THREADS": "1"}
+    subprocess.run([sys.executable, str(program)], env={**os.environ, **told}, check=True, timeout=120)
     alone = tiny(dropout=0.0).fit(*features_and_texts())
     together = np.load(target)
     for number, values in enumerate(states(alone)):
