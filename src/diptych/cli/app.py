@@ -24,6 +24,7 @@ from diptych.cli.bench.trec import bench_trec
 from diptych.cli.commands.clicks import clicks_app
 from diptych.cli.commands.datasets import datasets, get, scenes
 from diptych.cli.commands.demo import demo
+from diptych.cli.commands.doctor import doctor
 from diptych.cli.commands.encoders import encoders
 from diptych.cli.commands.evaluate import evaluate
 from diptych.cli.commands.index import index
@@ -148,7 +149,7 @@ app = typer.Typer(
 
 _COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
     "Your pictures": (index, search, serve, add, remove, status, duplicates, train, learn, rollback, export, demo),
-    "Upkeep": (backup, restore, migrate, plan),
+    "Upkeep": (backup, restore, migrate, plan, doctor),
     "Methods and data": (methods, encoders, evaluate, words, scenes, queries),
 }
 

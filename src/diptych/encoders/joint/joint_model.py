@@ -223,8 +223,10 @@ class JointModel:
     - Hugging Face: ``config.json`` (``model_type`` clip or siglip), ``model.safetensors`` (or its parts and their
       index), ``tokenizer.json`` (or CLIP's ``vocab.json`` and ``merges.txt``) and ``preprocessor_config.json``;
     - ONNX: ``onnx/vision_model.onnx`` and ``onnx/text_model.onnx`` (or ``visual.onnx`` and ``textual.onnx``) with the
-      last two;
+      last two, as MobileCLIP is read;
     - OpenCLIP: ``open_clip_config.json``, ``open_clip_model.safetensors`` and the tokenizer.
+
+    ``diptych doctor`` checks a folder and says which files of a known model to put where.
 
     Nothing is ever downloaded, and nothing in the folder is executed: pickled weights are refused, with the command
     that converts them.
@@ -299,6 +301,11 @@ class JointModel:
         return np.asarray(weights / weights.sum(axis=-1, keepdims=True))
 
 
+def joint_shelf() -> Path:
+    """Return the folder in which the folders of joint models are looked for."""
+    return cache_folder() / "joint"
+
+
 def find_joint_model() -> Path | None:
     """Return the folder of the user's joint model, or None.
 
@@ -321,7 +328,7 @@ def find_joint_model() -> Path | None:
                 f"{JOINT_MODEL_VARIABLE} names {folder}, which is not a folder; correct the variable or unset it"
             )
         return folder
-    shelf = cache_folder() / "joint"
+    shelf = joint_shelf()
     if not shelf.is_dir():
         return None
     folders = (path for path in shelf.iterdir() if path.is_dir() and not path.name.startswith("."))

@@ -16,10 +16,11 @@ ONNX_INSTEAD = (
 _TRANSFORMERS = ("config.json", "model.safetensors", "preprocessor_config.json", "tokenizer.json")
 _OPEN_CLIP = ("open_clip_config.json", "open_clip_model.safetensors", "tokenizer.json")
 _ONNX = ("config.json", "onnx/text_model.onnx", "onnx/vision_model.onnx", "preprocessor_config.json", "tokenizer.json")
-_FILES = {
+LAYOUT_FILES = {
     layout: tuple(sorted((*files, "tokenizer_config.json")))
     for layout, files in {"Transformers": _TRANSFORMERS, "OpenCLIP": _OPEN_CLIP, "ONNX": _ONNX}.items()
 }
+"""The files of each layout."""
 _SOURCES = {
     "Transformers": (
         "openai/clip-vit-base-patch16 openai/clip-vit-base-patch32 openai/clip-vit-large-patch14 "
@@ -61,7 +62,7 @@ class KnownModel:
     @property
     def files(self) -> tuple[str, ...]:
         """The files to put into one folder, under the same names; ``onnx/`` is a folder within."""
-        return _FILES[self.layout]
+        return LAYOUT_FILES[self.layout]
 
     @property
     def address(self) -> str:
