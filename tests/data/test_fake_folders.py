@@ -207,6 +207,37 @@ def test_pascal_with_errors(pascal: Path, content: str, message: str) -> None:
         load_dataset("pascal_sentence")
 
 
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ("", None),
+        ("3.avif\tvalidation\ta cat\n", "row 5 says part 'validation'"),
+        ("9.avif\ttest\ta cat\n", "lists 9.avif, which is not in"),
+    ],
+)
+def test_coco_pairs_in_their_layout(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: str, message: str | None
+) -> None:
+    monkeypatch.setenv("DIPTYCH_DATA", str(tmp_path))
+    folder = tmp_path / "coco_pairs"
+    (folder / "images").mkdir(parents=True)
+    for number in range(4):
+        (folder / "images" / f"{number}.avif").touch()
+    listed = "".join(f"{number}.avif\t{part}\ta {part}\n" for number, part in enumerate(("train", "dev", "test")))
+    (folder / "captions.tsv").write_text(f"file\tsplit\tcaption\n{listed}{rows}")
+    if message is not None:
+        with pytest.raises(InvalidInputError, match=message):
+            load_dataset("coco_pairs")
+        return
+    splits = load_dataset("coco_pairs")
+    assert {part: pairs.texts for part, pairs in splits.parts.items()} == {
+        "train": ("a train",),
+        "test": ("a test",),
+        "dev": ("a dev",),
+    }
+    assert splits.train.images == (folder / "images" / "0.avif",)
+
+
 @pytest.fixture
 def flickr(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Six photographs, two per part except one that is in no list, and the stray caption id."""

@@ -11,6 +11,7 @@ import pytest
 
 from diptych.data import load_dataset
 from diptych.data.datasets.wikipedia import CATEGORY_COUNTS
+from diptych.encoders import read_picture
 
 
 @pytest.mark.data("wikipedia")
@@ -48,6 +49,16 @@ def test_pascal_sentence() -> None:
     assert len(splits.train.class_names) == 20
     assert not set(splits.train.ids) & set(splits.test.ids)
     assert load_dataset("pascal_sentence", sentences="pascal50s").test.n_texts == 15_000
+
+
+@pytest.mark.data("coco_pairs")
+def test_coco_pairs() -> None:
+    splits = load_dataset("coco_pairs")
+    sizes = {part: (pairs.n_images, pairs.n_texts) for part, pairs in splits.parts.items()}
+    assert sizes == {"train": (16_000, 16_000), "test": (1000, 1000), "dev": (1000, 1000)}
+    ids = [name for pairs in splits.parts.values() for name in pairs.ids.tolist()]
+    assert len(set(ids)) == 18_000
+    assert read_picture(splits.dev.images[0]).shape == (240, 240, 3)
 
 
 @pytest.mark.data("flickr8k")

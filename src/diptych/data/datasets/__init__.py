@@ -7,6 +7,7 @@ from typing import Any
 from diptych.data.dataset import Dataset, DatasetSplits
 from diptych.data.datasets.clickture import CLICKTURE
 from diptych.data.datasets.coco import COCO
+from diptych.data.datasets.coco_pairs import COCO_PAIRS
 from diptych.data.datasets.flickr8k import FLICKR8K
 from diptych.data.datasets.flickr30k import FLICKR30K
 from diptych.data.datasets.mirflickr import MIRFLICKR
@@ -26,6 +27,7 @@ DATASETS: tuple[Dataset, ...] = (
     FLICKR8K,
     FLICKR30K,
     COCO,
+    COCO_PAIRS,
     CLICKTURE,
     SCENES,
 )
@@ -70,6 +72,6 @@ def load_dataset(name: str, **options: Any) -> DatasetSplits:
     >>> load_dataset("wikipedai")
     Traceback (most recent call last):
     diptych.errors.UnknownNameError: unknown data set 'wikipedai'; did you mean 'wikipedia'? Known: \
-clickture, coco, flickr30k, flickr8k, mirflickr, nus_wide, pascal_sentence, scenes, tvgraz, wikipedia
+clickture, coco, coco_pairs, flickr30k, flickr8k, mirflickr, nus_wide, pascal_sentence, scenes, tvgraz, wikipedia
     """
     return find_dataset(name).load(**options)

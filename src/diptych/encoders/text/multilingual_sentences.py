@@ -14,7 +14,7 @@ from diptych.encoders.text.sentence_encoder import SentenceEncoder
 from diptych.encoders.text.universal_sentence_encoder import UniversalSentenceEncoder
 
 # Two words of another language are often a name or a loan; only what is hardly English goes without the English part.
-_LEAST_ENGLISH = 0.25
+_LEAST_ENGLISH = 0.1
 # What the multilingual network was trained on; Czech and others are understood as far as they share words with these.
 UNDERSTOOD = frozenset({"ar", "de", "en", "es", "fr", "it", "ja", "ko", "nl", "pl", "pt", "ru", "th", "tr", "zh"})
 """The languages whose queries are understood, by their codes in ISO 639-1."""

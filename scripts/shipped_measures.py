@@ -1,0 +1,158 @@
+"""What the model card says about a retriever: recall, class names, languages, and queries that nothing answers."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from diptych.arrays import AnyArray, FloatArray
+from diptych.data import Pairs
+from diptych.data.folders import data_folder
+from diptych.retriever import Retriever
+
+QUERIES = Path(__file__).parents[1] / "benchmarks"
+SPOKEN = {"diningtable": "dining table", "pottedplant": "potted plant", "tvmonitor": "tv monitor"}
+_LANGUAGES = ("de", "fr", "cs")
+
+
+@dataclass(frozen=True)
+class Recalls:
+    """R@1 and R@10 of picture and of text queries, and their mean, by which candidates are chosen."""
+
+    image_1: float
+    image_10: float
+    text_1: float
+    text_10: float
+
+    @property
+    def mean(self) -> float:
+        """The mean of the four."""
+        return (self.image_1 + self.image_10 + self.text_1 + self.text_10) / 4
+
+
+def recalls(scores: FloatArray, owners: AnyArray, asked: AnyArray | None = None) -> Recalls:
+    """Return the recalls of (pictures, texts) scores; ``asked`` are the pictures whose queries count, all by default.
+
+    Whatever is asked is ranked among all pictures and texts there are.
+    """
+    pictures = np.arange(len(scores)) if asked is None else np.asarray(asked)
+    texts = np.flatnonzero(np.isin(owners, pictures))
+    own = scores[owners, np.arange(len(owners))]
+    of_texts = (scores[:, texts] > own[texts]).sum(axis=0)
+    best = np.full(len(scores), -np.inf)
+    np.maximum.at(best, owners, own)
+    of_pictures = (scores[pictures] > best[pictures, None]).sum(axis=1)
+    return Recalls(*(float((ranks < k).mean()) for ranks in (of_pictures, of_texts) for k in (1, 10)))
+
+
+def recalls_of(retriever: Retriever, pairs: Pairs, asked: AnyArray | None = None) -> Recalls:
+    """Return the recalls of a retriever on pairs given by features."""
+    points = retriever.images_to_points(pairs.images), retriever.texts_to_points(pairs.texts)
+    return recalls(retriever.space.compare(*points), pairs.owners, asked)
+
+
+def class_names(retriever: Retriever, pictures: AnyArray, classes: Sequence[str]) -> dict[str, tuple[float, float]]:
+    """Return MAP and P@10 of the names of classes as queries: as the data set spells them, and in words."""
+    points, found = retriever.images_to_points(pictures), {}
+    names = sorted(set(classes))
+    for kind, spelt in (("as spelt", names), ("in words", [SPOKEN.get(name, name) for name in names])):
+        scores = retriever.space.compare(retriever.encode_texts(spelt), points, "text_query")
+        precisions, first = [], []
+        for name, row in zip(names, scores, strict=True):
+            relevant = (np.asarray(classes) == name)[np.argsort(-row)]
+            precisions.append((np.cumsum(relevant) / np.arange(1, len(relevant) + 1))[relevant].mean())
+            first.append(relevant[:10].mean())
+        found[kind] = float(np.mean(precisions)), float(np.mean(first))
+    return found
+
+
+def answered(retriever: Retriever, pictures: AnyArray, queries: Sequence[str]) -> float:
+    """Return the share of queries whose best answer is a good match."""
+    points = retriever.images_to_points(pictures)
+    scores = retriever.space.compare(retriever.encode_texts(queries), points, "text_query")
+    return float((retriever.probability(scores.max(axis=1), "text_to_image") >= retriever.cutoff).mean())
+
+
+def absent_queries() -> list[str]:
+    """Return queries for what no everyday photograph shows, and for nothing at all."""
+    return (QUERIES / "absent_queries.txt").read_text(encoding="utf-8").split("\n")[:-1]
+
+
+def calibration_error(retriever: Retriever, pairs: Pairs, asked: AnyArray, prior: float) -> dict[str, float]:
+    """Return the expected calibration error of both directions, over all pairs of what is asked and what is there.
+
+    The own partner alone counts as relevant, weighted so that a share ``prior`` of all is, as the probabilities assume.
+    """
+    points = retriever.images_to_points(pairs.images), retriever.texts_to_points(pairs.texts)
+    scores = retriever.space.compare(*points)
+    relevant = pairs.owners == np.arange(len(scores))[:, None]
+    texts = np.flatnonzero(np.isin(pairs.owners, asked))
+    parts = {"image_to_text": (scores[asked], relevant[asked]), "text_to_image": (scores[:, texts], relevant[:, texts])}
+    return {
+        way: _expected_error(retriever.probability(values.ravel(), way), truth.ravel(), prior)  # type: ignore[arg-type]
+        for way, (values, truth) in parts.items()
+    }
+
+
+def _expected_error(probabilities: FloatArray, relevant: AnyArray, prior: float, bins: int = 15) -> float:
+    weights = np.where(relevant, prior / relevant.mean(), (1 - prior) / (1 - relevant.mean()))
+    places = np.minimum((probabilities * bins).astype(int), bins - 1)
+    total = np.bincount(places, weights, bins)
+    said, true = (np.bincount(places, weights * values, bins) for values in (probabilities, relevant))
+    return float(np.abs(said - true).sum() / total.sum())
+
+
+def chinese(retriever: Retriever, test: Pairs) -> Recalls:
+    """Return the recalls of the human Chinese translations of Flickr8k's test captions."""
+    path = data_folder() / "flickr8k_languages" / "flickr8kzhmtest.captions.txt"
+    lines = [line.split(" ", 1) for line in path.read_text(encoding="utf-8").splitlines()]
+    places = {str(name): row for row, name in enumerate(test.ids)}
+    owners = np.array([places[name.split("#")[0]] for name, _ in lines])
+    points = retriever.images_to_points(test.images), retriever.encode_texts([text.strip() for _, text in lines])
+    return recalls(retriever.space.compare(*points), owners)
+
+
+def translated_sentences(retriever: Retriever) -> dict[str, float]:
+    """Return R@10 of Multi30k's test sentences in several languages asking for their photo's English captions."""
+    folder = data_folder() / "multi30k"
+
+    def lines(name: str) -> list[str]:
+        with gzip.open(folder / f"{name}.gz", "rt", encoding="utf-8") as stream:
+            return [line.strip() for line in stream]
+
+    captions = [lines(f"test_2016.{number}.en") for number in range(1, 6)]
+    gallery = retriever.encode_texts([text for listed in captions for text in listed])
+    found = {}
+    for language in ("en", *_LANGUAGES):
+        # Its own English sentence is one of the five captions, and would find itself.
+        asked = captions[0] if language == "en" else lines(f"test_2016_flickr.{language}")
+        scores = retriever.space.compare(retriever.encode_texts(asked), gallery, "text_query")
+        by_photo = scores.reshape(len(asked), 5, -1)[:, 1 if language == "en" else 0 :].max(axis=1)
+        found[language] = float(((by_photo > np.diag(by_photo)[:, None]).sum(axis=1) < 10).mean())
+    return found
+
+
+def short_queries(retriever: Retriever, test: Pairs) -> dict[str, float]:
+    """Return, for each language, the share of queries with a wanted photo among the first ten of Flickr8k's test.
+
+    Wanted are the ten photos whose English captions lie nearest to the English query.
+    """
+    with (QUERIES / "language_queries.tsv").open(encoding="utf-8", newline="") as stream:
+        rows = list(csv.DictReader(stream, delimiter="\t"))
+    pictures = retriever.images_to_points(test.images)
+    english = retriever.encode_texts([row["en"] for row in rows])
+    near = retriever.space.compare(english, retriever.texts_to_points(test.texts), "text_query")
+    by_photo = np.full((len(rows), test.n_images), -np.inf)
+    np.maximum.at(by_photo.T, test.owners, near.T)
+    wanted = by_photo >= np.sort(by_photo, axis=1)[:, -10:-9]
+    found = {}
+    for language in rows[0]:
+        scores = retriever.space.compare(retriever.encode_texts([row[language] for row in rows]), pictures, "text_query")
+        best = np.argsort(-scores, axis=1)[:, :10]
+        found[language] = float(np.take_along_axis(wanted, best, axis=1).mean())
+    return found
