@@ -14,6 +14,7 @@ from diptych.arrays import AnyArray, FloatArray
 from diptych.data import Pairs
 from diptych.data.folders import data_folder
 from diptych.retriever import Retriever
+from diptych.space import Space
 
 QUERIES = Path(__file__).parents[1] / "benchmarks"
 SPOKEN = {"diningtable": "dining table", "pottedplant": "potted plant", "tvmonitor": "tv monitor"}
@@ -35,25 +36,28 @@ class Recalls:
         return (self.image_1 + self.image_10 + self.text_1 + self.text_10) / 4
 
 
-def recalls(scores: FloatArray, owners: AnyArray, asked: AnyArray | None = None) -> Recalls:
-    """Return the recalls of (pictures, texts) scores; ``asked`` are the pictures whose queries count, all by default.
+def recalls(
+    space: Space, images: AnyArray, texts: AnyArray, owners: AnyArray, asked: AnyArray | None = None
+) -> Recalls:
+    """Return the recalls of points; ``asked`` are the pictures whose queries count, all by default.
 
     Whatever is asked is ranked among all pictures and texts there are.
     """
-    pictures = np.arange(len(scores)) if asked is None else np.asarray(asked)
-    texts = np.flatnonzero(np.isin(owners, pictures))
-    own = scores[owners, np.arange(len(owners))]
-    of_texts = (scores[:, texts] > own[texts]).sum(axis=0)
-    best = np.full(len(scores), -np.inf)
-    np.maximum.at(best, owners, own)
-    of_pictures = (scores[pictures] > best[pictures, None]).sum(axis=1)
+    pictures = np.arange(len(images)) if asked is None else np.asarray(asked)
+    captions = np.flatnonzero(np.isin(owners, pictures))
+    by_text = space.compare(texts[captions], images, "text_query")
+    own = by_text[np.arange(len(captions)), owners[captions]]
+    of_texts = (by_text > own[:, None]).sum(axis=1)
+    by_picture = space.compare(images[pictures], texts, "image_query")
+    is_own = owners == pictures[:, None]
+    of_pictures = (by_picture > np.where(is_own, by_picture, -np.inf).max(axis=1, keepdims=True)).sum(axis=1)
     return Recalls(*(float((ranks < k).mean()) for ranks in (of_pictures, of_texts) for k in (1, 10)))
 
 
 def recalls_of(retriever: Retriever, pairs: Pairs, asked: AnyArray | None = None) -> Recalls:
     """Return the recalls of a retriever on pairs given by features."""
     points = retriever.images_to_points(pairs.images), retriever.texts_to_points(pairs.texts)
-    return recalls(retriever.space.compare(*points), pairs.owners, asked)
+    return recalls(retriever.space, *points, pairs.owners, asked)
 
 
 def class_names(retriever: Retriever, pictures: AnyArray, classes: Sequence[str]) -> dict[str, tuple[float, float]]:
@@ -89,10 +93,12 @@ def calibration_error(retriever: Retriever, pairs: Pairs, asked: AnyArray, prior
     The own partner alone counts as relevant, weighted so that a share ``prior`` of all is, as the probabilities assume.
     """
     points = retriever.images_to_points(pairs.images), retriever.texts_to_points(pairs.texts)
-    scores = retriever.space.compare(*points)
-    relevant = pairs.owners == np.arange(len(scores))[:, None]
     texts = np.flatnonzero(np.isin(pairs.owners, asked))
-    parts = {"image_to_text": (scores[asked], relevant[asked]), "text_to_image": (scores[:, texts], relevant[:, texts])}
+    relevant = pairs.owners == np.arange(pairs.n_images)[:, None]
+    parts = {
+        "image_to_text": (retriever.space.compare(points[0][asked], points[1]), relevant[asked]),
+        "text_to_image": (retriever.space.compare(points[1][texts], points[0], "text_query"), relevant[:, texts].T),
+    }
     return {
         way: _expected_error(retriever.probability(values.ravel(), way), truth.ravel(), prior)  # type: ignore[arg-type]
         for way, (values, truth) in parts.items()
@@ -114,7 +120,7 @@ def chinese(retriever: Retriever, test: Pairs) -> Recalls:
     places = {str(name): row for row, name in enumerate(test.ids)}
     owners = np.array([places[name.split("#")[0]] for name, _ in lines])
     points = retriever.images_to_points(test.images), retriever.encode_texts([text.strip() for _, text in lines])
-    return recalls(retriever.space.compare(*points), owners)
+    return recalls(retriever.space, *points, owners)
 
 
 def translated_sentences(retriever: Retriever) -> dict[str, float]:
@@ -152,7 +158,9 @@ def short_queries(retriever: Retriever, test: Pairs) -> dict[str, float]:
     wanted = by_photo >= np.sort(by_photo, axis=1)[:, -10:-9]
     found = {}
     for language in rows[0]:
-        scores = retriever.space.compare(retriever.encode_texts([row[language] for row in rows]), pictures, "text_query")
+        scores = retriever.space.compare(
+            retriever.encode_texts([row[language] for row in rows]), pictures, "text_query"
+        )
         best = np.argsort(-scores, axis=1)[:, :10]
         found[language] = float(np.take_along_axis(wanted, best, axis=1).mean())
     return found

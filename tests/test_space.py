@@ -22,7 +22,7 @@ FORMULAS = {
     "pearson": lambda p, q: np.corrcoef(p, q)[0, 1],
     "covariance": lambda p, q: np.mean((p - p.mean()) * (q - q.mean())),
     "dot": lambda p, q: p @ q,
-    "corrected": lambda p, q: p[:-2] @ q[:-2] - (p[-2] + q[-2] if p[-1] != q[-1] else 0),
+    "corrected": lambda p, q: p[:-2] @ q[:-2] - (q[-2] if p[-1] != q[-1] else 0),
     "euclidean": lambda p, q: -np.sum((p - q) ** 2),
     "l1": lambda p, q: -np.abs(p - q).sum(),
     "kl": lambda p, q: -kl(p, q),

@@ -53,8 +53,8 @@ class Space:
     ``pearson``     centred normalised correlation, NCc: each point is centred by the mean of its own entries
     ``covariance``  the numerator of ``pearson`` alone, as in the code its authors released
     ``dot``         inner product
-    ``corrected``   inner product, between a picture and a text less the corrections of both: the last coordinates of a
-                    point are its correction and its side, 1 for pictures and −1 for texts
+    ``corrected``   inner product, between a picture and a text less the correction of the one that is found: the last
+                    coordinates of a point are its correction and its side, 1 for pictures and −1 for texts
     ``euclidean``   minus the squared Euclidean distance, ℓ2
     ``l1``          minus the sum of absolute differences, ℓ1
     ``kl``          minus KL(image ‖ text) of probability vectors, in both directions
@@ -168,14 +168,13 @@ def _covariance(queries: FloatArray, gallery: FloatArray) -> FloatArray:
 
 
 def _corrected_query(points: FloatArray) -> FloatArray:
-    vectors, correction, side = np.split(points, [-2, -1], axis=1)
-    halves = np.full_like(side, 0.5)
-    return np.hstack([vectors, -halves, side / 2, -correction / 2, side * correction / 2])
+    vectors, _, side = np.split(points, [-2, -1], axis=1)
+    return np.hstack([vectors, np.full_like(side, -0.5), side / 2])
 
 
 def _corrected_gallery(points: FloatArray) -> FloatArray:
     vectors, correction, side = np.split(points, [-2, -1], axis=1)
-    return np.hstack([vectors, correction, side * correction, np.ones_like(side), side])
+    return np.hstack([vectors, correction, side * correction])
 
 
 def _corrected(queries: FloatArray, gallery: FloatArray) -> FloatArray:

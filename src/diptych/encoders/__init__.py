@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from diptych.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
-    from diptych.encoders.concatenated import Concatenated
+    from diptych.encoders.concatenated import Concatenated, SideBySide
     from diptych.encoders.encoded_splits import encode_splits
     from diptych.encoders.encoder import EncodedBatch, Encoder
     from diptych.encoders.feature_cache import FeatureCache, MatrixCache
@@ -39,7 +39,7 @@ else:
     __getattr__ = lazy_exports(
         __name__,
         {
-            "diptych.encoders.concatenated": "Concatenated",
+            "diptych.encoders.concatenated": "Concatenated SideBySide",
             "diptych.encoders.encoded_splits": "encode_splits",
             "diptych.encoders.encoder": "EncodedBatch Encoder",
             "diptych.encoders.feature_cache": "FeatureCache MatrixCache",
@@ -85,6 +85,7 @@ __all__ = [
     "NearWord",
     "ResNet50",
     "SentenceEncoder",
+    "SideBySide",
     "SiftWords",
     "Tfidf",
     "TfidfTopics",

@@ -23,12 +23,12 @@ class QueryBankNormalized(CrossModalModel):
     In high dimensions a few pictures, the hubs, lie near every text, and answer whatever is asked. With unit or other
     points a(x) and b(y) of the inner model and banks of pictures A and texts B,
 
-        s(x, y) = a(x)·b(y) − λ r(a(x), B) − λ r(b(y), A),    r(p, Q) = mean of the k largest p·q, q in Q:
+        s(x | y) = a(x)·b(y) − λ r(a(x), B),    s(y | x) = a(x)·b(y) − λ r(b(y), A)
 
-    a picture that is close to twenty texts of the bank has to be closer still to the one that is asked. The corrections
-    are one more coordinate of the points in the space ``corrected``, so that an index serves them; the order of the
-    answers to a text depends on the pictures' corrections alone, that of the answers to a picture on the texts'. Two
-    pictures, or two texts, compare as in the inner model.
+    are the scores of a picture x for a text y and of a text for a picture, where r(p, Q) is the mean of the k largest
+    p·q, q in Q: a picture that is close to many texts of the bank has to be closer still to the one that is asked. The
+    correction is one more coordinate of a point in the space ``corrected``, so that an index serves it. Two pictures,
+    or two texts, compare as in the inner model.
 
     Conneau et al., "Word translation without parallel data", ICLR 2018 (cross-domain similarity local scaling);
     Bogolin et al., "Cross modal retrieval with querybank normalisation", CVPR 2022, for a bank in the place of the

@@ -1,5 +1,6 @@
 """Encoders and a model joined: from file or words to a point of the space, and why an answer is there."""
 
+from diptych.encoders import SideBySide
 from diptych.retriever.calibration import Calibration
 from diptych.retriever.explaining import (
     Contribution,
@@ -10,7 +11,7 @@ from diptych.retriever.explaining import (
     explain,
     explanation_kind,
 )
-from diptych.retriever.fused import CentredSide, SideBySide, fused_retriever
+from diptych.retriever.fused import CentredSide, fused_retriever
 from diptych.retriever.model_selection import Comparison
 from diptych.retriever.retriever import Retriever
 from diptych.retriever.tower_encoders import ImageTower, TextTower

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Self
 
@@ -12,6 +13,8 @@ from scipy.special import expit, log_expit
 
 from diptych.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from diptych.data import Pairs
+from diptych.encoders import imagenet_concepts
+from diptych.encoders.text.word_pipeline import find_stop_words
 from diptych.errors import InvalidInputError, UnknownNameError
 from diptych.estimators import BaseEstimator
 from diptych.space import SEARCH_DIRECTIONS, SearchDirection, Space
@@ -19,6 +22,7 @@ from diptych.space import SEARCH_DIRECTIONS, SearchDirection, Space
 _SLOPE_PENALTY = 1e-9
 _MOST_SCORES = 300_000
 _USUAL_CUTOFF = 0.1
+_WORD = re.compile(r"[a-z]{3,}")
 
 
 class Calibration(BaseEstimator):
@@ -141,13 +145,24 @@ def _weighted_logistic(values: FloatArray, targets: FloatArray, weights: FloatAr
 _MOST_PICTURES, _MOST_TEXTS = 1000, 3000
 
 
-def calibrate(space: Space, image_points: AnyArray, text_points: AnyArray, pairs: Pairs, prior: float) -> Calibration:
+def calibrate(
+    space: Space,
+    image_points: AnyArray,
+    text_points: AnyArray,
+    pairs: Pairs,
+    prior: float,
+    *,
+    short_points: AnyArray | None = None,
+) -> Calibration:
     """Fit a calibration on held-out pairs.
 
     With labels an answer is relevant when it shares one with the query. Without, a text is relevant to its own picture
     and to the other texts of that picture, which undercounts: ``prior`` says how many others fit. No pairs tell which
     two pictures belong together, so picture-to-picture search learns the probability that their captions describe one.
-    The cut-off is what the best answers to 99 % of the held-out texts reach, each of which has a picture to find.
+    The cut-off is what the best answers to 99 % of the held-out texts reach, each of which has a picture to find. A word
+    or two get lower scores than a caption does: ``short_points`` are such queries with a picture to find among the
+    held-out ones, and the cut-off is then what 95 % of the texts and the short queries reach, each kind counting as
+    much as the other.
     """
     rows = np.random.default_rng(0).permutation(pairs.n_images)[:_MOST_PICTURES]
     texts = np.flatnonzero(np.isin(pairs.owners, rows))
@@ -156,25 +171,62 @@ def calibrate(space: Space, image_points: AnyArray, text_points: AnyArray, pairs
     places = np.full(pairs.n_images, -1)
     places[rows] = np.arange(len(rows))
     owners = places[pairs.owners[texts]]
-    across = space.compare(texts_at, images_at, "text_query")
+    across: Across = {
+        "text_to_image": space.compare(texts_at, images_at, "text_query"),
+        "image_to_text": space.compare(images_at, texts_at, "image_query").T,
+    }
     among_texts = space.compare(texts_at, texts_at, "text_query")
     among_images = space.compare(images_at, images_at)
     if pairs.labels is not None and pairs.text_labels is not None:
         fitted = _by_labels(across, among_texts, among_images, pairs.labels[rows], pairs.text_labels[texts])
     else:
         fitted = _by_partners(across, among_texts, among_images, owners, prior)
-    best = fitted.probability(across.max(axis=1), "text_to_image")
+    best = fitted.probability(across["text_to_image"].max(axis=1), "text_to_image")
     fitted.cutoff_ = float(np.quantile(best, 0.01))
+    if short_points is not None:
+        found = space.compare(short_points, image_points, "text_query").max(axis=1)
+        fitted.cutoff_ = _shared_quantile([best, fitted.probability(found, "text_to_image")], 0.05)
     return fitted
 
 
+def short_queries(pairs: Pairs) -> list[str]:
+    """Return single words that people may ask for pictures with: names of things in the captions of some of them.
+
+    A word counts that names a concept of ImageNet, alone or without its plural's s, in the captions of at least one
+    picture in a hundred.
+
+    >>> from diptych.data import Pairs
+    >>> from diptych.retriever.calibration import short_queries
+    >>> short_queries(Pairs(["1.jpg", "2.jpg"], ["two dogs on a beach", "it is very nice there"]))
+    ['beach', 'dogs']
+    """
+    concepts = {concept.lower() for concept in imagenet_concepts()}
+    pictures: dict[str, set[int]] = {}
+    for owner, text in zip(pairs.owners.tolist(), pairs.texts, strict=True):
+        for word in set(_WORD.findall(text.lower())) - find_stop_words("english"):
+            if word in concepts or word.removesuffix("s") in concepts:
+                pictures.setdefault(word, set()).add(owner)
+    return sorted(word for word, seen in pictures.items() if len(seen) >= 0.01 * pairs.n_images)
+
+
+def _shared_quantile(parts: list[FloatArray], share: float) -> float:
+    """Return the value below which a share of all parts lies, each part counting as much as the others."""
+    values = np.concatenate(parts)
+    weights = np.concatenate([np.full(len(part), 1 / len(part)) for part in parts])
+    order = np.argsort(values)
+    below = np.cumsum(weights[order]) / weights.sum()
+    return float(values[order[np.searchsorted(below, share)]])
+
+
+Across = Mapping[SearchDirection, FloatArray]
+
+
 def _by_labels(
-    across: FloatArray, among_texts: FloatArray, among_images: FloatArray, of_images: AnyArray, of_texts: AnyArray
+    across: Across, among_texts: FloatArray, among_images: FloatArray, of_images: AnyArray, of_texts: AnyArray
 ) -> Calibration:
     between = _agree(of_texts, of_images)
     judged: dict[SearchDirection, tuple[FloatArray, FloatArray]] = {
-        "text_to_image": (across, between),
-        "image_to_text": (across, between),
+        **{way: (scores, between) for way, scores in across.items()},
         "image_to_image": _without_self(among_images, _agree(of_images, of_images)),
         "text_to_text": _without_self(among_texts, _agree(of_texts, of_texts)),
     }
@@ -182,11 +234,11 @@ def _by_labels(
 
 
 def _by_partners(
-    across: FloatArray, among_texts: FloatArray, among_images: FloatArray, owners: IntArray, prior: float
+    across: Across, among_texts: FloatArray, among_images: FloatArray, owners: IntArray, prior: float
 ) -> Calibration:
     partners = (owners[:, None] == np.arange(among_images.shape[0])[None, :]).astype(np.float64)
     judged: dict[SearchDirection, tuple[FloatArray, FloatArray]]
-    judged = {"text_to_image": (across, partners), "image_to_text": (across, partners)}
+    judged = {way: (scores, partners) for way, scores in across.items()}
     siblings = _without_self(among_texts, (owners[:, None] == owners[None, :]).astype(np.float64))
     if siblings[1].sum() == 0:
         return Calibration(prior=prior).fit(judged)

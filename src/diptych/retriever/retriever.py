@@ -27,7 +27,7 @@ from diptych.models.files import known_classes, model_digest, read_model, write_
 from diptych.models.hashing.hashing_model import HashingModel
 from diptych.models.item_model import ItemModel
 from diptych.protocols import TwoWayEvaluation, evaluate_model
-from diptych.retriever.calibration import Calibration, calibrate
+from diptych.retriever.calibration import Calibration, calibrate, short_queries
 from diptych.retriever.model_selection import Comparison, choose_model, compare, separate_checkpoint
 from diptych.retriever.ready_made import default_retriever, joint_retriever, shipped_retriever
 from diptych.retriever.tower_encoders import ImageTower, tower_parts
@@ -217,7 +217,7 @@ class Retriever(BaseEstimator):
             self._take_parts_of(rival, comparison.set_params(replaced=False))
             return self
         winner = self._learned(pairs, "whole", trial._recipe, progress=progress, epochs=epochs)
-        winner.calibration_ = trial._calibrated(seen)
+        winner.calibration_ = trial.calibrated(test, seen)
         self._take_parts_of(winner, comparison)
         return self
 
@@ -292,7 +292,7 @@ class Retriever(BaseEstimator):
         # A score of a half is as likely right as wrong.
         made.calibration_ = Calibration.assumed(10.0, -5.0)
         if held_out is not None:
-            made.calibration_ = made._calibrated(made.featured(held_out))
+            made.calibration_ = made.calibrated(held_out)
         return made
 
     def _require(self, part: str) -> Self:
@@ -309,9 +309,16 @@ class Retriever(BaseEstimator):
             f"{type(model).__name__} has no outputs before a sign; fit a hashing method (diptych methods lists them)"
         )
 
-    def _calibrated(self, seen: Pairs) -> Calibration:
+    def calibrated(self, pairs: Pairs, featured: Pairs | None = None, *, prior: float = 0.01) -> Calibration:
+        """Return a calibration learned from pairs that the model has not seen.
+
+        The words of the captions that name things stand for short queries. ``featured`` are the same pairs with their
+        features, if these are known.
+        """
+        seen = self.featured(pairs) if featured is None else featured
+        words = [] if pairs.has_text_features else short_queries(pairs)
         points = self.images_to_points(seen.images), self.texts_to_points(seen.texts)
-        return calibrate(self.space, *points, seen, prior=0.01)
+        return calibrate(self.space, *points, seen, prior, short_points=self.encode_texts(words) if words else None)
 
     @property
     def _store(self) -> FeatureCache | None:

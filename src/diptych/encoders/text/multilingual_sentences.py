@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -77,10 +77,18 @@ class MultilingualSentences(Encoder):
         parts[:, english.n_features :] = unit_rows(multilingual.transform(items))
         return parts
 
+    def __getstate__(self) -> dict[str, Any]:
+        # Sessions cannot be copied to another process; they are opened again there.
+        return {name: value for name, value in super().__getstate__().items() if name != "_made"}
+
     def _parts(self) -> tuple[SentenceEncoder, UniversalSentenceEncoder]:
-        speed = {"batch_size": self.batch_size, "n_threads": self.n_threads}
+        speed = (self.batch_size, self.n_threads)
         if getattr(self, "_made", (None,))[0] != speed:
-            self._made = (speed, (SentenceEncoder(**speed), UniversalSentenceEncoder(**speed)))
+            parts = (
+                SentenceEncoder(batch_size=self.batch_size, n_threads=self.n_threads),
+                UniversalSentenceEncoder(batch_size=self.batch_size, n_threads=self.n_threads),
+            )
+            self._made = (speed, parts)
         return self._made[1]
 
 

@@ -102,7 +102,7 @@ class LinearForm:
     """Turns points of a space into vectors whose inner product is the space's score, in both directions.
 
     A cosine is the inner product of unit vectors, a Pearson correlation that of centred unit vectors, and minus the
-    divergence −KL(p‖q) = [p, H(p)]·[log q, 1] one as well.
+    divergence −KL(p‖q) = [p, H(p)]·[log q, 1] one as well. A corrected score is one less the corrections of both sides.
 
     >>> import numpy as np
     >>> from diptych import Space
@@ -115,6 +115,7 @@ class LinearForm:
 
     form: IndexForm
     is_mean: bool
+    is_corrected: bool
 
     @classmethod
     def of(cls, space: Space, name: str) -> LinearForm:
@@ -128,15 +129,21 @@ class LinearForm:
                 f"the scores of part {name!r} ({kind}) are no inner products, so it cannot stand beside others in one "
                 "space; fuse its scores with fuse_scores, or give it the metric cosine or dot"
             )
-        return cls(form, space.name == "covariance")
+        return cls(form, space.name == "covariance", space.name == "corrected")
 
     def images(self, points: AnyArray) -> FloatArray:
         """Return the vectors of pictures."""
+        if self.is_corrected:
+            # Whichever side is asked, the order of its answers depends on their own corrections alone.
+            return np.column_stack([_floating(points[:, :-1]), np.ones(len(points), points.dtype)])
         vectors = _floating(self.form.queries(_floating(points)))
         return vectors / vectors.dtype.type(vectors.shape[1]) if self.is_mean else vectors
 
     def texts(self, points: AnyArray) -> FloatArray:
         """Return the vectors of texts."""
+        if self.is_corrected:
+            vectors = _floating(points[:, :-2])
+            return np.column_stack([vectors, -np.ones(len(points), points.dtype), -points[:, -2]])
         return _floating(self.form.gallery(_floating(points)))
 
 

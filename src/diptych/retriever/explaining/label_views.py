@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from diptych.arrays import AnyArray, FloatArray, IntArray
-from diptych.encoders import ImageNetLabels, imagenet_labels
+from diptych.encoders import ImageNetLabels, SideBySide, imagenet_labels
 from diptych.encoders.image.image_encoder import ConvolutionalEncoder
 from diptych.errors import InvalidInputError, counted
 from diptych.models import ConSE, CrossModalModel, Random
@@ -247,6 +247,10 @@ class SeenLabels(Explainer):
 def _seen(match: Match, picture: Subject) -> FloatArray | None:
     """Return the probability of each ImageNet label in a picture; None without features or a classifier of them."""
     encoder = match.retriever.image_encoder_
+    if isinstance(encoder, SideBySide):
+        # The columns of the first network come first, as it made them.
+        encoder = encoder.encoders[0]
     if picture.features is None or not isinstance(encoder, ConvolutionalEncoder):
         return None
-    return np.asarray(encoder.probabilities(picture.features)[0], dtype=np.float64)
+    own = picture.features[:, : encoder.n_features]
+    return np.asarray(encoder.probabilities(own)[0], dtype=np.float64)

@@ -225,7 +225,7 @@ def _noisy_or(first: FloatArray, second: FloatArray) -> FloatArray:
 
 def _corrected(first: FloatArray, second: FloatArray) -> FloatArray:
     products = first * second
-    products[-2:] = -(first[-2] + second[-2]) * (1 - first[-1] * second[-1]) / 2, 0.0
+    products[-2:] = -second[-2] * (1 - first[-1] * second[-1]) / 2, 0.0
     return products
 
 
