@@ -36,6 +36,22 @@ class Recalls:
         return (self.image_1 + self.image_10 + self.text_1 + self.text_10) / 4
 
 
+@dataclass(frozen=True)
+class Languages:
+    """Recalls of Chinese captions, and R@10 of translated sentences and of short queries by language."""
+
+    chinese: Recalls
+    sentences: dict[str, float]
+    queries: dict[str, float]
+
+
+def languages_of(retriever: Retriever, test: Pairs) -> Languages:
+    """Ask in many languages; ``test`` are the featured test photos of Flickr8k."""
+    return Languages(
+        _chinese_captions(retriever, test), _translated_sentences(retriever), _translated_queries(retriever, test)
+    )
+
+
 def recalls(
     space: Space, images: AnyArray, texts: AnyArray, owners: AnyArray, asked: AnyArray | None = None
 ) -> Recalls:
@@ -113,7 +129,7 @@ def _expected_error(probabilities: FloatArray, relevant: AnyArray, prior: float,
     return float(np.abs(said - true).sum() / total.sum())
 
 
-def chinese(retriever: Retriever, test: Pairs) -> Recalls:
+def _chinese_captions(retriever: Retriever, test: Pairs) -> Recalls:
     """Return the recalls of the human Chinese translations of Flickr8k's test captions."""
     path = data_folder() / "flickr8k_languages" / "flickr8kzhmtest.captions.txt"
     lines = [line.split(" ", 1) for line in path.read_text(encoding="utf-8").splitlines()]
@@ -123,7 +139,7 @@ def chinese(retriever: Retriever, test: Pairs) -> Recalls:
     return recalls(retriever.space, *points, owners)
 
 
-def translated_sentences(retriever: Retriever) -> dict[str, float]:
+def _translated_sentences(retriever: Retriever) -> dict[str, float]:
     """Return R@10 of Multi30k's test sentences in several languages asking for their photo's English captions."""
     folder = data_folder() / "multi30k"
 
@@ -143,7 +159,7 @@ def translated_sentences(retriever: Retriever) -> dict[str, float]:
     return found
 
 
-def short_queries(retriever: Retriever, test: Pairs) -> dict[str, float]:
+def _translated_queries(retriever: Retriever, test: Pairs) -> dict[str, float]:
     """Return, for each language, the share of queries with a wanted photo among the first ten of Flickr8k's test.
 
     Wanted are the ten photos whose English captions lie nearest to the English query.

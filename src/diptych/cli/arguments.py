@@ -143,18 +143,19 @@ def _describe_type(hint: Any) -> str:
 
 
 def load_retriever(name: str) -> Retriever:
-    """Return ``default``, ``conse``, a retriever saved in a folder, or one on the joint model in a folder."""
+    """Return a retriever of the package, one saved in a folder, or one on the joint model in a folder."""
     from diptych.retriever import Retriever
+    from diptych.retriever.ready_made import READY_MADE
 
     if name == "default":
         return Retriever.default()
-    if name == "conse":
-        return Retriever.conse()
+    if name in READY_MADE:
+        return Retriever.ready_made(name)
     folder = Path(name).expanduser()
     if (folder / "model.json").is_file():
         return Retriever.load(folder)
     if folder.is_dir():
         return Retriever.joint(folder)
     if folder.exists():
-        raise InvalidInputError(f"{folder} is a file; --retriever takes default, conse or a folder")
-    raise UnknownNameError("retriever", name, ["default", "conse", "a folder"])
+        raise InvalidInputError(f"{folder} is a file; --retriever takes {', '.join(READY_MADE)} or a folder")
+    raise UnknownNameError("retriever", name, [*READY_MADE, "a folder"])

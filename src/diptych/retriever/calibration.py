@@ -159,7 +159,7 @@ def calibrate(
     With labels an answer is relevant when it shares one with the query. Without, a text is relevant to its own picture
     and to the other texts of that picture, which undercounts: ``prior`` says how many others fit. No pairs tell which
     two pictures belong together, so picture-to-picture search learns the probability that their captions describe one.
-    The cut-off is what the best answers to 99 % of the held-out texts reach, each of which has a picture to find. A word
+    The cut-off is what the best answers to 99 % of the held-out texts reach, each with a picture to find. A word
     or two get lower scores than a caption does: ``short_points`` are such queries with a picture to find among the
     held-out ones, and the cut-off is then what 95 % of the texts and the short queries reach, each kind counting as
     much as the other.

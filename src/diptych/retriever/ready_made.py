@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from diptych.encoders import JointModel, find_joint_model
+from diptych.errors import UnknownNameError
 from diptych.models import SharedSpace
 from diptych.retriever.calibration import Calibration
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from diptych.retriever.retriever import Retriever
 
 SHIPPED_FOLDER = Path(__file__).parent / "shipped"
+READY_MADE = ("light", "default", "strong", "conse")
+"""The retrievers of the package: one, two or three image networks, or none that has seen pairs."""
 
 # Cosines at which an answer is as likely right as wrong: of a joint model's pairs, and among points of one side. They
 # stand in until the retriever is fitted on pairs or the collection on judgements.
@@ -29,7 +32,9 @@ def default_retriever(kind: type[Retriever]) -> Retriever:
 
 
 def shipped_retriever(kind: type[Retriever], name: str) -> Retriever:
-    """Return a retriever of the package: ``default``, or ``conse``, the likeliest ImageNet labels as words."""
+    """Return one of the retrievers of the package, ``READY_MADE``."""
+    if name not in READY_MADE:
+        raise UnknownNameError("ready-made retriever", name, READY_MADE)
     retriever = kind.load(SHIPPED_FOLDER / name)
     # Found now, not in the middle of a search: a missing package is an error that names the command.
     _ = retriever.fingerprint

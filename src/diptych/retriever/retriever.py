@@ -256,6 +256,15 @@ class Retriever(BaseEstimator):
         return default_retriever(Retriever)
 
     @classmethod
+    def ready_made(cls, name: str) -> Retriever:
+        """Return a retriever of the package, whatever joint models there are.
+
+        ``light`` has one image network, ``default`` two, and ``strong`` three, each slower and better than the one
+        before; ``conse`` has seen no picture with a caption. The model card has their numbers.
+        """
+        return shipped_retriever(Retriever, name)
+
+    @classmethod
     def conse(cls) -> Retriever:
         """Return a retriever made without any picture-caption pair: the likeliest ImageNet labels as words."""
         return shipped_retriever(Retriever, "conse")

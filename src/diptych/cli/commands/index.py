@@ -46,7 +46,11 @@ def index(
         Path | None, typer.Option("--collection", "-c", help="Where to keep it; by default FOLDER/.diptych.")
     ] = None,
     retriever: Annotated[
-        str | None, typer.Option(help="default, conse, or the folder of a saved retriever or a CLIP or SigLIP model.")
+        str | None,
+        typer.Option(
+            help="light, default, strong or conse, which come with Diptych, or the folder of a saved retriever or of a "
+            "CLIP or SigLIP model."
+        ),
     ] = None,
     keep_missing: Annotated[
         bool, typer.Option("--keep-missing", help="Keep items whose file is no longer there.")

@@ -82,6 +82,7 @@ def _loaded(name: str) -> Any:
     from diptych.cli.arguments import load_retriever
     from diptych.models import load_model
     from diptych.retriever import Retriever
+    from diptych.retriever.ready_made import READY_MADE
 
     folder = Path(name).expanduser()
     for place in (folder, folder / FOLDER_NAME):
@@ -95,7 +96,7 @@ def _loaded(name: str) -> Any:
             return load_model(folder)
         except ModelFileError:
             return Retriever.load(folder)
-    if name not in ("default", "conse") and not folder.exists():
+    if name not in READY_MADE and not folder.exists():
         raise InvalidInputError(
             f"there is no {name}; name the folder of a saved model, retriever or collection, glove-50d, or a file of "
             "word vectors"

@@ -18,7 +18,7 @@ JobKind = Literal["index", "train", "learn", "reencode", "map", "retriever"]
 JobState = Literal["waiting", "running", "done", "failed", "cancelled", "interrupted"]
 JOB_KINDS: tuple[JobKind, ...] = get_args(JobKind)
 # Retrievers that need no training and are added by name.
-ReadyMadeRetriever = Literal["default", "conse"]
+ReadyMadeRetriever = Literal["light", "default", "strong", "conse"]
 READY_MADE: tuple[ReadyMadeRetriever, ...] = get_args(ReadyMadeRetriever)
 
 

@@ -163,7 +163,7 @@ def add_retriever(collection: Collection, parameters: Mapping[str, Any], reporte
     if name not in READY_MADE:
         raise UnknownNameError("retriever", name, READY_MADE)
     reporter.note(f"preparing the retriever {name}")
-    retriever = Retriever.default() if name == "default" else Retriever.conse()
+    retriever = Retriever.default() if name == "default" else Retriever.ready_made(name)
     retriever.name = name
     progress = _counting(reporter, f"giving every item a point of {name}")
     report = collection.add_retriever(retriever, name=name, progress=progress)

@@ -1,0 +1,44 @@
+"""Two sentence networks side by side, and which of them a text goes through."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+
+from diptych.encoders import MultilingualSentences, SentenceEncoder, UniversalSentenceEncoder
+from diptych.encoders.text.multilingual_sentences import UNDERSTOOD, reads_as_english
+
+TEXTS = ["a dog runs on the beach", "ein Hund läuft am Strand", "一只狗在海滩上跑", "two girls", "1, 2, 3"]
+
+
+def test_english_goes_through_both_networks_and_the_rest_through_one() -> None:
+    features = MultilingualSentences().transform(TEXTS)
+    assert features.shape == (5, 896)
+    np.testing.assert_allclose(features[:, 384:], UniversalSentenceEncoder().transform(TEXTS), atol=1e-6)
+    english = [0, 3, 4]
+    np.testing.assert_allclose(
+        features[english, :384], SentenceEncoder().transform([TEXTS[row] for row in english]), atol=1e-5
+    )
+    assert not features[[1, 2], :384].any()
+
+
+def test_a_text_is_encoded_alone_as_among_others() -> None:
+    encoder = MultilingualSentences()
+    alone = np.vstack([encoder.transform([text]) for text in TEXTS])
+    np.testing.assert_allclose(alone, encoder.transform(TEXTS), atol=1e-5)
+
+
+def test_a_copy_in_another_process_gives_the_same() -> None:
+    encoder = MultilingualSentences(n_threads=1)
+    features = encoder.transform(TEXTS[:2])
+    again = pickle.loads(pickle.dumps(encoder))
+    assert again.fingerprint == encoder.fingerprint == MultilingualSentences(batch_size=3).fingerprint
+    np.testing.assert_allclose(again.transform(TEXTS[:2]), features, atol=1e-6)
+
+
+def test_what_may_be_english_is_taken_for_it() -> None:
+    assert all(map(reads_as_english, ("a man", "dog", "people in a restaurant", "a red car on the street", "", "?!")))
+    assert not any(map(reads_as_english, ("deux chiens dans la neige", "собака", "犬", "ein rotes Auto")))
+    assert {"en", "zh", "de"} <= UNDERSTOOD
+    assert "cs" not in UNDERSTOOD
