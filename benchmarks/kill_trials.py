@@ -83,6 +83,11 @@ class ToyRetriever:
         del direction
         return np.asarray(1 / (1 + np.exp(-np.clip(scores, -50, 50))))
 
+    def score_slope(self, direction: str) -> float:
+        """Return the slope of the logarithm of the odds."""
+        del direction
+        return 1.0
+
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write the two numbers that make the retriever."""
         Path(folder).mkdir(parents=True, exist_ok=True)

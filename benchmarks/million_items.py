@@ -103,6 +103,10 @@ class PointRetriever:
         """Return the scores as they are."""
         return np.clip(scores, 0, 1)
 
+    def score_slope(self, direction: str) -> float:
+        """Return the same for all directions."""
+        return 1.0
+
     def save(self, folder: Path) -> None:
         """Write the form of the points."""
         Path(folder).mkdir(parents=True)

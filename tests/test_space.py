@@ -10,7 +10,7 @@ from scipy.spatial.distance import cdist
 
 from diptych import DIRECTIONS, Space
 from diptych.errors import InvalidInputError, UnknownNameError
-from diptych.space import SPACE_NAMES
+from diptych.space import SPACE_NAMES, on_one_scale
 
 
 def kl(p, q):
@@ -157,3 +157,30 @@ def test_mistakes_are_explained():
         Space(None)
     with pytest.raises(InvalidInputError, match="split"):
         Space("dot", split=0)
+
+
+@given(st.lists(st.floats(-3, 3), min_size=1, max_size=5), st.floats(0.1, 100))
+def test_weights_of_one_slope_are_kept(weights: list[float], slope: float) -> None:
+    given_weights, vectors = np.array(weights), np.random.default_rng(0).normal(size=(len(weights), 3))
+    assert on_one_scale(given_weights, vectors, [slope] * len(weights)).tolist() == weights
+
+
+@pytest.mark.parametrize("space", ["cosine", "dot", "covariance"])
+def test_one_term_of_each_kind_counts_its_evidence(space: str) -> None:
+    """The score of the two together orders answers as the sum of their logarithms of odds does, lengths or not."""
+    rng = np.random.default_rng(1)
+    queries, gallery = rng.normal(size=(2, 4)) * [[1.0], [5.0]], rng.normal(size=(30, 4))
+    weights, slopes = np.array([1.0, -2.0]), [20.0, 3.0]
+    form = Space(space).indexable()
+    assert form is not None
+    rows = form.queries(queries)
+    units = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    combined = on_one_scale(weights, rows, slopes) @ units @ form.gallery(gallery).T
+    evidence = (weights * slopes) @ Space(space).compare(queries, gallery)
+    assert np.corrcoef(combined, evidence)[0, 1] == pytest.approx(1)
+
+
+def test_a_term_that_says_nothing_does_not_change_the_scale_of_the_others() -> None:
+    vectors = np.array([[1.0, 0.0], [0.0, 0.0], [0.0, 1.0]])
+    assert on_one_scale(np.ones(3), vectors, [4.0, 4.0, 1.0]).tolist() == [1.0, 1.0, 0.25]
+    assert on_one_scale(np.ones(2), np.zeros((2, 2)), [4.0, 1.0]).tolist() == [1.0, 1.0]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, cast, get_args
 
@@ -137,6 +137,29 @@ class Space:
         if self.split is None:
             return points
         return points[:, : self.split] if direction == "image_query" else points[:, self.split :]
+
+
+def on_one_scale(weights: FloatArray, vectors: AnyArray, slopes: Sequence[float]) -> FloatArray:
+    """Return weights for the unit vectors of a query's terms that make a score of one kind count like one of another.
+
+    Two pictures score higher than a text and a picture that are as much alike, so a picture would drown words beside
+    it. ``slopes`` say how much evidence a unit of each term's score is, ``vectors`` are the terms as an index is asked.
+    A unit vector counts its slope times the usual length of the vectors with that slope, relative to the largest of
+    these. Terms of one slope keep their weights.
+
+    >>> on_one_scale(np.array([1.0, 2.0, 1.0]), np.eye(3), [20.0, 20.0, 5.0]).tolist()
+    [1.0, 2.0, 0.25]
+    """
+    kinds = np.asarray(slopes, dtype=np.float64)
+    if (kinds == kinds[0]).all():
+        return weights
+    lengths = np.linalg.norm(np.asarray(vectors, dtype=np.float64), axis=1)
+    scales = np.zeros(len(kinds))
+    for slope in np.unique(kinds):
+        of_kind = kinds == slope
+        # A zero vector says nothing, and nothing about the others either.
+        scales[of_kind] = slope * lengths[of_kind].sum() / max(1, np.count_nonzero(lengths[of_kind]))
+    return np.asarray(weights * scales / scales.max() if scales.max() > 0 else weights)
 
 
 def _dot(queries: FloatArray, gallery: FloatArray) -> FloatArray:

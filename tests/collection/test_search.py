@@ -8,7 +8,7 @@ import pytest
 
 from diptych.collection import Collection, CollectionError, Query, Record
 from diptych.errors import InvalidInputError
-from kill_trials import ToyRetriever
+from kill_trials import WIDTH, ToyRetriever
 
 WORDS = [f"text {number}" for number in range(40)]
 
@@ -64,7 +64,9 @@ def test_terms_add_up_with_weights_and_signs(filled: Collection, photos: Path) -
     units = points / np.linalg.norm(points, axis=1, keepdims=True)
     cosine = retriever.space.compare(np.array([[2.0, -1.0, 1.0]]) @ units, retriever.encode_images([found[0].path]))
     assert found[0].score == pytest.approx(cosine[0, 0], abs=1e-5)
-    assert found[0].probability == pytest.approx(float(retriever.probability(cosine[0], "")[0]), abs=1e-5)
+    each = retriever.space.compare(points, retriever.encode_images([found[0].path]))[:, 0]
+    odds = np.array([2.0, -1.0, 1.0]) @ each / 3
+    assert found[0].probability == pytest.approx(float(retriever.probability(odds, "")), abs=1e-5)
 
 
 @pytest.mark.parametrize("space", ["euclidean", "hamming", "kl", "dot", "pearson"])
@@ -248,3 +250,73 @@ def test_words_that_mean_nothing_match_nothing(photos: Path) -> None:
     alone = made.search("t1", k=1, target="texts")
     assert both[0].id == alone[0].id
     assert both[0].probability == pytest.approx(alone[0].probability / 2)
+    pictures = [made.search(query, k=1)[0] for query in ("a.png", "a.png + xqzvbnmkl")]
+    assert pictures[1].probability == pytest.approx(pictures[0].probability / 2)
+
+
+class Loud(ToyRetriever):
+    """A retriever whose points are written down, and whose pictures score three times as high among themselves."""
+
+    def score_slope(self, direction: str) -> float:
+        return 30.0 if direction == "text_to_image" else 10.0
+
+    def probability(self, scores: np.ndarray, direction: str) -> np.ndarray:
+        return super().probability(self.score_slope(direction) * np.asarray(scores) - 7, direction)
+
+    @staticmethod
+    def _drawn(contents: Sequence[bytes]) -> np.ndarray:
+        rows = [[float(number) for number in content.split()] for content in contents]
+        return np.array([row + [0.0] * (WIDTH - len(row)) for row in rows], dtype=np.float32).reshape(-1, WIDTH)
+
+
+# A restaurant, a dog, anything else in a picture, and what all words share that no picture has.
+RESTAURANT, DOG = "1 0 0 2.5", "0 1 0"
+
+
+@pytest.fixture
+def loud(tmp_path: Path) -> Collection:
+    pictures = {"both": "0.6 0.5 0.62", "dogs": "0 1 0.1", "tables": "1 0 0.3", "neither": "0.1 0.1 1"}
+    for name, point in {**pictures, "query": DOG}.items():
+        (tmp_path / f"{name}.png").write_text(point)
+    made = Collection.create(tmp_path / ".diptych", Loud(), load_retriever=ToyRetriever.load)
+    made.add(Record(tmp_path / f"{name}.png", id=name) for name in pictures)
+    return made
+
+
+def test_a_picture_does_not_drown_the_words_beside_it(loud: Collection, tmp_path: Path) -> None:
+    picture, words = Query.picture(tmp_path / "query.png"), Query.text(RESTAURANT)
+    joined = loud.search(words + picture, k=4)
+    assert [answer.id for answer in joined] == ["both", "tables", "dogs", "neither"]
+    units = [np.array([1, 0, 0, 2.5]) / np.hypot(1, 2.5), np.array([0, 1, 0, 0])]
+    asked = units[0] + units[1] / 3
+    answer = np.array([0.6, 0.5, 0.62, 0]) / np.linalg.norm([0.6, 0.5, 0.62])
+    assert joined[0].score == pytest.approx(asked @ answer / np.linalg.norm(asked), abs=1e-5)
+    # Without a common scale the picture alone would decide.
+    assert max(("both", "dogs"), key=lambda name: _plain_sum(name, units)) == "dogs"
+
+
+def _plain_sum(name: str, units: list[np.ndarray]) -> float:
+    point = {"both": np.array([0.6, 0.5, 0.62, 0]), "dogs": np.array([0, 1, 0.1, 0])}[name]
+    return float(sum(units) @ point / np.linalg.norm(point))
+
+
+def test_the_probability_of_a_joined_query_averages_the_odds(loud: Collection, tmp_path: Path) -> None:
+    picture, words = Query.picture(tmp_path / "query.png"), Query.text(RESTAURANT)
+    each = [{answer.id: answer.probability for answer in loud.search(query, k=4)} for query in (words, picture)]
+    joined = loud.search(2 * words + picture, k=4)
+    for answer in joined:
+        odds = [found[answer.id] / (1 - found[answer.id]) for found in each]
+        mean = (odds[0] ** 2 * odds[1]) ** (1 / 3)
+        assert answer.probability == pytest.approx(mean / (1 + mean), rel=1e-3)
+    probabilities = [answer.probability for answer in joined]
+    assert probabilities == sorted(probabilities, reverse=True)
+
+
+def test_terms_of_one_kind_have_nothing_to_be_scaled_to(loud: Collection, tmp_path: Path) -> None:
+    (tmp_path / "other.png").write_text("0 0 1")
+    pictures = Query.picture(tmp_path / "query.png") + 2 * Query.picture(tmp_path / "other.png")
+    asked = np.array([0, 1, 2, 0]) / np.sqrt(5)
+    answer = np.array([0.6, 0.5, 0.62, 0]) / np.linalg.norm([0.6, 0.5, 0.62])
+    found = {answer.id: answer for answer in loud.search(pictures, k=4)}["both"]
+    assert found.score == pytest.approx(asked @ answer, abs=1e-5)
+    assert found.probability == pytest.approx(Loud().probability(asked @ answer, "image_to_image"), abs=1e-4)

@@ -37,6 +37,17 @@ def test_without_a_prior_the_data_say_how_common_relevant_answers_are() -> None:
     )
 
 
+def test_the_slope_is_that_of_the_logarithm_of_the_odds() -> None:
+    calibration = Calibration().fit({"text_to_image": drawn(500, 0.3), "image_to_image": drawn(500, 0.3, seed=1)})
+    for direction in SEARCH_DIRECTIONS:
+        odds = calibration.probability([0.0, 1.0], direction)
+        odds = np.log(odds / (1 - odds))
+        assert calibration.slope(direction) == pytest.approx(odds[1] - odds[0])
+    assert calibration.slope("image_to_image") != calibration.slope("text_to_image")
+    with pytest.raises(UnknownNameError):
+        calibration.slope("sideways")
+
+
 @given(st.lists(st.floats(-50, 50), min_size=2, max_size=20), st.sampled_from(SEARCH_DIRECTIONS))
 def test_a_larger_score_is_never_less_probable(scores: list[float], direction: str) -> None:
     calibration = Calibration().fit({"text_to_text": drawn(500, 0.3)})

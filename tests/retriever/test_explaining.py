@@ -29,9 +29,9 @@ from diptych.models import (
     Random,
     SharedSpace,
 )
-from diptych.retriever import Explanation, Subject, View, explain, explanation_kind
+from diptych.retriever import Calibration, Explanation, Subject, View, explain, explanation_kind
 from diptych.retriever.explaining.match import coordinate_contributions, linear_parts
-from diptych.space import DIRECTIONS, SPACE_NAMES, Direction
+from diptych.space import DIRECTIONS, SPACE_NAMES, Direction, on_one_scale
 
 PAIRS = load_dataset("scenes", n_train=80, n_test=10, size=32).train
 QUERY = "a red car in front of a house"
@@ -109,7 +109,9 @@ def combined_score(retriever: Retriever, terms: list[Any], weights: list[float])
     form = retriever.space.indexable()
     assert form is not None
     asked = [form.queries(Subject.of(retriever, term).point)[0].astype(np.float64) for term in terms]
-    whole = np.sum([w * u / np.linalg.norm(u) for w, u in zip(weights, asked, strict=True)], axis=0)
+    slopes = [retriever.score_slope(f"{Subject.of(retriever, term).side}_to_image") for term in terms]
+    scaled = on_one_scale(np.array(weights), np.array(asked), slopes)
+    whole = np.sum([w * u / np.linalg.norm(u) for w, u in zip(scaled, asked, strict=True)], axis=0)
     product = whole / np.linalg.norm(whole) @ form.gallery(Subject.of(retriever, PICTURE).point)[0]
     return float(product / (len(whole) if retriever.space.name == "covariance" else 1))
 
@@ -266,9 +268,13 @@ def test_labels_of_conse_are_left_out_where_scores_are_no_products() -> None:
     assert not view.additive
 
 
+@pytest.mark.parametrize("calibrated", [False, True])
 @pytest.mark.parametrize("model", [*LINEAR[:5], SEMANTIC[2], SEMANTIC[7], OTHERS[1]], ids=str)
-def test_terms_of_a_combined_query_sum_to_its_score(model: CrossModalModel) -> None:
+def test_terms_of_a_combined_query_sum_to_its_score(model: CrossModalModel, calibrated: bool) -> None:
     retriever, weights = fitted(model), [2.0, 0.5, -1.0]
+    if calibrated:
+        retriever.calibration_ = Calibration.assumed(1.0, 0.0)
+        retriever.calibration_.slopes_ = np.array([20.0, 20.0, 7.0, 14.0])
     terms = [QUERY, PAIRS.images[7], "snow and a house"]
     explanation = explain(retriever, terms, PICTURE, weights=weights)
     searched = combined_score(retriever, terms, weights)

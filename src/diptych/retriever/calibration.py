@@ -91,11 +91,13 @@ class Calibration(BaseEstimator):
 
     def probability(self, scores: ArrayLike, direction: SearchDirection) -> FloatArray:
         """Return the probability of relevance of each score."""
-        if direction not in SEARCH_DIRECTIONS:
-            raise UnknownNameError("search direction", direction, SEARCH_DIRECTIONS)
-        place = SEARCH_DIRECTIONS.index(direction)
+        place = _place(direction)
         values = np.asarray(scores, dtype=np.float64)
         return np.asarray(expit(self.intercepts_[place] + self.slopes_[place] * values))
+
+    def slope(self, direction: SearchDirection) -> float:
+        """Return by how much a unit of score raises the logarithm of the odds that an answer is relevant."""
+        return float(self.slopes_[_place(direction)])
 
     def _line(self, scores: ArrayLike, relevance: ArrayLike, direction: str) -> tuple[float, float]:
         values: FloatArray = np.asarray(scores, dtype=np.float64).ravel()
@@ -107,6 +109,12 @@ class Calibration(BaseEstimator):
         relevant, other = counts * truth, counts * (1 - truth)
         relevant, other = relevant * (share / relevant.sum()), other * ((1 - share) / other.sum())
         return _weighted_logistic(values, relevant / (relevant + other), relevant + other)
+
+
+def _place(direction: SearchDirection) -> int:
+    if direction not in SEARCH_DIRECTIONS:
+        raise UnknownNameError("search direction", direction, SEARCH_DIRECTIONS)
+    return SEARCH_DIRECTIONS.index(direction)
 
 
 def _thinned(values: FloatArray, truth: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:

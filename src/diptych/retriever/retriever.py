@@ -173,6 +173,10 @@ class Retriever(BaseEstimator):
         """Return the calibrated probability that answers with these scores are relevant."""
         return self._require("calibration_").calibration_.probability(scores, direction)
 
+    def score_slope(self, direction: SearchDirection) -> float:
+        """Return how much evidence a unit of score is, in logarithms of odds; 1 where nothing is calibrated."""
+        return self.calibration_.slope(direction) if hasattr(self, "calibration_") else 1.0
+
     def featured(self, pairs: Pairs, *, progress: Progress | None = None) -> Pairs:
         """Return pairs with raw items replaced by this retriever's features."""
         images = texts = None

@@ -14,7 +14,7 @@ from cachetools import LRUCache
 from diptych.arrays import AnyArray, FloatArray
 from diptych.collection.search.gallery import Gallery, Scoring
 from diptych.collection.storage.retriever_protocol import RetrieverProtocol, Side
-from diptych.space import Direction, SearchDirection
+from diptych.space import Direction, SearchDirection, on_one_scale
 
 
 @dataclass(frozen=True)
@@ -81,10 +81,14 @@ class EncodedQuery:
     """The terms of a query against one side of a collection.
 
     Several terms are combined: in a linear space (cosine, Pearson, covariance, dot) the query is the unit vector along
-    Σ wᵢ·uᵢ over the terms' unit vectors uᵢ, in other spaces the score is the mean Σ wᵢ·sᵢ / Σ|wᵢ| of the terms' scores.
-    The cosine of a combined query reads like that of a single one, so its probability is what the calibrations of the
-    wanted terms' directions say of it, averaged by weight. Elsewhere, and when nothing is wanted, it is the weighted
-    geometric mean of what each term says: pᵢ for a wanted term, 1 − pᵢ for an unwanted one.
+    Σ vᵢ·uᵢ over the terms' unit vectors uᵢ, where vᵢ are the weights wᵢ with pictures and words brought to one scale by
+    the slopes of their calibrations, in other spaces the score is the mean Σ wᵢ·sᵢ / Σ|wᵢ| of the terms' scores.
+
+    The cosine of terms of one side reads like that of a single one, so its probability is what the calibration of the
+    wanted terms' direction says of it. That of pictures and words together reads like neither: the logarithms of their
+    odds, αᵢ + βᵢ·sᵢ, are averaged by weight, less wᵢ·βᵢ·sᵢ for what is unwanted, so that a better score is still more
+    probable. In other spaces, and when nothing is wanted, the probability is the weighted geometric mean of what each
+    term says: pᵢ for a wanted term, 1 − pᵢ for an unwanted one.
     """
 
     terms: tuple[EncodedTerm, ...]
@@ -106,7 +110,9 @@ class EncodedQuery:
             return scoring.query_vectors(term.point) if same else None
         if not scoring.is_linear:
             return None
-        return scoring.combined(np.vstack([scoring.query_vectors(term.point) for term in self.terms]), self.weights)
+        vectors = np.vstack([scoring.query_vectors(term.point) for term in self.terms])
+        slopes = [self._slope(term) for term in self.terms]
+        return scoring.combined(vectors, on_one_scale(self.weights, vectors, slopes))
 
     def scores(self, kept: AnyArray) -> FloatArray:
         """Return the combined scores of kept rows."""
@@ -125,8 +131,28 @@ class EncodedQuery:
             return scores, self._agreement(kept)
         if len(wanted) == 1:
             return scores, self._probability(wanted[0], scores)
+        if len({term.side for term in wanted}) == 2:
+            return scores, self._pooled_odds(kept)
         each = np.stack([self._probability(term, scores) for term in wanted])
         return scores, np.average(each, axis=0, weights=[term.weight for term in wanted])
+
+    def _pooled_odds(self, kept: AnyArray) -> FloatArray:
+        """Return the probability whose logarithm of odds is the weighted mean of what each wanted term says."""
+        # Most searches have one term, and start sooner without SciPy.
+        from scipy.special import expit, logit
+
+        known = [term for term in self.terms if not term.is_unknown]
+        asked = sum(term.weight for term in self.terms if term.weight > 0)
+        answered = sum(term.weight for term in known if term.weight > 0)
+        if not answered:
+            return np.zeros(len(kept))
+        logits = np.zeros(len(kept))
+        for term in known:
+            logits += term.weight * self._slope(term) * self._term_scores(term, kept)
+            if term.weight > 0:
+                logits += term.weight * logit(self._probability(term, np.zeros(1)))
+        # Unknown words say no, as they do among words.
+        return np.asarray(expit(logits / answered) * (answered / asked))
 
     def _agreement(self, kept: AnyArray) -> FloatArray:
         """Return the weighted geometric mean of what each term says."""
@@ -140,8 +166,13 @@ class EncodedQuery:
     def _probability(self, term: EncodedTerm, scores: FloatArray) -> FloatArray:
         if term.is_unknown:
             return np.zeros(len(scores))
-        direction = cast(SearchDirection, f"{term.side}_to_{self.target}")
-        return np.asarray(self.retriever.probability(scores, direction))
+        return np.asarray(self.retriever.probability(scores, self._direction(term)))
+
+    def _slope(self, term: EncodedTerm) -> float:
+        return self.retriever.score_slope(self._direction(term))
+
+    def _direction(self, term: EncodedTerm) -> SearchDirection:
+        return cast(SearchDirection, f"{term.side}_to_{self.target}")
 
     def _term_scores(self, term: EncodedTerm, kept: AnyArray) -> FloatArray:
         scoring = Scoring(self.gallery.scoring.space, term.direction)

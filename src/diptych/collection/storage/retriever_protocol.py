@@ -67,6 +67,9 @@ class RetrieverProtocol(Protocol):
     def probability(self, scores: FloatArray, direction: SearchDirection) -> FloatArray:
         """Return the probability of relevance of each score."""
 
+    def score_slope(self, direction: SearchDirection) -> float:
+        """Return by how much a unit of score raises the logarithm of the odds of relevance; 1 where nobody knows."""
+
     def save(self, folder: str | PathLike[str]) -> None:
         """Write everything to a folder."""
 

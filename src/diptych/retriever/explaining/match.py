@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from diptych.errors import InvalidInputError
 from diptych.models import CrossModalModel, Preprocessed
 from diptych.retriever.explaining.explanation import View, ViewKind
 from diptych.retriever.retriever import Retriever
-from diptych.space import Direction, Space
+from diptych.space import Direction, SearchDirection, Space, on_one_scale
 
 SubjectSide = Literal["image", "text"]
 
@@ -111,6 +111,11 @@ class Match:
     def score(self) -> float:
         """The score of the answer."""
         return float(self.space.compare(self.query.point, self.answer.point, self.direction)[0, 0])
+
+    @property
+    def score_slope(self) -> float:
+        """How much evidence a unit of the score is."""
+        return self.retriever.score_slope(cast(SearchDirection, f"{self.query.side}_to_{self.answer.side}"))
 
     @property
     def score_of_nothing(self) -> float:
@@ -242,8 +247,9 @@ _DIFFERENCES: dict[str, Callable[[FloatArray, FloatArray], FloatArray]] = {
 def term_factors(matches: Sequence[Match], weights: Sequence[float]) -> FloatArray:
     """Return what the score of each term is multiplied with, so that the products sum to the score of the query.
 
-    In a linear space the query is the unit vector along Σ wᵢ·uᵢ over the unit vectors uᵢ of the terms' points qᵢ, so
-    a term with score qᵢ·g counts wᵢ/(‖qᵢ‖·‖Σ wⱼ·uⱼ‖) times; elsewhere scores are averaged with weights wᵢ/Σ|wⱼ|.
+    In a linear space the query is the unit vector along Σ vᵢ·uᵢ over the unit vectors uᵢ of the terms' points qᵢ, where
+    vᵢ are the weights wᵢ brought to one scale by `on_one_scale`. So a term with score qᵢ·g counts
+    vᵢ/(‖qᵢ‖·‖Σ vⱼ·uⱼ‖) times; elsewhere scores are averaged with weights wᵢ/Σ|wⱼ|.
     """
     given = np.asarray(weights, dtype=np.float64)
     if len(matches) == 1 and given[0] > 0:
@@ -255,5 +261,6 @@ def term_factors(matches: Sequence[Match], weights: Sequence[float]) -> FloatArr
     rows = form.queries(np.vstack([match.query.point for match in matches]).astype(np.float64))
     lengths = np.linalg.norm(rows, axis=1)
     safe = np.where(lengths > 0, lengths, 1.0)
-    whole = float(np.linalg.norm(given @ (rows / safe[:, None])))
-    return np.asarray(given / safe / whole if whole > 0 else np.zeros(len(given)))
+    scaled = on_one_scale(given, rows, [match.score_slope for match in matches])
+    whole = float(np.linalg.norm(scaled @ (rows / safe[:, None])))
+    return np.asarray(scaled / safe / whole if whole > 0 else np.zeros(len(given)))
