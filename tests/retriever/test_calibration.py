@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from diptych.data import Pairs
 from diptych.errors import InvalidInputError, UnknownNameError
 from diptych.retriever import SEARCH_DIRECTIONS, Calibration
-from diptych.retriever.calibration import calibrate
+from diptych.retriever.calibration import calibrate, short_queries
 from diptych.space import Space
 
 
@@ -98,3 +98,27 @@ def test_one_text_per_picture_still_calibrates_all_directions() -> None:
     images, texts, _ = held_out(labels=False)
     calibration = calibrate(Space("cosine"), images, texts[::2], Pairs(images, texts[::2]), prior=0.05)
     assert len(set(calibration.slopes_.tolist())) == 1
+
+
+def test_short_queries_lower_the_cut_off_until_most_of_both_kinds_are_answered() -> None:
+    images, texts, pairs = held_out(labels=False)
+    space = Space("cosine")
+    # Half as near to their pictures as the captions are.
+    short = 0.5 * images + 1.5 * np.random.default_rng(1).normal(size=images.shape)
+    plain = calibrate(space, images, texts, pairs, prior=0.05)
+    both = calibrate(space, images, texts, pairs, prior=0.05, short_points=short)
+    assert both.cutoff_ < plain.cutoff_
+    shares = [
+        (both.probability(space.compare(kind, images).max(axis=1), "text_to_image") >= both.cutoff_).mean()
+        for kind in (texts, short)
+    ]
+    assert np.mean(shares) == pytest.approx(0.95, abs=0.02)
+
+
+def test_words_of_captions_that_name_things_stand_for_short_queries() -> None:
+    captions = ["A dog runs on the beach.", "Two dogs play; it is nice", "the THE of and", "a dog again"]
+    words = short_queries(Pairs([f"{row}.jpg" for row in range(4)], captions))
+    assert {"dog", "dogs", "beach"} <= set(words)
+    assert not {"the", "nice", "and", "again"} & set(words)
+    many = Pairs([f"{row}.jpg" for row in range(400)], ["a dog"] * 399 + ["a zebra"])
+    assert short_queries(many) == ["dog"]

@@ -8,9 +8,9 @@ from PIL import Image
 
 from diptych import Retriever
 from diptych.data import load_dataset
-from diptych.errors import InvalidInputError
+from diptych.errors import InvalidInputError, UnknownNameError
 from diptych.models import SharedSpace
-from diptych.retriever.ready_made import SHIPPED_FOLDER
+from diptych.retriever.ready_made import READY_MADE, SHIPPED_FOLDER
 
 FIXTURES = Path(__file__).parents[1] / "encoders" / "joint" / "fixtures"
 ROOT = Path(__file__).parents[2]
@@ -20,20 +20,39 @@ def test_the_default_needs_nothing_but_the_packages() -> None:
     retriever = Retriever.default()
     assert retriever.name == "default"
     points = retriever.encode_texts(["a dog runs on the beach", "two people play football"])
-    assert points.shape == (2, retriever.images_to_points(np.ones((1, 1280), dtype=np.float32)).shape[1])
+    assert points.shape == (2, retriever.images_to_points(np.ones((1, 2560), dtype=np.float32)).shape[1])
     within = retriever.space.compare(points, retriever.encode_texts(["a puppy at the seaside"]))[:, 0]
     assert within[0] > within[1]
 
 
 @pytest.mark.data("flickr8k")
-@pytest.mark.parametrize("make", [Retriever.default, Retriever.conse], ids=["default", "conse"])
-def test_photographs_are_found_by_their_captions(make: object) -> None:
+@pytest.mark.parametrize("name", READY_MADE)
+def test_photographs_are_found_by_their_captions(name: str) -> None:
     """Twenty development photographs and their hundred captions, which no projection was learned from."""
     pairs = load_dataset("flickr8k").dev.select(range(20))
-    retriever = make()  # type: ignore[operator]
-    scores = retriever.similarity(pairs.images, list(pairs.texts))
-    found = scores.argmax(axis=0) == pairs.owners
-    assert found.mean() > (0.6 if retriever.name == "default" else 0.25)
+    retriever = Retriever.ready_made(name)
+    points = retriever.encode_texts(list(pairs.texts)), retriever.encode_images(pairs.images)
+    scores = retriever.space.compare(*points, "text_query")
+    found = scores.argmax(axis=1) == pairs.owners
+    assert found.mean() > (0.25 if name == "conse" else 0.6)
+
+
+@pytest.mark.data("flickr8k")
+def test_photographs_are_found_in_many_languages() -> None:
+    """Each query finds a photograph whose captions say the same, among twenty."""
+    pairs = load_dataset("flickr8k").dev.select(range(20))
+    retriever = Retriever.ready_made("light")
+    wanted = [row for row in range(20) if any("dog" in text for text in np.array(pairs.texts)[pairs.owners == row])]
+    queries = ["a dog", "ein Hund", "un chien", "un perro", "een hond", "собака", "一只狗", "犬", "개", "كلب"]
+    scores = retriever.space.compare(
+        retriever.encode_texts(queries), retriever.encode_images(pairs.images), "text_query"
+    )
+    assert np.isin(scores.argmax(axis=1), wanted).mean() >= 0.8
+
+
+def test_a_ready_made_retriever_is_known_by_name() -> None:
+    with pytest.raises(UnknownNameError, match="did you mean 'strong'"):
+        Retriever.ready_made("stron")
 
 
 def test_shipped_files_stay_small_and_hold_no_pictures() -> None:
@@ -44,9 +63,9 @@ def test_shipped_files_stay_small_and_hold_no_pictures() -> None:
     }
     assert set(sizes) == {
         "MODEL_CARD.md",
-        *(f"{name}/{file}" for name in ("conse", "default") for file in ("arrays.safetensors", "model.json")),
+        *(f"{name}/{file}" for name in READY_MADE for file in ("arrays.safetensors", "model.json")),
     }
-    assert sum(sizes.values()) < 6_000_000
+    assert sum(sizes.values()) < 20_000_000
 
 
 def test_the_card_on_the_site_is_that_of_the_package() -> None:

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from diptych.arrays import AnyArray, FloatArray
 from diptych.data import Pairs
 from diptych.data.item_sequences import is_features
-from diptych.encoders import EfficientNetLite, Encoder, FeatureCache, SentenceEncoder
+from diptych.encoders import EfficientNetLite, Encoder, FeatureCache, MultilingualSentences, SideBySide
 from diptych.encoders.encoder import EncodedBatch
 from diptych.encoders.feature_cache import Progress
 from diptych.errors import InvalidInputError, MissingPackageError, ModelFileError
@@ -406,7 +406,9 @@ class Retriever(BaseEstimator):
         given: Encoder | None = getattr(self, name)
         if given is not None:
             return given
-        return EfficientNetLite() if name == "image_encoder" else SentenceEncoder()
+        if name == "text_encoder":
+            return MultilingualSentences()
+        return SideBySide(encoders=(EfficientNetLite(), EfficientNetLite(network="lite0")))
 
     def _rival(self, baseline: Retriever | Literal["auto"] | None, pairs: Pairs) -> Retriever | None:
         if baseline != "auto":
