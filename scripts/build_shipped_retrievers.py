@@ -34,6 +34,7 @@ from diptych.retriever import Retriever
 from diptych.retriever.ready_made import SHIPPED_FOLDER
 from model_card import Asked, model_card
 from shipped_measures import (
+    SPOKEN,
     Recalls,
     absent_queries,
     answered,
@@ -47,7 +48,7 @@ PRIOR = 0.01
 NETWORKS = {"light": ("lite2",), "default": ("lite2", "lite0"), "strong": ("lite2", "lite1", "lite0")}
 NEARLY_THE_SAME = 0.9
 WITHOUT_ENGLISH = 0.2
-BANK_SIZE = 1500
+BANK_SIZE = 3000
 DOCS = Path(__file__).parents[1] / "docs" / "model-card.md"
 CARD = SHIPPED_FOLDER / "MODEL_CARD.md"
 
@@ -212,11 +213,15 @@ def ask(retriever: Retriever, data: Data) -> Asked:
     return Asked(
         found,
         class_names(retriever, pictures, classes),
-        {
-            "class names": answered(retriever, pictures, names),
-            "captions": answered(retriever, pictures, list(load_dataset("pascal_sentence").test.texts)),
-            "absent": answered(retriever, pictures, absent_queries()),
-        },
+        answered(
+            retriever,
+            pictures,
+            {
+                "class names": [SPOKEN.get(name, name) for name in names],
+                "captions": load_dataset("pascal_sentence").test.texts,
+                "absent": absent_queries(),
+            },
+        ),
         calibration_error(retriever, data.pascal, data.unseen, PRIOR),
         retriever.cutoff,
         sum(file.stat().st_size for file in (SHIPPED_FOLDER / retriever.name).iterdir()) / 1e6,

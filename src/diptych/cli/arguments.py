@@ -71,7 +71,7 @@ def encoder_classes(modality: Modality | None = None) -> dict[str, type[Encoder]
         if isinstance(found, type)
         and issubclass(found, Encoder)
         and not inspect.isabstract(found)
-        and found is not Concatenated
+        and not issubclass(found, Concatenated)
         and modality in (None, found.modality)
     }
 

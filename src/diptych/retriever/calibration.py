@@ -193,7 +193,7 @@ def calibrate(
     fitted.cutoff_ = float(np.quantile(best, 0.01))
     if short_points is not None:
         found = space.compare(short_points, image_points, "text_query").max(axis=1)
-        fitted.cutoff_ = _shared_quantile([best, fitted.probability(found, "text_to_image")], 0.05)
+        fitted.cutoff_ = shared_quantile([best, fitted.probability(found, "text_to_image")], 0.05)
     return fitted
 
 
@@ -217,7 +217,7 @@ def short_queries(pairs: Pairs) -> list[str]:
     return sorted(word for word, seen in pictures.items() if len(seen) >= 0.01 * pairs.n_images)
 
 
-def _shared_quantile(parts: list[FloatArray], share: float) -> float:
+def shared_quantile(parts: list[FloatArray], share: float) -> float:
     """Return the value below which a share of all parts lies, each part counting as much as the others."""
     values = np.concatenate(parts)
     weights = np.concatenate([np.full(len(part), 1 / len(part)) for part in parts])
