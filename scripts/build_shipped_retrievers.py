@@ -47,7 +47,7 @@ from shipped_measures import (
 PRIOR = 0.01
 NETWORKS = {"light": ("lite2",), "default": ("lite2", "lite0"), "strong": ("lite2", "lite1", "lite0")}
 NEARLY_THE_SAME = 0.9
-WITHOUT_ENGLISH = 0.2
+WITHOUT_ENGLISH = 0.3
 BANK_SIZE = 3000
 DOCS = Path(__file__).parents[1] / "docs" / "model-card.md"
 CARD = SHIPPED_FOLDER / "MODEL_CARD.md"
@@ -79,7 +79,7 @@ class Candidate(NamedTuple):
 
 def candidates() -> Iterator[ContrastiveProjection]:
     """Yield what is compared on the development photos."""
-    for temperature in (0.04, 0.05, 0.07):
+    for temperature in (0.05, 0.06, 0.07):
         yield ContrastiveProjection(temperature=temperature, epochs=12, learning_rate=3e-4)
 
 
