@@ -7,11 +7,16 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from diptych import Retriever
 from diptych.cli import app
-from diptych.collection import Collection
+from diptych.collection import Collection, Record
+from diptych.encoders import ColourEdgeHistograms, SentenceEncoder
+from diptych.models import CCA
+from diptych.retriever import Calibration
 from tests.cli.command_line import Run, World
 
 
@@ -306,3 +311,20 @@ def test_names_of_files_cannot_speak_to_the_terminal(run: Run, indexed: World, n
     shown = run("search", "odd", "--all", "-k", "61", "--format", "table").stdout
     assert "\x1b" not in shown
     assert "odd�[31m�name.png" in shown
+
+
+def test_a_language_that_is_not_understood_is_named(run: Run, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    retriever = Retriever(cache=False)
+    retriever.image_encoder_, retriever.text_encoder_ = ColourEdgeHistograms(size=32), SentenceEncoder()
+    retriever.model_ = CCA(n_components=4).fit(rng.normal(size=(20, 5)), rng.normal(size=(20, 384)))
+    retriever.calibration_ = Calibration.assumed(10.0, -5.0)
+    with Collection.create(tmp_path / "texts", retriever) as made:
+        made.add([Record(captions=["two dogs on a beach"]), Record(captions=["a red car"])])
+    asked = "--collection", tmp_path / "texts", "--target", "texts", "--all", "--format", "json"
+    note = "This looks like Czech, which the retriever does not understand well; try English."
+    foreign, english = run("search", "dva psi na pláži", *asked), run("search", "two dogs on a beach", *asked)
+    assert note in foreign.stderr
+    assert json.loads(foreign.stdout)["notes"] == [note]
+    assert "understand" not in english.stderr
+    assert json.loads(english.stdout)["notes"] == []

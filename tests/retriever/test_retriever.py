@@ -11,7 +11,16 @@ from sklearn.exceptions import NotFittedError
 from diptych import Retriever
 from diptych.data import Pairs, load_dataset
 from diptych.data.datasets.scenes import write_folder
-from diptych.encoders import ColourEdgeHistograms, Concatenated, LdaTopics, TfidfTopics
+from diptych.encoders import (
+    ColourEdgeHistograms,
+    Concatenated,
+    Encoder,
+    LdaTopics,
+    MultilingualSentences,
+    SentenceEncoder,
+    TfidfTopics,
+    UniversalSentenceEncoder,
+)
 from diptych.errors import InvalidInputError, ModelFileError
 from diptych.models import CCA, SCM, Preprocessed, Random, load_model
 from diptych.retriever import SEARCH_DIRECTIONS
@@ -174,3 +183,23 @@ def test_clear_errors(fitted: Retriever, pairs: Pairs, tmp_path: Path) -> None:
     fitted.save(tmp_path / "retriever")
     with pytest.raises(ModelFileError):
         load_model(tmp_path / "retriever")
+
+
+@pytest.mark.parametrize(
+    ("encoder", "languages"),
+    [
+        (SentenceEncoder(), ["Czech", "German"]),
+        (MultilingualSentences(), ["Czech"]),
+        (UniversalSentenceEncoder(), ["Czech"]),
+        (SentenceEncoder(source="elsewhere"), []),
+        (TfidfTopics(), []),
+    ],
+    ids=str,
+)
+def test_queries_in_languages_that_the_encoder_does_not_know_get_a_note(encoder: Encoder, languages: list[str]) -> None:
+    retriever = Retriever()
+    with pytest.raises(NotFittedError):
+        retriever.language_note("two dogs")
+    retriever.text_encoder_ = encoder
+    notes = [retriever.language_note(text) for text in ("dva psi na pláži", "zwei Hunde am Strand", "two dogs")]
+    assert [note.split()[3].rstrip(",") for note in notes if note is not None] == languages

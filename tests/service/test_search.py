@@ -7,9 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import numpy as np
 import pytest
 
-from diptych.collection import Collection
+from diptych import Retriever
+from diptych.collection import Collection, Record
+from diptych.encoders import ColourEdgeHistograms, SentenceEncoder
+from diptych.models import CCA
+from diptych.retriever import Calibration
 
 SEARCH = "/v1/collections/scenes/search"
 
@@ -210,3 +215,27 @@ def test_the_thumbnails_of_a_page_of_answers_are_read_together(running_service: 
             small = client.get(f"/v1/collections/scenes/items/{answer['id']}/thumbnail")
             assert small.status_code == 200
             assert small.content.startswith(b"\xff\xd8")
+
+
+def test_an_answer_says_which_language_is_not_understood(running_service: Any, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    retriever = Retriever(cache=False)
+    retriever.image_encoder_, retriever.text_encoder_ = ColourEdgeHistograms(size=32), SentenceEncoder()
+    retriever.model_ = CCA(n_components=4).fit(rng.normal(size=(20, 5)), rng.normal(size=(20, 384)))
+    retriever.calibration_ = Calibration.assumed(10.0, -5.0)
+    with Collection.create(tmp_path / "texts", retriever) as made:
+        made.add([Record(captions=["two dogs on a beach"]), Record(captions=["a red car"])])
+        assert made.search("dva psi na pláži + два пса", target="texts").notes == (
+            "This looks like Czech, which the retriever does not understand well; try English.",
+            "This looks like Russian, which the retriever does not understand well; try English.",
+        )
+    url = running_service(collections={"scenes": tmp_path / "texts"}).url
+    notes = [
+        httpx.get(url + SEARCH, params={"q": words, "target": "texts"}, timeout=60).json()["notes"]
+        for words in ("dva psi na pláži", "two dogs on a beach")
+    ]
+    assert notes == [["This looks like Czech, which the retriever does not understand well; try English."], []]
+
+
+def test_words_learned_from_the_collection_are_understood_in_any_language(client: httpx.Client) -> None:
+    assert client.get(SEARCH, params={"q": "dva psi na pláži"}).json()["notes"] == []

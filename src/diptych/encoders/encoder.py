@@ -46,6 +46,14 @@ class Encoder(FormerNames, BaseEstimator, ABC):
     """Raised whenever the code gives other features than before, so that cached ones are not taken for them."""
 
     @property
+    def understood_languages(self) -> frozenset[str] | None:
+        """The languages whose texts have a meaning in the features, by their codes in ISO 639-1; None for any.
+
+        Encoders that learn their words from the texts of a collection know the languages of these.
+        """
+        return None
+
+    @property
     def identity(self) -> str:
         """The class and every parameter that shapes the features; equal identities give equal features.
 

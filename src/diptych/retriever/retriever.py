@@ -18,6 +18,7 @@ from diptych.data.item_sequences import is_features
 from diptych.encoders import EfficientNetLite, Encoder, FeatureCache, MultilingualSentences, SideBySide
 from diptych.encoders.encoder import EncodedBatch
 from diptych.encoders.feature_cache import Progress
+from diptych.encoders.text.languages import language_note
 from diptych.errors import InvalidInputError, MissingPackageError, ModelFileError
 from diptych.estimators import BaseEstimator, NotFittedError, clone
 from diptych.lazy_exports import import_exports
@@ -176,6 +177,11 @@ class Retriever(BaseEstimator):
     def score_slope(self, direction: SearchDirection) -> float:
         """Return how much evidence a unit of score is, in logarithms of odds; 1 where nothing is calibrated."""
         return self.calibration_.slope(direction) if hasattr(self, "calibration_") else 1.0
+
+    def language_note(self, text: str) -> str | None:
+        """Return a sentence where a text is surely in a language that the text encoder does not understand."""
+        understood = self._require("text_encoder_").text_encoder_.understood_languages
+        return None if understood is None else language_note(text, understood)
 
     def featured(self, pairs: Pairs, *, progress: Progress | None = None) -> Pairs:
         """Return pairs with raw items replaced by this retriever's features."""

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from diptych.data import data_folder
 from diptych.encoders import guess_language, language_probabilities
-from diptych.encoders.text.languages import LANGUAGES, OTHER
+from diptych.encoders.text.languages import LANGUAGES, OTHER, language_note
 
 SHORT = {
     language: queries
@@ -106,3 +106,29 @@ def test_probabilities_add_up_and_the_likeliest_comes_first(text: str) -> None:
     assert list(probabilities.values()) == sorted(probabilities.values(), reverse=True)
     assert not probabilities or sum(probabilities.values()) == pytest.approx(1)
     assert probabilities.keys() <= {*LANGUAGES, OTHER}
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [("dva psi na pláži", "Czech"), ("ein Hund am Strand", "German"), ("собака", "Russian"), ("二匹の犬", "Japanese")],
+)
+def test_a_language_that_is_not_understood_is_named(text: str, named: str) -> None:
+    note = language_note(text, {"en"})
+    assert note == f"This looks like {named}, which the retriever does not understand well; try English."
+    assert language_note(text, set(LANGUAGES)) is None
+
+
+def test_a_language_without_a_name_in_another_script_is_not_understood_either() -> None:
+    for understood in ({"en"}, set(LANGUAGES)):
+        assert language_note("δύο σκυλιά", understood) == (
+            "This looks like a language that the retriever does not understand well; try English."
+        )
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "42", "pes", "Strand", "two dogs", "tapas bar", "xqzv bnmk", "labrador welpe", "café de Paris"],
+)
+def test_nothing_is_said_of_english_nor_of_what_is_not_sure(text: str) -> None:
+    assert language_note(text, {"en"}) is None
+    assert language_note(text, set()) is None

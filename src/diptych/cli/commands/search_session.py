@@ -88,6 +88,7 @@ class AnswersReport:
             "query": self.query,
             "target": self.settings.target.value,
             "no_good_match": self.answers.no_good_match,
+            "notes": list(self.answers.notes),
             "considered": self.answers.considered,
             "exact": self.answers.exact,
             "seconds": round(self.answers.seconds, 4),

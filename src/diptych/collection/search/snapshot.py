@@ -157,7 +157,7 @@ class SearchSnapshot:
             considered=considered,
             exact=exact or not gallery.is_indexed or encoded.vector is None,
             seconds=time.perf_counter() - started,
-            notes=() if wanted is None else self._notes(wanted),
+            notes=(*self._language_notes(query), *(() if wanted is None else self._field_notes(wanted))),
             retriever=self.names.name,
             fingerprint=self.names.fingerprint,
             cutoff=self.retriever.cutoff,
@@ -243,7 +243,15 @@ class SearchSnapshot:
             mask[part.segment.places(np.array(itself, dtype=np.int64))] = False
         return masks
 
-    def _notes(self, wanted: Filter) -> tuple[str, ...]:
+    def _language_notes(self, query: Query) -> tuple[str, ...]:
+        """Say which languages of the query the retriever does not understand; some know nothing of languages."""
+        note_of = getattr(self.retriever, "language_note", None)
+        if note_of is None:
+            return ()
+        notes = [note_of(term.value) for term in query.terms if term.kind == "text"]
+        return tuple(dict.fromkeys(note for note in notes if note is not None))
+
+    def _field_notes(self, wanted: Filter) -> tuple[str, ...]:
         """Say which fields of a filter no item has: most often they are misspelt."""
         named = [field for field in sorted(wanted.fields) if field.lower() not in OWN_FIELDS]
         unknown = [field for field in named if not self.items.has_field(field)]

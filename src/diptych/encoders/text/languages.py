@@ -6,7 +6,7 @@ import math
 import re
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import cache, lru_cache
 from pathlib import Path
 
@@ -53,6 +53,8 @@ _ACCENTS_LEFT_OUT = 0.3
 _BORROWED = 0.003
 # Words of a text depend on one another, so they prove less than their number says.
 _EVIDENCE = 0.6
+# What a person is told must be right nearly always.
+_SURE, _FEWEST_WORDS = 0.8, 2
 
 
 def language_probabilities(text: str) -> dict[str, float]:
@@ -86,6 +88,29 @@ def guess_language(text: str) -> str | None:
     ['en', 'fr', 'ru', 'zh', 'other', None]
     """
     return next(iter(language_probabilities(text)), None)
+
+
+def language_note(text: str, understood: Collection[str]) -> str | None:
+    """Return a sentence for a person who asks in a language that is not understood; None where that is not sure.
+
+    One word of Latin letters may be a name or a loan, and so may words that look like no known language, so nothing is
+    said of them.
+
+    >>> from diptych.encoders.text.languages import language_note
+    >>> language_note("dva psi na pláži", {"en"})
+    'This looks like Czech, which the retriever does not understand well; try English.'
+    >>> [language_note(text, {"en"}) for text in ("two dogs", "pizza", "xqzv bnmk")]
+    [None, None, None]
+    """
+    probabilities = language_probabilities(text)
+    language = next(iter(probabilities), "en")
+    is_latin = "en" in probabilities
+    has_doubts = is_latin and (language == OTHER or sum(1 for _ in _words(text)) < _FEWEST_WORDS)
+    if language == "en" or language in understood or has_doubts or probabilities[language] < _SURE:
+        return None
+    if language == OTHER:
+        return "This looks like a language that the retriever does not understand well; try English."
+    return f"This looks like {LANGUAGES[language]}, which the retriever does not understand well; try English."
 
 
 @cache

@@ -11,13 +11,10 @@ from diptych.arrays import FloatArray, unit_rows
 from diptych.encoders.encoder import Encoder, check_texts
 from diptych.encoders.text.languages import language_probabilities
 from diptych.encoders.text.sentence_encoder import SentenceEncoder
-from diptych.encoders.text.universal_sentence_encoder import UniversalSentenceEncoder
+from diptych.encoders.text.universal_sentence_encoder import UNDERSTOOD, UniversalSentenceEncoder
 
 # Two words of another language are often a name or a loan; only what is hardly English goes without the English part.
 _LEAST_ENGLISH = 0.1
-# What the multilingual network was trained on; Czech and others are understood as far as they share words with these.
-UNDERSTOOD = frozenset({"ar", "de", "en", "es", "fr", "it", "ja", "ko", "nl", "pl", "pt", "ru", "th", "tr", "zh"})
-"""The languages whose queries are understood, by their codes in ISO 639-1."""
 
 
 class MultilingualSentences(Encoder):
@@ -48,6 +45,11 @@ class MultilingualSentences(Encoder):
     def __init__(self, *, batch_size: int = 32, n_threads: int | None = None) -> None:
         self.batch_size = batch_size
         self.n_threads = n_threads
+
+    @property
+    def understood_languages(self) -> frozenset[str]:
+        """The languages that the multilingual network was trained on."""
+        return UNDERSTOOD
 
     @property
     def weights_digest(self) -> str:

@@ -63,6 +63,11 @@ class SentenceEncoder(Encoder):
         self.n_threads = n_threads
 
     @property
+    def understood_languages(self) -> frozenset[str] | None:
+        """English for the packaged network; of others nothing is known."""
+        return frozenset({"en"}) if self.source == "minilm" else None
+
+    @property
     def identity(self) -> str:
         """The class and what shapes the features; of a local folder what it holds, wherever it lies."""
         if self.source == "minilm":

@@ -31,6 +31,9 @@ _CHANNELS = 256
 # How many tokens a convolution sees, and how many of them come before the one that it describes.
 _ORDERS = {2: 0, 3: 1, 5: 2}
 _LAST = np.iinfo(np.int64).max
+# What the network was trained on; Czech and others are understood as far as they share words with these.
+UNDERSTOOD = frozenset({"ar", "de", "en", "es", "fr", "it", "ja", "ko", "nl", "pl", "pt", "ru", "th", "tr", "zh"})
+"""The languages whose queries are understood, by their codes in ISO 639-1."""
 
 
 class UniversalSentenceEncoder(Encoder):
@@ -68,6 +71,11 @@ class UniversalSentenceEncoder(Encoder):
     def __init__(self, *, batch_size: int = 32, n_threads: int | None = None) -> None:
         self.batch_size = batch_size
         self.n_threads = n_threads
+
+    @property
+    def understood_languages(self) -> frozenset[str]:
+        """The languages that the network was trained on."""
+        return UNDERSTOOD
 
     @property
     def weights_digest(self) -> str:

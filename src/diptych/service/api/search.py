@@ -183,6 +183,7 @@ def run_search(
         upload=next((term.upload for term in terms if term.upload is not None), None),
         answers=[_document(answer, answer.item, answers.cutoff) for answer in answers if answer.item is not None],
         next_offset=end if more else None,
+        notes=list(answers.notes),
         storage_away_seconds=hosted.collection.storage_away_seconds,
         draw=None if page is None else page.draw,
     )

@@ -158,15 +158,16 @@ class SearchView {
       : `${count(page.considered, this.state.target === "texts" ? "text" : "picture")} searched in ${duration(page.seconds)}${page.storage_away_seconds ? `; the storage has not answered for ${duration(page.storage_away_seconds)}, so changes since are missing` : ""}`;
     this.summary.textContent = text;
     const good = page.answers.filter((answer) => answer.good).length;
-    announce(page.browsing ? text : page.no_good_match ? "No good match" : page.draw ? text : `${good}${page.next_offset !== null && good === page.answers.length ? " or more" : ""} above the cut-off. ${text}`);
+    const notes = page.browsing ? "" : page.notes.map((note) => `${note} `).join("");
+    announce(notes + (page.browsing ? text : page.no_good_match ? "No good match" : page.draw ? text : `${good}${page.next_offset !== null && good === page.answers.length ? " or more" : ""} above the cut-off. ${text}`));
   }
 
   remarks(page, state) {
     if (page.browsing && !page.total) return [state.filters.length ? this.nothingLeft() : this.nothingHere()];
     if (page.browsing) return [];
     if (!page.answers.length) return [state.filters.length ? this.nothingLeft() : this.nothingFound(state)];
-    if (page.no_good_match) return [this.noGoodMatch(state)];
-    return [];
+    const notes = page.notes.map((note) => h("p", { class: "note" }, note));
+    return page.no_good_match ? [...notes, this.noGoodMatch(state)] : notes;
   }
 
   noGoodMatch(state) {
