@@ -270,15 +270,16 @@ class Loud(ToyRetriever):
 
 
 # A restaurant, a dog, anything else in a picture, and what all words share that no picture has.
-RESTAURANT, DOG = "1 0 0 2.5", "0 1 0"
+RESTAURANT, DOG = "0.4 0 0 1", "0 1 0"
 
 
 @pytest.fixture
-def loud(tmp_path: Path) -> Collection:
+def loud(tmp_path: Path, request: pytest.FixtureRequest) -> Collection:
     pictures = {"both": "0.6 0.5 0.62", "dogs": "0 1 0.1", "tables": "1 0 0.3", "neither": "0.1 0.1 1"}
     for name, point in {**pictures, "query": DOG}.items():
         (tmp_path / f"{name}.png").write_text(point)
-    made = Collection.create(tmp_path / ".diptych", Loud(), load_retriever=ToyRetriever.load)
+    retriever = Loud(0, getattr(request, "param", "cosine"))
+    made = Collection.create(tmp_path / ".diptych", retriever, load_retriever=ToyRetriever.load)
     made.add(Record(tmp_path / f"{name}.png", id=name) for name in pictures)
     return made
 
@@ -287,7 +288,7 @@ def test_a_picture_does_not_drown_the_words_beside_it(loud: Collection, tmp_path
     picture, words = Query.picture(tmp_path / "query.png"), Query.text(RESTAURANT)
     joined = loud.search(words + picture, k=4)
     assert [answer.id for answer in joined] == ["both", "tables", "dogs", "neither"]
-    units = [np.array([1, 0, 0, 2.5]) / np.hypot(1, 2.5), np.array([0, 1, 0, 0])]
+    units = [np.array([0.4, 0, 0, 1]) / np.hypot(0.4, 1), np.array([0, 1, 0, 0])]
     asked = units[0] + units[1] / 3
     answer = np.array([0.6, 0.5, 0.62, 0]) / np.linalg.norm([0.6, 0.5, 0.62])
     assert joined[0].score == pytest.approx(asked @ answer / np.linalg.norm(asked), abs=1e-5)
@@ -300,6 +301,7 @@ def _plain_sum(name: str, units: list[np.ndarray]) -> float:
     return float(sum(units) @ point / np.linalg.norm(point))
 
 
+@pytest.mark.parametrize("loud", ["cosine", "dot"], indirect=True)
 def test_the_probability_of_a_joined_query_averages_the_odds(loud: Collection, tmp_path: Path) -> None:
     picture, words = Query.picture(tmp_path / "query.png"), Query.text(RESTAURANT)
     each = [{answer.id: answer.probability for answer in loud.search(query, k=4)} for query in (words, picture)]

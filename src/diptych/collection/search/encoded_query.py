@@ -85,10 +85,10 @@ class EncodedQuery:
     the slopes of their calibrations, in other spaces the score is the mean Σ wᵢ·sᵢ / Σ|wᵢ| of the terms' scores.
 
     The cosine of terms of one side reads like that of a single one, so its probability is what the calibration of the
-    wanted terms' direction says of it. That of pictures and words together reads like neither: the logarithms of their
-    odds, αᵢ + βᵢ·sᵢ, are averaged by weight, less wᵢ·βᵢ·sᵢ for what is unwanted, so that a better score is still more
-    probable. In other spaces, and when nothing is wanted, the probability is the weighted geometric mean of what each
-    term says: pᵢ for a wanted term, 1 − pᵢ for an unwanted one.
+    wanted terms' direction says of it. The score of pictures and words together, in any linear space, reads like
+    neither: the logarithms of their odds, αᵢ + βᵢ·sᵢ, are averaged by weight, less |wᵢ|·βᵢ·sᵢ for what is unwanted, so
+    that a better score is still more probable. Otherwise, and when nothing is wanted, the probability is the weighted
+    geometric mean of what each term says: pᵢ for a wanted term, 1 − pᵢ for an unwanted one.
     """
 
     terms: tuple[EncodedTerm, ...]
@@ -127,12 +127,12 @@ class EncodedQuery:
             return np.zeros(0), np.zeros(0)
         scores = self.scores(kept)
         wanted = [term for term in self.terms if term.weight > 0]
+        if self.gallery.scoring.is_linear and len({term.side for term in wanted}) == 2:
+            return scores, self._pooled_odds(kept)
         if not wanted or not self.gallery.scoring.is_cosine:
             return scores, self._agreement(kept)
         if len(wanted) == 1:
             return scores, self._probability(wanted[0], scores)
-        if len({term.side for term in wanted}) == 2:
-            return scores, self._pooled_odds(kept)
         each = np.stack([self._probability(term, scores) for term in wanted])
         return scores, np.average(each, axis=0, weights=[term.weight for term in wanted])
 
