@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from copy import copy
 from functools import cache
 from typing import Any
 
@@ -26,6 +27,7 @@ from diptych.models import (
     MarginalSCM,
     MarginalSM,
     Preprocessed,
+    QueryBankNormalized,
     Random,
     SharedSpace,
 )
@@ -323,6 +325,19 @@ def test_networks_with_a_classifier_tell_what_they_see() -> None:
     near = retriever.space.compare(retriever.encode_texts([seen.bars[0].name]), retriever.encode_texts([QUERY]))
     assert seen.bars[0].query == pytest.approx(float(near[0, 0]), abs=1e-4)
     assert explain(retriever, PICTURE, PAIRS.images[5]).kind == "labels"
+
+
+def test_what_a_bank_takes_off_is_told() -> None:
+    inner = fitted(CCA(n_components=4))
+    retriever = copy(inner)
+    features = inner.image_features(PAIRS.images), inner.text_features(list(PAIRS.texts))
+    retriever.model_ = QueryBankNormalized.of(inner.model_, *features)
+    picture = Subject.of_picture(retriever, PICTURE)
+    note = view_of(explain(retriever, QUERY, picture), "words").note
+    assert f"{float(picture.point[0, -2]):.3f} was taken off" in note
+    assert "ordinary texts" in note
+    assert "taken off" not in view_of(explain(retriever, QUERY, "a red car"), "words").note
+    assert "taken off" not in view_of(explain(inner, QUERY, PICTURE), "words").note
 
 
 def test_features_that_share_a_space_are_explained_by_words() -> None:

@@ -67,7 +67,8 @@ class LeftOutWords(Explainer):
         losses = [whole - float(score) if rest else alone for rest, score in zip(without, scores, strict=True)]
         bars = [Contribution(word[0], None, None, loss) for word, loss in zip(chosen, losses, strict=True)]
         title = "Words of the query" if side is match.query else "Words of the text"
-        return View(self.kind, title, _left_out_sentence(match, bars), tuple(bars), _left_out_note(whole, n_skipped))
+        note = _left_out_note(whole, n_skipped) + _correction_note(match)
+        return View(self.kind, title, _left_out_sentence(match, bars), tuple(bars), note)
 
 
 def _chosen(text: str) -> tuple[list[re.Match[str]], int]:
@@ -103,6 +104,16 @@ def _left_out_note(score: float, n_skipped: int) -> str:
     return (
         f"Each word was left out and the rest encoded anew: its contribution is what the score, {score:.3f}, loses. "
         f"Words help each other, so the losses do not add up to it.{skipped}"
+    )
+
+
+def _correction_note(match: Match) -> str:
+    if match.space.name != "corrected" or match.query.side == match.answer.side:
+        return ""
+    others = "texts" if match.answer.side == "image" else "pictures"
+    return (
+        f" {float(match.answer.point[0, -2]):.3f} was taken off it beforehand, because that is how near this "
+        f"{match.answer_noun} lies to ordinary {others}, whatever is asked."
     )
 
 
