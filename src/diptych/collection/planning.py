@@ -43,10 +43,10 @@ _MOST_ROWS = 2**31 - 1
 class RetrieverCosts:
     """What items and searches take because of the retriever; by default the shipped one, behind the service."""
 
-    picture_features: int = 1280  # numbers that are kept to learn from, of a picture
-    caption_features: int = 384
+    picture_features: int = 2560  # numbers that are kept to learn from, of a picture
+    caption_features: int = 896
     thumbnail: int = 5_500  # bytes of a small photograph
-    networks: float = 370e6  # bytes of both networks and of the service in each process
+    networks: float = 590e6  # bytes of the networks and of the service in each process
     request_seconds: float = 15e-3  # of one core, for a request and for encoding its words
 
 
