@@ -56,7 +56,7 @@ CARD = SHIPPED_FOLDER / "MODEL_CARD.md"
 class Data(NamedTuple):
     """All pairs as features of one retriever's encoders; ``unseen`` are the pictures of Pascal's held-out classes."""
 
-    train: tuple[Pairs, Pairs]
+    train: tuple[Pairs, ...]
     dev: dict[str, Pairs]
     test: dict[str, Pairs]
     pascal: Pairs
@@ -95,8 +95,11 @@ def two_towers(image_encoder: Encoder, text_encoder: Encoder, name: str) -> Retr
     return retriever
 
 
-def read_data(retriever: Retriever) -> Data:
-    """Encode everything, and leave out training photos that are nearly the same as one that is tested."""
+def read_data(retriever: Retriever, *, learns: bool = True) -> Data:
+    """Encode everything, and leave out training photos that are nearly the same as one that is tested.
+
+    A retriever that learns nothing has no training pairs.
+    """
     flickr, coco, pascal = (load_dataset(name) for name in ("flickr8k", "coco_pairs", "pascal_sentence"))
     halves = Pairs(
         [*pascal.train.images, *pascal.test.images],
@@ -111,7 +114,8 @@ def read_data(retriever: Retriever) -> Data:
     test = {"Flickr8k": retriever.featured(flickr.test), "COCO": retriever.featured(coco.test)}
     shown = np.vstack([everyone.images, *(pairs.images for pairs in test.values())])
     train, n_left_out = [], 0
-    for pairs in (retriever.featured(flickr.train), retriever.featured(coco.train)):
+    for raw in (flickr.train, coco.train) if learns else ():
+        pairs = retriever.featured(raw)
         nearest = np.concatenate(
             [
                 (unit_rows(pairs.images[start : start + 1000]) @ unit_rows(shown).T).max(axis=1)
@@ -122,7 +126,7 @@ def read_data(retriever: Retriever) -> Data:
         train.append(pairs.select(np.flatnonzero(nearest < NEARLY_THE_SAME)))
     development = {name: retriever.featured(pairs) for name, pairs in dev.items()}
     development["Pascal, half of the classes"] = everyone.select(np.flatnonzero(is_dev))
-    return Data((train[0], train[1]), development, test, everyone, np.flatnonzero(~is_dev), n_left_out)
+    return Data(tuple(train), development, test, everyone, np.flatnonzero(~is_dev), n_left_out)
 
 
 def class_rows(retriever: Retriever, networks: tuple[ConvolutionalEncoder, ...], train: FloatArray) -> FloatArray:
@@ -273,7 +277,7 @@ def main() -> None:
             print(languages, flush=True)
     without_pairs = conse()
     finish(without_pairs, load_dataset("flickr8k").dev)
-    asked["conse"] = ask(without_pairs, read_data(without_pairs))
+    asked["conse"] = ask(without_pairs, read_data(without_pairs, learns=False))
     text = model_card(judged, asked, languages, NETWORKS, left_out, PRIOR)
     for path in (CARD, DOCS):
         path.write_text(text, encoding="utf-8")
