@@ -5,7 +5,7 @@
 Ten stratified draws of 40 training and 10 test photos per class, since the published draw is not available. Pictures
 are two views of EfficientNet-Lite2 and one of EfficientNet-Lite0, and where its weights are at hand two of ResNet-50,
 each with its mirror image. The score is that of marginal semantic matching (Menon et al., 2015), where the classifier
-of texts learns from single captions, plus a share of the default retriever's cosine, which never saw these photos; a
+of texts learns from single captions, plus a share of the default retriever's cosine, which has learned elsewhere; a
 test text is the mean of its photo's captions. The strength of each classifier and that share are chosen in every draw
 anew, on hold-outs of its training photos and from a grid fixed beforehand; the draw's test photos are asked once. The
 bar holds for the mean of the draws in each direction. DSCMR (Zhen et al., CVPR 2019), on other features, is quoted from
