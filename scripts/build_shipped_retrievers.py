@@ -32,10 +32,9 @@ from diptych.encoders.image.image_encoder import ConvolutionalEncoder
 from diptych.models import ConSE, ContrastiveProjection, CrossModalModel, Preprocessed, QueryBankNormalized
 from diptych.retriever import Retriever
 from diptych.retriever.ready_made import SHIPPED_FOLDER
-from model_card import Asked, model_card
+from model_card import Asked, Candidate, model_card
 from shipped_measures import (
     SPOKEN,
-    Recalls,
     absent_queries,
     answered,
     calibration_error,
@@ -62,19 +61,6 @@ class Data(NamedTuple):
     pascal: Pairs
     unseen: AnyArray
     n_left_out: int
-
-
-class Candidate(NamedTuple):
-    """A recipe, what it reached on each development set, and how long it took to learn."""
-
-    name: str
-    recalls: dict[str, Recalls]
-    seconds: float
-
-    @property
-    def mean(self) -> float:
-        """The mean over the development sets, by which candidates are chosen."""
-        return float(np.mean([found.mean for found in self.recalls.values()]))
 
 
 def candidates() -> Iterator[ContrastiveProjection]:
@@ -129,7 +115,7 @@ def read_data(retriever: Retriever, *, learns: bool = True) -> Data:
     return Data(tuple(train), development, test, everyone, np.flatnonzero(~is_dev), n_left_out)
 
 
-def class_rows(retriever: Retriever, networks: tuple[ConvolutionalEncoder, ...], train: FloatArray) -> FloatArray:
+def class_rows(networks: tuple[ConvolutionalEncoder, ...], train: FloatArray) -> FloatArray:
     """Return a picture of each ImageNet class: where its row of the classifier points, as far out as pictures are."""
     parts, start = [], 0
     for network in networks:
@@ -151,7 +137,7 @@ def training_rows(
     chosen = np.random.default_rng(0).permutation(len(texts))[: round(WITHOUT_ENGLISH * len(texts))]
     foreign = texts[chosen].copy()
     foreign[:, : SentenceEncoder().n_features] = 0
-    classes = class_rows(retriever, networks, np.vstack([pairs.images for pairs in data.train]))
+    classes = class_rows(networks, np.vstack([pairs.images for pairs in data.train]))
     names = [label.lemmas[0] for label in imagenet_labels()]
     named = retriever.text_features([*(f"a photo of a {name}" for name in names), *names])
     return np.vstack([images, images[chosen], classes, classes]), np.vstack([texts, foreign, named])
@@ -175,7 +161,7 @@ def learn(candidate: CrossModalModel, rows: tuple[FloatArray, FloatArray]) -> Cr
 def judge(retriever: Retriever, model: CrossModalModel, data: Data, name: str, seconds: float) -> Candidate:
     """Ask a model on the development sets."""
     retriever.model_ = model
-    found = Candidate(name, {part: recalls_of(retriever, pairs) for part, pairs in data.dev.items()}, seconds)
+    found = Candidate(name, {part: recalls_of(retriever, pairs) for part, pairs in data.dev.items()})
     print(f"{found.mean:.4f}  {seconds:5.0f} s  {name}", flush=True)
     return found
 

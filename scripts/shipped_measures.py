@@ -15,7 +15,7 @@ from diptych.data import Pairs
 from diptych.data.folders import data_folder
 from diptych.retriever import Retriever
 from diptych.retriever.calibration import shared_quantile
-from diptych.space import Space
+from diptych.space import SearchDirection, Space
 
 QUERIES = Path(__file__).parents[1] / "benchmarks"
 SPOKEN = {"diningtable": "dining table", "pottedplant": "potted plant", "tvmonitor": "tv monitor"}
@@ -123,12 +123,12 @@ def calibration_error(retriever: Retriever, pairs: Pairs, asked: AnyArray, prior
     points = retriever.images_to_points(pairs.images), retriever.texts_to_points(pairs.texts)
     texts = np.flatnonzero(np.isin(pairs.owners, asked))
     relevant = pairs.owners == np.arange(pairs.n_images)[:, None]
-    parts = {
+    parts: dict[SearchDirection, tuple[FloatArray, AnyArray]] = {
         "image_to_text": (retriever.space.compare(points[0][asked], points[1]), relevant[asked]),
         "text_to_image": (retriever.space.compare(points[1][texts], points[0], "text_query"), relevant[:, texts].T),
     }
     return {
-        way: _expected_error(retriever.probability(values.ravel(), way), truth.ravel(), prior)  # type: ignore[arg-type]
+        way: _expected_error(retriever.probability(values.ravel(), way), truth.ravel(), prior)
         for way, (values, truth) in parts.items()
     }
 
