@@ -33,6 +33,7 @@ from diptych.cli.commands.learn import learn, rollback
 from diptych.cli.commands.methods import methods
 from diptych.cli.commands.plan import plan
 from diptych.cli.commands.queries import queries
+from diptych.cli.commands.rehearse import rehearse
 from diptych.cli.commands.search import search
 from diptych.cli.commands.serve import serve
 from diptych.cli.commands.train import train
@@ -149,7 +150,7 @@ app = typer.Typer(
 
 _COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
     "Your pictures": (index, search, serve, add, remove, status, duplicates, train, learn, rollback, export, demo),
-    "Upkeep": (backup, restore, migrate, plan, doctor),
+    "Upkeep": (backup, restore, migrate, plan, rehearse, doctor),
     "Methods and data": (methods, encoders, evaluate, words, scenes, queries),
 }
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,7 +11,7 @@ from rich.console import Console
 
 from diptych.cli.console.output import folded, numbers, print_json, results, scores, table, whole
 from diptych.cli.console.paths import open_collection
-from diptych.cli.console.progress import Advance, Stages
+from diptych.cli.console.progress import Stages, stage_by_stage
 from diptych.cli.options import QuietOption
 from diptych.errors import InvalidInputError
 
@@ -50,7 +49,7 @@ def learn(
         with stages.run("read", "reading the clicks"):
             clicks = clicks_to_learn(opened.home, log)
         learning = Learning(opened, held_out=held_out, alpha=alpha, seed=seed)
-        with _stage_by_stage(stages) as progress:
+        with stage_by_stage(stages) as progress:
             report = learning.run(clicks, dry_run=dry_run, progress=progress)
     print_learning_report(report, is_dry_run=dry_run, as_json=as_json)
 
@@ -78,22 +77,6 @@ def clicks_to_learn(collection: Path, log: Path | None) -> Impressions | ClickLo
             "`diptych serve` first"
         )
     return seen
-
-
-@contextmanager
-def _stage_by_stage(stages: Stages) -> Iterator[Callable[[str, int, int], None]]:
-    """Show each thing that is being done as a stage of its own; one that failed has not ended, so no time is told."""
-    under_way: dict[str, Advance] = {}
-    with ExitStack() as stage:
-
-        def go_on(doing: str, done: int, total: int) -> None:
-            if doing not in under_way:
-                stage.close()
-                under_way.clear()
-                under_way[doing] = stage.enter_context(stages.count(doing, doing))
-            under_way[doing](done, total)
-
-        yield go_on
 
 
 def print_learning_report(report: LearningReport, *, is_dry_run: bool, as_json: bool) -> None:

@@ -6,7 +6,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
 from types import FrameType
 from typing import Any, Self
@@ -126,6 +126,22 @@ class Stages:
         """Say something beside the results."""
         if not self._quiet:
             self._console.print(text)
+
+
+@contextmanager
+def stage_by_stage(stages: Stages) -> Iterator[Callable[[str, int, int], None]]:
+    """Show each thing that is being done as a stage of its own; one that failed has not ended, so no time is told."""
+    under_way: dict[str, Advance] = {}
+    with ExitStack() as stage:
+
+        def go_on(doing: str, done: int, total: int) -> None:
+            if doing not in under_way:
+                stage.close()
+                under_way.clear()
+                under_way[doing] = stage.enter_context(stages.count(doing, doing))
+            under_way[doing](done, total)
+
+        yield go_on
 
 
 @contextmanager

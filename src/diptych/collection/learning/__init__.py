@@ -1,9 +1,16 @@
-"""Learning a retriever: from what a collection says of its own pictures, and from clicks."""
+"""Learning a retriever: from what a collection says of its own pictures, and from clicks; trying another."""
 
 from diptych.collection.learning.click_learning import Learning, LearningReport
 from diptych.collection.learning.corrected_clicks import CorrectedClicks, corrected_clicks
 from diptych.collection.learning.position_model import Impressions, PositionModel
 from diptych.collection.learning.promotion import LearningRecord, learning_history, rollback
+from diptych.collection.learning.rehearsal import Rehearsal
+from diptych.collection.learning.rehearsal_report import (
+    MeasuredDifference,
+    RehearsalReport,
+    RehearsedQuestion,
+    RehearsedQuestions,
+)
 from diptych.collection.learning.retriever_training import Training, training_pairs
 
 __all__ = [
@@ -12,7 +19,12 @@ __all__ = [
     "Learning",
     "LearningRecord",
     "LearningReport",
+    "MeasuredDifference",
     "PositionModel",
+    "Rehearsal",
+    "RehearsalReport",
+    "RehearsedQuestion",
+    "RehearsedQuestions",
     "Training",
     "corrected_clicks",
     "learning_history",
