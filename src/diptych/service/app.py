@@ -19,6 +19,7 @@ from diptych.service.api import (
     items,
     jobs,
     operations,
+    rehearsals,
     retrievers,
     search,
 )
@@ -44,6 +45,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     items.router,
     search.uploads_router,
     retrievers.router,
+    rehearsals.router,
     jobs.router,
     clicks.router,
     interleaving.votes_router,

@@ -23,6 +23,7 @@ from diptych.service.schemas.explanations import ExplanationDocument
 from diptych.service.schemas.interleaving import InterleavingDocument, InterleavingList, VoteList
 from diptych.service.schemas.jobs import JobDocument, JobList
 from diptych.service.schemas.operations import ReadinessDocument
+from diptych.service.schemas.rehearsals import RehearsalDocument, RehearsalList
 from diptych.service.schemas.retrievers import LearningDocument, LearningStep, RetrieverList
 from diptych.service.schemas.search import (
     AnswerDocument,
@@ -272,8 +273,16 @@ class Client:
         """Forget a retriever and its points."""
         self._send("DELETE", self._at("retrievers", name))
 
+    def rehearse(self, name: str, **settings: Any) -> JobDocument:
+        """Start the job that tries a retriever beside the active one; ``settings`` are those of the request."""
+        return self._read(JobDocument, "POST", self._at("rehearsals"), json={"retriever": name, **settings})
+
+    def rehearsals(self) -> list[RehearsalDocument]:
+        """Return what came out of each retriever that was tried, the latest first."""
+        return self._read(RehearsalList, "GET", self._at("rehearsals")).rehearsals
+
     def start(self, kind: JobKind, **parameters: Any) -> JobDocument:
-        """Start a job: ``index``, ``train``, ``learn``, ``reencode``, ``map`` or ``retriever``."""
+        """Start a job: ``index``, ``train``, ``learn``, ``reencode``, ``map``, ``retriever`` or ``rehearse``."""
         return self._read(JobDocument, "POST", self._at("jobs"), json={"kind": kind, "parameters": parameters})
 
     def jobs(self, *, limit: int = 50) -> list[JobDocument]:

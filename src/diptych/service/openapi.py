@@ -26,6 +26,7 @@ _TAGS = {
     "uploads": "Pictures to search with.",
     "collections": "What can be searched.",
     "retrievers": "Ways to search a collection.",
+    "rehearsals": "Another retriever on the collection's own questions, before anything is changed.",
     "jobs": "Long work: indexing, training, drawing maps.",
     "explanations": "Why an answer is there.",
     "maps": "A collection in the plane.",

@@ -101,8 +101,10 @@ def forget(
     yes: YesOption = False,
     collection: CollectionOption = None,
 ) -> None:
-    """Delete logged searches, results, clicks and votes; they leave the file for good."""
+    """Delete logged searches, results, clicks and votes, and rehearsals, which quote them; they are gone for good."""
     import time
+
+    from diptych.service.rehearsals import forget_rehearsals
 
     with open_click_log(collection) as log:
         before = log.counts().searches
@@ -112,6 +114,7 @@ def forget(
                 raise InvalidInputError(f"of {before:,} logged searches {part} would be forgotten; say --yes to do it")
             typer.confirm(f"Forget {part} of {before:,} logged searches?", abort=True, err=True)
         log.forget(None if older_than is None else time.time() - 86_400 * older_than)
+        forget_rehearsals(log.path)
         left = log.counts().searches
     results().print(f"{before - left:,} searches forgotten, {left:,} left")
 

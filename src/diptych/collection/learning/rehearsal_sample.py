@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from collections.abc import Collection as Contents
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from diptych.collection.changes.file_facts import content_hash, file_status
 from diptych.collection.collection import Collection
 from diptych.collection.storage.item import Item
 from diptych.collection.storage.retriever_protocol import RetrieverProtocol
-from diptych.errors import InvalidInputError
+from diptych.errors import CollectionError, InvalidInputError
 
 Progress = Callable[[str, int, int], None]
 _PICTURES_AT_ONCE = 32
@@ -82,12 +83,12 @@ class PictureSample:
         ids, old = collection.points("image", [item.id for item in items])
         known = {item.id: item for item in items}
         started = time.perf_counter()
-        reads_pictures = candidate.image_fingerprint != collection.retriever.image_fingerprint
-        if reads_pictures:
+        keeper = _with_same_features(collection, candidate)
+        if keeper is None:
             files = [Path(str(collection.path_of(known[item_id]))) for item_id in ids]
             rows, features, picture_seconds = _encoded_pictures(candidate, files, progress)
         else:
-            found, features = collection.features("image", ids)
+            found, features = collection.features("image", ids, keeper)
             row_of = {item_id: row for row, item_id in enumerate(ids)}
             rows, picture_seconds = [row_of[item_id] for item_id in found], 0.0
         if not rows:
@@ -97,7 +98,17 @@ class PictureSample:
             )
         new = candidate.images_to_points(features)
         sampled = tuple(known[ids[row]] for row in rows)
-        return cls(sampled, old[rows], new, time.perf_counter() - started, picture_seconds, reads_pictures)
+        return cls(sampled, old[rows], new, time.perf_counter() - started, picture_seconds, keeper is None)
+
+
+def _with_same_features(collection: Collection, candidate: RetrieverProtocol) -> str | None:
+    """Return the name of a stored retriever whose image features are those of the candidate."""
+    for stored in collection.retrievers():
+        # Its encoders may not be on this machine.
+        with suppress(CollectionError):
+            if collection.retriever_named(stored.name).image_fingerprint == candidate.image_fingerprint:
+                return stored.name
+    return None
 
 
 def _encoded_pictures(

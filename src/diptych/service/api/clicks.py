@@ -15,6 +15,7 @@ from diptych.service.clicks import ClickLog, ClickLogError, UnknownSearchError
 from diptych.service.clicks.export import ExportFormat, ExportKind
 from diptych.service.context import Clicking, Context, Hosted, Reading, Writing
 from diptych.service.problems import Problem, sentence
+from diptych.service.rehearsals import forget_rehearsals
 from diptych.service.schemas.clicks import ClickReceipt, ClickRequest, QueryLogDocument
 
 _log = logging.getLogger("diptych.service")
@@ -103,9 +104,10 @@ def export_clicks(
 
 @router.delete(_CLICKS, status_code=status.HTTP_204_NO_CONTENT, operation_id="forgetClicks", dependencies=[Writing])
 def forget_clicks(log: RequestClickLog) -> None:
-    """Forget everything that was asked, shown, clicked and voted."""
+    """Forget everything that was asked, shown, clicked and voted, and the rehearsals that quote it."""
     with click_log_problems():
         log.forget()
+    forget_rehearsals(log.path)
 
 
 def _write_table(log: ClickLog, what: ExportKind, format: ExportFormat) -> IO[bytes]:

@@ -14,7 +14,7 @@ from typing import Any, Literal, get_args
 
 from diptych.service.clicks.database import make_private_file
 
-JobKind = Literal["index", "train", "learn", "reencode", "map", "retriever"]
+JobKind = Literal["index", "train", "learn", "reencode", "map", "retriever", "rehearse"]
 JobState = Literal["waiting", "running", "done", "failed", "cancelled", "interrupted"]
 JOB_KINDS: tuple[JobKind, ...] = get_args(JobKind)
 # Retrievers that need no training and are added by name.

@@ -178,6 +178,13 @@ def draw_map(collection: Collection, parameters: Mapping[str, Any], reporter: Re
     return dict(make_map(collection, reporter.advance, retriever=parameters.get("retriever")))
 
 
+def rehearse(collection: Collection, parameters: Mapping[str, Any], reporter: Reporter) -> dict[str, Any]:
+    """Try another retriever on a sample, beside the present one; nothing is changed."""
+    from diptych.service.rehearsals import make_rehearsal
+
+    return make_rehearsal(collection, parameters, lambda doing, done, total: reporter.advance(done, total, doing))
+
+
 # What each kind of job does; the function returns the result.
 JOB_FUNCTIONS: dict[JobKind, JobFunction] = {
     "index": index,
@@ -186,6 +193,7 @@ JOB_FUNCTIONS: dict[JobKind, JobFunction] = {
     "reencode": reencode,
     "map": draw_map,
     "retriever": add_retriever,
+    "rehearse": rehearse,
 }
 
 

@@ -8,6 +8,7 @@ from pydantic import Field, RootModel
 
 from diptych.service.jobs.store import JobKind, JobState
 from diptych.service.schemas import Document, RequestDocument
+from diptych.service.schemas.rehearsals import RehearsalRequest
 from diptych.service.schemas.retrievers import RetrieverRequest
 
 
@@ -100,7 +101,14 @@ class RetrieverJob(RequestDocument):
     parameters: RetrieverRequest
 
 
-AnyJob = IndexJob | TrainJob | LearnJob | ReencodeJob | MapJob | RetrieverJob
+class RehearseJob(RequestDocument):
+    """Try another retriever on a sample of the collection, beside the present one; nothing is changed."""
+
+    kind: Literal["rehearse"]
+    parameters: RehearsalRequest
+
+
+AnyJob = IndexJob | TrainJob | LearnJob | ReencodeJob | MapJob | RetrieverJob | RehearseJob
 
 
 class JobRequest(RootModel[Annotated[AnyJob, Field(discriminator="kind")]]):

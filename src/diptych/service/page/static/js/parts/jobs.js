@@ -15,6 +15,7 @@ export const KINDS = {
   learn: { title: "Learn from clicks", what: "Learns from what people clicked, measures on held-out queries whether that helps, and takes over only if it does." },
   reencode: { title: "Re-encode", what: "Finishes a change of retriever that was begun: every picture and caption gets its new point." },
   map: { title: "Make a map", what: "Draws pictures and captions in two dimensions, similar ones close to each other." },
+  rehearse: { title: "Try another search model", what: "Answers this collection's own captions and logged queries with another retriever beside the one in use. A sample of the pictures is encoded for it; nothing is changed." },
   retriever: { title: "Add a retriever", what: "Makes points with another retriever, beside those of the active one." },
 };
 
@@ -83,6 +84,7 @@ export function outcome(job) {
   if (!job.result) return job.message ?? "";
   if (job.kind === "learn") return learned(job.result.record);
   if (job.kind === "train") return trained(job.result);
+  if (job.kind === "rehearse") return job.result.verdict.map((sentence) => `${sentence}.`).join(" ");
   const counted = Object.entries(job.result).filter(([name, value]) => WORDS[name] && value);
   const told = counted.map(([name, value]) => `${number(value)} ${WORDS[name]}`).join(", ") || "Nothing had to be done.";
   return job.kind === "retriever" ? `${job.parameters.name}: ${told}` : told;

@@ -1,5 +1,6 @@
 // The compare view: one query, two retrievers, side by side, and a vote.
 
+import { RehearsalCard } from "../compare/rehearsals.js";
 import { address, ask, isAbort, session } from "../parts/api.js";
 import { h } from "../parts/dom.js";
 import { percent, pValue } from "../parts/format.js";
@@ -26,10 +27,11 @@ class CompareView {
     this.adding = h("div", { class: "compare-adding" });
     this.columns = h("div", { class: "compare-columns" });
     this.voting = h("div", { class: "compare-voting" });
+    this.rehearsals = new RehearsalCard(app, this.stopping.signal);
     this.tally = h("section", { class: "card", "aria-labelledby": "tally-title", hidden: true });
     root.append(h("div", { class: "compare" },
       h("div", { class: "page-head" }, h("h1", {}, "Compare"), h("p", {}, "The same query, answered by two retrievers. Vote for the better answers; the tally says when the difference is statistically significant.")),
-      this.form, this.voting, this.columns, this.tally, this.adding));
+      this.form, this.voting, this.columns, this.tally, this.adding, this.rehearsals.element));
     this.ready = this.loadRetrievers();
     this.showTally();
   }
@@ -49,6 +51,7 @@ class CompareView {
         picker.value = this.names.includes(before) && before ? before : this.names[Math.min(place, this.names.length - 1)];
       });
       this.showAdding(available);
+      this.rehearsals.offer(retrievers);
     } catch (error) {
       if (!isAbort(error)) this.columns.replaceChildren(failure(error, () => this.loadRetrievers()));
     }

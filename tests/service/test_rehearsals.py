@@ -1,0 +1,110 @@
+"""Trying another retriever over HTTP: the job, the report, and who may read it."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from diptych import Retriever
+from diptych.cli.commands.clicks import forget
+from diptych.collection import Collection
+from diptych.errors import InvalidInputError, UnknownNameError
+from diptych.models import CCA
+from diptych.service import Client, ServiceError
+from diptych.service.clicks import ClickLog
+from diptych.service.clicks.log import click_log_path
+from diptych.service.jobs.work import JOB_FUNCTIONS, Reporter
+from diptych.service.rehearsals import read_rehearsals
+
+Start = Callable[..., Any]
+ADDRESS = "/v1/collections/scenes/rehearsals"
+
+
+@pytest.fixture
+def folder(own_scene_collection: Path) -> Path:
+    """Scenes with a second retriever beside the active one, and a query that somebody clicked an answer of."""
+    folder = own_scene_collection / ".diptych"
+    with Collection.open(folder) as collection:
+        present = collection.retriever
+        assert isinstance(present, Retriever)
+        _, images = collection.features("image")
+        texts = present.text_features([item.captions[0] for item in collection])
+        other = Retriever.load(next((folder / "retrievers").iterdir())).set_params(cache=False)
+        other.model_ = CCA(n_components=3).fit(images, texts)
+        collection.add_retriever(other, name="small")
+        shown = [(item.id, place) for place, item in enumerate(list(collection)[:3], start=1)]
+    with ClickLog(click_log_path(folder)) as log:
+        asked = {"retriever": "scenes", "fingerprint": "f", "target": "images", "best_probability": 0.5}
+        search = log.record_search(query="a private wish", shown=shown, no_good_match=False, **asked)
+        assert search is not None
+        log.record_click(search_id=search, item=shown[1][0], position=2, kind="open")
+    return folder
+
+
+def test_a_retriever_is_tried_and_the_report_read_and_forgotten(running_service: Start, folder: Path) -> None:
+    service = running_service(collections={"scenes": folder.parent})
+    with Client(service.url, service.token) as client:
+        assert client.rehearsals() == []
+        job = client.wait(client.rehearse("small", sample=40))
+        assert job.state == "done", job
+        assert job.result is not None
+        assert set(job.result) == {"retriever", "outcome", "verdict"}
+        # Jobs are read without the token, and queries are what people typed.
+        assert "private wish" not in job.model_dump_json()
+        assert httpx.get(service.url + ADDRESS).status_code in (401, 403)
+        (report,) = client.rehearsals()
+        assert (report.retriever, report.old, report.new, report.n_sample) == ("small", "scenes", "small", 40)
+        assert report.verdict == job.result["verdict"]
+        assert [group.kind for group in report.questions] == ["captions", "queries"]
+        assert not report.reads_pictures
+        question = report.questions[0].lost[0]
+        assert len(question.old_answers) == len(question.new_answers) == 10
+        assert client.status().retriever.name == "scenes"
+        client.forget()
+        assert client.rehearsals() == []
+
+
+def test_what_cannot_be_tried_is_refused(running_service: Start, folder: Path) -> None:
+    service = running_service(collections={"scenes": folder.parent}, read_only=True)
+    with Client(service.url, service.token) as client:
+        with pytest.raises(ServiceError) as refused:
+            client.rehearse("small")
+        assert (refused.value.status, refused.value.kind) == (403, "read-only")
+        assert client.rehearsals() == []
+    service = running_service(collections={"scenes": folder.parent})
+    with Client(service.url, service.token) as client:
+        with pytest.raises(ServiceError) as unknown:
+            client.rehearse("samll")
+        assert (unknown.value.status, unknown.value.kind) == (404, "no-such-retriever")
+        with pytest.raises(ServiceError) as wrong:
+            client.rehearse("small", sample=1)
+        assert wrong.value.status == 422
+    with Collection.open(folder) as collection:
+        reporter = Reporter(io.StringIO())
+        with pytest.raises(InvalidInputError, match="uses this retriever already"):
+            JOB_FUNCTIONS["rehearse"](collection, {"retriever": "scenes"}, reporter)
+        with pytest.raises(UnknownNameError, match="did you mean 'small'"):
+            JOB_FUNCTIONS["rehearse"](collection, {"retriever": "samll"}, reporter)
+
+
+def test_there_is_one_report_for_each_retriever_and_damaged_ones_are_left_out(folder: Path) -> None:
+    with Collection.open(folder) as collection:
+        for seed in (0, 1):
+            JOB_FUNCTIONS["rehearse"](
+                collection, {"retriever": "small", "random_state": seed, "sample": 20}, Reporter(io.StringIO())
+            )
+        (report,) = read_rehearsals(collection)
+        assert report["random_state"] == 1
+        kept = folder / "service" / "rehearsals"
+        (kept / "broken.json").write_text("{")
+        (kept / "older.json").write_text(json.dumps({**report, "made": "2001-01-01"}))
+        assert [each["made"] for each in read_rehearsals(collection)] == [report["made"], "2001-01-01"]
+        assert all(file.stat().st_mode & 0o077 == 0 for file in kept.glob(f"{report['new_fingerprint']}.json"))
+        forget(older_than=None, yes=True, collection=folder)
+        assert read_rehearsals(collection) == []
