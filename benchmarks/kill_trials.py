@@ -1,12 +1,11 @@
 """Kill a process that writes to a collection, again and again, and look for anything lost.
 
 Run ``python benchmarks/kill_trials.py`` (needs the ``search`` extra). A child process adds, changes and removes items,
-changes, adds, activates and removes retrievers, puts changes into search files and cleans up, and says before each step
-what it is about to do and
-after it that it is done. The parent kills it (SIGKILL) at a random moment, reopens the collection and checks it: every
-acknowledged item is there as acknowledged, every removed one is gone, the step under way has left each item as it was
-before or after, never in between, and every point of every finished retriever is the one that it gives. The command
-exits with 1 when a trial fails.
+loads columns, changes, adds, activates and removes retrievers, puts changes into search files and cleans up, and says
+before each step what it is about to do and after it that it is done. The parent kills it (SIGKILL) at a random moment,
+reopens the collection and checks it: every acknowledged item is there as acknowledged, every removed one is gone, the
+step under way has left each item as it was before or after, never in between, and every point of every finished
+retriever is the one that it gives. The command exits with 1 when a trial fails.
 """
 
 from __future__ import annotations
@@ -142,8 +141,8 @@ def child(location: str, workplace: Path, seed: int) -> None:
     while True:
         step += 1
         known = {item.id: item for item in collection}
-        kinds = ["add", "change", "remove", "retriever", "further", "repair", "pictures", "fold"]
-        kind = dice.choices(kinds, weights=[8, 3, 3, 2, 5, 1, 3, 5])[0] if known else "add"
+        kinds = ["add", "change", "remove", "retriever", "further", "repair", "pictures", "fold", "load"]
+        kind = dice.choices(kinds, weights=[8, 3, 3, 2, 5, 1, 3, 5, 3])[0] if known else "add"
         prefix = f"{seed}-{step}"
         if kind == "add":
             add_texts(collection, prefix, dice.randint(1, 600))
@@ -158,6 +157,8 @@ def child(location: str, workplace: Path, seed: int) -> None:
             say({"done": dict.fromkeys(ids)})
         elif kind == "retriever":
             collection.set_retriever(ToyRetriever(dice.randint(0, 3)), keep=dice.random() < 0.5)
+        elif kind == "load" and len(collection.retrievers()) == 1:
+            load_texts(collection, prefix, dice.randint(1, 2500))
         elif kind == "further":
             change_further(collection, dice)
         elif kind == "fold":
@@ -185,6 +186,24 @@ def add_pictures(collection: Collection, folder: Path, prefix: str, count: int) 
         path.write_text(f"picture {prefix}-{number}")
         records.append(Record(path, captions=[f"caption {prefix}-{number}"], labels=["new"], id=f"{prefix}-{number}"))
     put(collection, records)
+
+
+def load_texts(collection: Collection, prefix: str, count: int) -> None:
+    """Load columns with points, in groups that are acknowledged one by one."""
+    pa = import_module("pyarrow")
+    texts = {f"{prefix}-{number}": f"loaded {prefix}-{number}" for number in range(count)}
+    points = collection.retriever.encode_texts(list(texts.values()))
+    # Every other group lacks a column, which keeps it from being joined with the one before.
+    groups = [slice(start, start + count // 4 + 1) for start in range(0, count, count // 4 + 1)]
+    states, tables = {}, []
+    for number, group in enumerate(groups):
+        ids = list(texts)[group]
+        labels = {"labels": [["new"]] * len(ids)} if number % 2 else {}
+        states |= {one: item_state([texts[one]], ["new"] if labels else []) for one in ids}
+        columns = {"id": ids, "caption": [texts[one] for one in ids], "text_point": list(points[group]), **labels}
+        tables.append(pa.table(columns))
+    say({"begin": states})
+    collection.load(tables, progress=lambda n: say({"done": {one: states[one] for one in list(states)[:n]}}))
 
 
 def put(collection: Collection, records: Sequence[Record]) -> None:

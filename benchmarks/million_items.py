@@ -31,6 +31,7 @@ from diptych.collection.browse.live_items import text_hash
 from diptych.collection.storage.item import Item
 from diptych.collection.storage.layout import Layout
 from diptych.collection.storage.store import Store, points_table
+from diptych.collection.storage.word_index import index_words
 from diptych.space import Space
 
 WIDTH = 256
@@ -297,40 +298,56 @@ class NumberedPoints(PointRetriever):
 
 
 def load(folder: Path, n_items: int) -> dict[str, float]:
-    """Load columns with points, then add records that cost no encoding; beside each, the bare engine writes the same.
+    """Load columns with points; beside it, the bare engine writes the same.
 
     It makes the same rows of the same tables from the same columns or Python objects, and ends with the same indexes.
     What is ours alone is in our time: names and values are checked, and the search files are made.
     """
-    matrix = PointRetriever().points(np.random.default_rng(2), n_items)
-    retriever = NumberedPoints(matrix)
-    records = [
-        Record(captions=[f"{row} word{row % 1000} word{row % 77}"], id=f"{row:016x}", metadata=_facts(row))
-        for row in range(n_items)
-    ]
+    records, matrix = _records(n_items)
     batches = list(_batches(records, matrix))
+    del records
+    return _beside_the_engine(
+        "bulk load",
+        folder,
+        NumberedPoints(matrix),
+        lambda collection: collection.load(batches),
+        lambda: _bare_load(folder / "bare", batches, ["points"]),
+    )
 
-    def ours(name: str, work: Callable[[Collection], Any]) -> list[float]:
-        with Collection.create(folder / name, retriever, load_retriever=lambda _: retriever) as collection:
-            return _on_both_clocks(lambda: work(collection))
 
-    took = {
-        "bulk load": ours("loaded", lambda collection: collection.load(batches)),
-        "bulk load of the bare engine": _on_both_clocks(lambda: _bare_load(folder / "bare", batches, ["points"])),
-        "records": ours("added", lambda collection: collection.add(records)),
-        "records to the bare engine": _on_both_clocks(
-            lambda: _bare_load(folder / "bare-records", _batches(records, matrix), ["features", "points"])
-        ),
-    }
-    found = {}
-    for name, seconds in took.items():
-        found |= {f"{name}, s": seconds[0], f"{name}, s of processors": seconds[1]}
-    for name, mine, bare in (
-        ("bulk load", "bulk load", "bulk load of the bare engine"),
-        ("records", "records", "records to the bare engine"),
-    ):
-        ratios = [theirs / own for theirs, own in zip(took[bare], took[mine], strict=True)]
-        found |= {f"{name}: ours to the engine's own": ratios[0], f"{name}: the same of processors": ratios[1]}
+def add_records(folder: Path, n_items: int) -> dict[str, float]:
+    """Add records that cost no encoding; beside it, the bare engine writes the same."""
+    records, matrix = _records(n_items)
+    return _beside_the_engine(
+        "records",
+        folder,
+        NumberedPoints(matrix),
+        lambda collection: collection.add(records),
+        lambda: _bare_load(folder / "bare", _batches(records, matrix), ["features", "points"]),
+    )
+
+
+def _records(n_items: int) -> tuple[list[Record], np.ndarray]:
+    matrix = PointRetriever().points(np.random.default_rng(2), n_items)
+    captions = (f"{row} word{row % 1000} word{row % 77}" for row in range(n_items))
+    rows = enumerate(captions)
+    return [Record(captions=[text], id=f"{row:016x}", metadata=_facts(row)) for row, text in rows], matrix
+
+
+def _beside_the_engine(
+    name: str,
+    folder: Path,
+    retriever: NumberedPoints,
+    ours: Callable[[Collection], Any],
+    theirs: Callable[[], Any],
+) -> dict[str, float]:
+    with Collection.create(folder / "ours", retriever, load_retriever=lambda _: retriever) as collection:
+        mine = _on_both_clocks(lambda: ours(collection))
+    bare = _on_both_clocks(theirs)
+    found = {f"{name}, s": mine[0], f"{name}, s of processors": mine[1]}
+    found |= {f"{name} of the bare engine, s": bare[0], f"{name} of the bare engine, s of processors": bare[1]}
+    found[f"{name}: ours to the engine's own"] = bare[0] / mine[0]
+    found[f"{name}: the same of processors"] = bare[1] / mine[1]
     return found
 
 
@@ -360,7 +377,7 @@ def _bare_load(folder: Path, batches: Iterable[Any], vector_tables: Sequence[str
     import lancedb
     import pyarrow as pa
     import pyarrow.compute as pc
-    from lancedb.index import FTS, BTree
+    from lancedb.index import BTree
 
     database, tables, start = lancedb.connect(folder), {}, 0
     for batch in batches:
@@ -394,8 +411,7 @@ def _bare_load(folder: Path, batches: Iterable[Any], vector_tables: Sequence[str
                 tables[name].add(rows)
             else:
                 tables[name] = database.create_table(name, rows)
-    plain = {"stem": False, "remove_stop_words": False, "with_position": False}
-    tables["captions"].create_index("text", config=FTS(base_tokenizer="simple", ascii_folding=True, **plain))
+    index_words(tables["captions"])
     for name, column in (
         *((name, "key") for name in vector_tables),
         ("captions", "item_id"),
@@ -446,6 +462,7 @@ STEPS: dict[str, Callable[[Path, int], dict[str, float]]] = {
     "change": lambda folder, _: change(folder),
     "fold": lambda folder, _: fold(folder),
     "load": load,
+    "records": add_records,
 }
 
 
@@ -467,7 +484,7 @@ def main() -> None:
                 print(f"{name:50s} {seconds:10.1f} s", flush=True)
         for step in STEPS:
             with tempfile.TemporaryDirectory(dir=base) as scratch:
-                at = Path(scratch) if step == "load" else collection
+                at = Path(scratch) if step in ("load", "records") else collection
                 for name, value in _in_process(at, step, arguments.items).items():
                     print(f"{name:50s} {value:10.2f}  {_judged(name, value)}", flush=True)
     finally:

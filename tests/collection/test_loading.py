@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 from collections.abc import Iterator
@@ -11,6 +12,8 @@ import pyarrow as pa
 import pytest
 
 from diptych.collection import Collection, Record
+from diptych.collection.browse.segment import FileSegment, SegmentWriter
+from diptych.collection.storage.store import Store
 from diptych.errors import InvalidInputError
 from kill_trials import ToyRetriever, wrong_points
 
@@ -51,6 +54,34 @@ def known(collection: Collection) -> list[tuple[Any, ...]]:
     return [(item.id, item.captions, item.labels, item.metadata, item.path, item.size) for item in collection]
 
 
+def say_the_same(loaded: Collection, collection: Collection) -> None:
+    """Compare all that can be asked: items by name and in order, points, words, fields, counts and suggestions."""
+    assert known(loaded) == known(collection)
+    assert wrong_points(loaded) == wrong_points(collection) == []
+    assert [loaded[item.id] for item in loaded] == list(loaded)
+    for options in ({}, {"filter": "year>=2003 and label:boat"}, {"hybrid": True}, {"hybrid": 1.0}):
+        answers = [each.search("boat 3 lake", k=30, target="texts", **options) for each in (collection, loaded)]
+        assert len(answers[0]) > 1
+        assert [(a.id, a.caption, a.score) for a in answers[1]] == [(a.id, a.caption, a.score) for a in answers[0]]
+    assert loaded.facets() == collection.facets()
+    assert loaded.facets("year=2001") == collection.facets("year=2001")
+    assert loaded.suggestions("lake") == collection.suggestions("lake") != []
+    assert loaded.verify() == collection.verify()
+
+
+def segments(collection: Collection) -> list[int]:
+    """Return how many items lie in each search file."""
+    return [len(part) for part in collection._state.items().parts if isinstance(part.segment, FileSegment)]
+
+
+@pytest.fixture
+def small_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few items go into search files, and fewer into a group and into a batch of a file."""
+    monkeypatch.setattr("diptych.collection.search.live_state.FOLD_FROM", 10)
+    monkeypatch.setattr("diptych.collection.changes.loading._ROWS_AT_ONCE", 8)
+    monkeypatch.setattr("diptych.collection.browse.segment._ROWS_AT_ONCE", 4)
+
+
 def test_what_is_loaded_is_what_would_be_added(collection: Collection, loaded: Collection) -> None:
     collection.add(_RECORDS)
     told: list[int] = []
@@ -59,15 +90,94 @@ def test_what_is_loaded_is_what_would_be_added(collection: Collection, loaded: C
     batches = [pa.concat_tables(tables), pa.record_batch(columns_of(_RECORDS[20:]))]
     assert loaded.load(batches, progress=told.append) == 30
     assert told == [30]
-    assert known(loaded) == known(collection)
-    assert wrong_points(loaded) == wrong_points(collection)
-    for options in ({}, {"filter": "year>=2003 and label:boat"}, {"hybrid": True}, {"hybrid": 1.0}):
-        answers = [each.search("boat 3 lake", k=30, target="texts", **options) for each in (collection, loaded)]
-        assert len(answers[0]) > 1
-        assert [(a.id, a.caption, a.score) for a in answers[1]] == [(a.id, a.caption, a.score) for a in answers[0]]
-    assert loaded.facets() == collection.facets()
-    assert loaded.facets("year=2001") == collection.facets("year=2001")
-    assert loaded.verify() == collection.verify()
+    assert segments(loaded) == []
+    say_the_same(loaded, collection)
+
+
+@pytest.mark.usefixtures("small_files")
+def test_search_files_are_made_of_what_is_loaded(
+    collection: Collection, loaded: Collection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    collection.add(_RECORDS)
+    told: list[int] = []
+    with monkeypatch.context() as patch:
+        # The rows are at hand, so the store is not asked for them.
+        patch.setattr(Store, "all_rows", None)
+        patch.setattr(Store, "changed_items", lambda *_: [])
+        assert loaded.load(pa.table(columns_of(_RECORDS)), progress=told.append) == 30
+    assert told == [8, 16, 24, 30]
+    assert segments(loaded) == [30]
+    say_the_same(loaded, collection)
+    with Collection.open(loaded.folder, load_retriever=ToyRetriever.load) as reader:
+        say_the_same(reader, collection)
+
+
+@pytest.mark.usefixtures("small_files")
+@pytest.mark.parametrize("n_before", [3, 12])
+def test_what_was_there_is_joined_with_what_is_loaded(
+    collection: Collection, loaded: Collection, n_before: int
+) -> None:
+    for each in (collection, loaded):
+        each.add(_RECORDS[:n_before])
+    loaded._state.fold()
+    for each in (collection, loaded):
+        each.update("item 1", captions=["a boat of lake 7"])
+        each.remove("item 2")
+    collection.add(_RECORDS[n_before:])
+    # Whoever looks meanwhile has some of the loaded items in memory already.
+    looks = pa.table(columns_of(_RECORDS[n_before:]))
+    assert loaded.load(looks, progress=lambda n: len(loaded) if n == 8 else None) == 30 - n_before
+    assert segments(loaded) == [29]
+    say_the_same(loaded, collection)
+
+
+@pytest.mark.usefixtures("small_files")
+def test_others_may_put_changes_into_files_meanwhile(collection: Collection, loaded: Collection) -> None:
+    collection.add(_RECORDS)
+    with Collection.open(loaded.folder, load_retriever=ToyRetriever.load) as reader:
+        loaded.load(pa.table(columns_of(_RECORDS)), progress=lambda n: reader._state.fold() if n == 16 else None)
+        say_the_same(reader, collection)
+    say_the_same(loaded, collection)
+    loaded._state.fold(everything=True)
+    assert segments(loaded) == [30]
+    say_the_same(loaded, collection)
+
+
+@pytest.mark.usefixtures("small_files")
+def test_without_room_for_search_files_everything_is_stored(
+    collection: Collection, loaded: Collection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    collection.add(_RECORDS)
+
+    def full(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(SegmentWriter, "_write", full)
+        loaded.load(pa.table(columns_of(_RECORDS)))
+        say_the_same(loaded, collection)
+    assert segments(loaded) == []
+
+
+@pytest.mark.usefixtures("small_files")
+def test_an_interruption_keeps_what_was_acknowledged(loaded: Collection) -> None:
+    told: list[int] = []
+
+    def interrupt(n_stored: int) -> None:
+        told.append(n_stored)
+        if n_stored == 16:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        loaded.load(pa.table(columns_of(_RECORDS)), progress=interrupt)
+    assert told == [8, 16]
+    assert not list((loaded.folder / "index").glob("segment-*"))
+    n_stored = len(loaded)
+    assert [item.id for item in loaded] == [record.id for record in _RECORDS[:n_stored]]
+    assert n_stored in (16, 24)
+    assert loaded.verify().is_whole
+    assert loaded.load(pa.table(columns_of(_RECORDS[n_stored:]))) == 30 - n_stored
+    assert [item.id for item in loaded] == [record.id for record in _RECORDS]
 
 
 def test_pictures_whose_files_are_elsewhere(loaded: Collection) -> None:
@@ -115,6 +225,14 @@ def replaced(name: str, row: int, value: Any) -> dict[str, Any]:
         (replaced("metadata", 2, '{"a": 1'), "'item 2' has metadata"),
         (replaced("metadata", 2, '{"a": 1e999}'), "'item 2' has metadata"),
         (replaced("metadata", 2, '{"a": "\\ud800"}'), "'item 2' has metadata"),
+        (replaced("metadata", 2, '{"a": NaN}'), "'item 2' has metadata"),
+        (replaced("metadata", 2, f'{{"a": 1{"0" * 400}.0}}'), "'item 2' has metadata"),
+        (replaced("metadata", 2, '{"a": ' + "[" * 100_000), "'item 2' has metadata"),
+        (replaced("metadata", 2, '{}, "x", {}'), "'item 2' has metadata"),
+        (
+            columns_of(_RECORDS[:4]) | {"metadata": ["{}", '{"a": [1', "2]}", '{"b": 1}, {"b": 2}']},
+            "'item 1' has metadata",
+        ),
         (replaced("text_point", 2, None), "'item 2' has only one of caption and text_point"),
         (replaced("text_point", 2, [np.nan] * 8), "'item 2' has numbers that are not finite"),
         (replaced("text_point", 2, [None] * 8), "'item 2' has numbers that are not finite"),

@@ -8,12 +8,21 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from diptych.collection import Collection, Filter, Item, Record
-from diptych.collection.browse.segment import KEYS, FileSegment, MemorySegment, keys_of, write_segment
+from diptych.collection.browse.segment import (
+    KEYS,
+    FileSegment,
+    MemorySegment,
+    SegmentWriter,
+    _key_hash,
+    _key_hashes,
+    keys_of,
+)
 from diptych.collection.search.folding import SegmentFiles
 from diptych.collection.storage.rows import item_rows
 from diptych.collection.storage.store import points_table
@@ -53,7 +62,10 @@ def test_a_file_holds_what_memory_holds(
     with pytest.MonkeyPatch.context() as patch:
         # Small batches, so that there are several.
         patch.setattr("diptych.collection.browse.segment._ROWS_AT_ONCE", 4)
-        write_segment(folder, (item_rows(in_order[start : start + batch]) for start in range(0, len(items), batch)))
+        writer = SegmentWriter(folder)
+        for start in range(0, len(items), batch):
+            writer.add(item_rows(in_order[start : start + batch]))
+        writer.finish()
         file = FileSegment(folder)
         assert list(file.items()) == in_order
         assert file.orders.tolist() == memory.orders.tolist()
@@ -83,6 +95,20 @@ def test_a_file_holds_what_memory_holds(
             for times in (1, 300):
                 found = file.names(np.tile(owners, times), np.tile(numbers, times)).tolist()
                 assert found == [name for item in in_order for name in item.caption_ids] * times
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.lists(st.text(max_size=40), min_size=1, max_size=8), st.integers(0, 3))
+def test_a_column_of_keys_hashes_as_each_of_them(keys: list[str], skipped: int) -> None:
+    # A part of a column begins somewhere in its buffers.
+    column = pa.array(["x" * skipped, *keys, "z"], pa.string()).slice(1, len(keys))
+    assert _key_hashes(column).tolist() == [_key_hash(key) for key in keys]
+
+
+def test_keys_that_resemble_each_other_hash_apart() -> None:
+    names = [f"{folder}/picture-{number}.jpg" for folder in range(30) for number in range(3000)]
+    names += [f"{number:016x}" for number in range(90_000)]
+    assert len(np.unique(_key_hashes(pa.array(names)))) == len(names)
 
 
 @pytest.fixture

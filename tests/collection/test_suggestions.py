@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from collections import Counter
 from itertools import pairwise
 
@@ -8,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from diptych.collection import Collection, Record
-from diptych.collection.browse.suggestions import SuggestionCounts, SuggestionIndex, suggestions
+from diptych.collection.browse.suggestions import SuggestionCounts, SuggestionIndex, _cut, suggestions
 from diptych.encoders.text.word_pipeline import FUNCTION_WORDS
 from diptych.errors import InvalidInputError
 
@@ -45,6 +46,12 @@ def test_against_a_plain_list(captions: list[str], prefix: str, limit: int) -> N
     whole = sorted((-count, key) for key, count in allowed.items() if key.startswith(typed))
     expected = [key for _, key in whole][:limit]
     assert [suggestion.text for suggestion in found[: len(expected)]] == expected
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.text("aàß9٣½'’-_ \n\u0130\u4e00\U0001f600", max_size=30))
+def test_words_are_letters_and_digits_with_single_joints_between_them(text: str) -> None:
+    assert _cut(text) == re.findall(r"[^\W_]+(?:['’-][^\W_]+)*", text)
 
 
 def test_phrases_labels_and_last_words() -> None:

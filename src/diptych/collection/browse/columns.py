@@ -7,8 +7,11 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import compress
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -60,10 +63,42 @@ def _times(nanoseconds: Any) -> Any:
     return pa.array([f"{time}+00:00" for time in times], "string").take(pa.array(which))
 
 
-def _metadata_fields(metadata: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:
-    if _PLAIN.keys() >= {*map(type, metadata.values())}:
-        return metadata.items()
-    return _nested_fields(metadata)
+def _fields(metadata: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, Sequence[Any], IntArray]]:
+    """Yield the fields of metadata: values and whose they are."""
+    names = {*map(tuple, metadata)}
+    if len(names) == 1:
+        # Most often all have the same ones, with nothing nested in them.
+        columns = {name: list(map(itemgetter(name), metadata)) for name in names.pop()}
+        if all(_PLAIN.keys() >= {*map(type, column)} for column in columns.values()):
+            yield from ((name, column, np.arange(len(metadata))) for name, column in columns.items())
+            return
+    held: defaultdict[str, tuple[list[Any], list[int]]] = defaultdict(lambda: ([], []))
+    for owner, one in enumerate(metadata):
+        is_plain = _PLAIN.keys() >= {*map(type, one.values())}
+        for name, value in one.items() if is_plain else _nested_fields(one):
+            values, owners = held[name]
+            values.append(value)
+            owners.append(owner)
+    yield from ((name, values, np.array(owners)) for name, (values, owners) in held.items())
+
+
+def _by_type(values: Sequence[Any], owners: IntArray) -> Iterator[tuple[type, Any, IntArray]]:
+    """Yield the texts of the values of each type, and whose they are."""
+    types = {*map(type, values)}
+    for made_of in types:
+        if len(types) == 1:
+            yield made_of, _texts_of(made_of, values), owners
+        else:
+            is_chosen = np.fromiter((type(value) is made_of for value in values), dtype=bool, count=len(values))
+            yield made_of, _texts_of(made_of, list(compress(values, is_chosen))), owners[is_chosen]
+
+
+def _texts_of(made_of: type, values: Sequence[Any]) -> Any:
+    pa = search_package("pyarrow")
+    if made_of in (int, bool):
+        with suppress(OverflowError):
+            return _as_texts(pa.array(values, pa.int64() if made_of is int else pa.bool_()))
+    return _texts(values if made_of is str else [text_of(value) for value in values])
 
 
 def _nested_fields(metadata: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -268,16 +303,11 @@ class ColumnsBuilder:
         """Append a batch of rows, as :func:`item_rows` gives it."""
         for name, kind, texts, whose in own_columns(rows):
             self._append(name, kind, texts, np.arange(len(rows)) if whose is None else whose)
-        fields: defaultdict[tuple[str, type], tuple[list[Any], list[int]]] = defaultdict(lambda: ([], []))
         # One document is parsed faster than many.
-        for owner, metadata in enumerate(json.loads(f"[{','.join(rows['metadata'].to_pylist())}]")):
-            for name, value in _metadata_fields(metadata):
-                held, owners = fields[name, type(value)]
-                held.append(value)
-                owners.append(owner)
-        for (name, made_of), (held, owners) in fields.items():
-            texts = held if made_of is str else [text_of(value) for value in held]
-            self._append(_METADATUM + name, _PLAIN.get(made_of, OTHER), _texts(texts), np.array(owners))
+        metadata = json.loads(f"[{','.join(rows['metadata'].to_pylist())}]")
+        for name, values, owners in _fields(metadata):
+            for made_of, texts, whose in _by_type(values, owners):
+                self._append(_METADATUM + name, _PLAIN.get(made_of, OTHER), texts, whose)
         self._n_items += len(rows)
 
     def _append(self, name: str, kind: int, texts: Any, owners: IntArray) -> None:

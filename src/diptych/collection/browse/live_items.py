@@ -87,6 +87,12 @@ def text_hash(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
+def text_hashes(texts: Any) -> list[str]:
+    """Return the SHA-256 of each text of a column."""
+    sha256 = hashlib.sha256
+    return [sha256(text).hexdigest() for text in texts.cast(search_package("pyarrow").binary()).to_pylist()]
+
+
 @dataclass(frozen=True)
 class LiveItems:
     """The items of some parts; what a filter or a count found is remembered, since it cannot change."""
@@ -145,8 +151,7 @@ class LiveItems:
         """Return what the point of each picture or caption is stored under."""
         if side == "image":
             return self.column("content_hash").drop_null()
-        texts = self.column("captions").to_pylist()
-        return search_package("pyarrow").array([text_hash(text) for text in texts], "string")
+        return search_package("pyarrow").array(text_hashes(self.column("captions")), "string")
 
     def contents(self, side: Side) -> dict[str, str]:
         """Return what the points of a side are made of, by the hash they are stored under: a path or the text."""

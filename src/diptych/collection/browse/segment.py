@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
@@ -25,7 +24,7 @@ KEYS: tuple[Key, ...] = ("id", "path", "content", "caption")
 _KEY_COLUMNS = {"id": "id", "path": "path", "content": "content_hash", "caption": "caption_ids"}
 _ROWS_AT_ONCE = 1 << 14
 _FEW_ITEMS = 200
-_FORMAT = 1
+_FORMAT = 2
 
 
 def keys_of(item: Item, kind: Key) -> Sequence[str]:
@@ -142,8 +141,7 @@ class MemorySegment(Segment):
     def suggestions(self) -> SuggestionIndex:
         """Words and phrases of all items."""
         counts = SuggestionCounts()
-        for item in self._items:
-            counts.add(item.labels, item.captions)
+        counts.add(*(self._rows[name].flatten().to_pylist() for name in ("labels", "captions")))
         return counts.index()
 
     @cached_property
@@ -184,10 +182,30 @@ class MemorySegment(Segment):
         }
 
 
-def _key_hashes(keys: Iterable[str]) -> AnyArray:
-    """Return 64 bits of each key; what is found by them is compared with the key itself."""
-    digests = (hashlib.blake2b(key.encode("utf-8", "surrogatepass"), digest_size=8).digest() for key in keys)
-    return np.frombuffer(b"".join(digests), dtype="<u8")
+# A key is a number whose digits are its bytes; what is left when these primes divide it tells keys apart.
+_PRIMES = (2654435761, 3266489917)
+
+
+def _key_hash(key: str) -> int:
+    number = int.from_bytes(key.encode("utf-8", "surrogatepass"), "little")
+    return number % _PRIMES[0] << 32 | number % _PRIMES[1]
+
+
+def _key_hashes(keys: Any) -> AnyArray:
+    """Return the hashes of a column of strings without nulls."""
+    ends = np.frombuffer(keys.buffers()[1], dtype=np.int32)[keys.offset :][: len(keys) + 1].astype(np.int64)
+    if not len(keys) or ends[0] == ends[-1]:
+        return np.zeros(len(keys), dtype=np.uint64)
+    digits = np.frombuffer(keys.buffers()[2], dtype=np.uint8)[ends[0] : ends[-1]].astype(np.uint64)
+    lengths, ends = np.diff(ends), ends - ends[0]
+    places = np.arange(len(digits)) - np.repeat(ends[:-1], lengths)
+    hashes = np.zeros(len(keys), dtype=np.uint64)
+    for prime in _PRIMES:
+        weights = np.array([pow(256, place, prime) for place in range(int(lengths.max()))], dtype=np.uint64)
+        # Sums may run over, their differences are right all the same.
+        sums = np.concatenate([[np.uint64(0)], np.cumsum(digits * weights[places])])
+        hashes = hashes << np.uint64(32) | np.diff(sums[ends]) % np.uint64(prime)
+    return hashes
 
 
 _ARRAYS = ("orders", "caption_numbers", "starts", "numbers", "kinds", "owners", "codes")
@@ -304,7 +322,7 @@ class FileSegment(Segment):
     def find(self, kind: Key, key: str) -> list[int]:
         """Return the places of the items with this key."""
         hashes, places = self._keys[kind]
-        wanted = _key_hashes([key])[0]
+        wanted = np.uint64(_key_hash(key))
         start = int(np.searchsorted(hashes, wanted))
         found = []
         while start < len(hashes) and hashes[start] == wanted:
@@ -317,7 +335,7 @@ class FileSegment(Segment):
     def captions(self, ids: Sequence[str]) -> tuple[IntArray, IntArray]:
         """Return the places of the items with these captions, −1 for none, and those of the captions in them."""
         hashes, places = self._keys["caption"]
-        wanted = _key_hashes(ids)
+        wanted = _key_hashes(search_package("pyarrow").array(ids, "string"))
         if not len(hashes):
             return np.full(len(ids), -1), np.full(len(ids), -1)
         # A thousand at a time come from the store itself: 64 bits tell them apart.
@@ -339,39 +357,68 @@ def _record_batches(path: Path) -> list[Any]:
         return [reader.get_batch(number) for number in range(reader.num_record_batches)]
 
 
-def write_segment(folder: Path, batches: Iterable[Any]) -> None:
-    """Write batches of rows of items, which come in the order of addition, into a new folder."""
-    pa, pc = search_package("pyarrow"), search_package("pyarrow.compute")
-    folder.mkdir(parents=True)
-    builder, words = ColumnsBuilder(), SuggestionCounts()
-    orders = [np.zeros(0, dtype=np.int64)]
-    caption_numbers = [np.zeros(0, dtype=np.int32)]
-    keys = {kind: [(np.zeros(0, dtype=np.uint64), np.zeros(0, dtype=np.int32))] for kind in KEYS}
-    with pa.OSFile(str(folder / "items.arrow"), "wb") as sink, pa.ipc.new_file(sink, item_rows([]).schema) as writer:
-        for rows in _evenly(batches):
-            writer.write_batch(rows)
-            builder.add(rows)
-            words.add(*(rows[name].flatten().to_pylist() for name in ("labels", "captions")))
-            n_before = sum(map(len, orders))
-            for kind, found in keys.items():
-                column = rows[_KEY_COLUMNS[kind]]
-                if kind == "caption":
-                    owners, column, starts = pc.list_parent_indices(column).to_numpy(), column.flatten(), column.offsets
-                    caption_numbers.append((np.arange(len(owners)) - starts.to_numpy()[owners]).astype(np.int32))
-                else:
-                    owners = np.flatnonzero(column.is_valid())
-                found.append((_key_hashes(column.drop_null().to_pylist()), (owners + n_before).astype(np.int32)))
-            orders.append(rows["added_ns"].to_numpy())
-    for kind, found in keys.items():
-        hashes, places = map(np.concatenate, zip(*found, strict=True))
-        order = np.argsort(hashes, kind="stable")
-        np.save(folder / f"{kind}_hashes.npy", hashes[order])
-        np.save(folder / f"{kind}_places.npy", places[order])
-        if kind == "caption":
-            np.save(folder / "caption_numbers.npy", np.concatenate(caption_numbers)[order])
-    np.save(folder / "orders.npy", np.concatenate(orders))
-    words.index().write(folder / "suggestions.arrow")
-    _write_columns(folder, builder.build())
+class SegmentWriter:
+    """Writes rows of items, which come in the order of addition, into a new folder."""
+
+    def __init__(self, folder: Path) -> None:
+        pa = search_package("pyarrow")
+        folder.mkdir(parents=True)
+        self.folder = folder
+        self._file = pa.OSFile(str(folder / "items.arrow"), "wb")
+        self._items = pa.ipc.new_file(self._file, item_rows([]).schema)
+        self._columns, self._words = ColumnsBuilder(), SuggestionCounts()
+        self._orders = [np.zeros(0, dtype=np.int64)]
+        self._caption_numbers = [np.zeros(0, dtype=np.int32)]
+        self._keys = {kind: [(np.zeros(0, dtype=np.uint64), np.zeros(0, dtype=np.int32))] for kind in KEYS}
+        # Rows that are fewer than a batch, and how many rows are in batches.
+        self._held: list[Any] = []
+        self._n_written = 0
+
+    def add(self, rows: Any) -> None:
+        """Append a batch of rows, as :func:`item_rows` gives it; places are computed with the size of those written."""
+        pa = search_package("pyarrow")
+        self._held.append(rows)
+        while (n_held := sum(map(len, self._held))) >= _ROWS_AT_ONCE:
+            whole = pa.Table.from_batches(self._held).combine_chunks().to_batches()[0]
+            self._write(whole.slice(0, _ROWS_AT_ONCE))
+            self._held = [whole.slice(_ROWS_AT_ONCE)] if n_held > _ROWS_AT_ONCE else []
+
+    def finish(self) -> None:
+        """Write what belongs to all rows together."""
+        pa = search_package("pyarrow")
+        if self._held:
+            self._write(pa.Table.from_batches(self._held).combine_chunks().to_batches()[0])
+        self._items.close()
+        self._file.close()
+        for kind, found in self._keys.items():
+            hashes, places = map(np.concatenate, zip(*found, strict=True))
+            order = np.argsort(hashes, kind="stable")
+            np.save(self.folder / f"{kind}_hashes.npy", hashes[order])
+            np.save(self.folder / f"{kind}_places.npy", places[order])
+            if kind == "caption":
+                np.save(self.folder / "caption_numbers.npy", np.concatenate(self._caption_numbers)[order])
+        np.save(self.folder / "orders.npy", np.concatenate(self._orders))
+        self._words.index().write(self.folder / "suggestions.arrow")
+        _write_columns(self.folder, self._columns.build())
+
+    def _write(self, rows: Any) -> None:
+        pa, pc = search_package("pyarrow"), search_package("pyarrow.compute")
+        # Lists begin at their first value, as those of a part of a batch do not.
+        rows = rows.take(pa.array(np.arange(len(rows))))
+        self._items.write_batch(rows)
+        self._columns.add(rows)
+        self._words.add(*(rows[name].flatten().to_pylist() for name in ("labels", "captions")))
+        for kind, found in self._keys.items():
+            column = rows[_KEY_COLUMNS[kind]]
+            if kind == "caption":
+                owners, column, starts = pc.list_parent_indices(column).to_numpy(), column.flatten(), column.offsets
+                numbers = np.arange(len(owners)) - starts.to_numpy()[owners]
+                self._caption_numbers.append(numbers.astype(np.int32))
+            else:
+                owners = np.flatnonzero(column.is_valid())
+            found.append((_key_hashes(column.drop_null()), (owners + self._n_written).astype(np.int32)))
+        self._orders.append(rows["added_ns"].to_numpy())
+        self._n_written += len(rows)
 
 
 def _write_columns(folder: Path, columns: Columns) -> None:
@@ -384,25 +431,3 @@ def _write_columns(folder: Path, columns: Columns) -> None:
     for name, content in zip(_ARRAYS[2:], arrays, strict=True):
         np.save(folder / f"{name}.npy", content)
     write_json(folder / "about.json", {"format": _FORMAT, "columns": list(columns.places)})
-
-
-def _evenly(batches: Iterable[Any]) -> Iterator[Any]:
-    """Yield the same rows in batches of the size that places are computed with."""
-    pa = search_package("pyarrow")
-    held: list[Any] = []
-    n_held = 0
-    for batch in batches:
-        held.append(batch)
-        n_held += len(batch)
-        while n_held >= _ROWS_AT_ONCE:
-            whole = pa.Table.from_batches(held).combine_chunks().to_batches()[0] if len(held) > 1 else held[0]
-            yield _compact(whole.slice(0, _ROWS_AT_ONCE))
-            held, n_held = [whole.slice(_ROWS_AT_ONCE)], n_held - _ROWS_AT_ONCE
-    if n_held:
-        yield _compact(pa.Table.from_batches(held).combine_chunks().to_batches()[0])
-
-
-def _compact(rows: Any) -> Any:
-    """Return rows whose lists begin at their first value, as those of a part of a batch do not."""
-    pa = search_package("pyarrow")
-    return rows.take(pa.array(np.arange(len(rows))))

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
-from diptych.arrays import IntArray
+from diptych.arrays import BoolArray, IntArray
 from diptych.collection.storage.layout import search_package
 
 SuggestionKind = Literal["label", "caption", "query"]
@@ -28,44 +26,109 @@ class Suggestion:
     count: int
 
 
-_WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
+# Stands between captions, which are cut into words together.
+_MARK = "\0"
+_JOINTS = np.array([ord(joint) for joint in "'’-"], dtype=np.uint32)
 _RARE = 2
 # Phrases that a million captions hold are mostly seen once; those are dropped now and then.
 _MOST_PHRASES = 500_000
 
 
 class SuggestionCounts:
-    """Counts labels, words of captions, and phrases of two words."""
+    """Counts labels, words of captions, and phrases of two words, without those that say nothing."""
 
     def __init__(self) -> None:
+        pa = search_package("pyarrow")
         self._labels: Counter[str] = Counter()
-        self._words: Counter[str] = Counter()
-        self._pairs: Counter[tuple[str, str]] = Counter()
+        nothing = pa.table({"key": pa.array([], pa.string()), "count": pa.array([], pa.int64())})
+        self._words, self._phrases = nothing, nothing
 
     def add(self, labels: Iterable[str], captions: Iterable[str]) -> None:
         """Count what some items have."""
+        pa, pc = search_package("pyarrow"), search_package("pyarrow.compute")
         self._labels.update(labels)
-        words = [_WORD.findall(caption.casefold()) for caption in captions]
-        self._words.update(chain.from_iterable(words))
-        self._pairs.update(chain.from_iterable(map(pairwise, words)))
-        if len(self._pairs) > _MOST_PHRASES:
-            self._pairs = Counter({pair: count for pair, count in self._pairs.items() if count >= _RARE})
+        encoded = pa.array(_cut(f" {_MARK} ".join(captions).casefold()), pa.string()).dictionary_encode()
+        words, codes = encoded.dictionary, encoded.indices.to_numpy()
+        says_something = _says_something(words)
+        counts = np.bincount(codes, minlength=len(words))
+        self._words = _joined(self._words, words.filter(says_something), counts[says_something])
+        # A word and the next one, where both say something, as a mark does not.
+        is_phrase = says_something[codes[:-1]] & says_something[codes[1:]]
+        firsts, seconds = codes[:-1][is_phrase].astype(np.int64), codes[1:][is_phrase]
+        pairs, counts = np.unique(firsts << 32 | seconds, return_counts=True)
+        ends = (words.take(pa.array(places)) for places in (pairs >> 32, pairs & 0xFFFFFFFF))
+        self._phrases = _joined(self._phrases, pc.binary_join_element_wise(*ends, " "), counts)
+        if len(self._phrases) > _MOST_PHRASES:
+            self._phrases = _summed(self._phrases)
+        if len(self._phrases) > _MOST_PHRASES:
+            self._phrases = _frequent(self._phrases)
 
     def index(self) -> SuggestionIndex:
         """Return what can be suggested."""
-        entries = sorted(_entries(self._labels, self._words, self._pairs))
-        keys, texts, kinds, counts = zip(*entries, strict=True) if entries else ((), (), (), ())
-        pa = search_package("pyarrow")
-        return SuggestionIndex(
-            pa.record_batch(
-                {
-                    "key": pa.array(keys, pa.string()),
-                    "text": pa.array(texts, pa.string()),
-                    "kind": pa.array(kinds, pa.string()),
-                    "count": pa.array(counts, pa.int64()),
-                }
-            )
+        pa, pc = search_package("pyarrow"), search_package("pyarrow.compute")
+        named: dict[str, tuple[str, int]] = {}
+        for label, count in self._labels.most_common():
+            key = " ".join(label.casefold().split())
+            if key:
+                text, before = named.get(key, (" ".join(label.split()), 0))
+                named[key] = text, before + count
+        labels = pa.table(
+            {
+                "key": pa.array(named, pa.string()),
+                "text": pa.array([text for text, _ in named.values()], pa.string()),
+                "kind": pa.array(["label"] * len(named), pa.string()),
+                "count": pa.array([count for _, count in named.values()], pa.int64()),
+            }
         )
+        said = pa.concat_tables([_summed(self._words), _frequent(_summed(self._phrases))])
+        said = said.filter(pc.invert(pc.is_in(said["key"], labels["key"])))
+        kinds = pa.array(["caption"] * len(said), pa.string())
+        rows = pa.table([said["key"], said["key"], kinds, said["count"]], schema=labels.schema)
+        (entries,) = pa.concat_tables([labels, rows]).sort_by("key").combine_chunks().to_batches() or [
+            pa.RecordBatch.from_pylist([], labels.schema)
+        ]
+        return SuggestionIndex(entries)
+
+
+def _cut(text: str) -> list[str]:
+    """Return the words of a text, letters and digits with an apostrophe or hyphen between them, and its marks.
+
+    >>> _cut("the dog's long-haired_ears -")
+    ['the', "dog's", 'long-haired', 'ears']
+    """
+    letters = np.frombuffer(text.encode("utf-32-le"), dtype=np.uint32)
+    there = np.flatnonzero(np.bincount(letters)) if len(letters) else letters
+    is_letter = np.zeros(int(there[-1]) + 1 if len(there) else 0, dtype=bool)
+    is_letter[there] = [chr(letter).isalnum() for letter in there.tolist()]
+    in_word = is_letter[letters]
+    in_word[1:-1] |= np.isin(letters[1:-1], _JOINTS) & in_word[:-2] & in_word[2:]
+    in_word |= letters == ord(_MARK)
+    return np.where(in_word, letters, np.uint32(ord(" "))).tobytes().decode("utf-32-le").split()
+
+
+def _says_something(words: Any) -> BoolArray:
+    # Encoders bring scikit-learn along, which opening a collection does not need.
+    from diptych.encoders.text.word_pipeline import FUNCTION_WORDS
+
+    pa, pc = search_package("pyarrow"), search_package("pyarrow.compute")
+    is_empty = pc.is_in(words, pa.array(sorted(FUNCTION_WORDS)))
+    is_empty = pc.or_(is_empty, pc.or_(pc.less(pc.utf8_length(words), 2), pc.utf8_is_digit(words)))
+    return ~np.asarray(is_empty.to_numpy(zero_copy_only=False), dtype=bool)
+
+
+def _joined(counted: Any, keys: Any, counts: IntArray) -> Any:
+    pa = search_package("pyarrow")
+    return pa.concat_tables([counted, pa.table({"key": keys, "count": pa.array(counts, pa.int64())})])
+
+
+def _summed(counted: Any) -> Any:
+    """Return every key once, with the sum of its counts."""
+    return counted.group_by("key", use_threads=False).aggregate([("count", "sum")]).rename_columns(["key", "count"])
+
+
+def _frequent(counted: Any) -> Any:
+    pc = search_package("pyarrow.compute")
+    return counted.filter(pc.greater_equal(counted["count"], _RARE))
 
 
 class SuggestionIndex:
@@ -149,29 +212,3 @@ def _endings(prefix: str) -> Iterator[tuple[str, str]]:
             yield " ".join(words[:-kept]) + " ", " ".join(words[-kept:])
     if len(words) > 2 and not words[-1]:
         yield " ".join(words[:-2]) + " ", f"{words[-2]} "
-
-
-def _entries(
-    labels: Counter[str], words: Counter[str], pairs: Counter[tuple[str, str]]
-) -> Iterator[tuple[str, str, SuggestionKind, int]]:
-    # Encoders bring scikit-learn along, which opening a collection does not need.
-    from diptych.encoders.text.word_pipeline import FUNCTION_WORDS
-
-    def says_something(word: str) -> bool:
-        return word not in FUNCTION_WORDS and len(word) > 1 and not word.isdigit()
-
-    named: dict[str, tuple[str, int]] = {}
-    for label, count in labels.most_common():
-        key = " ".join(label.casefold().split())
-        if key:
-            text, before = named.get(key, (" ".join(label.split()), 0))
-            named[key] = text, before + count
-    for key, (text, count) in named.items():
-        yield key, text, "label", count
-    for word, count in words.items():
-        if says_something(word) and word not in named:
-            yield word, word, "caption", count
-    for (first, second), count in pairs.items():
-        phrase = f"{first} {second}"
-        if count >= _RARE and says_something(first) and says_something(second) and phrase not in named:
-            yield phrase, phrase, "caption", count

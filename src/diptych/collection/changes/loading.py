@@ -6,18 +6,20 @@ import json
 import math
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 
 from diptych.arrays import AnyArray, BoolArray
-from diptych.collection.browse.live_items import text_hash
+from diptych.collection.browse.live_items import text_hashes
 from diptych.collection.changes.encoding import KnownKeys
+from diptych.collection.search.folding import LoadedRows
 from diptych.collection.search.live_state import LiveState
 from diptych.collection.storage.layout import search_package
 from diptych.collection.storage.retriever_protocol import Side
-from diptych.collection.storage.rows import table_schema
+from diptych.collection.storage.rows import rows_with_captions, table_schema
 from diptych.collection.storage.store import points_table
 from diptych.errors import InvalidInputError
 
@@ -49,61 +51,80 @@ class Loading:
             raise InvalidInputError(
                 f"the points of further retrievers would be lacking: {names}; remove these, load, and add them again"
             )
-        sample = np.asarray(self._state.retriever().encode_texts(["a"]))
-        n_stored = 0
-        for table in _groups(batches):
-            try:
-                rows = _Rows(table, sample.shape[1], sample.dtype, os.path.join(self._state.root.folder, ""))
-                for name, column in (("id", rows.ids), ("path", rows.paths)):
-                    rows.refuse(
-                        _is_taken(column, self._taken[name]), f"shares its {name} with another item; name each once"
-                    )
-            except InvalidInputError as problem:
-                raise InvalidInputError(f"{problem} (the {n_stored:,} items before are stored)") from None
-            self._store(rows)
-            n_stored += len(rows)
-            if progress is not None:
-                progress(n_stored)
-        if n_stored:
-            self._state.tidy(n_stored)
+        loaded = LoadedRows(self._state.segment_files)
+        try:
+            n_stored = self._load(batches, loaded, progress)
+            if n_stored:
+                self._state.tidy(n_stored, loaded)
+        finally:
+            loaded.discard()
         return n_stored
 
-    def _store(self, rows: _Rows) -> None:
-        pa, store = search_package("pyarrow"), self._state.store
-        self._add_points("image", rows.contents.drop_null().to_pylist(), rows.points["image"])
-        texts = rows.captions.drop_null()
-        self._add_points("text", [text_hash(text) for text in texts.to_pylist()], rows.points["text"])
+    def _load(self, batches: Any, loaded: LoadedRows, progress: Callable[[int], None] | None) -> int:
+        """Store the rows; while the engine writes a group, its search files are made and the next one is checked."""
+        sample = np.asarray(self._state.retriever().encode_texts(["a"]))
+
+        def written(group: Future[int]) -> int:
+            n_stored = group.result()
+            if n_stored and progress is not None:
+                progress(n_stored)
+            return n_stored
+
+        with ThreadPoolExecutor(1) as writer:
+            before = writer.submit(int)
+            for table in _groups(batches):
+                try:
+                    rows = self._checked(table, sample)
+                except InvalidInputError as problem:
+                    raise InvalidInputError(f"{problem} (the {written(before):,} items before are stored)") from None
+                captions, items = self._tables(rows)
+                n_before = written(before)
+                before = writer.submit(self._store, rows, captions, items, n_before)
+                for batch in rows_with_captions(items, captions["text"]):
+                    loaded.add(batch)
+            return written(before)
+
+    def _checked(self, table: Any, sample: AnyArray) -> _Rows:
+        rows = _Rows(table, sample.shape[1], sample.dtype, os.path.join(self._state.root.folder, ""))
+        for name, column in (("id", rows.ids), ("path", rows.paths)):
+            rows.refuse(_is_taken(column, self._taken[name]), f"shares its {name} with another item; name each once")
+            self._taken[name].append(column)
+        return rows
+
+    def _tables(self, rows: _Rows) -> tuple[Any, Any]:
+        """Return the rows of captions and of items."""
+        pa = search_package("pyarrow")
         has_caption = rows.captions.is_valid()
         item_ids = rows.ids.filter(has_caption)
         caption_ids = _caption_ids(item_ids)
-        columns = {"id": caption_ids, "item_id": item_ids, "text": texts}
-        store.add_rows("captions", pa.table(columns, schema=table_schema("captions")))
+        captions = {"id": caption_ids, "item_id": item_ids, "text": rows.captions.drop_null()}
         starts = np.concatenate([[0], np.cumsum(has_caption.to_numpy(zero_copy_only=False))]).astype(np.int32)
         # Times only grow: readers find what has changed by them.
         times = max(time.time_ns(), self._clock) + _TICK_NS * np.arange(len(rows), dtype=np.int64)
         self._clock = int(times[-1]) + _TICK_NS
-        columns = {"id": rows.ids, "path": rows.paths, "content_hash": rows.contents}
-        columns |= {name: np.zeros(len(rows), dtype=np.int64) for name in ("size", "mtime_ns")}
-        columns |= {name: np.zeros(len(rows), dtype=np.int32) for name in ("width", "height")}
-        columns |= {"labels": rows.labels, "metadata": rows.metadata}
-        columns |= {
-            "caption_ids": pa.ListArray.from_arrays(starts, caption_ids),
-            "added_ns": times,
-            "updated_ns": times,
-        }
-        store.add_rows("items", pa.table(columns, schema=table_schema("items")))
-        self._taken["id"].append(rows.ids)
-        self._taken["path"].append(rows.paths)
+        items = {"id": rows.ids, "path": rows.paths, "content_hash": rows.contents}
+        items |= {name: np.zeros(len(rows), dtype=np.int64) for name in ("size", "mtime_ns")}
+        items |= {name: np.zeros(len(rows), dtype=np.int32) for name in ("width", "height")}
+        items |= {"labels": rows.labels, "metadata": rows.metadata}
+        items |= {"caption_ids": pa.ListArray.from_arrays(starts, caption_ids), "added_ns": times, "updated_ns": times}
+        return pa.table(captions, schema=table_schema("captions")), pa.table(items, schema=table_schema("items"))
 
-    def _add_points(self, side: Side, keys: list[str], points: AnyArray) -> None:
+    def _store(self, rows: _Rows, captions: Any, items: Any, n_before: int) -> int:
+        """Write a group, and return how many items are stored then."""
+        self._add_points("image", rows.contents.drop_null().to_pylist(), rows.points["image"])
+        self._add_points("text", text_hashes(captions["text"]), rows.points["text"])
+        self._state.store.add_rows("captions", captions)
+        self._state.store.add_rows("items", items)
+        return n_before + len(rows)
+
+    def _add_points(self, side: Side, keys: list[str], points: Any) -> None:
         """Store points by content; of equal contents, and of one that is stored already, the first is kept."""
         table = points_table(self._names, side)
-        places = dict(zip(reversed(keys), range(len(keys) - 1, -1, -1), strict=True))
-        for key in self._known.among(table, list(places)):
-            del places[key]
-        if len(places) < len(keys):
-            kept = sorted(places.values())
-            keys, points = [keys[place] for place in kept], points[kept]
+        there = self._known.among(table, keys)
+        if there or len({*keys}) < len(keys):
+            places = dict(zip(reversed(keys), range(len(keys) - 1, -1, -1), strict=True))
+            kept = sorted(place for key, place in places.items() if key not in there)
+            keys, points = [keys[place] for place in kept], points.take(search_package("pyarrow").array(kept, "int64"))
         self._known.add_vectors(table, keys, points)
 
 
@@ -136,7 +157,7 @@ class _Rows:
             "text": self._points("text_point", "caption", self.captions, width, kind),
             "image": self._points("image_point", "content_hash", self.contents, width, kind),
         }
-        self.labels = pc.fill_null(self._column("labels", pa.list_(pa.string())), [])
+        self.labels = self._labels()
         wrong = np.zeros(len(self), dtype=bool)
         each = self.labels.flatten()
         wrong[pc.list_parent_indices(self.labels).filter(pa.array(_is_blank(each) | ~_valid(each))).to_numpy()] = True
@@ -155,35 +176,34 @@ class _Rows:
         pa = search_package("pyarrow")
         if name not in self._table.column_names:
             return pa.nulls(len(self._table), kind)
-        given = self._table[name].chunk(0)
-        try:
-            column = given.cast(kind)
-            column.validate(full=True)
-        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
-            raise InvalidInputError(
-                f"the column {name} must be {kind} of valid values, got {given.type}; convert it first"
-            ) from None
-        return column
+        return _cast(name, self._table[name].combine_chunks(), kind)
 
-    def _points(self, name: str, of: str, contents: Any, width: int, kind: np.dtype[Any]) -> AnyArray:
-        """Return the points of the rows that have something to point at."""
+    def _points(self, name: str, of: str, contents: Any, width: int, kind: np.dtype[Any]) -> Any:
+        """Return the points of the rows that have something to point at, as they came: copies would be large."""
         pa = search_package("pyarrow")
-        is_wanted = _valid(contents)
+        is_wanted, form = _valid(contents), pa.list_(pa.uint8() if kind == np.uint8 else pa.float32(), width)
         if name not in self._table.column_names:
             self.refuse(is_wanted, f"has a {of} and no {name}; add the column {name}")
-            return np.zeros((0, width), dtype=kind)
-        column = self._column(name, pa.list_(pa.from_numpy_dtype(kind), width))
+            return pa.chunked_array([], form)
+        column = _cast(name, self._table[name], form)
         self.refuse(_valid(column) != is_wanted, f"has only one of {of} and {name}; give both or none")
-        points: AnyArray = column.drop_null().flatten().to_numpy(zero_copy_only=False).reshape(-1, width)
+        points = column.drop_null() if column.null_count else column
+        blocks = (chunk.flatten().to_numpy(zero_copy_only=False).reshape(-1, width) for chunk in points.chunks)
         is_wrong = np.zeros(len(self), dtype=bool)
-        is_wrong[is_wanted] = ~np.isfinite(points).all(axis=1)
+        is_wrong[is_wanted] = np.concatenate([is_wrong[:0], *(~np.isfinite(block).all(axis=1) for block in blocks)])
         self.refuse(is_wrong, f"has numbers that are not finite in {name}; leave the item out")
         return points
+
+    def _labels(self) -> Any:
+        pa, kind = search_package("pyarrow"), search_package("pyarrow").list_(search_package("pyarrow").string())
+        if "labels" not in self._table.column_names:
+            return pa.ListArray.from_arrays(np.zeros(len(self) + 1, dtype=np.int32), pa.array([], pa.string()))
+        return search_package("pyarrow.compute").fill_null(self._column("labels", kind), [])
 
     def _metadata(self) -> Any:
         """Return the texts of JSON objects; equal ones are looked at once."""
         pa, pc = search_package("pyarrow"), search_package("pyarrow.compute")
-        given = self._table["metadata"].chunk(0) if "metadata" in self._table.column_names else None
+        given = self._table["metadata"].combine_chunks() if "metadata" in self._table.column_names else None
         if given is not None and pa.types.is_struct(given.type):
             rows = [
                 {name: value for name, value in (row or {}).items() if value is not None} for row in given.to_pylist()
@@ -194,14 +214,28 @@ class _Rows:
                 raise InvalidInputError(f"metadata must be JSON values ({problem}); convert them first") from None
         texts = pc.fill_null(self._column("metadata", pa.string()), "{}")
         distinct = texts.unique()
-        wrong = [not _is_stored_metadata(text) for text in distinct.to_pylist()]
-        reason = "has metadata that are no JSON object of finite numbers and valid Unicode; make it with json.dumps"
-        self.refuse(_mask(pc.is_in(texts, distinct.filter(pa.array(wrong, pa.bool_())))), reason)
+        listed = distinct.to_pylist()
+        if pc.any(pc.match_substring_regex(distinct, _UNUSUAL)).as_py() or not _are_plain_objects(listed):
+            wrong = [not _is_stored_metadata(text) for text in listed]
+            reason = "has metadata that are no JSON object of finite numbers and valid Unicode; make it with json.dumps"
+            self.refuse(_mask(pc.is_in(texts, distinct.filter(pa.array(wrong, pa.bool_())))), reason)
         return texts
 
 
+def _cast(name: str, given: Any, kind: Any) -> Any:
+    pa = search_package("pyarrow")
+    try:
+        column = given.cast(kind)
+        column.validate(full=True)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+        raise InvalidInputError(
+            f"the column {name} must be {kind} of valid values, got {given.type}; convert it first"
+        ) from None
+    return column
+
+
 def _groups(batches: Any) -> Iterator[Any]:
-    """Yield the rows in tables of many, which have one chunk each."""
+    """Yield the rows in tables of many."""
     pa = search_package("pyarrow")
     held: list[Any] = []
     for given in [batches] if isinstance(batches, (pa.Table, pa.RecordBatch)) else batches:
@@ -210,11 +244,11 @@ def _groups(batches: Any) -> Iterator[Any]:
         table = given if isinstance(given, pa.Table) else pa.Table.from_batches([given])
         for batch in table.to_batches(max_chunksize=_ROWS_AT_ONCE):
             if held and (batch.schema != held[0].schema or sum(map(len, held)) + len(batch) > _ROWS_AT_ONCE):
-                yield pa.Table.from_batches(held).combine_chunks()
+                yield pa.Table.from_batches(held)
                 held = []
             held += [batch] if len(batch) else []
     if held:
-        yield pa.Table.from_batches(held).combine_chunks()
+        yield pa.Table.from_batches(held)
 
 
 def _is_taken(names: Any, taken: list[Any]) -> BoolArray:
@@ -234,14 +268,27 @@ def _finite(number: str) -> float:
     return value
 
 
+# Numbers that may be too large, and half a surrogate pair, which is no Unicode.
+_UNUSUAL = r"[eE]\+?\d\d|\d{99}|\\u"
 _decode = json.JSONDecoder(parse_constant=_finite, parse_float=_finite).decode
+_decode_usual = json.JSONDecoder(parse_constant=_finite).decode
+
+
+def _are_plain_objects(texts: Sequence[str]) -> bool:
+    """Say whether all texts are JSON objects, in one reading; a mark that nobody knows keeps each within its bounds."""
+    mark = os.urandom(16).hex()
+    try:
+        found = _decode_usual(f"""[{f',"{mark}",'.join(texts)}]""")
+    except (ValueError, RecursionError):
+        return False
+    marks = [mark] * (len(texts) - 1)
+    return found[1::2] == marks and {*map(type, found[::2])} <= {dict} and len(found) == len(texts) + len(marks)
 
 
 def _is_stored_metadata(text: str) -> bool:
     try:
         plain = _decode(text)
         if "\\u" in text:
-            # Half a surrogate pair can be written like this, and is no Unicode.
             json.dumps(plain, ensure_ascii=False).encode()
     except (ValueError, RecursionError):
         return False

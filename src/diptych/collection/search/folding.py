@@ -16,7 +16,7 @@ import numpy as np
 from diptych.arrays import IntArray
 from diptych.atomic_files import make_durable
 from diptych.collection.browse.live_items import LiveItems, Part
-from diptych.collection.browse.segment import FileSegment, MemorySegment, write_segment
+from diptych.collection.browse.segment import FileSegment, MemorySegment, SegmentWriter
 from diptych.collection.storage.item import Item
 from diptych.collection.storage.layout import search_package, write_json
 from diptych.collection.storage.rows import items_of_rows
@@ -68,17 +68,32 @@ class SegmentFiles:
         except (OSError, ValueError, KeyError, TypeError, CollectionError):
             return Segments()
 
-    def write_rows(self, batches: Iterable[Any]) -> FileSegment:
-        """Write a further segment, which is not valid yet; rows of items come in the order of addition."""
-        folder = self.folder / f"segment-{uuid.uuid4().hex[:12]}"
-        try:
-            write_segment(folder, batches)
-            make_durable(folder)
-        except BaseException:
-            shutil.rmtree(folder, ignore_errors=True)
-            raise
-        self._open[folder.name] = segment = FileSegment(folder)
+    def begin(self) -> SegmentWriter:
+        """Begin a further segment, which is not valid yet."""
+        return SegmentWriter(self.folder / f"segment-{uuid.uuid4().hex[:12]}")
+
+    def finish(self, writer: SegmentWriter) -> FileSegment:
+        """Return a segment that was written, still not valid."""
+        writer.finish()
+        make_durable(writer.folder)
+        self._open[writer.folder.name] = segment = FileSegment(writer.folder)
         return segment
+
+    def write_rows(self, batches: Iterable[Any]) -> FileSegment:
+        """Write a further segment of rows of items, which come in the order of addition."""
+        writer = self.begin()
+        try:
+            for rows in batches:
+                writer.add(rows)
+            return self.finish(writer)
+        except BaseException:
+            self.discard(writer)
+            raise
+
+    def discard(self, writer: SegmentWriter) -> None:
+        """Delete a segment that is not valid."""
+        if writer.folder.name not in self._named():
+            shutil.rmtree(writer.folder, ignore_errors=True)
 
     def use(self, segments: Segments) -> None:
         """Make segments the valid ones."""
@@ -139,6 +154,46 @@ def segments_to_join(sizes: Sequence[int], n_new: int) -> int:
             break
         joined, total = joined + 1, total + size
     return joined
+
+
+class LoadedRows:
+    """Rows of new items that go into a segment while they are stored, so that nobody has to read them again.
+
+    It is of no use where another process puts the changes into files meanwhile, or where nothing can be written.
+    """
+
+    def __init__(self, files: SegmentFiles) -> None:
+        self.stamp = files.stamp()
+        self.first_ns = self.updated_ns = -1
+        self._files = files
+        self._writer: SegmentWriter | None = None
+        self._n_rows = 0
+
+    def __len__(self) -> int:
+        return self._n_rows if self._writer is not None else 0
+
+    def add(self, rows: Any) -> None:
+        """Append rows as :func:`item_rows` gives them, later ones than all before."""
+        try:
+            if not self._n_rows:
+                self._writer, self.first_ns = self._files.begin(), int(rows["updated_ns"][0].as_py())
+            if self._writer is not None:
+                self._writer.add(rows)
+        except OSError:
+            self.discard()
+        self._n_rows += len(rows)
+        self.updated_ns = int(rows["updated_ns"][-1].as_py())
+
+    def finish(self) -> FileSegment:
+        """Return the segment of the rows."""
+        assert self._writer is not None
+        return self._files.finish(self._writer)
+
+    def discard(self) -> None:
+        """Delete the segment, unless it is in use."""
+        if self._writer is not None:
+            self._files.discard(self._writer)
+            self._writer = None
 
 
 @contextmanager
@@ -242,17 +297,28 @@ class LiveSegments:
         newest = (Part(MemorySegment(self._recent.values())),) if self._recent else ()
         self._items = LiveItems((*self._folded, *newest), self._updated_ns)
 
-    def fold(self, prepare: Callable[[FileSegment], None], *, everything: bool = False) -> Callable[[], None] | None:
+    def fold(
+        self,
+        prepare: Callable[[FileSegment], None],
+        *,
+        everything: bool = False,
+        loaded: LoadedRows | None = None,
+    ) -> Callable[[], None] | None:
         """Put the latest changes into a file, together with small segments; call what is returned to use it.
 
         ``prepare`` makes whatever belongs to a segment before it is used. None is returned when there is nothing to do
-        or somebody else does it.
+        or somebody else does it. ``loaded`` are the latest changes of the caller, who is the only writer.
         """
         folded, recent, stamp = self._folded, list(self._recent.values()), self._stamp
-        updated_ns = self._updated_ns
+        updated_ns, n_loaded = self._updated_ns, 0
+        if loaded is not None:
+            if stamp != loaded.stamp:
+                return None
+            updated_ns, n_loaded = loaded.updated_ns, len(loaded)
+            recent = [item for item in recent if item.added_ns < loaded.first_ns]
         removed_ns = min([self._removed_ns, *(time - 1 for time in self._unsettled.values())])
-        joined = len(folded) if everything else segments_to_join([len(part) for part in folded], len(recent))
-        if not recent and (joined < 2 or not everything):
+        joined = len(folded) if everything else segments_to_join([len(part) for part in folded], len(recent) + n_loaded)
+        if not recent and not n_loaded and (joined < 2 or not everything):
             return None
 
         def work() -> None:
@@ -261,7 +327,13 @@ class LiveSegments:
                     return
                 kept, old = folded[: len(folded) - joined], folded[len(folded) - joined :]
                 newest = (Part(MemorySegment(recent)),) if recent else ()
-                new = self._files.write_rows(_rows_in_order((*old, *newest)))
+                parts = (*old, *newest)
+                if loaded is None:
+                    new = self._files.write_rows(_rows_in_order(parts))
+                else:
+                    new = loaded.finish()
+                    if parts:
+                        new = self._files.write_rows(_rows_in_order((*parts, Part(new))))
                 prepare(new)
                 files = tuple(part.segment for part in kept if isinstance(part.segment, FileSegment))
                 dead = tuple(

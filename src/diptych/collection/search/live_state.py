@@ -7,6 +7,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -18,7 +19,7 @@ from diptych.arrays import AnyArray
 from diptych.collection.browse.live_items import LiveItems, text_hash
 from diptych.collection.browse.segment import FileSegment, Segment
 from diptych.collection.search.encoded_query import QueryEmbeddingCache
-from diptych.collection.search.folding import FOLD_FROM, LiveSegments, SegmentFiles
+from diptych.collection.search.folding import FOLD_FROM, LiveSegments, LoadedRows, SegmentFiles
 from diptych.collection.search.gallery import Gallery, PointBlock, Scoring
 from diptych.collection.search.point_files import PointFiles, lacking_points
 from diptych.collection.search.snapshot import SearchSnapshot
@@ -292,11 +293,12 @@ class LiveState:
         """Return how many pictures or captions have no point of a retriever."""
         return lacking_points(self.store, names, side, self.items())
 
-    def fold(self, *, everything: bool = False) -> None:
+    def fold(self, *, everything: bool = False, loaded: LoadedRows | None = None) -> None:
         """Put the latest changes into files; searches go on meanwhile."""
         with self._lock:
-            self.items()
-            work = self._segments.fold(self._prepare, everything=everything)
+            if loaded is None:
+                self.items()
+            work = self._segments.fold(self._prepare, everything=everything, loaded=loaded)
         if work is not None:
             try:
                 work()
@@ -307,9 +309,13 @@ class LiveState:
             with self._lock:
                 self._version = -1
 
-    def tidy(self, n_changed: int) -> None:
+    def tidy(self, n_changed: int, loaded: LoadedRows | None = None) -> None:
         """Join the small files of the store, and put many changes into files; the caller is the only writer."""
-        self.store.compact(n_changed)
+        with ThreadPoolExecutor(1) as beside:
+            compacting = beside.submit(self.store.compact, n_changed)
+            if loaded is not None and len(loaded) >= FOLD_FROM:
+                self.fold(loaded=loaded)
+        compacting.result()
         self.items()
         if self._segments.n_recent >= FOLD_FROM:
             self.fold()

@@ -71,3 +71,10 @@ def vectors_of(batch: Any) -> tuple[list[str], AnyArray]:
     column = batch["vector"]
     values = column.flatten().to_numpy(zero_copy_only=False)
     return batch["key"].to_pylist(), values.reshape(len(column), -1)
+
+
+def vector_column(vectors: AnyArray) -> Any:
+    """Return the column of a matrix: float32, or bytes for packed codes."""
+    pa = search_package("pyarrow")
+    values = np.ascontiguousarray(vectors, dtype=np.uint8 if vectors.dtype == np.uint8 else np.float32)
+    return pa.FixedSizeListArray.from_arrays(pa.array(values.ravel()), values.shape[1])

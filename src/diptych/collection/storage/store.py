@@ -17,7 +17,14 @@ from diptych.collection.storage.item import Item
 from diptych.collection.storage.layout import RetrieverNames, search_package
 from diptych.collection.storage.place import TableCopies
 from diptych.collection.storage.retriever_protocol import SIDES, Side
-from diptych.collection.storage.rows import item_of_row, items_table, rows_with_captions, table_schema, vectors_of
+from diptych.collection.storage.rows import (
+    item_of_row,
+    items_table,
+    rows_with_captions,
+    table_schema,
+    vector_column,
+    vectors_of,
+)
 from diptych.collection.storage.word_index import index_words, lacks_words, word_query
 from diptych.errors import CollectionError
 
@@ -220,13 +227,12 @@ class Store:
             return []
         return list(zip(rows["key"].to_pylist(), rows["jpeg"].to_pylist(), strict=True))
 
-    def add_vectors(self, name: str, keys: Sequence[str], vectors: AnyArray) -> None:
-        """Append vectors to a table, which the first ones create: float32, or bytes for packed codes."""
+    def add_vectors(self, name: str, keys: Sequence[str], vectors: Any) -> None:
+        """Append vectors, an array or a column, to a table, which the first ones create: float32, or bytes of codes."""
         if len(keys):
             pa = search_package("pyarrow")
-            values = np.ascontiguousarray(vectors, dtype=np.uint8 if vectors.dtype == np.uint8 else np.float32)
-            column = pa.FixedSizeListArray.from_arrays(pa.array(values.ravel()), values.shape[1])
-            rows = pa.table({"key": pa.array(list(keys), pa.string()), "vector": column})
+            column = vector_column(vectors) if isinstance(vectors, np.ndarray) else vectors
+            rows = pa.table({"key": pa.array(keys, pa.string()), "vector": column})
             self._created(name, rows.schema).add(rows)
             self._committed(name)
 
