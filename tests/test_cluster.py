@@ -117,9 +117,10 @@ def retriever(pairs):
 
 @pytest.fixture
 def photos(pairs, tmp_path, monkeypatch):
-    """Records of pictures, among them copies and one that is none, for batches of four."""
+    """Records of pictures, among them copies and one that is none, for batches of four, which are divided."""
     monkeypatch.setattr("diptych.collection.changes.adding._PICTURES_AT_ONCE", 4)
     monkeypatch.setattr("diptych.collection.changes.retriever_changes._PICTURES_AT_ONCE", 4)
+    monkeypatch.setattr("diptych.collection.changes.encoding._FEW_PICTURES", 3)
     folder = tmp_path / "photos"
     folder.mkdir()
     records = []

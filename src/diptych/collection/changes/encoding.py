@@ -6,7 +6,8 @@ import os
 import threading
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -49,6 +50,18 @@ class EncodingTask:
             lacking,
         )
 
+    def divided(self) -> list[EncodingTask]:
+        """Return a few pictures at a time, and all texts: how texts are encoded depends on those beside them."""
+        files = list(self.files.items())
+        few = [dict(files[start : start + _FEW_PICTURES]) for start in range(0, len(files), _FEW_PICTURES)]
+        parts = [*few, self.texts] if self.texts else few
+        each = ({table: [key for key in keys if key in part] for table, keys in self.lacking.items()} for part in parts)
+        return [EncodingTask.of(self.files, self.texts, lacking) for lacking in each]
+
+
+# A multiple of what encoders take at once, so that they see the same batches.
+_FEW_PICTURES = 16
+
 
 @dataclass(frozen=True)
 class Encoded:
@@ -57,6 +70,16 @@ class Encoded:
     vectors: Mapping[str, Vectors] = field(default_factory=dict)
     failures: Mapping[str, str] = field(default_factory=dict)
     unopened: frozenset[str] = frozenset()
+
+    @classmethod
+    def joined(cls, parts: Sequence[Encoded]) -> Encoded:
+        """Return what became of the parts of a task."""
+        vectors: dict[str, Vectors] = {}
+        for table in {table for part in parts for table in part.vectors}:
+            keys, rows = zip(*(part.vectors[table] for part in parts if table in part.vectors), strict=True)
+            vectors[table] = [key for some in keys for key in some], np.concatenate(rows)
+        failures = {key: reason for part in parts for key, reason in part.failures.items()}
+        return cls(vectors, failures, frozenset[str]().union(*(part.unopened for part in parts)))
 
     def chosen(self, table: str, keys: Sequence[str]) -> Vectors:
         """Return those of some keys that there are rows of."""
@@ -70,16 +93,21 @@ Sources = Sequence[tuple[RetrieverNames, RetrieverProtocol]]
 
 
 def encode(task: EncodingTask, sources: Sources) -> Encoded:
-    """Make features, once for retrievers that share an encoder, and points; a picture that one cannot read has none."""
+    """Make features and points."""
+    return _with_points(encode_features(task, sources), task, sources)
+
+
+def encode_features(task: EncodingTask, sources: Sources) -> Encoded:
+    """Make features, once for retrievers that share an encoder; a picture that one cannot read has none."""
     rows: dict[str, dict[str, AnyArray]] = {}
     failures: dict[str, str] = {}
     unopened: set[str] = set()
     for names, retriever in sources:
         check_same_points(retriever, names)
         for side in SIDES:
-            wanted = [key for key in task.lacking.get(points_table(names, side), ()) if key not in failures]
             features = rows.setdefault(features_table(names, side), {})
-            fresh = [key for key in wanted if key not in features]
+            wanted = task.lacking.get(points_table(names, side), ())
+            fresh = [key for key in wanted if key not in failures and key not in features]
             if fresh and side == "text":
                 features |= _text_features(retriever, {key: task.texts[key] for key in fresh})
             elif fresh:
@@ -87,12 +115,20 @@ def encode(task: EncodingTask, sources: Sources) -> Encoded:
                 features |= made.features
                 failures |= made.failures
                 unopened |= made.unopened
-            keys = [key for key in wanted if key in features]
-            if keys:
-                points = _points(retriever, side, np.stack([features[key] for key in keys]))
-                rows[points_table(names, side)] = dict(zip(keys, points, strict=True))
     vectors = {table: (list(found), np.stack(list(found.values()))) for table, found in rows.items() if found}
     return Encoded(vectors, failures, frozenset(unopened))
+
+
+def _with_points(made: Encoded, task: EncodingTask, sources: Sources) -> Encoded:
+    """Make the points of a whole task: their last bits depend on how many are made at once."""
+    points: dict[str, Vectors] = {}
+    for names, retriever in sources:
+        for side in SIDES:
+            table = points_table(names, side)
+            keys, features = made.chosen(features_table(names, side), task.lacking.get(table, ()))
+            if keys:
+                points[table] = keys, _points(retriever, side, features)
+    return replace(made, vectors={**made.vectors, **points})
 
 
 class _Pictures:
@@ -155,16 +191,22 @@ Asker = TypeVar("Asker")
 def encoded(
     workers: Workers, tasks: Iterable[tuple[Asker, EncodingTask]], sources: Sources
 ) -> Iterator[tuple[Asker, Encoded]]:
-    """Yield what becomes of tasks, in their order, each with whatever it came with."""
-    under_way: deque[tuple[Asker, EncodingTask]] = deque()
+    """Yield what becomes of tasks, in their order, each with whatever it came with.
+
+    Workers of a cluster share a task, so that none of them waits long for another with the last one.
+    """
+    under_way: deque[tuple[Asker, EncodingTask, int]] = deque()
 
     def begun() -> Iterator[EncodingTask]:
-        for asked in tasks:
-            under_way.append(asked)
-            yield asked[1]
+        for asker, task in tasks:
+            parts = (task.divided() if workers.elsewhere else []) or [task]
+            under_way.append((asker, task, len(parts)))
+            yield from parts
 
-    for made in workers.map(encode, begun(), sources):
-        asker, task = under_way.popleft()
+    results = workers.map(encode_features, begun(), sources)
+    for first in results:
+        asker, task, n_parts = under_way.popleft()
+        made = _with_points(Encoded.joined([first, *islice(results, n_parts - 1)]), task, sources)
         for key in made.unopened:
             check_unopened(workers, task.files[key][0], made.failures[key])
         yield asker, made
@@ -198,7 +240,7 @@ class KnownKeys:
         known = self._keys.get(table)
         return set(self._store.present_keys(table, keys)) if known is None else known.intersection(keys)
 
-    def add_vectors(self, table: str, keys: Sequence[str], vectors: AnyArray) -> None:
+    def add_vectors(self, table: str, keys: Sequence[str], vectors: Any) -> None:
         """Store rows, and know of them."""
         self._store.add_vectors(table, keys, vectors)
         if table in self._keys:
