@@ -24,7 +24,7 @@ def test_another_search_model_is_tried_and_shown_in_pictures(visit: Callable, ow
     models.select_option("topics")
     card.get_by_role("button", name="Try another search model").click()
     report = card.locator("details.rehearsal")
-    expect(report).to_have_attribute("open", "")
+    expect(report).to_have_attribute("open", "", timeout=60_000)
     expect(report.locator(".verdict")).to_contain_text(re.compile(r"reciprocal rank 0\.\d\d → 0\.\d\d"))
     expect(report).to_contain_text("all 80 pictures")
     expect(report).to_contain_text("“no good match”")

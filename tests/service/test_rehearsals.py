@@ -51,7 +51,7 @@ def test_a_retriever_is_tried_and_the_report_read_and_forgotten(running_service:
     service = running_service(collections={"scenes": folder.parent})
     with Client(service.url, service.token) as client:
         assert client.rehearsals() == []
-        job = client.wait(client.rehearse("small", sample=40))
+        job = client.wait(client.rehearse("small", sample=20))
         assert job.state == "done", job
         assert job.result is not None
         assert set(job.result) == {"retriever", "outcome", "verdict"}
@@ -59,7 +59,7 @@ def test_a_retriever_is_tried_and_the_report_read_and_forgotten(running_service:
         assert "private wish" not in job.model_dump_json()
         assert httpx.get(service.url + ADDRESS).status_code in (401, 403)
         (report,) = client.rehearsals()
-        assert (report.retriever, report.old, report.new, report.n_sample) == ("small", "scenes", "small", 40)
+        assert (report.retriever, report.old, report.new, report.n_sample) == ("small", "scenes", "small", 20)
         assert report.verdict == job.result["verdict"]
         assert [group.kind for group in report.questions] == ["captions", "queries"]
         assert not report.reads_pictures

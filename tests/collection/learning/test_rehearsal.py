@@ -4,6 +4,7 @@ import hashlib
 import re
 import shutil
 from collections.abc import Iterator
+from copy import copy
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -34,20 +35,20 @@ N_SCENES = 48
 
 
 @cache
-def training_pairs() -> Pairs:
+def fitted(size: int) -> tuple[Retriever, Pairs]:
+    """Return a retriever that reads pictures of a size, and what it was learned from as features."""
     pairs = load_dataset("scenes", n_train=60, n_test=1, size=32).train
-    return Pairs(pairs.images, pairs.texts, owners=pairs.owners)
+    unlabelled = Pairs(pairs.images, pairs.texts, owners=pairs.owners)
+    encoders = {"image_encoder": ColourEdgeHistograms(size=size), "text_encoder": TfidfTopics()}
+    made = Retriever(model=CCA(n_components=12), cache=False, **encoders).fit(unlabelled, baseline=None)
+    return made, made.featured(unlabelled)
 
 
 def learned(n_components: int, name: str, size: int = 32, kept: bool | str = False) -> Retriever:
-    retriever = Retriever(
-        image_encoder=ColourEdgeHistograms(size=size),
-        text_encoder=TfidfTopics(),
-        model=CCA(n_components=n_components),
-        name=name,
-        cache=kept,
-    )
-    return retriever.fit(training_pairs(), baseline=None)
+    made, features = fitted(size)
+    retriever = copy(made).set_params(name=name, cache=kept)
+    retriever.model_ = CCA(n_components=n_components).fit(*features.aligned())
+    return retriever
 
 
 @pytest.fixture(scope="module")
