@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from diptych.encoders.image.resnet50 import ResNet50
     from diptych.encoders.image.sift_words import SiftWords
     from diptych.encoders.joint.joint_model import JointImageEncoder, JointModel, JointTextEncoder, find_joint_model
+    from diptych.encoders.scenes.scene_things import SceneThings
+    from diptych.encoders.scenes.scene_words import SceneWords
     from diptych.encoders.text.languages import guess_language, language_probabilities
     from diptych.encoders.text.multilingual_sentences import MultilingualSentences
     from diptych.encoders.text.sentence_encoder import SentenceEncoder
@@ -51,6 +53,8 @@ else:
             "diptych.encoders.image.resnet50": "ResNet50",
             "diptych.encoders.image.sift_words": "SiftWords",
             "diptych.encoders.joint.joint_model": "JointImageEncoder JointModel JointTextEncoder find_joint_model",
+            "diptych.encoders.scenes.scene_things": "SceneThings",
+            "diptych.encoders.scenes.scene_words": "SceneWords",
             "diptych.encoders.text.languages": "guess_language language_probabilities",
             "diptych.encoders.text.multilingual_sentences": "MultilingualSentences",
             "diptych.encoders.text.sentence_encoder": "SentenceEncoder",
@@ -84,6 +88,8 @@ __all__ = [
     "MultilingualSentences",
     "NearWord",
     "ResNet50",
+    "SceneThings",
+    "SceneWords",
     "SentenceEncoder",
     "SideBySide",
     "SiftWords",

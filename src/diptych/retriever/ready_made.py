@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from diptych.encoders import JointModel, find_joint_model
+from diptych.encoders import JointModel, SceneThings, SceneWords, find_joint_model
 from diptych.errors import UnknownNameError
 from diptych.models import SharedSpace
 from diptych.retriever.calibration import Calibration
@@ -23,6 +23,9 @@ READY_MADE = ("light", "default", "strong", "conse")
 # Cosines at which an answer is as likely right as wrong: of a joint model's pairs, and among points of one side. They
 # stand in until the retriever is fitted on pairs or the collection on judgements.
 _EVEN_ACROSS, _EVEN_WITHIN = 0.25, 0.8
+# The same for generated scenes, in the order of SEARCH_DIRECTIONS: what is asked for and shown, twice; the cosine of
+# what two pictures show; what two texts both ask for.
+_EVEN_SCENES, _SCENE_SLOPES = (0.8, 0.8, 0.8, 8.0), (20.0, 20.0, 20.0, 0.5)
 
 
 def default_retriever(kind: type[Retriever]) -> Retriever:
@@ -49,6 +52,18 @@ def joint_retriever(kind: type[Retriever], folder: str | PathLike[str]) -> Retri
     width = joint.text_encoder.transform(["a photo"]).shape[1]
     retriever.model_ = SharedSpace().fit(np.eye(1, width), np.eye(1, width))
     retriever.calibration_ = _joint_calibration(joint)
+    return retriever
+
+
+def scene_retriever(kind: type[Retriever]) -> Retriever:
+    """Return a retriever for generated scenes: both encoders speak of the same facts."""
+    retriever = kind(image_encoder=SceneThings(), text_encoder=SceneWords(), name="scenes")
+    retriever.image_encoder_, retriever.text_encoder_ = SceneThings(), SceneWords()
+    width = retriever.image_encoder_.n_features
+    retriever.model_ = SharedSpace(metric="dot").fit(np.eye(1, width), np.eye(1, width))
+    slopes = np.array(_SCENE_SLOPES)
+    retriever.calibration_ = Calibration.assumed(1.0, -slopes * np.array(_EVEN_SCENES))
+    retriever.calibration_.slopes_ = slopes
     return retriever
 
 

@@ -30,7 +30,7 @@ from diptych.models.item_model import ItemModel
 from diptych.protocols import TwoWayEvaluation, evaluate_model
 from diptych.retriever.calibration import Calibration, calibrate, short_queries
 from diptych.retriever.model_selection import Comparison, choose_model, compare, separate_checkpoint
-from diptych.retriever.ready_made import default_retriever, joint_retriever, shipped_retriever
+from diptych.retriever.ready_made import default_retriever, joint_retriever, scene_retriever, shipped_retriever
 from diptych.retriever.tower_encoders import ImageTower, tower_parts
 from diptych.space import SearchDirection, Space
 
@@ -283,6 +283,11 @@ class Retriever(BaseEstimator):
     def joint(cls, folder: str | PathLike[str]) -> Retriever:
         """Return a retriever on a local joint model such as CLIP or SigLIP; nothing is fetched."""
         return joint_retriever(Retriever, folder)
+
+    @classmethod
+    def scenes(cls) -> Retriever:
+        """Return a retriever for generated scenes alone: scores are the shares of what is asked for that is shown."""
+        return scene_retriever(Retriever)
 
     @classmethod
     def from_model(

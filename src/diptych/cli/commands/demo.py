@@ -90,7 +90,7 @@ class DemoCollection:
     examples: tuple[str, ...]
     root: Path
     make_records: Callable[[Stages], Sequence[Record]]
-    make_retriever: Callable[[Sequence[Record], Stages], Retriever]
+    make_retriever: Callable[[Stages], Retriever]
 
     @property
     def folder(self) -> Path:
@@ -105,25 +105,31 @@ class DemoCollection:
         from diptych.cli.indexing import add_pictures
 
         records = self.make_records(stages)
-        with self._open_or_create(records, stages) as collection:
+        with self._open_or_create(stages) as collection:
             add_pictures(collection, records, stages)
             yield collection
 
-    def _open_or_create(self, records: Sequence[Record], stages: Stages) -> Collection:
+    def _open_or_create(self, stages: Stages) -> Collection:
         from diptych.collection import Collection, migrate_collection
 
+        retriever = self.make_retriever(stages)
         if is_collection(self.folder):
             # Nobody keeps anything of their own in it, so a former format needs no question.
             migrate_collection(self.folder)
             collection = Collection.open(self.folder)
-            if collection.root == Path(os.path.abspath(self.root)):
+            if collection.root == Path(os.path.abspath(self.root)) and _is_of(collection, retriever):
                 return collection
-            # The pictures have moved since, or an older version looked for them elsewhere.
+            # The pictures have moved since, or an older version looked for them elsewhere or answered worse.
             collection.close()
             shutil.rmtree(self.folder)
-        retriever = self.make_retriever(records, stages)
         check_folder(self.folder)
         return Collection.create(self.folder, retriever, root=self.root)
+
+
+def _is_of(collection: Collection, retriever: Retriever) -> bool:
+    """Say whether a collection is searched by this retriever, or by one that somebody has taught it since."""
+    active = collection.retrievers()[0]
+    return active.name != retriever.name or active.fingerprint == retriever.fingerprint
 
 
 _EXAMPLES = {
@@ -149,7 +155,7 @@ def photograph_demo(data: DemoData, *, everything: bool) -> DemoCollection:
         examples=_EXAMPLES[data],
         root=dataset_of(data).folder(),
         make_records=lambda _: list(_photograph_records(data, only_test=has_parts)),
-        make_retriever=lambda _, stages: _default_retriever(stages),
+        make_retriever=_default_retriever,
     )
 
 
@@ -173,11 +179,11 @@ def _photograph_records(data: DemoData, *, only_test: bool) -> Iterator[Record]:
 
 
 def scene_demo() -> DemoCollection:
-    """Return generated scenes with a retriever that learns from their captions."""
+    """Return generated scenes with the retriever that was trained on others."""
     return DemoCollection(
         name="scenes",
         title="Generated scenes",
-        examples=("a house in the snow", "a red car", "car - red"),
+        examples=("a red car in the city", "two boats on the sea", "car - red"),
         root=_scene_folder(),
         make_records=_scene_records,
         make_retriever=_scene_retriever,
@@ -220,26 +226,11 @@ def _facts(entry: Mapping[str, Any]) -> dict[str, Any]:
     return {"background": entry["background"], "colour": things[0]["colour"], "things": len(things)}
 
 
-def _scene_retriever(records: Sequence[Record], stages: Stages) -> Retriever:
-    from diptych.data import Pairs
-    from diptych.encoders import ColourEdgeHistograms, TfidfTopics
-    from diptych.models import CCA
+def _scene_retriever(stages: Stages) -> Retriever:
     from diptych.retriever import Retriever
 
-    pairs = Pairs(
-        [record.path for record in records],
-        [caption for record in records for caption in record.captions or ()],
-        owners=[row for row, record in enumerate(records) for _ in record.captions or ()],
-    )
-    # Colours and outlines say all there is to say about scenes; a network for photographs would say less.
-    retriever = Retriever(
-        image_encoder=ColourEdgeHistograms(size=64),
-        text_encoder=TfidfTopics(n_components=256),
-        model=CCA(n_components=48),
-        name="scenes",
-    )
-    with stages.run("learn", f"learning from {pairs.n_texts:,} captions"):
-        return retriever.fit(pairs, baseline=None)
+    with stages.run("retriever", "preparing the retriever"):
+        return Retriever.scenes()
 
 
 def choose_demo(data: DemoData, stages: Stages, *, everything: bool) -> DemoCollection:
