@@ -5,7 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from diptych.cli.choices import DemoData
+from diptych.cli.commands.demo import choose_demo
 from diptych.cli.console.paths import last_collection, remember
+from diptych.cli.console.progress import Stages
 from diptych.collection import Collection
 from diptych.data import cache_folder
 from diptych.data.datasets.scenes import Scene, make_scene
@@ -40,6 +43,21 @@ def test_scenes_are_indexed_and_searched_and_kept(
     assert last_collection() == own
     option = f" --collection {cache_folder() / 'demo' / 'scenes'}"
     assert again.stdout.replace(option, "") == result.stdout
+
+
+def test_photographs_come_with_the_package(nothing_indexed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine without any data set shows real photographs, with captions to find and credits to read."""
+    monkeypatch.setenv("DIPTYCH_DATA", str(nothing_indexed))
+    stages = Stages(quiet=True)
+    shown = choose_demo(DemoData.AUTO, stages, everything=False)
+    assert shown.name == "photographs"
+    records = shown.make_records(stages)
+    assert len(records) >= 40
+    for record in records:
+        assert Path(record.path).parent == shown.root
+        assert record.captions
+        assert set(record.metadata or {}) == {"author", "licence"}
+    assert choose_demo(DemoData.PHOTOGRAPHS, stages, everything=False).name == shown.name
 
 
 def _check_answers(folder: Path) -> None:

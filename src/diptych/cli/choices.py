@@ -87,6 +87,7 @@ class DemoData(StrEnum):
     AUTO = "auto"
     FLICKR8K = "flickr8k"
     PASCAL = "pascal"
+    PHOTOGRAPHS = "photographs"
     SCENES = "scenes"
 
 

@@ -35,7 +35,10 @@ _PORT = 8765
 
 def demo(
     data: Annotated[
-        DemoData, typer.Option(help="Which pictures; auto: photographs if they are on this machine, else scenes.")
+        DemoData,
+        typer.Option(
+            help="Which pictures; auto: photographs, of a data set if it is here or of the package, and scenes."
+        ),
     ] = DemoData.AUTO,
     everything: Annotated[
         bool, typer.Option("--all", help="All photographs instead of the 1,000 of the test part.")
@@ -78,7 +81,17 @@ def demo(
     if page and not terminal:
         check_packages()
         is_watched = sys.stdin.isatty() and console.is_terminal
-        serve_page(shown.name, shown.folder.absolute(), open_page=is_watched, quiet=quiet)
+        served = _with_scenes(shown, stages) if data is DemoData.AUTO else [shown]
+        serve_page({each.name: each.folder.absolute() for each in served}, open_page=is_watched, quiet=quiet)
+
+
+def _with_scenes(shown: DemoCollection, stages: Stages) -> list[DemoCollection]:
+    """Return what is shown, and generated scenes as a second collection of the page."""
+    scenes = scene_demo()
+    if shown.name == scenes.name:
+        return [shown]
+    with scenes.open(stages):
+        return [shown, scenes]
 
 
 @dataclass(frozen=True)
@@ -178,6 +191,31 @@ def _photograph_records(data: DemoData, *, only_test: bool) -> Iterator[Record]:
             yield Record(path, captions[row], None if pairs.labels is None else [str(pairs.labels[row])])
 
 
+def sample_demo() -> DemoCollection:
+    """Return the photographs that come with the package, with the default retriever."""
+    from diptych.data.sample_photographs import PHOTOGRAPHS_FOLDER
+
+    return DemoCollection(
+        name="photographs",
+        title="Photographs that come with Diptych",
+        examples=("a cat", "a building at night", "mountains - snow"),
+        root=PHOTOGRAPHS_FOLDER,
+        make_records=_sample_records,
+        make_retriever=_default_retriever,
+    )
+
+
+def _sample_records(_: Stages) -> list[Record]:
+    from diptych.collection import Record
+    from diptych.data.sample_photographs import sample_photographs
+
+    # The page shows whom a photograph is by, and under which licence, beside it.
+    return [
+        Record(photo.path, photo.captions, None, {"author": photo.author, "licence": photo.licence})
+        for photo in sample_photographs()
+    ]
+
+
 def scene_demo() -> DemoCollection:
     """Return generated scenes with the retriever that was trained on others."""
     return DemoCollection(
@@ -237,40 +275,41 @@ def choose_demo(data: DemoData, stages: Stages, *, everything: bool) -> DemoColl
     """Return what was asked for; ``auto`` is the best that this machine can show."""
     if data is DemoData.SCENES:
         return scene_demo()
+    if data is DemoData.PHOTOGRAPHS:
+        return sample_demo()
     if data is not DemoData.AUTO:
         dataset = dataset_of(data)
         if not dataset.is_available:
             raise MissingDataError(f"{dataset.name} is not on this machine; see: diptych datasets {dataset.name}")
         return photograph_demo(data, everything=everything)
+    if not _can_encode(stages):
+        return scene_demo()
     for kind in (DemoData.FLICKR8K, DemoData.PASCAL):
         if dataset_of(kind).is_available:
-            chosen = photograph_demo(kind, everything=everything)
-            return chosen if _can_encode(chosen, stages) else scene_demo()
-    stages.note("there are no photographs on this machine (see: diptych datasets), so the pictures are generated")
-    return scene_demo()
+            return photograph_demo(kind, everything=everything)
+    return sample_demo()
 
 
-def _can_encode(chosen: DemoCollection, stages: Stages) -> bool:
+def _can_encode(stages: Stages) -> bool:
     from diptych.retriever import Retriever
 
     try:
-        if not is_collection(chosen.folder):
-            Retriever.default()
+        Retriever.default()
     except MissingPackageError as error:
         stages.note(f"photographs: {error}; until then the pictures are generated")
         return False
     return True
 
 
-def serve_page(name: str, collection: Path, *, open_page: bool, quiet: bool) -> None:
-    """Serve one collection to this machine until it is told to end, on the usual port or any that is free."""
+def serve_page(collections: Mapping[str, Path], *, open_page: bool, quiet: bool) -> None:
+    """Serve collections to this machine until it is told to end, on the usual port or any that is free."""
     from diptych.cli.commands.serve import listen, open_when_ready, page_address
     from diptych.service.operations.workers import launch
     from diptych.service.security.tokens import configured_token, own_token, session_secret
     from diptych.service.settings import Settings
 
     settings = Settings(
-        collections={name: collection}, token=configured_token(None) or own_token(), session_secret=session_secret(None)
+        collections=collections, token=configured_token(None) or own_token(), session_secret=session_secret(None)
     )
     try:
         listening = listen(_HOST, _PORT)
