@@ -32,10 +32,10 @@ _MEGABYTE = 1e6
 _SEARCHES, _FURTHER = 300, 30
 # Files of old versions are kept for a minute.
 _KEPT_SECONDS = 61
-_ROOM_BAR, _TIME_BAR = 1.3, 2.0
+ROOM_BAR, TIME_BAR = 1.3, 2.0
 # Searches read these in a few places, and the system holds what lies around them, as long as there is room.
 _IN_PLACES = ("vectors.npy", "items.arrow")
-_SINGLE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
+SINGLE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
 
 
 def fill_step(folder: Path, items: int, retriever: PointRetriever) -> dict[str, float]:
@@ -79,13 +79,13 @@ def compared(found: dict[str, float], items: int, dims: int, bits: int) -> dict[
     mapped = sum(size for name, size in found.items() if name.startswith("mapped ") and name not in left_out)
     build = sum(seconds for name, seconds in found.items() if name.endswith(", core s"))
     return {
-        "tables, MB": (plan.store / _MEGABYTE, found["store, MB"], _ROOM_BAR),
-        "search files, MB": (plan.search_files / _MEGABYTE, found["search files, MB"], _ROOM_BAR),
-        "memory of a process, MB": (plan.own_memory / _MEGABYTE, found["own memory, MB"], _ROOM_BAR),
-        "files in use, MB": (plan.mapped_memory / _MEGABYTE, mapped, _ROOM_BAR),
-        "memory while building, MB": (plan.build_memory / _MEGABYTE, found["build memory, MB"], _ROOM_BAR),
-        "search, ms of a core": (1000 * plan.search_core_seconds, found["search, core ms"], _TIME_BAR),
-        "building, s of a core": (plan.build_core_seconds, build, _TIME_BAR),
+        "tables, MB": (plan.store / _MEGABYTE, found["store, MB"], ROOM_BAR),
+        "search files, MB": (plan.search_files / _MEGABYTE, found["search files, MB"], ROOM_BAR),
+        "memory of a process, MB": (plan.own_memory / _MEGABYTE, found["own memory, MB"], ROOM_BAR),
+        "files in use, MB": (plan.mapped_memory / _MEGABYTE, mapped, ROOM_BAR),
+        "memory while building, MB": (plan.build_memory / _MEGABYTE, found["build memory, MB"], ROOM_BAR),
+        "search, ms of a core": (1000 * plan.search_core_seconds, found["search, core ms"], TIME_BAR),
+        "building, s of a core": (plan.build_core_seconds, build, TIME_BAR),
     }
 
 
@@ -118,7 +118,7 @@ def measured(base: Path, items: int, dims: int, bits: int) -> dict[str, float]:
         command = [sys.executable, __file__, "--step", step, "--items", str(items), "--folder", str(folder)]
         command += ["--dims", str(dims), "--bits", str(bits)]
         run = subprocess.run(
-            command, check=True, stdout=subprocess.PIPE, text=True, env={**os.environ, **_SINGLE_THREAD}
+            command, check=True, stdout=subprocess.PIPE, text=True, env={**os.environ, **SINGLE_THREAD}
         )
         found.update(json.loads(run.stdout.splitlines()[-1]))
     found.update({"store, MB": _disk(folder / "store"), "search files, MB": _disk(folder / "index")})

@@ -51,16 +51,16 @@ class EncodingTask:
         )
 
     def divided(self) -> list[EncodingTask]:
-        """Return a few pictures at a time, and all texts: how texts are encoded depends on those beside them."""
+        """Return all texts, since how they are encoded depends on those beside them, and a few pictures at a time."""
         files = list(self.files.items())
         few = [dict(files[start : start + _FEW_PICTURES]) for start in range(0, len(files), _FEW_PICTURES)]
-        parts = [*few, self.texts] if self.texts else few
+        parts = [self.texts, *few] if self.texts else few
         each = ({table: [key for key in keys if key in part] for table, keys in self.lacking.items()} for part in parts)
         return [EncodingTask.of(self.files, self.texts, lacking) for lacking in each]
 
 
-# A multiple of what encoders take at once, so that they see the same batches.
-_FEW_PICTURES = 16
+# What networks take at once by default, so that they see the same batches.
+_FEW_PICTURES = 8
 
 
 @dataclass(frozen=True)
