@@ -198,7 +198,7 @@ def sample_demo() -> DemoCollection:
     return DemoCollection(
         name="photographs",
         title="Photographs that come with Diptych",
-        examples=("a cat", "a building at night", "mountains - snow"),
+        examples=("a cat", "a building at night", "flowers"),
         root=PHOTOGRAPHS_FOLDER,
         make_records=_sample_records,
         make_retriever=_default_retriever,
