@@ -20,91 +20,18 @@ from diptych.benchmark.reporting import (
     Table,
     as_latex,
     build_report,
-    check_observations,
-    find_experiments,
     group_records,
     leaderboard,
     published_beside,
     sample_sheets,
 )
-from diptych.benchmark.reporting.charts import Line, Point, line_chart, scatter_chart
 from diptych.benchmark.reporting.method_results import query_names, query_shares
-from diptych.benchmark.reporting.observations import measure_drops
 from diptych.benchmark.results import Record, ResultFolder
 from diptych.benchmark.running import find_retrieval_task
 from diptych.cli.bench.results import bench_report
 from diptych.errors import InvalidInputError
 from diptych.space import DIRECTIONS
-
-CLASSES = tuple("abcdefgh")
-FOLDS = 5
-PER_CLASS = 6
-# How good each method is on seen and on unseen classes, and how often its first answer is right.
-METHODS = {
-    "sm": ("SM", "semantic", 0.60, 0.40, 0.50),
-    "ts": ("TS", "semantic", 0.58, 0.25, 0.50),
-    "cca": ("CCA", "correlation", 0.45, 0.38, 0.95),
-    "cfa": ("CFA", "correlation", 0.44, 0.36, 0.45),
-    "cvh-8": ("CVH, 8 bits", "hashing", 0.35, 0.30, 0.40),
-    "cvh-16": ("CVH, 16 bits", "hashing", 0.38, 0.32, 0.42),
-    "random": ("random", "baseline", 0.20, 0.20, 0.20),
-}
-
-
-def make_record(method: str, setting: str, fold: int) -> Record:
-    title, group, seen, unseen, right = METHODS[method]
-    order = np.random.default_rng([7, fold]).permutation(len(CLASSES))
-    asked = sorted(CLASSES[place] for place in (order[:4] if setting == "seen" else order[4:]))
-    generator = np.random.default_rng([fold, setting == "seen", list(METHODS).index(method)])
-    n = len(asked) * PER_CLASS
-    level = seen if setting == "seen" else unseen
-    ap = {way: np.clip(generator.normal(level, 0.05, n), 0, 1).round(6) for way in DIRECTIONS}
-    first = {way: (np.arange(n) % 20 < 20 * right).astype(float) for way in DIRECTIONS}
-    ranks = [1, 2, 5, 10]
-    return Record(
-        task=f"extendable-wikipedia-{setting}",
-        dataset="wikipedia",
-        setting=setting,
-        features="made up",
-        method=method,
-        method_title=title,
-        fold=fold,
-        group=group,
-        n_bits=int(method.partition("-")[2]) if group == "hashing" else None,
-        n_train=40,
-        n_queries={"image_query": n, "text_query": n},
-        n_gallery={"image_query": n, "text_query": n},
-        measures={
-            "AP()": {way: float(ap[way].mean()) for way in DIRECTIONS},
-            "CMC@1": {way: float(first[way].mean()) for way in DIRECTIONS},
-        },
-        chance={name: {"image_query": 0.2, "text_query": 0.22} for name in ("AP()", "CMC@1")},
-        curves={
-            "cmc": {way: {"x": ranks, "y": [0.2, 0.4, 0.6, level]} for way in DIRECTIONS},
-            "precision_recall": {way: {"x": [0, 0.5, 1], "y": [0.9, level, 0.1]} for way in DIRECTIONS},
-        },
-        per_query={
-            "AP()": {way: ap[way].tolist() for way in DIRECTIONS},
-            "CMC@1": {way: first[way].tolist() for way in DIRECTIONS},
-        },
-        query_classes={way: [place for _ in range(PER_CLASS) for place in range(len(asked))] for way in DIRECTIONS},
-        classes=asked,
-        confusion={way: {"classes": asked, "counts": np.eye(4, dtype=int).tolist()} for way in DIRECTIONS},
-        seconds={"fit": 0.1 + fold},
-        peak_memory_bytes=1_000_000 * (1 + len(title)),
-        versions={"diptych": "1"},
-        machine="Linux",
-    )
-
-
-@pytest.fixture(scope="module")
-def records() -> list[Record]:
-    return [
-        make_record(method, setting, fold)
-        for method in METHODS
-        for setting in ("seen", "unseen")
-        for fold in range(FOLDS)
-    ]
+from tests.benchmark.made_up_records import FOLDS, METHODS, PER_CLASS, make_record
 
 
 @pytest.fixture(scope="module")
@@ -308,99 +235,6 @@ def test_records_of_different_queries_are_refused(records: list[Record]) -> None
         _ = group_records(odd)[0].letters
 
 
-def observed(records: list[Record]) -> dict[str, str]:
-    found = check_observations(group_records(records))
-    return {f"{one.claim[:5]} {one.where}": one.verdict for one in found}
-
-
-def test_observations_that_were_built_in_are_confirmed(records: list[Record]) -> None:
-    assert observed(records) == {
-        "Every Wikipedia": "confirmed",
-        "The t Wikipedia": "confirmed",
-        "CMC a Wikipedia, seen classes": "confirmed",
-        "CMC a Wikipedia, unseen classes": "confirmed",
-    }
-
-
-def swapped(record: Record) -> Record:
-    """Return the record as if its queries had been asked under the other setting."""
-    other = "unseen" if record.setting == "seen" else "seen"
-    return replace(record, setting=other, task=f"extendable-wikipedia-{other}")
-
-
-def test_observations_that_do_not_hold_are_not_confirmed(records: list[Record]) -> None:
-    """With the settings swapped nothing falls, and the trivial solution is the one that wins."""
-    found = observed([swapped(record) for record in records])
-    assert found["Every Wikipedia"] == found["The t Wikipedia"] == "not confirmed"
-
-
-def test_one_method_that_does_not_fall_is_enough_to_refute(records: list[Record]) -> None:
-    odd = [swapped(record) if record.method == "cfa" else record for record in records]
-    assert observed(odd)["Every Wikipedia"] == "not confirmed"
-    claim = check_observations(group_records(odd))[0]
-    assert claim.p_value is not None
-    assert claim.p_value > 0.9
-    assert "5 of 6 methods" in claim.evidence
-
-
-def test_chance_is_taken_off_before_settings_are_compared(records: list[Record]) -> None:
-    """A method whose MAP falls by as much as chance does has not lost anything."""
-    raised = [
-        replace(one, chance={name: dict.fromkeys(DIRECTIONS, 0.75) for name in one.chance})
-        if one.setting == "seen"
-        else one
-        for one in records
-    ]
-    assert observed(raised)["Every Wikipedia"] == "not confirmed"
-    before, after = (find_experiments(group_records(found))[0] for found in (records, raised))
-    assert before.by_query is not None
-    assert after.by_query is not None
-    # Chance was 0.2 for pictures and 0.22 for texts, and every query here is asked both ways.
-    np.testing.assert_allclose(before.by_query[0] - after.by_query[0], 0.75 - 0.21)
-    np.testing.assert_array_equal(before.by_query[1], after.by_query[1])
-    for one, other in zip(measure_drops(before), measure_drops(after), strict=True):
-        assert one.loss == other.loss
-        assert one.loss_above_chance == pytest.approx(one.loss)
-        assert other.loss_above_chance == pytest.approx(one.loss - (0.75 - 0.21))
-
-
-def test_a_preference_of_one_measure_alone_is_no_inversion(records: list[Record]) -> None:
-    """Every method has the same values of AP in another order, so that only rank 1 prefers anything."""
-    generator = np.random.default_rng(0)
-    shuffled = []
-    for one in records:
-        values = {way: (generator.permutation(24) / 100).tolist() for way in DIRECTIONS}
-        tilted = {way: float(np.mean(values[way])) - 1e-6 * one.measures["CMC@1"][way] for way in DIRECTIONS}
-        measures = {**one.measures, "AP()": tilted}
-        shuffled.append(replace(one, measures=measures, per_query={**one.per_query, "AP()": values}))
-    claims = [one for one in check_observations(group_records(shuffled)) if one.claim.startswith("CMC")]
-    assert [one.verdict for one in claims] == ["not confirmed"] * 2
-    assert all("methods is −0." in one.evidence or "methods is −1." in one.evidence for one in claims)
-
-
-def test_orders_that_agree_are_not_said_to_differ(records: list[Record]) -> None:
-    same = [
-        replace(
-            one,
-            measures={**one.measures, "CMC@1": one.measures["AP()"]},
-            per_query={**one.per_query, "CMC@1": one.per_query["AP()"]},
-        )
-        for one in records
-    ]
-    claims = [one for one in check_observations(group_records(same)) if one.claim.startswith("CMC")]
-    assert [one.verdict for one in claims] == ["not confirmed"] * 2
-    assert all("is 1.00; 0 of" in one.evidence for one in claims)
-
-
-def test_what_cannot_be_tested_says_so(records: list[Record]) -> None:
-    bare = [replace(one, per_query={}) for one in records if one.fold == 0]
-    found = check_observations(group_records(bare))
-    assert {one.verdict for one in found if one.claim.startswith("CMC")} == {"not testable"}
-    # One fold gives p = 1/2 at best, so nothing can be confirmed.
-    assert all(one.verdict != "confirmed" for one in found)
-    assert build_report(bare).as_html()
-
-
 def test_rank_one_comes_from_first_ranks_where_nothing_ties(records: list[Record]) -> None:
     first = {"image_query": [1.0, 3.0, 1.0, None], "text_query": [2.0, 1.0, 4.0, 1.0]}
     right = {"image_query": 2 / 3, "text_query": 0.5}
@@ -409,13 +243,6 @@ def test_rank_one_comes_from_first_ranks_where_nothing_ties(records: list[Record
     np.testing.assert_array_equal(values, [1, 0, 1, np.nan])
     tied = replace(untied, measures={"CMC@1": {"image_query": 0.71, "text_query": 0.5}})
     assert MethodResults((tied,)).per_query("CMC@1", 0, "image_query") is None
-
-
-def test_experiments_pair_seen_with_unseen(records: list[Record]) -> None:
-    experiments = find_experiments(group_records(records))
-    assert [one.title for one in experiments] == ["Wikipedia"]
-    assert "random" not in {seen.name for seen, _ in experiments[0].method_pairs}
-    assert find_experiments(group_records([one for one in records if one.setting == "seen"])) == ()
 
 
 def published(method: str, setting: str, dataset: str = "wikipedia", n_bits: int | None = None) -> dict[str, float]:
@@ -501,26 +328,6 @@ def test_tasks_that_are_not_declared_have_no_samples(records: list[Record]) -> N
     assert sample_sheets(group_records([replace(one, task="own-data") for one in records[:1]])) == ()
 
 
-@pytest.mark.parametrize("high", [1.0, 0.4718, 0.07])
-def test_ticks_are_few_and_round(high: float) -> None:
-    drawn = line_chart("", [Line("CCA", [0, 1], [0, high])], ("x", "y"))
-    ticks = re.findall(r"text-anchor: end[^>]*>([^<]+)</text>", drawn)
-    assert 3 <= len(ticks) <= 7
-    assert all(len(tick) <= 5 and 0 <= float(tick) <= 1.1 * high for tick in ticks)
-
-
-def test_logarithmic_ticks_cover_decades() -> None:
-    drawn = line_chart("", [Line("CCA", [1, 1000], [0, 1])], ("x", "y"), logarithmic=True)
-    assert [f">{tick}</text>" in drawn for tick in ("1", "3", "10", "30", "100", "300", "1,000")] == [True] * 7
-
-
-def test_charts_take_their_colours_from_the_style_sheet() -> None:
-    drawn = line_chart("", [Line("CCA & <SM>", [0, 1], [0, 1])], ("x", "y"))
-    assert "var(--s0)" in drawn
-    assert not re.search('#[0-9a-f]{6}[;"]', drawn)
-    assert "<title>CCA &amp; &lt;SM&gt;</title>" in drawn
-
-
 def test_without_matplotlib_the_page_has_its_tables(
     report: Report, read: PageReader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -531,13 +338,3 @@ def test_without_matplotlib_the_page_has_its_tables(
     assert "svg" not in bare.tags
     assert bare.tables == read.tables
     assert "pip install 'diptych[plots]'" in page
-
-
-def test_a_chart_of_too_many_lines_is_refused() -> None:
-    with pytest.raises(InvalidInputError, match="more cannot be told apart"):
-        line_chart("", [Line(str(number), [0, 1], [0, 1]) for number in range(7)], ("x", "y"))
-
-
-def test_names_in_a_scatter_do_not_cover_each_other() -> None:
-    drawn = scatter_chart("", [Point("same place", 0.5, 0.5) for _ in range(9)], ("x", "y"))
-    assert 1 <= drawn.count("same place</text>") <= 4

@@ -1,4 +1,4 @@
-"""Mathematics of the methods that judge pairs: gradients, optima, closed forms, and what their scores mean."""
+"""Mathematics of the methods that judge pairs: optima, closed forms, and what their scores mean."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.optimize import check_grad, minimize
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression, Ridge
 
@@ -24,133 +23,18 @@ from diptych.models import (
     load_model,
 )
 from diptych.models.pairwise._bilinear import evaluate_terms
-from diptych.models.pairwise._pairs import (
-    AllPairs,
-    PairTerm,
-    SampledPairs,
-    classification_loss,
-    distance_loss,
-    first_matches,
-    own_matches,
-    ranking_loss,
-)
+from diptych.models.pairwise._pairs import AllPairs, PairTerm, SampledPairs, distance_loss, own_matches
 from diptych.models.pairwise.cmml import evaluate_distances
-from diptych.models.pairwise.logistic_concatenation import evaluate_concatenation
-from diptych.models.pairwise.one_class_svm import support_shares
 from diptych.models.pairwise.pairwise_sm import LabelSets
-
-PRECISE = {"tol": 1e-9, "max_iter": 5000}
-
-
-def make_pairs(n=40, image_width=5, text_width=3, seed=0):
-    rng = np.random.default_rng(seed)
-    meaning = rng.normal(size=(n, 2))
-    images = meaning @ rng.normal(size=(2, image_width)) + 0.7 * rng.normal(size=(n, image_width))
-    texts = meaning @ rng.normal(size=(2, text_width)) + 0.7 * rng.normal(size=(n, text_width))
-    labels = (meaning[:, 0] > 0).astype(int) + (meaning[:, 1] > 0)
-    return images, texts, labels
-
-
-def centred(rows):
-    return rows - rows.mean(axis=0)
-
-
-def products(images, texts, rows, columns):
-    """The cross-product features of some pairs, formed as nobody should."""
-    return np.einsum("ik,il->ikl", images[rows], texts[columns]).reshape(len(rows), -1)
-
-
-def every_pair(n):
-    rows, columns = (grid.ravel() for grid in np.indices((n, n)))
-    return rows, columns, np.where(rows == columns, 1.0, -1.0)
-
-
-def sampled_pairs(n, ratio, seed=0):
-    partners = SampledPairs.unlabelled(n, ratio, np.random.default_rng(seed)).partners
-    rows = np.repeat(np.arange(n), ratio + 1)
-    return rows, partners.ravel(), np.tile(np.where(np.arange(ratio + 1) == 0, 1.0, -1.0), n)
-
-
-def brute_force_terms(n, ratio, kind):
-    """Name the pairs and losses that the factorised code is compared with."""
-    own_column = (lambda rows: np.arange(rows.start, rows.stop)) if ratio is None else None
-    if kind == "ranking":
-        loss = ranking_loss(own_column or (lambda rows: np.zeros(rows.stop - rows.start, dtype=int)))
-    else:
-        signs = own_matches(n) if ratio is None else first_matches(ratio + 1)
-        loss = classification_loss(kind, signs)
-    pairs = AllPairs(n) if ratio is None else SampledPairs.unlabelled(n, ratio, np.random.default_rng(0))
-    return pairs, loss
-
-
-@pytest.mark.parametrize("ratio", [None, 3])
-@pytest.mark.parametrize("kind", ["logistic", "squared", "ranking"])
-@pytest.mark.parametrize(("image_width", "text_width"), [(5, 3), (2, 4)])
-@pytest.mark.parametrize("swapped", [False, True])
-def test_bilinear_gradients_are_those_of_finite_differences(ratio, kind, image_width, text_width, swapped):
-    images, texts, _ = make_pairs(12, image_width, text_width)
-    term = PairTerm(*brute_force_terms(12, ratio, kind), swapped)
-    shape = (image_width, text_width)
-
-    def value(flat):
-        return evaluate_terms(images, texts, flat[:-1].reshape(shape), flat[-1], [term])[0]
-
-    def gradient(flat):
-        _, slope, bias_slope = evaluate_terms(images, texts, flat[:-1].reshape(shape), flat[-1], [term])
-        return np.append(slope.ravel(), bias_slope)
-
-    at = np.random.default_rng(1).normal(size=image_width * text_width + 1)
-    assert check_grad(value, gradient, at) < 1e-4 * max(1, np.abs(gradient(at)).max())
-
-
-@pytest.mark.parametrize("ratio", [None, 3])
-def test_concatenation_gradients_are_those_of_finite_differences(ratio):
-    images, texts, _ = make_pairs(12)
-    pairs, loss = brute_force_terms(12, ratio, "logistic")
-
-    def value(flat):
-        return evaluate_concatenation(images, texts, flat[:-1], flat[-1], pairs, loss)[0]
-
-    def gradient(flat):
-        _, slope, bias_slope = evaluate_concatenation(images, texts, flat[:-1], flat[-1], pairs, loss)
-        return np.append(slope, bias_slope)
-
-    at = np.random.default_rng(1).normal(size=9)
-    assert check_grad(value, gradient, at) < 1e-4
-
-
-@pytest.mark.parametrize("ratio", [None, 3])
-@pytest.mark.parametrize("sharpness", [0.5, 3.0])
-def test_distance_gradients_are_those_of_finite_differences(ratio, sharpness):
-    images, texts, _ = make_pairs(12)
-    signs = own_matches(12) if ratio is None else first_matches(ratio + 1)
-    pairs = brute_force_terms(12, ratio, "logistic")[0]
-    loss = distance_loss(signs, sharpness)
-
-    def maps(flat):
-        return flat[:10].reshape(5, 2), flat[10:].reshape(3, 2)
-
-    def value(flat):
-        return evaluate_distances(images, texts, *maps(flat), pairs, loss)[0]
-
-    def gradient(flat):
-        return np.concatenate(
-            [part.ravel() for part in evaluate_distances(images, texts, *maps(flat), pairs, loss)[1:]]
-        )
-
-    at = 0.4 * np.random.default_rng(1).normal(size=16)
-    assert check_grad(value, gradient, at) < 1e-4 * np.abs(gradient(at)).max()
-
-
-def test_distances_and_their_loss_are_the_defined_ones():
-    images, texts, _ = make_pairs(9)
-    rng = np.random.default_rng(2)
-    image_map, text_map = rng.normal(size=(5, 2)), rng.normal(size=(3, 2))
-    rows, columns, signs = every_pair(9)
-    squared = ((images[rows] @ image_map - texts[columns] @ text_map) ** 2).sum(axis=1)
-    expected = (np.logaddexp(0, 3 * signs * (squared - 1)) / 3).sum()
-    loss = distance_loss(own_matches(9), 3.0)
-    assert evaluate_distances(images, texts, image_map, text_map, AllPairs(9), loss)[0] == pytest.approx(expected)
+from tests.models.pairwise.made_up_pairs import (
+    PRECISE,
+    brute_force_terms,
+    centred,
+    every_pair,
+    make_pairs,
+    products,
+    sampled_pairs,
+)
 
 
 @pytest.mark.parametrize("ratio", [None, 4])
@@ -391,61 +275,6 @@ def test_over_all_pairs_concatenation_learns_nothing_at_all():
     images, texts, _ = make_pairs(60)
     model = LogisticConcatenation(ratio=None).fit(images, texts)
     np.testing.assert_allclose(np.concatenate([model.image_weights_, model.text_weights_]), 0, atol=1e-12)
-
-
-@pytest.mark.parametrize("nu", [0.1, 0.5, 1.0])
-def test_the_one_class_dual_is_solved(nu):
-    images, texts, _ = make_pairs()
-    gram = (centred(images) @ centred(images).T) * (centred(texts) @ centred(texts).T)
-    shares = support_shares(gram, nu)
-    bound = 1 / (nu * 40)
-    assert shares.sum() == pytest.approx(1)
-    assert shares.min() >= 0
-    assert shares.max() <= bound * (1 + 1e-9)
-    brute = minimize(
-        lambda shares: (shares @ gram @ shares / 2, gram @ shares),
-        np.full(40, 1 / 40),
-        jac=True,
-        bounds=[(0, bound)] * 40,
-        constraints={"type": "eq", "fun": lambda shares: shares.sum() - 1, "jac": lambda shares: np.ones(40)},
-        method="SLSQP",
-        options={"maxiter": 500, "ftol": 1e-12},
-    )
-    assert shares @ gram @ shares / 2 == pytest.approx(brute.fun, rel=1e-3, abs=1e-6 * np.trace(gram))
-
-
-def test_the_one_class_machine_collapses_to_a_matrix():
-    images, texts, _ = make_pairs()
-    model = OneClassSVM(nu=0.3).fit(images, texts)
-    used_images, used_texts = centred(images), centred(texts)
-    shares = support_shares((used_images @ used_images.T) * (used_texts @ used_texts.T), 0.3)
-    kernel = np.einsum("qk,ik,gl,il,i->qg", used_images, used_images, used_texts, used_texts, shares)
-    np.testing.assert_allclose(model.similarity(images, texts), kernel, atol=1e-9)
-    # With ν = 1 every pair has the same share and W is the cross-covariance.
-    np.testing.assert_allclose(OneClassSVM(nu=1.0).fit(images, texts).W_, used_images.T @ used_texts / 40, atol=1e-9)
-
-
-def test_one_class_concatenation_adds_the_sides_or_multiplies_their_kernels():
-    images, texts, _ = make_pairs()
-    linear = OneClassSVM(nu=0.3, features="concat").fit(images, texts)
-    scores = linear.similarity(images, texts)
-    np.testing.assert_allclose(scores - scores[:, :1], np.tile(scores[0] - scores[0, 0], (len(scores), 1)), atol=1e-9)
-    with pytest.raises(InvalidInputError, match="no matrix W"):
-        _ = linear.W_
-    curved = OneClassSVM(nu=0.3, features="concat", kernel="rbf", gamma=0.2).fit(images, texts)
-    both = np.hstack([centred(images), centred(texts)])
-    gram = np.exp(-0.2 * ((both[:, None] - both) ** 2).sum(axis=2))
-    shares = support_shares(gram, 0.3)
-    np.testing.assert_allclose(np.diag(curved.similarity(images, texts)), gram @ shares, atol=1e-9)
-    with pytest.raises(InvalidInputError, match="does not factor"):
-        OneClassSVM(kernel="rbf").fit(images, texts)
-
-
-def test_one_class_machines_sample_large_data():
-    images, texts, _ = make_pairs(120)
-    model = OneClassSVM(nu=1.0, max_rows=50).fit(images, texts)
-    rows = np.sort(np.random.default_rng(0).choice(120, size=50, replace=False))
-    np.testing.assert_allclose(model.W_, centred(images)[rows].T @ centred(texts)[rows] / 50, atol=1e-9)
 
 
 def test_metric_learning_beats_its_start_and_is_stationary():
