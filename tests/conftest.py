@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
+
+# Until the tests are collected all that is made is kept, a million objects: a search for garbage among them finds none.
+gc.disable()
 
 # Before NumPy is imported: parallel workers that each start a thread per core only wait for one another.
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
@@ -26,6 +31,13 @@ sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
 settings.register_profile("repeatable", deadline=None, derandomize=True)
 settings.register_profile("explore", deadline=None, max_examples=2000)
 settings.load_profile("repeatable")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop() -> None:
+    """Look for garbage again, among what the tests make."""
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session")
@@ -45,6 +57,16 @@ def cache_of_worker(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def own_cache(cache_of_worker: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Give the whole run a cache of its own: features of another day would hide what changed since."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(cache_of_worker))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def commands_built_once() -> Iterator[None]:
+    """Typer's runner puts all commands together again for every call, which takes longer than most of them."""
+    from typer.main import get_command
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("typer.testing._get_command", cache(get_command), raising=False)
+        yield
 
 
 @pytest.fixture(scope="session")

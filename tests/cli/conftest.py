@@ -4,26 +4,15 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 
 import pytest
-from typer.main import get_command
 from typer.testing import CliRunner, Result
 
 from diptych.cli import app
 from tests.cli.command_line import Program, Run, World
 
 N_PICTURES = 60
-
-
-@pytest.fixture(scope="session", autouse=True)
-def built_once() -> Iterator[None]:
-    """Typer's runner puts all commands together again for every call, which takes longer than most of them."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("typer.testing._get_command", cache(get_command), raising=False)
-        yield
 
 
 @pytest.fixture

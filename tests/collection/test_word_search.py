@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import lancedb
 import pytest
-from lancedb.index import FTS
 
 from diptych.collection import Collection, Record
+from diptych.collection.storage.engine import engine_package
 from kill_trials import ToyRetriever
 
 CAPTIONS = [
@@ -83,8 +82,11 @@ def test_capitals_accents_and_missing_spaces_do_not_matter(described: Collection
 def test_words_that_a_former_version_has_indexed_are_indexed_again(described: Collection, photos: Path) -> None:
     described.close()
     folder = photos / ".diptych"
+    captions = engine_package().connect(folder / "store").open_table("captions")
+    from lancedb.index import FTS
+
     former = FTS(base_tokenizer="simple", ascii_folding=True, stem=False, remove_stop_words=False, with_position=False)
-    lancedb.connect(folder / "store").open_table("captions").create_index("text", config=former)
+    captions.create_index("text", config=former)
     with Collection.open(folder, load_retriever=ToyRetriever.load) as opened:
         assert answers_by_words(opened, "ecole") == [1]
         assert answers_by_words(opened, "狗") == []

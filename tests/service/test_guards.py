@@ -22,7 +22,7 @@ REMEMBERED = {"recordClick", "recordVote", "upload"}
 @pytest.fixture(scope="module")
 def operations(shared_service: Start) -> list[tuple[str, str, str]]:
     """Every operation as its method, its address and its name."""
-    document = httpx.get(f"{shared_service().url}/v1/openapi.json").json()
+    document = httpx.get(f"{shared_service().url}/v1/openapi.json", timeout=60).json()
     names = {"{collection}": "scenes", "{name}": "scenes", "{item_id}": "x", "{job_id}": "x", "{upload_id}": "x"}
     found = []
     for path, methods in document["paths"].items():
