@@ -19,21 +19,28 @@ def brute_force(model, queries, gallery, bank, strength, n_nearest, direction):
 
 
 @settings(max_examples=25, deadline=None)
-@given(st.integers(0, 99), st.floats(0, 2), st.integers(1, 50), st.sampled_from(["dot", "cosine"]))
-def test_scores_are_those_of_the_definition(seed, strength, n_nearest, metric):
+@given(
+    st.integers(0, 99),
+    st.floats(0, 2),
+    st.none() | st.floats(0, 2),
+    st.integers(1, 50),
+    st.sampled_from(["dot", "cosine"]),
+)
+def test_scores_are_those_of_the_definition(seed, strength, text_strength, n_nearest, metric):
     rng = np.random.default_rng(seed)
     images, texts = rng.normal(size=(40, 5)), rng.normal(size=(30, 5))
     bank = rng.normal(size=(25, 5)), rng.normal(size=(35, 5))
     inner = SharedSpace(metric=metric).fit(images[:9], texts[:9])
-    model = QueryBankNormalized.of(inner, *bank, strength=strength, n_nearest=n_nearest)
+    model = QueryBankNormalized.of(inner, *bank, strength=strength, text_strength=text_strength, n_nearest=n_nearest)
     points = model.encode_images(images), model.encode_texts(texts)
     before = inner.encode_images(images), inner.encode_texts(texts)
     banks = inner.encode_images(bank[0]), inner.encode_texts(bank[1])
-    for asked, found, way in ((0, 1, "image_query"), (1, 0, "text_query")):
-        expected = brute_force(inner, before[asked], before[found], banks[asked], strength, n_nearest, way)
+    of_texts = strength if text_strength is None else text_strength
+    for asked, found, way, share in ((0, 1, "image_query", of_texts), (1, 0, "text_query", strength)):
+        expected = brute_force(inner, before[asked], before[found], banks[asked], share, n_nearest, way)
         # The bank is kept in half precision.
         given = model.space.compare(points[asked], points[found], way)
-        np.testing.assert_allclose(given, expected, atol=0.02 * (1 + strength))
+        np.testing.assert_allclose(given, expected, atol=0.02 * (1 + share))
 
 
 def test_pictures_compare_among_themselves_as_before(problem):

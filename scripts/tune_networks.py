@@ -1,0 +1,431 @@
+"""Train the image networks and MiniLM further on photographs and their captions, together with projections.
+
+    python scripts/tune_networks.py --output build/tuned
+
+needs PyTorch, a graphics card of 90 GB (or a smaller --batch-size), and in DIPTYCH_DATA Flickr8k with its Chinese
+captions, the COCO pairs with their labels, and Pascal Sentence, of which nothing is learned. It takes five minutes on
+an H200. Changes of the networks, projections and a record go into the output folder, from which
+`build_shipped_retrievers.py` makes the retrievers. Photos nearly the same as one that is tested are left out.
+
+The loss is that of `ContrastiveProjection`, of the point of one, two and three networks together, so that one text
+tower serves light, default and strong. ImageNet's labels are further pairs; labels of COCO's photos and phrases of the
+captions are further queries with several right answers. Some captions go without their English features, and some are
+Chinese. Weights are pulled towards where they started and averaged over the last steps.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from safetensors.numpy import save_file
+from torch import Tensor
+from torch.nn import functional
+from torch.nn.utils import clip_grad_norm_
+
+from diptych.arrays import AnyArray
+from tuning_data import TuningData, multilingual_rows, read_tuning_data, squares, tokens
+from tuning_networks import DEVICE, ImageNetwork, Projections, SentenceNetwork
+
+SUBSETS = (("lite2",), ("lite2", "lite0"), ("lite2", "lite1", "lite0"))
+NETWORKS = SUBSETS[-1]
+TRAIN_PARTS = ("coco_train", "flickr_train")
+TEST_PARTS = ("coco_test", "flickr_test", "pascal_dev", "pascal_test")
+NEARLY_THE_SAME = 0.9
+TEMPERATURE, DROPOUT, RANK, N_COMPONENTS = 0.06, 0.2, 16, 256
+RATES = {"networks": 3e-4, "sentences": 5e-4, "projections": 3e-4}
+PULL, AVERAGE, WITHOUT_ENGLISH, IN_CHINESE = 0.006, 0.99, 0.25, 0.3
+LABEL_SHARE, PHRASE_SHARE, N_PHRASES, N_CLASSES = 0.5, 0.3, 256, 64
+LONGEST = 64
+
+
+class Texts(NamedTuple):
+    """Tokens for MiniLM with their number, and rows of the network that stays as it is, of all texts."""
+
+    tokens: Tensor
+    lengths: Tensor
+    multilingual: Tensor
+
+
+class Towers(NamedTuple):
+    """All that is learned, and the classes of ImageNet as pictures of each network."""
+
+    images: dict[str, ImageNetwork]
+    sentences: SentenceNetwork
+    projections: Projections
+    class_rows: dict[str, Tensor]
+
+    def train(self, mode: bool) -> None:
+        """Turn dropout on or off."""
+        for module in (*self.images.values(), self.sentences, self.projections):
+            module.train(mode)
+
+
+def read_texts(data: TuningData) -> Texts:
+    """Encode all texts as far as nothing is learned of it."""
+    rows = [row[:LONGEST] for row in tokens(data.texts)]
+    filled = np.zeros((len(rows), LONGEST), dtype=np.int64)
+    for place, row in enumerate(rows):
+        filled[place, : len(row)] = row
+    lengths = np.array([len(row) for row in rows])
+    return Texts(*(torch.from_numpy(part).to(DEVICE) for part in (filled, lengths, multilingual_rows(data.texts))))
+
+
+def text_rows(towers: Towers, texts: Texts, places: Tensor, english: Tensor) -> Tensor:
+    """Return the features of texts: MiniLM's, zero where ``english`` is false, beside the multilingual ones."""
+    width = int(texts.lengths[places].max())
+    kept = english.nonzero()[:, 0]
+    own = torch.zeros(len(places), 384, device=DEVICE)
+    if len(kept):
+        mask = torch.arange(width, device=DEVICE) < texts.lengths[places[kept], None]
+        with torch.autocast(DEVICE, torch.bfloat16, enabled=DEVICE == "cuda"):
+            found = towers.sentences(texts.tokens[places[kept], :width], mask)
+        own = own.index_copy(0, kept, found.float())
+    return torch.cat([own, texts.multilingual[places]], 1)
+
+
+@torch.no_grad()
+def features(network: ImageNetwork, pixels: Tensor, batch_size: int = 256) -> Tensor:
+    """Return the features of whole photos."""
+    network.eval()
+    found = []
+    for start in range(0, len(pixels), batch_size):
+        batch = pixels[start : start + batch_size].permute(0, 3, 1, 2).float()
+        batch = functional.interpolate(batch, (network.side,) * 2, mode="bicubic", antialias=True).clamp(0, 255)
+        with torch.autocast(DEVICE, torch.bfloat16, enabled=DEVICE == "cuda"):
+            found.append(network(batch).float())
+    return torch.cat(found)
+
+
+def augmented(pixels: Tensor, side: int) -> Tensor:
+    """Return random parts of photos, stretched, mirrored, and with other brightness, contrast and saturation."""
+    count, values = len(pixels), pixels.permute(0, 3, 1, 2).float()
+
+    def drawn(low: float, high: float) -> Tensor:
+        return torch.empty(count, device=DEVICE).uniform_(low, high)
+
+    area, aspect = drawn(0.6, 1), drawn(-0.25, 0.25).exp()
+    width, height = ((area * ratio).sqrt().clamp(max=1) for ratio in (aspect, 1 / aspect))
+    place = torch.zeros(count, 2, 3, device=DEVICE)
+    place[:, 0, 0] = width * torch.where(drawn(0, 1) < 0.5, -1.0, 1.0)
+    place[:, 0, 2], place[:, 1, 2] = drawn(-1, 1) * (1 - width), drawn(-1, 1) * (1 - height)
+    place[:, 1, 1] = height
+    grid = functional.affine_grid(place, [count, 3, side, side], align_corners=False)
+    values = functional.grid_sample(values, grid, padding_mode="reflection", align_corners=False)
+    brightness, contrast, saturation = (drawn(0.8, 1.2)[:, None, None, None] for _ in range(3))
+    grey = values.mean(1, keepdim=True)
+    values = grey + (values - grey) * saturation
+    mean = values.mean((1, 2, 3), keepdim=True)
+    return ((values - mean) * contrast + mean * brightness).clamp(0, 255)
+
+
+def pair_loss(images: Tensor, texts: Tensor, classes: Tensor) -> Tensor:
+    """Return the symmetric loss; the last rows are ImageNet's classes, which may come twice."""
+    scores = images @ texts.T / TEMPERATURE
+    first = len(scores) - len(classes)
+    same = (classes[:, None] == classes) & ~torch.eye(len(classes), dtype=torch.bool, device=DEVICE)
+    twice = torch.zeros_like(scores, dtype=torch.bool)
+    twice[first:, first:] = same
+    scores, right = scores.masked_fill(twice, -1e4), torch.arange(len(scores), device=DEVICE)
+    return (functional.cross_entropy(scores, right) + functional.cross_entropy(scores.T, right)) / 2
+
+
+def query_loss(queries: Tensor, images: Tensor, relevant: Tensor, *, every: bool) -> Tensor:
+    """Return the loss of queries with several right answers: of every one of them, or of any."""
+    logs = torch.log_softmax(queries @ images.T / TEMPERATURE, 1)
+    asked = relevant.any(1)
+    if not asked.any():
+        return logs.sum() * 0
+    if every:
+        return -((logs * relevant).sum(1)[asked] / relevant.sum(1)[asked]).mean()
+    return -torch.logsumexp(logs.masked_fill(~relevant, -1e4), 1)[asked].mean()
+
+
+class Batches:
+    """Draws photos and for each one of its texts, with ImageNet's labels, COCO's and phrases beside them."""
+
+    def __init__(self, data: TuningData, batch_size: int, seed: int) -> None:
+        self._rng, self._size = np.random.default_rng(seed), batch_size
+        self.photos = data.rows(*TRAIN_PARTS)
+        rows = {photo: row for row, photo in enumerate(self.photos.tolist())}
+        self._english: list[list[int]] = [[] for _ in rows]
+        self._chinese: list[list[int]] = [[] for _ in rows]
+        for kinds, lists in ((TRAIN_PARTS, self._english), (("chinese_train",), self._chinese)):
+            for place in data.of_kind(*kinds):
+                lists[rows[data.owners[place]]].append(int(place))
+        self._classes, self._owners = data.of_kind("imagenet"), np.asarray(data.owners)
+        labels = data.of_kind("label")
+        self._labels = [labels[self._owners[labels] == number] for number in range(data.labels.shape[1])]
+        self._phrases: list[list[int]] = [[] for _ in rows]
+        for photo, phrase in data.phrases:
+            self._phrases[rows[int(photo)]].append(int(phrase))
+        self._phrase_texts = data.of_kind("phrase")
+
+    def __len__(self) -> int:
+        return len(self.photos) // self._size
+
+    def epoch(self):  # type: ignore[no-untyped-def]
+        """Yield rows of photos, their texts and whether these are English, and the texts of the other queries."""
+        order = self._rng.permutation(len(self.photos))
+        for start in range(0, len(self) * self._size, self._size):
+            rows = order[start : start + self._size]
+            drawn = [self._text(row) for row in rows]
+            classes = self._rng.choice(self._classes, N_CLASSES)
+            labels = np.array([self._rng.choice(texts) for texts in self._labels])
+            known = sorted({phrase for row in rows for phrase in self._phrases[row]})
+            present = self._rng.permutation(np.array(known, dtype=np.int64))[:N_PHRASES]
+            has = np.array([[phrase in self._phrases[row] for row in rows] for phrase in present.tolist()], dtype=bool)
+            texts = np.concatenate([[place for place, _ in drawn], classes, labels, self._phrase_texts[present]])
+            english = np.ones(len(texts), dtype=bool)
+            english[: len(rows)] = [is_english for _, is_english in drawn]
+            yield rows, texts, english, self._owners[classes], has.reshape(len(present), len(rows))
+
+    def _text(self, row: int) -> tuple[int, bool]:
+        chinese = bool(self._chinese[row]) and self._rng.random() < IN_CHINESE
+        return int(self._rng.choice((self._chinese if chinese else self._english)[row])), not chinese
+
+
+def train(data: TuningData, pixels: Tensor, texts: Texts, towers: Towers, epochs: int, batch_size: int) -> list[float]:
+    """Train everything together and return the mean loss of pairs in each epoch."""
+    batches = Batches(data, batch_size, seed=0)
+    groups = {
+        "networks": [p for network in towers.images.values() for p in network.parameters()],
+        "sentences": list(towers.sentences.parameters()),
+        "projections": list(towers.projections.parameters()),
+    }
+    optimiser = torch.optim.AdamW(
+        [{"params": groups[name], "lr": rate} for name, rate in RATES.items()], betas=(0.9, 0.98), weight_decay=0
+    )
+    everything = [parameter for group in groups.values() for parameter in group]
+    start = [parameter.detach().clone() for parameter in groups["networks"]]
+    average = [parameter.detach().clone() for parameter in everything]
+    labels = torch.from_numpy(data.labels).to(DEVICE)
+    steps, step, losses = epochs * len(batches), 0, []
+    for epoch in range(epochs):
+        towers.train(True)
+        of_epoch = []
+        for batch in batches.epoch():
+            step += 1
+            share = min(1, step / (0.05 * steps)) * (0.02 + 0.49 * (1 + math.cos(math.pi * step / steps)))
+            for group, rate in zip(optimiser.param_groups, RATES.values(), strict=True):
+                group["lr"] = rate * share
+            photos = torch.from_numpy(batches.photos[batch[0]]).to(DEVICE)
+            of_pairs, of_queries = batch_losses(pixels[photos], texts, towers, labels[photos], batch)
+            optimiser.zero_grad(set_to_none=True)
+            (of_pairs + of_queries).backward()
+            clip_grad_norm_(everything, 5.0)
+            optimiser.step()
+            with torch.no_grad():
+                torch._foreach_lerp_(groups["networks"], start, PULL * share)
+                kept = min(AVERAGE, step / (step + 10))
+                torch._foreach_lerp_(average, [parameter.detach() for parameter in everything], 1 - kept)
+            of_epoch.append(of_pairs.item())
+        losses.append(float(np.mean(of_epoch)))
+        print(f"epoch {epoch + 1} of {epochs}: loss {losses[-1]:.3f}", flush=True)
+    with torch.no_grad():
+        for parameter, mean in zip(everything, average, strict=True):
+            parameter.copy_(mean)
+    return losses
+
+
+def batch_losses(photos: Tensor, texts: Texts, towers: Towers, labels: Tensor, batch) -> tuple[Tensor, Tensor]:  # type: ignore[no-untyped-def]
+    """Return the loss of photos and captions and that of labels and phrases as queries."""
+    rows, places, is_english, owners, has_phrase = batch
+    classes, n_photos = torch.from_numpy(owners).to(DEVICE), len(rows)
+    english = torch.from_numpy(is_english).to(DEVICE) & (torch.rand(len(places), device=DEVICE) >= WITHOUT_ENGLISH)
+    read = text_rows(towers, texts, torch.from_numpy(places).to(DEVICE), english)
+    asked = functional.normalize(towers.projections("texts", read, DROPOUT), dim=1)
+    largest = augmented(photos, max(network.side for network in towers.images.values()))
+    points = {}
+    for name, network in towers.images.items():
+        size = (network.side,) * 2
+        shown = (
+            largest
+            if largest.shape[-1] == network.side
+            else functional.interpolate(largest, size, mode="bilinear", antialias=True)
+        )
+        with torch.autocast(DEVICE, torch.bfloat16, enabled=DEVICE == "cuda"):
+            found = network(shown)
+        both = functional.normalize(torch.cat([found.float(), towers.class_rows[name][classes]]), dim=1)
+        points[name] = towers.projections(name, both, DROPOUT)
+    n_pairs, n_labels = n_photos + len(classes), labels.shape[1]
+    of_pairs = torch.zeros((), device=DEVICE)
+    for subset in SUBSETS:
+        image_points = functional.normalize(sum(points[name] for name in subset), dim=1)  # type: ignore[arg-type]
+        of_pairs = of_pairs + pair_loss(image_points, asked[:n_pairs], classes) / len(SUBSETS)
+    known = labels[:, 0] != 255
+    of_labels = query_loss(
+        asked[n_pairs : n_pairs + n_labels], image_points[:n_photos][known], labels[known].T == 1, every=True
+    )
+    phrases = torch.from_numpy(has_phrase).to(DEVICE)
+    of_phrases = query_loss(asked[n_pairs + n_labels :], image_points[:n_photos], phrases, every=False)
+    return of_pairs, LABEL_SHARE * of_labels + PHRASE_SHARE * of_phrases
+
+
+def start_projections(
+    data: TuningData, pixels: Tensor, texts: Texts, towers: Towers, epochs: int, batch_size: int
+) -> None:
+    """Learn the projections alone, on the features as they are."""
+    batches = Batches(data, batch_size, seed=0)
+    shown = {name: features(network, pixels[batches.photos]) for name, network in towers.images.items()}
+    for name, rows in shown.items():
+        towers.projections.centre(name, functional.normalize(rows, dim=1))
+        towers.class_rows[name] = towers.images[name].class_rows(rows)
+    towers.projections.centre("texts", encoded_texts(towers, texts, data.of_kind(*TRAIN_PARTS)))
+    optimiser = torch.optim.Adam(towers.projections.parameters(), lr=1e-3)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, max(1, epochs * len(batches)))
+    towers.train(True)
+    for _ in range(epochs):
+        for rows, places, is_english, owners, _ in batches.epoch():
+            classes, count = torch.from_numpy(owners).to(DEVICE), len(rows) + len(owners)
+            english = torch.from_numpy(is_english[:count]).to(DEVICE) & (torch.rand(count, device=DEVICE) >= 0.2)
+            with torch.no_grad():
+                read = text_rows(towers, texts, torch.from_numpy(places[:count]).to(DEVICE), english)
+            asked = functional.normalize(towers.projections("texts", read, 0.3), dim=1)
+            points = {
+                name: towers.projections(
+                    name, functional.normalize(torch.cat([found[rows], towers.class_rows[name][classes]]), dim=1), 0.3
+                )
+                for name, found in shown.items()
+            }
+            loss = sum(
+                pair_loss(functional.normalize(sum(points[name] for name in subset), dim=1), asked, classes)  # type: ignore[arg-type]
+                for subset in SUBSETS
+            )
+            optimiser.zero_grad()
+            loss.backward()  # type: ignore[union-attr]
+            optimiser.step()
+            schedule.step()
+
+
+@torch.no_grad()
+def encoded_texts(towers: Towers, texts: Texts, places: AnyArray, batch_size: int = 2048) -> Tensor:
+    """Return the features of English texts."""
+    towers.train(False)
+    parts = torch.from_numpy(places).to(DEVICE).split(batch_size)
+    return torch.cat([text_rows(towers, texts, part, torch.ones_like(part, dtype=torch.bool)) for part in parts])
+
+
+@torch.no_grad()
+def judge(data: TuningData, pixels: Tensor, texts: Texts, towers: Towers, subset: Sequence[str]) -> float:
+    """Return the mean of R@1 and R@10, both directions, over the development sets.
+
+    Scores are corrected by a bank of training photos and captions, as in `QueryBankNormalized`.
+    """
+    towers.train(False)
+    rng, owners, found = np.random.default_rng(0), np.asarray(data.owners), []
+    photos, captions = (
+        np.concatenate([rng.permutation(rows)[:1500] for rows in map(sides, TRAIN_PARTS)])
+        for sides in (data.rows, data.of_kind)
+    )
+    bank = image_points(pixels[photos], towers, subset), text_points(texts, towers, captions)
+    for part in ("flickr_dev", "coco_dev", "pascal_dev"):
+        rows, places = data.rows(part), data.of_kind(part)
+        images, asked = image_points(pixels[rows], towers, subset), text_points(texts, towers, places)
+        own = torch.from_numpy(np.searchsorted(rows, owners[places])).to(DEVICE)
+        of_texts = images @ asked.T - hubness(images, bank[1])[:, None]
+        right = of_texts[own, torch.arange(len(own), device=DEVICE)]
+        of_pictures = images @ asked.T - hubness(asked, bank[0])
+        best = torch.full((len(rows),), -9.0, device=DEVICE).scatter_reduce(
+            0, own, of_pictures[own, torch.arange(len(own), device=DEVICE)], "amax"
+        )
+        ranks = (of_texts > right).sum(0), (of_pictures > best[:, None]).sum(1)
+        found += [(rank < first).float().mean().item() for rank in ranks for first in (1, 10)]
+    return float(np.mean(found))
+
+
+def image_points(pixels: Tensor, towers: Towers, subset: Sequence[str]) -> Tensor:
+    """Return the unit points of photos, by some of the networks."""
+    rows = {name: functional.normalize(features(towers.images[name], pixels), dim=1) for name in subset}
+    return functional.normalize(sum(towers.projections(name, row) for name, row in rows.items()), dim=1)  # type: ignore[arg-type]
+
+
+def text_points(texts: Texts, towers: Towers, places: AnyArray) -> Tensor:
+    """Return the unit points of texts."""
+    return functional.normalize(towers.projections("texts", encoded_texts(towers, texts, places)), dim=1)
+
+
+def hubness(points: Tensor, bank: Tensor) -> Tensor:
+    """Return what the correction takes off the scores of points."""
+    return 0.7 * (points @ bank.T).topk(min(20, len(bank)), 1).values.mean(1)
+
+
+def leave_out_test_photos(data: TuningData, pixels: Tensor, towers: Towers) -> int:
+    """Leave out training photos that are nearly the same as a photo that is tested, and return how many."""
+    train_rows, test_rows = data.rows(*TRAIN_PARTS), data.rows(*TEST_PARTS)
+    sides = [
+        functional.normalize(torch.cat([features(towers.images[name], pixels[rows]) for name in SUBSETS[1]], 1), dim=1)
+        for rows in (train_rows, test_rows)
+    ]
+    near = ((sides[0] @ sides[1].T).amax(1) >= NEARLY_THE_SAME).cpu().numpy()
+    data.leave_out(train_rows[near])
+    return int(near.sum())
+
+
+@torch.no_grad()
+def save_changes(path: Path, network: ImageNetwork, start: Sequence[Tensor]) -> None:
+    """Write what was changed in a network, in eight bits, and round the network likewise."""
+    arrays = {}
+    n_layers = len(network.layers)
+    for number, (layer, *_) in enumerate(network.layers):
+        kernel, before = network.kernels[number], start[number]
+        size = (kernel - before).abs().amax((1, 2, 3)).clamp(min=1e-12) / 127
+        steps = torch.round((kernel - before) / size[:, None, None, None])
+        kernel.copy_(before + steps * size[:, None, None, None])
+        arrays[f"{layer}.steps"] = steps.to(torch.int8).contiguous().cpu().numpy()
+        arrays[f"{layer}.size"] = size.cpu().numpy()
+        arrays[f"{layer}.bias"] = (network.biases[number] - start[n_layers + number]).cpu().numpy()
+    save_file(arrays, path)
+
+
+def main() -> None:
+    """Train, and write what was learned."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--output", type=Path, required=True, help="folder of projections and record")
+    parser.add_argument("--epochs", type=int, default=12)
+    parser.add_argument("--batch-size", type=int, default=640)
+    parser.add_argument("--photos", type=int, help="photos of each part, for a trial")
+    chosen = parser.parse_args()
+    changes = chosen.output / "changes"
+    changes.mkdir(parents=True, exist_ok=True)
+    torch.manual_seed(0)
+    data = read_tuning_data(chosen.photos)
+    pixels, texts = torch.from_numpy(squares(data.photos)).to(DEVICE), read_texts(data)
+    towers = Towers(
+        {name: ImageNetwork(name).to(DEVICE) for name in NETWORKS},
+        SentenceNetwork(RANK).to(DEVICE),
+        Projections(list(NETWORKS), N_COMPONENTS).to(DEVICE),
+        {},
+    )
+    n_left_out = leave_out_test_photos(data, pixels, towers)
+    start = {name: [p.detach().clone() for p in network.parameters()] for name, network in towers.images.items()}
+    start_projections(data, pixels, texts, towers, 10, min(1536, 2 * chosen.batch_size))
+    judged = {"projections alone": judge(data, pixels, texts, towers, NETWORKS)}
+    losses = train(data, pixels, texts, towers, chosen.epochs, chosen.batch_size)
+    for name, network in towers.images.items():
+        save_changes(changes / f"{name}.safetensors", network, start[name])
+    save_file(towers.sentences.changes(), changes / "minilm.safetensors")
+    judged |= {" + ".join(subset): judge(data, pixels, texts, towers, subset) for subset in SUBSETS}
+    save_file(towers.projections.arrays(), chosen.output / "heads.safetensors")
+    record = {
+        "n_photos": len(data.rows(*TRAIN_PARTS)),
+        "n_left_out": n_left_out,
+        "epochs": chosen.epochs,
+        "batch_size": chosen.batch_size,
+        "temperature": TEMPERATURE,
+        "dropout": DROPOUT,
+        "losses": losses,
+        "judged": judged,
+    }
+    (chosen.output / "tuning.json").write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+    print(json.dumps(record, indent=2))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,205 @@
+"""The photographs and texts that `tune_networks.py` learns from and is judged on."""
+
+from __future__ import annotations
+
+import tarfile
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+from diptych.arrays import AnyArray, unit_rows
+from diptych.data import load_dataset
+from diptych.data.folders import data_folder
+from diptych.encoders import SentenceEncoder, UniversalSentenceEncoder, imagenet_labels
+
+# The 81 columns of COCO's labels come without names. These were found by the nouns of the captions that go with them;
+# what no noun goes with clearly is left out.
+_LABELS = """
+toilet - bicycle - skateboard skis bus donut snowboard carrot motorcycle oven keyboard potted_plant scissors chair bench
+- baseball_glove airplane apple sheep horse sandwich - tv backpack - bowl traffic_light microwave couch book teddy_bear
+baseball_bat tennis_racket orange tie laptop knife pizza fork sink frisbee umbrella banana cell_phone cup zebra bear
+vase toothbrush spoon train fire_hydrant handbag bird broccoli dining_table sports_ball parking_meter remote surfboard
+cow car clock wine_glass dog bed cat person boat giraffe truck bottle suitcase cake stop_sign elephant refrigerator
+hot_dog
+"""
+_OTHER_NAMES = {
+    "airplane": ("aeroplane", "plane"),
+    "motorcycle": ("motorbike",),
+    "couch": ("sofa",),
+    "tv": ("television", "tv monitor"),
+    "bicycle": ("bike",),
+    "dining table": ("table",),
+    "potted plant": ("plant",),
+    "person": ("people", "man or woman"),
+}
+_SAID = ("{}", "a {}", "a photo of a {}", "{}s")
+_STOP_WORDS = """
+a an the in on at of with and or to from by for near next over under into onto while as is are was were be being been it
+its his her their there this that these those who which what up down out off through around behind front across along
+against between top side other another one two three some several many very each all both during
+"""
+_FEWEST_PHOTOS = 6
+_STORED_SIDE = 256
+
+
+@dataclass
+class TuningData:
+    """Photos, and texts of several kinds; ``owners`` are rows of photos, or of whatever a kind names.
+
+    ``labels`` has 1 where a photo shows a label, 0 where it does not and 255 where nothing is known; ``phrases`` are
+    pairs of a photo and a phrase that stands in its captions.
+    """
+
+    photos: list[Path] = field(default_factory=list)
+    parts: list[str] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
+    kinds: list[str] = field(default_factory=list)
+    owners: list[int] = field(default_factory=list)
+    classes: dict[int, str] = field(default_factory=dict)
+    labels: AnyArray = field(default_factory=lambda: np.empty((0, 0), dtype=np.uint8))
+    phrases: AnyArray = field(default_factory=lambda: np.empty((0, 2), dtype=np.int64))
+
+    def rows(self, *parts: str) -> AnyArray:
+        """Return the photos of some parts."""
+        return np.flatnonzero(np.isin(self.parts, parts))
+
+    def of_kind(self, *kinds: str) -> AnyArray:
+        """Return the texts of some kinds."""
+        return np.flatnonzero(np.isin(self.kinds, kinds))
+
+    def add(self, texts: list[str], owners: list[int], kind: str) -> None:
+        """Add texts of one kind."""
+        self.texts += texts
+        self.owners += owners
+        self.kinds += [kind] * len(texts)
+
+    def leave_out(self, photos: AnyArray) -> None:
+        """Take photos and their texts out of every part."""
+        gone = set(photos.tolist())
+        of_photos = {"coco_train", "flickr_train", "chinese_train"}
+        self.parts = ["left_out" if row in gone else part for row, part in enumerate(self.parts)]
+        self.kinds = [
+            "left_out" if kind in of_photos and owner in gone else kind
+            for kind, owner in zip(self.kinds, self.owners, strict=True)
+        ]
+        self.phrases = self.phrases[~np.isin(self.phrases[:, 0], photos)]
+
+
+def read_tuning_data(limit: int | None = None) -> TuningData:
+    """Read everything; ``limit`` photos of each part, for a trial."""
+    data = TuningData()
+    places: dict[str, int] = {}
+    for set_name, name in (("coco_pairs", "coco"), ("flickr8k", "flickr")):
+        dataset = load_dataset(set_name)
+        for part in ("train", "dev", "test"):
+            _add_pairs(data, getattr(dataset, part), f"{name}_{part}", limit, places)
+    pascal = load_dataset("pascal_sentence")
+    names = sorted(set(pascal.train.image_classes()) | set(pascal.test.image_classes()))
+    for pairs in (pascal.train, pascal.test):
+        _add_pairs(data, pairs, "pascal", limit, places, dev=set(names[::2]))
+    data.add(names, list(range(len(names))), "class")
+    _add_chinese(data, places)
+    for row, label in enumerate(imagenet_labels()):
+        data.add([f"a photo of a {label.lemmas[0]}", label.lemmas[0]], [row, row], "imagenet")
+    _add_labels(data, places)
+    _add_phrases(data)
+    return data
+
+
+def _add_pairs(data, pairs, part, limit, places, dev=None):  # type: ignore[no-untyped-def]
+    count = pairs.n_images if limit is None else min(limit, pairs.n_images)
+    first = len(data.photos)
+    data.photos += [Path(path) for path in pairs.images[:count]]
+    places.update({path.name: first + row for row, path in enumerate(data.photos[first:])})
+    kinds = [part] * count
+    if dev is not None:
+        classes = pairs.image_classes()[:count]
+        kinds = [f"{part}_dev" if name in dev else f"{part}_test" for name in classes]
+        data.classes.update({first + row: name for row, name in enumerate(classes)})
+    data.parts += kinds
+    for text, owner in zip(pairs.texts, pairs.owners, strict=True):
+        if owner < count:
+            data.add([text], [first + int(owner)], kinds[int(owner)])
+
+
+def _add_chinese(data: TuningData, places: dict[str, int], at_most: int = 4) -> None:
+    """Add captions written in Chinese, of the training and development photos alone."""
+    path = data_folder() / "flickr8k_languages" / "flickr8kzhc.caption.txt"
+    kinds = {"flickr_train": "chinese_train", "flickr_dev": "chinese_dev"}
+    seen: dict[int, int] = {}
+    for line in path.read_text(encoding="utf-8").splitlines():
+        name, text = line.split(" ", 1)
+        row = places.get(name.split("#")[0])
+        if row is None or data.parts[row] not in kinds:
+            continue
+        seen[row] = seen.get(row, 0) + 1
+        if data.parts[row] == "flickr_dev" or seen[row] <= at_most:
+            data.add([text.strip()], [row], kinds[data.parts[row]])
+
+
+def _add_labels(data: TuningData, places: dict[str, int]) -> None:
+    names = _LABELS.split()
+    chosen = [column for column, name in enumerate(names) if name != "-"]
+    data.labels = np.full((len(data.photos), len(chosen)), 255, dtype=np.uint8)
+    with tarfile.open(data_folder() / "coco_val2014_labels" / "coco_val_file.tar.gz") as archive:
+        stream = archive.extractfile("coco_val_file/val_label_mat.txt")
+        assert stream is not None
+        for line in stream:
+            name, *values = line.split()
+            row = places.get(f"{name[-16:-4].decode()}.avif")
+            if row is not None and data.parts[row] == "coco_train":
+                data.labels[row] = np.array(values, dtype=np.uint8)[chosen]
+    for number, column in enumerate(chosen):
+        name = names[column].replace("_", " ")
+        said = [form.format(word) for word in (name, *_OTHER_NAMES.get(name, ())) for form in _SAID]
+        data.add(said, [number] * len(said), "label")
+
+
+def _add_phrases(data: TuningData) -> None:
+    """Add one to three words that stand between stop words in the captions of several training photos."""
+    found: dict[str, set[int]] = {}
+    for place in data.of_kind("coco_train", "flickr_train"):
+        for phrase in _phrases(data.texts[place]):
+            found.setdefault(phrase, set()).add(data.owners[place])
+    kept = sorted(phrase for phrase, photos in found.items() if len(photos) >= _FEWEST_PHOTOS)
+    pairs = [(photo, number) for number, phrase in enumerate(kept) for photo in sorted(found[phrase])]
+    data.phrases = np.array(pairs, dtype=np.int64).reshape(-1, 2)
+    data.add(kept, list(range(len(kept))), "phrase")
+
+
+def _phrases(caption: str) -> list[str]:
+    letters = "".join(letter if letter.isalpha() else " " for letter in caption.lower())
+    found, words, stop_words = [], [], set(_STOP_WORDS.split())
+    for word in [*letters.split(), "the"]:
+        if word not in stop_words:
+            words.append(word)
+            continue
+        if 1 <= len(words) <= 3:
+            found.append(" ".join(words))
+        words = []
+    return found
+
+
+def squares(photos: list[Path], side: int = _STORED_SIDE) -> AnyArray:
+    """Return all photos squeezed into squares of RGB bytes."""
+
+    def square(path: Path) -> AnyArray:
+        with Image.open(path) as picture:
+            return np.asarray(picture.convert("RGB").resize((side, side), Image.Resampling.BICUBIC))
+
+    with ThreadPoolExecutor() as pool:
+        return np.stack(list(pool.map(square, photos)))
+
+
+def multilingual_rows(texts: list[str]) -> AnyArray:
+    """Return the features of all texts by the network that stays as it is."""
+    return unit_rows(UniversalSentenceEncoder().transform(texts))
+
+
+def tokens(texts: list[str]) -> list[list[int]]:
+    """Return the tokens that MiniLM reads of each text."""
+    _, tokenizer, _ = SentenceEncoder()._loaded()
+    return [list(row) for row in tokenizer.encode(texts)]

@@ -1,0 +1,58 @@
+"""What training on captions changed in pretrained networks: small files of the package, added to the weights."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+
+from diptych.arrays import FloatArray
+from diptych.encoders.networks.safetensors_weights import Weights
+
+CHANGES_FOLDER = Path(__file__).parents[1] / "changes"
+"""Where the package keeps its files of changes; ``scripts/tune_networks.py`` writes them."""
+
+
+class WeightChanges:
+    """The changes of one network.
+
+    A convolution is changed by steps of eight bits, of a size of its own for each output channel; a matrix by the
+    product of two thin ones (Hu et al., "LoRA: Low-rank adaptation of large language models", ICLR 2022).
+    """
+
+    def __init__(self, name: str) -> None:
+        self._arrays = Weights((CHANGES_FOLDER / f"{name}.safetensors",))
+
+    @property
+    def digest(self) -> str:
+        """The digest of the file."""
+        return self._arrays.digest
+
+    def convolution(self, layer: str) -> tuple[FloatArray, FloatArray]:
+        """Return what is added to the kernel and the bias of a convolution with its normalisation folded in."""
+        steps, sizes = self._arrays[f"{layer}.steps"], self._arrays[f"{layer}.size"]
+        return np.asarray(steps * sizes[:, None, None, None]), self._arrays[f"{layer}.bias"]
+
+    def matrix(self, name: str) -> FloatArray | None:
+        """Return what is added to a matrix, None where it stays as it was."""
+        if f"{name}.left" not in self._arrays:
+            return None
+        return np.asarray(self._arrays[f"{name}.left"] @ self._arrays[f"{name}.right"])
+
+
+class ChangedWeights(Weights):
+    """The weights of a model folder with the changes of their matrices added."""
+
+    _changes: WeightChanges
+
+    @classmethod
+    def of(cls, folder: Path, changes: WeightChanges) -> Self:
+        """Open the weights of a model folder."""
+        weights = cls.of_folder(folder)
+        weights._changes = changes
+        return weights
+
+    def _array(self, name: str) -> FloatArray:
+        array, change = super()._array(name), self._changes.matrix(name)
+        return array if change is None else np.asarray(array + change)
