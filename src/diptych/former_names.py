@@ -1,4 +1,4 @@
-"""Constructor parameters that were renamed: the former names work, with a warning; files and digests keep them."""
+"""Constructor parameters that were renamed or added: former names work, with a warning; files and digests keep them."""
 
 from __future__ import annotations
 
@@ -24,6 +24,9 @@ class FormerNames:
 
     former_names: ClassVar[Mapping[str, str]] = {}
     """The former name of a parameter, and its name."""
+
+    added_parameters: ClassVar[tuple[str, ...]] = ()
+    """Parameters that came later; None means what was before them, and then no file and no digest holds them."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -62,8 +65,19 @@ def current_name(model: Any, name: str) -> str:
 
 def former_parameters(model: Any, *, deep: bool = True) -> dict[str, Any]:
     """Return ``get_params`` by the names of before, in alphabetical order: what files, digests and cache keys hold."""
-    values = model.get_params(deep=deep)
+    values = {
+        name: value
+        for name, value in model.get_params(deep=deep).items()
+        if value is not None or not _is_added(model, name)
+    }
     return dict(sorted((_translated(model, name, _now_to_former), value) for name, value in values.items()))
+
+
+def _is_added(model: Any, name: str) -> bool:
+    first, _, rest = name.partition("__")
+    if rest:
+        return _is_added(model.get_params()[first], rest)
+    return isinstance(model, FormerNames) and first in model.added_parameters
 
 
 def _now_to_former(model: FormerNames) -> dict[str, str]:

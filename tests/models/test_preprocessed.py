@@ -5,8 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from diptych.arrays import unit_rows
 from diptych.errors import InvalidInputError
+from diptych.former_names import former_parameters
 from diptych.models import CCA, CVH, SM, CrossModalModel, Preprocessed, Random
+from diptych.models.files import model_digest
 from diptych.models.preprocessed import scale_rows
 
 
@@ -118,3 +121,22 @@ def test_random_scores_scatter_around_chance_and_depend_on_content_alone():
     model = Random().fit(rows, rows)
     np.testing.assert_allclose(model.encode_images(rows[::-1])[::-1], model.encode_images(rows), rtol=1e-9, atol=1e-12)
     assert not np.allclose(model.encode_images(rows), model.encode_texts(rows))
+
+
+def test_parts_of_a_row_are_scaled_each_by_itself(problem):
+    images = problem.images * np.linspace(0.1, 9, problem.images.shape[1])
+    widths = (2, images.shape[1] - 2)
+    model = Preprocessed(model=CCA(n_components=3), images="l2", image_parts=widths).fit(images, problem.texts)
+    by_hand = np.hstack([unit_rows(images[:, :2]), unit_rows(images[:, 2:])])
+    expected = CCA(n_components=3).fit(by_hand, problem.texts)
+    np.testing.assert_allclose(model.encode_images(images), expected.encode_images(by_hand), atol=1e-10)
+    with pytest.raises(InvalidInputError, match="image_parts must sum"):
+        Preprocessed(model=CCA(), image_parts=(1, 1)).fit(images, problem.texts)
+
+
+def test_a_parameter_that_came_later_is_no_part_of_older_digests(problem):
+    model = Preprocessed(model=CCA(n_components=3), images="l2").fit(problem.images, problem.texts)
+    assert "image_parts" not in former_parameters(model)
+    other = Preprocessed(model=CCA(n_components=3), images="l2", image_parts=(problem.images.shape[1],))
+    assert "image_parts" in former_parameters(other)
+    assert model_digest(model) != model_digest(other.fit(problem.images, problem.texts))

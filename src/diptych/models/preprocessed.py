@@ -35,6 +35,8 @@ class Preprocessed(CrossModalModel):
     images, texts : {"none", "l1", "l2", "hellinger"}
         Scaling of each row: unit sum of absolute values, unit length, or the signed square root of the ℓ1-scaled row,
         under which the inner product of two histograms is their Bhattacharyya coefficient.
+    image_parts : tuple of int or None
+        Widths of the parts of an image row that are scaled each by itself, as of encoders side by side.
     standardize : bool
         Divide each centred column by its standard deviation.
     image_components, text_components : int or None
@@ -54,6 +56,7 @@ class Preprocessed(CrossModalModel):
     needs: ClassVar[frozenset[Need]] = frozenset()
     when_to_use: ClassVar[str] = "In front of any other model: try ℓ2 or Hellinger scaling before tuning anything else."
     is_method: ClassVar[bool] = False
+    added_parameters: ClassVar[tuple[str, ...]] = ("image_parts",)
 
     model_: CrossModalModel
     image_columns_: list[FloatArray]
@@ -65,6 +68,7 @@ class Preprocessed(CrossModalModel):
         model: CrossModalModel,
         images: RowScaling = "l2",
         texts: RowScaling = "none",
+        image_parts: tuple[int, ...] | None = None,
         standardize: bool = False,
         image_components: int | None = None,
         text_components: int | None = None,
@@ -72,6 +76,7 @@ class Preprocessed(CrossModalModel):
         self.model = model
         self.images = images
         self.texts = texts
+        self.image_parts = image_parts
         self.standardize = standardize
         self.image_components = image_components
         self.text_components = text_components
@@ -120,7 +125,9 @@ class Preprocessed(CrossModalModel):
     def _learn(self, images: FloatArray, texts: FloatArray, labels: ArrayLike | None) -> None:
         check_choice("images", self.images, ROW_SCALINGS)
         check_choice("texts", self.texts, ROW_SCALINGS)
-        images, texts = scale_rows(images, self.images), scale_rows(texts, self.texts)
+        if self.image_parts is not None and sum(self.image_parts) != images.shape[1]:
+            raise InvalidInputError(f"image_parts must sum to the {images.shape[1]} features, got {self.image_parts!r}")
+        images, texts = self._scale_image_rows(images), scale_rows(texts, self.texts)
         self.image_columns_ = _fit_columns(images, self.standardize, self.image_components, "image_components")
         self.text_columns_ = _fit_columns(texts, self.standardize, self.text_components, "text_components")
         images, texts = _scale_columns(images, self.image_columns_), _scale_columns(texts, self.text_columns_)
@@ -133,7 +140,13 @@ class Preprocessed(CrossModalModel):
         return self.model_.encode_texts(self._scale_texts(texts))
 
     def _scale_images(self, images: FloatArray) -> FloatArray:
-        return _scale_columns(scale_rows(images, self.images), self.image_columns_)
+        return _scale_columns(self._scale_image_rows(images), self.image_columns_)
+
+    def _scale_image_rows(self, images: FloatArray) -> FloatArray:
+        if self.image_parts is None:
+            return scale_rows(images, self.images)
+        parts = np.split(images, np.cumsum(self.image_parts)[:-1], axis=1)
+        return np.hstack([scale_rows(part, self.images) for part in parts])
 
     def _scale_texts(self, texts: FloatArray) -> FloatArray:
         return _scale_columns(scale_rows(texts, self.texts), self.text_columns_)

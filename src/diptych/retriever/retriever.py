@@ -418,8 +418,8 @@ class Retriever(BaseEstimator):
         if given is not None:
             return given
         if name == "text_encoder":
-            return MultilingualSentences()
-        return SideBySide(encoders=(EfficientNetLite(), EfficientNetLite(network="lite0")))
+            return MultilingualSentences(english="minilm-captions")
+        return SideBySide(encoders=tuple(EfficientNetLite(network=f"{name}-captions") for name in ("lite2", "lite0")))
 
     def _rival(self, baseline: Retriever | Literal["auto"] | None, pairs: Pairs) -> Retriever | None:
         if baseline != "auto":

@@ -8,11 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
+from safetensors.numpy import load_file
 from sklearn.base import clone
 
 from diptych.data.folders import cache_folder, data_folder
 from diptych.encoders import EfficientNetLite, ImageNetLabels, imagenet_labels
 from diptych.encoders.image.efficientnet_lite import lite_network
+from diptych.encoders.networks.weight_changes import CHANGES_FOLDER
 from diptych.encoders.networks.weight_files import read_torch_weights
 from diptych.errors import InvalidInputError, MissingPackageError, ModelFileError, UnknownNameError
 
@@ -29,13 +31,22 @@ def pictures() -> list[np.ndarray]:
 def plain_network(name: str, pixels: np.ndarray) -> np.ndarray:
     """Run one picture through the network as the paper's tables give it, in plain float64 sums, layer by layer."""
     weights = {key: value.astype(np.float64) for key, value in lite_network(name).weights().items()}
+    changes = load_file(CHANGES_FOLDER / f"{name.partition('-')[0]}.safetensors") if name.endswith("-captions") else {}
 
-    def normed(values: np.ndarray, norm: str, limit: bool = True) -> np.ndarray:
+    def layer(values: np.ndarray, layer: str, norm: str, stride: int = 1, limit: bool = True) -> np.ndarray:
+        result = normed(convolved(values, weights[f"{layer}.weight"], stride), norm)
+        if changes:
+            # The first kernel's change is for pixels that were not divided by 128.
+            scale = 128 if layer == "_conv_stem" else 1
+            steps = changes[f"{layer}.steps"] * changes[f"{layer}.size"].astype(np.float64).reshape(-1, 1, 1, 1) * scale
+            result += convolved(values, steps, stride) + changes[f"{layer}.bias"].reshape(-1, 1, 1)
+        return np.clip(result, 0, 6) if limit else result
+
+    def normed(values: np.ndarray, norm: str) -> np.ndarray:
         shape = (-1, 1, 1)
         spread = np.sqrt(weights[f"{norm}.running_var"] + 1e-3).reshape(shape)
         values = (values - weights[f"{norm}.running_mean"].reshape(shape)) / spread
-        values = values * weights[f"{norm}.weight"].reshape(shape) + weights[f"{norm}.bias"].reshape(shape)
-        return np.clip(values, 0, 6) if limit else values
+        return values * weights[f"{norm}.weight"].reshape(shape) + weights[f"{norm}.bias"].reshape(shape)
 
     def convolved(values: np.ndarray, kernel: np.ndarray, stride: int = 1) -> np.ndarray:
         size, side = kernel.shape[-1], values.shape[-1]
@@ -54,22 +65,32 @@ def plain_network(name: str, pixels: np.ndarray) -> np.ndarray:
         return result
 
     values = (pixels.transpose(2, 0, 1).astype(np.float64) - 127) / 128
-    values = normed(convolved(values, weights["_conv_stem.weight"], 2), "_bn0")
+    values = layer(values, "_conv_stem", "_bn0", 2)
     strides = [1, 2, 1, 2, 1, 2, 1, 1, 1, 1, 1, 2, 1, 1, 1, 1]
     for block, stride in enumerate(strides):
         prefix, inner = f"_blocks.{block}.", values
         if block > 0:
-            inner = normed(convolved(inner, weights[f"{prefix}_expand_conv.weight"]), f"{prefix}_bn0")
-        inner = normed(convolved(inner, weights[f"{prefix}_depthwise_conv.weight"], stride), f"{prefix}_bn1")
-        inner = normed(convolved(inner, weights[f"{prefix}_project_conv.weight"]), f"{prefix}_bn2", limit=False)
+            inner = layer(inner, f"{prefix}_expand_conv", f"{prefix}_bn0")
+        inner = layer(inner, f"{prefix}_depthwise_conv", f"{prefix}_bn1", stride)
+        inner = layer(inner, f"{prefix}_project_conv", f"{prefix}_bn2", limit=False)
         values = inner + values if inner.shape == values.shape and stride == 1 else inner
-    return normed(convolved(values, weights["_conv_head.weight"]), "_bn1").mean(axis=(1, 2))
+    return layer(values, "_conv_head", "_bn1").mean(axis=(1, 2))
 
 
-def test_the_graph_is_the_network_written_out_plainly(pictures: list[np.ndarray]) -> None:
-    encoder = EfficientNetLite(network="lite0", n_threads=1)
+@pytest.mark.parametrize("name", ["lite0", "lite0-captions"])
+def test_the_graph_is_the_network_written_out_plainly(name: str, pictures: list[np.ndarray]) -> None:
+    encoder = EfficientNetLite(network=name, n_threads=1)
     prepared = encoder.prepare(pictures[1])
-    np.testing.assert_allclose(encoder.encode_prepared([prepared])[0], plain_network("lite0", prepared), atol=1e-4)
+    np.testing.assert_allclose(encoder.encode_prepared([prepared])[0], plain_network(name, prepared), atol=1e-4)
+
+
+def test_training_on_captions_changed_every_network(pictures: list[np.ndarray]) -> None:
+    for name in ("lite0", "lite1", "lite2"):
+        before, after = (EfficientNetLite(network=f"{name}{kind}") for kind in ("", "-captions"))
+        assert before.fingerprint != after.fingerprint
+        features = before.transform(pictures[:1])[0], after.transform(pictures[:1])[0]
+        cosine = features[0] @ features[1] / np.prod([np.linalg.norm(row) for row in features])
+        assert 0.3 < cosine < 0.999
 
 
 @pytest.mark.parametrize("name", ["lite0", "lite1", "lite2"])
@@ -176,7 +197,7 @@ def test_an_encoder_in_use_can_be_copied(pictures: list[np.ndarray]) -> None:
 @pytest.mark.parametrize(
     ("parameters", "error", "message"),
     [
-        ({"network": "lite9"}, UnknownNameError, "Known: lite0, lite1, lite2"),
+        ({"network": "lite9"}, UnknownNameError, "Known: lite0, lite0-captions, lite1"),
         ({"crop": "center"}, InvalidInputError, "crop must be 'whole' or 'centre'"),
         ({"batch_size": 0}, InvalidInputError, "batch_size"),
     ],

@@ -42,3 +42,14 @@ def test_what_may_be_english_is_taken_for_it() -> None:
     assert not any(map(reads_as_english, ("deux chiens dans la neige", "собака", "犬", "ein rotes Auto")))
     assert {"en", "zh", "de"} <= UNDERSTOOD
     assert "cs" not in UNDERSTOOD
+
+
+def test_the_english_part_may_be_one_trained_on_captions() -> None:
+    plain, trained = MultilingualSentences(), MultilingualSentences(english="minilm-captions")
+    # Collections made before there was a choice know the first by this name.
+    assert plain.identity == "MultilingualSentences()"
+    assert plain.fingerprint != trained.fingerprint
+    features = trained.transform(TEXTS)
+    np.testing.assert_array_equal(features[:, 384:], plain.transform(TEXTS)[:, 384:])
+    expected = SentenceEncoder(source="minilm-captions").transform(TEXTS[:1])
+    np.testing.assert_allclose(features[:1, :384], expected, atol=1e-5)

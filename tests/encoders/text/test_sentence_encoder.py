@@ -21,6 +21,7 @@ from tokenizers import Tokenizer
 from diptych.data import cache_folder
 from diptych.encoders import SentenceEncoder
 from diptych.encoders.networks.safetensors_weights import Weights
+from diptych.encoders.networks.weight_changes import CHANGES_FOLDER
 from diptych.errors import InvalidInputError, MissingPackageError, ModelFileError
 
 Arrays = dict[str, NDArray[Any]]
@@ -342,3 +343,21 @@ def test_half_precision_weights_are_widened_exactly(tmp_path: Path) -> None:
     read = Weights.of_folder(tmp_path)["x"]
     assert read.dtype == np.float32
     np.testing.assert_array_equal(read.view(np.uint32), (upper.astype(np.uint32) << 16))
+
+
+def test_the_network_trained_on_captions_is_the_packaged_one_with_its_changes() -> None:
+    weights, changes = (
+        dict(load_file(packaged() / "model.safetensors")),
+        load_file(CHANGES_FOLDER / "minilm.safetensors"),
+    )
+    changed = {name.rpartition(".")[0] for name in changes}
+    assert len(changed) == 36
+    for name in changed:
+        weights[name] = weights[name] + changes[f"{name}.left"].astype(np.float32) @ changes[f"{name}.right"]
+    encoder, text = SentenceEncoder(source="minilm-captions", n_threads=1), "two dogs play in the snow"
+    tokens = Tokenizer.from_file(str(packaged() / "tokenizer.json")).encode(text).ids
+    tokens = [token for token in tokens if token != 0]
+    expected = by_hand(weights, tokens, layers=6, heads=12)
+    np.testing.assert_allclose(encoder.transform([text])[0], expected / np.linalg.norm(expected), atol=1e-4)
+    assert encoder.fingerprint != SentenceEncoder().fingerprint
+    assert encoder.understood_languages == {"en"}
