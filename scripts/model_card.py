@@ -113,8 +113,8 @@ photos and all captions. For comparison, the default of version 0.1 (one network
 {_recalls(asked)}
 
 **Words.** The names of Pascal's 20 classes as queries among its 1,000 photos, as the data set spells them and in words
-("dining table"): MAP and the precision of the first ten. The data set gives each photo one label, and what stands beside
-it counts as wrong: a chair in a photo labelled sofa, a person on a bicycle.
+("dining table"): MAP and the precision of the first ten. The data set gives each photo one label, and what stands
+beside it counts as wrong: a chair in a photo labelled sofa, a person on a bicycle.
 
 {_class_names(asked)}
 
