@@ -115,6 +115,22 @@ def test_short_queries_lower_the_cut_off_until_most_of_both_kinds_are_answered()
     assert np.mean(shares) == pytest.approx(0.95, abs=0.02)
 
 
+def test_the_cut_off_is_lower_among_fewer_pictures() -> None:
+    rng = np.random.default_rng(0)
+    images = rng.normal(size=(600, 8))
+    texts, short = images + 0.4 * rng.normal(size=images.shape), images[:200] + 2.0 * rng.normal(size=(200, 8))
+    space = Space("cosine")
+    fitted = calibrate(space, images, texts, Pairs(images, texts), prior=0.05, short_points=short)
+    assert fitted.cutoff_among(600) == pytest.approx(fitted.cutoff_) == pytest.approx(fitted.cutoff_among(10**6))
+    tried = [fitted.cutoff_among(count) for count in (0, 120, 200, 400, 600)]
+    assert tried == sorted(tried)
+    assert tried[0] == pytest.approx(tried[1])
+    assert tried[1] < tried[2] < tried[3] < tried[4]
+    # Too few held-out pictures to ask among parts of them: one cut-off.
+    few = calibrate(space, images[:90], texts[:90], Pairs(images[:90], texts[:90]), prior=0.05, short_points=short)
+    assert few.cutoff_among(10) == few.cutoff_
+
+
 def test_words_of_captions_that_name_things_stand_for_short_queries() -> None:
     captions = ["A dog runs on the beach.", "Two dogs play; it is nice", "the THE of and", "a dog again"]
     words = short_queries(Pairs([f"{row}.jpg" for row in range(4)], captions))

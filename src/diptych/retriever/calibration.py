@@ -46,6 +46,8 @@ class Calibration(BaseEstimator):
     intercepts_, slopes_ : arrays of four numbers, in the order of ``SEARCH_DIRECTIONS``.
     cutoff_ : float
         The probability below which the best answer is no good match; 0.1 unless held-out queries have said better.
+    cutoffs_ : array of two rows, only where short queries were held out from enough pictures
+        Numbers of pictures, and the cut-off among so many.
 
     Examples
     --------
@@ -62,6 +64,7 @@ class Calibration(BaseEstimator):
     intercepts_: FloatArray
     slopes_: FloatArray
     cutoff_: float
+    cutoffs_: FloatArray
 
     def __init__(self, *, prior: float | None = 0.01) -> None:
         self.prior = prior
@@ -94,6 +97,16 @@ class Calibration(BaseEstimator):
         place = _place(direction)
         values = np.asarray(scores, dtype=np.float64)
         return np.asarray(expit(self.intercepts_[place] + self.slopes_[place] * values))
+
+    def cutoff_among(self, count: int) -> float:
+        """Return the cut-off of a search among so many items: the fewer, the lower the best of them scores.
+
+        Between the numbers that were tried it goes by the logarithm of both, beyond them it stays.
+        """
+        if not hasattr(self, "cutoffs_"):
+            return self.cutoff_
+        numbers, cutoffs = np.log(self.cutoffs_)
+        return float(np.exp(np.interp(np.log(max(count, 1)), numbers, cutoffs)))
 
     def slope(self, direction: SearchDirection) -> float:
         """Return by how much a unit of score raises the logarithm of the odds that an answer is relevant."""
@@ -150,7 +163,7 @@ def _weighted_logistic(values: FloatArray, targets: FloatArray, weights: FloatAr
     return float(intercept - slope * middle / spread), float(slope / spread)
 
 
-_MOST_PICTURES, _MOST_TEXTS = 1000, 3000
+_MOST_PICTURES, _MOST_TEXTS, _ENOUGH_FOR_FIFTHS = 1000, 3000, 500
 
 
 def calibrate(
@@ -170,7 +183,8 @@ def calibrate(
     The cut-off is what the best answers to 99 % of the held-out texts reach, each with a picture to find. A word
     or two get lower scores than a caption does: ``short_points`` are such queries with a picture to find among the
     held-out ones, and the cut-off is then what 95 % of the texts and the short queries reach, each kind counting as
-    much as the other.
+    much as the other. The fewer pictures there are, the lower is the best score of a word that fits many: where there
+    are enough, short queries are also asked among a fifth of the pictures at a time, for `Calibration.cutoff_among`.
     """
     rows = np.random.default_rng(0).permutation(pairs.n_images)[:_MOST_PICTURES]
     texts = np.flatnonzero(np.isin(pairs.owners, rows))
@@ -192,9 +206,21 @@ def calibrate(
     best = fitted.probability(across["text_to_image"].max(axis=1), "text_to_image")
     fitted.cutoff_ = float(np.quantile(best, 0.01))
     if short_points is not None:
-        found = space.compare(short_points, image_points, "text_query").max(axis=1)
-        fitted.cutoff_ = shared_quantile([best, fitted.probability(found, "text_to_image")], 0.05)
+        scores = space.compare(short_points, image_points, "text_query")
+        found = fitted.probability(scores.max(axis=1), "text_to_image")
+        fitted.cutoff_ = shared_quantile([best, found], 0.05)
+        count = scores.shape[1]
+        if count >= _ENOUGH_FOR_FIFTHS:
+            found = fitted.probability(_best_of_fifths(scores), "text_to_image")
+            few = min(shared_quantile([best, found], 0.05), fitted.cutoff_)
+            fitted.cutoffs_ = np.array([[count / 5, count], [few, fitted.cutoff_]])
     return fitted
+
+
+def _best_of_fifths(scores: FloatArray) -> FloatArray:
+    """Return the best score of each query among a fifth of the pictures: the median over the fifths."""
+    fifths = np.array_split(np.random.default_rng(0).permutation(scores.shape[1]), 5)
+    return np.asarray(np.median([scores[:, fifth].max(axis=1) for fifth in fifths], axis=0))
 
 
 def short_queries(pairs: Pairs) -> list[str]:

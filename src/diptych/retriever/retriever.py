@@ -125,6 +125,10 @@ class Retriever(BaseEstimator):
         """The probability below which an answer is no good match."""
         return self._require("calibration_").calibration_.cutoff_
 
+    def cutoff_among(self, count: int) -> float:
+        """Return the cut-off of a search among so many items, at most :attr:`cutoff`."""
+        return self._require("calibration_").calibration_.cutoff_among(count)
+
     def image_features(self, items: Sequence[Any], *, progress: Progress | None = None) -> FloatArray:
         """Return the features of pictures (paths, arrays, Pillow images), from the cache where they are known."""
         if isinstance(items, (str, PathLike)):
@@ -334,11 +338,7 @@ class Retriever(BaseEstimator):
         )
 
     def calibrated(self, pairs: Pairs, featured: Pairs | None = None, *, prior: float = 0.01) -> Calibration:
-        """Return a calibration learned from pairs that the model has not seen.
-
-        The words of the captions that name things stand for short queries. ``featured`` are the same pairs with their
-        features, if these are known.
-        """
+        """Return a calibration learned from pairs that the model has not seen; ``featured`` are they with features."""
         seen = self.featured(pairs) if featured is None else featured
         words = [] if pairs.has_text_features else short_queries(pairs)
         points = self.images_to_points(seen.images), self.texts_to_points(seen.texts)

@@ -97,6 +97,12 @@ def side_of(target: Target) -> Side:
     return "image" if target == "images" else "text"
 
 
+def _cutoff_among(retriever: RetrieverProtocol, count: int) -> float:
+    # Retrievers of one's own may have one cut-off for every number of items.
+    among: Callable[[int], float] | None = getattr(retriever, "cutoff_among", None)
+    return retriever.cutoff if among is None else among(count)
+
+
 def _hybrid_share(hybrid: float | bool | None) -> float | None:
     if hybrid is None or hybrid is False:
         return None
@@ -143,7 +149,8 @@ class SearchSnapshot:
         considered = len(gallery) if allowed is None else gallery.n_among(allowed)
         ranking = PointRanking(encoded, allowed, exact, reranking)
         rows, matched = self._ranked(ranking, query.words, offset + k, _hybrid_share(hybrid))
-        cutoff = self.retriever.cutoff if min_probability is None else min_probability
+        usual = _cutoff_among(self.retriever, considered)
+        cutoff = usual if min_probability is None else min_probability
         shown = rows[offset : offset + k]
         scores, probabilities = encoded.scores_and_probabilities(gallery.vectors(shown))
         # The best answers of all say whether there is a match, whichever page is asked for.
@@ -160,7 +167,7 @@ class SearchSnapshot:
             notes=(*self._language_notes(query), *(() if wanted is None else self._field_notes(wanted))),
             retriever=self.names.name,
             fingerprint=self.names.fingerprint,
-            cutoff=self.retriever.cutoff,
+            cutoff=usual,
         )
 
     def _ranked(
