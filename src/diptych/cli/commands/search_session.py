@@ -276,8 +276,8 @@ class SearchSession:
         return self.query
 
     def _remark(self, answers: Answers, settings: SearchSettings) -> None:
-        least = self.collection.retriever.cutoff if settings.min_probability is None else settings.min_probability
-        limit = f"{100 * least:.0f} %"
+        least = answers.cutoff if settings.min_probability is None else settings.min_probability
+        limit = f"{100 * least:.2g} %"
         is_short = len(answers) < min(settings.k, answers.considered - settings.offset)
         for note in answers.notes:
             self.note(note)
