@@ -19,7 +19,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -31,18 +31,17 @@ from torch.nn import functional
 from torch.nn.utils import clip_grad_norm_
 
 from diptych.arrays import AnyArray
-from tuning_data import TuningData, multilingual_rows, read_tuning_data, squares, tokens
+from tuning_data import TRAIN_PARTS, Batch, Batches, TuningData, multilingual_rows, read_tuning_data, squares, tokens
 from tuning_networks import DEVICE, ImageNetwork, Projections, SentenceNetwork
 
 SUBSETS = (("lite2",), ("lite2", "lite0"), ("lite2", "lite1", "lite0"))
 NETWORKS = SUBSETS[-1]
-TRAIN_PARTS = ("coco_train", "flickr_train")
 TEST_PARTS = ("coco_test", "flickr_test", "pascal_dev", "pascal_test")
 NEARLY_THE_SAME = 0.9
 TEMPERATURE, DROPOUT, RANK, N_COMPONENTS = 0.06, 0.2, 16, 256
 RATES = {"networks": 3e-4, "sentences": 5e-4, "projections": 3e-4}
-PULL, AVERAGE, KEPT, WITHOUT_ENGLISH, IN_CHINESE = 0.006, 0.99, 0.7, 0.25, 0.3
-LABEL_SHARE, PHRASE_SHARE, N_PHRASES, N_CLASSES = 0.5, 0.3, 256, 64
+PULL, AVERAGE, KEPT, WITHOUT_ENGLISH = 0.006, 0.99, 0.7, 0.25
+LABEL_SHARE, PHRASE_SHARE = 0.5, 0.3
 LONGEST = 64
 
 
@@ -148,50 +147,6 @@ def query_loss(queries: Tensor, images: Tensor, relevant: Tensor, *, every: bool
     return -torch.logsumexp(logs.masked_fill(~relevant, -1e4), 1)[asked].mean()
 
 
-class Batches:
-    """Draws photos and for each one of its texts, with ImageNet's labels, COCO's and phrases beside them."""
-
-    def __init__(self, data: TuningData, batch_size: int, seed: int) -> None:
-        self._rng, self._size = np.random.default_rng(seed), batch_size
-        self.photos = data.rows(*TRAIN_PARTS)
-        rows = {photo: row for row, photo in enumerate(self.photos.tolist())}
-        self._english: list[list[int]] = [[] for _ in rows]
-        self._chinese: list[list[int]] = [[] for _ in rows]
-        for kinds, lists in ((TRAIN_PARTS, self._english), (("chinese_train",), self._chinese)):
-            for place in data.of_kind(*kinds):
-                lists[rows[data.owners[place]]].append(int(place))
-        self._classes, self._owners = data.of_kind("imagenet"), np.asarray(data.owners)
-        labels = data.of_kind("label")
-        self._labels = [labels[self._owners[labels] == number] for number in range(data.labels.shape[1])]
-        self._phrases: list[list[int]] = [[] for _ in rows]
-        for photo, phrase in data.phrases:
-            self._phrases[rows[int(photo)]].append(int(phrase))
-        self._phrase_texts = data.of_kind("phrase")
-
-    def __len__(self) -> int:
-        return len(self.photos) // self._size
-
-    def epoch(self):  # type: ignore[no-untyped-def]
-        """Yield rows of photos, their texts and whether these are English, and the texts of the other queries."""
-        order = self._rng.permutation(len(self.photos))
-        for start in range(0, len(self) * self._size, self._size):
-            rows = order[start : start + self._size]
-            drawn = [self._text(row) for row in rows]
-            classes = self._rng.choice(self._classes, N_CLASSES)
-            labels = np.array([self._rng.choice(texts) for texts in self._labels])
-            known = sorted({phrase for row in rows for phrase in self._phrases[row]})
-            present = self._rng.permutation(np.array(known, dtype=np.int64))[:N_PHRASES]
-            has = np.array([[phrase in self._phrases[row] for row in rows] for phrase in present.tolist()], dtype=bool)
-            texts = np.concatenate([[place for place, _ in drawn], classes, labels, self._phrase_texts[present]])
-            english = np.ones(len(texts), dtype=bool)
-            english[: len(rows)] = [is_english for _, is_english in drawn]
-            yield rows, texts, english, self._owners[classes], has.reshape(len(present), len(rows))
-
-    def _text(self, row: int) -> tuple[int, bool]:
-        chinese = bool(self._chinese[row]) and self._rng.random() < IN_CHINESE
-        return int(self._rng.choice((self._chinese if chinese else self._english)[row])), not chinese
-
-
 def train(data: TuningData, pixels: Tensor, texts: Texts, towers: Towers, epochs: int, batch_size: int) -> list[float]:
     """Train everything together and return the mean loss of pairs in each epoch."""
     batches = Batches(data, batch_size, seed=0)
@@ -216,7 +171,7 @@ def train(data: TuningData, pixels: Tensor, texts: Texts, towers: Towers, epochs
             share = min(1, step / (0.05 * steps)) * (0.02 + 0.49 * (1 + math.cos(math.pi * step / steps)))
             for group, rate in zip(optimiser.param_groups, RATES.values(), strict=True):
                 group["lr"] = rate * share
-            photos = torch.from_numpy(batches.photos[batch[0]]).to(DEVICE)
+            photos = torch.from_numpy(batches.photos[batch.rows]).to(DEVICE)
             of_pairs, of_queries = batch_losses(pixels[photos], texts, towers, labels[photos], batch)
             optimiser.zero_grad(set_to_none=True)
             (of_pairs + of_queries).backward()
@@ -235,12 +190,11 @@ def train(data: TuningData, pixels: Tensor, texts: Texts, towers: Towers, epochs
     return losses
 
 
-def batch_losses(photos: Tensor, texts: Texts, towers: Towers, labels: Tensor, batch) -> tuple[Tensor, Tensor]:  # type: ignore[no-untyped-def]
+def batch_losses(photos: Tensor, texts: Texts, towers: Towers, labels: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
     """Return the loss of photos and captions and that of labels and phrases as queries."""
-    rows, places, is_english, owners, has_phrase = batch
-    classes, n_photos = torch.from_numpy(owners).to(DEVICE), len(rows)
-    english = torch.from_numpy(is_english).to(DEVICE) & (torch.rand(len(places), device=DEVICE) >= WITHOUT_ENGLISH)
-    read = text_rows(towers, texts, torch.from_numpy(places).to(DEVICE), english)
+    places, classes = (torch.from_numpy(part).to(DEVICE) for part in (batch.texts, batch.classes))
+    n_photos, kept = len(batch.rows), torch.rand(len(places), device=DEVICE) >= WITHOUT_ENGLISH
+    read = text_rows(towers, texts, places, torch.from_numpy(batch.is_english).to(DEVICE) & kept)
     asked = functional.normalize(towers.projections("texts", read, DROPOUT), dim=1)
     largest = augmented(photos, max(network.side for network in towers.images.values()))
     points = {}
@@ -258,13 +212,13 @@ def batch_losses(photos: Tensor, texts: Texts, towers: Towers, labels: Tensor, b
     n_pairs, n_labels = n_photos + len(classes), labels.shape[1]
     of_pairs = torch.zeros((), device=DEVICE)
     for subset in SUBSETS:
-        image_points = functional.normalize(sum(points[name] for name in subset), dim=1)  # type: ignore[arg-type]
+        image_points = joined(points, subset)
         of_pairs = of_pairs + pair_loss(image_points, asked[:n_pairs], classes) / len(SUBSETS)
     known = labels[:, 0] != 255
     of_labels = query_loss(
         asked[n_pairs : n_pairs + n_labels], image_points[:n_photos][known], labels[known].T == 1, every=True
     )
-    phrases = torch.from_numpy(has_phrase).to(DEVICE)
+    phrases = torch.from_numpy(batch.has_phrase).to(DEVICE)
     of_phrases = query_loss(asked[n_pairs + n_labels :], image_points[:n_photos], phrases, every=False)
     return of_pairs, LABEL_SHARE * of_labels + PHRASE_SHARE * of_phrases
 
@@ -283,24 +237,19 @@ def start_projections(
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, max(1, epochs * len(batches)))
     towers.train(True)
     for _ in range(epochs):
-        for rows, places, is_english, owners, _ in batches.epoch():
-            classes, count = torch.from_numpy(owners).to(DEVICE), len(rows) + len(owners)
-            english = torch.from_numpy(is_english[:count]).to(DEVICE) & (torch.rand(count, device=DEVICE) >= 0.2)
+        for batch in batches.epoch():
+            classes, count = torch.from_numpy(batch.classes).to(DEVICE), len(batch.rows) + len(batch.classes)
+            english = torch.from_numpy(batch.is_english[:count]).to(DEVICE) & (torch.rand(count, device=DEVICE) >= 0.2)
             with torch.no_grad():
-                read = text_rows(towers, texts, torch.from_numpy(places[:count]).to(DEVICE), english)
+                read = text_rows(towers, texts, torch.from_numpy(batch.texts[:count]).to(DEVICE), english)
             asked = functional.normalize(towers.projections("texts", read, 0.3), dim=1)
-            points = {
-                name: towers.projections(
-                    name, functional.normalize(torch.cat([found[rows], towers.class_rows[name][classes]]), dim=1), 0.3
-                )
-                for name, found in shown.items()
-            }
-            loss = sum(
-                pair_loss(functional.normalize(sum(points[name] for name in subset), dim=1), asked, classes)  # type: ignore[arg-type]
-                for subset in SUBSETS
-            )
+            points = {}
+            for name, found in shown.items():
+                both = torch.cat([found[batch.rows], towers.class_rows[name][classes]])
+                points[name] = towers.projections(name, functional.normalize(both, dim=1), 0.3)
+            losses = [pair_loss(joined(points, subset), asked, classes) for subset in SUBSETS]
             optimiser.zero_grad()
-            loss.backward()  # type: ignore[union-attr]
+            torch.stack(losses).sum().backward()
             optimiser.step()
             schedule.step()
 
@@ -344,7 +293,12 @@ def judge(data: TuningData, pixels: Tensor, texts: Texts, towers: Towers, subset
 def image_points(pixels: Tensor, towers: Towers, subset: Sequence[str]) -> Tensor:
     """Return the unit points of photos, by some of the networks."""
     rows = {name: functional.normalize(features(towers.images[name], pixels), dim=1) for name in subset}
-    return functional.normalize(sum(towers.projections(name, row) for name, row in rows.items()), dim=1)  # type: ignore[arg-type]
+    return joined({name: towers.projections(name, row) for name, row in rows.items()}, subset)
+
+
+def joined(points: Mapping[str, Tensor], subset: Sequence[str]) -> Tensor:
+    """Return the unit points of several networks together."""
+    return functional.normalize(torch.stack([points[name] for name in subset]).sum(0), dim=1)
 
 
 def text_points(texts: Texts, towers: Towers, places: AnyArray) -> Tensor:

@@ -1,17 +1,19 @@
-"""The photographs and texts that `tune_networks.py` learns from and is judged on."""
+"""The photographs and texts that `tune_networks.py` learns from and is judged on, and the batches drawn from them."""
 
 from __future__ import annotations
 
 import tarfile
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from PIL import Image
 
 from diptych.arrays import AnyArray, unit_rows
-from diptych.data import load_dataset
+from diptych.data import Pairs, load_dataset
 from diptych.data.folders import data_folder
 from diptych.encoders import SentenceEncoder, UniversalSentenceEncoder, imagenet_labels
 
@@ -41,6 +43,8 @@ a an the in on at of with and or to from by for near next over under into onto w
 its his her their there this that these those who which what up down out off through around behind front across along
 against between top side other another one two three some several many very each all both during
 """
+TRAIN_PARTS = ("coco_train", "flickr_train")
+IN_CHINESE, N_PHRASES, N_CLASSES = 0.3, 256, 64
 _FEWEST_PHOTOS = 6
 _STORED_SIDE = 256
 
@@ -58,7 +62,6 @@ class TuningData:
     texts: list[str] = field(default_factory=list)
     kinds: list[str] = field(default_factory=list)
     owners: list[int] = field(default_factory=list)
-    classes: dict[int, str] = field(default_factory=dict)
     labels: AnyArray = field(default_factory=lambda: np.empty((0, 0), dtype=np.uint8))
     phrases: AnyArray = field(default_factory=lambda: np.empty((0, 2), dtype=np.int64))
 
@@ -79,7 +82,7 @@ class TuningData:
     def leave_out(self, photos: AnyArray) -> None:
         """Take photos and their texts out of every part."""
         gone = set(photos.tolist())
-        of_photos = {"coco_train", "flickr_train", "chinese_train"}
+        of_photos = {*TRAIN_PARTS, "chinese_train"}
         self.parts = ["left_out" if row in gone else part for row, part in enumerate(self.parts)]
         self.kinds = [
             "left_out" if kind in of_photos and owner in gone else kind
@@ -99,8 +102,7 @@ def read_tuning_data(limit: int | None = None) -> TuningData:
     pascal = load_dataset("pascal_sentence")
     names = sorted(set(pascal.train.image_classes()) | set(pascal.test.image_classes()))
     for pairs in (pascal.train, pascal.test):
-        _add_pairs(data, pairs, "pascal", limit, places, dev=set(names[::2]))
-    data.add(names, list(range(len(names))), "class")
+        _add_pairs(data, pairs, "pascal", limit, places, dev=frozenset(names[::2]))
     _add_chinese(data, places)
     for row, label in enumerate(imagenet_labels()):
         data.add([f"a photo of a {label.lemmas[0]}", label.lemmas[0]], [row, row], "imagenet")
@@ -109,16 +111,22 @@ def read_tuning_data(limit: int | None = None) -> TuningData:
     return data
 
 
-def _add_pairs(data, pairs, part, limit, places, dev=None):  # type: ignore[no-untyped-def]
+def _add_pairs(
+    data: TuningData,
+    pairs: Pairs,
+    part: str,
+    limit: int | None,
+    places: dict[str, int],
+    dev: frozenset[str] | None = None,
+) -> None:
+    """Add photos and captions; where some classes are for development, the others are for the test."""
     count = pairs.n_images if limit is None else min(limit, pairs.n_images)
     first = len(data.photos)
     data.photos += [Path(path) for path in pairs.images[:count]]
     places.update({path.name: first + row for row, path in enumerate(data.photos[first:])})
     kinds = [part] * count
     if dev is not None:
-        classes = pairs.image_classes()[:count]
-        kinds = [f"{part}_dev" if name in dev else f"{part}_test" for name in classes]
-        data.classes.update({first + row: name for row, name in enumerate(classes)})
+        kinds = [f"{part}_dev" if name in dev else f"{part}_test" for name in pairs.image_classes()[:count]]
     data.parts += kinds
     for text, owner in zip(pairs.texts, pairs.owners, strict=True):
         if owner < count:
@@ -126,18 +134,16 @@ def _add_pairs(data, pairs, part, limit, places, dev=None):  # type: ignore[no-u
 
 
 def _add_chinese(data: TuningData, places: dict[str, int], at_most: int = 4) -> None:
-    """Add captions written in Chinese, of the training and development photos alone."""
+    """Add captions written in Chinese, of the training photos alone."""
     path = data_folder() / "flickr8k_languages" / "flickr8kzhc.caption.txt"
-    kinds = {"flickr_train": "chinese_train", "flickr_dev": "chinese_dev"}
     seen: dict[int, int] = {}
     for line in path.read_text(encoding="utf-8").splitlines():
         name, text = line.split(" ", 1)
         row = places.get(name.split("#")[0])
-        if row is None or data.parts[row] not in kinds:
+        if row is None or data.parts[row] != "flickr_train" or seen.get(row, 0) == at_most:
             continue
         seen[row] = seen.get(row, 0) + 1
-        if data.parts[row] == "flickr_dev" or seen[row] <= at_most:
-            data.add([text.strip()], [row], kinds[data.parts[row]])
+        data.add([text.strip()], [row], "chinese_train")
 
 
 def _add_labels(data: TuningData, places: dict[str, int]) -> None:
@@ -148,8 +154,8 @@ def _add_labels(data: TuningData, places: dict[str, int]) -> None:
         stream = archive.extractfile("coco_val_file/val_label_mat.txt")
         assert stream is not None
         for line in stream:
-            name, *values = line.split()
-            row = places.get(f"{name[-16:-4].decode()}.avif")
+            file, *values = line.split()
+            row = places.get(f"{file[-16:-4].decode()}.avif")
             if row is not None and data.parts[row] == "coco_train":
                 data.labels[row] = np.array(values, dtype=np.uint8)[chosen]
     for number, column in enumerate(chosen):
@@ -161,7 +167,7 @@ def _add_labels(data: TuningData, places: dict[str, int]) -> None:
 def _add_phrases(data: TuningData) -> None:
     """Add one to three words that stand between stop words in the captions of several training photos."""
     found: dict[str, set[int]] = {}
-    for place in data.of_kind("coco_train", "flickr_train"):
+    for place in data.of_kind(*TRAIN_PARTS):
         for phrase in _phrases(data.texts[place]):
             found.setdefault(phrase, set()).add(data.owners[place])
     kept = sorted(phrase for phrase, photos in found.items() if len(photos) >= _FEWEST_PHOTOS)
@@ -181,6 +187,63 @@ def _phrases(caption: str) -> list[str]:
             found.append(" ".join(words))
         words = []
     return found
+
+
+class Batch(NamedTuple):
+    """Rows of photos, the texts of everything asked and whether each is English, classes, and which photo has a phrase.
+
+    Texts come in this order: one of each photo, ImageNet's classes, COCO's labels, phrases.
+    """
+
+    rows: AnyArray
+    texts: AnyArray
+    is_english: AnyArray
+    classes: AnyArray
+    has_phrase: AnyArray
+
+
+class Batches:
+    """Draws photos and for each one of its texts, with ImageNet's labels, COCO's and phrases beside them."""
+
+    def __init__(self, data: TuningData, batch_size: int, seed: int) -> None:
+        self._rng, self._size = np.random.default_rng(seed), batch_size
+        self.photos = data.rows(*TRAIN_PARTS)
+        rows = {photo: row for row, photo in enumerate(self.photos.tolist())}
+        self._english: list[list[int]] = [[] for _ in rows]
+        self._chinese: list[list[int]] = [[] for _ in rows]
+        for kinds, lists in ((TRAIN_PARTS, self._english), (("chinese_train",), self._chinese)):
+            for place in data.of_kind(*kinds):
+                lists[rows[data.owners[place]]].append(int(place))
+        self._classes, self._owners = data.of_kind("imagenet"), np.asarray(data.owners)
+        labels = data.of_kind("label")
+        self._labels = [labels[self._owners[labels] == number] for number in range(data.labels.shape[1])]
+        self._phrases: list[list[int]] = [[] for _ in rows]
+        for photo, phrase in data.phrases:
+            self._phrases[rows[int(photo)]].append(int(phrase))
+        self._phrase_texts = data.of_kind("phrase")
+
+    def __len__(self) -> int:
+        return len(self.photos) // self._size
+
+    def epoch(self) -> Iterator[Batch]:
+        """Yield every photo once, with one of its texts."""
+        order = self._rng.permutation(len(self.photos))
+        for start in range(0, len(self) * self._size, self._size):
+            rows = order[start : start + self._size]
+            drawn = [self._text(row) for row in rows]
+            classes = self._rng.choice(self._classes, N_CLASSES)
+            labels = np.array([self._rng.choice(texts) for texts in self._labels])
+            known = sorted({phrase for row in rows for phrase in self._phrases[row]})
+            present = self._rng.permutation(np.array(known, dtype=np.int64))[:N_PHRASES]
+            has = np.array([[phrase in self._phrases[row] for row in rows] for phrase in present.tolist()], dtype=bool)
+            texts = np.concatenate([[place for place, _ in drawn], classes, labels, self._phrase_texts[present]])
+            english = np.ones(len(texts), dtype=bool)
+            english[: len(rows)] = [is_english for _, is_english in drawn]
+            yield Batch(rows, texts, english, self._owners[classes], has.reshape(len(present), len(rows)))
+
+    def _text(self, row: int) -> tuple[int, bool]:
+        chinese = bool(self._chinese[row]) and self._rng.random() < IN_CHINESE
+        return int(self._rng.choice((self._chinese if chinese else self._english)[row])), not chinese
 
 
 def squares(photos: list[Path], side: int = _STORED_SIDE) -> AnyArray:

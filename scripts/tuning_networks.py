@@ -137,7 +137,8 @@ class SentenceNetwork(nn.Module):
         return functional.layer_norm(values, (_WIDTH,), self._of(f"{name}.weight"), self._of(f"{name}.bias"), 1e-12)
 
     def _of(self, name: str) -> Tensor:
-        return getattr(self, _key(name))  # type: ignore[no-any-return]
+        buffer: Tensor = getattr(self, _key(name))
+        return buffer
 
     def changes(self) -> dict[str, FloatArray]:
         """Return the thin matrices under the names of the weights that they change."""
