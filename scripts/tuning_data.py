@@ -44,7 +44,7 @@ its his her their there this that these those who which what up down out off thr
 against between top side other another one two three some several many very each all both during
 """
 TRAIN_PARTS = ("coco_train", "flickr_train")
-IN_CHINESE, N_PHRASES, N_CLASSES = 0.3, 256, 64
+IN_CHINESE, N_PHRASES, N_CLASSES = 0.35, 256, 32
 _FEWEST_PHOTOS = 6
 _STORED_SIDE = 256
 
@@ -192,7 +192,8 @@ def _phrases(caption: str) -> list[str]:
 class Batch(NamedTuple):
     """Rows of photos, the texts of everything asked and whether each is English, classes, and which photo has a phrase.
 
-    Texts come in this order: one of each photo, ImageNet's classes, COCO's labels, phrases.
+    Texts come in this order: one of each photo, ImageNet's classes, COCO's labels, phrases, and an English one of each
+    photo.
     """
 
     rows: AnyArray
@@ -231,12 +232,14 @@ class Batches:
         for start in range(0, len(self) * self._size, self._size):
             rows = order[start : start + self._size]
             drawn = [self._text(row) for row in rows]
+            second = [self._rng.choice(self._english[row]) for row in rows]
             classes = self._rng.choice(self._classes, N_CLASSES)
             labels = np.array([self._rng.choice(texts) for texts in self._labels])
             known = sorted({phrase for row in rows for phrase in self._phrases[row]})
             present = self._rng.permutation(np.array(known, dtype=np.int64))[:N_PHRASES]
             has = np.array([[phrase in self._phrases[row] for row in rows] for phrase in present.tolist()], dtype=bool)
-            texts = np.concatenate([[place for place, _ in drawn], classes, labels, self._phrase_texts[present]])
+            first = [place for place, _ in drawn]
+            texts = np.concatenate([first, classes, labels, self._phrase_texts[present], second])
             english = np.ones(len(texts), dtype=bool)
             english[: len(rows)] = [is_english for _, is_english in drawn]
             yield Batch(rows, texts, english, self._owners[classes], has.reshape(len(present), len(rows)))

@@ -13,8 +13,7 @@ from torch.nn import functional
 from diptych.arrays import AnyArray, FloatArray
 from diptych.encoders.image.efficientnet_lite import _BATCH_NORM_EPSILON, _STRIDES, lite_network
 from diptych.encoders.networks.onnx_graph import BatchNorm, fold_batch_norm
-from diptych.encoders.networks.safetensors_weights import Weights
-from diptych.encoders.text.sentence_encoder import _model_folder
+from diptych.encoders.text.sentence_encoder import model_folder, weights_of
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 _LAYERS, _HEADS, _WIDTH = 6, 12, 384
@@ -93,7 +92,7 @@ class SentenceNetwork(nn.Module):
 
     def __init__(self, rank: int) -> None:
         super().__init__()
-        weights = Weights.of_folder(_model_folder("minilm"))
+        weights = weights_of(model_folder("minilm"))
         self.left, self.right = nn.ParameterDict(), nn.ParameterDict()
         for name in weights._places:
             if "position_ids" in name or "pooler" in name:
