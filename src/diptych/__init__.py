@@ -4,13 +4,20 @@ from typing import TYPE_CHECKING
 
 from diptych._version import __version__
 from diptych.lazy_exports import lazy_exports
-from diptych.space import DIRECTIONS, Direction, IndexForm, Space
 
 if TYPE_CHECKING:
     from diptych.collection import Collection
     from diptych.retriever import Retriever
+    from diptych.space import DIRECTIONS, Direction, IndexForm, Space
 else:
-    # The program and every worker import this package, and few of them need these.
-    __getattr__ = lazy_exports(__name__, {"diptych.collection": "Collection", "diptych.retriever": "Retriever"})
+    # The program and every worker import this package, and few of them need these, or even NumPy.
+    __getattr__ = lazy_exports(
+        __name__,
+        {
+            "diptych.collection": "Collection",
+            "diptych.retriever": "Retriever",
+            "diptych.space": "DIRECTIONS Direction IndexForm Space",
+        },
+    )
 
 __all__ = ["DIRECTIONS", "Collection", "Direction", "IndexForm", "Retriever", "Space", "__version__"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from difflib import get_close_matches
 
@@ -24,12 +25,17 @@ class UnknownNameError(DiptychError, LookupError):
     unknown method 'kkca'; did you mean 'kcca'? Known: cca, kcca, scm
     """
 
-    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
+    def __init__(self, kind: str, name: str, known: Iterable[str], *, besides: str = "") -> None:
         names = sorted(known)
         by_lower_case = {known_name.lower(): known_name for known_name in names}
         close = [by_lower_case[match] for match in get_close_matches(name.lower(), by_lower_case, n=3, cutoff=0.6)]
         guess = f"did you mean {' or '.join(repr(match) for match in close)}? " if close else ""
-        super().__init__(f"unknown {kind} {name!r}; {guess}Known: {', '.join(names)}")
+        others = f", or {besides}" if besides else ""
+        super().__init__(f"unknown {kind} {name!r}; {guess}Known: {', '.join(names)}{others}")
+
+
+class NoMemoryError(DiptychError, MemoryError):
+    """There is not enough memory for what was asked; the message says how to need less."""
 
 
 class MissingDataError(DiptychError, FileNotFoundError):
@@ -66,6 +72,23 @@ class CollectionError(DiptychError):
 
 class CollectionBusyError(CollectionError):
     """Another process or thread writes to the collection; the same call may work a little later."""
+
+
+class NoRoomError(CollectionError):
+    """The disk of a collection is full; nothing of what was to be written is stored.
+
+    ``missing`` is how many bytes have to be freed, at least.
+
+    >>> from diptych.errors import NoRoomError
+    >>> print(NoRoomError("/photos/.diptych", 4096))
+    there is no room left for /photos/.diptych: free 4,096 bytes, or remove items, and try again
+    """
+
+    def __init__(self, where: object, missing: int) -> None:
+        super().__init__(
+            f"there is no room left for {where}: free {counted(missing, 'byte')}, or remove items, and try again"
+        )
+        self.missing = missing
 
 
 class StorageError(CollectionError):
@@ -105,3 +128,18 @@ def counted(number: int, noun: str, plural: str | None = None) -> str:
     ('1 class', '2,000 labels')
     """
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+_PART = r"[^/\\\s:;,'\"()<>]"
+_ABSOLUTE_PATH = re.compile(rf"(?<![\w.:/])(?!/v1/)(?:[A-Za-z]:)?(?:[/\\]{_PART}+)+[/\\]({_PART}*)")
+
+
+def without_folders(text: str, *folders: object) -> str:
+    """Return a message without the folders of this machine, which are none of a client's business; names stay.
+
+    >>> without_folders("/home/me/my photos/a.jpg: no room in /tmp/x/y.part", "/home/me/my photos")
+    'a.jpg: no room in y.part'
+    """
+    for folder in folders:
+        text = text.replace(f"{folder}/", "").replace(str(folder), "the folder")
+    return _ABSOLUTE_PATH.sub(r"\1", text)

@@ -4,30 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, cast, get_args
+from typing import Literal, cast
 
 import numpy as np
 
 from diptych.arrays import AnyArray, FloatArray, row_blocks, unit_rows
+from diptych.directions import DIRECTION_NAMES as DIRECTION_NAMES
+from diptych.directions import DIRECTIONS as DIRECTIONS
+from diptych.directions import SEARCH_DIRECTIONS as SEARCH_DIRECTIONS
+from diptych.directions import Direction as Direction
+from diptych.directions import SearchDirection as SearchDirection
+from diptych.directions import opposite as opposite
 from diptych.errors import InvalidInputError, UnknownNameError
-
-Direction = Literal["image_query", "text_query"]
-DIRECTIONS: tuple[Direction, Direction] = ("image_query", "text_query")
-DIRECTION_NAMES: dict[Direction, str] = {"image_query": "image query", "text_query": "text query"}
-# What is asked with, and what is found.
-SearchDirection = Literal["text_to_image", "image_to_text", "image_to_image", "text_to_text"]
-SEARCH_DIRECTIONS: tuple[SearchDirection, ...] = get_args(SearchDirection)
-
-
-def opposite(way: Direction) -> Direction:
-    """Return the direction in which the answers of this one would ask.
-
-    >>> from diptych.space import opposite
-    >>> opposite("image_query")
-    'text_query'
-    """
-    return "text_query" if way == "image_query" else "image_query"
-
 
 _PROBABILITY_FLOOR = 1e-12
 

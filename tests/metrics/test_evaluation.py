@@ -30,6 +30,7 @@ from diptych.metrics import (
     evaluate,
     evaluate_scores,
 )
+from diptych.metrics.score_ranking import _first_of_equals
 from diptych.space import SPACE_NAMES, Space
 from tests.metrics.enumerated_orders import average_precision
 
@@ -286,3 +287,28 @@ ONE = SameLabel([0], [0, 1])
 def test_errors_name_the_fix(call, message):
     with pytest.raises(InvalidInputError, match=message):
         call()
+
+
+class LastBits(Space):
+    """The cosine of a library of matrix products whose sums differ in the last bit from place to place."""
+
+    def compare(self, queries, gallery, direction="image_query"):
+        scores = super().compare(queries, gallery, direction)
+        return scores * (1 + np.finfo(scores.dtype).eps * (np.arange(scores.shape[1]) % 3))
+
+
+@pytest.mark.parametrize("space", [Space("cosine"), LastBits("cosine")])
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_items_with_equal_points_tie_wherever_they_stand(space, kind):
+    rng = np.random.default_rng(0)
+    points = np.repeat(rng.normal(size=(1, 19)), 1003, axis=0).astype(kind)
+    relevance = SameLabel(np.zeros(4), np.arange(1003) >= 500)
+    result = evaluate(rng.normal(size=(4, 19)).astype(kind), points, space, relevance, [AP()])
+    assert result.values[AP()] == pytest.approx(evaluate_scores(np.zeros((4, 1003)), relevance, [AP()]).values[AP()])
+
+
+def test_rows_of_other_zeros_are_equal_and_nothing_else_is():
+    points = np.array([[0.0, 1.0], [-0.0, 1.0], [1.0, 0.0], [0.0, 1.0]])
+    places, originals = _first_of_equals(points)
+    assert len(places) == 2
+    np.testing.assert_array_equal(points[places][originals], points)

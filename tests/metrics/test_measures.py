@@ -27,6 +27,7 @@ from diptych.metrics import (
     SameLabel,
     evaluate_scores,
 )
+from diptych.metrics.interpolated_precision import _expected_best, _sampled_best, _TieGroup
 from tests.metrics.enumerated_orders import interpolated, orders
 
 
@@ -130,12 +131,41 @@ def test_three_of_ten_reach_a_recall_of_three_tenths():
     assert result.y[4] < 1.0
 
 
-def test_interpolated_precision_averages_random_orders_under_ties():
-    scores, grades = [1.0, 1.0, 1.0, 0.5, 0.5], [1, 0, 0, 1, 0]
-    curve = InterpolatedPrecisionRecall(levels=3, samples=1500)
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.tuples(st.sampled_from([0.1, 0.5, 0.9]), st.booleans()), min_size=1, max_size=7).filter(
+        lambda items: any(relevant for _, relevant in items)
+    ),
+    st.sampled_from([2, 3, 11]),
+)
+def test_interpolated_precision_is_the_mean_over_all_orders_of_ties(items, levels):
+    scores, grades = [score for score, _ in items], [float(relevant) for _, relevant in items]
+    curve = InterpolatedPrecisionRecall(levels)
     result = evaluate_scores([scores], GradedRelevance([grades]), [curve])[curve]
-    expected = [np.mean([interpolated(order, level) for order in orders(scores, grades)]) for level in (0, 0.5, 1)]
-    np.testing.assert_allclose(result.y, expected, atol=0.035)
+    every = list(orders(scores, grades))
+    expected = [np.mean([interpolated(order, level) for order in every]) for level in np.linspace(0, 1, levels)]
+    np.testing.assert_allclose(result.y, expected, atol=1e-12)
+
+
+def test_large_ties_are_sampled_within_the_standard_error_that_is_stated():
+    groups = ((0, 0, 60, 8), (90, 8, 40, 10), (130, 18, 3, 3))
+    ranking, needed = tuple(_TieGroup(*group) for group in groups), (1, 5, 8, 9, 18, 21)
+    exact = np.array(_expected_best(ranking, needed))
+    sampled = _sampled_best(ranking, needed, 4000, np.random.default_rng(0))
+    np.testing.assert_allclose(sampled, exact, atol=4 / (2 * np.sqrt(4000)))
+    assert (np.diff(exact) <= 0).all()
+
+
+def test_sampled_interpolated_precision_depends_on_the_query_alone():
+    scores, grades = np.zeros((3, 300)), np.zeros((3, 300))
+    grades[:, :60] = 1
+    curve = InterpolatedPrecisionRecall(samples=20)
+    three = evaluate_scores(scores, GradedRelevance(grades), [curve])[curve].y
+    one = evaluate_scores(scores[:1], GradedRelevance(grades[:1]), [curve])[curve].y
+    assert np.abs(three - one).max() < 0.1
+    np.testing.assert_array_equal(three, evaluate_scores(scores, GradedRelevance(grades), [curve])[curve].y)
+    # Precision at the last relevant item is near the share of relevant ones.
+    assert three[-1] == pytest.approx(0.2, abs=0.01)
 
 
 def test_ended_rankings_keep_their_last_precision():

@@ -10,6 +10,7 @@ from scipy import sparse
 
 from diptych.errors import InvalidInputError
 from diptych.metrics import GradedRelevance, SameLabel, SharedLabel
+from diptych.metrics.relevance import shared_class_indices
 
 
 @settings(max_examples=50, deadline=None)
@@ -45,6 +46,20 @@ def test_labels_of_mixed_integer_types_compare_by_value():
     assert SameLabel(np.array([3], dtype=np.int8), np.array([3, 4], dtype=np.uint64)).judge(0).items.tolist() == [0]
 
 
+@pytest.mark.parametrize("first", [2**53, 2**63 - 3, -(2**53) - 4])
+def test_large_numbers_stay_apart_whatever_their_types(first):
+    queries = np.array([first, first + 1, first + 2])
+    for kind in (np.int64, np.uint64) if first > 0 else (np.int64,):
+        relevance = SameLabel(queries, np.array([*range(first + 2, first - 1, -1), 7], dtype=kind))
+        assert [relevance.judge(query).items.tolist() for query in range(3)] == [[2], [1], [0]]
+    assert len(shared_class_indices(queries, np.array([7.0, 8.0]))[2]) == 5
+
+
+def test_numbers_of_all_64_bits_are_not_negative_ones():
+    relevance = SameLabel(np.array([2**64 - 1], dtype=np.uint64), np.array([-1, 2**63 - 1]))
+    assert relevance.judge(0).items.tolist() == []
+
+
 def test_judged_items_alone_are_candidates():
     stored = sparse.csr_array(([2, 0, 3], ([0, 0, 1], [4, 1, 0])), shape=(2, 5))
     relevance = GradedRelevance(stored, judged_only=True)
@@ -76,6 +91,12 @@ def test_inputs_are_left_as_they_are():
         (lambda: SameLabel([[1]], [1]), "query_labels must be a list .* use SharedLabel"),
         (lambda: SameLabel([1.0], [1.0, np.nan]), "gallery_labels holds NaN, first at 1"),
         (lambda: SameLabel([None], [1]), "query_labels must be whole numbers or strings"),
+        (lambda: SameLabel(np.array([b"a"]), [b"a"]), "query_labels are bytes; decode"),
+        (lambda: SameLabel(np.ma.array([1]), [1]), r"query_labels\.filled"),
+        (lambda: SameLabel([[1]], [1]), r"query_labels\.ravel"),
+        (lambda: SameLabel([2**63, -1], [1]), "query_labels hold floats beyond"),
+        (lambda: SharedLabel(np.ma.array([[1, 0]]), [[1, 0]]), r"query_indicator\.filled"),
+        (lambda: GradedRelevance(np.ma.array([[1, 0]])), r"grades\.filled"),
         (lambda: SharedLabel([1, 0], [[1, 0]]), "query_indicator must be a matrix.* use SameLabel"),
         (lambda: SharedLabel([[1, 0]], [[1, 0, 1]]), "use one list of labels for both"),
         (lambda: SharedLabel([[1, 2]], [[1, 0]]), "query_indicator must hold 0 and 1"),

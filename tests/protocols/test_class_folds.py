@@ -101,6 +101,28 @@ def test_training_is_all_that_a_method_may_see(splits):
         assert set(retrieval.queries.labels) == set(retrieval.gallery.labels)
 
 
+def test_no_two_hold_outs_of_five_classes_are_the_same_and_folds_draw_anew(splits):
+    places = set()
+    for number in range(5):
+        fold = UnseenClasses().fold(splits, number)
+        held_out = [
+            tuple(sorted(set(retrieval.queries.labels.tolist())))
+            for _, retrieval in fold.training.hold_outs.splits(fold.training.pairs)
+        ]
+        assert len(set(held_out)) == len(held_out) == 3
+        order = sorted(fold.train_classes)
+        places.add(tuple(tuple(order.index(name) for name in classes) for classes in held_out))
+    assert len(places) > 1
+
+
+def test_queries_of_held_out_classes_are_drawn_anew_each_time():
+    labels = np.repeat(np.arange(4), 30)
+    pairs = Pairs(np.eye(120), np.eye(120), labels=labels)
+    asked = [set(map(int, retrieval.queries.ids)) for _, retrieval in ClassQueryHoldOut(repeats=6).splits(pairs)]
+    of_class_0 = {frozenset(ids & set(range(30))) for ids in asked} - {frozenset()}
+    assert len(of_class_0) > 1
+
+
 def test_hold_outs_of_queries_search_what_was_learned_from(splits):
     for train, retrieval in QueryHoldOut(repeats=2).splits(splits.train):
         assert retrieval.gallery is train

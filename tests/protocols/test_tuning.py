@@ -112,7 +112,9 @@ def test_class_hold_outs_never_share_a_class_and_leave_two_on_each_side(pairs):
         for train, held_out in ClassHoldOut(repeats=6, share=0.1).splits(pairs)
     ]
     assert all(train.isdisjoint(held_out) and len(held_out) == len(train) == 2 for train, held_out in drawn)
-    assert len(set(drawn)) > 1
+    assert len(set(drawn)) == len(drawn) == 6
+    with pytest.warns(UserWarning, match="in 6 ways, so 6 hold-outs are made and not repeats=9"):
+        assert len(list(ClassHoldOut(repeats=9, share=0.1).splits(pairs))) == 6
     with pytest.raises(InvalidInputError, match="at least 4 classes"):
         next(ClassHoldOut().splits(Pairs(pairs.images, pairs.texts, labels=np.arange(80) % 3)))
 

@@ -97,14 +97,19 @@ def visual_shares(
 
 
 def noise_curves(
-    folds: Sequence[int], scores: Mapping[str, Sequence[float]], *, score: str = "NDCG@25", title: str = ""
+    folds: Sequence[int],
+    scores: Mapping[str, Sequence[float]],
+    *,
+    score: str = "NDCG@25",
+    title: str = "",
+    against: str = "irrelevant pictures added, times those judged",
 ) -> Figure:
     """Draw the score of each method against the fold of noise, the best at the last fold first in the legend.
 
     Figure 7 of Dong et al., "Cross-media similarity evaluation for web image retrieval in the wild", 2018, has this
     form: at fold h, h times as many irrelevant pictures stand among those that were judged for a query
     (:func:`diptych.protocols.with_noise`). A line called ``random`` is drawn as chance. Use it to see which methods
-    hold when nobody filtered the candidates first.
+    hold when nobody filtered the candidates first. ``against`` names what is varied instead.
 
     >>> from diptych.figures import noise_curves
     >>> figure = noise_curves([0, 1], {"PSI": [0.5, 0.4], "random": [0.4, 0.2]})
@@ -121,8 +126,9 @@ def noise_curves(
                 continue
             axes.plot(folds, scores[name], **series_style(number), markersize=4.5, linewidth=1.4, label=name)
         axes.set_xticks(list(folds))
-        axes.set(xlabel="irrelevant pictures added, times those judged", ylabel=score, title=title)
-        axes.set_ylim(bottom=0)
+        axes.set(xlabel=against, ylabel=score, title=title)
+        # Small differences shall look small.
+        axes.set_ylim(bottom=min(0.0, *(min(values) for values in scores.values())))
         light_grid(axes)
         axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5))
     return figure

@@ -18,15 +18,10 @@ from diptych.metrics.confusion_matrix import ConfusionMatrix
 from diptych.metrics.evaluation import Evaluation, category_means, evaluate, evaluate_scores
 from diptych.metrics.first_relevant import CMC, CMCCurve, MeanRank, MedianRank, RecallAtK
 from diptych.metrics.hamming import HammingLookup
+from diptych.metrics.interpolated_precision import InterpolatedPrecisionRecall
 from diptych.metrics.measure import Curve, CurvePoints, Measure
 from diptych.metrics.ndcg import NDCG
-from diptych.metrics.precision_recall import (
-    InterpolatedPrecisionRecall,
-    Precision,
-    PrecisionRecallCurve,
-    PrecisionScope,
-    Recall,
-)
+from diptych.metrics.precision_recall import Precision, PrecisionRecallCurve, PrecisionScope, Recall
 from diptych.metrics.relevance import GradedRelevance, Judgement, Relevance, SameLabel, SharedLabel
 from diptych.metrics.significance import (
     BootstrapInterval,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal, cast, get_args
 
 import numpy as np
-from scipy.special import digamma
+import scipy
 
 from diptych.arrays import FloatArray, IntArray
 from diptych.errors import InvalidInputError
@@ -34,7 +34,12 @@ def _several(before: FloatArray, count: FloatArray) -> FloatArray:
     end = before + count
     large = np.maximum(before, _ASYMPTOTIC_FROM)
     asymptotic = np.log1p(count / large) + _correction(large + count) - _correction(large)
-    return cast(FloatArray, np.where(before < _ASYMPTOTIC_FROM, digamma(end + 1) - digamma(before + 1), asymptotic))
+    return cast(
+        FloatArray,
+        np.where(
+            before < _ASYMPTOTIC_FROM, scipy.special.digamma(end + 1) - scipy.special.digamma(before + 1), asymptotic
+        ),
+    )
 
 
 def _correction(m: FloatArray) -> FloatArray:

@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike
 from diptych.arrays import AnyArray, FloatArray, row_blocks
 from diptych.errors import InvalidInputError
 from diptych.metrics.hamming import HammingRanking
+from diptych.metrics.interpolated_precision import InterpolatedPrecisionRecall
 from diptych.metrics.measure import Curve, CurvePoints, Measure
-from diptych.metrics.precision_recall import InterpolatedPrecisionRecall
 from diptych.metrics.relevance import Relevance
 from diptych.metrics.score_ranking import check_points, matrix_blocks, point_blocks, rank_scores
 from diptych.metrics.tie_groups import RankedGroups, Ties, break_ties, check_ties
@@ -94,7 +94,7 @@ def evaluate(
 
     Scores are never held for more queries than ``memory`` bytes allow, down to one query against the gallery. Codes in
     a Hamming space are ranked by histograms of distances, without sorting. The scores of the other spaces are compared
-    exactly as the space computes them: equal scores tie, nearly equal ones do not.
+    exactly as the space computes them: equal scores tie, nearly equal ones do not. Items with equal points always tie.
 
     >>> import numpy as np
     >>> from diptych import Space

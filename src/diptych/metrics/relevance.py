@@ -6,10 +6,10 @@ from abc import ABC, abstractmethod
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
 
-from diptych.arrays import FloatArray, IntArray
+from diptych.arrays import LARGEST_EXACT, FloatArray, IntArray, as_labels, refuse_masked
 from diptych.errors import InvalidInputError
 
 __all__ = ["GradedRelevance", "Judgement", "Relevance", "SameLabel", "SharedLabel"]
@@ -82,18 +82,25 @@ def shared_class_indices(query_labels: ArrayLike, gallery_labels: ArrayLike) -> 
         raise InvalidInputError(
             f"query_labels ({queries.dtype}) and gallery_labels ({gallery.dtype}) must both be numbers or both strings"
         )
-    classes, codes = np.unique(np.concatenate([queries, gallery]), return_inverse=True)
+    classes, codes = np.unique(_merged(queries, gallery), return_inverse=True)
     return codes[: len(queries)], codes[len(queries) :], classes
 
 
+def _merged(queries: NDArray[Any], gallery: NDArray[Any]) -> NDArray[Any]:
+    """Return both lists as one; NumPy makes floats of int64 and uint64, where large numbers lose their last digits."""
+    both = np.concatenate([queries, gallery])
+    whole = [part for part in (queries, gallery) if part.dtype.kind in "iu"]
+    if both.dtype.kind != "f" or all(part.min() >= -LARGEST_EXACT and part.max() <= LARGEST_EXACT for part in whole):
+        return both
+    return np.concatenate([queries.astype(object), gallery.astype(object)])
+
+
 def _as_labels(labels: ArrayLike, *, name: str) -> NDArray[Any]:
-    values = np.asarray(labels)
-    if values.dtype == object and all(isinstance(value, str) for value in values.ravel()):
-        values = values.astype(str)
+    values = as_labels(labels, name=name, one_column=False)
     if values.ndim != 1:
         raise InvalidInputError(
             f"{name} must be a list with one label per item, got {values.ndim} dimensions; "
-            "for several labels per item use SharedLabel"
+            f"for several labels per item use SharedLabel, for a column {name}.ravel()"
         )
     if not len(values):
         raise InvalidInputError(f"{name} is empty")
@@ -144,12 +151,13 @@ def _row(matrix: Any, index: int) -> IntArray:
 
 
 def _as_indicator(indicator: ArrayLike | Any, *, name: str) -> Any:
-    if not sparse.issparse(indicator) and np.ndim(indicator) != 2:
+    if not scipy.sparse.issparse(indicator) and np.ndim(indicator) != 2:
         raise InvalidInputError(
             f"{name} must be a matrix, items × labels, got {np.ndim(indicator)} dimensions; "
             "for one label per item use SameLabel"
         )
-    matrix = sparse.csr_array(indicator, copy=True)
+    refuse_masked(indicator, name=name)
+    matrix = scipy.sparse.csr_array(indicator, copy=True)
     if 0 in matrix.shape:
         raise InvalidInputError(f"{name} is empty: shape {matrix.shape}")
     matrix.eliminate_zeros()
@@ -174,11 +182,12 @@ class GradedRelevance(Relevance):
     """
 
     def __init__(self, grades: ArrayLike | Any, *, judged_only: bool = False) -> None:
-        if not sparse.issparse(grades) and np.ndim(grades) != 2:
+        if not scipy.sparse.issparse(grades) and np.ndim(grades) != 2:
             raise InvalidInputError(f"grades must be a matrix, queries × gallery, got {np.ndim(grades)} dimensions")
-        if judged_only and not sparse.issparse(grades):
+        if judged_only and not scipy.sparse.issparse(grades):
             raise InvalidInputError("judged_only needs a sparse matrix of grades, whose stored entries are the judged")
-        matrix = sparse.csr_array(grades)
+        refuse_masked(grades, name="grades")
+        matrix = scipy.sparse.csr_array(grades)
         if 0 in matrix.shape:
             raise InvalidInputError(f"grades is empty: shape {matrix.shape}")
         if not (np.isfinite(matrix.data).all() and (matrix.data >= 0).all()):

@@ -149,9 +149,32 @@ def check_points(queries: AnyArray, gallery: AnyArray, *, n_queries: int, n_gall
 def point_blocks(
     queries: AnyArray, gallery: AnyArray, space: Space, direction: Direction, *, rows: int, memory: int
 ) -> Iterator[AnyArray]:
-    """Yield the scores of ``rows`` queries at a time, scored in tiles whose temporaries stay below ``memory`` bytes."""
+    """Yield the scores of ``rows`` queries at a time, scored in tiles whose temporaries stay below ``memory`` bytes.
+
+    Equal rows of the gallery are scored once: a product of matrices gives equal columns at different places sums that
+    differ in the last bit, and then they would not tie.
+    """
+    places, originals = _first_of_equals(gallery)
+    repeated = len(places) < len(gallery)
+    distinct = gallery[places] if repeated else gallery
     for block in row_blocks(len(queries), rows):
-        yield _score(queries[block], gallery, space, direction, memory)
+        scores = _score(queries[block], distinct, space, direction, memory)
+        yield scores[:, originals] if repeated else scores
+
+
+def _first_of_equals(points: AnyArray) -> tuple[IntArray, IntArray]:
+    """Return where each distinct row stands first, and for every row which of these it equals."""
+    keys = np.zeros(len(points), dtype=np.uint64)
+    factors = np.random.default_rng(0).integers(1 << 63, size=points.shape[1], dtype=np.uint64) * 2 + 1
+    for block in row_blocks(len(points)):
+        # Adding zero makes one of the two zeros.
+        bits = (np.asarray(points[block], dtype=np.float64) + 0.0).view(np.uint64)
+        keys[block] = ((bits ^ (bits >> 32)) * factors).sum(axis=1, dtype=np.uint64)
+    _, places, originals = np.unique(keys, return_index=True, return_inverse=True)
+    if len(places) < len(points) and not np.array_equal(points[places][originals], points, equal_nan=True):
+        # Different rows with one key.
+        _, places, originals = np.unique(points, axis=0, return_index=True, return_inverse=True)
+    return places, originals.ravel()
 
 
 def _score(queries: AnyArray, gallery: AnyArray, space: Space, direction: Direction, memory: int) -> AnyArray:

@@ -1,19 +1,39 @@
 """Who is trained, asked and searched."""
 
-from diptych.protocols.class_folds import ClassFold, Extendable, SeenClasses, UnseenClasses, class_list
-from diptych.protocols.folds import Fold, RandomDraws, RetrievalProtocol, StandardSplit, Training
-from diptych.protocols.hold_outs import ClassHoldOut, ClassQueryHoldOut, HoldOut, HoldOuts, QueryHoldOut
-from diptych.protocols.query_groups import QueryGroups, with_noise
-from diptych.protocols.retrieval import (
-    EncodedRetrieval,
-    Gallery,
-    Relevant,
-    Retrieval,
-    TwoWayEvaluation,
-    evaluate_model,
-    evaluate_retrieval,
-)
-from diptych.protocols.tuning import Trial, Tuning, tune
+from typing import TYPE_CHECKING
+
+from diptych.lazy_exports import lazy_exports
+
+if TYPE_CHECKING:
+    from diptych.protocols.class_folds import ClassFold, Extendable, SeenClasses, UnseenClasses
+    from diptych.protocols.folds import Fold, RandomDraws, RetrievalProtocol, StandardSplit, Training
+    from diptych.protocols.hold_outs import ClassHoldOut, ClassQueryHoldOut, HoldOut, HoldOuts, QueryHoldOut, class_list
+    from diptych.protocols.query_groups import QueryGroups, with_noise
+    from diptych.protocols.retrieval import (
+        EncodedRetrieval,
+        Gallery,
+        Relevant,
+        Retrieval,
+        TwoWayEvaluation,
+        evaluate_model,
+        evaluate_retrieval,
+    )
+    from diptych.protocols.tuning import Trial, Tuning, tune
+else:
+    # Few who evaluate a model also tune one.
+    __getattr__ = lazy_exports(
+        __name__,
+        {
+            "diptych.protocols.class_folds": "ClassFold Extendable SeenClasses UnseenClasses",
+            "diptych.protocols.folds": "Fold RandomDraws RetrievalProtocol StandardSplit Training",
+            "diptych.protocols.hold_outs": "ClassHoldOut ClassQueryHoldOut HoldOut HoldOuts QueryHoldOut class_list",
+            "diptych.protocols.query_groups": "QueryGroups with_noise",
+            "diptych.protocols.retrieval": (
+                "EncodedRetrieval Gallery Relevant Retrieval TwoWayEvaluation evaluate_model evaluate_retrieval"
+            ),
+            "diptych.protocols.tuning": "Trial Tuning tune",
+        },
+    )
 
 __all__ = [
     "ClassFold",

@@ -11,7 +11,7 @@ import numpy as np
 from diptych.data import DatasetSplits, Pairs
 from diptych.errors import InvalidInputError
 from diptych.protocols.folds import Fold, Training
-from diptych.protocols.hold_outs import ClassQueryHoldOut, QueryHoldOut
+from diptych.protocols.hold_outs import ClassQueryHoldOut, HoldOuts, QueryHoldOut, class_list
 from diptych.protocols.retrieval import Retrieval
 
 _FEWEST_CLASSES = 4
@@ -31,26 +31,6 @@ class ClassFold:
     train: Pairs
     seen: Retrieval
     unseen: Retrieval
-
-
-def class_list(pairs: Pairs) -> tuple[str, ...]:
-    """Return the names of the classes that occur, in the order of tables.
-
-    >>> import numpy as np
-    >>> from diptych.data import Pairs
-    >>> from diptych.protocols import class_list
-    >>> class_list(Pairs(np.eye(3), np.eye(3), labels=[2, 0, 2], class_names=["cat", "dog", "emu"]))
-    ('cat', 'emu')
-    """
-    if pairs.labels is None:
-        raise InvalidInputError("these pairs have no labels, so they have no classes to divide")
-    if pairs.is_multi_label:
-        occurs = np.flatnonzero(pairs.labels.any(axis=0))
-        return tuple(pairs.class_names[column] for column in occurs)
-    present = np.unique(pairs.labels)
-    if pairs.labels.dtype.kind == "U":
-        return tuple(name for name in pairs.class_names if name in set(present.tolist()))
-    return tuple(pairs.class_name(value) for value in present)
 
 
 @dataclass(frozen=True)
@@ -141,7 +121,10 @@ class _HalfOfTheClasses:
         """Return one fold."""
         fold = self.folds.class_fold(splits, number)
         asked = fold.seen if self.setting == "seen" else fold.unseen
-        return Fold(number, Training(fold.train, self.hold_outs), asked, fold.train_classes, fold.test_classes)
+        return Fold(number, Training(fold.train, self._hold_outs(number)), asked, fold.train_classes, fold.test_classes)
+
+    def _hold_outs(self, fold: int) -> HoldOuts:
+        return self.hold_outs
 
     def redrawn(self, folds: int | None, seed: int) -> Self:
         """Return so many shuffles of the classes with another seed."""
@@ -183,3 +166,7 @@ class UnseenClasses(_HalfOfTheClasses):
 
     hold_outs: ClassQueryHoldOut = field(default_factory=ClassQueryHoldOut)
     setting: ClassVar[Literal["seen", "unseen"]] = "unseen"
+
+    def _hold_outs(self, fold: int) -> HoldOuts:
+        # Folds of few classes would hold out the classes at the same places of their lists.
+        return replace(self.hold_outs, fold=fold)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
@@ -13,6 +15,26 @@ from diptych.errors import InvalidInputError
 from diptych.protocols.retrieval import Retrieval
 
 _QUERIES = 0.5
+
+
+def class_list(pairs: Pairs) -> tuple[str, ...]:
+    """Return the names of the classes that occur, in the order of tables.
+
+    >>> import numpy as np
+    >>> from diptych.data import Pairs
+    >>> from diptych.protocols import class_list
+    >>> class_list(Pairs(np.eye(3), np.eye(3), labels=[2, 0, 2], class_names=["cat", "dog", "emu"]))
+    ('cat', 'emu')
+    """
+    if pairs.labels is None:
+        raise InvalidInputError("these pairs have no labels, so they have no classes to divide")
+    if pairs.is_multi_label:
+        occurs = np.flatnonzero(pairs.labels.any(axis=0))
+        return tuple(pairs.class_names[column] for column in occurs)
+    present = np.unique(pairs.labels)
+    if pairs.labels.dtype.kind == "U":
+        return tuple(name for name in pairs.class_names if name in set(present.tolist()))
+    return tuple(pairs.class_name(value) for value in present)
 
 
 class HoldOuts(Protocol):
@@ -90,11 +112,12 @@ class QueryHoldOut(_Repeated):
 
 @dataclass(frozen=True)
 class ClassHoldOut(_Repeated):
-    """Hold out all pairs of a random share of the classes, several times.
+    """Hold out all pairs of a random share of the classes, several times, and never the same classes twice.
 
     What is learned is then asked for classes it never saw, as in the extendable protocol of Liu et al., and parameters
     that only memorise the training classes lose. At least two classes are held out, because with one every answer is
-    right, and at least two are learned from.
+    right, and at least two are learned from. Where there are fewer sets of classes than ``repeats``, each is held out
+    once and a warning says how many there are. ``fold`` sets the draws of several folds apart.
 
     >>> import numpy as np
     >>> from diptych.data import Pairs
@@ -106,18 +129,34 @@ class ClassHoldOut(_Repeated):
     """
 
     share: float = 0.2
+    fold: int = 0
 
     def splits(self, pairs: Pairs) -> Iterator[tuple[Pairs, Pairs]]:
-        """Yield (train, held out), the classes drawn anew from the seed and the repetition's number."""
-        if pairs.labels is None or pairs.n_classes < 4:
+        """Yield (train, held out), the sets of classes drawn without replacement from the seed and the fold."""
+        classes = () if pairs.labels is None else class_list(pairs)
+        if len(classes) < 4:
             raise InvalidInputError(
                 "holding out classes needs labels of at least 4 classes, two to learn and two to ask for; "
                 "use HoldOut for pairs without them"
             )
-        held_out = min(max(round(self.share * pairs.n_classes), 2), pairs.n_classes - 2)
-        for seed in self._seeds():
-            parts = pairs.split_classes(held_out, seed=seed)
+        for chosen in self._class_sets(len(classes)):
+            parts = pairs.split_classes([classes[number] for number in chosen])
             yield parts.second, parts.first
+
+    def _class_sets(self, n_classes: int) -> list[tuple[int, ...]]:
+        size = min(max(round(self.share * n_classes), 2), n_classes - 2)
+        possible = math.comb(n_classes, size)
+        if possible < self.repeats:
+            warnings.warn(
+                f"{size} of {n_classes} classes can be held out in {possible} ways, so {possible} hold-outs are made "
+                f"and not repeats={self.repeats}",
+                stacklevel=3,
+            )
+        rng = np.random.default_rng([self.seed, self.fold])
+        drawn: dict[tuple[int, ...], None] = {}
+        while len(drawn) < min(self.repeats, possible):
+            drawn[tuple(sorted(rng.permutation(n_classes)[:size].tolist()))] = None
+        return list(drawn)
 
 
 @dataclass(frozen=True)
@@ -126,7 +165,7 @@ class ClassQueryHoldOut(_Repeated):
 
     This is extendable retrieval in small: the classes asked for were not learned, and no query finds its own partner.
     Which share the paper tunes on, if any, is not said; ours is a fifth, and at least two classes, because with one
-    every answer is right.
+    every answer is right. The classes are drawn as `ClassHoldOut` draws them.
 
     >>> import numpy as np
     >>> from diptych.data import Pairs
@@ -139,10 +178,13 @@ class ClassQueryHoldOut(_Repeated):
 
     repeats: int = 3
     share: float = 0.2
+    fold: int = 0
 
     def splits(self, pairs: Pairs) -> Iterator[tuple[Pairs, Retrieval]]:
-        """Yield (train, held-out queries against held-out database), the classes drawn as `ClassHoldOut` draws."""
-        for train, held_out in ClassHoldOut(self.repeats, self.share, self.seed).splits(pairs):
-            stratify = not held_out.is_multi_label
-            database, queries = held_out.split(_QUERIES, seed=self.seed, stratify=stratify)
+        """Yield (train, held-out queries against held-out database)."""
+        of_fold = numbered_seed(self.seed, self.fold)
+        drawn = ClassHoldOut(self.repeats, self.share, self.seed, self.fold).splits(pairs)
+        for repetition, (train, held_out) in enumerate(drawn):
+            seed, stratify = numbered_seed(of_fold, repetition), not held_out.is_multi_label
+            database, queries = held_out.split(_QUERIES, seed=seed, stratify=stratify)
             yield train, Retrieval(queries, database)

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
-from scipy import sparse
 
 from diptych.arrays import FloatArray, IntArray
 from diptych.errors import InvalidInputError
@@ -54,7 +54,7 @@ class QueryGroups:
         return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
 
 
-def with_noise(judgements: Any, fold: int, *, seed: int = 0) -> sparse.csr_array:
+def with_noise(judgements: Any, fold: int, *, seed: int = 0) -> scipy.sparse.csr_array:
     """Return the judgements with ``fold`` times as many irrelevant items for every query, drawn at random.
 
     A query with n judged items gets fold·n more, of grade 0, drawn without replacement from the items that were judged
@@ -81,9 +81,9 @@ def with_noise(judgements: Any, fold: int, *, seed: int = 0) -> sparse.csr_array
     """
     if fold < 0:
         raise InvalidInputError(f"fold must be 0 or more, got {fold}")
-    if not sparse.issparse(judgements):
+    if not scipy.sparse.issparse(judgements):
         raise InvalidInputError("judgements must be a sparse matrix, whose stored entries are the judged items")
-    matrix = sparse.csr_array(judgements)
+    matrix = scipy.sparse.csr_array(judgements)
     judged_anywhere = np.unique(matrix.indices)
     columns, grades, ends = [], [], [0]
     for query in range(matrix.shape[0]):
@@ -94,6 +94,6 @@ def with_noise(judgements: Any, fold: int, *, seed: int = 0) -> sparse.csr_array
         columns.append(np.concatenate([own, drawn]))
         grades.append(np.concatenate([matrix.data[stored], np.zeros(len(drawn), dtype=matrix.dtype)]))
         ends.append(ends[-1] + len(columns[-1]))
-    noisy = sparse.csr_array((np.concatenate(grades), np.concatenate(columns), ends), shape=matrix.shape)
+    noisy = scipy.sparse.csr_array((np.concatenate(grades), np.concatenate(columns), ends), shape=matrix.shape)
     noisy.sort_indices()
     return noisy
