@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
+import pandas as pd
 import pytest
+from scipy import sparse
 from sklearn.base import clone
 
 from diptych.models import (
@@ -37,6 +39,24 @@ class Problem:
         key = f"{type(model).__name__}{model.get_params()}"
         if key not in self._fitted:
             self._fitted[key] = self.fit(model)
+        return self._fitted[key]
+
+    @property
+    def tables(self) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """Both sides with names of their columns."""
+        return pd.DataFrame(self.images, columns=list("abcdefgh")), pd.DataFrame(self.texts, columns=list("vwxyz"))
+
+    @property
+    def several_labels(self) -> sparse.csr_array:
+        """A sparse indicator of three classes, where birds are of two."""
+        several = np.stack([self.labels == "art", self.labels != "cars", self.labels == "cars"], axis=1)
+        return sparse.csr_array(several.astype(int))
+
+    def fitted_on_tables(self, model: CrossModalModel) -> CrossModalModel:
+        """Return such a model fitted on tables with several labels: the same one in every test of the session."""
+        key = f"tables {type(model).__name__}{model.get_params()}"
+        if key not in self._fitted:
+            self._fitted[key] = clone(model).fit(*self.tables, self.several_labels)
         return self._fitted[key]
 
 

@@ -5,14 +5,31 @@ from __future__ import annotations
 import inspect
 
 import numpy as np
+import pandas as pd
 import pytest
+import sklearn
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
-from sklearn.model_selection import GridSearchCV
+from sklearn.exceptions import DataConversionWarning, NotFittedError
+from sklearn.model_selection import GridSearchCV, KFold
+from sklearn.utils.metadata_routing import get_routing_for_object
 
 from diptych import Space
 from diptych.errors import DiptychError, InvalidInputError, UnknownNameError
-from diptych.models import CCA, SM, CrossModalModel, Preprocessed, find_model, model_classes
+from diptych.models import (
+    CCA,
+    IMH,
+    MLCCA,
+    SM,
+    ClusterCCA,
+    CrossModalModel,
+    FusedModel,
+    Preprocessed,
+    QueryBankNormalized,
+    SCMOrth,
+    SCMSeq,
+    find_model,
+    model_classes,
+)
 from diptych.models.registry import FILE_PARAMETERS
 
 
@@ -116,14 +133,103 @@ def test_numpy_numbers_are_numbers(problem):
         SM(C=np.inf).fit(problem.images, problem.texts, problem.labels)
 
 
-@pytest.mark.parametrize("scale", [1e-12, 1e12])
-def test_the_scale_of_float32_features_does_not_matter(model, problem, scale):
-    inner = type(getattr(model, "model", model)).__name__
-    if inner in ("Random", "SM", "MarginalSM", "TS", "LogisticConcatenation"):
+_UNITS = {
+    "Random": "learns nothing",
+    "SM": "C weighs a loss against weights that have the inverse unit of the features, as published",
+    "MarginalSM": "as SM",
+    "PairwiseSM": "as SM",
+    "TS": "as SM",
+    "LogisticConcatenation": "as SM",
+    "KCCA": "κ weighs a kernel against its square",
+    "SCM(correlation=KCCA": "as KCCA",
+}
+_ORIGIN = {
+    "Random": "learns nothing",
+    "ConSE": "texts are word vectors, whose cosines are about the origin",
+    "LCFS": "regresses on labels without an intercept, as published",
+    "LGCFL": "as LCFS",
+    "KCCA": "kernels of histograms, which begin at zero",
+    "SCM(correlation=KCCA": "as KCCA",
+    "Preprocessed": "roots and unit lengths are about the origin",
+}
+_PRECISION = {
+    "Random": "learns nothing",
+    "SCRATCH": "alternates between codes, where one bit on the edge turns others",
+    "QueryBankNormalized": "keeps its bank in half precision",
+    "KCCA(rank=20, solver='cholesky')": "takes rows as pivots, and which of two equal ones comes first is rounding",
+    "SCM(correlation=KCCA": "as KCCA",
+}
+
+
+def _except_for(model, reasons):
+    return any(repr(model).startswith(name) for name in reasons)
+
+
+@pytest.mark.parametrize("case", ["float32", "far from the origin"])
+def test_units_origin_and_precision_change_neither_the_dimensions_nor_the_answers(model, problem, case):
+    """What is left of rounding is no component: float32, other units and an offset learn what float64 learns."""
+    images, texts = problem.images, problem.texts
+    if case == "float32":
+        up, down = (1.0, 1.0) if _except_for(model, _UNITS) else (1e12, 1e-12)
+        kind = np.float64 if _except_for(model, _PRECISION) else np.float32
+        images, texts = (images * up).astype(kind), (texts * down).astype(kind)
+    else:
+        up, down = (1.0, 1.0) if _except_for(model, _UNITS) else (1e4, 1e-4)
+        shift = 0.0 if _except_for(model, _ORIGIN) else 1e3
+        images, texts = (images + shift) * down, (texts + shift) * up
+    plain, moved = problem.fitted(model), clone(model).fit(images, texts, problem.labels)
+    assert moved.encode_texts(texts).shape == plain.encode_texts(problem.texts).shape
+    labels = problem.labels if "labels" in getattr(model, "model", model).needs else None
+    expected = plain.score(problem.images, problem.texts, labels)
+    assert moved.score(images, texts, labels) == pytest.approx(expected, abs=1e-3)
+
+
+_ORDER = {
+    "Random": "learns nothing",
+    **dict.fromkeys(
+        ("BipartiteCrossProduct", "CMML", "LogisticConcatenation", "LogisticCrossProduct", "PairwiseSM"),
+        "draws other pairs, by their places",
+    ),
+    **dict.fromkeys(
+        ("BiCMSRM", "ContrastiveProjection", "PLRanking", "WARP", "DCMH", "DeepSM", "DeepTS", "LDSP", "MMNN"),
+        "steps through rows in a drawn order",
+    ),
+    **dict.fromkeys(("CMFH", "DCH", "DLFH", "SCRATCH"), "begins at codes or factors drawn for each row"),
+    **dict.fromkeys(("KCCA(rank=20", "KCCA(image_kernel='rbf', rank=20"), "takes rows as landmarks or pivots"),
+}
+
+
+def test_the_order_of_training_rows_does_not_matter(model, problem):
+    """What has a closed form, or a unique optimum, is that of the rows, whatever signs a decomposition returns."""
+    if _except_for(model, _ORDER):
         return
-    images = (problem.images * scale).astype(np.float32)
-    moved = clone(model).fit(images, problem.texts, problem.labels)
-    assert moved.score(images, problem.texts, problem.labels) > 0.5
+    order = np.random.default_rng(1).permutation(90)
+    other = clone(model).fit(problem.images[order], problem.texts[order], problem.labels[order])
+    expected = problem.fitted(model).score(problem.images, problem.texts)
+    assert other.score(problem.images, problem.texts) == pytest.approx(expected, abs=1e-3)
+
+
+@pytest.mark.parametrize("method", [IMH, SCMOrth, SCMSeq])
+def test_random_mixtures_of_directions_do_not_know_their_signs(method, views):
+    images, texts = views
+    labels = np.arange(300) % 5
+    images, texts = images + 3 * np.eye(5)[labels] @ np.ones((5, 9)).cumsum(axis=1), texts + np.eye(5, 6)[labels]
+    first = method(n_bits=32).fit(images, texts, labels).score(images, texts)
+    for seed in range(3):
+        order = np.random.default_rng(seed).permutation(300)
+        again = method(n_bits=32).fit(images[order], texts[order], labels[order])
+        assert again.score(images, texts) == pytest.approx(first, abs=1e-3)
+
+
+@pytest.mark.parametrize("method", [ClusterCCA, MLCCA])
+def test_classes_off_the_centre_have_one_direction_less_than_there_are(method):
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 6, size=600)
+    images = rng.normal(size=(6, 40))[labels] + 2 * rng.normal(size=(600, 40)) + 30
+    texts = rng.normal(size=(6, 20))[labels] + 2 * rng.normal(size=(600, 20)) - 20
+    for kind in (np.float64, np.float32):
+        sides = images.astype(kind), texts.astype(kind)
+        assert method(regularization=0.0).fit(*sides, labels).encode_images(sides[0]).shape[1] == 5
 
 
 @pytest.mark.parametrize("scale", [1e25, 1e-25])
@@ -149,6 +255,11 @@ def test_unfitted_models_say_so(model, problem):
         (lambda images, texts, labels: (np.where(images == images[5, 1], np.inf, images), texts, labels), "row 5"),
         (lambda images, texts, labels: (images.astype(str), texts, labels), "numbers"),
         (lambda images, texts, labels: (images + 1j, texts, labels), "real"),
+        (lambda images, texts, labels: (np.ma.masked_less(images, 0.1), texts, labels), r"images\.filled"),
+        (lambda images, texts, labels: (images, texts, np.ma.masked_equal(labels, "art")), r"labels\.filled"),
+        (lambda images, texts, labels: (images, texts, labels.astype(bytes)), "labels are bytes; decode"),
+        (lambda images, texts, labels: (images, texts, 2.0**53 + 2 * (labels == "art")), "integers or strings"),
+        (lambda images, texts, labels: (pd.DataFrame(images).rename(columns={0: "a"}), texts, labels), "name all"),
     ],
 )
 def test_bad_training_data_gets_one_clear_error(model, problem, change, message):
@@ -166,6 +277,37 @@ def test_bad_queries_get_one_clear_error(model, problem):
         fitted.encode_texts(problem.texts[0])
     with pytest.raises(InvalidInputError, match="aligned"):
         fitted.score(problem.images, problem.texts[:-1])
+    with pytest.raises(InvalidInputError, match="masked"):
+        fitted.encode_images(np.ma.array(problem.images))
+
+
+def test_columns_of_tables_are_known_by_their_names(model, problem):
+    fitted = problem.fitted_on_tables(model)
+    assert fitted.image_feature_names_in_.tolist() == list("abcdefgh")
+    assert fitted.text_feature_names_in_.tolist() == list("vwxyz")
+    images, texts = problem.tables
+    for encode, table in ((fitted.encode_images, images), (fitted.encode_texts, texts)):
+        np.testing.assert_allclose(encode(table), encode(table.to_numpy()), rtol=1e-6, atol=1e-9)
+        with pytest.raises(InvalidInputError, match=r"another order; pass table\[model\.(image|text)_feature_names"):
+            encode(table[table.columns[::-1]])
+        with pytest.raises(InvalidInputError, match=r"without '[av]' and with 'new'"):
+            encode(table.rename(columns={"a": "new", "v": "new"}))
+        with pytest.raises(InvalidInputError, match="with 'new'"):
+            encode(table.assign(new=0.0))
+
+
+def test_names_of_columns_are_saved_go_into_wrappers_and_are_forgotten(problem, tmp_path):
+    images, _ = problem.tables
+    fitted = CCA().fit(images, problem.texts)
+    fitted.save(tmp_path / "model")
+    parts = QueryBankNormalized.of(fitted, images, problem.texts), FusedModel.of([fitted, fitted])
+    for model in (CCA.load(tmp_path / "model"), *parts):
+        assert model.encode_images(images).shape[0] == 90
+        assert not hasattr(model, "text_feature_names_in_")
+        with pytest.raises(InvalidInputError, match="another order"):
+            model.encode_images(images[list("bacdefgh")])
+    fitted.fit(problem.images, problem.texts)
+    fitted.encode_images(images[list("bacdefgh")])
 
 
 def test_a_misspelt_metric_fails_before_the_fit(problem):
@@ -184,6 +326,8 @@ def test_labels_are_asked_for_and_checked(model, problem):
         model.fit(problem.images, problem.texts)
     with pytest.raises(InvalidInputError, match="aligned"):
         model.fit(problem.images, problem.texts, problem.labels[:-1])
+    with pytest.warns(DataConversionWarning), pytest.raises(InvalidInputError, match="89 labels"):
+        model.fit(problem.images, problem.texts, problem.labels[:-1, None])
     with pytest.raises(InvalidInputError, match="one class only"):
         model.fit(problem.images, problem.texts, np.full(90, "art"))
     with pytest.raises(InvalidInputError, match="NaN"):
@@ -193,13 +337,23 @@ def test_labels_are_asked_for_and_checked(model, problem):
 
 
 def test_multi_label_targets_are_learned(model, problem):
-    several = np.stack([problem.labels == "art", problem.labels != "cars", problem.labels == "cars"], axis=1).astype(
-        int
-    )
-    fitted = clone(model).fit(problem.images, problem.texts, several)
+    fitted, several = problem.fitted_on_tables(model), problem.several_labels
     assert np.isfinite(fitted.similarity(problem.images, problem.texts)).all()
     if "labels" in getattr(model, "model", model).needs:
         assert fitted.score(problem.images, problem.texts, several) > 0.75
+
+
+def test_a_sparse_indicator_is_the_dense_one_and_a_column_of_labels_is_a_list(problem):
+    dense = SM().fit(problem.images, problem.texts, problem.several_labels.toarray())
+    several = SM().fit(problem.images, problem.texts, problem.several_labels)
+    np.testing.assert_array_equal(several.encode_images(problem.images), dense.encode_images(problem.images))
+    with pytest.warns(DataConversionWarning, match=r"labels\.ravel\(\)"):
+        column = SM().fit(problem.images, problem.texts, problem.labels[:, None])
+    expected = problem.fitted(SM())
+    np.testing.assert_array_equal(column.encode_images(problem.images), expected.encode_images(problem.images))
+    with pytest.warns(DataConversionWarning, match=r"labels\.ravel\(\)"):
+        scored = column.score(problem.images, problem.texts, pd.DataFrame({"class": problem.labels}))
+    assert scored == expected.score(problem.images, problem.texts, problem.labels)
 
 
 @pytest.mark.parametrize(
@@ -237,6 +391,24 @@ def test_grid_search_passes_labels_to_fit_and_reaches_nested_parameters(problem)
     search.fit(problem.images, problem.texts, labels=problem.labels)
     assert search.best_estimator_.model.C in (0.1, 10.0)
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+
+
+def test_labels_are_routed_to_fit_and_score(model):
+    request = get_routing_for_object(model)
+    assert request.fit.requests == request.score.requests == {"labels": True}
+
+
+def test_grid_search_scores_with_the_labels_where_metadata_are_routed(problem):
+    images, texts, labels = problem.images, problem.texts, problem.labels
+    folds = KFold(3)
+    with sklearn.config_context(enable_metadata_routing=True):
+        search = GridSearchCV(Preprocessed(model=SM()), {"model__C": [0.1, 10.0]}, cv=folds)
+        search.fit(images, texts, labels=labels)
+    for fold, (train, test) in enumerate(folds.split(images)):
+        fitted = Preprocessed(model=SM(C=0.1)).fit(images[train], texts[train], labels[train])
+        scored = search.cv_results_[f"split{fold}_test_score"][0]
+        assert scored == fitted.score(images[test], texts[test], labels[test])
+        assert scored > fitted.score(images[test], texts[test])
 
 
 def test_a_researchers_own_model_is_a_model(problem, tmp_path):

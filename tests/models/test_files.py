@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import signal
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from safetensors.numpy import load_file
 from sklearn.linear_model import LogisticRegression
 
 from diptych.errors import InvalidInputError, ModelFileError
@@ -120,6 +122,8 @@ def test_other_versions_say_what_to_do(folder):
         {"class": "CCA", "parameters": {}, "learned": {"correlations_": {"$eval": "1"}}},
         {"class": "CCA", "parameters": {}, "learned": {}},
         {"parameters": {}},
+        {"class": "CCA", "parameters": {}, "learned": {"a_": {"$strings": ["x" * 100_000] + [""] * 20_000}}},
+        {"class": "CCA", "parameters": {}, "learned": {"a_": {"$strings": 3}}},
         [],
         "CCA",
     ],
@@ -127,6 +131,59 @@ def test_other_versions_say_what_to_do(folder):
 def test_well_signed_nonsense_is_refused_too(folder, content):
     rewrite(folder / "model.json", model=content)
     with pytest.raises(ModelFileError):
+        load_model(folder)
+
+
+@pytest.mark.parametrize("version", [True, 1.0, "1", None, [1], 10**400])
+def test_what_is_no_version_is_refused(folder, version):
+    rewrite(folder / "model.json", format_version=version)
+    with pytest.raises(ModelFileError, match="version"):
+        load_model(folder)
+
+
+def replace_array(folder, name, kind, shape, content):
+    """Put another array into the file of a model, of a kind that NumPy may not have, and sign it as a whole."""
+    path = folder / "arrays.safetensors"
+    kinds = {"float64": "F64", "float32": "F32", "int64": "I64", "int32": "I32", "bool": "BOOL", "uint8": "U8"}
+    arrays = {key: (kinds[str(one.dtype)], one.shape, one.tobytes()) for key, one in load_file(path).items()}
+    about, body = {}, b""
+    for key, (dtype, size, data) in {**arrays, name: (kind, shape, content)}.items():
+        about[key] = {"dtype": dtype, "shape": list(size), "data_offsets": [len(body), len(body) + len(data)]}
+        body += data
+    head = json.dumps(about).encode()
+    path.write_bytes(len(head).to_bytes(8, "little") + head + body)
+    rewrite(folder / "model.json", arrays_sha256=hashlib.sha256(path.read_bytes()).hexdigest())
+
+
+@pytest.mark.parametrize(
+    ("kind", "shape", "content"),
+    [
+        ("BF16", (2, 2), bytes(8)),
+        ("F8_E4M3", (2, 2), bytes(4)),
+        ("F64", (2, 2), np.full(4, np.nan).tobytes()),
+        ("F64", (3, 2), bytes(48)),
+        ("F64", (4,), bytes(32)),
+        ("F64", (2, 2), bytes(16)),
+        ("F64", (2**40, 2), bytes(32)),
+        ("nonsense", (2, 2), bytes(32)),
+    ],
+)
+def test_arrays_that_are_not_those_of_the_model_are_refused(tmp_path, kind, shape, content):
+    rng = np.random.default_rng(0)
+    CCA(n_components=2).fit(rng.normal(size=(30, 2)), rng.normal(size=(30, 2))).save(tmp_path)
+    assert load_file(tmp_path / "arrays.safetensors")["image_projection_"].shape == (2, 2)
+    replace_array(tmp_path, "image_projection_", "F64", (2, 2), np.eye(2).tobytes())
+    load_model(tmp_path)
+    replace_array(tmp_path, "image_projection_", kind, shape, content)
+    with pytest.raises(ModelFileError):
+        load_model(tmp_path)
+
+
+def test_a_number_that_is_none_is_refused(folder):
+    document = json.loads((folder / "model.json").read_text())
+    document["model"]["learned"]["n_pairs_"] = float("nan")
+    rewrite(folder / "model.json", model=document["model"])
+    with pytest.raises(ModelFileError, match="not valid JSON"):
         load_model(folder)
 
 

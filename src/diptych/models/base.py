@@ -12,9 +12,9 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from diptych.arrays import AnyArray, FloatArray, as_matrix, check_scale
+from diptych.arrays import AnyArray, FloatArray, as_labels, as_matrix, check_scale, column_names
 from diptych.errors import InvalidInputError, ModelFileError
-from diptych.estimators import BaseEstimator, NotFittedError
+from diptych.estimators import BaseEstimator, scikit_learn
 from diptych.former_names import FormerNames
 from diptych.metrics import AP, SameLabel, SharedLabel, evaluate
 from diptych.models.files import known_classes, read_model, write_model
@@ -24,6 +24,8 @@ from diptych.space import DIRECTIONS, Space
 
 Need = Literal["pairs", "labels", "clicks"]
 Inputs = Literal["features", "items", "clicks"]
+Side = Literal["image", "text"]
+SIDES: tuple[Side, ...] = ("image", "text")
 
 
 class FromTask(Enum):
@@ -37,6 +39,9 @@ Grid = Mapping[str, Sequence[Any] | FromTask]
 Variants = Mapping[str, Mapping[str, Any]]
 REGISTRY: dict[str, type[CrossModalModel]] = {}
 """Every method of Diptych by the name of its class, from the moment its module is imported."""
+
+
+_MOST_FEATURES = 10_000_000
 
 
 class CrossModalModel(FormerNames, BaseEstimator):
@@ -77,6 +82,8 @@ class CrossModalModel(FormerNames, BaseEstimator):
     n_pairs_: int
     n_image_features_: int
     n_text_features_: int
+    image_feature_names_in_: AnyArray
+    text_feature_names_in_: AnyArray
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -96,26 +103,28 @@ class CrossModalModel(FormerNames, BaseEstimator):
         """Learn from aligned rows and return the model itself.
 
         ``labels`` are one class per row, or a 0/1 indicator matrix with one column per class; methods that do not
-        need labels ignore them.
+        need labels ignore them. Names of a table's columns are kept as ``image_feature_names_in_`` and
+        ``text_feature_names_in_``; a table with other columns, or in another order, is not encoded then.
         """
         image_rows, text_rows = as_matrix(images, name="images"), as_matrix(texts, name="texts")
         check_scale(image_rows, name="images")
         check_scale(text_rows, name="texts")
         self._check_rows(image_rows, text_rows)
+        names = column_names(images, name="images"), column_names(texts, name="texts")
         self._check_parameters()
-        self._learn(image_rows, text_rows, labels)
-        self._finish_fit(len(image_rows), image_rows.shape[1], text_rows.shape[1])
+        self._learn(image_rows, text_rows, None if labels is None else as_labels(labels))
+        self._finish_fit(len(image_rows), image_rows.shape[1], text_rows.shape[1], names)
         return self
 
     def encode_images(self, images: ArrayLike) -> AnyArray:
         """Return the points of ``images``, one row each."""
         self._check_fitted()
-        return self._encode_images(as_matrix(images, name="images", width=self.n_image_features_))
+        return self._encode_images(self._rows("image", images))
 
     def encode_texts(self, texts: ArrayLike) -> AnyArray:
         """Return the points of ``texts``, one row each."""
         self._check_fitted()
-        return self._encode_texts(as_matrix(texts, name="texts", width=self.n_text_features_))
+        return self._encode_texts(self._rows("text", texts))
 
     def similarity(self, images: ArrayLike, texts: ArrayLike) -> FloatArray:
         """Return the (images, texts) matrix of scores; larger is better."""
@@ -125,14 +134,22 @@ class CrossModalModel(FormerNames, BaseEstimator):
         """Return MAP averaged over both directions, so that scikit-learn's model selection works.
 
         With ``labels`` an item is relevant when it shares one with the query; without, only the row's own partner is.
+        Model selection passes them where scikit-learn routes metadata (``sklearn.set_config``).
         """
         points = self.encode_images(images), self.encode_texts(texts)
         self._check_rows(*points)
-        truth = np.arange(len(points[0])) if labels is None else np.asarray(labels)
+        truth = np.arange(len(points[0])) if labels is None else as_labels(labels)
         relevance = SameLabel(truth, truth) if truth.ndim == 1 else SharedLabel(truth, truth)
         sides = {"image_query": points, "text_query": points[::-1]}
         means = [evaluate(*sides[way], self.space, relevance, [AP()], direction=way).mean[AP()] for way in DIRECTIONS]
         return float(np.mean(means))
+
+    def get_metadata_routing(self) -> Any:
+        """Tell scikit-learn that ``fit`` and ``score`` want the labels, where it routes metadata."""
+        request = scikit_learn("sklearn.utils.metadata_routing").MetadataRequest(owner=self)
+        for method in (request.fit, request.score):
+            method.add_request(param="labels", alias=True)
+        return request
 
     def save(self, folder: str | PathLike[str]) -> None:
         """Write the fitted model to ``folder`` as ``model.json`` and ``arrays.safetensors``.
@@ -148,7 +165,23 @@ class CrossModalModel(FormerNames, BaseEstimator):
         model = read_model(folder, known_classes(CrossModalModel))
         if not isinstance(model, cls):
             raise ModelFileError(f"{folder} holds a {type(model).__name__}, not a {cls.__name__}; use load_model")
+        model._check_shapes(folder)
         return model
+
+    def _check_shapes(self, folder: str | PathLike[str]) -> None:
+        """Raise unless one row of each side can be encoded: arrays of a file may contradict one another."""
+        widths = [getattr(self, f"n_{side}_features_", None) for side in ("image", "text")]
+        # Networks are checked where they are built; that would take longer here than anything else.
+        if None in widths or type(self).__module__.startswith("diptych.models.neural."):
+            return
+        try:
+            if not all(type(width) is int and 0 < width < _MOST_FEATURES for width in widths):
+                raise ValueError(f"{widths} are no numbers of features")
+            self.encode_images(np.zeros((1, widths[0] or 0)))
+            self.encode_texts(np.zeros((1, widths[1] or 0)))
+        except Exception as problem:
+            said = f"{folder} holds a {type(self).__name__} whose arrays do not fit together ({problem!r:.300})"
+            raise ModelFileError(f"{said}; fit the model again") from None
 
     def _check_parameters(self) -> None:
         """Raise for a parameter that cannot be used, before any row is looked at."""
@@ -174,6 +207,11 @@ class CrossModalModel(FormerNames, BaseEstimator):
             raise InvalidInputError(f"{type(self).__name__} learns from labels: call fit(images, texts, labels)")
         return Targets.from_labels(labels, n_rows)
 
+    def _rows(self, side: Side, values: ArrayLike) -> FloatArray:
+        """Return the rows of one side, checked: they have the columns that the model was fitted with."""
+        width, columns = getattr(self, f"n_{side}_features_"), getattr(self, f"{side}_feature_names_in_", None)
+        return as_matrix(values, name=f"{side}s", width=width, columns=columns)
+
     def _check_rows(self, images: AnyArray, texts: AnyArray) -> None:
         if len(images) != len(texts):
             raise InvalidInputError(
@@ -183,12 +221,27 @@ class CrossModalModel(FormerNames, BaseEstimator):
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "n_image_features_"):
-            raise NotFittedError(f"this {type(self).__name__} is not fitted yet: call fit(images, texts) first")
+            message = f"this {type(self).__name__} is not fitted yet: call fit(images, texts) first"
+            raise scikit_learn("sklearn.exceptions").NotFittedError(message)
 
-    def _finish_fit(self, n_pairs: int, image_width: int, text_width: int) -> None:
+    def _finish_fit(
+        self,
+        n_pairs: int,
+        image_width: int,
+        text_width: int,
+        names: tuple[AnyArray | None, AnyArray | None] = (None, None),
+    ) -> None:
         self.n_pairs_ = n_pairs
         self.n_image_features_, self.n_text_features_ = image_width, text_width
+        for side, own in zip(SIDES, names, strict=True):
+            self._keep_names(side, own)
         self._make_contiguous()
+
+    def _keep_names(self, side: Side, names: AnyArray | None) -> None:
+        # As in scikit-learn there is no such attribute where the columns have no names, whatever was fitted before.
+        vars(self).pop(f"{side}_feature_names_in_", None)
+        if names is not None:
+            setattr(self, f"{side}_feature_names_in_", names)
 
     def _make_contiguous(self) -> None:
         # A saved model comes back in C order; with any other order here its products could differ in the last bit.

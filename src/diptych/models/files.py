@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
 from diptych._version import __version__
@@ -39,6 +38,8 @@ _JSON, _ARRAYS = "model.json", "arrays.safetensors"
 # Where a model keeps the module that its digest holds, if it comes from a file of digest version 1.
 _DIGESTED_MODULE = "_digested_module"
 _SWAP_ATTEMPTS = 20
+_MOST_STRING_BYTES = 2**29
+_PLAIN = frozenset({str, int, float, bool, type(None)})
 
 
 def write_model(model: BaseEstimator, folder: str | PathLike[str]) -> None:
@@ -75,10 +76,12 @@ def read_model(folder: str | PathLike[str], known: Classes) -> BaseEstimator:
     arrays = _read_arrays(source, document)
     try:
         model = _unpack_model(document["model"], arrays, known, document.get("digest_version", 1))
-    except (KeyError, TypeError, ValueError, AttributeError) as problem:
-        if isinstance(problem, ModelFileError):
-            raise
-        raise ModelFileError(f"{source / _JSON} does not describe a whole model ({problem!r}); save it again") from None
+    except ModelFileError:
+        raise
+    except (Exception, RecursionError) as problem:
+        # Constructors of models, too, fail on nonsense in every way they can.
+        said = f"{source / _JSON} does not describe a whole model ({problem!r:.300})"
+        raise ModelFileError(f"{said}; save it again") from None
     if arrays:
         raise ModelFileError(f"{source / _ARRAYS} holds arrays the model does not use: {', '.join(sorted(arrays))}")
     return model
@@ -190,7 +193,7 @@ def _swap(draft: Path, target: Path) -> None:
 def _read_json(source: Path) -> dict[str, Any]:
     path = source / _JSON
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
+        document = json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse_constant)
     except OSError:
         resolved = source.resolve()
         left = sorted(resolved.parent.glob(f".{resolved.name}.previous-*"))
@@ -203,7 +206,8 @@ def _read_json(source: Path) -> dict[str, Any]:
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise ModelFileError(f"{path} was not written by Diptych: its format is not {FORMAT!r}")
     version = document.get("format_version")
-    if version != FORMAT_VERSION:
+    # True equals 1, and is no version.
+    if type(version) is not int or version != FORMAT_VERSION:
         versions = document.get("versions")
         writer = versions.get("diptych", "") if isinstance(versions, dict) else ""
         raise ModelFileError(
@@ -224,11 +228,22 @@ def _read_arrays(source: Path, document: Mapping[str, Any]) -> dict[str, AnyArra
         arrays = dict(load_file(path)) if intact else {}
     except OSError:
         raise ModelFileError(f"{source} is not a whole model: {_ARRAYS} is missing") from None
-    except SafetensorError as problem:
-        raise ModelFileError(f"{path} is not a safetensors file ({problem})") from None
+    except Exception as problem:
+        # Numbers that NumPy has not, BF16 and F8 among them, are other errors than those of a damaged file.
+        said = f"{path} is not a safetensors file of numbers that NumPy knows ({problem!r:.300})"
+        raise ModelFileError(f"{said}; save the model again") from None
     if not intact:
         raise ModelFileError(f"{path} is truncated or was changed: its checksum does not match; save the model again")
+    for name, values in arrays.items():
+        # What was not measured while a model was trained is missing in its history, and computes nothing.
+        is_number = name.endswith("history_") or values.dtype.kind != "f" or not np.isnan(values).any()
+        if values.dtype.kind not in "biuf" or not is_number:
+            raise ModelFileError(f"{path} holds {name} with values that are no numbers; fit the model again")
     return arrays
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is no number")
 
 
 def _pack_model(model: BaseEstimator, prefix: str, arrays: dict[str, AnyArray]) -> dict[str, Any]:
@@ -258,11 +273,17 @@ def _pack(value: Any, path: str, arrays: dict[str, AnyArray]) -> Any:
     if isinstance(value, np.generic):
         return _pack(value.item(), path, arrays)
     if isinstance(value, list | tuple):
-        items = [_pack(item, f"{path}{number}.", arrays) for number, item in enumerate(value)]
+        is_plain = _are_plain(value)
+        items = list(value) if is_plain else [_pack(item, f"{path}{n}.", arrays) for n, item in enumerate(value)]
         return {"$tuple": items} if isinstance(value, tuple) else items
     if value is None or isinstance(value, bool | int | float | str):
         return value
     raise InvalidInputError(f"{path[:-1]} is a {type(value).__name__}, which no model file can hold")
+
+
+def _are_plain(values: Sequence[Any]) -> bool:
+    """Whether values are what JSON holds as it is; a vocabulary is a hundred thousand of them."""
+    return _PLAIN.issuperset(map(type, values))
 
 
 def _digested_model(content: Mapping[str, Any]) -> dict[str, Any]:
@@ -275,7 +296,7 @@ def _digested_model(content: Mapping[str, Any]) -> dict[str, Any]:
 
 def _digested(value: Any) -> Any:
     if isinstance(value, list):
-        return [_digested(item) for item in value]
+        return value if _are_plain(value) else [_digested(item) for item in value]
     if not isinstance(value, dict):
         return value
     ((kind, content),) = value.items()
@@ -308,7 +329,7 @@ def _unpack_model(
 def _unpack(value: Any, *, arrays: dict[str, AnyArray], known: Classes, digest_version: int) -> Any:
     unpack = partial(_unpack, arrays=arrays, known=known, digest_version=digest_version)
     if isinstance(value, list):
-        return [unpack(item) for item in value]
+        return value if _are_plain(value) else [unpack(item) for item in value]
     if not isinstance(value, dict):
         return value
     ((kind, content),) = value.items()
@@ -317,7 +338,10 @@ def _unpack(value: Any, *, arrays: dict[str, AnyArray], known: Classes, digest_v
     if kind == "$array":
         return arrays.pop(content)
     if kind == "$strings":
-        return np.array(content, dtype=str)
+        # NumPy gives every string the room of the longest.
+        if 4 * len(content) * max(map(len, content), default=0) > _MOST_STRING_BYTES:
+            raise ModelFileError(f"{len(content):,} strings, one of which is very long, are no learned attribute")
+        return np.array([str(text) for text in content], dtype=str)
     if kind == "$tuple":
-        return tuple(unpack(item) for item in content)
+        return tuple(unpack(content))
     raise ModelFileError(f"{kind!r} is no kind of value this Diptych knows")

@@ -5,17 +5,17 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from copy import copy
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from diptych.arrays import AnyArray
 from diptych.errors import InvalidInputError
-from diptych.estimators import NotFittedError
-from diptych.models.base import CrossModalModel, Inputs
+from diptych.estimators import scikit_learn
+from diptych.models.base import CrossModalModel, Inputs, Side
 
-ItemSide = Literal["image", "text"]
+ItemSide = Side
 
 
 class ItemModel(CrossModalModel):
@@ -76,7 +76,8 @@ class ItemModel(CrossModalModel):
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "n_pairs_"):
-            raise NotFittedError(f"this {type(self).__name__} is not fitted yet: call fit(images, texts) first")
+            message = f"this {type(self).__name__} is not fitted yet: call fit(images, texts) first"
+            raise scikit_learn("sklearn.exceptions").NotFittedError(message)
 
 
 def checked_texts(texts: Any) -> Sequence[str]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from diptych.arrays import AnyArray, FloatArray, row_blocks, unit_rows
+from diptych.arrays import AnyArray, FloatArray, as_labels, row_blocks, unit_rows
 from diptych.errors import InvalidInputError
 from diptych.models.linear import centre
 
@@ -22,15 +22,12 @@ class Targets:
 
     @classmethod
     def from_labels(cls, labels: ArrayLike, n_rows: int, classes: AnyArray | None = None) -> Targets:
-        """Accept one class per row, or a 0/1 matrix with one column per class.
+        """Accept one class per row, or a 0/1 matrix with one column per class, dense or sparse.
 
         With ``classes``, all of them in their order, the rows are a part of those that are learned from, and need not
         have every class.
         """
-        try:
-            values = np.asarray(labels)
-        except ValueError:
-            raise InvalidInputError("labels have rows of different lengths; pass a 0/1 matrix for several") from None
+        values = as_labels(labels)
         if values.ndim not in (1, 2):
             raise InvalidInputError(f"labels must be one per row or a 0/1 matrix, got {values.ndim} dimensions")
         if len(values) != n_rows:
@@ -40,9 +37,7 @@ class Targets:
     @classmethod
     def _single(cls, values: AnyArray, known: AnyArray | None) -> Targets:
         if values.dtype == object:
-            if not all(isinstance(value, str) for value in values):
-                raise InvalidInputError("labels must be all integers or all strings; replace missing labels first")
-            values = values.astype(str)
+            raise InvalidInputError("labels must be all integers or all strings; replace missing labels first")
         if np.issubdtype(values.dtype, np.floating):
             if not np.isfinite(values).all():
                 raise InvalidInputError("labels hold NaN or infinity; drop the rows without a label")
@@ -121,7 +116,8 @@ def weighted_sums(rows: FloatArray, mean: FloatArray, weights: FloatArray) -> Fl
     total = np.zeros((weights.shape[1], rows.shape[1]))
     for block in row_blocks(len(rows)):
         total += weights[block].T @ centre(rows[block], mean)
-    return total
+    # Rows are centred in their own precision; what that leaves of the mean is the same in every row.
+    return total - np.outer(weights.sum(axis=0), mean - mean.astype(rows.dtype))
 
 
 def weighted_moment(rows: FloatArray, mean: FloatArray, weights: FloatArray) -> FloatArray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import LinAlgError, cholesky, eigh, solve_triangular
+import scipy
 
 from diptych.arrays import FloatArray, map_rows, row_blocks
 from diptych.errors import InvalidInputError
@@ -56,6 +56,20 @@ def rounding_level(size: int, precision: float) -> float:
     return max(size * float(np.finfo(np.float64).eps), 32 * precision)
 
 
+def singular_noise(size: int, precision: float, offset: float = 1.0) -> float:
+    """Return the share of the largest singular value of a product of two sides below which one is noise.
+
+    ``offset`` is how far the rows lie from the origin in units of their spread: digits that centring takes away.
+    """
+    return max(rounding_level(size, precision), 2 * offset * precision)
+
+
+def relative_offset(mean: FloatArray, variances: FloatArray) -> float:
+    """Return the largest mean of a column in units of the largest standard deviation, and at least 1."""
+    spread = float(np.sqrt(variances.max(initial=0.0)))
+    return max(1.0, float(np.abs(mean).max(initial=0.0)) / spread) if spread > 0 else 1.0
+
+
 def whitener(moment: FloatArray, ridge: float, precision: float = 0.0) -> FloatArray:
     """Return R with Rᵀ (moment + ridge·I) R = I on the directions that carry variance.
 
@@ -66,19 +80,19 @@ def whitener(moment: FloatArray, ridge: float, precision: float = 0.0) -> FloatA
     regular = moment + ridge * np.eye(len(moment))
     noise = rounding_level(len(moment), precision)
     try:
-        factor = cholesky(regular, lower=True)
-    except LinAlgError:
+        factor = scipy.linalg.cholesky(regular, lower=True)
+    except scipy.linalg.LinAlgError:
         return _eigen_whitener(regular, noise)
     pivots = np.diag(factor)
     if pivots.min() < max(1e-6, np.sqrt(noise)) * pivots.max():
         return _eigen_whitener(regular, noise)
-    return np.asarray(solve_triangular(factor, np.eye(len(factor)), lower=True).T)
+    return np.asarray(scipy.linalg.solve_triangular(factor, np.eye(len(factor)), lower=True).T)
 
 
 def _eigen_whitener(regular: FloatArray, noise: float) -> FloatArray:
-    values, vectors = eigh(regular)
+    values, vectors = scipy.linalg.eigh(regular)
     kept = values > max(values[-1], 0.0) * noise
-    return np.asarray(vectors[:, kept] / np.sqrt(values[kept]))
+    return fix_signs(vectors[:, kept] / np.sqrt(values[kept]), vectors[:, kept])[0]
 
 
 def fix_signs(left: FloatArray, right: FloatArray) -> tuple[FloatArray, FloatArray]:

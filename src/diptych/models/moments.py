@@ -13,7 +13,7 @@ from diptych.arrays import BLOCK_ROWS, AnyArray, FloatArray, as_matrix, row_bloc
 from diptych.errors import InvalidInputError
 from diptych.models.base import CrossModalModel
 from diptych.models.labels import Targets, weighted_sums
-from diptych.models.linear import centre, column_means
+from diptych.models.linear import centre, column_means, relative_offset
 
 LabelView = Literal["indicator", "distribution", "unit"]
 
@@ -68,6 +68,12 @@ class Moments:
     def precision(self) -> float:
         """The coarser of both precisions."""
         return max(self.image_precision, self.text_precision)
+
+    @property
+    def offset(self) -> float:
+        """How far the rows lie from the origin in units of their spread: of the two sides the farther."""
+        sides = ((self.image_mean, self.image), (self.text_mean, self.text))
+        return max(relative_offset(mean, np.diag(moment) / max(1, self.n_rows)) for mean, moment in sides)
 
     @property
     def n_pairs(self) -> int:
@@ -186,17 +192,11 @@ def moments(
             targets.classes,
             labels.sum(axis=0),
             labels.T @ labels,
-            _label_products(images, image_mean, labels),
-            _label_products(texts, text_mean, labels),
+            weighted_sums(images, image_mean, labels),
+            weighted_sums(texts, text_mean, labels),
             n_left_out,
         )
     return replace(sums, image_mean=image_mean, text_mean=text_mean, labels=label_sums)
-
-
-def _label_products(rows: FloatArray, mean: FloatArray, labels: FloatArray) -> FloatArray:
-    # Rows are centred in their own precision; what that leaves of the mean is the same in every row.
-    left = mean - mean.astype(rows.dtype)
-    return weighted_sums(rows, mean, labels) - np.outer(labels.sum(axis=0), left)
 
 
 def moments_of_blocks(

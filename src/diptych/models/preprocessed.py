@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import ClassVar, Literal
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy.linalg import eigh
 
-from diptych.arrays import AnyArray, FloatArray, as_matrix, unit_rows
+from diptych.arrays import AnyArray, FloatArray, unit_rows
 from diptych.errors import InvalidInputError
 from diptych.estimators import clone
 from diptych.models.base import CrossModalModel, Need, check_choice, check_components
@@ -89,13 +89,13 @@ class Preprocessed(CrossModalModel):
     def decision_images(self, images: ArrayLike) -> FloatArray:
         """Return the real outputs of a hashing model behind the scaling, one column per bit."""
         self._check_fitted()
-        rows = as_matrix(images, name="images", width=self.n_image_features_)
+        rows = self._rows("image", images)
         return self._hashing.decision_images(self._scale_images(rows))
 
     def decision_texts(self, texts: ArrayLike) -> FloatArray:
         """Return the real outputs of a hashing model behind the scaling, one column per bit."""
         self._check_fitted()
-        rows = as_matrix(texts, name="texts", width=self.n_text_features_)
+        rows = self._rows("text", texts)
         return self._hashing.decision_texts(self._scale_texts(rows))
 
     def decision_pairs(self, images: ArrayLike, texts: ArrayLike) -> FloatArray:
@@ -117,8 +117,8 @@ class Preprocessed(CrossModalModel):
 
     def _scale_pairs(self, images: ArrayLike, texts: ArrayLike) -> tuple[FloatArray, FloatArray]:
         self._check_fitted()
-        image_rows = as_matrix(images, name="images", width=self.n_image_features_)
-        text_rows = as_matrix(texts, name="texts", width=self.n_text_features_)
+        image_rows = self._rows("image", images)
+        text_rows = self._rows("text", texts)
         self._check_rows(image_rows, text_rows)
         return self._scale_images(image_rows), self._scale_texts(text_rows)
 
@@ -172,7 +172,7 @@ def _fit_columns(rows: FloatArray, standardize: bool, components: int | None, na
     divisor = column_deviations(rows, mean) if standardize else np.ones(len(mean))
     if components is None:
         return [mean, divisor]
-    vectors = eigh(moments(rows, rows).image / np.outer(divisor, divisor))[1][:, ::-1]
+    vectors = scipy.linalg.eigh(moments(rows, rows).image / np.outer(divisor, divisor))[1][:, ::-1]
     return [mean, np.ascontiguousarray(vectors[:, :kept] / divisor[:, None])]
 
 

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from diptych.arrays import AnyArray, FloatArray, row_blocks
 from diptych.errors import InvalidInputError
 from diptych.estimators import clone
-from diptych.models.base import CrossModalModel, Need, check_counts, check_number
+from diptych.models.base import SIDES, CrossModalModel, Need, check_counts, check_number
 from diptych.models.fusion.fuse_scores import LinearForm
 from diptych.space import Space
 
@@ -110,8 +110,10 @@ class QueryBankNormalized(CrossModalModel):
         made._check_parameters()
         made.model_ = model
         made._finish_fit(model.n_pairs_, model.n_image_features_, model.n_text_features_)
-        made.image_bank_ = made._image_vectors(np.asarray(images)).astype(np.float16)
-        made.text_bank_ = made._text_vectors(np.asarray(texts)).astype(np.float16)
+        for side in SIDES:
+            made._keep_names(side, getattr(model, f"{side}_feature_names_in_", None))
+        made.image_bank_ = made._image_vectors(images).astype(np.float16)
+        made.text_bank_ = made._text_vectors(texts).astype(np.float16)
         return made
 
     def _check_parameters(self) -> None:
@@ -139,10 +141,10 @@ class QueryBankNormalized(CrossModalModel):
         taken = self._correction(vectors, self.image_bank_, strength)
         return np.column_stack([vectors, taken, -np.ones_like(taken)])
 
-    def _image_vectors(self, images: AnyArray) -> FloatArray:
+    def _image_vectors(self, images: ArrayLike) -> FloatArray:
         return self._form.images(self.model_.encode_images(images))
 
-    def _text_vectors(self, texts: AnyArray) -> FloatArray:
+    def _text_vectors(self, texts: ArrayLike) -> FloatArray:
         return self._form.texts(self.model_.encode_texts(texts))
 
     @property

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.sparse import csr_array, identity
+import scipy
 
 from diptych.arrays import AnyArray, BoolArray, FloatArray, IntArray, row_blocks
 from diptych.errors import InvalidInputError
@@ -25,22 +25,24 @@ class RelatedRows:
     """
 
     set_of: IntArray
-    sets: csr_array
+    sets: scipy.sparse.csr_array
     n_unrelated: IntArray
 
     @classmethod
     def of_marks(cls, indicator: AnyArray) -> RelatedRows:
         """Relate the rows of a 0/1 matrix that have a 1 in the same column."""
         sets, set_of = np.unique(np.asarray(indicator) > 0, axis=0, return_inverse=True)
-        return cls._of(set_of.reshape(-1), csr_array(sets.astype(np.float32)))
+        return cls._of(set_of.reshape(-1), scipy.sparse.csr_array(sets.astype(np.float32)))
 
     @classmethod
     def of_numbers(cls, numbers: IntArray) -> RelatedRows:
         """Relate rows of equal numbers, which run from 0 without a gap."""
-        return cls._of(np.asarray(numbers), csr_array(identity(int(numbers.max()) + 1, dtype=np.float32)))
+        return cls._of(
+            np.asarray(numbers), scipy.sparse.csr_array(scipy.sparse.identity(int(numbers.max()) + 1, dtype=np.float32))
+        )
 
     @classmethod
-    def _of(cls, set_of: IntArray, sets: csr_array) -> RelatedRows:
+    def _of(cls, set_of: IntArray, sets: scipy.sparse.csr_array) -> RelatedRows:
         n_sets = sets.shape[0]
         counts = np.bincount(set_of, minlength=n_sets)
         n_related = np.zeros(n_sets, dtype=np.intp)
@@ -89,9 +91,9 @@ class RelatedRows:
         return np.asarray((self.sets @ self.sets.T).toarray() > 0)
 
     @cached_property
-    def _members(self) -> csr_array:
+    def _members(self) -> scipy.sparse.csr_array:
         """The rows of each mark."""
-        return csr_array(self.sets[self.set_of].T)
+        return scipy.sparse.csr_array(self.sets[self.set_of].T)
 
 
 def draw_of_groups(values: IntArray, starts: IntArray, groups: IntArray, rng: np.random.Generator) -> IntArray:

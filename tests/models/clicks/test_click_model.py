@@ -6,6 +6,7 @@ import copy
 import inspect
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -30,7 +31,7 @@ def model(request, clicked) -> ClickModel:
 
 def test_the_methods_of_the_paper_are_there():
     names = {"text2image", "image2text", "query-based-scoring", "online-classification", "psi", "devise"}
-    assert set(CLASSES) == names
+    assert set(CLASSES) == {*names, "image-annotation", "query-memory"}
     assert not names & set(model_classes())
 
 
@@ -105,6 +106,11 @@ def test_fits_are_repeatable_and_replace_what_was_learned(model, clicked):
     rows = half.image_rows(clicked.log.images)
     again = clone(model).fit_clicks(half, clicked.images[rows])
     assert not np.allclose(again.scores(QUERIES, clicked.asked), first)
+    columns = [f"feature {place}" for place in range(clicked.images.shape[1])]
+    again.fit_clicks(clicked.log, pd.DataFrame(np.ascontiguousarray(clicked.images), columns=columns))
+    np.testing.assert_allclose(again.scores(QUERIES, clicked.asked), first, atol=1e-4)
+    with pytest.raises(InvalidInputError, match="another order"):
+        again.scores(QUERIES, pd.DataFrame(clicked.asked, columns=columns[::-1]))
     np.testing.assert_array_equal(again.fit_clicks(clicked.log, clicked.images).scores(QUERIES, clicked.asked), first)
     np.testing.assert_array_equal(copy.deepcopy(again).scores(QUERIES, clicked.asked), first)
 

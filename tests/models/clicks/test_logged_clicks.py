@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from diptych.data.clicks import ClickLog
 from diptych.encoders import clean_query
-from diptych.models import Image2Text, OnlineClassification, QueryBasedScoring, Text2Image
+from diptych.models import Image2Text, ImageAnnotation, OnlineClassification, QueryBasedScoring, Text2Image
 from diptych.models.clicks._queries import WordSets
 from diptych.models.clicks.image2text import nearest_rows
 
@@ -129,18 +129,24 @@ def test_online_classification_looks_at_the_most_similar_candidates(clicked, pla
             assert scores[row, column] == pytest.approx(expected, abs=1e-5)
 
 
-@pytest.mark.parametrize("image_similarity", ["cosine", "inv_dist"])
-@pytest.mark.parametrize("scale", ["log", "log1p"])
-def test_image2text_is_equations_1_and_2(clicked, plain, image_similarity, scale):
-    model = Image2Text(n_neighbours=7, max_queries=3, image_similarity=image_similarity, clicks=scale)
-    scores = model.fit_clicks(clicked.log, clicked.images).scores(QUERIES, clicked.asked[:10])
+def queries_by_image(plain: PlainLog) -> dict[int, list[tuple[float, int, frozenset[str]]]]:
+    """Return the queries of each picture, negative clicks first, so that sorting brings the most clicked first."""
     total = {words: sum(own.values()) for words, own in plain.clicks.items()}
-    by_image: dict[int, list[tuple[float, float, frozenset[str]]]] = defaultdict(list)
+    by_image: dict[int, list[tuple[float, int, frozenset[str]]]] = defaultdict(list)
     # The most clicked words come first in the model, in the order of the log among equals.
     rank = {words: place for place, words in enumerate(sorted(total, key=lambda words: -total[words]))}
     for words, own in plain.clicks.items():
         for image, clicks in own.items():
             by_image[image].append((-clicks, rank[words], words))
+    return by_image
+
+
+@pytest.mark.parametrize("image_similarity", ["cosine", "inv_dist"])
+@pytest.mark.parametrize("scale", ["log", "log1p"])
+def test_image2text_is_equations_1_and_2(clicked, plain, image_similarity, scale):
+    model = Image2Text(n_neighbours=7, max_queries=3, image_similarity=image_similarity, clicks=scale)
+    scores = model.fit_clicks(clicked.log, clicked.images).scores(QUERIES, clicked.asked[:10])
+    by_image = queries_by_image(plain)
     for row, query in enumerate(QUERIES):
         for column, picture in enumerate(clicked.asked[:10]):
             distances = np.linalg.norm(clicked.images.astype(float) - picture, axis=1)
@@ -153,6 +159,36 @@ def test_image2text_is_equations_1_and_2(clicked, plain, image_similarity, scale
                 alike = cosine(picture, clicked.images[image]) if image_similarity == "cosine" else 1 / distances[image]
                 expected += alike * mean / 7
             assert scores[row, column] == pytest.approx(expected, abs=1e-5)
+
+
+@pytest.mark.parametrize("scale", ["log", "log1p"])
+def test_an_image_is_annotated_with_the_words_of_its_neighbours(clicked, plain, scale):
+    model = ImageAnnotation(n_neighbours=7, max_queries=3, clicks=scale).fit_clicks(clicked.log, clicked.images)
+    queries = [*QUERIES, "boat unheard", "boats, boat"]
+    scores, by_image = model.scores(queries, clicked.asked[:10]), queries_by_image(plain)
+    for column, picture in enumerate(clicked.asked[:10]):
+        distances = np.linalg.norm(clicked.images.astype(float) - picture, axis=1)
+        weights: dict[str, float] = defaultdict(float)
+        for image in np.argsort(distances)[:7]:
+            for clicks, _, words in sorted(by_image[int(image)])[:3]:
+                for word in words:
+                    weights[word] += log_of(scale)(-clicks) / (1 + distances[image])
+        total = sum(weights.values())
+        for row, query in enumerate(queries):
+            asked = set(clean_query(query))
+            expected = sum(weights.get(word, 0.0) for word in asked) / total / len(asked)
+            assert scores[row, column] == pytest.approx(expected, abs=1e-6)
+        told = model.annotation(picture, count=len(weights))
+        assert sum(weight for _, weight in told) == pytest.approx(1)
+        assert dict(told[:3]) == pytest.approx({word: weights[word] / total for word, _ in told[:3]}, abs=1e-6)
+        assert [weight for _, weight in told] == sorted((weight for _, weight in told), reverse=True)
+
+
+def test_single_clicks_annotate_nothing_under_the_printed_logarithm():
+    log = ClickLog.from_triads(["boat", "cat"], ["1", "2"], [1, 1])
+    model = ImageAnnotation(clicks="log").fit_clicks(log, np.eye(2))
+    assert (model.answers("boat"), model.annotation([1.0, 0.0])) == (False, [])
+    assert not model.scores(["boat"], np.eye(2)).any()
 
 
 def test_image2text_floors_the_distance_of_a_picture_of_the_log():

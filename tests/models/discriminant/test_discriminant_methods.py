@@ -49,7 +49,7 @@ def test_pls_equals_deflation_of_the_data():
 
 def test_pls_texts_get_the_scores_that_explain_them_best():
     images, texts, _ = labelled_pairs()
-    model = PLS(n_components=3).fit(images, texts)
+    model = PLS(n_components=3, text_points="least_squares").fit(images, texts)
     scores = model.encode_images(images)
     loadings = np.linalg.lstsq(scores, texts - texts.mean(axis=0), rcond=None)[0]
     expected = np.linalg.lstsq(loadings.T, (texts - texts.mean(axis=0)).T, rcond=None)[0].T
@@ -234,7 +234,7 @@ def test_three_views_solve_the_joint_problem():
         start = block.stop
     values, vectors = eigh(joint, diagonal)
     values, vectors = values[::-1], vectors[:, ::-1]
-    kept = int((values > 1 + 1e-9).sum())
+    kept = int((values > 1 + 1e-4).sum())
     np.testing.assert_allclose(model.eigenvalues_, values[:kept])
     same_up_to_scale(model.image_projection_, vectors[:7, :kept])
     same_up_to_scale(model.text_projection_, vectors[7:12, :kept])

@@ -66,6 +66,17 @@ def test_a_bit_becomes_the_best_of_the_quadratic_that_bounds_the_likelihood(monk
     np.testing.assert_array_equal(codes, expected)
 
 
+@pytest.mark.parametrize("n_bits", [1, 2])
+def test_few_bits_are_learned_too(n_bits):
+    rng = np.random.default_rng(0)
+    labels = np.arange(200) % 2
+    images = 2 * np.eye(2)[labels] + 0.5 * rng.normal(size=(200, 2))
+    texts = 2 * np.eye(2)[labels] + 0.5 * rng.normal(size=(200, 2))
+    model = DLFH(n_bits=n_bits).fit(images[:120], texts[:120], labels[:120])
+    # One bit for two classes; with bits as they were drawn at first it would be a half.
+    assert model.score(images[120:], texts[120:], labels[120:]) > 0.8
+
+
 def test_codes_of_one_class_agree_across_the_sides():
     labels = np.eye(4)[np.arange(80) % 4]
     left, right = latent_factor_codes(labels, 16, strength=4.0, n_columns=16, max_iter=30, seed=0)

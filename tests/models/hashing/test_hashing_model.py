@@ -10,7 +10,7 @@ import pytest
 from diptych.codes import pack_signs, unpack_signs
 from diptych.metrics import AP, SameLabel, evaluate
 from diptych.models import model_classes
-from diptych.models.hashing.hashing_model import HashingModel
+from diptych.models.hashing.hashing_model import HashingModel, LinearHashingModel
 
 METHODS = {name: cls for name, cls in model_classes().items() if issubclass(cls, HashingModel)}
 N_BITS = 12
@@ -57,3 +57,32 @@ def test_the_order_of_the_gallery_does_not_matter(fitted, pairs):
     plain = evaluate(codes, gallery, fitted.space, SameLabel(labels, labels), [AP()])
     mixed = evaluate(codes, gallery[order], fitted.space, SameLabel(labels, labels[order]), [AP()])
     np.testing.assert_allclose(plain.values[AP()], mixed.values[AP()], rtol=1e-12)
+
+
+class OtherOrder(LinearHashingModel):
+    """Random hyperplanes, by a library of matrix products that sums a row alone from the other end."""
+
+    def __init__(self, *, n_bits=64):
+        self.n_bits = n_bits
+
+    def _fit(self, images, texts, targets):
+        directions = np.random.default_rng(0).normal(size=(images.shape[1], self.n_bits))
+        self.image_projection_ = self.text_projection_ = directions
+        self.image_mean_ = self.text_mean_ = np.zeros(len(directions))
+
+    def _decide_images(self, images):
+        step = -1 if len(images) == 1 else 1
+        products = images[:, ::step, None] * self.image_projection_[::step].astype(images.dtype)
+        return products.cumsum(axis=1, dtype=images.dtype)[:, -1]
+
+
+@pytest.mark.parametrize("n_bits", [2, 64])
+def test_an_item_alone_has_the_code_that_it_has_in_a_batch_in_float32_too(n_bits):
+    rng = np.random.default_rng(1)
+    rows = rng.normal(size=(400, 8)).astype(np.float32)
+    model = OtherOrder(n_bits=n_bits).fit(rows, rows)
+    # Rows in the plane of the first two hyperplanes: two outputs are zero, but for what float32 rounds.
+    basis = np.linalg.svd(model.image_projection_[:, :2].T)[2][2:]
+    level = (rows.astype(np.float64) @ basis.T @ basis).astype(np.float32)
+    single = np.vstack([model.encode_images(level[i : i + 1]) for i in range(len(level))])
+    np.testing.assert_array_equal(single, model.encode_images(level))

@@ -56,7 +56,7 @@ def test_reweighted_pairs_stand_for_all_pairs():
     features = products(centred(images), centred(texts), rows, columns)
     peer = LogisticRegression(tol=1e-10, max_iter=10_000)
     peer.fit(features, signs, sample_weight=np.where(signs > 0, 1, 39 / 4))
-    model = LogisticCrossProduct(ratio=4, reweight=True, **PRECISE).fit(images, texts)
+    model = LogisticCrossProduct(C=1.0, ratio=4, reweight=True, **PRECISE).fit(images, texts)
     np.testing.assert_allclose(model.W_.ravel(), peer.coef_[0], rtol=1e-4, atol=1e-6)
 
 

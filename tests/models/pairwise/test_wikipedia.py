@@ -32,11 +32,11 @@ def results():
         "concatenation": Preprocessed(
             model=LogisticConcatenation(C=1e-5, ratio=1), images="hellinger", texts="hellinger"
         ),
-        "logistic": Preprocessed(model=LogisticCrossProduct(), images="l2", texts="l2"),
+        "logistic": Preprocessed(model=LogisticCrossProduct(C=1.0), images="l2", texts="l2"),
         "squared": Preprocessed(
             model=LogisticCrossProduct(loss="squared", ratio=None, C=1e-3), images="l2", texts="l2"
         ),
-        "bipartite": Preprocessed(model=BipartiteCrossProduct(), images="l2", texts="l2"),
+        "bipartite": Preprocessed(model=BipartiteCrossProduct(C=1.0), images="l2", texts="l2"),
         "pairwise": Preprocessed(model=PairwiseSM(), images="l2", texts="l2"),
         "marginal": Preprocessed(model=MarginalSM(C=100.0), images="none"),
     }

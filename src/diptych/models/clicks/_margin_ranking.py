@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol, Self
 
 import numpy as np
-from scipy.sparse import csr_array
+import scipy
 
 from diptych.arrays import AnyArray, BoolArray, FloatArray, IntArray, row_blocks
 from diptych.data.clicks import ClickLog
@@ -101,7 +101,7 @@ class ClickTriplets:
     n_images: int
 
     @classmethod
-    def of(cls, table: csr_array, *, min_clicks: float = 0.0, max_images: int | None = None) -> Self:
+    def of(cls, table: scipy.sparse.csr_array, *, min_clicks: float = 0.0, max_images: int | None = None) -> Self:
         """Take the pairs of a (queries, pictures) matrix with enough clicks, the most clicked of each query."""
         queries = np.repeat(np.arange(table.shape[0]), np.diff(table.indptr))
         images, clicks = table.indices.astype(np.int64), table.data

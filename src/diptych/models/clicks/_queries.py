@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Self
 
 import numpy as np
-from scipy.sparse import csr_array
+import scipy
 
 from diptych.arrays import FloatArray, IntArray
 from diptych.data.clicks import ClickLog
@@ -61,7 +61,7 @@ class WordSets:
     def similarities(self, words: Collection[str]) -> tuple[IntArray, FloatArray]:
         """Return the sets that share a word with ``words``, in ascending order, and their Jaccard similarities."""
         wanted = set(words)
-        rows = [self._row_of[word] for word in wanted if word in self._row_of]
+        rows = [self.row_of[word] for word in wanted if word in self.row_of]
         if not rows:
             return np.zeros(0, dtype=np.int64), np.zeros(0)
         starts, holders = self._holders
@@ -84,7 +84,7 @@ class WordSets:
         return np.diff(self.offsets)
 
     @cached_property
-    def _row_of(self) -> dict[str, int]:
+    def row_of(self) -> dict[str, int]:
         return {word: row for row, word in enumerate(self.words)}
 
     @cached_property
@@ -96,7 +96,7 @@ class WordSets:
         return starts, owners[np.argsort(self.members, kind="stable")]
 
 
-def query_table(log: ClickLog) -> tuple[WordSets, csr_array]:
+def query_table(log: ClickLog) -> tuple[WordSets, scipy.sparse.csr_array]:
     """Return the distinct queries of a log as sets of words, and the (queries, pictures) matrix of clicks.
 
     Log queries of the same words are one query, whose clicks are added. The most clicked come first; queries without a
@@ -114,7 +114,7 @@ def query_table(log: ClickLog) -> tuple[WordSets, csr_array]:
         raise InvalidInputError("no query of the log has a word left after cleaning; pass a log with words")
     rows = owners[log.query_ids]
     entries = (log.clicks[rows >= 0].astype(np.float64), (rows[rows >= 0], log.image_ids[rows >= 0]))
-    table = csr_array(entries, shape=(len(sets), len(log.images)))
+    table = scipy.sparse.csr_array(entries, shape=(len(sets), len(log.images)))
     table.sum_duplicates()
     order = np.argsort(-table.sum(axis=1), kind="stable")
     return sets.reordered(order), table[order]

@@ -9,10 +9,10 @@ from typing import Any, ClassVar, Never, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from diptych.arrays import AnyArray, FloatArray, as_matrix, check_scale, row_blocks
+from diptych.arrays import AnyArray, FloatArray, as_matrix, check_scale, column_names, row_blocks
 from diptych.data.clicks import ClickLog
 from diptych.errors import InvalidInputError
-from diptych.estimators import NotFittedError
+from diptych.estimators import scikit_learn
 from diptych.models.base import CrossModalModel, Inputs, Need
 from diptych.models.item_model import checked_texts
 from diptych.space import Space
@@ -60,6 +60,7 @@ class ClickModel(CrossModalModel):
         check_scale(rows, name="images")
         self._fit_clicks(log, rows)
         self.n_pairs_, self.n_image_features_ = log.n_triads, rows.shape[1]
+        self._keep_names("image", column_names(images, name="images"))
         self._make_contiguous()
         return self
 
@@ -71,7 +72,7 @@ class ClickModel(CrossModalModel):
         """Return the points of pictures, given their features, one row each."""
         self._check_fitted()
         self._check_indexable()
-        return self._encode_images(as_matrix(images, name="images", width=self.n_image_features_))
+        return self._encode_images(self._rows("image", images))
 
     def encode_texts(self, texts: Any) -> AnyArray:
         """Return the points of queries, given as strings, one row each; zero for a query without an answer."""
@@ -82,7 +83,7 @@ class ClickModel(CrossModalModel):
     def scores(self, queries: Sequence[str], images: ArrayLike) -> FloatArray:
         """Return the (queries, images) scores in float32; larger is better, and 0 where a query has no answer."""
         self._check_fitted()
-        return self._scores(checked_texts(queries), as_matrix(images, name="images", width=self.n_image_features_))
+        return self._scores(checked_texts(queries), self._rows("image", images))
 
     def similarity(self, images: ArrayLike, texts: Any) -> FloatArray:
         """Return the (images, texts) matrix of scores; larger is better."""
@@ -92,7 +93,7 @@ class ClickModel(CrossModalModel):
         """Return the score of each query with the picture in the same row; lists of candidates are scored this way."""
         self._check_fitted()
         texts = checked_texts(queries)
-        rows = as_matrix(images, name="images", width=self.n_image_features_)
+        rows = self._rows("image", images)
         if len(rows) != len(texts):
             raise InvalidInputError(
                 f"queries and images must be aligned row by row, got {len(texts)} and {len(rows)}; "
@@ -127,4 +128,6 @@ class ClickModel(CrossModalModel):
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "n_image_features_"):
-            raise NotFittedError(f"this {type(self).__name__} is not fitted yet: call fit_clicks(log, images) first")
+            raise scikit_learn("sklearn.exceptions").NotFittedError(
+                f"this {type(self).__name__} is not fitted yet: call fit_clicks(log, images) first"
+            )

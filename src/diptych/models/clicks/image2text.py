@@ -6,7 +6,7 @@ from hashlib import blake2b
 from typing import ClassVar, Literal
 
 import numpy as np
-from scipy.sparse import csr_array
+import scipy
 
 from diptych.arrays import FloatArray, IntArray, row_blocks
 from diptych.encoders.text.word_pipeline import clean_query
@@ -143,20 +143,20 @@ class Image2Text(LoggedClickModel):
             scores[rows] = (self._text_parts(queries[rows]) @ near).toarray()
         return scores
 
-    def _text_parts(self, queries: Sequence[str]) -> csr_array:
+    def _text_parts(self, queries: Sequence[str]) -> scipy.sparse.csr_array:
         """Return the (queries, log pictures) means (1/mᵢ) Σ_j Jaccard(q, q_ij)·log(click_ij)."""
         found = [self._sets.similarities(clean_query(query)) for query in queries]
         offsets = np.cumsum([0, *(len(rows) for rows, _ in found)])
         values = np.concatenate([similarities for _, similarities in found])
         columns = np.concatenate([rows for rows, _ in found])
-        return csr_array((values, columns, offsets), shape=(len(queries), len(self._sets))) @ self._shares
+        return scipy.sparse.csr_array((values, columns, offsets), shape=(len(queries), len(self._sets))) @ self._shares
 
-    def _image_parts(self, images: FloatArray) -> csr_array:
+    def _image_parts(self, images: FloatArray) -> scipy.sparse.csr_array:
         """Return the (log pictures, images) matrix of sim(x, xᵢ)/k, with k entries in each column."""
         rows, distances = self._image_neighbours(images)
         values = self._similarities(images, rows, distances) / rows.shape[1]
         columns = np.repeat(np.arange(len(images)), rows.shape[1])
-        return csr_array((values.ravel(), (rows.ravel(), columns)), shape=(len(self.images_), len(images)))
+        return scipy.sparse.csr_array((values.ravel(), (rows.ravel(), columns)), shape=(len(self.images_), len(images)))
 
     def _similarities(self, images: FloatArray, rows: IntArray, distances: FloatArray) -> FloatArray:
         gaps = distances.astype(np.float64)
@@ -180,23 +180,26 @@ class Image2Text(LoggedClickModel):
         return np.stack([rows for rows, _ in answers]), np.stack([distances for _, distances in answers])
 
     @property
-    def _shares(self) -> csr_array:
+    def _shares(self) -> scipy.sparse.csr_array:
         """The (log queries, log pictures) matrix of log(click_ij)/mᵢ over the queries of each picture that count."""
         key = (self.clicks, self.max_queries)
         known = self._known_shares.get(key)
         if known is None:
             shape = (len(self._sets), len(self.images_))
-            table = csr_array((self.clicks_, self.clicked_images_, self.click_offsets_), shape=shape)
-            known = _query_shares(table, self.max_queries, self.clicks)
+            table = scipy.sparse.csr_array((self.clicks_, self.clicked_images_, self.click_offsets_), shape=shape)
+            known = self._counted(table)
             self._known_shares.put(key, known)
         return known
+
+    def _counted(self, table: scipy.sparse.csr_array) -> scipy.sparse.csr_array:
+        return _query_shares(table, self.max_queries, self.clicks)
 
     @cached_property
     def _cache(self) -> AnswerCache[tuple[IntArray, FloatArray]]:
         return AnswerCache(_REMEMBERED)
 
     @cached_property
-    def _known_shares(self) -> AnswerCache[csr_array]:
+    def _known_shares(self) -> AnswerCache[scipy.sparse.csr_array]:
         return AnswerCache(1)
 
     @cached_property
@@ -208,11 +211,11 @@ def _squares(rows: FloatArray) -> FloatArray:
     return np.asarray(np.einsum("ij,ij->i", rows, rows, dtype=np.float64))
 
 
-def _query_shares(table: csr_array, max_queries: int, scale: ClickScale) -> csr_array:
+def _query_shares(table: scipy.sparse.csr_array, max_queries: int, scale: ClickScale) -> scipy.sparse.csr_array:
     by_image = table.tocsc()
     images = np.repeat(np.arange(table.shape[1]), np.diff(by_image.indptr))
     order = np.lexsort((by_image.indices, -by_image.data, images))
     kept = order[np.arange(len(order)) - by_image.indptr[images] < max_queries]
     counts = np.minimum(np.diff(by_image.indptr), max_queries)
     values = scaled_clicks(by_image.data[kept], scale) / counts[images[kept]]
-    return csr_array((values, (by_image.indices[kept], images[kept])), shape=table.shape)
+    return scipy.sparse.csr_array((values, (by_image.indices[kept], images[kept])), shape=table.shape)

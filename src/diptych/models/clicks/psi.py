@@ -5,7 +5,7 @@ from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
-from scipy.sparse import csr_array
+import scipy
 
 from diptych.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from diptych.data.clicks import ClickLog
@@ -19,7 +19,7 @@ from diptych.models.optimisers import Adagrad
 class WordQueries:
     """The text side of a ranking that learns a vector for each word: points are ``words @ weights``."""
 
-    def __init__(self, words: csr_array, weights: FloatArray) -> None:
+    def __init__(self, words: scipy.sparse.csr_array, weights: FloatArray) -> None:
         self._words = words
         self._adagrad = Adagrad(weights)
 
@@ -36,7 +36,7 @@ class WordQueries:
         """Move the words of some queries, given the gradient of the loss by the queries' points."""
         asked = self._words[rows]
         touched, columns = np.unique(asked.indices, return_inverse=True)
-        narrow = csr_array((asked.data, columns, asked.indptr), shape=(len(rows), len(touched)))
+        narrow = scipy.sparse.csr_array((asked.data, columns, asked.indptr), shape=(len(rows), len(touched)))
         self._adagrad.step_rows(touched, np.asarray(narrow.T @ gradient), rate=rate)
 
 
@@ -159,7 +159,7 @@ class PSI(MarginRankingModel):
     def _encode_queries(self, queries: Sequence[str]) -> AnyArray:
         return np.asarray(self._weighted_words(clean_query(query) for query in queries) @ self.text_weights_)
 
-    def _weighted_words(self, queries: Iterable[Collection[str]]) -> csr_array:
+    def _weighted_words(self, queries: Iterable[Collection[str]]) -> scipy.sparse.csr_array:
         """Return one row of unit length per query, zero for one without a known word."""
         columns, values, offsets = [], [], [0]
         for query in queries:
@@ -169,7 +169,9 @@ class PSI(MarginRankingModel):
             values.append(weights / max(np.linalg.norm(weights), np.finfo(np.float64).tiny))
             offsets.append(len(columns))
         data = np.concatenate(values).astype(np.float32)
-        return csr_array((data, np.array(columns, dtype=np.int64), offsets), shape=(len(values), len(self.words_)))
+        return scipy.sparse.csr_array(
+            (data, np.array(columns, dtype=np.int64), offsets), shape=(len(values), len(self.words_))
+        )
 
     @cached_property
     def _columns(self) -> dict[str, int]:

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import eigh, solve_triangular
-from scipy.spatial.distance import cdist
+import scipy
 
 from diptych.arrays import FloatArray, map_rows, row_blocks
 from diptych.errors import InvalidInputError, UnknownNameError
@@ -89,12 +88,14 @@ def _reciprocals(rows: FloatArray) -> FloatArray:
 
 
 def _squared_euclidean(left: FloatArray, right: FloatArray) -> FloatArray:
-    return np.asarray(cdist(left, right, "sqeuclidean"))
+    return np.asarray(scipy.spatial.distance.cdist(left, right, "sqeuclidean"))
 
 
 def _intersection(left: FloatArray, right: FloatArray) -> FloatArray:
     # min(x, y) = (x + y − |x − y|) / 2 turns the sum of minima into a city-block distance, which SciPy has in C.
-    return np.asarray((left.sum(axis=1)[:, None] + right.sum(axis=1) - cdist(left, right, "cityblock")) / 2)
+    return np.asarray(
+        (left.sum(axis=1)[:, None] + right.sum(axis=1) - scipy.spatial.distance.cdist(left, right, "cityblock")) / 2
+    )
 
 
 _DISTANCES: dict[str, Callable[[FloatArray, FloatArray], FloatArray]] = {"chi2_rbf": _chi2, "rbf": _squared_euclidean}
@@ -127,7 +128,7 @@ def exact_features(kernel: Kernel, rows: FloatArray) -> KernelFeatures:
     """Features of the whole kernel matrix through its eigenvectors: K = QΛQᵀ, G = QΛ^½; O(n³) time, O(n²) memory."""
     block_rows = _BLOCK_BYTES // (8 * len(rows))
     values = map_rows(lambda block: kernel(block, rows), rows, len(rows), dtype=np.float64, block_rows=block_rows)
-    eigenvalues, vectors = eigh(values, overwrite_a=True)
+    eigenvalues, vectors = scipy.linalg.eigh(values, overwrite_a=True)
     kept = eigenvalues > _EIGENVALUE_FLOOR * max(eigenvalues[-1], 0.0)
     roots, vectors = np.sqrt(eigenvalues[kept]), vectors[:, kept]
     return KernelFeatures(kernel, rows, vectors / roots, lambda block: vectors[block] * roots)
@@ -137,7 +138,7 @@ def nystrom_features(kernel: Kernel, rows: FloatArray, n_landmarks: int, *, seed
     """Nyström: G = K_nm K_mm^(−½) on m rows drawn at random; O(n m d + m³) time, O(m²) memory."""
     chosen = np.sort(np.random.default_rng(seed).permutation(len(rows))[:n_landmarks])
     landmarks = np.ascontiguousarray(rows[chosen])
-    eigenvalues, vectors = eigh(kernel(landmarks, landmarks))
+    eigenvalues, vectors = scipy.linalg.eigh(kernel(landmarks, landmarks))
     kept = eigenvalues > _EIGENVALUE_FLOOR * max(eigenvalues[-1], 0.0)
     weights = vectors[:, kept] / np.sqrt(eigenvalues[kept])
     return KernelFeatures(
@@ -167,7 +168,7 @@ def cholesky_features(kernel: Kernel, rows: FloatArray, max_rank: int, tolerance
         pivots.append(pivot)
         residual[pivots] = 0.0
     factor = factor[:, : len(pivots)]
-    weights = solve_triangular(factor[pivots], np.eye(len(pivots)), lower=True).T
+    weights = scipy.linalg.solve_triangular(factor[pivots], np.eye(len(pivots)), lower=True).T
     return KernelFeatures(kernel, np.ascontiguousarray(rows[pivots]), weights, lambda block: factor[block])
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import ClassVar, Literal
 
 import numpy as np
-from scipy.linalg import eigh
+import scipy
 
 from diptych.arrays import FloatArray
 from diptych.models.base import FromTask, Grid, LinearProjectionModel, check_choice, check_components, check_number
@@ -86,7 +86,7 @@ class BLM(MomentModel, LinearProjectionModel):
 
 def _leading(joint: FloatArray, wanted: int, precision: float) -> FloatArray:
     size = len(joint)
-    values, vectors = eigh(joint, subset_by_index=[size - wanted, size - 1])
+    values, vectors = scipy.linalg.eigh(joint, subset_by_index=[size - wanted, size - 1])
     kept = values > max(size * np.finfo(np.float64).eps, 8 * precision) * values[-1]
     return np.asarray(vectors[:, kept][:, ::-1])
 

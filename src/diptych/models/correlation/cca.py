@@ -3,11 +3,11 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
-from scipy.linalg import eigh
+import scipy
 
 from diptych.arrays import FloatArray
 from diptych.models.base import FromTask, Grid, LinearProjectionModel, Variants, check_components, check_numbers
-from diptych.models.linear import fix_signs, whitener
+from diptych.models.linear import fix_signs, singular_noise, whitener
 from diptych.models.moments import MomentModel, Moments
 
 _GRAM_SIZE = 400
@@ -98,6 +98,7 @@ class CCA(MomentModel, LinearProjectionModel):
             self.regularization * variances[1],
             n_components=self.n_components,
             precision=sums.precision,
+            offset=sums.offset,
         )
         self.image_mean_, self.text_mean_ = sums.image_mean, sums.text_mean
         weights = self.correlations_**self.weight_power
@@ -113,18 +114,20 @@ def canonical_directions(
     *,
     n_components: int | None = None,
     precision: float = 0.0,
+    offset: float = 1.0,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return (W, correlations, V) of the ridged covariances, components in decreasing correlation.
 
     W and V whiten their sides and diagonalise the cross-covariance: WᵀΣ_aW = I, VᵀΣ_bV = I and WᵀΣ_abV =
-    diag(correlations).
+    diag(correlations). What rounding alone correlates is left out: ``precision`` is the unit of the rows that the
+    covariances were summed from, ``offset`` how far these lay from the origin in units of their spread.
     """
     image_whitener, text_whitener = whitener(image, image_ridge, precision), whitener(text, text_ridge, precision)
     left, correlations, right = _leading_svd(image_whitener.T @ cross @ text_whitener, n_components)
-    noise = correlations.max(initial=0.0) * max(cross.shape) * np.finfo(np.float64).eps
+    noise = correlations.max(initial=0.0) * singular_noise(max(cross.shape), precision, offset)
     if len(correlations) < min(image_whitener.shape[1], text_whitener.shape[1]):
         # A Gram matrix knows singular values only down to the square root of the rounding unit.
-        noise = correlations.max(initial=0.0) * np.sqrt(np.finfo(np.float64).eps) * 8
+        noise = max(noise, correlations.max(initial=0.0) * np.sqrt(np.finfo(np.float64).eps) * 8)
     kept = check_components(n_components, max(1, int((correlations > noise).sum())))
     directions = fix_signs(image_whitener @ left[:, :kept], text_whitener @ right[:kept].T)
     return directions[0], correlations[:kept], directions[1]
@@ -139,6 +142,6 @@ def _leading_svd(matrix: FloatArray, wanted: int | None) -> tuple[FloatArray, Fl
         right, values, left = _leading_svd(matrix.T, wanted)
         return left.T, values, right.T
     size = matrix.shape[1]
-    squares, vectors = eigh(matrix.T @ matrix, subset_by_index=[size - wanted, size - 1])
+    squares, vectors = scipy.linalg.eigh(matrix.T @ matrix, subset_by_index=[size - wanted, size - 1])
     values, vectors = np.sqrt(np.maximum(squares[::-1], 0)), vectors[:, ::-1]
     return matrix @ vectors / np.where(values > 0, values, 1), values, vectors.T

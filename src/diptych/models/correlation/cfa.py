@@ -6,7 +6,7 @@ import numpy as np
 
 from diptych.arrays import FloatArray
 from diptych.models.base import FromTask, Grid, LinearProjectionModel, check_choice, check_components
-from diptych.models.linear import fix_signs
+from diptych.models.linear import fix_signs, singular_noise
 from diptych.models.moments import MomentModel, Moments
 
 
@@ -68,7 +68,7 @@ class CFA(MomentModel, LinearProjectionModel):
             np.where(side > 0, side, 1.0) if self.scale == "std" else np.ones(len(side)) for side in sums.deviations()
         )
         left, singular, right = np.linalg.svd(sums.cross / np.outer(image_scale, text_scale), full_matrices=False)
-        noise = singular.max(initial=0.0) * max(sums.cross.shape) * np.finfo(np.float64).eps
+        noise = singular.max(initial=0.0) * singular_noise(max(sums.cross.shape), sums.precision, sums.offset)
         kept = check_components(self.n_components, max(1, int((singular > noise).sum())))
         left, right = fix_signs(left[:, :kept], right[:kept].T)
         self.image_mean_, self.text_mean_ = sums.image_mean, sums.text_mean

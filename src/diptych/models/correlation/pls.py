@@ -3,11 +3,11 @@ from __future__ import annotations
 from typing import ClassVar, Literal
 
 import numpy as np
-from scipy.linalg import eigh
+import scipy
 
 from diptych.arrays import FloatArray
-from diptych.models.base import FromTask, Grid, LinearProjectionModel, check_choice, check_components
-from diptych.models.linear import fix_signs
+from diptych.models.base import FromTask, Grid, LinearProjectionModel, Variants, check_choice, check_components
+from diptych.models.linear import fix_signs, singular_noise
 from diptych.models.moments import MomentModel, Moments
 
 # A component whose image scores carry less than this share of the variance is rounding.
@@ -28,8 +28,10 @@ class PLS(MomentModel, LinearProjectionModel):
     ----------
     n_components : int or None
         Dimensions of the common space; None goes on until no covariance is left.
-    text_points : {"least_squares", "projection"}
+    text_points : {"projection", "least_squares"}
         How a text gets its point. The authors' function prescribes least squares; a wrapper in their package projects.
+        Least squares blow up what loadings hardly reach: on Wikipedia's histograms and topics their MAP is 0.16, that
+        of projections 0.24.
     metric : str
         Name of the `Space`.
 
@@ -51,12 +53,13 @@ class PLS(MomentModel, LinearProjectionModel):
 
     when_to_use: ClassVar[str] = "Pairs without labels when features outnumber pairs; needs no ridge to be stable."
     grid: ClassVar[Grid] = {"n_components": FromTask.COMPONENTS}
+    variants: ClassVar[Variants] = {"PLS": {"text_points": "least_squares"}}
 
     def __init__(
         self,
         *,
         n_components: int | None = 10,
-        text_points: Literal["least_squares", "projection"] = "least_squares",
+        text_points: Literal["least_squares", "projection"] = "projection",
         metric: str = "cosine",
     ) -> None:
         self.n_components = n_components
@@ -75,7 +78,9 @@ class PLS(MomentModel, LinearProjectionModel):
         weights, loadings = fix_signs(weights, loadings)
         self.image_mean_, self.text_mean_ = sums.image_mean, sums.text_mean
         self.image_projection_ = weights
-        self.text_projection_ = np.linalg.pinv(loadings).T if self.text_points == "least_squares" else loadings
+        # Texts that lie in a subspace have loadings there: what stands out of it is rounding.
+        noise = singular_noise(max(sums.cross.shape), sums.precision, sums.offset)
+        self.text_projection_ = np.linalg.pinv(loadings, noise).T if self.text_points == "least_squares" else loadings
 
 
 def deflate(image: FloatArray, cross: FloatArray, n_components: int, precision: float) -> tuple[FloatArray, FloatArray]:
@@ -109,7 +114,7 @@ def _leading_right(matrix: FloatArray) -> tuple[FloatArray, float]:
     """Return the leading right singular vector and its singular value."""
     tall = matrix if matrix.shape[0] >= matrix.shape[1] else matrix.T
     size = tall.shape[1]
-    squares, vectors = eigh(tall.T @ tall, subset_by_index=[size - 1, size - 1])
+    squares, vectors = scipy.linalg.eigh(tall.T @ tall, subset_by_index=[size - 1, size - 1])
     vector, strength = vectors[:, 0], float(np.sqrt(max(squares[0], 0.0)))
     if tall is matrix:
         return vector, strength

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from scipy.linalg import eigh
+import scipy
 
 from diptych.arrays import FloatArray
 from diptych.models.base import LinearProjectionModel, check_choice, check_components, check_number, check_numbers
@@ -27,7 +27,7 @@ class PrincipalView:
     @classmethod
     def of(cls, mean: FloatArray, moment: FloatArray, n_rows: int, energy: float, precision: float) -> PrincipalView:
         """Keep the leading components with a share ``energy`` of the variance, and none that is rounding."""
-        values, vectors = eigh(moment)
+        values, vectors = scipy.linalg.eigh(moment)
         values, vectors = values[::-1], vectors[:, ::-1]
         noise = rounding_level(len(values), precision) * max(values[0], 0.0)
         real = max(1, int((values > noise).sum()))
@@ -120,7 +120,7 @@ class GeneralizedMultiviewModel(LinearProjectionModel):
         metric[:n_images, :n_images], metric[n_images:, n_images:] = ridged
         kept = check_components(self.n_components, max(1, min(len(sums.known_labels.classes) - 1, *map(len, spread))))
         size = len(joint)
-        values, vectors = eigh((joint + joint.T) / 2, metric, subset_by_index=[size - kept, size - 1])
+        values, vectors = scipy.linalg.eigh((joint + joint.T) / 2, metric, subset_by_index=[size - kept, size - 1])
         self.eigenvalues_ = np.ascontiguousarray(values[::-1])
         return fix_signs(vectors[:n_images, ::-1], vectors[n_images:, ::-1])
 

@@ -3,11 +3,11 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
-from scipy.linalg import eigh
+import scipy
 
 from diptych.arrays import FloatArray
 from diptych.models.base import FromTask, Grid, LinearProjectionModel, Need, check_components, check_numbers
-from diptych.models.linear import fix_signs, relative_ridge, whitener
+from diptych.models.linear import fix_signs, relative_ridge, singular_noise, whitener
 from diptych.models.moments import MomentModel, Moments
 
 
@@ -81,7 +81,7 @@ class CCA3V(MomentModel, LinearProjectionModel):
         # The sides are centred, so that their products with labels are those with centred labels.
         cross = ((0, 1, sums.cross), (0, 2, labels.image.T), (1, 2, labels.text.T))
         whiteners = [whitener(moment, relative_ridge(moment, self.regularization), sums.precision) for moment in own]
-        values, vectors = self._eigenvectors(whiteners, cross, sums.precision)
+        values, vectors = self._eigenvectors(whiteners, cross, sums)
         left, right = fix_signs(*(whiteners[side] @ vectors[side] for side in (0, 1)))
         weights = values**self.weight_power
         self.eigenvalues_ = values
@@ -89,9 +89,9 @@ class CCA3V(MomentModel, LinearProjectionModel):
         self.image_projection_, self.text_projection_ = left * weights, right * weights
 
     def _eigenvectors(
-        self, whiteners: list[FloatArray], cross: tuple[tuple[int, int, FloatArray], ...], precision: float
+        self, whiteners: list[FloatArray], cross: tuple[tuple[int, int, FloatArray], ...], sums: Moments
     ) -> tuple[FloatArray, list[FloatArray]]:
-        """Return the eigenvalues above 1, decreasing, and the blocks of their eigenvectors in whitened coordinates."""
+        """Return eigenvalues clearly above 1, decreasing, and their eigenvectors' blocks in whitened coordinates."""
         edges = np.cumsum([0, *(whitened.shape[1] for whitened in whiteners)])
         joint = np.eye(edges[-1])
         for first, second, moment in cross:
@@ -99,7 +99,9 @@ class CCA3V(MomentModel, LinearProjectionModel):
             joint[edges[first] : edges[first + 1], edges[second] : edges[second + 1]] = block
             joint[edges[second] : edges[second + 1], edges[first] : edges[first + 1]] = block.T
         most = min(check_components(self.n_components, edges[-1]), edges[-1])
-        values, vectors = eigh(joint, subset_by_index=[edges[-1] - most, edges[-1] - 1])
-        kept = max(1, int((values > 1 + max(1e-9, precision)).sum()))
+        values, vectors = scipy.linalg.eigh(joint, subset_by_index=[edges[-1] - most, edges[-1] - 1])
+        # 1 says that nothing is shared; whitening by a small ridge magnifies the rounding of float32 to 1e-5.
+        noise = max(1e-4, singular_noise(len(joint), sums.precision, sums.offset))
+        kept = max(1, int((values > 1 + noise).sum()))
         values, vectors = values[::-1][:kept], vectors[:, ::-1][:, :kept]
         return values, [vectors[edges[side] : edges[side + 1]] for side in (0, 1)]

@@ -8,7 +8,7 @@ from diptych.arrays import FloatArray
 from diptych.models.base import FromTask, Grid, LinearProjectionModel, Need, check_components, check_number
 from diptych.models.correlation.cca import canonical_directions
 from diptych.models.labels import Targets, weighted_moment, weighted_sums
-from diptych.models.linear import check_varies, relative_ridge
+from diptych.models.linear import check_varies, relative_offset, relative_ridge
 
 
 class ClusterCCA(LinearProjectionModel):
@@ -75,6 +75,9 @@ class ClusterCCA(LinearProjectionModel):
             relative_ridge(text, self.regularization),
             n_components=self.n_components,
             precision=max(float(np.finfo(side.dtype).eps) for side in (images, texts)),
+            offset=max(
+                relative_offset(self.image_mean_, np.diag(image)), relative_offset(self.text_mean_, np.diag(text))
+            ),
         )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import ClassVar, Literal
 
 import numpy as np
-from scipy.sparse import coo_array
+import scipy
 
 from diptych.arrays import BoolArray, FloatArray, IntArray, row_blocks
 from diptych.models.base import FromTask, Grid, Need, check_choice, check_count, check_counts
@@ -44,7 +44,7 @@ def laplacian_moment(rows: FloatArray, edges: IntArray) -> FloatArray:
     """Return Xᵀ(D − W)X = Σ over edges of (x_i − x_j)(x_i − x_j)ᵀ."""
     n_rows = len(rows)
     ones = np.ones(len(edges), dtype=rows.dtype)
-    half = coo_array((ones, (edges[:, 0], edges[:, 1])), shape=(n_rows, n_rows)).tocsr()
+    half = scipy.sparse.coo_array((ones, (edges[:, 0], edges[:, 1])), shape=(n_rows, n_rows)).tocsr()
     weights = half + half.T
     degrees = np.asarray(weights.sum(axis=1)).ravel()
     moment = (rows * degrees[:, None]).T @ rows - rows.T @ (weights @ rows)

@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
-from scipy.linalg import solve
+import scipy
 
 from diptych.arrays import FloatArray
 from diptych.models.base import Grid, Need, check_count, check_number, check_numbers
@@ -114,7 +114,7 @@ class LCFS(MomentModel, LabelRegressionModel):
             system = (1 + self.low_rank * plain) * moment + self.low_rank * (scores * inside) @ scores.T
             # What smoothing takes away may leave rounding below zero on the diagonal.
             system[np.diag_indices_from(system)] += self.sparsity / (2 * rows) + _NOISE * float(np.trace(moment))
-            steps.append(solve((system + system.T) / 2, labels, assume_a="sym"))
+            steps.append(scipy.linalg.solve((system + system.T) / 2, labels, assume_a="sym"))
         return steps[0], steps[1]
 
     def _objective(

@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
-from scipy.linalg import solve
+import scipy
 
 from diptych.arrays import FloatArray, row_blocks
 from diptych.models.base import Grid, Need, check_counts, check_number
@@ -97,7 +97,7 @@ class LGCFL(LabelRegressionModel):
         system = moment.copy()
         ridge = np.repeat(self.sparsity / norms, self.group_size)[: len(moment)]
         system[np.diag_indices_from(system)] += ridge + 1e-12 * float(np.trace(moment))
-        return np.asarray(solve(system, goals, assume_a="pos"))
+        return np.asarray(scipy.linalg.solve(system, goals, assume_a="pos"))
 
     def _group_norms(self, weights: FloatArray) -> FloatArray:
         starts = np.arange(0, len(weights), self.group_size)

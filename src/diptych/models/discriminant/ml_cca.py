@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import ClassVar, Literal
 
 import numpy as np
-from scipy.sparse import csr_array
+import scipy
 
 from diptych.arrays import FloatArray, IntArray, row_blocks
 from diptych.models.base import (
@@ -17,7 +17,7 @@ from diptych.models.base import (
 )
 from diptych.models.correlation.cca import canonical_directions
 from diptych.models.labels import Targets, weighted_moment, weighted_sums
-from diptych.models.linear import centre, check_varies, column_means, relative_ridge
+from diptych.models.linear import centre, check_varies, column_means, relative_offset, relative_ridge
 
 _BLOCK_SETS = 1024
 
@@ -106,6 +106,9 @@ class MLCCA(LinearProjectionModel):
             relative_ridge(text, self.regularization),
             n_components=self.n_components,
             precision=max(float(np.finfo(side.dtype).eps) for side in (images, texts)),
+            offset=max(
+                relative_offset(self.image_mean_, np.diag(image)), relative_offset(self.text_mean_, np.diag(text))
+            ),
         )
         if self.unit_texts:
             right = right / np.linalg.norm(right, axis=0)
@@ -137,6 +140,6 @@ def _set_sums(rows: FloatArray, mean: FloatArray, own_set: IntArray, n_sets: int
     sums = np.zeros((n_sets, rows.shape[1]))
     for block in row_blocks(len(rows), _BLOCK_SETS):
         part = own_set[block]
-        member = csr_array((np.ones(len(part)), (part, np.arange(len(part)))), shape=(n_sets, len(part)))
+        member = scipy.sparse.csr_array((np.ones(len(part)), (part, np.arange(len(part)))), shape=(n_sets, len(part)))
         sums += member @ centre(rows[block], mean)
     return sums

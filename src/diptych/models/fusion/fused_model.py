@@ -8,12 +8,12 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from diptych.arrays import AnyArray, FloatArray
+from diptych.arrays import AnyArray, FloatArray, as_labels
 from diptych.errors import InvalidInputError
 from diptych.estimators import clone
 from diptych.former_names import FORMERLY_SEED
 from diptych.metrics import AP, NDCG, Measure, RecallAtK
-from diptych.models.base import CrossModalModel, check_choice, check_number
+from diptych.models.base import SIDES, CrossModalModel, Side, check_choice, check_number
 from diptych.models.fusion._ranked_lists import HeldOutLists
 from diptych.models.fusion.coordinate_ascent import CoordinateAscent
 from diptych.models.fusion.fuse_scores import LinearForm, given_weights
@@ -152,9 +152,10 @@ class FusedModel(CrossModalModel):
             part._check_fitted()
         fused.parts_ = list(parts)
         fused.n_pairs_ = max(part.n_pairs_ for part in parts)
-        for side in ("image", "text"):
+        for side in SIDES:
             widths = [getattr(part, f"n_{side}_features_") for part in parts]
             setattr(fused, f"n_{side}_features_", _total_width(widths, fused._ranges(side), fused._names(), side))
+            fused._keep_names(side, _common_names(parts, fused._ranges(side), side))
         fused._place(given_weights(weights, len(parts)), _checked_scales(scales, len(parts)))
         return fused
 
@@ -186,7 +187,8 @@ class FusedModel(CrossModalModel):
     def part_scores(self, images: ArrayLike, texts: ArrayLike) -> dict[str, FloatArray]:
         """Return the (images, texts) scores of each part on its own, before scales and weights, by name."""
         self._check_fitted()
-        seen = zip(self.part_names_, self.parts_, self._views(np.asarray(images), np.asarray(texts)), strict=True)
+        views = self._views(self._rows("image", images), self._rows("text", texts))
+        seen = zip(self.part_names_, self.parts_, views, strict=True)
         return {name: part.similarity(*view) for name, part, view in seen}
 
     def _learn(self, images: FloatArray, texts: FloatArray, labels: ArrayLike | None) -> None:
@@ -207,7 +209,7 @@ class FusedModel(CrossModalModel):
         self, images: FloatArray, texts: FloatArray, labels: ArrayLike | None, rng: np.random.Generator
     ) -> FloatArray:
         held_out = HeldOutLists.of(images, labels, self.held_out, rng)
-        known = None if labels is None else np.asarray(labels)[held_out.train]
+        known = None if labels is None else as_labels(labels)[held_out.train]
         trial = clone(self)
         trial.parts_ = self._fitted_parts(images[held_out.train], texts[held_out.train], known)
         pictures, captions = images[held_out.pictures], texts[held_out.texts]
@@ -342,6 +344,13 @@ def _checked_scales(scales: Sequence[float] | FloatArray | None, n_parts: int) -
     if values.shape != (n_parts,) or not (np.isfinite(values).all() and (values > 0).all()):
         raise InvalidInputError(f"scales must be one positive number for each of {n_parts} parts, got {scales!r}")
     return values
+
+
+def _common_names(parts: Sequence[CrossModalModel], columns: Sequence[Columns], side: Side) -> AnyArray | None:
+    """Return the names of the columns if all parts that see every one of them were fitted with the same."""
+    seen = zip(parts, columns, strict=True)
+    named: list[Any] = [getattr(part, f"{side}_feature_names_in_", None) for part, own in seen if own is None]
+    return named[0] if named and all(np.array_equal(named[0], other) for other in named) else None
 
 
 def _total_width(widths: Sequence[int], columns: Sequence[Columns], names: Sequence[str], side: str) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
+import scipy
 
 from diptych.arrays import FloatArray
 from diptych.models.base import check_counts, check_numbers
@@ -70,7 +70,9 @@ class CollectiveFactorisation:
         self.views, self.mu, self.regularization = views, mu, regularization
         self.weights = np.repeat([balance, 1 - balance], [views.image_width, len(views.joint) - views.image_width])
         ridge = regularization / mu
-        self._solvers = [cho_factor(part + ridge * np.eye(len(part))) for part in (views.image, views.text)]
+        self._solvers = [
+            scipy.linalg.cho_factor(part + ridge * np.eye(len(part))) for part in (views.image, views.text)
+        ]
 
     def alternate(
         self,
@@ -107,7 +109,7 @@ class CollectiveFactorisation:
     def predictors(self, products: FloatArray) -> FloatArray:
         """Return P: how V is predicted from each side."""
         parts = zip(self._solvers, self._split(products), strict=True)
-        return np.vstack([cho_solve(solver, part) for solver, part in parts])
+        return np.vstack([scipy.linalg.cho_solve(solver, part) for solver, part in parts])
 
     def attraction(self, bases: FloatArray, predictors: FloatArray, coupling: float) -> FloatArray:
         """Return G with [X, Y]G = the best V for these U and P; ``coupling`` is μ where nothing is wrong."""

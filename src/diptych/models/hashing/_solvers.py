@@ -7,13 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy
-from scipy.linalg import eigh
-from scipy.special import expit
 
 from diptych.arrays import FloatArray, map_rows, row_blocks
-from diptych.estimators import ConvergenceWarning
+from diptych.estimators import scikit_learn
 from diptych.models.base import check_count
-from diptych.models.linear import column_means, whitener
+from diptych.models.linear import column_means, fix_signs, whitener
 from diptych.models.moments import Moments
 
 _NOISE, _EIGENVALUE_FLOOR, _TOLERANCE = 1e-7, 1e-10, 1e-3
@@ -68,7 +66,8 @@ def mixed_directions(
     at rounding level are noise, and mixtures take their place.
     """
     real = weights > _NOISE * weights.max(initial=0.0)
-    left, right, weights = left[:, real], right[:, real], weights[real]
+    # An SVD leaves signs open, and mixtures of other signs would be other bits.
+    (left, right), weights = fix_signs(left[:, real], right[:, real]), weights[real]
     own = slice(0, min(n_bits, left.shape[1] if kept is None else kept))
     missing = n_bits - len(weights[own])
     if missing == 0:
@@ -147,7 +146,7 @@ def fit_kernel_logistic(
     K₀ is the kernel between the centres. In the coordinates v = K₀^½ w the penalty is c‖v‖², and L-BFGS on all columns
     at once needs two products with one matrix for each step.
     """
-    values, vectors = eigh(basis(basis.centres * basis.scale + basis.mean))
+    values, vectors = scipy.linalg.eigh(basis(basis.centres * basis.scale + basis.mean))
     kept = values > _EIGENVALUE_FLOOR * values[-1]
     whitening = vectors[:, kept] / np.sqrt(values[kept])
     width, block_rows = whitening.shape[1], _block_rows(len(basis.centres))
@@ -159,7 +158,7 @@ def fit_kernel_logistic(
         for block in row_blocks(len(rows), _block_rows(features.shape[1])):
             margins = signs[block] * (features[block] @ weights)
             value += float(np.logaddexp(0, -margins).sum())
-            gradient -= features[block].T @ (signs[block] * expit(-margins))
+            gradient -= features[block].T @ (signs[block] * scipy.special.expit(-margins))
         return value, gradient.ravel()
 
     slope = np.abs(features.T @ signs).max() / 2
@@ -170,7 +169,7 @@ def fit_kernel_logistic(
         warnings.warn(
             f"kernel logistic regression stopped after {max_iter} iterations before it converged; raise max_iter or "
             "regularization",
-            ConvergenceWarning,
+            scikit_learn("sklearn.exceptions").ConvergenceWarning,
             stacklevel=2,
         )
     return np.asarray(whitening @ solution.x.reshape(features.shape[1], signs.shape[1]))

@@ -82,6 +82,7 @@ class CVH(MomentModel, LinearHashingModel):
             self.regularization * float(np.trace(sums.text)) / len(sums.text),
             n_components=self.n_bits,
             precision=sums.precision,
+            offset=sums.offset,
         )
         self.image_mean_, self.text_mean_ = sums.image_mean, sums.text_mean
         self.image_projection_, self.text_projection_ = mixed_directions(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
+import scipy
 
 from diptych.arrays import FloatArray
 from diptych.models.base import Grid, Need, check_counts, check_number, check_numbers
@@ -101,7 +101,10 @@ class DCH(LinearHashingModel):
         check_counts(self, "max_iter", "sweeps")
         views = ScaledViews.of(moments(images, texts))
         self.image_mean_, self.text_mean_ = views.sums.image_mean, views.sums.text_mean
-        solvers = [cho_factor(part + self.projection_ridge * np.eye(len(part))) for part in (views.image, views.text)]
+        solvers = [
+            scipy.linalg.cho_factor(part + self.projection_ridge * np.eye(len(part)))
+            for part in (views.image, views.text)
+        ]
         labels = targets.indicator.astype(np.float32)
         rng = np.random.default_rng(self.random_state)
         codes = np.where(rng.random((len(labels), self.n_bits)) < 0.5, -1, 1).astype(np.float32)
@@ -129,8 +132,8 @@ class DCH(LinearHashingModel):
         codes = codes - codes.mean(axis=0)
         image_sums = weighted_sums(images, self.image_mean_, codes).T / views.image_scale / len(codes)
         text_sums = weighted_sums(texts, self.text_mean_, codes).T / views.text_scale / len(codes)
-        self.image_projection_ = cho_solve(solvers[0], image_sums) / views.image_scale
-        self.text_projection_ = cho_solve(solvers[1], text_sums) / views.text_scale
+        self.image_projection_ = scipy.linalg.cho_solve(solvers[0], image_sums) / views.image_scale
+        self.text_projection_ = scipy.linalg.cho_solve(solvers[1], text_sums) / views.text_scale
 
 
 def descend(codes: FloatArray, pull: FloatArray, classifier: FloatArray, sweeps: int) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar, Literal, get_args
 
 import numpy as np
-from scipy.special import expit
+import scipy
 
 from diptych.arrays import FloatArray, row_blocks
 from diptych.models.base import Grid, Need, check_choice, check_count, check_counts, check_number
@@ -47,14 +47,14 @@ def improve_codes(
         similar = labels[rows] @ other_labels.T > 0
         block = codes[rows]
         theta = rate * (block @ other.T)
-        unexplained = similar - expit(theta)
+        unexplained = similar - scipy.special.expit(theta)
         for bit in range(codes.shape[1]):
             slope = rate * (unexplained @ other[:, bit]) + curvature * block[:, bit]
             # Few rows turn once codes have settled, and only theirs is computed anew.
             turned = np.flatnonzero((slope >= 0) != (block[:, bit] > 0))
             block[turned, bit] *= -1
             theta[turned] += 2 * rate * np.outer(block[turned, bit], other[:, bit])
-            unexplained[turned] = similar[turned] - expit(theta[turned])
+            unexplained[turned] = similar[turned] - scipy.special.expit(theta[turned])
 
 
 class DLFH(KernelHashingModel):
@@ -73,7 +73,8 @@ class DLFH(KernelHashingModel):
         Length of the codes.
     strength : float
         λ; with a larger one the likelihood is content with less agreement of codes. The default is that of public code;
-        at 16 bits, 4 does better on hold-outs of the training pairs of Wikipedia.
+        at 16 bits, 4 does better on hold-outs of the training pairs of Wikipedia. Twice the number of bits is the most
+        that is used, because with more hardly a bit would be learned.
     n_columns : int or None
         Rows of the other side that a step looks at; None takes as many as there are bits, as published.
     max_iter : int
@@ -143,7 +144,8 @@ class DLFH(KernelHashingModel):
         image_signs, text_signs = latent_factor_codes(
             targets.indicator[rows],
             self.n_bits,
-            strength=self.strength,
+            # From λ = 4q on the curvature outweighs every gradient, and no bit of the first codes would ever turn.
+            strength=min(self.strength, 2 * self.n_bits),
             n_columns=self.n_bits if self.n_columns is None else self.n_columns,
             max_iter=self.max_iter,
             seed=self.random_state,

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from diptych.arrays import FloatArray, as_matrix
+from diptych.arrays import FloatArray
 from diptych.codes import pack_signs
 from diptych.former_names import FORMERLY_SEED
 from diptych.models.base import CrossModalModel, check_count
@@ -13,13 +15,17 @@ from diptych.models.hashing._solvers import KernelBasis, fit_kernel_logistic
 from diptych.models.linear import project
 from diptych.space import Space
 
+# Eighty units of float32, as a share of a row's largest output.
+_CLOSE, _MANY_BITS = 1e-5, 8
+
 
 class HashingModel(CrossModalModel):
     """Two towers into binary codes of ``n_bits``, compared by Hamming distance.
 
     A subclass writes ``_fit``, ``_decide_images`` and ``_decide_texts``: real outputs, one column per bit, whose sign
-    is the bit. Whatever centres or shifts them comes from the training rows, so that an item alone gets the code it has
-    in a batch. `encode_pairs` gives items with both sides a unified code, by default the sign of the mean of both.
+    is the bit. Whatever centres or shifts them comes from the training rows, and what float32 cannot tell from zero is
+    decided in float64, so that an item alone gets the code it has in a batch, unless float64 cannot tell it either.
+    `encode_pairs` gives items with both sides a unified code, by default the sign of the mean of both.
     """
 
     former_names = FORMERLY_SEED
@@ -34,20 +40,20 @@ class HashingModel(CrossModalModel):
     def decision_images(self, images: ArrayLike) -> FloatArray:
         """Return the real outputs of ``images``, one column per bit; a bit is 1 where its output is at least zero."""
         self._check_fitted()
-        return self._decide_images(as_matrix(images, name="images", width=self.n_image_features_))
+        return _decided(self._decide_images, self._rows("image", images))
 
     def decision_texts(self, texts: ArrayLike) -> FloatArray:
         """Return the real outputs of ``texts``, one column per bit; a bit is 1 where its output is at least zero."""
         self._check_fitted()
-        return self._decide_texts(as_matrix(texts, name="texts", width=self.n_text_features_))
+        return _decided(self._decide_texts, self._rows("text", texts))
 
     def decision_pairs(self, images: ArrayLike, texts: ArrayLike) -> FloatArray:
         """Return the real outputs of aligned pairs, from both sides together."""
         self._check_fitted()
-        image_rows = as_matrix(images, name="images", width=self.n_image_features_)
-        text_rows = as_matrix(texts, name="texts", width=self.n_text_features_)
+        image_rows = self._rows("image", images)
+        text_rows = self._rows("text", texts)
         self._check_rows(image_rows, text_rows)
-        return self._decide_pairs(image_rows, text_rows)
+        return _decided(self._decide_pairs, image_rows, text_rows)
 
     def encode_pairs(self, images: ArrayLike, texts: ArrayLike) -> NDArray[np.uint8]:
         """Return one unified code per aligned pair, for galleries whose items have both sides."""
@@ -58,10 +64,10 @@ class HashingModel(CrossModalModel):
         check_count("n_bits", self.n_bits)
 
     def _encode_images(self, images: FloatArray) -> NDArray[np.uint8]:
-        return pack_signs(self._decide_images(images))
+        return pack_signs(_decided(self._decide_images, images))
 
     def _encode_texts(self, texts: FloatArray) -> NDArray[np.uint8]:
-        return pack_signs(self._decide_texts(texts))
+        return pack_signs(_decided(self._decide_texts, texts))
 
     def _decide_images(self, images: FloatArray) -> FloatArray:
         raise NotImplementedError
@@ -71,6 +77,21 @@ class HashingModel(CrossModalModel):
 
     def _decide_pairs(self, images: FloatArray, texts: FloatArray) -> FloatArray:
         return np.asarray((self._decide_images(images) + self._decide_texts(texts)) / 2)
+
+
+def _decided(decide: Callable[..., FloatArray], *sides: FloatArray) -> FloatArray:
+    """Return the outputs of rows; rows with one that float32 cannot tell from zero are decided in float64.
+
+    A product of matrices sums a row alone in another order than among others, and a bit would then depend on the batch.
+    """
+    outputs = decide(*sides)
+    if outputs.dtype != np.float32:
+        return outputs
+    sizes = np.abs(outputs)
+    # Of a few bits the largest output may be near zero itself.
+    close = sizes.min(axis=1) < _CLOSE * sizes.max(axis=1) if outputs.shape[1] >= _MANY_BITS else slice(None)
+    outputs[close] = decide(*(side[close].astype(np.float64) for side in sides))
+    return outputs
 
 
 class LinearHashingModel(HashingModel):

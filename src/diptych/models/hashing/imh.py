@@ -6,9 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from scipy.linalg import eigh
-from scipy.sparse import coo_array, csr_array
-from scipy.sparse.linalg import LinearOperator, eigsh
+import scipy
 
 from diptych.arrays import BoolArray, FloatArray, row_blocks
 from diptych.models.base import Grid, check_count, check_number, check_numbers
@@ -34,7 +32,7 @@ class MediaAgreement:
     """
 
     sides: tuple[FloatArray, FloatArray]
-    graph: csr_array
+    graph: scipy.sparse.csr_array
     smoothness: float
 
     def explained(self, columns: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -60,11 +58,15 @@ class MediaAgreement:
         count = min(count, n_pairs - 1)
         if n_pairs <= _WHOLE:
             matrix = self._without_constant(np.eye(n_pairs))
-            values, vectors = eigh((matrix + matrix.T) / 2, subset_by_index=[n_pairs - count, n_pairs - 1])
+            values, vectors = scipy.linalg.eigh((matrix + matrix.T) / 2, subset_by_index=[n_pairs - count, n_pairs - 1])
         else:
-            operator = LinearOperator((n_pairs, n_pairs), matvec=self._without_constant, dtype=np.float64)
+            operator = scipy.sparse.linalg.LinearOperator(
+                (n_pairs, n_pairs), matvec=self._without_constant, dtype=np.float64
+            )
             start = np.random.default_rng(seed).normal(size=n_pairs)
-            values, vectors = eigsh(operator, count, which="LA", v0=start - start.mean(), tol=_TOLERANCE)
+            values, vectors = scipy.sparse.linalg.eigsh(
+                operator, count, which="LA", v0=start - start.mean(), tol=_TOLERANCE
+            )
         order = np.argsort(values)[::-1]
         return values[order], vectors[:, order]
 
@@ -78,7 +80,7 @@ class MediaAgreement:
         return np.asarray(self.apply(columns) - below * columns.mean(axis=0))
 
 
-def neighbour_graph(rows: FloatArray, count: int) -> csr_array:
+def neighbour_graph(rows: FloatArray, count: int) -> scipy.sparse.csr_array:
     """Return the symmetric (W + Wᵀ)/2 where W_ij is 1 for the ``count`` rows j nearest to row i, itself left out."""
     n_rows = len(rows)
     count = min(count, n_rows - 1)
@@ -91,8 +93,10 @@ def neighbour_graph(rows: FloatArray, count: int) -> csr_array:
         distances[places - block.start, places] = np.inf
         nearest[block] = np.argpartition(distances, count - 1, axis=1)[:, :count]
     starts = np.repeat(np.arange(n_rows), count)
-    half = coo_array((np.full(starts.size, 0.5), (starts, nearest.ravel())), shape=(n_rows, n_rows)).tocsr()
-    return csr_array(half + half.T)
+    half = scipy.sparse.coo_array(
+        (np.full(starts.size, 0.5), (starts, nearest.ravel())), shape=(n_rows, n_rows)
+    ).tocsr()
+    return scipy.sparse.csr_array(half + half.T)
 
 
 def balanced_thresholds(outputs: FloatArray) -> FloatArray:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
-from scipy.linalg import eigh
+import scipy
 
 from diptych.arrays import FloatArray, map_rows, row_blocks, unit_rows
 from diptych.models.base import Grid, check_counts, check_number, check_numbers
@@ -247,7 +247,7 @@ class LSSH(HashingModel):
 def _principal_components(moment: FloatArray, count: int, precision: float) -> FloatArray:
     """Return the leading directions of variance, none at rounding level, scaled to unit total variance."""
     count = min(count, len(moment))
-    values, vectors = eigh(moment, subset_by_index=[len(moment) - count, len(moment) - 1])
+    values, vectors = scipy.linalg.eigh(moment, subset_by_index=[len(moment) - count, len(moment) - 1])
     real = values > rounding_level(len(moment), precision) * float(values[-1])
     # Atoms are drawn in these coordinates: a sign that rounding chooses would change everything that follows.
     directions, _ = fix_signs(vectors[:, real][:, ::-1], vectors[:, real][:, ::-1])

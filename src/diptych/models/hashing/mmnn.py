@@ -9,11 +9,11 @@ from collections.abc import Callable
 from typing import ClassVar
 
 import numpy as np
-from scipy.special import entr
+import scipy
 
 from diptych.arrays import FloatArray, IntArray, row_blocks
 from diptych.codes import pack_signs
-from diptych.estimators import ConvergenceWarning
+from diptych.estimators import scikit_learn
 from diptych.metrics import AP, SharedLabel, evaluate
 from diptych.models.base import Grid, Need, check_counts, check_number, check_numbers
 from diptych.models.hashing._siamese import LabelPairs, PairBatch, TwinState, coupled_loss, tanh_backward, tanh_forward
@@ -226,11 +226,11 @@ class MMNN(ResumableModel, HashingModel):
 
     def _measure_bits(self, images: FloatArray, texts: FloatArray) -> None:
         shares = np.stack([_shares(self._decide_images, images), _shares(self._decide_texts, texts)])
-        self.bit_entropies_ = entr(shares) / np.log(2) + entr(1 - shares) / np.log(2)
+        self.bit_entropies_ = scipy.special.entr(shares) / np.log(2) + scipy.special.entr(1 - shares) / np.log(2)
         if (self.bit_entropies_.max(axis=1) < _COLLAPSED).any():
             warnings.warn(
                 "MM-NN gives nearly all items of one side the same code; raise within, margin or epochs",
-                ConvergenceWarning,
+                scikit_learn("sklearn.exceptions").ConvergenceWarning,
                 stacklevel=2,
             )
 

@@ -116,23 +116,25 @@ class SCMOrth(MomentModel, LinearHashingModel):
         left, values, right = factored_svd(pair.image.T @ factors[0], pair.text.T @ factors[1])
         self.rank_ = max(1, int((values > _NOISE * values.max(initial=0.0)).sum()))
         self.singular_values_ = values[: self.rank_]
-        left, right = self._filled(left[:, : self.rank_], right[:, : self.rank_])
+        left, right = self._filled(pair, left[:, : self.rank_], right[:, : self.rank_])
         self.image_mean_, self.text_mean_ = sums.image_mean, sums.text_mean
-        self.image_projection_, self.text_projection_ = fix_signs(pair.image @ left, pair.text @ right)
+        self.image_projection_, self.text_projection_ = fix_signs(left, right)
 
-    def _filled(self, left: FloatArray, right: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _filled(self, pair: WhitenedPair, left: FloatArray, right: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return as many directions of each side as there are bits, from those found in whitened coordinates."""
         if self.fill == "mixtures":
             kept = check_components(self.n_directions, self.rank_, name="n_directions")
-            return mixed_directions(left, right, self.singular_values_, self.n_bits, self.random_state, kept)
+            found = pair.image @ left, pair.text @ right
+            return mixed_directions(*found, self.singular_values_, self.n_bits, self.random_state, kept)
         missing = self.n_bits - self.rank_
         if missing <= 0:
-            return left[:, : self.n_bits], right[:, : self.n_bits]
+            return pair.image @ left[:, : self.n_bits], pair.text @ right[:, : self.n_bits]
         warnings.warn(
             f"the labels give {self.rank_} directions, so that {missing} of {self.n_bits} bits are noise; use fewer "
             "bits, fill='mixtures' or SCMSeq",
             stacklevel=6,
         )
         return (
-            np.hstack([left, random_complement(left, missing, self.random_state)]),
-            np.hstack([right, random_complement(right, missing, self.random_state + 1)]),
+            pair.image @ np.hstack([left, random_complement(left, missing, self.random_state)]),
+            pair.text @ np.hstack([right, random_complement(right, missing, self.random_state + 1)]),
         )

@@ -104,9 +104,10 @@ class SCMSeq(LinearHashingModel):
         if self.n_learned_ < self.n_bits:
             # As many canonical directions as there are bits, weakest first.
             left, strengths, right = np.linalg.svd(pair.image.T @ pair.sums.cross @ pair.text, full_matrices=False)
-            canonical = mixed_directions(left, right.T, strengths, self.n_bits, self.random_state)
-            image_directions.append((pair.image @ canonical[0][:, ::-1])[:, self.n_learned_ :])
-            text_directions.append((pair.text @ canonical[1][:, ::-1])[:, self.n_learned_ :])
+            found = pair.image @ left, pair.text @ right.T
+            canonical = mixed_directions(*found, strengths, self.n_bits, self.random_state)
+            image_directions.append(canonical[0][:, ::-1][:, self.n_learned_ :])
+            text_directions.append(canonical[1][:, ::-1][:, self.n_learned_ :])
         self.image_projection_, self.text_projection_ = map(np.column_stack, (image_directions, text_directions))
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve, solve, svd
+import scipy
 
 from diptych.arrays import FloatArray, map_rows, row_blocks
 from diptych.models.base import Grid, Need, check_counts, check_numbers
@@ -80,7 +80,9 @@ class AnchoredSide:
         moment = np.zeros((features.shape[1], features.shape[1]))
         for block in row_blocks(len(features)):
             moment += features[block].T @ features[block]
-        return cls(anchors, feature_mean, features, moment, cho_factor(moment + ridge * np.eye(len(moment))))
+        return cls(
+            anchors, feature_mean, features, moment, scipy.linalg.cho_factor(moment + ridge * np.eye(len(moment)))
+        )
 
     def products(self, latent: FloatArray) -> FloatArray:
         """Return ΦᵀV."""
@@ -129,7 +131,10 @@ class RotatedFactorisation:
 
     def regressions(self) -> list[FloatArray]:
         """Return W = (ΦᵀΦ + ridge·I)⁻¹ ΦᵀV of both sides, which predict the latent rows."""
-        return [cho_solve(side.factor, product) for side, product in zip(self.sides, self.products, strict=True)]
+        return [
+            scipy.linalg.cho_solve(side.factor, product)
+            for side, product in zip(self.sides, self.products, strict=True)
+        ]
 
     def update(self) -> float:
         """Minimise over every block of variables once and return the objective."""
@@ -143,8 +148,8 @@ class RotatedFactorisation:
         for side, basis, regression in zip(self.sides, bases, regressions, strict=True):
             weighted = weights.reconstruction * basis.T + weights.agreement * regression
             wanted += side.features @ weighted.astype(side.features.dtype, copy=False)
-        self._set_latent(np.ascontiguousarray(solve(system, wanted.T, assume_a="pos").T))
-        left, _, right = svd(self.latent.T @ codes)
+        self._set_latent(np.ascontiguousarray(scipy.linalg.solve(system, wanted.T, assume_a="pos").T))
+        left, _, right = scipy.linalg.svd(self.latent.T @ codes)
         self.rotation = left @ right
         return self._objective(codes, bases, regressions, label_basis)
 
@@ -157,7 +162,7 @@ class RotatedFactorisation:
     def _basis(self, products: FloatArray, weight: float) -> FloatArray:
         """Return (VᵀV + γ/weight·I)⁻¹ Vᵀ(what is reconstructed)."""
         ridge = self.weights.ridge / weight * np.eye(len(self.gram))
-        return np.asarray(solve(self.gram + ridge, products.T, assume_a="pos"))
+        return np.asarray(scipy.linalg.solve(self.gram + ridge, products.T, assume_a="pos"))
 
     def _objective(
         self, codes: FloatArray, bases: list[FloatArray], regressions: list[FloatArray], label_basis: FloatArray
@@ -282,7 +287,7 @@ class SCRATCH(HashingModel):
         self.objectives_ = np.array([factors.update() for _ in range(self.n_iter)])
         bases, regressions = factors.bases(), factors.regressions()
         # vR of a pair without label is linear in the features of its sides.
-        to_code = solve(unlabelled_system(bases, weights), factors.rotation, assume_a="pos")
+        to_code = scipy.linalg.solve(unlabelled_system(bases, weights), factors.rotation, assume_a="pos")
         for name, side, basis, regression in zip(("image", "text"), factors.sides, bases, regressions, strict=True):
             learned = {
                 "mean": side.anchors.mean,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import ClassVar, Literal, get_args
 
 import numpy as np
-from scipy.special import xlogy
+import scipy
 
 from diptych.arrays import FloatArray, row_blocks
 from diptych.errors import InvalidInputError
@@ -76,10 +76,10 @@ class HammingAffinity:
             yield rows, self.labels[rows] @ self.labels.T
 
     def _sum_p_log_p(self) -> float:
-        total = -float(self.counts.sum()) * float(xlogy(1 / self.total, 1 / self.total))
+        total = -float(self.counts.sum()) * float(scipy.special.xlogy(1 / self.total, 1 / self.total))
         for rows, affinities in self._blocks():
             shares = np.maximum(affinities, 0) / self.total
-            total += float(self.counts[rows] @ xlogy(shares, shares) @ self.counts)
+            total += float(self.counts[rows] @ scipy.special.xlogy(shares, shares) @ self.counts)
         return total
 
 

@@ -6,7 +6,7 @@ import math
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from scipy.special import softmax
+import scipy
 
 from diptych.arrays import AnyArray, FloatArray, IntArray
 from diptych.former_names import FORMERLY_SEED
@@ -204,7 +204,7 @@ class DeepSM(ResumableModel):
         return self._probabilities(run_layers(texts, self.text_mean_, self.text_layers_, "relu"))
 
     def _probabilities(self, outputs: FloatArray) -> FloatArray:
-        return np.asarray(softmax(outputs / np.asarray(self.temperature, dtype=outputs.dtype), axis=1))
+        return np.asarray(scipy.special.softmax(outputs / np.asarray(self.temperature, dtype=outputs.dtype), axis=1))
 
     def _check(self) -> None:
         check_choice("loss", self.loss, ("cross_entropy", "squared"))

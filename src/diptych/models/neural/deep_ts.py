@@ -51,7 +51,7 @@ class DeepTS(TS):
 
     when_to_use: ClassVar[str] = "As the bar for deep methods on classes seen in training; trains on PyTorch."
     title: ClassVar[str] = "deep-TS"
-    grid: ClassVar[Grid] = {}
+    grid: ClassVar[Grid] = {"classifier": [DeepSM(dropout=0.2), DeepSM(dropout=0.5)]}
     command_name: ClassVar[str] = "deep-ts"
 
     def __init__(self, *, classifier: CrossModalModel | None = None, rest: Literal["tied", "by_prob"] = "tied") -> None:

@@ -12,7 +12,7 @@ from diptych.arrays import AnyArray, FloatArray, IntArray, unit_rows
 from diptych.errors import InvalidInputError
 from diptych.former_names import FORMERLY_SEED
 from diptych.metrics import AP, RecallAtK, evaluate
-from diptych.models.base import Need, check_choice, check_counts, check_number, check_numbers
+from diptych.models.base import Grid, Need, check_choice, check_counts, check_number, check_numbers
 from diptych.models.labels import Targets
 from diptych.models.neural._captioned_rows import CaptionedRows, StructureLoss, caption_batches
 from diptych.models.neural._layers import Layers, StandardView, check_sizes, for_raw_rows, run_layers
@@ -104,6 +104,7 @@ class LDSP(ResumableModel):
     """
 
     needs: ClassVar[frozenset[Need]] = frozenset({"pairs"})
+    grid: ClassVar[Grid] = {"dropout": [0.2, 0.5]}
     when_to_use: ClassVar[str] = (
         "Thousands of pictures with several texts each, and more than linear maps can tell; trains on PyTorch."
     )

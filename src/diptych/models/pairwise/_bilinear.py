@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
-from scipy.linalg import svd
+import scipy
 
 from diptych.arrays import BoolArray, FloatArray
 from diptych.errors import InvalidInputError
 from diptych.former_names import FORMERLY_SEED
 from diptych.models.base import LinearProjectionModel, check_choice, check_count, check_number, check_numbers
 from diptych.models.labels import Targets
-from diptych.models.linear import centre, check_varies, column_means, fix_signs
+from diptych.models.linear import centre, check_varies, column_means, fix_signs, relative_offset, singular_noise
 from diptych.models.pairwise._pairs import PairLoss, PairTerm, PrincipalAxes, RowLoss, curvature_and_start, minimise
 from diptych.space import Space
 
@@ -74,10 +75,18 @@ class BilinearModel(LinearProjectionModel):
             return column_means(images), column_means(texts)
         return np.zeros(images.shape[1]), np.zeros(texts.shape[1])
 
-    def _keep(self, weights: FloatArray, precision: float) -> None:
-        """Learn the balanced factors of ``weights``; singular values at the rounding level of the data are dropped."""
-        left, values, right = svd(weights, full_matrices=False)
-        noise = float(values[0]) * max(weights.shape) * precision
+    def _keep(self, weights: FloatArray, images: FloatArray, texts: FloatArray) -> None:
+        """Learn the balanced factors of ``weights``; singular values at the rounding level of the data are dropped.
+
+        ``images`` and ``texts`` are the centred rows.
+        """
+        left, values, right = scipy.linalg.svd(weights, full_matrices=False)
+        precision = float(np.finfo(np.result_type(images, texts)).eps)
+        offset = max(
+            relative_offset(mean, (rows**2).mean(axis=0, dtype=np.float64))
+            for mean, rows in ((self.image_mean_, images), (self.text_mean_, texts))
+        )
+        noise = float(values[0]) * singular_noise(max(weights.shape), precision, offset)
         self.rank_ = int((values > noise).sum())
         # A point has at least one coordinate, even where there was nothing to learn.
         kept = max(1, self.rank_)
@@ -128,7 +137,7 @@ Instances = Literal["pairs", "rows"]
 class CrossProductModel(BilinearModel):
     """Minimises a convex loss of aᵀWb over pairs plus a ridge on W; a subclass chooses the pairs and the loss."""
 
-    C: float
+    C: float | None
     ratio: int | None
     loss: PairLoss = "logistic"
     feature_share: float
@@ -142,7 +151,7 @@ class CrossProductModel(BilinearModel):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_numbers(self, "C", "tol", low=0, open_low=True)
+        check_numbers(self, *(["tol"] if self.C is None else ["C", "tol"]), low=0, open_low=True)
         if self.ratio is not None:
             check_count("ratio", self.ratio)
         check_choice("loss", self.loss, ("logistic", "squared"))
@@ -157,7 +166,7 @@ class CrossProductModel(BilinearModel):
         image_rows = centre(images, self.image_mean_).astype(common, copy=False)
         text_rows = centre(texts, self.text_mean_).astype(common, copy=False)
         weights, self.intercept_ = self._solve(image_rows, text_rows, targets)
-        self._keep(weights, float(np.finfo(common).eps))
+        self._keep(weights, image_rows, text_rows)
 
     def _solve(self, images: FloatArray, texts: FloatArray, targets: Targets | None) -> tuple[FloatArray, float]:
         raise NotImplementedError
@@ -182,7 +191,7 @@ class CrossProductModel(BilinearModel):
         image_axes, text_axes = axes(images), axes(texts)
         shape = len(image_axes.energies), len(text_axes.energies)
         count = sum(term.pairs.count for term in terms)
-        ridge = self._ridge(len(images), count)
+        ridge = self._ridge(images, texts, count)
         scale = 1 / np.sqrt(curvature * np.outer(image_axes.energies, text_axes.energies) + ridge / count)
         if mask is not None:
             scale = np.where(mask, scale, 0.0)
@@ -211,9 +220,12 @@ class CrossProductModel(BilinearModel):
             images, texts, [term], curvature=curvature, intercept=start if self.fit_intercept else None
         )
 
-    def _ridge(self, n_rows: int, n_pairs: int) -> float:
+    def _ridge(self, images: FloatArray, texts: FloatArray, n_pairs: int) -> float:
         """Return λ times the number of pairs, the ridge beside a sum instead of a mean of losses; λ = 1/(mC)."""
-        return (1.0 if self.instances == "pairs" else n_pairs / n_rows) / self.C
+        # aᵀWb is the same for rows of unit length and a W that is larger by both lengths.
+        lengths = (float((rows**2).mean(axis=0, dtype=np.float64).sum()) for rows in (images, texts))
+        inverse = math.prod(lengths) if self.C is None else 1 / self.C
+        return (1.0 if self.instances == "pairs" else n_pairs / len(images)) * inverse
 
     def _mask(self, image_width: int, text_width: int) -> BoolArray | None:
         if self.feature_share == 1:

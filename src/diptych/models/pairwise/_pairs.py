@@ -10,11 +10,9 @@ from typing import Literal
 
 import numpy as np
 import scipy
-from scipy.linalg import eigh
-from scipy.sparse import csr_array
 
 from diptych.arrays import FloatArray, IntArray, row_blocks
-from diptych.estimators import ConvergenceWarning
+from diptych.estimators import scikit_learn
 from diptych.models.base import check_count
 
 
@@ -150,7 +148,9 @@ class SampledPairs:
         value, residual = loss(self._scores(left, right), slice(0, len(left)))
         ends = np.arange(len(left) + 1) * self.partners.shape[1]
         shape = (len(left), len(right))
-        matrix = csr_array((residual.ravel().astype(left.dtype, copy=False), self.partners.ravel(), ends), shape=shape)
+        matrix = scipy.sparse.csr_array(
+            (residual.ravel().astype(left.dtype, copy=False), self.partners.ravel(), ends), shape=shape
+        )
         return PairSums(value, matrix @ right, matrix.T @ left)
 
     def _scores(self, left: FloatArray, right: FloatArray) -> FloatArray:
@@ -195,7 +195,7 @@ class PrincipalAxes:
     @classmethod
     def of(cls, rows: FloatArray) -> PrincipalAxes:
         """Rotate ``rows`` to their principal axes about the origin and drop directions in which nothing lies."""
-        values, vectors = eigh((rows.T @ rows).astype(np.float64) / len(rows))
+        values, vectors = scipy.linalg.eigh((rows.T @ rows).astype(np.float64) / len(rows))
         noise = max(rows.shape) * float(np.finfo(rows.dtype).eps)
         kept = np.flatnonzero(values > noise * max(float(values[-1]), 0.0))[::-1]
         basis = vectors[:, kept]
@@ -223,7 +223,7 @@ def minimise(
     if solution.nit >= max_iter:
         warnings.warn(
             f"the fit to pairs stopped after {max_iter} iterations before it converged; raise max_iter or {hint}",
-            ConvergenceWarning,
+            scikit_learn("sklearn.exceptions").ConvergenceWarning,
             stacklevel=2,
         )
     return np.asarray(solution.x)

@@ -22,8 +22,9 @@ class BipartiteCrossProduct(CrossProductModel):
 
     Parameters
     ----------
-    C : float
-        Inverse strength of the ridge; Menon et al. (2015) chose 0.1 on Wikipedia and 1 on Pascal and TVGraz.
+    C : float or None
+        Inverse strength of the ridge; Menon et al. (2015) chose 0.1 on Wikipedia and 1 on Pascal and TVGraz. None as in
+        `LogisticCrossProduct`.
     ratio : int or None
         Other texts for each picture (S in the paper: 10, 5 and 10), drawn at random; None takes all n − 1.
     symmetric : bool
@@ -57,12 +58,12 @@ class BipartiteCrossProduct(CrossProductModel):
     when_to_use: ClassVar[str] = "Pairs without labels, when many other texts would suit a picture as well."
     title: ClassVar[str] = "bipartite cross-product"
     grid: ClassVar[Grid] = {"C": [0.1, 10.0]}
-    variants: ClassVar[Variants] = {"bipartite cross-product": {"ratio": 5}}
+    variants: ClassVar[Variants] = {"bipartite cross-product": {"C": 1.0, "ratio": 5}}
 
     def __init__(
         self,
         *,
-        C: float = 1.0,
+        C: float | None = None,
         ratio: int | None = 10,
         symmetric: bool = False,
         feature_share: float = 1.0,

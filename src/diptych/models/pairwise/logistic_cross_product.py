@@ -22,8 +22,9 @@ class LogisticCrossProduct(CrossProductModel):
 
     Parameters
     ----------
-    C : float
+    C : float or None
         Inverse strength of the ridge, as in scikit-learn; Menon et al. (2015) chose 1 on all three of their data sets.
+        It has a unit, the inverse of both sides' squares: None is 1 for rows of unit mean square length, on any scale.
     ratio : int or None
         Unlabelled pairs for each given one (S in the paper, which chose 10), drawn at random; None takes all n² pairs.
     loss : {"logistic", "squared"}
@@ -67,12 +68,12 @@ class LogisticCrossProduct(CrossProductModel):
     when_to_use: ClassVar[str] = "Pairs without labels, when single features of the two sides go together."
     title: ClassVar[str] = "logistic cross-product"
     grid: ClassVar[Grid] = {"C": [0.1, 10.0]}
-    variants: ClassVar[Variants] = {"logistic cross-product": {"ratio": 5}}
+    variants: ClassVar[Variants] = {"logistic cross-product": {"C": 1.0, "ratio": 5}}
 
     def __init__(
         self,
         *,
-        C: float = 1.0,
+        C: float | None = None,
         ratio: int | None = 10,
         loss: PairLoss = "logistic",
         feature_share: float = 1.0,
@@ -115,4 +116,5 @@ class LogisticCrossProduct(CrossProductModel):
 
         n_rows = len(images)
         mean_sign = 2 / n_rows - 1 if self.fit_intercept else None
-        return fit_least_squares(images, texts, moment, ridge=self._ridge(n_rows, n_rows**2), mean_sign=mean_sign)
+        ridge = self._ridge(images, texts, n_rows**2)
+        return fit_least_squares(images, texts, moment, ridge=ridge, mean_sign=mean_sign)

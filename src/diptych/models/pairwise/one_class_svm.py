@@ -108,8 +108,8 @@ class OneClassSVM(BilinearModel):
         image_gram, text_gram = image_rows @ image_rows.T, text_rows @ text_rows.T
         if self.features == "cross":
             shares = support_shares(image_gram * text_gram, self.nu)
-            precision = float(np.finfo(np.result_type(images, texts)).eps)
-            self._keep((image_rows * shares[:, None]).T @ text_rows, precision)
+            weights = (image_rows * shares[:, None]).T @ text_rows
+            self._keep(weights, image_rows.astype(images.dtype), text_rows.astype(texts.dtype))
         else:
             shares = support_shares(image_gram + text_gram, self.nu)
             self.image_projection_ = (shares @ image_rows)[:, None]

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from scipy.sparse import csr_array
+import scipy
 
 from diptych.arrays import BoolArray, FloatArray, IntArray
 from diptych.errors import InvalidInputError
@@ -67,7 +67,7 @@ class LabelSets:
 
     def _sums(self, rows: FloatArray) -> FloatArray:
         places, shape = (self.set_of, np.arange(len(rows))), (len(self.shares), len(rows))
-        return np.asarray(csr_array((np.ones(len(rows)), places), shape=shape) @ rows)
+        return np.asarray(scipy.sparse.csr_array((np.ones(len(rows)), places), shape=shape) @ rows)
 
 
 class PairwiseSM(CrossProductModel):
@@ -147,7 +147,7 @@ class PairwiseSM(CrossProductModel):
         images, texts, targets = targets.with_labels_only(images, texts)
         sets = LabelSets.of(targets.indicator)
         if self.ratio is None and self.loss == "squared" and self.feature_share == 1:
-            ridge = self._ridge(len(images), len(images) ** 2)
+            ridge = self._ridge(images, texts, len(images) ** 2)
             mean_sign = 2 * sets.matched - 1 if self.fit_intercept else None
             return fit_least_squares(images, texts, sets.sign_moment, ridge=ridge, mean_sign=mean_sign)
         return self._classify(images, texts, *self._term(sets))

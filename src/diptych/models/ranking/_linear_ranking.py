@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.random import Generator
@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from diptych.arrays import BoolArray, FloatArray, IntArray, row_blocks
 from diptych.former_names import FORMERLY_SEED
-from diptych.models.base import LinearProjectionModel, check_choice, check_counts, check_number
+from diptych.models.base import Grid, LinearProjectionModel, check_choice, check_counts, check_number
 from diptych.models.correlation import CCA
 from diptych.models.labels import Targets
 from diptych.models.linear import check_varies, column_deviations, column_means
@@ -75,6 +75,7 @@ Start = Literal["cca", "random"]
 class LinearRankingModel(LinearProjectionModel):
     """Trains both projections by Adam on batches of rows that ask in both directions; a subclass writes ``_step``."""
 
+    grid: ClassVar[Grid] = {"start": ["random", "cca"]}
     former_names = FORMERLY_SEED
 
     n_components: int

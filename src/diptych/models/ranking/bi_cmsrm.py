@@ -137,7 +137,8 @@ class BiCMSRM(LinearRankingModel):
     list_size : int
         Items that a query ranks in each step: the batch's own and others drawn at random.
     regularization : float
-        λ above.
+        λ above. With a single relevant item among m, pairs without classes, the loss asks for differences of scores of
+        about m/4, which the default keeps from growing; take 1e-4 there.
     start, learning_rate, epochs, batch_size, metric, random_state
         As in :class:`WARP`.
 

@@ -8,10 +8,9 @@ from typing import Literal
 
 import numpy as np
 import scipy
-from scipy.special import expit, softmax
 
 from diptych.arrays import AnyArray, FloatArray, map_rows, row_blocks
-from diptych.estimators import ConvergenceWarning, clone
+from diptych.estimators import clone, scikit_learn
 from diptych.models.base import CrossModalModel, check_choice, check_count, check_numbers
 from diptych.models.correlation.cca import CCA
 from diptych.models.labels import Targets
@@ -55,7 +54,7 @@ def fit_logistic(
         warnings.warn(
             f"logistic regression stopped after {max_iter} iterations before it converged; raise max_iter, "
             "lower C or scale the features",
-            ConvergenceWarning,
+            scikit_learn("sklearn.exceptions").ConvergenceWarning,
             stacklevel=2,
         )
     scaled, intercepts = _unflatten(solution.x, n_features, n_classes)
@@ -72,7 +71,7 @@ def _spread(rows: FloatArray, mean: FloatArray) -> float:
 def predict_logistic(rows: FloatArray, weights: FloatArray, intercepts: FloatArray, *, loss: Loss) -> FloatArray:
     """Return class probabilities: they sum to one for ``softmax``, each stands alone for ``ovr``."""
     kernel, bias = weights.astype(rows.dtype, copy=False), intercepts.astype(rows.dtype, copy=False)
-    function = partial(softmax, axis=1) if loss == "softmax" else expit
+    function = partial(scipy.special.softmax, axis=1) if loss == "softmax" else scipy.special.expit
     return map_rows(lambda block: function(block @ kernel + bias), rows, weights.shape[1])
 
 
@@ -88,7 +87,7 @@ def _softmax_loss(scores: FloatArray, targets: FloatArray) -> tuple[float, Float
 
 
 def _ovr_loss(scores: FloatArray, targets: FloatArray) -> tuple[float, FloatArray]:
-    return float((np.logaddexp(0, scores) - targets * scores).sum()), expit(scores) - targets
+    return float((np.logaddexp(0, scores) - targets * scores).sum()), scipy.special.expit(scores) - targets
 
 
 _LOSSES = {"softmax": _softmax_loss, "ovr": _ovr_loss}

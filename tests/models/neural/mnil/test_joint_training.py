@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-import re
 import socket
 import subprocess
 import sys
@@ -16,8 +14,6 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from safetensors import safe_open
-from safetensors.numpy import save_file
 
 from diptych.errors import InvalidInputError, ModelFileError
 from diptych.models import MNiL
@@ -93,38 +89,6 @@ def test_a_stopped_training_goes_on_as_if_it_had_not(tmp_path):
         np.testing.assert_array_equal(first, second)
     np.testing.assert_array_equal(whole.history_, model.history_)
     assert [path.name for path in (tmp_path / "kept").iterdir()] == ["mnil.safetensors"]
-
-
-def as_written_by_0_1(path: Path) -> None:
-    """Give a checkpoint the names that it had inside when MNiL had a loop of its own."""
-    with safe_open(path, framework="np") as opened:
-        header, arrays = opened.metadata(), {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
-    steps = {int(values[0]) for name, values in arrays.items() if name.endswith(".done")}
-    old = {}
-    for name, values in arrays.items():
-        if not name.endswith(".done"):
-            moment = re.sub(r"^descent\.(\w+)\.(mean|square)(\d+)$", r"memory.\1.\2.\3", name)
-            moment = moment.replace(".mean.", ".first.").replace(".square.", ".second.")
-            old[moment.replace("tower0.", "now.").replace("best0.", "best.")] = values
-    records = json.loads(header["facts"])["reports"]
-    facts = {"epoch": len(records), "n_steps": steps.pop(), "records": records}
-    save_file(old, path, metadata={**header, "facts": json.dumps(facts)})
-
-
-def test_a_checkpoint_of_0_1_goes_on_to_the_same_bits(tmp_path):
-    data = features_and_texts()
-    whole = tiny(validation=0.2, optimizer="adam").fit(*data)
-
-    def stop(record):
-        if record.epoch == 2:
-            raise KeyboardInterrupt
-
-    model = tiny(validation=0.2, optimizer="adam", checkpoint=str(tmp_path))
-    with pytest.raises(KeyboardInterrupt):
-        model.fit(*data, progress=stop)
-    as_written_by_0_1(tmp_path / "mnil.safetensors")
-    for first, second in zip(states(whole), states(model.fit(*data)), strict=True):
-        np.testing.assert_array_equal(first, second)
 
 
 def test_a_checkpoint_of_another_training_is_refused(tmp_path):

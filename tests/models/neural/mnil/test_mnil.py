@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Sequence
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from PIL import Image
@@ -194,10 +195,44 @@ def test_pictures_made_when_asked_for_are_told_apart(items):
 def test_features_of_an_encoder_take_the_place_of_pictures():
     pictures, texts, labels = make_items(80)
     features = pictures.reshape(80, 2, 8, 2, 8, 3).mean(axis=(2, 4)).reshape(80, -1).astype(np.float64)
-    model = small(image_tower="features", epochs=15, learning_rate=5e-3).fit(features, texts, labels)
+    table = pd.DataFrame(features, columns=list("abcdefghijkl"))
+    model = small(image_tower="features", epochs=15, learning_rate=5e-3).fit(table, texts, labels)
     assert model.score(features, texts, labels) > 0.9
+    with pytest.raises(InvalidInputError, match="another order"):
+        model.encode_images(table[table.columns[::-1]])
     with pytest.raises(InvalidInputError, match="fitted with 12"):
         model.encode_images(features[:, :5])
+
+
+def test_a_layer_above_the_features_is_learned_saved_and_exported(monkeypatch, tmp_path):
+    trained, start = [], MNiL._start
+    monkeypatch.setattr(MNiL, "_start", lambda *parts: trained.append(start(*parts)) or trained[-1])
+    rng = np.random.default_rng(0)
+    # Which texts belong to a row is told by the product of its numbers, which no linear map can see.
+    features = rng.choice([-1.0, 1.0], size=(120, 2))
+    kinds = (features.prod(axis=1) > 0).astype(int)
+    texts = [("the same", "a difference")[kind] for kind in kinds]
+    settings = {"image_tower": "features", "epochs": 40, "learning_rate": 5e-3, "dropout": 0.2}
+    model = small(image_hidden=16, **settings).fit(features, texts, kinds)
+    assert (
+        model.score(features, texts, kinds)
+        > 0.95
+        > small(**settings).fit(features, texts, kinds).score(features, texts, kinds)
+    )
+    np.testing.assert_allclose(
+        model.encode_images(features), trained[0].encode_pictures(features.astype(np.float32)), atol=1e-5
+    )
+    model.save(tmp_path / "model")
+    np.testing.assert_array_equal(MNiL.load(tmp_path / "model").encode_images(features), model.encode_images(features))
+
+
+def test_a_changed_picture_is_another_training(items, tmp_path):
+    pictures, texts, _ = (part[:32] for part in items)
+    small(epochs=1, checkpoint=str(tmp_path)).fit(pictures, texts)
+    changed = pictures.copy()
+    changed[13, 5, 5] ^= 1
+    with pytest.raises(InvalidInputError, match="another training"):
+        small(epochs=1, checkpoint=str(tmp_path)).fit(changed, texts)
 
 
 @pytest.mark.parametrize("train_image", [False, True])

@@ -134,10 +134,10 @@ def test_weights_are_scaled_harmonic_numbers_of_the_estimated_rank():
     # One negative for each anchor, which always violates: v = 1, rank = n − 1, and the scaled weight is 1.
     points = torch.ones(2, 3) / 3**0.5
     loss, sums = objective().loss(points, points, torch.arange(2), None, generator())
-    assert loss.item() == pytest.approx(2 * RHO + (BETA_1 + BETA_2) * TAU, rel=1e-6)
+    harmonic = (1 / np.arange(1, 1000)).sum()
+    assert loss.item() == pytest.approx(2 * RHO + (BETA_1 + BETA_2) * TAU / harmonic, rel=1e-6)
     assert sums.tolist() == [4, 4, 4]
     plain, _ = objective(scaled=False).loss(points, points, torch.arange(2), None, generator())
-    harmonic = (1 / np.arange(1, 1000)).sum()
     assert plain.item() == pytest.approx(2 * RHO * harmonic + (BETA_1 + BETA_2) * TAU, rel=1e-6)
     fewer, _ = objective(scaled=False, rank_base="negatives").loss(points, points, torch.arange(2), None, generator())
     harmonic = (1 / np.arange(1, 501)).sum()
@@ -146,7 +146,8 @@ def test_weights_are_scaled_harmonic_numbers_of_the_estimated_rank():
 
 def test_without_a_violator_only_the_terms_within_remain():
     points = torch.eye(3)
-    loss, sums = objective(within_margin=1.5).loss(points, points, torch.arange(3), None, generator())
+    within = objective(within_margin=1.5, scaled=False)
+    loss, sums = within.loss(points, points, torch.arange(3), None, generator())
     assert loss.item() == pytest.approx((BETA_1 + BETA_2) * 0.5, rel=1e-6)
     assert sums.tolist() == [0, 0, 6]
 
@@ -171,11 +172,13 @@ def test_items_that_share_a_label_are_no_negatives():
     assert (loss.item(), sums[1].item()) == (0, 0)
 
 
-def test_positives_of_the_same_class_are_drawn_evenly():
-    labels = torch.tensor([[1.0, 0], [1, 0], [0, 1]])
-    drawn = objective(positive="same_class")._positives(
-        labels.repeat(400, 1) @ labels.T > 0, torch.arange(1200), generator()
-    )
-    counts = np.bincount(drawn[::3].numpy(), minlength=3)
-    assert counts[2] == 0
-    assert abs(counts[0] - 200) < 60
+def test_positives_are_other_items_of_the_class_drawn_evenly():
+    labels = torch.tensor([[1.0, 0], [1, 0], [1, 0], [0, 1]])
+    own = torch.arange(4).repeat(400)
+    drawn = objective(positive="same_class")._positives(labels.repeat(400, 1) @ labels.T > 0, own, generator())
+    counts = np.bincount(drawn[::4].numpy(), minlength=4)
+    assert counts[0] == counts[3] == 0
+    assert abs(counts[1] - 200) < 60
+    # The last one has no other, and stands for itself.
+    assert (drawn[3::4] == 3).all()
+    assert (objective(positive="own_pair")._positives(labels @ labels.T > 0, own[:4], generator()) == own[:4]).all()

@@ -130,24 +130,6 @@ class SharedCheckpoint(CheckpointFile):
             super().write(arrays, facts)
         self.workers.wait()
 
-    def read(self) -> tuple[dict[str, AnyArray], dict[str, Any]] | None:
-        """Return (arrays, facts); None where nothing has been written yet. Files of 0.1 have other names in them."""
-        found = super().read()
-        if found is None or "reports" in found[1]:
-            return found
-        arrays = {_name_since(name): values for name, values in found[0].items()}
-        groups = {name.split(".")[1] for name in arrays if name.startswith("descent.")}
-        arrays |= {f"descent.{group}.done": np.array([found[1]["n_steps"]]) for group in groups}
-        return arrays, {"reports": found[1]["records"]}
-
-
-def _name_since(name: str) -> str:
-    """Return what the array of a checkpoint of 0.1 is called now."""
-    part, _, rest = name.partition(".")
-    if part == "memory":
-        rest = rest.replace(".first.", ".mean").replace(".second.", ".square")
-    return {"now": "tower0", "best": "best0", "memory": "descent"}[part] + "." + rest
-
 
 Progress = Callable[[EpochRecord], None]
 

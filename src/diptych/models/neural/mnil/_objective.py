@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -149,7 +150,7 @@ class RankingObjective:
         positive_images = self._positives(to_images, owners, generator)
         drawn_texts = self._drawn(text_scores, positive_texts, ~to_texts, generator)
         drawn_images = self._drawn(image_scores, positive_images, ~to_images, generator)
-        loss = sextuple_loss(
+        loss = self._scale * sextuple_loss(
             Sextuples(
                 anchors,
                 texts,
@@ -180,7 +181,10 @@ class RankingObjective:
     def _positives(self, relevant: Any, own: Any, generator: Any) -> Any:
         if self.positive == "own_pair":
             return own
-        return self._keys(relevant, generator).masked_fill(~relevant, -1).argmax(dim=1)
+        torch = torch_package()
+        others = relevant & (torch.arange(relevant.shape[1], device=own.device) != own[:, None])
+        drawn = self._keys(relevant, generator).masked_fill(~others, -1).argmax(dim=1)
+        return torch.where(others.any(dim=1), drawn, own)
 
     def _drawn(self, scores: Any, positives: Any, negative: Any, generator: Any) -> Violators:
         keys, reached = self._keys(negative, generator), scores.gather(1, positives[:, None])[:, 0]
@@ -193,9 +197,12 @@ class RankingObjective:
         base: Any = self.n_pairs - 1
         if self.rank_base == "negatives":
             base = (negative.float().mean(dim=1) * self.n_pairs).long()
-        weights = rank_cost(base // drawn.draws.clamp(min=1)) * drawn.found
-        largest = rank_cost(torch_package().tensor(max(1, self.n_pairs - 1))).item() if self.scaled else 1.0
-        return weights / largest
+        return rank_cost(base // drawn.draws.clamp(min=1)) * drawn.found
+
+    @cached_property
+    def _scale(self) -> float:
+        """One over the weight of the worst rank there is; of all terms alike, so that β₁ and β₂ keep their meaning."""
+        return 1 / float(rank_cost(torch_package().tensor(max(1, self.n_pairs - 1)))) if self.scaled else 1.0
 
     def _sums(self, *sides: Violators) -> Any:
         kept = {"image_query": sides[:1], "text_query": sides[1:]}.get(self.direction, sides)

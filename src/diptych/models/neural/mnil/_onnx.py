@@ -136,7 +136,11 @@ def _pictures(graph: ConvolutionGraph, plan: ConvolutionPlan, arrays: Arrays, si
 def _centred_features(graph: GraphBuilder, arrays: Arrays) -> str:
     rows = graph.input("features", np.float32, ("items", len(arrays["mean"])))
     centred = graph.node("Sub", rows, graph.constant(arrays["mean"]))
-    return graph.node("Div", centred, graph.constant(arrays["scale"]))
+    scaled = graph.node("Div", centred, graph.constant(arrays["scale"]))
+    if "hidden.weight" not in arrays:
+        return scaled
+    weight = np.ascontiguousarray(arrays["hidden.weight"].T)
+    return graph.node("Relu", graph.affine(scaled, weight, arrays["hidden.bias"]))
 
 
 def _memory(graph: GraphBuilder, values: str, lengths: str, arrays: Arrays, layer: int) -> str:

@@ -43,6 +43,7 @@ class MNiLParameters(ItemModel):
         image_widths: tuple[int, ...] = (32, 64, 128, 256),
         image_blocks: int = 1,
         image_weights: str | None = None,
+        image_hidden: int = 0,
         train_image: bool = True,
         word_vectors: str | None = None,
         train_words: bool = True,
@@ -57,7 +58,7 @@ class MNiLParameters(ItemModel):
         image_term: float = 0.1,
         text_term: float = 0.2,
         direction: TrainedDirections = "both",
-        positive: Positive = "own_pair",
+        positive: Positive = "same_class",
         max_trials: int = 100,
         rank_base: RankBase = "pairs",
         scale_weights: bool = True,
@@ -89,6 +90,7 @@ class MNiLParameters(ItemModel):
         self.image_widths = image_widths
         self.image_blocks = image_blocks
         self.image_weights = image_weights
+        self.image_hidden = image_hidden
         self.train_image = train_image
         self.word_vectors = word_vectors
         self.train_words = train_words
@@ -200,6 +202,8 @@ class MNiLParameters(ItemModel):
             check_count("each of image_widths", width)
         check_numbers(self, "margin", "within_margin", "image_term", "text_term", "weight_decay", low=0)
         check_numbers(self, "learning_rate", "map_factor", "image_factor", low=0, open_low=True)
+        if self.image_hidden:
+            check_count("image_hidden", self.image_hidden)
         check_number("momentum", self.momentum, low=0, high=1)
         check_number("dropout", self.dropout, low=0, high=0.99)
         check_number("validation", self.validation, low=0, high=0.9)

@@ -64,18 +64,37 @@ class FeatureMap:
 
 
 class FeatureTower:
-    """Takes rows of features, brings them to zero mean and unit variance on average, and learns nothing.
+    """Takes rows of features and brings them to zero mean and unit variance on average; learns a layer if it has one.
 
-    >>> tower = FeatureTower(np.array([1.0, 1.0]), 2.0, device="cpu")
+    ``hidden`` units that are cut off below zero, a share ``dropout`` of which is left out in training, come last.
+
+    >>> tower = FeatureTower(np.array([1.0, 1.0]), 2.0, rng=np.random.default_rng(0), device="cpu")
     >>> tower.features(tower.tensor(np.array([[3.0, 1.0]], dtype=np.float32)))
     tensor([[1., 0.]])
     """
 
-    def __init__(self, mean: FloatArray, scale: float, *, device: str) -> None:
+    def __init__(
+        self,
+        mean: FloatArray,
+        scale: float,
+        *,
+        hidden: int = 0,
+        dropout: float = 0.0,
+        rng: np.random.Generator,
+        device: str,
+    ) -> None:
         self._torch = torch_package()
         self._device = device
-        self.width = len(mean)
+        self._dropout = dropout
+        self.width = hidden or len(mean)
         self.parameters: dict[str, Any] = {}
+        if hidden:
+            bound = np.sqrt(6 / len(mean))
+            weight = rng.uniform(-bound, bound, size=(hidden, len(mean))).astype(np.float32)
+            self.parameters = {
+                "hidden.weight": self.tensor(weight).requires_grad_(),
+                "hidden.bias": self._torch.zeros(hidden, device=device, requires_grad=True),
+            }
         self.buffers = {
             "mean": self.tensor(mean.astype("float32")),
             "scale": self._torch.tensor([float(scale)], device=device),
@@ -86,13 +105,17 @@ class FeatureTower:
         return self._torch.from_numpy(values).to(self._device)
 
     def features(self, rows: Any, *, training: bool = False) -> Any:
-        """Return the rows, centred and scaled; ``training`` makes no difference."""
-        del training
-        return (rows.float() - self.buffers["mean"]) / self.buffers["scale"]
+        """Return the rows, centred and scaled, or what the layer makes of them."""
+        centred = (rows.float() - self.buffers["mean"]) / self.buffers["scale"]
+        if not self.parameters:
+            return centred
+        functional = self._torch.nn.functional
+        units = functional.linear(centred, self.parameters["hidden.weight"], self.parameters["hidden.bias"]).relu()
+        return functional.dropout(units, self._dropout, training)
 
     def arrays(self) -> dict[str, AnyArray]:
-        """Return the mean, and the scale as an array of one number."""
-        return copied_by_name(self.buffers)
+        """Return the mean, the scale as an array of one number, and the layer if there is one."""
+        return copied_by_name({**self.buffers, **self.parameters})
 
 
 class WordTower:

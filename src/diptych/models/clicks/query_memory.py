@@ -1,0 +1,248 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import copy
+from functools import cached_property
+from typing import ClassVar, Self
+
+import numpy as np
+import scipy
+
+from diptych.arrays import AnyArray, FloatArray, IntArray, as_matrix, row_blocks, unit_rows
+from diptych.data.clicks import ClickLog
+from diptych.encoders.text.word_pipeline import clean_query
+from diptych.errors import InvalidInputError
+from diptych.models.base import check_count, check_number
+from diptych.models.clicks._queries import WordSets
+from diptych.models.clicks.click_model import ClickModel
+
+# Principal axes are those of so many pictures; more change them little.
+_AXES_FROM = 10_000
+# The pictures of a query with the most looks; the others say little.
+_MOST_PICTURES = 1_000
+_SMALLEST = 1e-3
+
+
+class QueryMemory(ClickModel):
+    """A query is the direction in which its wanted pictures lie from its unwanted ones: a ridge regression for each.
+
+    A picture x of query q that was looked at e times and clicked c times has the rate y = (c + ρ)/(e + 1), with ρ the
+    mean rate of the query. With z the picture's principal components, of unit length, the direction is
+
+        w_q = argmin Σ_x e_x (y_x − ρ − ⟨w, z_x⟩)² / λ + ‖w‖²,
+
+    the posterior mean of a linear model whose observations are the surer, the more people looked. A score is ⟨w_q, z⟩,
+    so that any index serves it. Few looks give a short direction, and a query of words that nobody asked gives none:
+    beside a retriever the log speaks as loud as it knows. With ``reach`` a query gets the mean of the directions of all
+    queries that share enough words with it, itself included, weighted by looks and similarity and shrunk by ``prior``.
+
+    Rocchio, "Relevance feedback in information retrieval", 1971, sums wanted less unwanted documents; the regression
+    accounts for what they have in common. `fit_looks` learns from looks and clicks. `fit_clicks` learns from a log
+    of clicks alone, in which every picture of a query counts as looked at whenever that query was clicked.
+
+    Use it for what a service's own visitors ask again and again; `diptych learn` does.
+
+    Parameters
+    ----------
+    n_components : int
+        Principal components of the picture features, at most.
+    noise : float
+        λ, the variance of a look relative to that of the directions.
+    reach : bool
+        Whether similar queries answer for one another, so that some are answered that nobody asked.
+    min_similarity : float
+        The least Jaccard similarity of such queries.
+    prior : float
+        Looks that stand for "as before" in their mean.
+
+    Attributes
+    ----------
+    words_, set_offsets_, set_words_ :
+        The distinct queries as sets of words.
+    directions_ : array of shape (queries, components)
+    looks_ : array of shape (queries,)
+        How much each direction was learned from.
+    mean_, axes_ :
+        Of the picture features.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from diptych.models import QueryMemory
+    >>> pictures = np.random.default_rng(0).standard_normal((6, 4))
+    >>> shown, looks, clicks = [0, 1, 2], [9.0, 9.0, 9.0], [8.0, 0.0, 0.0]
+    >>> model = QueryMemory(reach=False).fit_looks(["red boat"], [0, 0, 0], shown, looks, clicks, pictures)
+    >>> int(np.argmax(model.scores(["boats, red"], pictures))), model.answers("boat")
+    (0, False)
+    """
+
+    when_to_use: ClassVar[str] = "The clicks of a service's own visitors, with what else they saw: what is asked again."
+
+    words_: tuple[str, ...]
+    set_offsets_: IntArray
+    set_words_: IntArray
+    directions_: FloatArray
+    looks_: FloatArray
+    mean_: FloatArray
+    axes_: FloatArray
+
+    def __init__(
+        self,
+        *,
+        n_components: int = 256,
+        noise: float = 2.0,
+        reach: bool = True,
+        min_similarity: float = 0.3,
+        prior: float = 10.0,
+    ) -> None:
+        self.n_components = n_components
+        self.noise = noise
+        self.reach = reach
+        self.min_similarity = min_similarity
+        self.prior = prior
+
+    def fit_looks(
+        self,
+        queries: Sequence[str],
+        query_ids: Sequence[int] | IntArray,
+        rows: Sequence[int] | IntArray,
+        looks: Sequence[float] | FloatArray,
+        clicks: Sequence[float] | FloatArray,
+        images: AnyArray,
+        *,
+        axes_of: QueryMemory | None = None,
+    ) -> Self:
+        """Learn from pictures (``rows`` of ``images``) that were looked at and clicked so often for queries.
+
+        ``axes_of`` lends the principal axes of another one that was learned on the same pictures.
+        """
+        features = as_matrix(images, name="images")
+        if axes_of is None:
+            self._fit_axes(features)
+        else:
+            self.mean_, self.axes_ = axes_of.mean_, axes_of.axes_
+        asked, shown = np.asarray(query_ids, dtype=np.int64), np.asarray(rows, dtype=np.int64)
+        self._fit_directions(
+            queries,
+            asked,
+            shown,
+            np.asarray(looks, dtype=np.float64),
+            np.asarray(clicks, dtype=np.float64),
+            features,
+        )
+        self.n_pairs_, self.n_image_features_ = len(asked), features.shape[1]
+        self._make_contiguous()
+        return self
+
+    def without(self, queries: Sequence[str]) -> QueryMemory:
+        """Return the same memory with some queries forgotten, as if nobody had asked them."""
+        kept = copy(self)
+        known = {self._sets[number]: number for number in range(len(self._sets))}
+        words = (tuple(sorted(set(clean_query(query)))) for query in queries)
+        forgotten = [known[each] for each in words if each in known]
+        kept.directions_, kept.looks_ = self.directions_.copy(), self.looks_.copy()
+        kept.directions_[forgotten], kept.looks_[forgotten] = 0.0, 0.0
+        return kept
+
+    def answers(self, query: str) -> bool:
+        """Tell whether the query, or with ``reach`` a similar one, was asked; all scores are 0 otherwise."""
+        self._check_fitted()
+        return len(self._known(query)[0]) > 0
+
+    def _fit_clicks(self, log: ClickLog, images: FloatArray) -> None:
+        self._fit_axes(images)
+        counts = log.clicks.astype(np.float64)
+        looks = np.bincount(log.query_ids, counts, len(log.queries)).astype(np.float64)[log.query_ids]
+        # What was not clicked is not known, so that rates are compared with none.
+        self._fit_directions(list(log.queries), log.query_ids, log.image_ids, looks, counts, images, rate=0.0)
+
+    def _fit_axes(self, images: FloatArray) -> None:
+        check_count("n_components", self.n_components)
+        check_number("noise", self.noise, low=0, open_low=True)
+        check_number("min_similarity", self.min_similarity, low=0, high=1)
+        check_number("prior", self.prior, low=0)
+        centred = images[:: -(-len(images) // _AXES_FROM)].astype(np.float64)
+        self.mean_ = centred.mean(axis=0)
+        centred -= self.mean_
+        count = min(self.n_components, *centred.shape)
+        is_wide = centred.shape[1] > len(centred)
+        products = centred @ centred.T if is_wide else centred.T @ centred
+        last = len(products) - 1
+        values, vectors = scipy.linalg.eigh(products, subset_by_index=(last - count + 1, last))
+        kept = values > values[-1] * 1e-10
+        lengths = np.sqrt(values[kept])
+        vectors = centred.T @ vectors[:, kept] / lengths if is_wide else vectors[:, kept]
+        # Between principal components, which the first few rule, and whitened ones, which are mostly noise.
+        self.axes_ = np.ascontiguousarray(vectors / np.sqrt(lengths), dtype=np.float32)
+
+    def _fit_directions(
+        self,
+        queries: Sequence[str],
+        query_ids: IntArray,
+        rows: IntArray,
+        looks: FloatArray,
+        clicks: FloatArray,
+        images: FloatArray,
+        rate: float | None = None,
+    ) -> None:
+        sets, owners = WordSets.of([clean_query(query) for query in queries])
+        if len(sets) == 0:
+            raise InvalidInputError("no query of the log has a word left after cleaning; pass a log with words")
+        self.words_, self.set_offsets_, self.set_words_ = sets.words, sets.offsets, sets.members
+        vars(self).pop("_sets", None)
+        self.directions_ = np.zeros((len(sets), self.axes_.shape[1]), dtype=np.float32)
+        self.looks_ = np.zeros(len(sets))
+        group = owners[query_ids]
+        order = np.lexsort((-looks, group))
+        order = order[group[order] >= 0]
+        starts = np.flatnonzero(np.diff(group[order], prepend=-1))
+        used, places = np.unique(rows, return_inverse=True)
+        points = self._points(images, used)
+        for part in np.split(order, starts[1:]) if len(order) else []:
+            own = part[:_MOST_PICTURES]
+            seen, number = np.maximum(looks[own], _SMALLEST), int(group[own[0]])
+            pictures = points[places[own]].astype(np.float64)
+            self.directions_[number] = _direction(pictures, seen, clicks[own], self.noise, rate)
+            self.looks_[number] = float(seen.sum())
+
+    def _points(self, images: FloatArray, rows: IntArray | None = None) -> FloatArray:
+        """Return the points of pictures, or of some ``rows`` of them, of which only a few are copied at a time."""
+        mean, chosen = self.mean_.astype(np.float32), np.arange(len(images)) if rows is None else rows
+        points = np.empty((len(chosen), self.axes_.shape[1]), dtype=np.float32)
+        for block in row_blocks(len(chosen)):
+            points[block] = unit_rows((images[chosen[block]].astype(np.float32, copy=False) - mean) @ self.axes_)
+        return points
+
+    def _known(self, query: str) -> tuple[IntArray, FloatArray]:
+        """Return the queries that answer for one, and how similar they are."""
+        least = self.min_similarity if self.reach else 1.0
+        return self._sets.nearest(clean_query(query), len(self._sets), least)
+
+    def _encode_images(self, images: FloatArray) -> AnyArray:
+        return self._points(images)
+
+    def _encode_queries(self, queries: Sequence[str]) -> FloatArray:
+        points = np.zeros((len(queries), self.directions_.shape[1]), dtype=np.float32)
+        for row, query in enumerate(queries):
+            found, similarities = self._known(query)
+            if len(found) and not self.reach:
+                points[row] = self.directions_[found[0]]
+            elif len(found):
+                weights = similarities * self.looks_[found]
+                points[row] = weights @ self.directions_[found] / (weights.sum() + self.prior)
+        return points
+
+    @cached_property
+    def _sets(self) -> WordSets:
+        return WordSets(self.words_, self.set_offsets_, self.set_words_)
+
+
+def _direction(
+    points: FloatArray, looks: FloatArray, clicks: FloatArray, noise: float, rate: float | None
+) -> FloatArray:
+    """Return the ridge regression of click rates on points, in its dual form: queries have fewer pictures than axes."""
+    mean = clicks.sum() / looks.sum() if rate is None else rate
+    rates = (clicks + mean) / (looks + 1) - mean
+    products = points @ points.T
+    products[np.diag_indices_from(products)] += noise / looks
+    return np.asarray(points.T @ np.linalg.solve(products, rates))
