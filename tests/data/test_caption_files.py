@@ -352,7 +352,8 @@ def test_a_format_can_be_named(folder: Path) -> None:
         "token": "Flickr8k.token.txt",
     }.items():
         assert words(read_captions(written(folder, "any", LAYOUTS[name]), folder, format=format)) == WORDS
-    assert set(CAPTION_FORMATS) == {"auto", "csv", "tsv", "json", "jsonl", "coco", "karpathy", "token", "sidecar"}
+    named = {"auto", "csv", "tsv", "json", "jsonl", "coco", "karpathy", "token", "sidecar", "parquet"}
+    assert set(CAPTION_FORMATS) == named
     with pytest.raises(UnknownNameError, match="did you mean 'karpathy'"):
         read_captions(folder, folder, format="karpaty")
     with pytest.raises(InvalidInputError, match="not in COCO's layout"):

@@ -294,6 +294,50 @@ def test_a_file_in_the_way_is_one_clear_error_and_costs_no_bytes(server: Breakin
     assert sorted(path.name for path in tmp_path.iterdir()) == ["downloads.json", "photos"]
 
 
+def test_no_archive_grows_a_hundredfold(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "bomb.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        for number in range(7):
+            archive.writestr(f"{number}.jpg", bytes(2**24))
+    (tmp_path / "set").mkdir()
+    with pytest.raises(InvalidInputError, match="would become 117,440,512 bytes"):
+        unpack_zip(tmp_path / "bomb.zip", tmp_path / "set")
+    assert list((tmp_path / "set").iterdir()) == []
+
+
+def test_nothing_is_written_through_a_link(server: BreakingServer, tmp_path: Path) -> None:
+    server.add("set.zip", zip_of(PHOTOS))
+    elsewhere, folder = tmp_path / "elsewhere", tmp_path / "set"
+    elsewhere.mkdir()
+    folder.mkdir()
+    (elsewhere / "file").write_text("mine")
+    (folder / "set.zip.part").symlink_to(elsewhere / "file")
+    (folder / ".unpacking").symlink_to(elsewhere)
+    (folder / "photos").symlink_to(elsewhere)
+    with pytest.raises(InvalidInputError, match="photos is a link"):
+        fetch(server, folder)
+    (folder / "photos").unlink()
+    fetch(server, folder)
+    assert sorted(path.name for path in (folder / "photos").iterdir()) == ["0.jpg", "1.jpg", "2.jpg", "3.jpg"]
+    assert [(path.name, path.read_text()) for path in elsewhere.iterdir()] == [("file", "mine")]
+
+
+def test_redirections_stay_with_the_server_or_go_to_public_addresses(server: BreakingServer, tmp_path: Path) -> None:
+    server.add("file", BYTES, statuses=[302], headers={"Location": server.url("moved")})
+    server.add("moved", BYTES)
+    assert transfer(server, tmp_path).run().path.read_bytes() == BYTES
+    port = server.address.rpartition(":")[2]
+    for place in (
+        "http://169.254.169.254/latest",
+        f"http://localhost:{port}/moved",
+        "http://10.0.0.1/",
+        "http://[::1]/",
+    ):
+        file = server.add("file", BYTES, statuses=[302], headers={"Location": place})
+        with pytest.raises(MissingDataError, match="no public address"):
+            transfer(server, tmp_path / "other").run()
+        assert len(file.requests) == 1
+
+
 @pytest.mark.filterwarnings("ignore:Duplicate name")
 def test_an_archive_that_names_a_file_twice_is_refused(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "twice.zip", "w") as archive:

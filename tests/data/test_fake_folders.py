@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
+import tarfile
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -236,6 +239,54 @@ def test_coco_pairs_in_their_layout(
         "dev": ("a dev",),
     }
     assert splits.train.images == (folder / "images" / "0.avif",)
+    assert splits.train.labels is None
+    with pytest.raises(LookupError, match="did you mean 'category'"):
+        load_dataset("coco_pairs", label="categry")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda text: text, None),
+        (lambda text: text.replace(" 1", " 2", 1), "line 1 of .* needs a name and 81 times 0 or 1"),
+        (lambda text: text.replace(" 0", "", 1), "line 1 of .* needs a name and 81 times 0 or 1"),
+        (lambda text: None, "holds no readable coco_val_file/val_label_mat.txt"),
+    ],
+)
+def test_labels_of_coco_pairs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: Callable[[str], str | None], message: str | None
+) -> None:
+    monkeypatch.setenv("DIPTYCH_DATA", str(tmp_path))
+    folder = tmp_path / "coco_pairs"
+    (folder / "images").mkdir(parents=True)
+    names = [f"{number:012}" for number in range(4)]
+    for name in names:
+        (folder / "images" / f"{name}.avif").touch()
+    parts = zip(names, ("train", "train", "dev", "test"), strict=True)
+    listed = "".join(f"{name}.avif\t{part}\tx\n" for name, part in parts)
+    (folder / "captions.tsv").write_text(f"file\tsplit\tcaption\n{listed}")
+    with pytest.raises(MissingDataError, match=r"lacks \.\./coco_val2014_labels/coco_val_file\.tar\.gz"):
+        load_dataset("coco_pairs", label="category")
+    # In another order than the captions, and one photograph is not listed.
+    rows = {name: " ".join(str(int(k in (number, 80))) for k in range(81)) for number, name in enumerate(names)}
+    del rows[names[1]]
+    text = change("".join(f"COCO_val2014_{name}.jpg {rows[name]} \n" for name in reversed(rows)))
+    (tmp_path / "coco_val2014_labels").mkdir()
+    with tarfile.open(tmp_path / "coco_val2014_labels" / "coco_val_file.tar.gz", "w:gz") as archive:
+        if text is not None:
+            member = tarfile.TarInfo("coco_val_file/val_label_mat.txt")
+            member.size = len(text)
+            archive.addfile(member, io.BytesIO(text.encode()))
+    if message is not None:
+        with pytest.raises(InvalidInputError, match=message):
+            load_dataset("coco_pairs", label="category")
+        return
+    splits = load_dataset("coco_pairs", label="category")
+    assert np.flatnonzero(splits.train.labels[0]).tolist() == [0, 80]
+    assert not splits.train.labels[1].any()
+    assert np.flatnonzero(splits.test.labels[0]).tolist() == [3, 80]
+    assert splits.dev.labels.shape == (1, 81)
+    assert splits.extra("all_labels").sum(axis=1).tolist() == [2, 2, 2]
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from diptych.data import find_pictures, picture_suffixes
+from diptych.data.picture_kinds import unread_kinds
 from diptych.errors import InvalidInputError
 
 
@@ -23,10 +24,19 @@ def names(folder: Path) -> list[str]:
 
 
 def test_pictures_of_all_folders_and_nothing_else(tmp_path: Path) -> None:
-    wanted = ["a.JPG", "b/c.png", "b/d/e.webp", "f.tiff", "g.pgm", "h.jpe"]
-    make(tmp_path, *wanted, "notes.txt", "b/movie.mp4", "no_suffix", "drawing.svg", "paper.pdf")
+    wanted = ["a.JPG", "b/c.png", "b/d/e.webp", "b/movie.mp4", "f.tiff", "g.pgm", "h.jpe", "i.HEIC"]
+    make(tmp_path, *wanted, "notes.txt", "photo.xmp", "no_suffix", "paper.pdf", "code.ts")
     make(tmp_path, ".hidden.jpg", ".diptych/thumb.jpg", "b/.cache/x.jpg")
     assert names(tmp_path) == wanted
+
+
+def test_kinds_that_cannot_be_read_are_told_with_the_reason(tmp_path: Path) -> None:
+    make(tmp_path, "a.jpg", "b.jxl", "c/d.EPS", "notes.txt", ".hidden.jxl")
+    told: dict[str, str] = {}
+    list(find_pictures(tmp_path, on_unreadable=lambda path, reason: told.update({path.name: reason})))
+    assert list(told) == ["b.jxl", "d.EPS"]
+    assert told["d.EPS"] == "files of the kind EPS cannot be read; convert it to JPEG or PNG"
+    assert unread_kinds(tmp_path / name for name in (*told, "e.jxl", "f.pdf")) == {"EPS": 1, "JXL": 2}
 
 
 @given(st.sets(st.lists(st.sampled_from(["a", "A b", "a-b", "ab", "é"]), min_size=1, max_size=4).map("/".join)))
@@ -41,7 +51,7 @@ def test_the_order_is_that_of_sorted_paths(tmp_path_factory: pytest.TempPathFact
 
 def test_only_formats_that_can_be_read() -> None:
     assert {".jpg", ".jpeg", ".jpe", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff", ".ppm"} <= picture_suffixes()
-    assert picture_suffixes().isdisjoint({".pdf", ".eps", ".svg", ".txt"})
+    assert picture_suffixes().isdisjoint({".pdf", ".eps", ".jxl", ".txt", ".xmp", ".ts"})
 
 
 def test_links_in_circles_end_and_nothing_is_found_twice(tmp_path: Path) -> None:

@@ -61,6 +61,21 @@ def test_coco_pairs() -> None:
     assert read_picture(splits.dev.images[0]).shape == (240, 240, 3)
 
 
+@pytest.mark.data("coco_pairs", "coco_val2014_labels")
+def test_labels_of_coco_pairs_belong_to_their_captions() -> None:
+    splits = load_dataset("coco_pairs", label="category")
+    labelled = {part: int(pairs.labels.any(axis=1).sum()) for part, pairs in splits.parts.items()}
+    assert labelled == {"train": 15_819, "test": 987, "dev": 994}
+    labels, names = splits.train.labels, splits.train.class_names
+    assert [names[column] for column in np.flatnonzero(labels.sum(axis=0) == 0)] == ["(none)"]
+    # The names are ours: whoever writes of a zebra has a photograph in the column of zebras, more than in any other.
+    captions, usual = [f" {caption.lower()}" for caption in splits.train.texts], labels.mean(axis=0)
+    told = {"keyboard", "mouse", "fork", "spoon", "zebra", "bus", "pizza", "vase", "suitcase", "hot dog", "wine glass"}
+    for name in told:
+        written = np.array([f" {name}" in caption for caption in captions])
+        assert names[int((labels[written].mean(axis=0) - usual).argmax())] == name
+
+
 @pytest.mark.data("flickr8k")
 def test_flickr8k_official_split_and_judgements() -> None:
     splits = load_dataset("flickr8k")

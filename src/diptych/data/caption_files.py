@@ -18,6 +18,7 @@ from diptych.data.caption_formats import (
     read_delimited,
     read_json_captions,
     read_karpathy,
+    read_parquet,
     read_token_file,
     record_from_json,
 )
@@ -27,7 +28,7 @@ from diptych.data.text_files import decode_file, parse_json
 from diptych.errors import InvalidInputError, UnknownNameError
 
 __all__ = ["CAPTION_FORMATS", "CaptionFormat", "CaptionedPicture", "CaptionedPictures", "read_captions"]
-CaptionFormat = Literal["auto", "csv", "tsv", "json", "jsonl", "coco", "karpathy", "sidecar", "token"]
+CaptionFormat = Literal["auto", "csv", "tsv", "json", "jsonl", "coco", "karpathy", "sidecar", "token", "parquet"]
 CAPTION_FORMATS: tuple[CaptionFormat, ...] = get_args(CaptionFormat)
 PathLike = str | os.PathLike[str]
 
@@ -204,6 +205,7 @@ def read_captions(
     ``karpathy`` ``dataset_*.json`` of Karpathy and Fei-Fei, 2015; the split becomes metadata
     ``sidecar``  ``boat.txt`` (a caption per line) or ``boat.json`` beside ``boat.jpg``
     ``token``    ``file#number``, a tab and the caption, as in Flickr8k
+    ``parquet``  a Parquet table with the columns of ``csv``; pictures in it are for `unpack_pictures`
     ============ ====================================================================================
 
     Files may be named by their path below ``folder``, by their path beside the caption file, or by a base name that
@@ -247,6 +249,8 @@ def _read_records(
         raise InvalidInputError(f"{source} is not a folder; sidecars are found by naming the folder of pictures")
     if not source.exists():
         raise InvalidInputError(f"{source} does not exist; name the caption file, or the folder that holds sidecars")
+    if format == "parquet" or (format == "auto" and source.suffix == ".parquet"):
+        return read_parquet(source)
     text, note = decode_file(source)
     if note:
         collector.notes.append(note)

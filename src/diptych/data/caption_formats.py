@@ -17,7 +17,8 @@ from diptych.data.caption_fields import (
     file_column,
     plain_value,
 )
-from diptych.data.picture_files import picture_suffixes
+from diptych.data.clicks.click_files import open_parquet
+from diptych.data.picture_kinds import picture_suffixes
 from diptych.data.text_files import BadRow, delimited_rows, parse_json
 from diptych.errors import InvalidInputError
 
@@ -110,6 +111,20 @@ def _converters(records: Iterable[CaptionRecord]) -> dict[str, Callable[[str], A
     return converters
 
 
+def read_parquet(path: Path) -> Iterator[CaptionRecord]:
+    """Yield a record per row of a Parquet table that names its pictures by their files."""
+    number = 0
+    with open_parquet(path) as table:
+        for batch in table.iter_batches():
+            for row in batch.to_pylist():
+                number += 1
+                if any(isinstance(value, bytes | dict) for value in row.values()):
+                    raise InvalidInputError(
+                        f"{path} holds pictures themselves; unpack them: diptych index FOLDER --from {path}"
+                    )
+                yield caption_record_of(row, f"{path}: row {number}")
+
+
 def is_token_line(line: str) -> bool:
     """Say whether a line is a file, a number, a tab and a caption."""
     return _TOKEN_LINE.fullmatch(line.rstrip("\r")) is not None
@@ -180,19 +195,19 @@ def read_coco(path: Path, content: Any) -> Iterator[CaptionRecord]:
     if not is_coco(content):
         raise InvalidInputError(f"{path} is not in COCO's layout: it needs the lists 'images' and 'annotations'")
     categories = {
-        _coco_value(path, "category", entry, "id"): str(_coco_value(path, "category", entry, "name"))
-        for entry in content.get("categories", [])
+        _coco_id(path, "category", entry, "id"): str(_coco_value(path, "category", entry, "name"))
+        for entry in _coco_list(path, content, "categories")
     }
-    captions: dict[Any, list[str]] = {_coco_value(path, "image", image, "id"): [] for image in content["images"]}
+    captions: dict[Any, list[str]] = {_coco_id(path, "image", image, "id"): [] for image in content["images"]}
     labels: dict[Any, dict[str, None]] = {}
     for number, annotation in enumerate(content["annotations"], start=1):
-        image = _coco_value(path, f"annotation {number}", annotation, "image_id")
+        image = _coco_id(path, f"annotation {number}", annotation, "image_id")
         if image not in captions:
             raise InvalidInputError(f"{path}: annotation {number} is of image {image!r}, which 'images' does not list")
         if "caption" in annotation:
             captions[image].append(_coco_text(path, number, annotation["caption"]))
         elif "category_id" in annotation:
-            if (category := annotation["category_id"]) not in categories:
+            if (category := _coco_id(path, f"annotation {number}", annotation, "category_id")) not in categories:
                 raise InvalidInputError(
                     f"{path}: annotation {number} has category {category!r}, which 'categories' lacks"
                 )
@@ -205,10 +220,24 @@ def read_coco(path: Path, content: Any) -> Iterator[CaptionRecord]:
         )
 
 
+def _coco_list(path: Path, content: Any, name: str) -> list[Any]:
+    entries = content.get(name, [])
+    if not isinstance(entries, list):
+        raise InvalidInputError(f"{path}: {name!r} must be a list; get a fresh copy of the file")
+    return entries
+
+
 def _coco_value(path: Path, place: str, entry: Any, name: str) -> Any:
     if not isinstance(entry, dict) or name not in entry:
         raise InvalidInputError(f"{path}: {place} has no {name!r}; get a fresh copy of the file")
     return entry[name]
+
+
+def _coco_id(path: Path, place: str, entry: Any, name: str) -> Any:
+    value = _coco_value(path, place, entry, name)
+    if isinstance(value, dict | list):
+        raise InvalidInputError(f"{path}: {name!r} of {place} must be a number or a name, got {value!r}")
+    return value
 
 
 def _coco_text(path: Path, number: int, value: Any) -> str:

@@ -27,6 +27,8 @@ _STAGING = ".unpacking"
 _ENCRYPTED = 0x1
 # What the usual file systems take, in bytes.
 _LONGEST_NAME = 255
+# Annotations in JSON shrink to a tenth, and nothing of a data set to a hundredth; a small archive may be odd.
+_LARGEST_RATIO, _FREE_BYTES = 100, 100 * 2**20
 Report = Callable[[str, int, int | None], None]
 """Called with what is being done, the bytes done, and the bytes in all where they are known."""
 _BLOCK_BYTES = 1 << 20
@@ -97,16 +99,20 @@ def unpack_zip(
 ) -> tuple[str, ...]:
     """Unpack the members whose names match a pattern, and return the top-level names that appeared in ``folder``.
 
-    Names that lead out of the folder or that no folder can hold together, links and special files are refused before
-    anything is written, checksums are verified while reading, and what is unpacked appears whole: it is written aside
-    first and moved at the end.
+    Archives that would grow a hundredfold and beyond 100 MiB, names that lead out of the folder or that no folder can
+    hold together, links and special files are refused before anything is written, checksums are verified while reading,
+    and what is unpacked appears whole: it is written aside first and moved at the end, never through a link.
     """
     staging = folder / _STAGING
-    shutil.rmtree(staging, ignore_errors=True)
     try:
+        # What an earlier run left goes; a link of that name does, and nothing that it leads to.
+        staging.unlink() if staging.is_symlink() else shutil.rmtree(staging, ignore_errors=True)
         with ZipFile(archive) as opened:
             chosen = _chosen_members(opened.infolist(), members, flat, archive)
-            check_free_space(folder, sum(info.file_size for info in chosen.values()))
+            unpacked = sum(info.file_size for info in chosen.values())
+            if unpacked > max(_FREE_BYTES, _LARGEST_RATIO * archive.stat().st_size):
+                raise InvalidInputError(f"{archive} would become {unpacked:,} bytes, far too many; do not use it")
+            check_free_space(folder, unpacked)
             _write_members(opened, chosen, staging, progress)
         tops = tuple(sorted(os.listdir(staging)))
         _merge_folders(staging, folder)
@@ -162,6 +168,7 @@ def _safe_name(info: ZipInfo, archive: Path) -> str:
 
 def _write_members(opened: ZipFile, chosen: dict[str, ZipInfo], staging: Path, progress: Progress | None) -> None:
     done, total = 0, sum(info.file_size for info in chosen.values())
+    staging.mkdir()
     for name, info in chosen.items():
         place = staging / name
         place.parent.mkdir(parents=True, exist_ok=True)
@@ -174,6 +181,8 @@ def _write_members(opened: ZipFile, chosen: dict[str, ZipInfo], staging: Path, p
 
 def _merge_folders(source: Path, target: Path) -> None:
     for entry in sorted(source.iterdir()):
+        if entry.is_dir() and (target / entry.name).is_symlink():
+            raise InvalidInputError(f"{target / entry.name} is a link, through which nothing is written; move it away")
         if entry.is_dir() and (target / entry.name).is_dir():
             _merge_folders(entry, target / entry.name)
         else:

@@ -7,7 +7,7 @@ from typing import Any, overload
 
 import numpy as np
 
-from diptych.arrays import AnyArray, FloatArray, IntArray, as_matrix
+from diptych.arrays import AnyArray, FloatArray, IntArray, as_matrix, without_gradient
 from diptych.errors import InvalidInputError
 
 Items = FloatArray | Sequence[Any]
@@ -58,6 +58,9 @@ def as_items(items: Any, *, name: str) -> Items:
     """Return a finite read-only feature matrix, a tuple of raw items, or the lazy sequence as given."""
     if isinstance(items, (str, bytes)):
         raise InvalidInputError(f"{name} must be a sequence of items, got one string; pass it in a list")
+    items = without_gradient(items)
+    if hasattr(items, "iloc"):
+        items = as_matrix(items, name=name) if items.ndim == 2 else items.tolist()
     if isinstance(items, np.ndarray):
         return _array_items(items, name=name)
     if isinstance(items, (list, tuple)):

@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from diptych.arrays import AnyArray, BoolArray, IntArray
+from diptych.arrays import AnyArray, BoolArray, IntArray, as_labels
 from diptych.data.item_sequences import Items, as_items, is_features, pick_items, read_only
 from diptych.errors import InvalidInputError, UnknownNameError
 
@@ -348,18 +348,13 @@ def _checked_labels(
         if class_names:
             raise InvalidInputError("class_names were given without labels; pass both or neither")
         return None, ()
-    try:
-        values = np.asarray(labels)
-    except ValueError:
-        raise InvalidInputError("labels have rows of different lengths; pass a 0/1 indicator (n, classes)") from None
+    values = as_labels(labels, one_column=False)
     if len(values) != n_images:
         raise InvalidInputError(f"labels must have one row for each of the {n_images} images, got {len(values)}")
     if values.ndim == 2:
         return _checked_indicator(values, class_names)
     if values.ndim != 1:
         raise InvalidInputError(f"labels must have shape (n,) or (n, classes), got {values.shape}")
-    if values.dtype.kind == "O" and all(isinstance(value, str) for value in values):
-        values = values.astype(str)
     if values.dtype.kind == "U":
         return _checked_names(values, class_names)
     if values.dtype.kind not in "iub":

@@ -4,34 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from functools import cache
 from pathlib import Path
 
+from diptych.data.picture_kinds import picture_suffixes, unread_reason
 from diptych.errors import InvalidInputError
 
 OnUnreadable = Callable[[Path, str], None]
-_COMMON = (".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff")
-_RARE = (".ppm", ".pgm", ".pbm", ".pnm", ".avif", ".heic", ".heif")
-
-
-@cache
-def picture_suffixes() -> frozenset[str]:
-    """Return the endings of file names, in lower case, that are taken for pictures on this machine.
-
-    They are the common picture formats, as far as the installed Pillow and its plugins read them.
-
-    >>> from diptych.data import picture_suffixes
-    >>> ".jpg" in picture_suffixes(), ".pdf" in picture_suffixes()
-    (True, False)
-    """
-    from PIL import Image, features
-
-    Image.init()
-    formats = Image.registered_extensions()
-    # Pillow registers these two even where it was built without the library that decodes them.
-    missing = {name.upper() for name in ("avif", "webp") if not features.check(name)}
-    readable = {suffix for suffix, name in formats.items() if name in Image.OPEN and name not in missing}
-    return frozenset(_COMMON + _RARE) & readable
 
 
 def find_pictures(folder: str | os.PathLike[str], *, on_unreadable: OnUnreadable | None = None) -> Iterator[Path]:
@@ -40,7 +18,8 @@ def find_pictures(folder: str | os.PathLike[str], *, on_unreadable: OnUnreadable
     A picture is a regular file, or a link to one, with one of the :func:`picture_suffixes`; nothing is opened, so pipes
     and devices cannot block. Hidden files and folders are left out. A link to a folder is followed when the folder lies
     elsewhere, and each folder is entered once, so links in a circle end. ``on_unreadable(path, reason)`` is told of
-    folders and links that cannot be read; without it they are passed over.
+    folders and links that cannot be read, and of pictures of kinds that cannot be read on this machine; without it they
+    are passed over.
 
     >>> import tempfile
     >>> from pathlib import Path
@@ -76,6 +55,8 @@ def _walk(root: Path, on_unreadable: OnUnreadable) -> Iterator[Path]:
                     listings.append(iter(_entries(path, on_unreadable)))
             elif path.suffix.lower() in suffixes and entry.is_file():
                 yield path
+            elif (reason := unread_reason(path)) and entry.is_file():
+                on_unreadable(path, reason)
         except OSError as error:
             on_unreadable(path, error.strerror or str(error))
 

@@ -47,6 +47,27 @@ def read_table(path: Path, columns: int) -> list[list[str]]:
     return rows
 
 
+_FORMULA = re.compile(r"'*[=+\-@\t\r]")
+
+
+def written_cells(row: Iterable[Any]) -> list[Any]:
+    """Return a row for a table of text: a spreadsheet takes none of its texts for a formula, by an apostrophe before.
+
+    >>> written_cells(["=cmd|'/C calc'!A0", "a - b", -1])
+    ["'=cmd|'/C calc'!A0", 'a - b', -1]
+    >>> read_cells(written_cells(["=1", "'=1", "'tis"]))
+    ['=1', "'=1", "'tis"]
+    """
+    return [f"'{cell}" if isinstance(cell, str) and _FORMULA.match(cell) else cell for cell in row]
+
+
+def read_cells(row: list[str]) -> list[str]:
+    """Return the texts that :func:`written_cells` was given."""
+    if not any(cell.startswith("'") for cell in row):
+        return row
+    return [cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell for cell in row]
+
+
 class BadRow(NamedTuple):
     """A row that could not be taken apart, and why; ``place`` is its line, or its row in a file without lines."""
 
@@ -69,7 +90,7 @@ def delimited_rows(
             yield BadRow(reader.line_num, str(error))
             continue
         if row:
-            yield reader.line_num, row
+            yield reader.line_num, read_cells(row) if quotes else row
 
 
 def normalised_name(name: str) -> str:

@@ -6,14 +6,17 @@ import json
 import os
 import re
 import shutil
+import socket
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from http.client import HTTPException
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
-from urllib.request import Request, urlopen
+from urllib.parse import urlsplit
+from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from diptych._version import __version__
 from diptych.atomic_files import atomic_write
@@ -34,6 +37,28 @@ class RemoteVersion:
     url: str
     validator: str = ""
     size: int | None = None
+
+
+class GuardedRedirects(HTTPRedirectHandler):
+    """Follows a redirection to the same server or to a public address, and never from HTTPS to HTTP.
+
+    Whoever answers for the address of a data set could otherwise have this machine ask others of its own network.
+    """
+
+    def redirect_request(self, req: Request, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Request | None:
+        """Return the request that follows, or raise."""
+        old, new = urlsplit(req.full_url), urlsplit(newurl)
+        if old.scheme == "https" and new.scheme != "https":
+            raise MissingDataError(f"{req.full_url} sends on to {newurl}, which is not encrypted; not followed")
+        if (old.hostname, old.port) != (new.hostname, new.port) and not _is_public(new.hostname or ""):
+            raise MissingDataError(f"{req.full_url} sends on to {newurl}, which is no public address; not followed")
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+
+def _is_public(host: str) -> bool:
+    """Say whether a name stands for public addresses alone; where it stands for none, connecting says so."""
+    found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    return all(ip_address(str(address[4][0]).partition("%")[0]).is_global for address in found)
 
 
 class PartialFile:
@@ -67,13 +92,16 @@ class PartialFile:
     def restart(self, version: RemoteVersion) -> None:
         """Drop what is here and expect the bytes of ``version``."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        self.path.write_bytes(b"")
+        # A link of that name goes; what it leads to is left alone.
+        self.path.unlink(missing_ok=True)
+        self.path.open("xb").close()
         with atomic_write(self._state_path) as draft:
             draft.write_text(json.dumps(asdict(version)), encoding="utf-8")
 
     def append(self, block: bytes) -> None:
         """Add bytes at the end."""
-        with self.path.open("ab") as file:
+        flags = os.O_WRONLY | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+        with open(os.open(self.path, flags), "ab") as file:
             file.write(block)
 
     def discard(self) -> None:
@@ -195,7 +223,7 @@ class Transfer:
         if have and version is not None:
             headers |= {"Range": f"bytes={have}-", "If-Range": version.validator}
         try:
-            return urlopen(Request(self.url, headers=headers), timeout=self.timeout)
+            return build_opener(GuardedRedirects).open(Request(self.url, headers=headers), timeout=self.timeout)
         except HTTPError as error:
             error.close()
             if error.code == _RANGE_NOT_SATISFIABLE:

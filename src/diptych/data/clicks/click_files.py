@@ -5,12 +5,13 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any, NamedTuple, cast
 
 from diptych.data.text_files import BadRow, delimited_rows, first_named, normalised_name
-from diptych.errors import InvalidInputError, MissingPackageError
+from diptych.errors import DiptychError, InvalidInputError, MissingPackageError
 
 QUERY_NAMES = ("query", "queries", "text", "search", "keywords")
 IMAGE_NAMES = ("image", "item", "image_id", "item_id", "image_key", "key", "picture", "photo", "file", "document")
@@ -162,12 +163,7 @@ def read_click_lines(path: Path) -> Iterator[TriadRow | BadRow]:
 
 def read_parquet(path: Path) -> Iterator[TriadRow | BadRow]:
     """Yield the rows of a file, of which only one batch is in memory."""
-    parquet = pyarrow_parquet("reading")
-    try:
-        file = parquet.ParquetFile(path)
-    except (OSError, ValueError) as error:
-        raise InvalidInputError(f"{path} is no readable Parquet file ({error}); get a fresh copy") from error
-    with file:
+    with open_parquet(path) as file:
         names = file.schema_arrow.names
         columns = find_click_columns(names, str(path))
         if columns is None:
@@ -182,6 +178,20 @@ def read_parquet(path: Path) -> Iterator[TriadRow | BadRow]:
             for row in zip(listed[columns.query], listed[columns.image], clicks, times, strict=True):
                 place += 1
                 yield TriadRow(place, *row)
+
+
+@contextmanager
+def open_parquet(path: Path) -> Iterator[Any]:
+    """Open a Parquet file; whatever cannot be read of it, at once or later, is an error that names the file."""
+    parquet = pyarrow_parquet("reading")
+    try:
+        with parquet.ParquetFile(path) as file:
+            yield file
+    except DiptychError:
+        raise
+    # The errors of Arrow are errors of Python as well, of many kinds.
+    except (OSError, ValueError, TypeError, LookupError, NotImplementedError) as error:
+        raise InvalidInputError(f"{path} is no readable Parquet file ({error}); get a fresh copy of it") from error
 
 
 def pyarrow_parquet(doing: str) -> Any:

@@ -18,6 +18,7 @@ from diptych.atomic_files import atomic_write
 from diptych.data.clicks.click_files import pyarrow_parquet
 from diptych.data.clicks.string_table import Interner, StringTable
 from diptych.data.item_sequences import read_only
+from diptych.data.text_files import written_cells
 from diptych.errors import InvalidInputError, UnknownNameError
 
 _Number = TypeVar("_Number", np.float32, np.float64)
@@ -361,7 +362,7 @@ def _write_text(log: ClickLog, path: Path, format: str) -> None:
             return
         writer = csv.writer(stream, delimiter="," if format == "csv" else "\t", lineterminator="\n")
         writer.writerow(names)
-        writer.writerows(_text_rows(log))
+        writer.writerows(map(written_cells, _text_rows(log)))
 
 
 def _text_rows(log: ClickLog) -> Iterator[list[Any]]:

@@ -124,7 +124,7 @@ def _checked_word(value: Any, name: str) -> str:
 def _checked_clicks(value: Any) -> float:
     try:
         clicks = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ValueError(f"clicks must be a number, got {value!r}") from None
     # What is smaller than the smallest 32-bit number would be stored as nothing.
     if not (1e-37 < clicks < 1e37):

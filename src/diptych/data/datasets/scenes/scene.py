@@ -187,8 +187,8 @@ def write_folder(
 
     ``captions.json`` holds, for each picture, its file, captions, label, kinds, background and objects; it is written
     last, so that its presence means the folder is complete. Each file appears whole or not at all, and an interrupted
-    run can simply be repeated. A folder that holds anything else is left alone. ``progress`` is called with
-    (pictures written, n).
+    run can simply be repeated. A folder that holds anything else but a collection is left alone. ``progress`` is called
+    with (pictures written, n).
 
     >>> import tempfile
     >>> from pathlib import Path
@@ -235,7 +235,8 @@ def _claim_folder(folder: Path, names: list[str]) -> None:
     if folder.exists() and not folder.is_dir():
         raise InvalidInputError(f"{folder} is a file; name a folder")
     folder.mkdir(parents=True, exist_ok=True)
-    ours = {CAPTIONS_FILE, *names}
+    # A collection of the pictures may lie among them, and follows what is written.
+    ours = {CAPTIONS_FILE, ".diptych", *names}
     for file in sorted(folder.iterdir()):
         if file.name.removesuffix(_UNFINISHED) not in ours:
             raise InvalidInputError(f"{folder} already holds other files ({file.name}); name a new or empty folder")
