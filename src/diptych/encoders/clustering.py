@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-from scipy.sparse import csr_matrix
-from scipy.special import digamma
+import scipy
 
 from diptych.arrays import FloatArray, IntArray, row_blocks
 
@@ -66,17 +65,19 @@ class TopicModel:
     components: FloatArray  # λ, the (topics, words) weights; everything else follows from them
 
     @classmethod
-    def learn(cls, counts: csr_matrix, n_topics: int, *, max_iter: int = 20, seed: int = 0) -> Self:
+    def learn(cls, counts: scipy.sparse.csr_matrix, n_topics: int, *, max_iter: int = 20, seed: int = 0) -> Self:
         """Learn topics from a (documents, words) matrix of counts, sparse or dense."""
         from sklearn.decomposition import LatentDirichletAllocation
 
         allocation = LatentDirichletAllocation(n_topics, max_iter=max_iter, random_state=seed)
         return cls(np.asarray(allocation.fit(counts).components_))
 
-    def proportions(self, counts: csr_matrix) -> FloatArray:
+    def proportions(self, counts: scipy.sparse.csr_matrix) -> FloatArray:
         """Return the topic proportions of each row of counts; a row without any word gets equal ones."""
-        counts = csr_matrix(counts, dtype=np.float64)
-        words = np.exp(digamma(self.components) - digamma(self.components.sum(axis=1, keepdims=True))).T
+        counts = scipy.sparse.csr_matrix(counts, dtype=np.float64)
+        words = np.exp(
+            scipy.special.digamma(self.components) - scipy.special.digamma(self.components.sum(axis=1, keepdims=True))
+        ).T
         proportions = np.empty((counts.shape[0], len(self.components)))
         mean_length = max(1, counts.nnz // max(1, counts.shape[0]))
         for rows in row_blocks(counts.shape[0], _BLOCK_ENTRIES // (mean_length * len(self.components))):
@@ -85,7 +86,7 @@ class TopicModel:
         return proportions
 
 
-def _infer_topics(counts: csr_matrix, words: FloatArray) -> FloatArray:
+def _infer_topics(counts: scipy.sparse.csr_matrix, words: FloatArray) -> FloatArray:
     """Return γ of each document; a document leaves the iteration as soon as its own γ has settled."""
     gamma = np.ones((counts.shape[0], words.shape[1]))
     moving = np.arange(counts.shape[0])
@@ -103,10 +104,12 @@ def _infer_topics(counts: csr_matrix, words: FloatArray) -> FloatArray:
     return gamma
 
 
-def _topic_step(counts: csr_matrix, vectors: FloatArray, words: FloatArray, gamma: FloatArray) -> FloatArray:
-    topics = np.exp(digamma(gamma) - digamma(gamma.sum(axis=1, keepdims=True)))
+def _topic_step(
+    counts: scipy.sparse.csr_matrix, vectors: FloatArray, words: FloatArray, gamma: FloatArray
+) -> FloatArray:
+    topics = np.exp(scipy.special.digamma(gamma) - scipy.special.digamma(gamma.sum(axis=1, keepdims=True)))
     owners = np.repeat(np.arange(counts.shape[0]), np.diff(counts.indptr))
     # The small number keeps a word that no topic explains from dividing by zero.
     explained = np.einsum("nk,nk->n", topics[owners], vectors) + np.finfo(np.float64).eps
-    shares = csr_matrix((counts.data / explained, counts.indices, counts.indptr), shape=counts.shape)
+    shares = scipy.sparse.csr_matrix((counts.data / explained, counts.indices, counts.indptr), shape=counts.shape)
     return np.asarray(1 / words.shape[1] + topics * (shares @ words))

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from diptych.arrays import AnyArray, FloatArray
+from diptych.arrays import AnyArray, FloatArray, indexed_items
 from diptych.errors import InvalidInputError
 from diptych.estimators import BaseEstimator
 from diptych.former_names import FormerNames, former_parameters
@@ -128,7 +128,7 @@ def check_texts(texts: Sequence[str]) -> None:
     """Raise unless ``texts`` is a sequence of at least one string."""
     if isinstance(texts, str):
         raise InvalidInputError("texts must be a sequence of strings, got one string; pass it in a list")
-    if len(texts) == 0:
+    if len(indexed_items(texts, name="texts")) == 0:
         raise InvalidInputError("there are no texts; pass at least one")
     for row, text in enumerate(texts):
         if not isinstance(text, str):
@@ -139,7 +139,7 @@ def check_pictures(pictures: Sequence[Any], purpose: str) -> None:
     """Raise unless ``pictures`` is a sequence of at least one."""
     if isinstance(pictures, (str, bytes, os.PathLike)):
         raise InvalidInputError("pictures must be a sequence, got one path; pass it in a list")
-    if len(pictures) == 0:
+    if len(indexed_items(pictures, name="pictures")) == 0:
         raise InvalidInputError(f"there are no pictures to {purpose}; pass at least one")
 
 

@@ -174,7 +174,7 @@ def _disguised(here: Path, whole: dict[str, bytes]) -> Iterator[HostileFile]:
         "pdf": b"%PDF-1.7\n1 0 obj\n<< /Type /Catalog >>\nendobj\n",
         "postscript": b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 10 10\n(/tmp/owned) (w) file closefile\n",
         "binary-postscript": b"\xc5\xd0\xd3\xc6" + bytes(60),
-        "drawing": b'<?xml version="1.0"?><svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"/>',
+        "drawing": b'<?xml version="1.0"?><!DOCTYPE svg [<!ENTITY a "b">]><svg xmlns="http://www.w3.org/2000/svg"/>',
         "page": b"<!DOCTYPE html><html><body>404</body></html>",
         "heic": b"\0\0\0\x18ftypheic\0\0\0\0mif1heic" + bytes(100),
         "video": b"\0\0\0\x18ftypmp42\0\0\0\0mp42isom" + bytes(100),

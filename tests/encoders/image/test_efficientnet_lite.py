@@ -132,6 +132,24 @@ def test_mirrored_pictures_are_the_same_to_a_mirroring_encoder(pictures: list[np
     np.testing.assert_allclose(mirroring.transform(flipped), both, atol=1e-4)
 
 
+def test_pictures_may_be_shown_larger_or_smaller(pictures: list[np.ndarray]) -> None:
+    own, same, smaller = (EfficientNetLite(network="lite0", pixels=pixels) for pixels in (None, 224, 96))
+    features = [encoder.transform(pictures[:2]) for encoder in (own, same, smaller)]
+    np.testing.assert_array_equal(features[0], features[1])
+    assert features[2].shape == features[0].shape
+    assert not np.allclose(features[2], features[0], atol=0.05)
+    assert smaller.side == 96
+    with pytest.raises(InvalidInputError, match="or be None for the network's own 224; got 3"):
+        EfficientNetLite(network="lite0", pixels=3).fit([])
+    # What was encoded before there was this choice is known by the same name.
+    assert (
+        own.identity
+        == EfficientNetLite(network="lite0").identity
+        == "EfficientNetLite(crop='whole', mirror=False, network='lite0')"
+    )
+    assert len({encoder.fingerprint for encoder in (own, same, smaller)}) == 3
+
+
 def test_label_probabilities_come_from_the_features_alone(pictures: list[np.ndarray]) -> None:
     labels = ImageNetLabels(network="lite0")
     features = labels.network_encoder().transform(pictures)

@@ -79,9 +79,9 @@ def test_one_message_says_what_the_file_is(hostile: list[HostileFile]) -> None:
     for kind, words in {
         "pdf in disguise": "it is a PDF document",
         "postscript in disguise": "it is a PostScript document",
-        "drawing in disguise": "it is an SVG drawing",
+        "drawing in disguise": "it declares entities",
         "page in disguise": "it is a web page",
-        "heic in disguise": "it is a HEIC picture",
+        "heic in disguise": "meta",
         "text in disguise": "it is text",
         "empty": "it is empty",
         "a folder": "is a folder",

@@ -114,14 +114,14 @@ def test_probabilities_add_up_and_the_likeliest_comes_first(text: str) -> None:
 )
 def test_a_language_that_is_not_understood_is_named(text: str, named: str) -> None:
     note = language_note(text, {"en"})
-    assert note == f"This looks like {named}, which the retriever does not understand well; try English."
+    assert note == f"This looks like {named}, which the search model does not understand well; try English."
     assert language_note(text, set(LANGUAGES)) is None
 
 
 def test_a_language_without_a_name_in_another_script_is_not_understood_either() -> None:
     for understood in ({"en"}, set(LANGUAGES)):
         assert language_note("δύο σκυλιά", understood) == (
-            "This looks like a language that the retriever does not understand well; try English."
+            "This looks like a language that the search model does not understand well; try English."
         )
 
 

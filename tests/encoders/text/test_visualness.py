@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +12,7 @@ from hypothesis import strategies as st
 
 from diptych.encoders import Visualness, clean_query, imagenet_concepts, read_vocabulary, visual_share
 from diptych.encoders.text.word_pipeline import FUNCTION_WORDS, PICTURE_WORDS, query_words
-from diptych.errors import InvalidInputError, MissingPackageError
+from diptych.errors import InvalidInputError
 
 # Query, visualness and visible words as tables II and VI of Dong et al. (2018) print them.
 PUBLISHED = [
@@ -82,20 +81,6 @@ def test_the_concepts_are_those_of_imagenet() -> None:
     assert {"flower", "soccer ball", "golden retriever", "Canis familiaris"} <= set(concepts)
     # Concepts of WordNet without pictures.
     assert not {"democracy", "funny", "quotation"} & set(concepts)
-
-
-def test_timm_is_read_but_not_run() -> None:
-    imagenet_concepts.cache_clear()
-    imagenet_concepts()
-    assert "timm" not in sys.modules
-
-
-def test_without_the_package_the_command_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "timm", None)
-    imagenet_concepts.cache_clear()
-    with pytest.raises(MissingPackageError, match="pip install --no-deps timm=="):
-        imagenet_concepts()
-    imagenet_concepts.cache_clear()
 
 
 @pytest.mark.parametrize(

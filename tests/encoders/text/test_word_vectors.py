@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import copy
+import io
 import sys
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from diptych.encoders import WordVectors, label_vectors, load_word_vectors
+from diptych.encoders import WordVectors, label_vectors, load_word_vectors, nearest_words
 from diptych.encoders.text import word_vector_files
 from diptych.errors import InvalidInputError, MissingDataError, MissingPackageError
 
@@ -77,6 +79,20 @@ def test_a_file_is_read_once_until_it_changes(tmp_path: Path) -> None:
     assert load_word_vectors(path).words == ("cat",)
 
 
+def boastful_archive() -> bytes:
+    """Return an archive of word vectors whose header promises a petabyte."""
+    content = io.BytesIO()
+    np.savez(content, words=np.array(["boat"]), vectors=np.eye(1, 3))
+    head = b"'shape': (1, 3), }"
+    assert head in content.getvalue()
+    packed = io.BytesIO()
+    with zipfile.ZipFile(content) as before, zipfile.ZipFile(packed, "w") as after:
+        for name in before.namelist():
+            array = before.read(name).replace(head + b" " * 15, b"'shape': (50000000000000, 3), }  ", 1)
+            after.writestr(name, array)
+    return packed.getvalue()
+
+
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
@@ -87,6 +103,10 @@ def test_a_file_is_read_once_until_it_changes(tmp_path: Path) -> None:
         ("short.bin", b"2 3\nboat " + b"\0" * 12 + b"cat ", "cut short"),
         ("boastful.bin", b"999999999999 300\nboat ", "cut short"),
         ("none.bin", b"\x89PNG", "cut short"),
+        ("boastful.txt", b"9 999999999999\nboat 1 2\n", "promises 999999999999 numbers"),
+        ("long.txt", b"9 400000\nboat " + b"1 " * 400_000 + b"\n" + b"cat 1\n" * 9_999, "promises 400000 numbers"),
+        ("infinite-digits.txt", b"1 " + b"9" * 5_000 + b"\n", "NaN or infinity"),
+        ("boastful.npz", boastful_archive(), "does not hold word vectors: .* promises 1,200,000,000,000,000 bytes"),
         ("broken.npz", b"PK\x03\x04 nothing", "does not hold word vectors"),
         ("text.npz", b"no archive", "does not hold word vectors"),
         ("table.csv", b"boat,1", r"must end in \.npz, \.txt, \.vec, \.bin"),
@@ -110,8 +130,16 @@ def test_an_archive_of_objects_is_never_unpickled(tmp_path: Path) -> None:
         load_word_vectors(path)
 
 
+def test_the_sentence_encoder_lends_the_vectors_of_its_words() -> None:
+    table = load_word_vectors("minilm")
+    assert table.n_features == 384
+    assert nearest_words(table, "dog", k=1)[0].word == "dogs"
+    assert "[PAD]" not in table
+    assert not any(word.startswith("##") for word in table.words)
+
+
 def test_a_missing_file_names_the_sources() -> None:
-    with pytest.raises(InvalidInputError, match="'auto', 'glove-50d', 'glove-100d' or a file"):
+    with pytest.raises(InvalidInputError, match="'auto', 'glove-50d', 'glove-100d', 'minilm' or a file"):
         load_word_vectors("nowhere.txt")
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -15,11 +15,12 @@ from diptych.encoders.image.image_encoder import ConvolutionalEncoder
 from diptych.encoders.networks.onnx_graph import BatchNorm, ConvolutionGraph, fold_batch_norm
 from diptych.encoders.networks.weight_changes import WeightChanges
 from diptych.encoders.networks.weight_files import read_torch_weights
-from diptych.errors import MissingPackageError, UnknownNameError
+from diptych.errors import InvalidInputError, MissingPackageError, UnknownNameError
 
 _STRIDES = (1, 2, 2, 2, 1, 2, 1)
 _BATCH_NORM_EPSILON = 1e-3
 _PIXEL_CENTRE, _PIXEL_SCALE = 127.0, 128.0
+_FEWEST_PIXELS, _MOST_PIXELS = 32, 1024
 
 
 @dataclass(frozen=True)
@@ -172,6 +173,10 @@ class EfficientNetLite(ConvolutionalEncoder):
         classifiers are tested. What lies near the border matters for search, so ``whole`` is the default.
     mirror:
         Average the features of the picture and of its mirror image, at twice the cost.
+    pixels:
+        The side of the square in pixels; None for the network's own. A quarter more shows small things and serves
+        networks that were trained on parts of photographs (Touvron et al., "Fixing the train-test resolution
+        discrepancy", NeurIPS 2019), at a cost that grows with the area.
     batch_size, n_threads:
         Pictures encoded at once, and threads (all cores); neither changes the features.
 
@@ -184,17 +189,21 @@ class EfficientNetLite(ConvolutionalEncoder):
     (1, 1280)
     """
 
+    added_parameters: ClassVar[tuple[str, ...]] = ("pixels",)
+
     def __init__(
         self,
         *,
         network: str = "lite2",
         crop: Literal["whole", "centre"] = "whole",
         mirror: bool = False,
+        pixels: int | None = None,
         batch_size: int = 8,
         n_threads: int | None = None,
     ) -> None:
         super().__init__(crop=crop, mirror=mirror, batch_size=batch_size, n_threads=n_threads)
         self.network = network
+        self.pixels = pixels
 
     @property
     def n_features(self) -> int:
@@ -214,16 +223,23 @@ class EfficientNetLite(ConvolutionalEncoder):
     @property
     def network_name(self) -> str:
         """The network, the digest of its weights, and the revision, which stands for the code that writes it."""
-        return f"efficientnet {self.network} {self.weights_digest} {self.revision}"
+        seen = "" if self.pixels is None else f" {self.pixels} pixels"
+        return f"efficientnet {self.network}{seen} {self.weights_digest} {self.revision}"
 
     @property
     def _known(self) -> LiteNetwork:
-        return lite_network(self.network)
+        known = lite_network(self.network)
+        return known if self.pixels is None else replace(known, side=self.pixels)
 
     def check_parameters(self) -> None:
         """Raise when a parameter cannot be used."""
         super().check_parameters()
         lite_network(self.network)
+        if self.pixels is not None and not _FEWEST_PIXELS <= self.pixels <= _MOST_PIXELS:
+            raise InvalidInputError(
+                f"pixels must lie between {_FEWEST_PIXELS} and {_MOST_PIXELS}, or be None for the network's own "
+                f"{lite_network(self.network).side}; got {self.pixels}"
+            )
 
     def write_network(self, graph: ConvolutionGraph) -> None:
         """Write the network from the weights of the package."""

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from diptych.arrays import AnyArray, FloatArray, as_matrix
+from diptych.arrays import AnyArray, FloatArray, as_matrix, indexed_items
 from diptych.cluster import available_processors
 from diptych.encoders.encoder import EncodedBatch, Encoder, Modality, check_pictures, check_speed_parameters
 from diptych.encoders.image.picture_decoding import Picture, read_picture
@@ -100,7 +100,7 @@ class ImageEncoder(Encoder):
         """
         self.check_parameters()
         check_pictures(items, "encode")
-        return self._stream(items)
+        return self._stream(indexed_items(items, name="pictures"))
 
     def _stream(self, items: Sequence[Picture]) -> Iterator[EncodedBatch]:
         pool = ThreadPoolExecutor(self.threads)

@@ -7,13 +7,22 @@ import os
 import threading
 from collections.abc import Callable
 from contextlib import nullcontext
-from typing import Any, BinaryIO, Literal, TypeVar
+from typing import Any, BinaryIO, Literal, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, ImageFile
+from PIL import Image
 
-from diptych.encoders.image.picture_formats import open_image, open_regular_file, shown_name
+from diptych.data.picture_kinds import split_moment
+from diptych.encoders.image.decoding_process import Answer, decode_elsewhere, is_available
+from diptych.encoders.image.picture_formats import (
+    check_format,
+    open_image,
+    open_regular_file,
+    picture_format,
+    shown_name,
+)
+from diptych.encoders.image.plain_pictures import is_plain, takes_little_memory
 from diptych.errors import InvalidInputError
 
 _STRIP_PIXELS = 4_000_000
@@ -38,8 +47,12 @@ _LONGEST_SIDE = 1_000_000
 # Their values are numbers of colours, or need two steps to be averaged.
 _NOT_AVERAGED = ("1", "P", "PA", "La")
 _LONGEST_TO_SHORTEST = 16
-_LARGE_PICTURE = 32_000_000
-_one_large_picture_at_a_time = threading.Lock()
+_LARGE_PICTURE = 4_000_000
+_few_large_pictures_at_once = threading.BoundedSemaphore(3)
+# A drawing of a few lines can take for ever, and an honest one is drawn at once.
+_MOST_SECONDS_OF_A_DRAWING = 5.0
+MOST_SECONDS = 20.0
+"""Processor time that a picture may take where it is not decoded here."""
 
 
 def upright_rgb(image: Image.Image, reduction: tuple[int, int] = (1, 1)) -> NDArray[np.uint8]:
@@ -126,12 +139,14 @@ def read_picture(
     *,
     shortest_side: int | None = None,
     max_pixels: int = MAX_PIXELS,
+    seconds: float | None = None,
 ) -> NDArray[np.uint8]:
     """Return a picture as (height, width, 3) RGB bytes, upright, transparency on white.
 
     Accepts a path, the bytes of a picture file, a binary file, an array of bytes (height, width[, 1, 3 or 4 channels])
     or a Pillow image. Camera rotation is undone; palettes, greyscale, CMYK and sixteen-bit pictures become RGB; of an
-    animation the first frame is taken. Whatever cannot be read raises :class:`InvalidInputError` with its name and
+    animation the first frame is taken, of a video the first that shows something, or the one at the seconds that a path
+    like ``clip.mp4#t=12.5`` names. Whatever cannot be read raises :class:`InvalidInputError` with its name and
     the reason.
 
     Parameters
@@ -147,6 +162,8 @@ def read_picture(
         again with the same value changes nothing, so a file can be read once and used for several things.
     max_pixels:
         Pictures that say they are larger are refused before they are decoded.
+    seconds:
+        The time in a video that is given as a file; a path says it itself.
 
     Examples
     --------
@@ -158,18 +175,24 @@ def read_picture(
     (200, 320, 3)
     """
     if size is not None:
-        pixels = read_picture(picture, shortest_side=2 * max(size), max_pixels=max_pixels)
+        pixels = read_picture(picture, shortest_side=2 * max(size), max_pixels=max_pixels, seconds=seconds)
         return np.asarray(Image.fromarray(pixels).resize(size, Image.Resampling.BOX))
-    return _read(picture, upright_rgb, shortest_side, max_pixels)
+    return _read(picture, upright_rgb, shortest_side, max_pixels, seconds)
 
 
-def read_image(picture: Picture, *, shortest_side: int | None = None, max_pixels: int = MAX_PIXELS) -> Image.Image:
+def read_image(
+    picture: Picture,
+    *,
+    shortest_side: int | None = None,
+    max_pixels: int = MAX_PIXELS,
+    seconds: float | None = None,
+) -> Image.Image:
     """Return a picture upright, otherwise as it is stored: grey, palette, CMYK and transparency are left to the caller.
 
     Takes what :func:`read_picture` takes, and refuses what it refuses. Grey of sixteen bits and more becomes RGB, for
     Pillow's own conversion would turn most of it white.
     """
-    return _read(picture, _upright_image, shortest_side, max_pixels)
+    return _read(picture, _upright_image, shortest_side, max_pixels, seconds)
 
 
 def _upright_image(image: Image.Image, reduction: tuple[int, int]) -> Image.Image:
@@ -180,30 +203,43 @@ def _upright_image(image: Image.Image, reduction: tuple[int, int]) -> Image.Imag
     return whole if turn is None else whole.transpose(turn)
 
 
-def _read(picture: Picture, finish: Finish[Result], shortest_side: int | None, max_pixels: int) -> Result:
+def _read(
+    picture: Picture, finish: Finish[Result], shortest_side: int | None, max_pixels: int, seconds: float | None
+) -> Result:
+    options = {"shortest_side": shortest_side, "max_pixels": max_pixels, "seconds": seconds}
     if isinstance(picture, (str, os.PathLike)):
+        options["seconds"] = split_moment(picture)[1]
         with open_regular_file(picture) as file:
-            return _read_file(file, shown_name(os.fspath(picture)), finish, shortest_side, max_pixels)
+            return _read_file(file, shown_name(os.fspath(picture)), finish, options)
     if isinstance(picture, bytes):
-        return _read_file(io.BytesIO(picture), "a picture given as bytes", finish, shortest_side, max_pixels)
+        return _read_file(io.BytesIO(picture), "a picture given as bytes", finish, options)
     if not isinstance(picture, (np.ndarray, Image.Image)) and hasattr(picture, "read"):
-        name = shown_name(str(getattr(picture, "name", "a file")))
-        return _read_file(picture, name, finish, shortest_side, max_pixels)
-    return _read_opened(_pillow_image(picture), "a picture given as an array", finish, shortest_side, max_pixels)
+        return _read_file(picture, shown_name(str(getattr(picture, "name", "a file"))), finish, options)
+    image, name = _pillow_image(picture), "a picture given as an array"
+    _check_size(image, name, max_pixels)
+    return _decoded(image, name, finish, shortest_side)
 
 
-def _read_file(file: BinaryIO, name: str, finish: Finish[Result], shortest_side: int | None, max_pixels: int) -> Result:
+def _read_file(file: BinaryIO, name: str, finish: Finish[Result], options: dict[str, Any]) -> Result:
+    is_bounded, shortest_side = is_available(), options["shortest_side"]
+    if is_bounded and not is_plain(file):
+        return _decoded_elsewhere(file, name, finish, options)
     try:
-        image = open_image(file)
+        image = open_image(file, options["seconds"], to_decode=not is_bounded)
     except Exception as error:
         raise _unreadable(name, error) from error
     with image:
-        return _read_opened(image, name, finish, shortest_side, max_pixels)
+        _check_size(image, name, options["max_pixels"])
+        size = image.size
+        if shortest_side is not None:
+            # JPEG can be decoded at half, quarter or eighth size, which saves most of the time on large photos.
+            image.draft(None, (shortest_side, shortest_side))
+        if is_bounded and not takes_little_memory(image, size):
+            return _decoded_elsewhere(file, name, finish, options)
+        return _decoded(image, name, finish, shortest_side)
 
 
-def _read_opened(
-    image: Image.Image, name: str, finish: Finish[Result], shortest_side: int | None, max_pixels: int
-) -> Result:
+def _check_size(image: Image.Image, name: str, max_pixels: int) -> None:
     width, height = image.size
     if width * height > max_pixels:
         raise InvalidInputError(
@@ -213,24 +249,60 @@ def _read_opened(
         raise InvalidInputError(
             f"{name} has {width:,} × {height:,} pixels, and no side may exceed {_LONGEST_SIDE:,}; cut it into pieces"
         )
+
+
+def _decoded(image: Image.Image, name: str, finish: Finish[Result], shortest_side: int | None) -> Result:
     try:
-        with _one_large_picture_at_a_time if width * height > _LARGE_PICTURE else nullcontext():
-            return _decoded(image, finish, shortest_side)
+        with _few_large_pictures_at_once if image.width * image.height > _LARGE_PICTURE else nullcontext():
+            image.load()
+            return finish(image, _reduction(image.size, shortest_side))
     except Exception as error:
         raise _unreadable(name, error) from error
 
 
-def _decoded(image: Image.Image, finish: Finish[Result], shortest_side: int | None) -> Result:
-    if shortest_side is not None and isinstance(image, ImageFile.ImageFile):
-        # JPEG can be decoded at half, quarter or eighth size, which saves most of the time on large photos.
-        image.draft(None, (shortest_side, shortest_side))
-    image.load()
-    return finish(image, _reduction(image.size, shortest_side))
+def _decoded_elsewhere(file: BinaryIO, name: str, finish: Finish[Result], options: dict[str, Any]) -> Result:
+    task = "pixels" if finish is upright_rgb else "image"
+    try:
+        kind = picture_format(file)
+        check_format(file, kind)
+        most = min(MOST_SECONDS, _MOST_SECONDS_OF_A_DRAWING) if kind == "SVG" else MOST_SECONDS
+        answer = decode_elsewhere(task, file, name, most, **options)
+    except ValueError as error:
+        raise _unreadable(name, error) from error
+    return cast(Result, _unpacked_pixels(answer) if task == "pixels" else _unpacked_image(answer))
+
+
+def _unpacked_pixels(answer: Answer) -> NDArray[np.uint8]:
+    return np.frombuffer(answer[1], dtype=np.uint8).reshape(answer[0]["shape"])
+
+
+def packed_image(image: Image.Image) -> Answer:
+    """Return an image as it travels between processes: a document and bytes."""
+    palette, transparency = image.palette, image.info.get("transparency")
+    about: dict[str, Any] = {"mode": image.mode, "size": image.size}
+    if palette is not None:
+        about["palette"] = [palette.mode, image.getpalette(palette.mode)]
+    if transparency is not None:
+        about["transparency"] = list(transparency) if isinstance(transparency, (bytes, tuple)) else transparency
+    return about, image.tobytes()
+
+
+def _unpacked_image(answer: Answer) -> Image.Image:
+    about, content = answer
+    image = Image.frombytes(about["mode"], tuple(about["size"]), content)
+    if "palette" in about:
+        mode, colours = about["palette"]
+        image.putpalette(colours, mode)
+    if isinstance(clear := about.get("transparency"), list):
+        image.info["transparency"] = bytes(clear) if image.mode == "P" else tuple(clear)
+    elif clear is not None:
+        image.info["transparency"] = clear
+    return image
 
 
 def _unreadable(name: str, error: Exception) -> InvalidInputError:
     # Decoders meet damaged files with any kind of exception, so all of them mean the same here.
-    reason = str(error) or type(error).__name__
+    reason = " ".join(str(error).split()) or type(error).__name__
     return InvalidInputError(f"{name} cannot be read as a picture: {reason}; repair it or leave it out")
 
 
@@ -262,7 +334,11 @@ def _pillow_image(picture: Any) -> Image.Image:
 
 
 def thumbnail(
-    pixels: NDArray[np.uint8], *, longest_side: int = 256, format: Literal["JPEG", "WEBP"] = "JPEG", quality: int = 80
+    pixels: NDArray[np.uint8],
+    *,
+    longest_side: int = 256,
+    format: Literal["JPEG", "WEBP", "PNG"] = "JPEG",
+    quality: int = 80,
 ) -> bytes:
     """Return RGB pixels as the bytes of a small picture file; a picture that is small already keeps its size.
 

@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import scipy
 from PIL import Image
-from scipy.sparse import csr_matrix, vstack
 
 from diptych.arrays import AnyArray, FloatArray, row_blocks
 from diptych.encoders.clustering import TopicModel, learn_centres, nearest_centres
@@ -166,13 +166,13 @@ class SiftWords(ImageEncoder):
         with ThreadPoolExecutor(self.threads) as pool:
             return np.concatenate(list(pool.map(some_of, chosen.tolist())))
 
-    def _all_counts(self, items: Sequence[Picture]) -> csr_matrix:
+    def _all_counts(self, items: Sequence[Picture]) -> scipy.sparse.csr_matrix:
         blocks = []
         with ThreadPoolExecutor(self.threads) as pool:
             for rows in row_blocks(len(items), self.batch_size):
                 counts = pool.map(lambda row: self.prepare(items[row]), range(rows.start, rows.stop))
-                blocks.append(csr_matrix(np.stack(list(counts))))
-        return vstack(blocks, format="csr")
+                blocks.append(scipy.sparse.csr_matrix(np.stack(list(counts))))
+        return scipy.sparse.vstack(blocks, format="csr")
 
     def _descriptors(self, picture: Picture) -> FloatArray:
         """Return the (points, 128) descriptors of a picture, always in the same order."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import shutil
 import tempfile
 import warnings
@@ -15,7 +16,7 @@ from diptych.cluster import available_processors
 from diptych.data.folders import cache_folder
 from diptych.encoders.networks.model_files import digest_of_files
 from diptych.encoders.networks.onnx_graph import NETWORK_FILE, WEIGHTS_FILE, GraphBuilder
-from diptych.errors import MissingPackageError, ModelFileError
+from diptych.errors import DiptychError, MissingPackageError, ModelFileError, NoMemoryError
 
 Builder = TypeVar("Builder", bound=GraphBuilder)
 
@@ -42,7 +43,7 @@ class Network:
             self._session = onnxruntime.InferenceSession(str(file), options, providers=["CPUExecutionProvider"])
         except Exception as error:
             # The runtime raises types of its own, without a common base, for a file that it cannot use.
-            raise ModelFileError(f"{file} cannot be run by ONNX Runtime ({error}); copy the file again") from error
+            raise _clear_error(error, f"{file} cannot be run by ONNX Runtime", "copy the file again") from error
 
     @classmethod
     def written_once(
@@ -88,8 +89,18 @@ class Network:
 
     def run(self, output: str, inputs: Mapping[str, AnyArray]) -> AnyArray:
         """Return one output of a run."""
-        result: AnyArray = self._session.run([output], dict(inputs))[0]
+        try:
+            result: AnyArray = self._session.run([output], dict(inputs))[0]
+        except Exception as error:
+            raise _clear_error(error, "a network cannot be run by ONNX Runtime", "copy its file again") from error
         return result
+
+
+def _clear_error(error: Exception, what: str, fix: str) -> DiptychError:
+    said = " ".join(str(error).split())[:300]
+    if re.search(r"allocat|bad_alloc|out of memory", said, re.IGNORECASE):
+        return NoMemoryError(f"{what}: there is not enough memory ({said}); use smaller batches or a smaller network")
+    return ModelFileError(f"{what} ({said}); {fix}")
 
 
 def _is_whole(folder: Path) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Self
 
 import numpy as np
 
@@ -42,17 +41,15 @@ class WeightChanges:
 
 
 class ChangedWeights(Weights):
-    """The weights of a model folder with the changes of their matrices added."""
+    """The weights of a network with the changes of their matrices added."""
 
-    _changes: WeightChanges
+    def __init__(self, weights: Weights, changes: WeightChanges) -> None:
+        self.files, self._prefix = weights.files, ""
+        self._weights, self._changes = weights, changes
 
-    @classmethod
-    def of(cls, folder: Path, changes: WeightChanges) -> Self:
-        """Open the weights of a model folder."""
-        weights = cls.of_folder(folder)
-        weights._changes = changes
-        return weights
+    def _holds(self, name: str) -> bool:
+        return name in self._weights
 
     def _array(self, name: str) -> FloatArray:
-        array, change = super()._array(name), self._changes.matrix(name)
+        array, change = self._weights[name], self._changes.matrix(name)
         return array if change is None else np.asarray(array + change)

@@ -110,8 +110,8 @@ def _without_places(words: list[str], reading: Reading) -> Iterator[str]:
     """Yield the words that are not about the place, and note the places that the others name."""
     start = 0
     while start < len(words):
-        for phrase, places in place_phrases():
-            if tuple(words[start : start + len(phrase)]) == phrase:
+        for phrase, places in place_phrases().get(words[start], ()):
+            if words[start : start + len(phrase)] == phrase:
                 reading.places.append(places)
                 start += len(phrase)
                 break

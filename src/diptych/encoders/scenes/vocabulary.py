@@ -148,8 +148,8 @@ def looks() -> dict[str, tuple[str, str]]:
 
 
 @cache
-def place_phrases() -> list[tuple[tuple[str, ...], frozenset[str]]]:
-    """Return the words of each phrase about a place and the backgrounds that it may mean, the longest first."""
+def place_phrases() -> dict[str, list[tuple[list[str], frozenset[str]]]]:
+    """Return by its first word each phrase about a place with the backgrounds that it may mean, the longest first."""
     found: dict[tuple[str, ...], set[str]] = {}
     for table in (VIEWS, MOODS):
         for background, phrases in table.items():
@@ -165,7 +165,10 @@ def place_phrases() -> list[tuple[tuple[str, ...], frozenset[str]]]:
     for background, words in _PLACE_WORDS.items():
         for word in words.split():
             found.setdefault((word,), set()).add(background)
-    return sorted(((phrase, frozenset(places)) for phrase, places in found.items()), key=lambda each: -len(each[0]))
+    by_word: dict[str, list[tuple[list[str], frozenset[str]]]] = {}
+    for content, places in sorted(found.items(), key=lambda each: -len(each[0])):
+        by_word.setdefault(content[0], []).append((list(content), frozenset(places)))
+    return by_word
 
 
 def _content(phrase: str) -> tuple[str, ...]:

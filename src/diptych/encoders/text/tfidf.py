@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from typing import Self
 
 import numpy as np
-from scipy.sparse import csr_matrix
-from scipy.sparse.linalg import svds
+import scipy
 
 from diptych.arrays import FloatArray, unit_rows
 from diptych.encoders.clustering import TopicModel
@@ -149,11 +148,11 @@ class TfidfTopics(WordEncoder):
         weighted = weighted_counts(count_words(items, self.vocabulary_, self.pipeline), self.idf_)
         return unit_rows(weighted @ self.components_.T).astype(np.float32)
 
-    def _directions(self, weighted: csr_matrix) -> FloatArray:
+    def _directions(self, weighted: scipy.sparse.csr_matrix) -> FloatArray:
         if self.n_components < min(weighted.shape):
             # A fixed start makes the iteration, which converges to machine precision, repeatable.
             start = np.random.default_rng(0).standard_normal(min(weighted.shape))
-            _, lengths, directions = svds(weighted, k=self.n_components, v0=start)
+            _, lengths, directions = scipy.sparse.linalg.svds(weighted, k=self.n_components, v0=start)
         else:
             _, lengths, directions = np.linalg.svd(weighted.toarray(), full_matrices=False)
         order = np.argsort(-lengths, kind="stable")

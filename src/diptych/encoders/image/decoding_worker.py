@@ -1,0 +1,79 @@
+"""The other end of :mod:`decoding_process`: takes files, decodes them within bounds, and sends what they show."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from diptych.encoders.image.decoding_process import MEMORY_BYTES, Answer, become_worker, receive_file, send
+from diptych.encoders.image.picture_decoding import packed_image, read_image, read_picture
+from diptych.encoders.image.picture_facts import picture_facts, video_moments
+from diptych.errors import InvalidInputError
+
+# Whoever waits for an answer comes first.
+_NICENESS = 5
+
+
+def serve(handle: int) -> None:
+    """Do what is asked for over a line until nobody is there any more."""
+    become_worker()
+    _set_bounds()
+    with socket.socket(fileno=handle) as line:
+        while (asked := receive_file(line)) is not None:
+            request, number = asked
+            with os.fdopen(number, "rb") as file:
+                # Some formats are told by the name, and words name the file.
+                file.raw.name = request.pop("name")  # type: ignore[attr-defined]
+                signal.setitimer(signal.ITIMER_PROF, request.pop("most_seconds"))
+                answer = _answer(request, file)
+                signal.setitimer(signal.ITIMER_PROF, 0)
+            send(line, *answer)
+
+
+def _set_bounds() -> None:
+    import resource
+
+    # The default is to end the process, which no decoder can keep it from.
+    signal.signal(signal.SIGPROF, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.nice(_NICENESS)
+    with suppress(OSError, ValueError):
+        taken = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (taken + MEMORY_BYTES, taken + MEMORY_BYTES))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def _answer(request: dict[str, Any], file: BinaryIO) -> Answer:
+    try:
+        return _TASKS[request.pop("task")](file, **request)
+    except MemoryError:
+        return {"problem": f"it takes more than {MEMORY_BYTES // 2**20} MiB of memory", "lacks_memory": True}, b""
+    except InvalidInputError as reason:
+        return {"refusal": str(reason), "lacks_memory": isinstance(reason.__cause__, MemoryError)}, b""
+    except Exception as reason:
+        return {"problem": " ".join(str(reason).split()) or type(reason).__name__}, b""
+
+
+def _pixels(file: BinaryIO, **options: Any) -> Answer:
+    pixels = read_picture(file, **options)
+    return {"shape": pixels.shape}, pixels.tobytes()
+
+
+def _image(file: BinaryIO, **options: Any) -> Answer:
+    return packed_image(read_image(file, **options))
+
+
+def _facts(file: BinaryIO, path: str, sidecars: list[str]) -> Answer:
+    return vars(picture_facts(file, Path(path), [Path(sidecar) for sidecar in sidecars])), b""
+
+
+def _moments(file: BinaryIO) -> Answer:
+    return {"moments": video_moments(file, Path())}, b""
+
+
+_TASKS: dict[str, Callable[..., Answer]] = {"pixels": _pixels, "image": _image, "facts": _facts, "moments": _moments}

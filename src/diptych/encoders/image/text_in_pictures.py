@@ -1,0 +1,106 @@
+"""Words in pictures: signs, screenshots, receipts, read by the networks that come with the package rapidocr."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from diptych.errors import MissingPackageError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from diptych.encoders.image.picture_decoding import Picture
+
+# Small letters in large pictures need these many pixels; more detail costs time and finds nothing else.
+_SHORTEST_SIDE = 1000
+# A single letter is most often the edge of a wheel or a fence.
+_LETTER = re.compile(r"[^\W_]")
+_SETTINGS: dict[str, Any] = {
+    "Global.log_level": "error",
+    "Global.return_word_box": True,
+    # One thread: reading goes on beside everything else, and whoever wants more starts more readers.
+    "EngineConfig.onnxruntime.intra_op_num_threads": 1,
+    "EngineConfig.onnxruntime.inter_op_num_threads": 1,
+    "Det.limit_type": "max",
+    "Det.limit_side_len": 960,
+}
+
+
+@dataclass(frozen=True)
+class PictureWord:
+    """A word that stands in a picture, and the corners of its box.
+
+    Corners are (x, y), the top left one of the word first and then clockwise, as shares of the width and the height of
+    the upright picture.
+    """
+
+    text: str
+    corners: tuple[tuple[float, float], ...]
+
+
+@dataclass(frozen=True)
+class PictureText:
+    """The text in a picture, line by line, and its words with their boxes; both are empty where there is none.
+
+    Where words are written without spaces, each character has its box.
+    """
+
+    text: str = ""
+    words: tuple[PictureWord, ...] = ()
+
+
+class PictureTextReader:
+    """Finds and reads the text in pictures.
+
+    >>> import numpy as np
+    >>> from diptych.encoders.image.text_in_pictures import PictureTextReader
+    >>> PictureTextReader().read(np.zeros((64, 64, 3), dtype=np.uint8))
+    PictureText(text='', words=())
+    """
+
+    @cached_property
+    def _engine(self) -> Any:
+        try:
+            from rapidocr import RapidOCR
+        except ImportError:
+            raise MissingPackageError("reading the text in pictures", "'diptych[ocr]'") from None
+        return RapidOCR(params=_SETTINGS)
+
+    def prepare(self) -> None:
+        """Load the networks, so that a missing package is an error before the first picture."""
+        assert self._engine is not None
+
+    def read(self, picture: Picture) -> PictureText:
+        """Return the text of a picture."""
+        # Collections know this module for its words; who only asks for these waits for no arrays and no Pillow.
+        import numpy as np
+
+        from diptych.encoders.image.picture_decoding import read_picture
+
+        pixels = read_picture(picture, shortest_side=_SHORTEST_SIDE)
+        # The networks know pictures as OpenCV has them, blue first.
+        found = self._engine(np.ascontiguousarray(pixels[:, :, ::-1]))
+        texts = [unicodedata.normalize("NFKC", text) for text in found.txts or ()]
+        worded = found.word_results or ()
+        if len(worded) != len(texts):
+            # Without words that were told apart, a line is one box; without text, there is nothing.
+            worded = [((text, 1.0, box),) for text, box in zip(texts, found.boxes, strict=True)] if texts else []
+        lines = [(text, line) for text, line in zip(texts, worded, strict=True) if len(_LETTER.findall(text)) > 1]
+        words = (
+            PictureWord(unicodedata.normalize("NFKC", word), _shares(box, pixels))
+            for _, line in lines
+            for word, _, box in line
+            if _LETTER.search(word)
+        )
+        return PictureText("\n".join(text for text, _ in lines), tuple(words))
+
+
+def _shares(box: Sequence[Sequence[float]], pixels: NDArray[np.uint8]) -> tuple[tuple[float, float], ...]:
+    height, width = pixels.shape[:2]
+    return tuple((round(min(1.0, max(0.0, x / width)), 4), round(min(1.0, max(0.0, y / height)), 4)) for x, y in box)
