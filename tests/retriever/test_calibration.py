@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from diptych.data import Pairs
 from diptych.errors import InvalidInputError, UnknownNameError
 from diptych.retriever import SEARCH_DIRECTIONS, Calibration
-from diptych.retriever.calibration import calibrate, short_queries
+from diptych.retriever.calibration import HeldOutScores, calibrate, pictures_with, short_queries
 from diptych.space import Space
 
 
@@ -87,7 +87,7 @@ def held_out(labels: bool) -> tuple[np.ndarray, np.ndarray, Pairs]:
 @pytest.mark.parametrize("labels", [True, False])
 def test_every_direction_is_learned_from_held_out_pairs(labels: bool) -> None:
     images, texts, pairs = held_out(labels)
-    calibration = calibrate(Space("cosine"), images, texts, pairs, prior=0.05)
+    calibration = calibrate([HeldOutScores.of(Space("cosine"), images, texts, pairs)], 0.05)
     assert (calibration.slopes_ > 0.5).all()
     own = Space("cosine").compare(images, texts)[pairs.owners, np.arange(120)]
     assert calibration.probability(own, "image_to_text").mean() > 0.3
@@ -96,7 +96,7 @@ def test_every_direction_is_learned_from_held_out_pairs(labels: bool) -> None:
 
 def test_one_text_per_picture_still_calibrates_all_directions() -> None:
     images, texts, _ = held_out(labels=False)
-    calibration = calibrate(Space("cosine"), images, texts[::2], Pairs(images, texts[::2]), prior=0.05)
+    calibration = calibrate([HeldOutScores.of(Space("cosine"), images, texts[::2], Pairs(images, texts[::2]))], 0.05)
     assert len(set(calibration.slopes_.tolist())) == 1
 
 
@@ -105,8 +105,8 @@ def test_short_queries_lower_the_cut_off_until_most_of_both_kinds_are_answered()
     space = Space("cosine")
     # Half as near to their pictures as the captions are.
     short = 0.5 * images + 1.5 * np.random.default_rng(1).normal(size=images.shape)
-    plain = calibrate(space, images, texts, pairs, prior=0.05)
-    both = calibrate(space, images, texts, pairs, prior=0.05, short_points=short)
+    plain = calibrate([HeldOutScores.of(space, images, texts, pairs)], 0.05)
+    both = calibrate([HeldOutScores.of(space, images, texts, pairs, short_points=short)], 0.05)
     assert both.cutoff_ < plain.cutoff_
     shares = [
         (both.probability(space.compare(kind, images).max(axis=1), "text_to_image") >= both.cutoff_).mean()
@@ -120,15 +120,49 @@ def test_the_cut_off_is_lower_among_fewer_pictures() -> None:
     images = rng.normal(size=(600, 8))
     texts, short = images + 0.4 * rng.normal(size=images.shape), images[:200] + 2.0 * rng.normal(size=(200, 8))
     space = Space("cosine")
-    fitted = calibrate(space, images, texts, Pairs(images, texts), prior=0.05, short_points=short)
+    fitted = calibrate([HeldOutScores.of(space, images, texts, Pairs(images, texts), short_points=short)], 0.05)
     assert fitted.cutoff_among(600) == pytest.approx(fitted.cutoff_) == pytest.approx(fitted.cutoff_among(10**6))
     tried = [fitted.cutoff_among(count) for count in (0, 120, 200, 400, 600)]
     assert tried == sorted(tried)
     assert tried[0] == pytest.approx(tried[1])
     assert tried[1] < tried[2] < tried[3] < tried[4]
     # Too few held-out pictures to ask among parts of them: one cut-off.
-    few = calibrate(space, images[:90], texts[:90], Pairs(images[:90], texts[:90]), prior=0.05, short_points=short)
+    part = images[:90], texts[:90], Pairs(images[:90], texts[:90])
+    few = calibrate([HeldOutScores.of(space, *part, short_points=short)], 0.05)
     assert few.cutoff_among(10) == few.cutoff_
+
+
+def test_words_have_probabilities_of_their_own_and_the_same_decisions() -> None:
+    rng = np.random.default_rng(0)
+    images, texts, pairs = held_out(labels=False)
+    # A word fits one picture in ten, all of them less than a caption fits its own.
+    belong = rng.random((40, len(images))) < 0.1
+    short = np.array([images[row].mean(axis=0) for row in belong]) + 0.2 * rng.normal(size=(40, images.shape[1]))
+    space = Space("cosine")
+    fitted = calibrate([HeldOutScores.of(space, images, texts, pairs, short_points=short, short_belong=belong)], 0.01)
+    scores = space.compare(short, images)
+    said = fitted.probability(scores, "text_to_image", is_short=True)
+    for low, high in ((0.0, 0.1), (0.1, 1.0)):
+        among = (said >= low) & (said < high)
+        assert said[among].mean() == pytest.approx(belong[among].mean(), abs=0.05)
+    as_captions = fitted.probability(scores, "text_to_image")
+    assert as_captions[belong].mean() < said[belong].mean()
+    assert np.array_equal(as_captions >= fitted.cutoff_among(100), said >= fitted.cutoff_among(100, is_short=True))
+    assert np.array_equal(
+        fitted.probability(scores, "image_to_image", is_short=True), fitted.probability(scores, "image_to_image")
+    )
+    halved = fitted.rescaled(2.0)
+    assert np.allclose(halved.probability(scores / 2, "text_to_image", is_short=True), said)
+    assert np.allclose(halved.probability(scores / 2, "text_to_image"), as_captions)
+
+
+def test_pictures_are_found_by_a_word_in_either_number() -> None:
+    pairs = Pairs(["1.jpg", "2.jpg", "3.jpg"], ["Two dogs.", "a dog and a boat", "the beach"])
+    assert pictures_with(["dog", "boats", "cat"], pairs).tolist() == [
+        [True, True, False],
+        [False, True, False],
+        [False, False, False],
+    ]
 
 
 def test_words_of_captions_that_name_things_stand_for_short_queries() -> None:

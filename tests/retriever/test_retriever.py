@@ -1,5 +1,9 @@
 from __future__ import annotations
 
+import importlib
+import pkgutil
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,6 +12,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
+import diptych
 from diptych import Retriever
 from diptych.data import Pairs, load_dataset
 from diptych.data.datasets.scenes import write_folder
@@ -22,7 +27,9 @@ from diptych.encoders import (
     UniversalSentenceEncoder,
 )
 from diptych.errors import InvalidInputError, ModelFileError
-from diptych.models import CCA, SCM, Preprocessed, Random, load_model
+from diptych.metrics import AP
+from diptych.models import CCA, SCM, CrossModalModel, Preprocessed, Random, load_model
+from diptych.models.files import known_classes
 from diptych.retriever import SEARCH_DIRECTIONS
 
 PARTS = {"image_encoder": ColourEdgeHistograms(size=32), "text_encoder": TfidfTopics(), "cache": False}
@@ -106,7 +113,8 @@ def test_a_better_model_replaces_and_says_by_how_much(pairs: Pairs) -> None:
     assert comparison.replaced
     assert comparison.is_better
     assert comparison.is_significant()
-    assert comparison.n_held_out == 40
+    # Few pictures are all held out, once each.
+    assert comparison.n_held_out == 200
     assert "chance 0." in str(comparison)
     assert comparison.old is not None
     assert comparison.old < comparison.new
@@ -124,10 +132,12 @@ def test_a_fitted_retriever_is_its_own_baseline(fitted: Retriever, pairs: Pairs)
 def test_a_baseline_that_saw_the_held_out_pairs_has_no_advantage(pairs: Pairs) -> None:
     """A model that fits noise perfectly must not keep out one that does not, because it was asked what it had seen."""
     noisy = Retriever(model=CCA(n_components=60, regularization=1e-8), name="noisy", **PARTS).fit(pairs, baseline=None)
-    honest = noisy.comparison_.new
+    seen = noisy.evaluate(pairs).average(AP())
     noisy.set_params(model=CCA(n_components=16, regularization=0.3))
     noisy.fit(pairs)
-    assert noisy.comparison_.old == pytest.approx(honest, abs=1e-6)
+    assert noisy.comparison_.old is not None
+    # Though each picture had fewer others around it when it was held out.
+    assert noisy.comparison_.old < seen - 0.1
     assert noisy.comparison_.replaced
 
 
@@ -203,3 +213,30 @@ def test_queries_in_languages_that_the_encoder_does_not_know_get_a_note(encoder:
     retriever.text_encoder_ = encoder
     notes = [retriever.language_note(text) for text in ("dva psi na pláži", "zwei Hunde am Strand", "two dogs")]
     assert [note.split()[3].rstrip(",") for note in notes if note is not None] == languages
+
+
+def test_whatever_can_be_saved_is_known_to_whoever_loads_it(tmp_path: Path) -> None:
+    """A process that has imported nothing but this loads what another one learned."""
+    program = (
+        "import sys\n"
+        "from diptych import Retriever\n"
+        "from diptych.errors import ModelFileError\n"
+        "from diptych.encoders import Encoder\n"
+        "from diptych.models import CrossModalModel\n"
+        "from diptych.models.files import known_classes\n"
+        "try:\n"
+        "    Retriever.load(sys.argv[1])\n"
+        "except (ModelFileError, OSError):\n"
+        "    print(*known_classes(Encoder, CrossModalModel))\n"
+    )
+    answer = subprocess.run([sys.executable, "-c", program, str(tmp_path)], check=True, capture_output=True, text=True)
+    # The benchmark has a model of its own, which nobody saves.
+    saved = ("diptych.encoders", "diptych.models", "diptych.retriever", "diptych.collection")
+    for module in pkgutil.walk_packages(diptych.__path__, "diptych."):
+        if module.name.startswith(saved):
+            importlib.import_module(module.name)
+    known = [cls for classes in known_classes(Encoder, CrossModalModel).values() for cls in classes]
+    ours = [cls for cls in known if cls.__module__.startswith(saved) and cls.__name__[0] != "_"]
+    # What an example defines is in no module.
+    public = {cls.__name__ for cls in ours if hasattr(sys.modules[cls.__module__], cls.__name__)}
+    assert public <= set(answer.stdout.split())

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Self
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from functools import cache
+from typing import Protocol, Self
 
 import numpy as np
 import scipy
 from numpy.typing import ArrayLike
-from scipy.special import expit, log_expit
 
-from diptych.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from diptych.arrays import AnyArray, BoolArray, FloatArray
 from diptych.data import Pairs
 from diptych.encoders import imagenet_concepts
-from diptych.encoders.text.word_pipeline import find_stop_words
+from diptych.encoders.text.word_pipeline import find_stop_words, query_words
 from diptych.errors import InvalidInputError, UnknownNameError
 from diptych.estimators import BaseEstimator
 from diptych.space import SEARCH_DIRECTIONS, SearchDirection, Space
@@ -23,6 +25,7 @@ _SLOPE_PENALTY = 1e-9
 _MOST_SCORES = 300_000
 _USUAL_CUTOFF = 0.1
 _WORD = re.compile(r"[a-z]{3,}")
+_UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
 
 
 class Calibration(BaseEstimator):
@@ -48,6 +51,8 @@ class Calibration(BaseEstimator):
         The probability below which the best answer is no good match; 0.1 unless held-out queries have said better.
     cutoffs_ : array of two rows, only where short queries were held out from enough pictures
         Numbers of pictures, and the cut-off among so many.
+    short_line_ : array of two numbers, only where short queries were held out
+        Intercept and slope of a word or two that look for pictures: they fit many pictures, each with a lower score.
 
     Examples
     --------
@@ -65,6 +70,7 @@ class Calibration(BaseEstimator):
     slopes_: FloatArray
     cutoff_: float
     cutoffs_: FloatArray
+    short_line_: FloatArray
 
     def __init__(self, *, prior: float | None = 0.01) -> None:
         self.prior = prior
@@ -92,21 +98,39 @@ class Calibration(BaseEstimator):
         assumed.cutoff_ = _USUAL_CUTOFF
         return assumed
 
-    def probability(self, scores: ArrayLike, direction: SearchDirection) -> FloatArray:
-        """Return the probability of relevance of each score."""
+    def probability(self, scores: ArrayLike, direction: SearchDirection, *, is_short: bool = False) -> FloatArray:
+        """Return the probability of relevance of each score; ``is_short`` for a word or two that look for pictures."""
         place = _place(direction)
-        values = np.asarray(scores, dtype=np.float64)
-        return np.asarray(expit(self.intercepts_[place] + self.slopes_[place] * values))
+        intercept, slope = self.intercepts_[place], self.slopes_[place]
+        if is_short and direction == "text_to_image" and hasattr(self, "short_line_"):
+            intercept, slope = self.short_line_
+        logits = intercept + slope * np.asarray(scores, dtype=np.float64)
+        # SciPy has this function, and importing it takes longer than a search.
+        with np.errstate(over="ignore"):
+            return np.asarray(1 / (1 + np.exp(-logits)))
 
-    def cutoff_among(self, count: int) -> float:
+    def cutoff_among(self, count: int, *, is_short: bool = False) -> float:
         """Return the cut-off of a search among so many items: the fewer, the lower the best of them scores.
 
-        Between the numbers that were tried it goes by the logarithm of both, beyond them it stays.
+        Between the numbers that were tried it goes by the logarithm of both, beyond them it stays. A score that is no
+        good match for a caption is none for a word either, whatever its probability is then.
         """
-        if not hasattr(self, "cutoffs_"):
-            return self.cutoff_
-        numbers, cutoffs = np.log(self.cutoffs_)
-        return float(np.exp(np.interp(np.log(max(count, 1)), numbers, cutoffs)))
+        cutoff = self.cutoff_
+        if hasattr(self, "cutoffs_"):
+            numbers, cutoffs = np.log(self.cutoffs_)
+            cutoff = float(np.exp(np.interp(np.log(max(count, 1)), numbers, cutoffs)))
+        if not (is_short and 0 < cutoff < 1):
+            return cutoff
+        score = (np.log(cutoff / (1 - cutoff)) - self.intercepts_[0]) / self.slopes_[0]
+        return float(self.probability(score, "text_to_image", is_short=True))
+
+    def rescaled(self, factor: float) -> Self:
+        """Return the same probabilities for scores that are so many times smaller."""
+        alike = deepcopy(self)
+        alike.slopes_ = self.slopes_ * factor
+        if hasattr(self, "short_line_"):
+            alike.short_line_ = self.short_line_ * (1.0, factor)
+        return alike
 
     def slope(self, direction: SearchDirection) -> float:
         """Return by how much a unit of score raises the logarithm of the odds that an answer is relevant."""
@@ -148,8 +172,10 @@ def _weighted_logistic(values: FloatArray, targets: FloatArray, weights: FloatAr
 
     def loss(line: FloatArray) -> tuple[float, FloatArray]:
         logits = line[0] + line[1] * standard
-        value = -(weights * (targets * log_expit(logits) + (1 - targets) * log_expit(-logits))).sum()
-        error = weights * (expit(logits) - targets)
+        value = -(
+            weights * (targets * scipy.special.log_expit(logits) + (1 - targets) * scipy.special.log_expit(-logits))
+        ).sum()
+        error = weights * (scipy.special.expit(logits) - targets)
         penalty = _SLOPE_PENALTY * line[1] ** 2
         return float(value + penalty), np.array([error.sum(), error @ standard + 2 * _SLOPE_PENALTY * line[1]])
 
@@ -166,54 +192,117 @@ def _weighted_logistic(values: FloatArray, targets: FloatArray, weights: FloatAr
 _MOST_PICTURES, _MOST_TEXTS, _ENOUGH_FOR_FIFTHS = 1000, 3000, 500
 
 
-def calibrate(
-    space: Space,
-    image_points: AnyArray,
-    text_points: AnyArray,
-    pairs: Pairs,
-    prior: float,
-    *,
-    short_points: AnyArray | None = None,
-) -> Calibration:
-    """Fit a calibration on held-out pairs.
+class Encoding(Protocol):
+    """What calibration needs of a retriever."""
+
+    @property
+    def space(self) -> Space:
+        """The space of its points."""
+
+    def encode_texts(self, texts: Sequence[str]) -> AnyArray:
+        """Return the points of texts."""
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOutScores:
+    """The scores of a model among pairs that it has not seen, and which of them belong together; rows are texts.
 
     With labels an answer is relevant when it shares one with the query. Without, a text is relevant to its own picture
-    and to the other texts of that picture, which undercounts: ``prior`` says how many others fit. No pairs tell which
-    two pictures belong together, so picture-to-picture search learns the probability that their captions describe one.
-    The cut-off is what the best answers to 99 % of the held-out texts reach, each with a picture to find. A word
-    or two get lower scores than a caption does: ``short_points`` are such queries with a picture to find among the
-    held-out ones, and the cut-off is then what 95 % of the texts and the short queries reach, each kind counting as
-    much as the other. The fewer pictures there are, the lower is the best score of a word that fits many: where there
-    are enough, short queries are also asked among a fifth of the pictures at a time, for `Calibration.cutoff_among`.
+    and to the other texts of that picture, which undercounts: `calibrate` is told how many others fit. ``short`` are
+    scores of words that have a picture to find, ``short_belong`` the pictures whose captions hold them.
     """
-    rows = np.random.default_rng(0).permutation(pairs.n_images)[:_MOST_PICTURES]
-    texts = np.flatnonzero(np.isin(pairs.owners, rows))
-    texts = np.sort(np.random.default_rng(1).permutation(texts)[:_MOST_TEXTS])
-    images_at, texts_at = image_points[rows], text_points[texts]
-    places = np.full(pairs.n_images, -1)
-    places[rows] = np.arange(len(rows))
-    owners = places[pairs.owners[texts]]
-    across: Across = {
-        "text_to_image": space.compare(texts_at, images_at, "text_query"),
-        "image_to_text": space.compare(images_at, texts_at, "image_query").T,
-    }
-    among_texts = space.compare(texts_at, texts_at, "text_query")
-    among_images = space.compare(images_at, images_at)
-    if pairs.labels is not None and pairs.text_labels is not None:
-        fitted = _by_labels(across, among_texts, among_images, pairs.labels[rows], pairs.text_labels[texts])
-    else:
-        fitted = _by_partners(across, among_texts, among_images, owners, prior)
-    best = fitted.probability(across["text_to_image"].max(axis=1), "text_to_image")
+
+    text_to_image: FloatArray
+    image_to_text: FloatArray
+    among_texts: FloatArray
+    among_images: FloatArray
+    belong: FloatArray
+    texts_belong: FloatArray
+    images_belong: FloatArray | None
+    short: FloatArray | None = None
+    short_belong: BoolArray | None = None
+
+    @classmethod
+    def of(
+        cls,
+        space: Space,
+        image_points: AnyArray,
+        text_points: AnyArray,
+        pairs: Pairs,
+        *,
+        short_points: AnyArray | None = None,
+        short_belong: BoolArray | None = None,
+    ) -> Self:
+        """Compare the points of held-out pairs, of a draw of them where there are very many."""
+        rows = np.random.default_rng(0).permutation(pairs.n_images)[:_MOST_PICTURES]
+        texts = np.flatnonzero(np.isin(pairs.owners, rows))
+        texts = np.sort(np.random.default_rng(1).permutation(texts)[:_MOST_TEXTS])
+        images_at, texts_at = image_points[rows], text_points[texts]
+        among_images: FloatArray | None
+        if pairs.labels is not None and pairs.text_labels is not None:
+            of_images, of_texts = pairs.labels[rows], pairs.text_labels[texts]
+            belong, among_texts = _agree(of_texts, of_images), _agree(of_texts, of_texts)
+            among_images = _agree(of_images, of_images)
+        else:
+            places = np.full(pairs.n_images, -1)
+            places[rows] = np.arange(len(rows))
+            owners = places[pairs.owners[texts]]
+            belong, among_texts, among_images = _agree(owners, np.arange(len(rows))), _agree(owners, owners), None
+        return cls(
+            space.compare(texts_at, images_at, "text_query"),
+            space.compare(images_at, texts_at, "image_query").T,
+            space.compare(texts_at, texts_at, "text_query"),
+            space.compare(images_at, images_at),
+            belong,
+            among_texts,
+            among_images,
+            None if short_points is None else space.compare(short_points, image_points, "text_query"),
+            short_belong,
+        )
+
+
+def held_out_scores(
+    retriever: Encoding, images: AnyArray, texts: AnyArray, pairs: Pairs, featured: Pairs
+) -> HeldOutScores:
+    """Compare the points of held-out pairs, and those of words of their captions."""
+    words = [] if pairs.has_text_features else short_queries(pairs)
+    if not words:
+        return HeldOutScores.of(retriever.space, images, texts, featured)
+    short, belong = retriever.encode_texts(words), pictures_with(words, pairs)
+    return HeldOutScores.of(retriever.space, images, texts, featured, short_points=short, short_belong=belong)
+
+
+def calibrate(parts: Sequence[HeldOutScores], prior: float) -> Calibration:
+    """Fit a calibration on held-out scores: of one model, or of several that were learned from other folds each.
+
+    No pairs tell which two pictures belong together, so without labels picture-to-picture search learns the probability
+    that their captions describe one. The cut-off is what the best answers to 99 % of the held-out texts reach, each
+    with a picture to find. A word or two get lower scores than a caption does: with short queries, the cut-off is what
+    95 % of the texts and of these reach, each kind counting as much as the other. The fewer pictures there are, the
+    lower is the best score of a word that fits many: where there are enough, short queries are also asked among a fifth
+    of the pictures at a time, for `Calibration.cutoff_among`.
+    """
+    fitted = _by_partners(parts, prior) if parts[0].images_belong is None else _by_labels(parts)
+
+    def probability(best: list[FloatArray]) -> FloatArray:
+        return fitted.probability(np.concatenate(best), "text_to_image")
+
+    best = probability([part.text_to_image.max(axis=1) for part in parts])
     fitted.cutoff_ = float(np.quantile(best, 0.01))
-    if short_points is not None:
-        scores = space.compare(short_points, image_points, "text_query")
-        found = fitted.probability(scores.max(axis=1), "text_to_image")
-        fitted.cutoff_ = shared_quantile([best, found], 0.05)
-        count = scores.shape[1]
+    asked = [part.short for part in parts if part.short is not None]
+    if asked:
+        fitted.cutoff_ = shared_quantile([best, probability([scores.max(axis=1) for scores in asked])], 0.05)
+        count = min(scores.shape[1] for scores in asked)
         if count >= _ENOUGH_FOR_FIFTHS:
-            found = fitted.probability(_best_of_fifths(scores), "text_to_image")
+            found = probability([_best_of_fifths(scores) for scores in asked])
             few = min(shared_quantile([best, found], 0.05), fitted.cutoff_)
             fitted.cutoffs_ = np.array([[count / 5, count], [few, fitted.cutoff_]])
+    judged = [(part.short, part.short_belong) for part in parts if part.short is not None]
+    known = [(scores, belong.astype(np.float64)) for scores, belong in judged if belong is not None]
+    if known and 0 < np.mean([belong.mean() for _, belong in known]) < 1:
+        # How many pictures a word fits is seen in their captions: nothing is assumed.
+        words = Calibration(prior=None).fit({"text_to_image": _pooled(known)})
+        fitted.short_line_ = np.array([words.intercepts_[0], words.slopes_[0]])
     return fitted
 
 
@@ -234,13 +323,44 @@ def short_queries(pairs: Pairs) -> list[str]:
     >>> short_queries(Pairs(["1.jpg", "2.jpg"], ["two dogs on a beach", "it is very nice there"]))
     ['beach', 'dogs']
     """
-    concepts = {concept.lower() for concept in imagenet_concepts()}
+    concepts = _concepts()
+    words = _pictures_by_word(pairs, find_stop_words("english"))
+    named = (word for word in words if word in concepts or word.removesuffix("s") in concepts)
+    return sorted(word for word in named if len(words[word]) >= 0.01 * pairs.n_images)
+
+
+@cache
+def _concepts() -> frozenset[str]:
+    return frozenset(concept.lower() for concept in imagenet_concepts())
+
+
+def pictures_with(words: Sequence[str], pairs: Pairs) -> BoolArray:
+    """Return which pictures (columns) have a word in their captions, in the singular or with an s."""
+    known, has = _pictures_by_word(pairs, frozenset()), np.zeros((len(words), pairs.n_images), dtype=bool)
+    for row, word in enumerate(words):
+        for form in (word, f"{word}s", word.removesuffix("s")):
+            has[row, sorted(known.get(form, ()))] = True
+    return has
+
+
+def is_short_query(text: str) -> bool:
+    """Return whether a query has one or two words that say what is looked for; two characters are a word in Chinese.
+
+    >>> from diptych.retriever.calibration import is_short_query
+    >>> [is_short_query(text) for text in ("a dog", "people in a restaurant", "two dogs run on a beach", "狗")]
+    [True, True, False, True]
+    """
+    # Dictionary forms would find a few stop words more, and take longer to load than many a search.
+    words = [word.word for word in query_words(text) if word.word not in find_stop_words("pictures")]
+    return 0 < sum(len(word) / 2 if _UNSPACED.match(word) else 1 for word in words) <= 2
+
+
+def _pictures_by_word(pairs: Pairs, left_out: frozenset[str]) -> dict[str, set[int]]:
     pictures: dict[str, set[int]] = {}
     for owner, text in zip(pairs.owners.tolist(), pairs.texts, strict=True):
-        for word in set(_WORD.findall(text.lower())) - find_stop_words("english"):
-            if word in concepts or word.removesuffix("s") in concepts:
-                pictures.setdefault(word, set()).add(owner)
-    return sorted(word for word, seen in pictures.items() if len(seen) >= 0.01 * pairs.n_images)
+        for word in set(_WORD.findall(text.lower())) - left_out:
+            pictures.setdefault(word, set()).add(owner)
+    return pictures
 
 
 def shared_quantile(parts: list[FloatArray], share: float) -> float:
@@ -252,34 +372,41 @@ def shared_quantile(parts: list[FloatArray], share: float) -> float:
     return float(values[order[np.searchsorted(below, share)]])
 
 
-Across = Mapping[SearchDirection, FloatArray]
+Judged = dict[SearchDirection, tuple[FloatArray, FloatArray]]
 
 
-def _by_labels(
-    across: Across, among_texts: FloatArray, among_images: FloatArray, of_images: AnyArray, of_texts: AnyArray
-) -> Calibration:
-    between = _agree(of_texts, of_images)
-    judged: dict[SearchDirection, tuple[FloatArray, FloatArray]] = {
-        **{way: (scores, between) for way, scores in across.items()},
-        "image_to_image": _without_self(among_images, _agree(of_images, of_images)),
-        "text_to_text": _without_self(among_texts, _agree(of_texts, of_texts)),
+def _across(parts: Sequence[HeldOutScores]) -> Judged:
+    return {
+        "text_to_image": _pooled([(part.text_to_image, part.belong) for part in parts]),
+        "image_to_text": _pooled([(part.image_to_text, part.belong) for part in parts]),
+        "text_to_text": _pooled([_without_self(part.among_texts, part.texts_belong) for part in parts]),
     }
+
+
+def _pooled(parts: Sequence[tuple[FloatArray, FloatArray]]) -> tuple[FloatArray, FloatArray]:
+    scores, relevance = zip(*parts, strict=True)
+    return np.concatenate([part.ravel() for part in scores]), np.concatenate([part.ravel() for part in relevance])
+
+
+def _by_labels(parts: Sequence[HeldOutScores]) -> Calibration:
+    judged = _across(parts)
+    alike = [(part.among_images, part.images_belong) for part in parts if part.images_belong is not None]
+    judged["image_to_image"] = _pooled([_without_self(*part) for part in alike])
     return Calibration(prior=None).fit({way: pair for way, pair in judged.items() if 0 < pair[1].mean() < 1})
 
 
-def _by_partners(
-    across: Across, among_texts: FloatArray, among_images: FloatArray, owners: IntArray, prior: float
-) -> Calibration:
-    partners = (owners[:, None] == np.arange(among_images.shape[0])[None, :]).astype(np.float64)
-    judged: dict[SearchDirection, tuple[FloatArray, FloatArray]]
-    judged = {way: (scores, partners) for way, scores in across.items()}
-    siblings = _without_self(among_texts, (owners[:, None] == owners[None, :]).astype(np.float64))
-    if siblings[1].sum() == 0:
+def _by_partners(parts: Sequence[HeldOutScores], prior: float) -> Calibration:
+    judged = _across(parts)
+    if judged["text_to_text"][1].sum() == 0:
+        del judged["text_to_text"]
         return Calibration(prior=prior).fit(judged)
-    judged["text_to_text"] = siblings
-    through_texts = Calibration(prior=prior).fit(judged).probability(among_texts, "text_to_text")
-    means = partners / np.maximum(partners.sum(axis=0), 1)
-    judged["image_to_image"] = _without_self(among_images, means.T @ through_texts @ means)
+    texts = Calibration(prior=prior).fit(judged)
+    described = []
+    for part in parts:
+        means = part.belong / np.maximum(part.belong.sum(axis=0), 1)
+        through_texts = texts.probability(part.among_texts, "text_to_text")
+        described.append(_without_self(part.among_images, means.T @ through_texts @ means))
+    judged["image_to_image"] = _pooled(described)
     return Calibration(prior=prior).fit(judged)
 
 

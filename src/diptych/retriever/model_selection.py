@@ -1,18 +1,19 @@
-"""Which model a retriever learns, with which checkpoints, and whether it is better than the one it would replace."""
+"""Which model a retriever learns, with which checkpoints, and how it stands beside the one it starts from."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, ClassVar, Never, Self, TypeVar
 
 import numpy as np
 
-from diptych.arrays import FloatArray, IntArray
+from diptych.arrays import AnyArray, FloatArray
 from diptych.data import Pairs
-from diptych.estimators import BaseEstimator, clone
-from diptych.metrics import AP, randomisation_test
+from diptych.errors import InvalidInputError
+from diptych.estimators import clone
+from diptych.metrics import AP
 from diptych.models import (
     CCA,
     ContrastiveProjection,
@@ -21,7 +22,14 @@ from diptych.models import (
     Preprocessed,
     QueryBankNormalized,
 )
-from diptych.protocols import TwoWayEvaluation, evaluate_model
+from diptych.models.base import Need
+from diptych.models.fusion import score_deviation
+from diptych.models.fusion.fuse_scores import LinearForm
+from diptych.protocols import evaluate_model
+from diptych.space import Space
+
+if TYPE_CHECKING:
+    from diptych.retriever.retriever import Retriever
 
 
 def choose_model(features: Pairs) -> CrossModalModel:
@@ -38,6 +46,105 @@ def choose_model(features: Pairs) -> CrossModalModel:
         candidates.append(Preprocessed(model=MarginalSM(C=3.0), images="l2"))
     rows = train.aligned()
     return max(candidates, key=lambda model: evaluate_model(model.fit(*rows), held_out).average(AP()))
+
+
+class JoinedModel(CrossModalModel):
+    """What was known before and what captions taught as one model, so that learning a little does not forget a lot.
+
+    With scores s₀ of the model before and s₁ of the learned one, and their deviations σ₀ and σ₁ on the pairs,
+
+        s(x, y) = (1 − λ) s₀(x, y)/σ₀ + λ s₁(x, y)/σ₁.
+
+    Corrections of scores by a bank (`QueryBankNormalized`) stay what they are: those of the answers, not of the query,
+    so that words for nothing do not come nearer.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from diptych.models import CCA, PLS
+    >>> from diptych.retriever.model_selection import JoinedModel
+    >>> rng = np.random.default_rng(0)
+    >>> images, texts = rng.normal(size=(60, 5)), rng.normal(size=(60, 4))
+    >>> parts = [CCA(n_components=3).fit(images, texts), PLS(n_components=3).fit(images, texts)]
+    >>> JoinedModel.of(*parts, images, texts).similarity(images[:2], texts[:3]).shape
+    (2, 3)
+    """
+
+    needs: ClassVar[frozenset[Need]] = frozenset()
+    when_to_use: ClassVar[str] = "Beside a model that is to keep what it knows."
+    space = Space("corrected")
+
+    kept_: CrossModalModel
+    learned_: CrossModalModel
+    factors_: FloatArray
+
+    @classmethod
+    def of(
+        cls, kept: CrossModalModel, learned: CrossModalModel, images: FloatArray, texts: FloatArray, share: float = 0.2
+    ) -> Self:
+        """Join two fitted models of the same features, of which some are given; ``share`` is λ above."""
+        made = cls()
+        made.kept_, made.learned_ = kept, learned
+        made.n_pairs_ = max(kept.n_pairs_, learned.n_pairs_)
+        made.n_image_features_, made.n_text_features_ = kept.n_image_features_, kept.n_text_features_
+        deviations = [score_deviation(part, images, texts) for part in (kept, learned)]
+        made.factors_ = np.array([1 - share, share]) / deviations
+        return made
+
+    def _learn(self, images: FloatArray, texts: FloatArray, labels: object) -> Never:
+        raise InvalidInputError("models are joined when they are fitted: call JoinedModel.of(kept, learned, ...)")
+
+    def _encode_images(self, images: FloatArray) -> AnyArray:
+        return self._points([part.encode_images(images) for part in (self.kept_, self.learned_)], side=1)
+
+    def _encode_texts(self, texts: FloatArray) -> AnyArray:
+        return self._points([part.encode_texts(texts) for part in (self.kept_, self.learned_)], side=-1)
+
+    def _points(self, parts: Sequence[AnyArray], side: int) -> AnyArray:
+        vectors, taken = [], np.zeros((len(parts[0]), 1))
+        for model, points, factor in zip((self.kept_, self.learned_), parts, self.factors_, strict=True):
+            if model.space.name == "corrected":
+                vectors.append(np.sqrt(factor) * points[:, :-2])
+                taken = taken + factor * points[:, -2:-1]
+            else:
+                form = LinearForm.of(model.space, type(model).__name__)
+                vectors.append(np.sqrt(factor) * (form.images(points) if side > 0 else form.texts(points)))
+        return np.hstack([*vectors, taken, np.full_like(taken, side)]).astype(parts[0].dtype)
+
+
+_SAMPLED_ROWS = 400
+
+
+def can_join(before: Retriever, new: Retriever) -> bool:
+    """Say whether what is learned can stand beside what was known: the same encoders, and inner products for scores."""
+    is_same = before.image_fingerprint == new.image_fingerprint and before.text_fingerprint == new.text_fingerprint
+    try:
+        LinearForm.of(_known_before(before).space, before.name)
+    except InvalidInputError:
+        return False
+    return is_same
+
+
+def joined(before: Retriever, learned: CrossModalModel, features: Pairs) -> JoinedModel:
+    """Return what was known before beside what was learned; nothing is learned on top of what was learned before."""
+    images, texts, _ = features.aligned()
+    sampled = slice(0, None, max(1, len(images) // _SAMPLED_ROWS))
+    sample = np.asarray(images)[sampled], np.asarray(texts)[sampled]
+    return JoinedModel.of(_known_before(before), learned, *sample)
+
+
+def _known_before(retriever: Retriever) -> CrossModalModel:
+    return retriever.model_.kept_ if isinstance(retriever.model_, JoinedModel) else retriever.model_
+
+
+def learned_part(model: CrossModalModel) -> CrossModalModel:
+    """Return what captions taught."""
+    return model.learned_ if isinstance(model, JoinedModel) else model
+
+
+def model_beside() -> CrossModalModel:
+    """Return the model of captions that stands beside what was known before: it is quick, and corrects no query."""
+    return Preprocessed(model=CCA(n_components=256, regularization=1.0, weight_power=0.5), images="l2")
 
 
 _Model = TypeVar("_Model", bound=CrossModalModel)
@@ -61,72 +168,3 @@ def separate_checkpoint(model: _Model, part: str) -> Iterator[_Model]:
     copied.set_params(**{name: (Path(value) / part).as_posix() for name, value in kept.items()})
     yield copied
     copied.set_params(**kept)
-
-
-class Comparison(BaseEstimator):
-    """The held-out quality of a new model and of the one it had to beat: MAP, both directions, per picture.
-
-    ``p_value`` is that of a paired randomisation test over the held-out pictures; ``replaced`` tells whether the new
-    model was taken. Without a baseline only the chance level stands beside the new model.
-
-    >>> from diptych.retriever import Comparison
-    >>> print(Comparison(n_held_out=100, new=0.41, chance=0.02, baseline="default", old=0.35, p_value=0.003))
-    MAP 0.410 on 100 held-out pictures, default 0.350: better by 0.060 (p = 0.003), chance 0.020
-    """
-
-    def __init__(
-        self,
-        *,
-        n_held_out: int,
-        new: float,
-        chance: float,
-        baseline: str | None = None,
-        old: float | None = None,
-        p_value: float | None = None,
-        replaced: bool = True,
-    ) -> None:
-        self.n_held_out = n_held_out
-        self.new = new
-        self.chance = chance
-        self.baseline = baseline
-        self.old = old
-        self.p_value = p_value
-        self.replaced = replaced
-
-    @property
-    def is_better(self) -> bool:
-        """Whether the new model has the larger value, by chance or not."""
-        return self.old is None or self.new > self.old
-
-    def is_significant(self, level: float = 0.05) -> bool:
-        """Whether the difference is more than luck at this level."""
-        return self.p_value is not None and self.p_value < level
-
-    def __str__(self) -> str:
-        start = f"MAP {self.new:.3f} on {self.n_held_out} held-out pictures"
-        if self.old is None or self.p_value is None:
-            return f"{start}, chance {self.chance:.3f}"
-        word = "better" if self.is_better else "worse"
-        difference = f"{word} by {abs(self.new - self.old):.3f} (p = {self.p_value:.3f})"
-        return f"{start}, {self.baseline} {self.old:.3f}: {difference}, chance {self.chance:.3f}"
-
-
-def compare(
-    new: TwoWayEvaluation, owners: IntArray, baseline: str | None = None, old: TwoWayEvaluation | None = None
-) -> Comparison:
-    """Compare two evaluations of the same pairs; a picture and its texts count as one independent unit."""
-    ours = _per_picture(new, owners)
-    comparison = Comparison(n_held_out=len(ours), new=float(np.nanmean(ours)), chance=new.chance(AP()))
-    if old is not None:
-        theirs = _per_picture(old, owners)
-        p_value = randomisation_test(ours, theirs).p_value
-        comparison.set_params(baseline=baseline, old=float(np.nanmean(theirs)), p_value=p_value)
-    return comparison
-
-
-def _per_picture(evaluation: TwoWayEvaluation, owners: IntArray) -> FloatArray:
-    of_images = np.asarray(evaluation.image_query.values[AP()])
-    of_texts = np.nan_to_num(np.asarray(evaluation.text_query.values[AP()]))
-    counts = np.bincount(owners, minlength=len(of_images))
-    means = np.bincount(owners, weights=of_texts, minlength=len(of_images)) / np.maximum(counts, 1)
-    return np.asarray((of_images + means) / 2)

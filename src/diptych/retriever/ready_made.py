@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from diptych.encoders import JointModel, SceneThings, SceneWords, find_joint_model
 from diptych.errors import UnknownNameError
 from diptych.models import SharedSpace
 from diptych.retriever.calibration import Calibration
 
 if TYPE_CHECKING:
+    from diptych.encoders import JointModel
     from diptych.retriever.retriever import Retriever
 
 SHIPPED_FOLDER = Path(__file__).parent / "shipped"
@@ -30,6 +30,8 @@ _EVEN_SCENES, _SCENE_SLOPES = (0.8, 0.8, 0.8, 8.0), (20.0, 20.0, 20.0, 0.5)
 
 def default_retriever(kind: type[Retriever]) -> Retriever:
     """Return the user's joint model if there is one, else the shipped projection."""
+    from diptych.encoders import find_joint_model
+
     folder = find_joint_model()
     return shipped_retriever(kind, "default") if folder is None else joint_retriever(kind, folder)
 
@@ -46,6 +48,8 @@ def shipped_retriever(kind: type[Retriever], name: str) -> Retriever:
 
 def joint_retriever(kind: type[Retriever], folder: str | PathLike[str]) -> Retriever:
     """Return a retriever on a local joint model."""
+    from diptych.encoders import JointModel
+
     joint = JointModel.from_folder(folder)
     retriever = kind(image_encoder=joint.image_encoder, text_encoder=joint.text_encoder, name=Path(folder).name)
     retriever.image_encoder_, retriever.text_encoder_ = joint.image_encoder, joint.text_encoder
@@ -57,6 +61,8 @@ def joint_retriever(kind: type[Retriever], folder: str | PathLike[str]) -> Retri
 
 def scene_retriever(kind: type[Retriever]) -> Retriever:
     """Return a retriever for generated scenes: both encoders speak of the same facts."""
+    from diptych.encoders import SceneThings, SceneWords
+
     retriever = kind(image_encoder=SceneThings(), text_encoder=SceneWords(), name="scenes")
     retriever.image_encoder_, retriever.text_encoder_ = SceneThings(), SceneWords()
     width = retriever.image_encoder_.n_features

@@ -5,14 +5,15 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal, Self, cast
 
-import numpy as np
 from numpy.typing import ArrayLike
 
-from diptych.arrays import AnyArray, FloatArray
+import diptych.retriever.model_selection as selection
+from diptych.arrays import AnyArray, FloatArray, indexed_items
 from diptych.data import Pairs
 from diptych.data.item_sequences import is_features
 from diptych.encoders import EfficientNetLite, Encoder, FeatureCache, MultilingualSentences, SideBySide
@@ -20,7 +21,7 @@ from diptych.encoders.encoder import EncodedBatch
 from diptych.encoders.feature_cache import Progress
 from diptych.encoders.text.languages import language_note
 from diptych.errors import InvalidInputError, MissingPackageError, ModelFileError
-from diptych.estimators import BaseEstimator, NotFittedError, clone
+from diptych.estimators import BaseEstimator, clone, scikit_learn
 from diptych.lazy_exports import import_exports
 from diptych.metrics import AP, Measure
 from diptych.models import CrossModalModel, Preprocessed, SharedSpace
@@ -28,8 +29,9 @@ from diptych.models.files import known_classes, model_digest, read_model, write_
 from diptych.models.hashing.hashing_model import HashingModel
 from diptych.models.item_model import ItemModel
 from diptych.protocols import TwoWayEvaluation, evaluate_model
-from diptych.retriever.calibration import Calibration, calibrate, short_queries
-from diptych.retriever.model_selection import Comparison, choose_model, compare, separate_checkpoint
+from diptych.retriever.calibration import Calibration, calibrate, held_out_scores, is_short_query
+from diptych.retriever.comparison import Comparison
+from diptych.retriever.held_out_trial import HeldOutTrial, held_out_parts, with_distinguishing_labels
 from diptych.retriever.ready_made import default_retriever, joint_retriever, scene_retriever, shipped_retriever
 from diptych.retriever.tower_encoders import ImageTower, tower_parts
 from diptych.space import SearchDirection, Space
@@ -125,9 +127,13 @@ class Retriever(BaseEstimator):
         """The probability below which an answer is no good match."""
         return self._require("calibration_").calibration_.cutoff_
 
-    def cutoff_among(self, count: int) -> float:
-        """Return the cut-off of a search among so many items, at most :attr:`cutoff`."""
-        return self._require("calibration_").calibration_.cutoff_among(count)
+    def cutoff_among(self, count: int, *, is_short: bool = False) -> float:
+        """Return the cut-off of a search among so many items; ``is_short`` for a word or two, see `probability`."""
+        return self._require("calibration_").calibration_.cutoff_among(count, is_short=is_short)
+
+    def is_short_query(self, text: str) -> bool:
+        """Return whether a text that looks for pictures is a word or two, with probabilities of its own."""
+        return hasattr(self._require("calibration_").calibration_, "short_line_") and is_short_query(text)
 
     def image_features(self, items: Sequence[Any], *, progress: Progress | None = None) -> FloatArray:
         """Return the features of pictures (paths, arrays, Pillow images), from the cache where they are known."""
@@ -144,7 +150,7 @@ class Retriever(BaseEstimator):
     def stream_image_features(self, items: Sequence[Any]) -> Iterator[EncodedBatch]:
         """Yield image features batch by batch, with the reason for each picture that cannot be read."""
         encoder = self._require("image_encoder_").image_encoder_
-        return encoder.stream(items) if self._store is None else self._store.stream(encoder, items)
+        return cast(Any, encoder).stream(items) if self._store is None else self._store.stream(encoder, items)
 
     def images_to_points(self, features: ArrayLike) -> AnyArray:
         """Return the points of image features."""
@@ -174,9 +180,9 @@ class Retriever(BaseEstimator):
         """Return the (images, texts) matrix of scores; larger is better."""
         return self.space.compare(self.encode_images(images), self.encode_texts(texts))
 
-    def probability(self, scores: ArrayLike, direction: SearchDirection) -> FloatArray:
+    def probability(self, scores: ArrayLike, direction: SearchDirection, *, is_short: bool = False) -> FloatArray:
         """Return the calibrated probability that answers with these scores are relevant."""
-        return self._require("calibration_").calibration_.probability(scores, direction)
+        return self._require("calibration_").calibration_.probability(scores, direction, is_short=is_short)
 
     def score_slope(self, direction: SearchDirection) -> float:
         """Return how much evidence a unit of score is, in logarithms of odds; 1 where nothing is calibrated."""
@@ -211,37 +217,38 @@ class Retriever(BaseEstimator):
         progress: Progress | None = None,
         epochs: Epochs | None = None,
     ) -> Self:
-        """Learn from pictures and their captions or labels, and keep the result only if it is better.
+        """Learn from pictures and their captions or labels, and keep the result only if it passes the gate.
 
-        A share ``held_out`` of the pictures judges a model learned from the others against the ``baseline``: what this
-        retriever already is when fitted, the default retriever otherwise; one learned from one's own pairs is learned
-        again from the same others. If the new model wins, it is learned again from all pairs; if the baseline does,
-        this retriever becomes the baseline, unless ``force``. `comparison_` has the numbers. ``progress`` is told how
-        many items have been encoded, ``epochs`` gets the record of each epoch of a model of items.
+        Models learned from the other pictures are tried on a share ``held_out`` of them, or where these are few on
+        every fold of that size, beside the ``baseline``: what this retriever already is when fitted, the default
+        retriever otherwise; one learned from one's own pairs is learned again from the same others. If the new one is
+        better by more than luck and nothing else is lost, it is learned again from all pairs; if not, this retriever
+        becomes the baseline, unless ``force``: see `Comparison`. Without a model it stands beside what the baseline
+        knows. ``progress`` is told how many items have been encoded, ``epochs`` gets the record of each epoch.
         """
         if pairs.n_images < _FEWEST_PICTURES:
             raise InvalidInputError(f"learning needs at least {_FEWEST_PICTURES} pictures, got {pairs.n_images}")
-        pairs = _with_distinguishing_labels(pairs)
+        pairs = with_distinguishing_labels(pairs)
         rival = self._rival(baseline, pairs)
-        train, test = pairs.split(held_out, seed=seed)
-        trial = self._learned(train, "trial", progress=progress, epochs=epochs)
-        seen = trial.featured(test, progress=progress)
-        comparison = self._compared(trial, rival, train, seen, test)
-        if rival is not None and not comparison.is_better and not force:
-            self._take_parts_of(rival, comparison.set_params(replaced=False))
-            return self
-        winner = self._learned(pairs, "whole", trial._recipe, progress=progress, epochs=epochs)
-        winner.calibration_ = trial.calibrated(test, seen)
-        self._take_parts_of(winner, comparison)
-        return self
+        learn = partial(self._learned, beside=rival, progress=progress, epochs=epochs)
+        trial = HeldOutTrial(pairs, rival)
+        for number, (train, test) in enumerate(held_out_parts(pairs, held_out, seed, once=rival is None)):
+            new = learn(train, f"trial-{number}" if number else "trial")
+            judged = None if rival is None else _not_having_seen(rival, train, f"rival-{number}")
+            trial.add(new, judged, test, new.featured(test, progress=progress))
+        comparison = trial.comparison()
+        if rival is not None and not comparison.passes and not force:
+            return self._take_parts_of(rival, comparison.set_params(replaced=False))
+        winner = learn(pairs, "whole")
+        winner.calibration_ = trial.calibration()
+        return self._take_parts_of(winner, comparison.set_params(forced=not comparison.passes))
 
     def save(self, folder: str | PathLike[str]) -> None:
         """Write everything to ``folder`` as ``model.json`` and ``arrays.safetensors``, whole or not at all.
 
         Pretrained weights stay in their packages; the file holds their digests.
         """
-        self._require("model_")
-        portable = copy(self)
+        portable = copy(self._require("model_"))
         # Where features are kept is a matter of this machine.
         portable.cache = True
         write_model(portable, folder)
@@ -325,7 +332,8 @@ class Retriever(BaseEstimator):
 
     def _require(self, part: str) -> Self:
         if not hasattr(self, part):
-            raise NotFittedError("this retriever is not fitted: call fit(pairs), or use Retriever.default()")
+            unfitted = "this retriever is not fitted: call fit(pairs), or use Retriever.default()"
+            raise scikit_learn("sklearn.exceptions").NotFittedError(unfitted)
         return self
 
     @property
@@ -333,16 +341,13 @@ class Retriever(BaseEstimator):
         model = self._require("model_").model_
         if isinstance(model, (HashingModel, Preprocessed)):
             return model
-        raise InvalidInputError(
-            f"{type(model).__name__} has no outputs before a sign; fit a hashing method (diptych methods lists them)"
-        )
+        raise InvalidInputError(f"{type(model).__name__} has no outputs before a sign: fit a hashing method")
 
     def calibrated(self, pairs: Pairs, featured: Pairs | None = None, *, prior: float = 0.01) -> Calibration:
         """Return a calibration learned from pairs that the model has not seen; ``featured`` are they with features."""
         seen = self.featured(pairs) if featured is None else featured
-        words = [] if pairs.has_text_features else short_queries(pairs)
-        points = self.images_to_points(seen.images), self.texts_to_points(seen.texts)
-        return calibrate(self.space, *points, seen, prior, short_points=self.encode_texts(words) if words else None)
+        images, texts = self.images_to_points(seen.images), self.texts_to_points(seen.texts)
+        return calibrate([held_out_scores(self, images, texts, pairs, seen)], prior)
 
     @property
     def _store(self) -> FeatureCache | None:
@@ -351,14 +356,14 @@ class Retriever(BaseEstimator):
         return FeatureCache(None if self.cache is True else Path(self.cache))
 
     def _features(self, encoder: Encoder, items: Sequence[Any], progress: Progress | None) -> FloatArray:
-        store = self._store
+        items, store = indexed_items(items, name="pictures" if encoder.modality == "image" else "texts"), self._store
         return encoder.transform(items) if store is None else store.encode(encoder, items, progress=progress)
 
     @property
     def _recipe(self) -> CrossModalModel:
         """What would have to be learned again, from other pairs, to get a retriever of this kind."""
-        tower = self.image_encoder_
-        return tower.model if isinstance(tower, ImageTower) and isinstance(self.model_, SharedSpace) else self.model_
+        tower, model = self.image_encoder_, selection.learned_part(self.model_)
+        return tower.model if isinstance(tower, ImageTower) and isinstance(model, SharedSpace) else model
 
     def _learned(
         self,
@@ -366,6 +371,7 @@ class Retriever(BaseEstimator):
         part: str,
         model: CrossModalModel | None = None,
         *,
+        beside: Retriever | None = None,
         progress: Progress | None = None,
         epochs: Epochs | None = None,
     ) -> Retriever:
@@ -376,9 +382,12 @@ class Retriever(BaseEstimator):
         new.image_encoder_ = _fitted_encoder(self._encoder("image_encoder"), pairs.images)
         new.text_encoder_ = _fitted_encoder(self._encoder("text_encoder"), pairs.texts)
         features = new.featured(pairs, progress=progress)
-        chosen = choose_model(features) if unfitted is None else unfitted
-        with separate_checkpoint(chosen, part) as recipe:
+        joins = beside if self.model is None and beside is not None and selection.can_join(beside, new) else None
+        chosen = unfitted or (selection.choose_model(features) if joins is None else selection.model_beside())
+        with selection.separate_checkpoint(chosen, part) as recipe:
             new.model_ = recipe.fit(*features.aligned())
+        if joins is not None:
+            new.model_ = selection.joined(joins, new.model_, features)
         return new
 
     def _learned_towers(
@@ -393,25 +402,16 @@ class Retriever(BaseEstimator):
         if not model.takes_pictures:
             encoder = _fitted_encoder(self._encoder("image_encoder"), pairs.images)
             pairs = pairs.with_features(images=self._features(encoder, cast(Sequence[Any], pairs.images), progress))
-        with separate_checkpoint(model, part) as recipe:
+        with selection.separate_checkpoint(model, part) as recipe:
             fitted = recipe.fit(*pairs.aligned(), progress=epochs)
         new.image_encoder_, new.text_encoder_, new.model_ = tower_parts(fitted, encoder)
         return new
 
-    def _compared(
-        self, trial: Retriever, rival: Retriever | None, train: Pairs, seen: Pairs, test: Pairs
-    ) -> Comparison:
-        quality = evaluate_model(trial.model_, seen)
-        if rival is None:
-            return compare(quality, test.owners)
-        learned_here = hasattr(rival, "comparison_") and rival.comparison_.replaced
-        judged = rival._learned(train, "rival", rival._recipe) if learned_here else rival
-        return compare(quality, test.owners, rival.name, judged.evaluate(test))
-
-    def _take_parts_of(self, other: Retriever, comparison: Comparison) -> None:
+    def _take_parts_of(self, other: Retriever, comparison: Comparison) -> Self:
         for part in ("image_encoder_", "text_encoder_", "model_", "calibration_"):
             setattr(self, part, getattr(other, part))
         self.comparison_ = comparison
+        return self
 
     def _encoder(self, name: str) -> Encoder:
         given: Encoder | None = getattr(self, name)
@@ -441,8 +441,9 @@ def _fitted_encoder(encoder: Encoder, items: Any) -> Encoder:
     return new.fit(items) if encoder.learns and not is_features(items) else new
 
 
-def _with_distinguishing_labels(pairs: Pairs) -> Pairs:
-    """Leave out labels that do not tell any two pictures apart: the captions are what is to be found then."""
-    if pairs.labels is None or len(np.unique(pairs.labels, axis=0)) > 1:
-        return pairs
-    return Pairs(pairs.images, pairs.texts, ids=pairs.ids, owners=pairs.owners, text_ids=pairs.text_ids)
+def _not_having_seen(rival: Retriever, train: Pairs, part: str) -> Retriever:
+    """Return a retriever, or its like learned from these pairs alone where it was learned from one's own."""
+    if not (hasattr(rival, "comparison_") and rival.comparison_.replaced):
+        return rival
+    beside = rival if isinstance(rival.model_, selection.JoinedModel) else None
+    return rival._learned(train, part, rival._recipe, beside=beside)

@@ -93,16 +93,19 @@ def _left_out_sentence(match: Match, bars: list[Contribution]) -> str:
     if not wanted and not unwanted:
         return f"No single word decides about {noun}."
     parts = []
-    for words, what in ((wanted, f"most for {noun}"), (unwanted, f"against {'it' if wanted else noun}")):
-        if words:
-            parts.append(f"{listed(words)} {'speaks' if len(words) == 1 else 'speak'} {what}")
+    if wanted:
+        parts.append(f"{listed(wanted)} matched {noun} best")
+    if unwanted:
+        parts.append(
+            f"{listed(unwanted)} {'counts' if len(unwanted) == 1 else 'count'} against {'it' if wanted else noun}"
+        )
     return "; ".join(parts) + "."
 
 
 def _left_out_note(score: float, n_skipped: int) -> str:
     skipped = f" {counted(n_skipped, 'word')} of this long text were not tried." if n_skipped else ""
     return (
-        f"Each word was left out and the rest encoded anew: its contribution is what the score, {score:.3f}, loses. "
+        f"Each word was left out and the rest encoded again: its contribution is what the score, {score:.3f}, loses. "
         f"Words help each other, so the losses do not add up to it.{skipped}"
     )
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 @dataclass(frozen=True)
 class Contribution:
-    """What one class, label, word or pair of features adds to a score; negative where it speaks against the answer.
+    """What one class, label, word or pair of features adds to a score; negative where it counts against the answer.
 
     ``query`` and ``answer`` say how strong it is on each side, such as a class probability, None where the side has no
     such number; ``term`` is the number of the query's term that it belongs to, from 0.

@@ -243,6 +243,6 @@ def _bar(asked: PointParts, found: PointParts, first: int, second: int, added: f
 def _pair_sentence(bars: tuple[Contribution, ...]) -> str:
     best = max(bars, key=lambda bar: bar.contribution)
     if best.contribution <= 0:
-        return "No pair of features speaks for this answer."
+        return "No pair of features matches this answer."
     first, second = best.name.split(" × ")
     return f"{quoted(first)} with {quoted(second)} counts most."

@@ -1,0 +1,127 @@
+"""Retrievers under the methods of MTEB's models, and such models as retrievers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from diptych import Retriever
+from diptych.collection import Collection
+from diptych.encoders import read_picture
+from diptych.errors import DiptychError, InvalidInputError
+from diptych.retriever import MTEBModel, retriever_of_mteb
+
+COLOURS = {"red": (255, 0, 0), "green": (0, 255, 0), "blue": (0, 0, 255)}
+PICTURES = [Image.new("RGB", (16, 12), colour) for colour in COLOURS.values()]
+TEXTS = [f"all of it is {name}" for name in COLOURS]
+
+
+def mean_colours(images: Any) -> np.ndarray:
+    return np.array([np.asarray(image).reshape(-1, 3).mean(axis=0) + 1 for image in images])
+
+
+def named_colours(texts: Any) -> np.ndarray:
+    named = [next((value for name, value in COLOURS.items() if name in text), (9, 9, 9)) for text in texts]
+    return np.array(named) + 1.0
+
+
+class ListModel:
+    """A model as those of version 1: methods that take lists."""
+
+    def get_text_embeddings(self, texts: list[str], *, batch_size: int = 32, **kwargs: Any) -> np.ndarray:
+        assert isinstance(texts, list)
+        return named_colours(texts)
+
+    def get_image_embeddings(self, images: list[Image.Image], *, batch_size: int = 32, **kwargs: Any) -> np.ndarray:
+        return mean_colours(images)
+
+
+class BatchModel:
+    """A model as those of version 2: loaders of batches, and tensors in return."""
+
+    def encode(self, inputs: Any, *, task_metadata: Any, hf_split: str, hf_subset: str, **kwargs: Any) -> Any:
+        torch = pytest.importorskip("torch")
+        kind = "text" if "text" in inputs.dataset.features else "image"
+        encoder = {"text": named_colours, "image": mean_colours}[kind]
+        return torch.cat([torch.from_numpy(encoder(batch[kind])) for batch in inputs]).requires_grad_()
+
+
+@pytest.mark.parametrize("model", [ListModel(), BatchModel()])
+def test_a_model_of_theirs_is_a_retriever(model: Any, tmp_path: Path) -> None:
+    retriever = retriever_of_mteb(model)
+    assert retriever.similarity(PICTURES, TEXTS).argmax(axis=1).tolist() == [0, 1, 2]
+    # More than a batch, in order.
+    many = retriever.encode_texts(TEXTS * 30)
+    np.testing.assert_array_equal(many[87:], retriever.encode_texts(TEXTS))
+    path = tmp_path / "green.png"
+    PICTURES[1].save(path)
+    assert retriever.similarity([path], TEXTS).argmax() == 1
+    with pytest.raises(DiptychError, match="no model file can hold"):
+        retriever.save(tmp_path / "saved")
+    with pytest.raises(DiptychError, match="no model file can hold"):
+        Collection.create(tmp_path / "collection", retriever)
+
+
+def test_models_of_theirs_are_told_apart_by_what_they_make() -> None:
+    class Lengths(ListModel):
+        def __init__(self, factor: float) -> None:
+            self.factor = factor
+
+        def get_text_embeddings(self, texts: list[str], *, batch_size: int = 32, **kwargs: Any) -> np.ndarray:
+            return np.array([[len(text), self.factor, 0.0] for text in texts])
+
+    first, same, other = (retriever_of_mteb(Lengths(factor)).fingerprint for factor in (1.0, 1.0, 2.0))
+    assert first == same != other
+
+
+def test_what_is_no_model_of_theirs_is_named() -> None:
+    with pytest.raises(InvalidInputError, match="neither get_text_embeddings nor encode"):
+        retriever_of_mteb(object())
+
+    class Wrong(ListModel):
+        def get_text_embeddings(self, texts: list[str], *, batch_size: int = 32, **kwargs: Any) -> np.ndarray:
+            return np.zeros(3)
+
+    with pytest.raises(InvalidInputError, match="one row each"):
+        retriever_of_mteb(Wrong())
+
+
+def test_a_retriever_of_ours_answers_to_their_methods() -> None:
+    retriever = retriever_of_mteb(ListModel())
+    model = MTEBModel(retriever)
+    batches = [{"image": PICTURES[:2]}, {"image": PICTURES[2:]}]
+    images = model.encode(batches, task_metadata=None, hf_split="test", hf_subset="default", prompt_type="query")
+    np.testing.assert_array_equal(images, retriever.encode_images(PICTURES))
+    np.testing.assert_array_equal(model.get_image_embeddings(PICTURES, batch_size=1), images)
+    texts = model.get_text_embeddings(batches_of(TEXTS))
+    scores = model.similarity(images, texts)
+    np.testing.assert_allclose(np.asarray(scores), retriever.similarity(PICTURES, TEXTS), atol=1e-6)
+    np.testing.assert_allclose(np.asarray(model.similarity_pairwise(images, texts)), np.diagonal(scores), atol=1e-6)
+    fused = model.encode([{"text": TEXTS, "image": PICTURES}])
+    assert np.asarray(model.similarity(fused, texts)).argmax(axis=1).tolist() == [0, 1, 2]
+    with pytest.raises(InvalidInputError, match="nothing to encode"):
+        model.encode([])
+
+
+def batches_of(texts: list[str]) -> list[dict[str, list[str]]]:
+    return [{"text": [text]} for text in texts]
+
+
+def test_tensors_of_pixels_are_pictures() -> None:
+    torch = pytest.importorskip("torch")
+    model = MTEBModel(retriever_of_mteb(ListModel()))
+    pixels = np.stack([read_picture(picture) for picture in PICTURES])
+    tensors = torch.from_numpy(pixels).permute(0, 3, 1, 2)
+    expected = model.get_image_embeddings(PICTURES)
+    np.testing.assert_allclose(model.get_image_embeddings(list(tensors)), expected, atol=1e-5)
+    np.testing.assert_allclose(model.get_image_embeddings(list(tensors.float() / 255)), expected, atol=1e-5)
+    assert isinstance(model.similarity(torch.from_numpy(expected), torch.from_numpy(expected)), torch.Tensor)
+
+
+def test_points_without_common_sums_are_refused() -> None:
+    with pytest.raises(InvalidInputError, match="compares by cosine"):
+        MTEBModel(Retriever.scenes()).get_fused_embeddings(TEXTS[:1], PICTURES[:1])
