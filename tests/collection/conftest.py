@@ -6,18 +6,26 @@ import importlib.util
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 from diptych.collection import Collection
 
-_SCRIPT = Path(__file__).parents[2] / "benchmarks" / "kill_trials.py"
-_SPEC = importlib.util.spec_from_file_location("kill_trials", _SCRIPT)
-assert _SPEC is not None
-assert _SPEC.loader is not None
-_MODULE = importlib.util.module_from_spec(_SPEC)
-sys.modules["kill_trials"] = _MODULE
-_SPEC.loader.exec_module(_MODULE)
+
+def load_script(folder: str, name: str) -> ModuleType:
+    """Import a script by its name."""
+    spec = importlib.util.spec_from_file_location(name, Path(__file__).parents[2] / folder / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+_MODULE = load_script("benchmarks", "kill_trials")
+for _name in ("byte_flips", "power_cuts", "full_disk"):
+    load_script("reliability", _name)
 
 
 @pytest.fixture

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections.abc import Iterator, Sequence
@@ -233,6 +234,13 @@ def test_thumbnails_and_sizes_are_kept(collection: Collection, photos: Path) -> 
     assert collection.thumbnail("a.png") is None
 
 
+def nested(depth: int) -> dict[str, Any]:
+    inner: dict[str, Any] = {"x": 1}
+    for _ in range(depth - 1):
+        inner = {"x": inner}
+    return inner
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -243,11 +251,56 @@ def test_thumbnails_and_sizes_are_kept(collection: Collection, photos: Path) -> 
         {"path": "a.png", "metadata": {"x": float("nan")}},
         {"path": "a.png", "metadata": {"x": object()}},
         {"path": "a.png", "id": ""},
+        {"captions": ["a\0b"]},
+        {"captions": ["a" * 100_001]},
+        {"captions": ["a"] * 1_001},
+        {"captions": ["a" * 90_000] * 12},
+        {"path": "a.png", "labels": ["a" * 401]},
+        {"path": "a.png", "metadata": nested(17)},
+        {"path": "a.png", "metadata": nested(100_000)},
+        {"path": "a.png", "metadata": {"x": [[[1e999]]]}},
+        {"path": "a.png", "metadata": {"x": 10**400}},
+        {"path": "a.png", "metadata": {"x": {"y": -(10**20)}}},
+        {"path": "a.png", "metadata": {"x": "a" * 100_000}},
+        {"path": "a.png", "metadata": {str(number): 1 for number in range(1_001)}},
+        {"path": "a.png", "metadata": {"": 1}},
+        {"path": "a.png", "metadata": {"x": ["\ud800"]}},
+        {"path": "a.png", "metadata": {"x\0": 1}},
     ],
 )
 def test_a_record_says_what_is_wrong(arguments: dict[str, object]) -> None:
-    with pytest.raises(InvalidInputError):
+    with pytest.raises(InvalidInputError) as raised:
         Record(**arguments)
+    assert len(str(raised.value)) < 500
+
+
+def test_what_is_large_but_no_nonsense_is_taken(collection: Collection) -> None:
+    metadata = {"deep": nested(15), "id": 2**64 - 1, "least": -(2**63), "text": "ä" * 90_000, "tiny": 1e-300}
+    collection.add(Record(captions=["a" * 100_000] * 10, labels=["b" * 400] * 1_000, metadata=metadata, id="large"))
+    assert dict(collection["large"].metadata) == metadata
+
+
+@pytest.mark.parametrize("is_folded", [False, True])
+def test_what_an_older_version_stored_is_left_out_with_a_note(
+    collection: Collection, caplog: pytest.LogCaptureFixture, is_folded: bool
+) -> None:
+    collection.add(
+        [Record(captions=[f"ball {year}"], metadata={"year": year}, id=f"{is_folded}{year}") for year in range(5)]
+    )
+    wrong = [nested(300), {"year": 10**400}, {"year": float("nan")}, {"": 3, "x": "\ud800"}]
+    for number, metadata in enumerate(wrong):
+        values = {"metadata": json.dumps(metadata)}
+        collection._state.store.tables.needed("items").update(where=f"id = '{is_folded}{number}'", values=values)
+    with Collection.open(collection.folder, load_retriever=ToyRetriever.load) as reader:
+        if is_folded:
+            reader._state.fold(everything=True)
+        assert [dict(item.metadata) for item in reader.items()] == [{}, {}, {}, {}, {"year": 4}]
+        assert [facet.field for facet in reader.facets()] == ["year"]
+        assert len(reader.items("year>=0")) == 1
+        assert len(reader.items("caption:ball")) == 5
+        assert f"item '{is_folded}1'" in caplog.text
+        reader.update(f"{is_folded}1", metadata={"year": 1})
+        assert len(reader.items("year>=0")) == 2
 
 
 def test_other_things_are_refused(collection: Collection) -> None:

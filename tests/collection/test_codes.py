@@ -106,10 +106,12 @@ def test_answers_are_those_of_brute_force(stored: Collection, world: World) -> N
     pictures, texts = world.pictures, world.codes.encode_texts(world.captions)
     for number in (0, 7):
         from_words = -space.compare(texts[number : number + 1], pictures)[0]
-        answers = stored.search(Query.text(world.captions[number]), k=N)
+        answers = stored.search(Query.text(world.captions[number]), k=N, hybrid=False)
         assert numbers(answers) == ranked(from_words)
         assert [answer.score for answer in answers] == sorted(-from_words, reverse=True)
-        assert answers[0].probability == pytest.approx(world.codes.probability(answers[0].score, "text_to_image"))
+        is_short = world.codes.is_short_query(world.captions[number])
+        expected = world.codes.probability(answers[0].score, "text_to_image", is_short=is_short)
+        assert answers[0].probability == pytest.approx(expected)
         assert answers.exact
         from_picture = -space.compare(pictures[number : number + 1], texts)[0]
         assert numbers(stored.search(world.files[number], k=N, target="texts")) == ranked(from_picture)
@@ -180,7 +182,7 @@ def mean_average_precision(found: list[list[int]], labels: np.ndarray) -> float:
 def test_reranking_finds_more_than_bare_codes(stored: Collection, world: World) -> None:
     precision, recall = [], []
     for options in ({}, {"rerank": N}, {"rerank": N, "rerank_by": "features"}):
-        found = [numbers(stored.search(Query.text(words), k=N, **options)) for words in world.captions]
+        found = [numbers(stored.search(Query.text(words), k=N, hybrid=False, **options)) for words in world.captions]
         precision.append(mean_average_precision(found, world.labels))
         recall.append(np.mean([number in answers[:10] for number, answers in enumerate(found)]))
     assert precision[0] + 0.01 < precision[1] < precision[2]
@@ -189,7 +191,7 @@ def test_reranking_finds_more_than_bare_codes(stored: Collection, world: World) 
 
 def test_hybrid_search_joins_the_reranked_order(stored: Collection, world: World) -> None:
     words = world.captions[2]
-    alone = numbers(stored.search(Query.text(words), k=N, rerank=N))
+    alone = numbers(stored.search(Query.text(words), k=N, hybrid=False, rerank=N))
     assert numbers(stored.search(Query.text(words), k=N, hybrid=0.0, rerank=N)) == alone
     joined = stored.search(Query.text(words), k=N, hybrid=True, rerank=N)
     by_words = numbers(stored.search(Query.text(words), k=N, hybrid=1.0))
@@ -206,7 +208,7 @@ def test_what_has_no_features_is_scored_by_its_bits(world: World, tmp_path: Path
         store.delete_rows(table, store.keys(table).to_pylist())
         bits = unpack_signs(world.pictures, N_BITS)
         text = world.codes.texts_to_outputs(world.codes.text_features([world.captions[0]]))[0]
-        found = collection.search(Query.text(world.captions[0]), k=N, rerank=N, rerank_by="features")
+        found = collection.search(Query.text(world.captions[0]), k=N, hybrid=False, rerank=N, rerank_by="features")
         gains = (bits @ text)[numbers(found)]
         assert (np.diff(gains) < ROUNDING).all()
         item = collection[world.files[4]].id
@@ -226,8 +228,8 @@ def test_codes_come_from_stored_features_and_live_beside_vectors(world: World, t
         query = Query.text(world.captions[9])
         distances = -Space("hamming").compare(world.codes.encode_texts([world.captions[9]]), world.pictures)
         expected = [row for row in np.lexsort((place, distances[0])).tolist() if there[row]]
-        assert numbers(collection.search(query, k=N)) == expected
-        assert numbers(Collection.open(tmp_path / "c").search(query, k=N)) == expected
+        assert numbers(collection.search(query, k=N, hybrid=False)) == expected
+        assert numbers(Collection.open(tmp_path / "c").search(query, k=N, hybrid=False)) == expected
         assert collection.search(query, k=1, retriever="vectors")[0].score > 0
         assert not collection.verify().problems
         assert collection.duplicates(None) == []

@@ -283,7 +283,7 @@ def test_words_of_many_are_indexed_and_items_keep_their_captions(loaded: Collect
     columns |= {"path": names, "content_hash": [hashlib.sha256(name.encode()).hexdigest() for name in names]}
     assert loaded.load(pa.table(columns)) == len(names)
     assert [item.captions for item in loaded] == [(text,) if text else () for text in captions.to_pylist()]
-    assert loaded._state.store._table("captions").index_stats("text_idx").num_unindexed_rows == 0
+    assert loaded._state.store.tables.needed("captions").index_stats("text_idx").num_unindexed_rows == 0
     assert loaded.search("boat20000", k=1, target="texts", hybrid=1.0)[0].id == "item 20000"
 
 

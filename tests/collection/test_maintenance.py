@@ -6,6 +6,7 @@ import shutil
 import tracemalloc
 from pathlib import Path
 
+import faiss
 import numpy as np
 import pyarrow.parquet
 import pytest
@@ -43,6 +44,16 @@ def test_exports_hold_the_items(filled: Collection, tmp_path: Path) -> None:
         filled.export(tmp_path / "items.parket")
 
 
+def test_no_spreadsheet_takes_a_name_for_a_formula(collection: Collection, photos: Path, tmp_path: Path) -> None:
+    (photos / "=cmd|calc!A0.png").write_text("picture z")
+    collection.add([Record(photos / "=cmd|calc!A0.png", id="@x")])
+    collection.export(tmp_path / "items.csv")
+    with (tmp_path / "items.csv").open(encoding="utf-8", newline="") as stream:
+        (row,) = csv.DictReader(stream)
+    assert (row["id"], row["path"]) == ("'@x", "'=cmd|calc!A0.png")
+    assert int(row["width"]) == 0
+
+
 def test_exports_hold_the_points(filled: Collection, photos: Path, tmp_path: Path) -> None:
     filled.export(tmp_path / "p.npz")
     filled.export(tmp_path / "points", format="safetensors")
@@ -54,6 +65,34 @@ def test_exports_hold_the_points(filled: Collection, photos: Path, tmp_path: Pat
     with safe_open(tmp_path / "points", "numpy") as stored:
         np.testing.assert_array_equal(stored.get_tensor("image"), arrays["image"])
         assert json.loads(stored.metadata()["text_ids"]) == arrays["text_ids"].tolist()
+
+
+def test_a_parquet_file_may_hold_the_points_too(filled: Collection, tmp_path: Path) -> None:
+    filled.add([Record(captions=["only words"])])
+    filled.export(tmp_path / "p.npz")
+    filled.export(tmp_path / "items.parquet", points=True)
+    arrays = np.load(tmp_path / "p.npz")
+    by_id = dict(zip(arrays["image_ids"].tolist(), arrays["image"], strict=True))
+    rows = pyarrow.parquet.read_table(tmp_path / "items.parquet").to_pylist()
+    assert [row["point"] is None for row in rows] == [False] * 4 + [True]
+    for row in rows[:4]:
+        np.testing.assert_array_equal(np.array(row["point"], dtype=np.float32), by_id[row["id"]])
+    with pytest.raises(InvalidInputError, match="parquet, npz"):
+        filled.export(tmp_path / "items.csv", points=True)
+
+
+def test_an_index_of_faiss_answers_as_the_collection(filled: Collection, tmp_path: Path) -> None:
+    filled.export(tmp_path / "points.faiss")
+    index, ids = faiss.read_index(str(tmp_path / "points.faiss")), (tmp_path / "points.ids.txt").read_text().split()
+    retriever = ToyRetriever()
+    form = retriever.space.indexable("text_query")
+    assert form is not None
+    scores, rows = index.search(np.float32(form.queries(retriever.encode_texts(["a boat"]))), 3)
+    answers = filled.search("a boat", k=3, min_probability=0)
+    assert sorted(ids[row] for row in rows[0]) == sorted(answer.id for answer in answers)
+    np.testing.assert_allclose(scores[0], [answer.score for answer in answers], atol=1e-5)
+    assert faiss.read_index(str(tmp_path / "points.captions.faiss")).ntotal == 1
+    assert len((tmp_path / "points.captions.ids.txt").read_text().split()) == 1
 
 
 def test_duplicates_are_exact_or_near(filled: Collection, photos: Path) -> None:
@@ -87,6 +126,9 @@ def test_near_duplicates_across_blocks(monkeypatch: pytest.MonkeyPatch, collecti
 def test_repair_drops_what_nothing_uses(filled: Collection) -> None:
     filled.update("a.png", captions=["new"])
     filled.remove(["b.png"])
+    # As long as it can be searched as it was, nothing but the row of the caption is unused.
+    assert filled.verify().unused == {"captions": 1}
+    filled.keep_history(0)
     check = filled.verify()
     assert check.is_whole
     assert check.unused["captions"] == 1
@@ -137,12 +179,19 @@ def test_what_files_of_points_lack_is_counted_without_the_store(filled: Collecti
     assert filled.repair().is_whole
 
 
+@pytest.fixture
+def ten_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Join files when there are ten small ones."""
+    monkeypatch.setattr("diptych.collection.storage.rows._MANY_FRAGMENTS", 10)
+
+
+@pytest.mark.usefixtures("ten_are_many")
 def test_many_small_commits_are_joined(collection: Collection) -> None:
-    for number in range(45):
+    for number in range(15):
         collection.add([Record(captions=[f"text {number}"], id=str(number))])
-    table = collection._state.store._table("items")
-    assert table.stats()["fragment_stats"]["num_fragments"] < 40
-    assert len(Collection.open(collection.folder, load_retriever=ToyRetriever.load)) == 45
+    table = collection._state.store.tables.needed("items")
+    assert table.stats()["fragment_stats"]["num_fragments"] < 10
+    assert len(Collection.open(collection.folder, load_retriever=ToyRetriever.load)) == 15
 
 
 def test_a_collection_moves_with_its_pictures(filled: Collection, photos: Path, tmp_path: Path) -> None:
@@ -204,23 +253,24 @@ def test_a_creation_that_was_killed_while_it_wrote_its_last_file_is_made_anew(tm
         Collection.create(tmp_path / "d", ToyRetriever())
 
 
+@pytest.mark.usefixtures("ten_are_many")
 def test_many_updates_are_joined(collection: Collection) -> None:
     collection.add([Record(captions=["text"], id="1"), Record(captions=["other"], id="2")])
-    for number in range(45):
+    for number in range(15):
         collection.update("1", captions=[f"text {number}"])
-    stats = collection._state.store._table("captions").stats()
-    assert stats["fragment_stats"]["num_fragments"] < 40
-    assert collection["1"].captions == ("text 44",)
-    assert collection.search("text 44", k=1, target="texts")[0].score == pytest.approx(1, abs=1e-5)
+    stats = collection._state.store.tables.needed("captions").stats()
+    assert stats["fragment_stats"]["num_fragments"] < 10
+    assert collection["1"].captions == ("text 14",)
+    assert collection.search("text 14", k=1, target="texts")[0].score == pytest.approx(1, abs=1e-5)
 
 
 def test_many_removals_are_dropped_from_the_table(collection: Collection) -> None:
     collection.add([Record(captions=[f"text {number}"], id=str(number)) for number in range(2500)])
     collection.remove([str(number) for number in range(900)])
-    stats = collection._state.store._table("items").stats()
+    stats = collection._state.store.tables.needed("items").stats()
     assert stats["fragment_stats"]["lengths"]["max"] == 2048
     collection.remove([str(number) for number in range(900, 1300)])
-    stats = collection._state.store._table("items").stats()
+    stats = collection._state.store.tables.needed("items").stats()
     assert stats["fragment_stats"]["lengths"]["mean"] * stats["fragment_stats"]["num_fragments"] == 1200
     assert collection.search("text 2000", k=1, target="texts")[0].id == "2000"
     assert len(Collection.open(collection.folder, load_retriever=ToyRetriever.load)) == 1200
@@ -249,7 +299,7 @@ def test_a_table_is_dropped_whole_or_not_at_all(tmp_path: Path, monkeypatch: pyt
     store.prepare()
     store.add_vectors("points", ["a", "b"], np.ones((2, 3), dtype=np.float32))
     with monkeypatch.context() as killed:
-        killed.setattr("diptych.collection.storage.store.shutil.rmtree", lambda *_, **__: None)
+        killed.setattr("diptych.collection.storage.tables.shutil.rmtree", lambda *_, **__: None)
         store.drop("points")
     again = Store(tmp_path)
     assert again.vector_tables() == []

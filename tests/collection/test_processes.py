@@ -84,7 +84,7 @@ def test_a_reader_that_looks_after_every_commit_misses_nothing(
 
         return work
 
-    for name in ("add_items", "replace_items", "delete_items"):
+    for name in ("put_items", "delete_items"):
         monkeypatch.setattr(store, name, followed(getattr(store, name)))
     (photos / "a.png").rename(photos / "z.png")
     (photos / "new.png").write_text("a new picture")
@@ -105,6 +105,20 @@ def test_an_old_commit_is_not_taken_for_a_new_one(collection: Collection) -> Non
     assert reader._state._is_current()
     collection.add([Record(captions=["two"], id="2")])
     assert len(reader) == 2
+
+
+def test_a_reader_follows_a_retriever_that_goes_and_comes_back_without_points(collection: Collection) -> None:
+    """Its handle of the dropped table leads nowhere, and no table has come in its place."""
+    collection.add([Record(captions=["one"], id="1")])
+    collection.add_retriever(ToyRetriever(2))
+    reader = open_again(collection)
+    assert reader.verify().is_whole
+    assert [stored.missing for stored in reader.retrievers()] == [0, 0]
+    collection.remove_retriever("toy 2")
+    collection.remove("1")
+    collection.add_retriever(ToyRetriever(2))
+    assert reader.verify().is_whole
+    assert [stored.missing for stored in reader.retrievers()] == [0, 0]
 
 
 def test_nothing_acknowledged_is_lost_to_kills() -> None:

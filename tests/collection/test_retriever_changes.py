@@ -141,7 +141,7 @@ def test_the_same_points_need_no_work(filled: Collection) -> None:
 
 
 def test_repair_drops_the_points_of_old_retrievers(filled: Collection, photos: Path) -> None:
-    filled.set_retriever(ToyRetriever(1))
+    filled.set_retriever(ToyRetriever(1), keep=False)
     assert len(filled.verify().unused_tables) == 2
     filled.repair()
     assert filled.verify().unused_tables == ()

@@ -218,7 +218,7 @@ def test_repair_leaves_the_files_in_use(filled: Collection) -> None:
     filled._state.fold(everything=True)
     filled.search("x")
     (filled.folder / "index" / "left behind").mkdir()
-    filled.set_retriever(ToyRetriever(1))
+    filled.set_retriever(ToyRetriever(1), keep=False)
     filled.search("x")
     assert filled.repair().is_whole
     (folder,) = segment_folders(filled)

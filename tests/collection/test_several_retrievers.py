@@ -153,7 +153,7 @@ def test_names_are_unique(collection: Collection) -> None:
 
 
 def test_the_old_retriever_stays_only_when_kept(collection: Collection) -> None:
-    collection.set_retriever(ToyRetriever(1))
+    collection.set_retriever(ToyRetriever(1), keep=False)
     assert [one.name for one in collection.retrievers()] == ["toy 1"]
     collection.set_retriever(ToyRetriever(2), keep=True, now=False)
     again = open_again(collection)
@@ -161,14 +161,14 @@ def test_the_old_retriever_stays_only_when_kept(collection: Collection) -> None:
     assert [one.name for one in collection.retrievers()] == ["toy 2", "toy 1"]
     check(collection, "toy 1", ToyRetriever(1))
     # Back to one that is stored: nothing is made anew, and there is still one of each.
-    assert collection.set_retriever(ToyRetriever(1)).captions == 0
+    assert collection.set_retriever(ToyRetriever(1), keep=False).captions == 0
     assert [one.name for one in collection.retrievers()] == ["toy 1"]
 
 
 def test_names_stay_unique_when_another_is_activated_during_a_change(collection: Collection) -> None:
     same = ToyRetriever(1)
     same.name = "toy 0"
-    collection.set_retriever(same, now=False)
+    collection.set_retriever(same, now=False, keep=False)
     collection.add_retriever(ToyRetriever(2))
     collection.activate_retriever("toy 2")
     collection.reencode()
@@ -292,7 +292,7 @@ def test_a_writer_may_wait_for_another(collection: Collection) -> None:
     started = time.monotonic()
     with pytest.raises(CollectionError, match="being written"):
         hasty.add([Record(captions=["no"])])
-    assert 0.05 <= time.monotonic() - started < 10
+    assert time.monotonic() - started >= 0.05
     added: list[int] = []
     waiting = threading.Thread(target=lambda: added.append(patient.add([Record(captions=["yes"])]).added))
     waiting.start()

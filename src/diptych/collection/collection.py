@@ -4,20 +4,30 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
 from diptych.collection.changes.adding import AddReport, Progress
+from diptych.collection.changes.content_reading import ReadingReport
+from diptych.collection.changes.damage import mend
+from diptych.collection.changes.describing import FactsChoice
 from diptych.collection.changes.item_changes import ItemChanges, Which
 from diptych.collection.changes.loading import Loading
 from diptych.collection.changes.maintenance import CheckReport
+from diptych.collection.changes.region_reading import RegionReading, remove_regions
 from diptych.collection.changes.retriever_changes import ReencodeReport, RetrieverChanges
+from diptych.collection.changes.retriever_history import LearningRecord, RetrieverHistory, in_force_at
+from diptych.collection.changes.text_reading import TextReading, TextReport
 from diptych.collection.reading import CollectionReader
 from diptych.collection.remote.place import create_place, has_collection, open_place
 from diptych.collection.search.live_state import LiveState, LoadRetriever
+from diptych.collection.search.past_state import PastState
 from diptych.collection.storage import saved_retrievers
-from diptych.collection.storage.item import Item, Record
+from diptych.collection.storage.change_journal import AsOf, ChangeJournal, Version
+from diptych.collection.storage.item import Item, Record, iso_time
+from diptych.collection.storage.layout import Layout
 from diptych.collection.storage.retriever_protocol import RetrieverProtocol
 from diptych.collection.storage.saved_retrievers import StoredRetriever, defensive_copy
 from diptych.errors import InvalidInputError
@@ -56,8 +66,15 @@ class Collection(CollectionReader):
         load_retriever: LoadRetriever | None = None,
         write_wait: float = 0.0,
         scheduler: str | None = None,
+        as_of: AsOf | None = None,
     ) -> None:
-        super().__init__(LiveState(open_place(folder), load_retriever or saved_retrievers.load_retriever, write_wait))
+        place, load = open_place(folder), load_retriever or saved_retrievers.load_retriever
+        self._as_of: Version | None = None
+        if as_of is None:
+            super().__init__(LiveState(place, load, write_wait))
+        else:
+            moment, self._as_of = ChangeJournal(place.folder).moment(as_of)
+            super().__init__(PastState(place, load, moment, _retriever_at(place.folder, moment)))
         self._changes = ItemChanges(self._state, scheduler)
         self._retrievers = RetrieverChanges(self._state, scheduler)
 
@@ -91,14 +108,19 @@ class Collection(CollectionReader):
         load_retriever: LoadRetriever | None = None,
         write_wait: float = 0.0,
         scheduler: str | None = None,
+        as_of: AsOf | None = None,
     ) -> Self:
-        """Open a collection.
+        """Open a collection, as it is or as it was.
 
         ``load_retriever`` reads retrievers of another kind than :class:`diptych.Retriever`. A change that finds another
         writer at work waits for it up to ``write_wait`` seconds before it raises. ``scheduler`` is the address of a
         Dask scheduler, such as tcp://host:8786, whose workers read and encode what is added, with the same result.
+
+        ``as_of`` is a version of :meth:`history`, a day (its end) or a time in UTC, as text or as datetime: the items
+        are those of then, searched with the retriever of then where it is still stored, exactly and without an index.
+        Nothing can be changed in it. The items of then are put together when it is opened, in a temporary folder.
         """
-        return cls(folder, load_retriever=load_retriever, write_wait=write_wait, scheduler=scheduler)
+        return cls(folder, load_retriever=load_retriever, write_wait=write_wait, scheduler=scheduler, as_of=as_of)
 
     @classmethod
     def open_or_create(
@@ -151,7 +173,7 @@ class Collection(CollectionReader):
 
     def remove_missing(self, folder: str | os.PathLike[str] | None = None) -> list[str]:
         """Remove the items whose files are gone, all of them or those of a folder; return their paths."""
-        with self._state.writing():
+        with self._state.writing(freeing=True):
             return self._changes.remove_missing(None if folder is None else self._state.root.given(folder))
 
     def update(
@@ -163,20 +185,105 @@ class Collection(CollectionReader):
         metadata: Mapping[str, Any] | None = None,
     ) -> Item:
         """Replace captions, labels or metadata of an item; what is None stays."""
+        (item,) = self.update_all({which: {"captions": captions, "labels": labels, "metadata": metadata}})
+        return item
+
+    def update_all(self, changes: Mapping[str | os.PathLike[str], Mapping[str, Any]]) -> list[Item]:
+        """Change several items in one commit, which takes little longer than one; all of them, or none and an error.
+
+        By id or path, ``captions``, ``labels`` and ``metadata`` as :meth:`update` takes them.
+        """
         with self._state.writing():
-            item = self[which]
-            if item.path is None and captions is not None and not captions:
-                raise InvalidInputError(f"item {item.id} has no picture, so it needs a caption; remove it instead")
-            texts = captions or item.captions if item.path is None else captions
-            self._changes.change(item, Record(item.path, texts, labels, metadata))
-        return self[item.id]
+            found = {item.id: (item, said) for item, said in ((self[which], said) for which, said in changes.items())}
+            self._changes.change([(item, self._said(item, **said)) for item, said in found.values()])
+        return [self[which] for which in changes]
+
+    @staticmethod
+    def _said(
+        item: Item,
+        captions: Sequence[str] | None = None,
+        labels: Sequence[str] | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> Record:
+        if item.path is None and captions is not None and not captions:
+            raise InvalidInputError(f"item {item.id} has no picture, so it needs a caption; remove it instead")
+        return Record(item.path, captions or item.captions if item.path is None else captions, labels, metadata)
+
+    def at(self, as_of: AsOf) -> Self:
+        """Open this collection as it was, as :meth:`open` does; retrievers that are loaded serve both."""
+        return type(self)(self.name, load_retriever=self._state.loaded, as_of=as_of)
+
+    @property
+    def as_of(self) -> Version | None:
+        """The version that held at the moment that was asked for; None where the collection is as it is now."""
+        return self._as_of
+
+    def history(self) -> list[Version]:
+        """Return the versions of the items that can be asked for, oldest first; :meth:`open` takes their numbers."""
+        self._state.check_layout()
+        return ChangeJournal(self._state.layout.folder).versions()
+
+    def version_at(self, as_of: AsOf) -> Version:
+        """Return the version that held at a moment; the error for an earlier one than is kept names the earliest."""
+        return ChangeJournal(self._state.layout.folder).moment(as_of)[1]
+
+    @property
+    def history_days(self) -> float:
+        """For how many days items that were changed or removed are kept as they were."""
+        self._state.check_layout()
+        return self._state.layout.history_days
+
+    def keep_history(self, days: float) -> None:
+        """Choose for how many days items that were changed or removed are kept as they were, 30 by default.
+
+        What is older goes at once. 0 keeps nothing.
+        """
+        if not 0 <= days <= 36_500:
+            raise InvalidInputError(f"days must be between 0 and 36,500, got {days}")
+        with self._state.writing():
+            self._state.write_layout(replace(self._state.layout, history_days=float(days)), None)
+            journal = ChangeJournal(self._state.layout.folder)
+            journal.forget(self._state.store, self._state.next_ns(), days, days)
+
+    def keep_facts(self, choice: FactsChoice) -> int:
+        """Choose what is kept of what photographs say of themselves, and return how many items lost something by it.
+
+        ``"all"``, ``"no-places"`` for everything but where they were taken, or ``"none"``. What is stored of the rest
+        goes at once; what comes back is read by the next :meth:`add` or :meth:`refresh`.
+        """
+        with self._state.writing():
+            return self._changes.keep_facts(choice)
 
     def remove(self, which: Which) -> list[str]:
         """Remove items by id, path or filter; return the ids. The files stay where they are."""
-        with self._state.writing():
+        with self._state.writing(freeing=True):
             items = self._changes.named(which)
             self._changes.remove(items)
         return [item.id for item in items]
+
+    def read_text(self, *, progress: Progress | None = None) -> TextReport:
+        """Read the text in the pictures, so that searches find it; needs the extra ``ocr``.
+
+        It takes about a second of one core for each picture, at the lowest priority, and others may write meanwhile.
+        After an interruption it goes on where it was; each picture is read once, whatever becomes of its name.
+        ``progress`` is told after each picture.
+        """
+        return TextReading(self._state).run(progress)
+
+    def add_regions(self, retriever: str | None = None, *, progress: Progress | None = None) -> ReadingReport:
+        """Give parts of the pictures points of their own, so that searches find small things and say where they are.
+
+        Thirteen overlapping regions of each picture are encoded: it takes thirteen times as long as adding the
+        pictures, at the lowest priority, and thirteen times the room of their points. Others may write meanwhile. They
+        are those of one stored ``retriever``, by default the active one, and are searched when all are done or after an
+        interruption, from which the next call goes on. Pictures that are added later get theirs by another call.
+        """
+        return RegionReading(self._state, retriever).run(progress)
+
+    def remove_regions(self, retriever: str | None = None) -> None:
+        """Delete the regions of a stored retriever, by default the active one."""
+        with self._state.writing():
+            remove_regions(self._state, retriever)
 
     def retrievers(self) -> list[StoredRetriever]:
         """Return the stored retrievers, the active one first."""
@@ -192,23 +299,27 @@ class Collection(CollectionReader):
         """
         return self._retrievers.add(retriever, name, progress)
 
-    def activate_retriever(self, name: str) -> None:
-        """Let searches use a stored retriever from now on, in one step; the one before stays stored."""
-        self._retrievers.activate(name)
+    def activate_retriever(self, name: str, *, record: LearningRecord | None = None) -> None:
+        """Let searches use a stored retriever from now on, in one step; the one before stays stored.
+
+        ``record`` is what the history says of it, by default that somebody chose it.
+        """
+        self._retrievers.activate(name, record)
 
     def remove_retriever(self, name: str) -> None:
         """Forget a stored retriever with its points; the active one cannot go."""
         self._retrievers.remove(name)
 
     def set_retriever(
-        self, retriever: RetrieverProtocol, *, progress: Progress | None = None, now: bool = True, keep: bool = False
+        self, retriever: RetrieverProtocol, *, progress: Progress | None = None, now: bool = True, keep: bool = True
     ) -> ReencodeReport:
         """Change the retriever: make the points of the new one, then switch in one step.
 
         Features are used again where the encoders are the same; otherwise the pictures are read again. Until the
         switch, searches use the old retriever. ``now=False`` only marks the collection as stale, for a later
-        :meth:`reencode`. After an interruption, either method goes on where it stopped. ``keep=True`` keeps the old
-        retriever stored beside the new one; otherwise only its unused rows stay, until :meth:`repair`.
+        :meth:`reencode`. After an interruption, either method goes on where it stopped. The old retriever stays stored
+        as it is, for ``diptych.collection.learning.rollback``, and so do the last three; what is added later gets their
+        points on the way back. ``keep=False`` lets it go: only its unused rows stay, until :meth:`repair`.
         """
         return self._retrievers.set(retriever, progress, now=now, keep=keep)
 
@@ -224,8 +335,17 @@ class Collection(CollectionReader):
         self._retrievers.calibrate([(words, self[which].id, is_good) for words, which, is_good in judgements])
 
     def repair(self) -> CheckReport:
-        """Give missing points where possible, drop what no item uses, join small files; return the state after it."""
-        with self._state.writing():
-            self._retrievers.fill()
-            self._maintenance.clean()
+        """Make damaged files and missing points again where possible, drop what no item uses, join small files.
+
+        Returns the state after it, which names what could not be made again.
+        """
+        with self._state.writing(mending=True):
+            if mend(self._state):
+                self._retrievers.fill()
+                self._maintenance.clean()
         return self.verify()
+
+
+def _retriever_at(folder: Path, moment_ns: int) -> str:
+    now = Layout.read(folder).retriever.fingerprint
+    return in_force_at(iso_time(moment_ns), RetrieverHistory(folder).records(now), now)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from diptych.collection.search.approximate_index import LARGEST_FLAT, ROWS_PER_LIST, list_count
-from diptych.collection.search.live_state import APPROXIMATE_FROM
+from diptych.collection.search.retriever_state import APPROXIMATE_FROM
 from diptych.errors import InvalidInputError
 
 IndexKind = Literal["whole", "vectors", "bytes", "codes"]

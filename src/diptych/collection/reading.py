@@ -12,16 +12,26 @@ import numpy as np
 from diptych.arrays import AnyArray, FloatArray
 from diptych.collection.browse.facets import Facet
 from diptych.collection.browse.filter import Filter
+from diptych.collection.browse.geography import Box
+from diptych.collection.browse.overview import MapCell, Period, count_cells, count_periods
+from diptych.collection.browse.picture_export import ExportedPictures, PictureExport
+from diptych.collection.browse.saved import chosen_items
 from diptych.collection.browse.suggestions import Suggestion
 from diptych.collection.browse.thumbnail_cache import Thumbnails
-from diptych.collection.changes.maintenance import CheckReport, DuplicateGroup, Maintenance, Status
-from diptych.collection.search.live_state import APPROXIMATE_FROM, LiveState
+from diptych.collection.changes.maintenance import CheckReport, DuplicateGroup, Maintenance
+from diptych.collection.changes.sharing import Albums, SavedSearches
+from diptych.collection.search.answers import Answer, Answers
+from diptych.collection.search.live_state import LiveState
 from diptych.collection.search.query import Query
 from diptych.collection.search.ranking import RerankBy
-from diptych.collection.search.snapshot import Answers, SearchSnapshot, Target, side_of
+from diptych.collection.search.retriever_state import APPROXIMATE_FROM
+from diptych.collection.search.snapshot import SearchSnapshot, Target, side_of
 from diptych.collection.storage.item import Item
-from diptych.collection.storage.retriever_protocol import RetrieverProtocol, Side
+from diptych.collection.storage.retriever_protocol import PointKind, RetrieverProtocol, Side
+from diptych.collection.storage.status import Status
 from diptych.collection.storage.store import features_table, points_table
+from diptych.data.picture_kinds import split_moment
+from diptych.encoders.image.text_in_pictures import PictureText
 from diptych.errors import InvalidInputError, UnknownItemError
 
 
@@ -85,16 +95,32 @@ class CollectionReader:
         return self._state.root.folder
 
     @property
+    def albums(self) -> Albums:
+        """The albums: items under titles, each in an order of its own."""
+        return Albums(self._state)
+
+    @property
+    def saved_searches(self) -> SavedSearches:
+        """The saved searches, which are asked anew each time."""
+        return SavedSearches(self._state, self.search)
+
+    @property
     def retriever(self) -> RetrieverProtocol:
         """The retriever that searches use."""
         return self._state.retriever()
 
     def path_of(self, item: Item) -> Path | None:
         """Return the file of an item, None for one without a picture."""
+        return None if item.path is None else split_moment(self._state.root.file(item.path))[0]
+
+    def picture_of(self, item: Item) -> Path | None:
+        """Return what encoders read for an item: its file, or the path that stands for a moment of a video."""
         return None if item.path is None else self._state.root.file(item.path)
 
     def original(self, item: Item) -> BinaryIO | None:
         """Return the picture file of an item from the object storage of the collection, None where it is not there."""
+        if item.seconds and (video := self.path_of(item)) and video in self:
+            item = self[video]
         return None if item.content_hash is None else self._state.place.original(item.content_hash)
 
     def thumbnail(self, which: str | os.PathLike[str]) -> bytes | None:
@@ -107,9 +133,14 @@ class CollectionReader:
         found = self._thumbnails.get(content for content in contents if content is not None)
         return [None if content is None else found.get(content) for content in contents]
 
+    def picture_text(self, which: str | os.PathLike[str]) -> PictureText | None:
+        """Return the text in an item's picture with the boxes of its words; None where it has not been read."""
+        content = self[which].content_hash
+        return None if content is None else self._state.store.picture_texts.get([content]).get(content)
+
     def items(self, wanted: Filter | str | None = None) -> list[Item]:
         """Return the items that meet a filter, in the order of addition."""
-        items, chosen = self._state.items(), Filter.of(wanted)
+        items, chosen = self._state.items(), self._chosen(wanted)
         return list(items) if chosen is None else items.matching(chosen)
 
     def facets(self, filter: Filter | str | None = None, *, limit: int = 10) -> list[Facet]:
@@ -119,7 +150,25 @@ class CollectionReader:
         """
         if limit < 1:
             raise InvalidInputError(f"limit must be at least 1, got {limit}")
-        return self._state.items().facets(Filter.of(filter), limit)
+        return self._state.items().facets(self._chosen(filter), limit)
+
+    def timeline(self, filter: Filter | str | None = None) -> tuple[Period, ...]:
+        """Return the months in which the items that meet a filter were taken, the earliest first, with their counts."""
+        return count_periods(self._state.items().parts_to_count(self._chosen(filter)))
+
+    def map_cells(
+        self,
+        filter: Filter | str | None = None,
+        *,
+        south: float = -90.0,
+        west: float = -180.0,
+        north: float = 90.0,
+        east: float = 180.0,
+    ) -> tuple[MapCell, ...]:
+        """Return where the items that meet a filter were taken: fields of a map of a part of the world, with counts."""
+        if not (-90 <= south < north <= 90 and -180 <= west < east <= 180):
+            raise InvalidInputError("a map goes from south to north within -90 to 90, and west to east within ±180")
+        return count_cells(self._state.items().parts_to_count(self._chosen(filter)), Box(south, west, north, east))
 
     def suggestions(self, prefix: str, limit: int = 8) -> list[Suggestion]:
         """Return ways to go on with a query: labels, words of captions and frequent phrases, most frequent first.
@@ -142,6 +191,7 @@ class CollectionReader:
         min_probability: float | None = None,
         offset: int = 0,
         retriever: str | None = None,
+        regions: bool = True,
         rerank: int | None = None,
         rerank_by: RerankBy = "codes",
     ) -> Answers:
@@ -158,14 +208,18 @@ class CollectionReader:
         filter:
             A :class:`Filter` or its text. With k items that meet it there are k answers.
         hybrid:
-            Also look for the words of the query in the captions (BM25) and join both rankings by reciprocal rank; the
-            number from 0 to 1 is the weight of the words, True is 0.5.
+            How words are looked for in captions, file names, labels, metadata and the text in pictures (BM25): by
+            default only those that ask for something by its name (a number, a name, what is quoted: words that
+            photographs are not ordinarily described by), and what holds all of them comes first. A number from 0 to 1
+            is the weight of the words in a joined ranking by reciprocal rank, True is 0.5; False leaves words out.
         exact:
             Compare everything (True), use the index (False), or decide by size (None).
         min_probability:
             Leave out answers below; by default ``no_good_match`` says when even the best is below the cut-off.
         retriever:
             The name of a stored retriever (see :meth:`retrievers`), by default the active one.
+        regions:
+            Whether parts of pictures are searched too, where :meth:`add_regions` has made them.
         rerank:
             With a hashing method: how many of the nearest codes to order more finely, by the real numbers that the
             query's bits are the signs of.
@@ -175,15 +229,17 @@ class CollectionReader:
         side = side_of(target)
         if k < 1 or offset < 0:
             raise InvalidInputError(f"k must be at least 1 and offset at least 0, got {k} and {offset}")
-        snapshot, use_all = self._ready(side, exact, retriever)
+        kinds: tuple[PointKind, ...] = ("image", "region") if side == "image" and regions else (side,)
+        snapshot, compared = self._ready(kinds, exact, retriever)
         return snapshot.search(
             Query.of(query, self._find_picture),
             k=k,
             offset=offset,
             side=side,
-            wanted=Filter.of(filter),
+            wanted=self._chosen(filter),
             hybrid=hybrid,
-            exact=use_all,
+            exact=compared,
+            regions=regions,
             min_probability=min_probability,
             rerank=rerank,
             rerank_by=rerank_by,
@@ -203,9 +259,9 @@ class CollectionReader:
         Ids are those of items, or of captions when texts are searched; an empty id fills up where there are fewer.
         """
         side = side_of(target)
-        snapshot, use_all = self._ready(side, exact, retriever)
+        snapshot, compared = self._ready((side,), exact, retriever)
         gallery = snapshot.galleries[side]
-        rows, scores = gallery.search(gallery.scoring.query_vectors(np.asarray(points)), k, exact=use_all)
+        rows, scores = gallery.search(gallery.scoring.query_vectors(np.asarray(points)), k, exact=side in compared)
         return gallery.keys(rows), scores
 
     def points(
@@ -228,8 +284,8 @@ class CollectionReader:
 
     def build_index(self, retriever: str | None = None) -> None:
         """Build the search indexes now; a side with fewer than 1,000 points is always compared whole."""
-        self._state.build_index("image", retriever)
-        self._state.build_index("text", retriever)
+        for kind in ("image", "text", "region"):
+            self._state.build_index(kind, retriever)
 
     def retriever_named(self, name: str | None) -> RetrieverProtocol:
         """Return a stored retriever by its name in the collection; None is the active one."""
@@ -246,28 +302,71 @@ class CollectionReader:
         """Return counts, sizes, and whether a change of retriever is unfinished."""
         return self._maintenance.status()
 
-    def export(self, path: str | os.PathLike[str], format: str | None = None) -> None:
-        """Write the items (``csv``, ``jsonl``, ``parquet``) or the points (``npz``, ``safetensors``) to a file.
+    def export(self, path: str | os.PathLike[str], format: str | None = None, *, points: bool = False) -> None:
+        """Write the items (``csv``, ``jsonl``, ``parquet``) or points (``npz``, ``safetensors``, ``faiss``) to a file.
 
         Without ``format`` the ending of the name says it. Points come as ``image`` and ``text`` arrays with the ids of
-        their rows, as they are searched: centred or scaled as the space asks.
+        their rows, as they are searched: centred or scaled as the space asks. ``points`` gives the items of a Parquet
+        file the column ``point``, those of their pictures. An index of FAISS is searched with points that the space
+        prepares, ``retriever.space.indexable("text_query").queries(retriever.encode_texts(["a boat"]))``; the ids of
+        its rows lie beside it in ``*.ids.txt``, captions in ``*.captions.faiss``.
         """
-        self._maintenance.export(path, format)
+        self._maintenance.export(path, format, points)
 
-    def verify(self) -> CheckReport:
-        """Compare the tables with the items; nothing is changed."""
-        return self._maintenance.check()
+    def export_pictures(
+        self,
+        target: str | os.PathLike[str],
+        which: Iterable[Item | Answer | str | os.PathLike[str]],
+        *,
+        title: str = "Pictures",
+        about: str = "",
+        gallery: bool = False,
+        keep_metadata: bool | None = None,
+        force: bool = False,
+    ) -> ExportedPictures:
+        """Write the pictures of answers or items to a folder, or to a zip file where the name ends so.
 
-    def _ready(self, side: Side, exact: bool | None, retriever: str | None) -> tuple[SearchSnapshot, bool]:
-        """Return the present state, with an index or one on its way where it is wanted, and whether to compare all."""
+        They are copies of the files with their captions in ``captions.json``, or, as a ``gallery``, pictures for a
+        browser with a page to look at them, ``index.html``, under a ``title`` and a line ``about`` it. Those of a
+        gallery say nothing else that the files say (place, date, camera), unless ``keep_metadata``; without it,
+        ``keep_metadata=False``, neither do others. A file that is gone is named in what is returned. What exists is
+        overwritten only by ``force``.
+        """
+        found = [one if isinstance(one, Item) else one.item if isinstance(one, Answer) else self[one] for one in which]
+        items = list({item.id: item for item in found if item is not None}.values())
+        how: dict[str, Any] = {"title": title, "about": about, "gallery": gallery, "keep_metadata": keep_metadata}
+        return PictureExport(items, self._open_picture, self.thumbnails, **how).write(Path(target), force=force)
+
+    def _open_picture(self, item: Item) -> BinaryIO | None:
+        path = self.path_of(item)
+        try:
+            return None if path is None else path.open("rb")
+        except OSError:
+            return self.original(item)
+
+    def verify(self, *, all_bytes: bool = True) -> CheckReport:
+        """Compare every file with its checksum, and the tables with the items; no item is changed.
+
+        Damage that is found is kept from being read from then on: what needs it is refused with a sentence. Without
+        ``all_bytes`` only the sizes of files are looked at.
+        """
+        return self._maintenance.check(all_bytes=all_bytes)
+
+    def _chosen(self, wanted: Filter | str | None) -> Filter | None:
+        return chosen_items(wanted, self._state.layout.folder)
+
+    def _ready(
+        self, kinds: Sequence[PointKind], exact: bool | None, retriever: str | None
+    ) -> tuple[SearchSnapshot, set[PointKind]]:
+        """Return the present state, with indexes or some on their way where wanted, and what to compare whole."""
         snapshot = self._state.snapshot(retriever)
-        gallery = snapshot.galleries[side]
-        if exact or (exact is None and len(gallery) < APPROXIMATE_FROM):
-            return snapshot, True
-        if gallery.wants_index:
-            self._state.build_index(side, retriever, wait=exact is False)
-            snapshot = self._state.snapshot(retriever)
-        return snapshot, False
+        there = {kind: snapshot.galleries[kind] for kind in kinds if kind in snapshot.galleries}
+        small = {kind for kind, gallery in there.items() if len(gallery) < APPROXIMATE_FROM}
+        compared = set(there) if exact or self._state.is_past else small if exact is None else set[PointKind]()
+        wanting = [kind for kind, gallery in there.items() if kind not in compared and gallery.wants_index]
+        for kind in wanting:
+            self._state.build_index(kind, retriever, wait=exact is False)
+        return self._state.snapshot(retriever) if wanting else snapshot, compared
 
     def _find_picture(self, name: str) -> Path | None:
         path = self._state.root.given(name)

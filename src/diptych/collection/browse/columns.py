@@ -18,7 +18,10 @@ import numpy as np
 
 from diptych.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from diptych.collection.browse.filter import OWN_FIELDS, STORED_DATE, Filter, given_date, number_of, text_of
+from diptych.collection.browse.geography import region_of
+from diptych.collection.storage.item import joined_fields
 from diptych.collection.storage.layout import search_package
+from diptych.collection.storage.rows import sound_fields
 
 # Names of metadata and of what every item has may be equal, so each has its mark.
 _OWN, _METADATUM = "=", "."
@@ -189,6 +192,12 @@ class Values:
         return self._like(given, whole) if operator == ":" else self._ordered(operator, given)
 
     def _like(self, given: str, whole: bool) -> BoolArray:
+        number = number_of(given)
+        if number is None:
+            return self._like_text(given, whole)
+        return np.where((self.kinds == NUMBER) & self._has_number, self.number == number, self._like_text(given, whole))
+
+    def _like_text(self, given: str, whole: bool) -> BoolArray:
         pc = search_package("pyarrow.compute")
         folded = given.casefold()
         if "*" in folded or "?" in folded:
@@ -239,7 +248,16 @@ class Column:
 
     def items_meeting(self, wanted: Filter, n_items: int) -> BoolArray:
         """Return which of the items meet a comparison other than ``!=``."""
-        meets = self.values.meeting(wanted.operator, wanted.value, whole=wanted.field.lower() == "label")
+        return self._owners_of(
+            self.values.meeting(wanted.operator, wanted.value, whole=wanted.field.lower() == "label"), n_items
+        )
+
+    def items_among(self, texts: Iterable[str], n_items: int) -> BoolArray:
+        """Return which of the items have one of some texts."""
+        meets = search_package("pyarrow.compute").is_in(self.values.text, value_set=_texts(list(texts)))
+        return self._owners_of(_as_array(meets), n_items)
+
+    def _owners_of(self, meets: BoolArray, n_items: int) -> BoolArray:
         found = np.zeros(n_items, dtype=bool)
         found[self.owners[meets[self.codes]]] = True
         return found
@@ -276,6 +294,15 @@ class Columns:
         """The names of the metadata, without their mark."""
         return [name[1:] for name in self.places if name[0] == _METADATUM]
 
+    def coordinates(self, n_items: int) -> tuple[FloatArray, FloatArray]:
+        """Return the latitudes and longitudes of the items, NaN where there are none."""
+        found = np.full((2, n_items), math.nan)
+        for row, name in zip(found, (".latitude", ".longitude"), strict=True):
+            if name in self:
+                column = self[name]
+                row[column.owners] = column.values.number[column.codes]
+        return found[0], found[1]
+
     def matching(self, wanted: Filter, n_items: int) -> BoolArray:
         """Return which of the items meet a filter."""
         if wanted.operator == "and":
@@ -286,6 +313,12 @@ class Columns:
             return ~self.matching(wanted.parts[0], n_items)
         if wanted.operator == "!=":
             return ~self.matching(Filter("=", field=wanted.field, value=wanted.value), n_items)
+        if wanted.members is not None:
+            return self["=id"].items_among(wanted.members, n_items) if "=id" in self else np.zeros(n_items, dtype=bool)
+        if wanted.is_geographic:
+            north, east = self.coordinates(n_items)
+            found = region_of(wanted.field.lower(), wanted.value).holds(north, east)
+            return np.asarray(found & np.isfinite(north) & np.isfinite(east))
         name = column_name(wanted.field)
         return self[name].items_meeting(wanted, n_items) if name in self else np.zeros(n_items, dtype=bool)
 
@@ -304,7 +337,11 @@ class ColumnsBuilder:
         for name, kind, texts, whose in own_columns(rows):
             self._append(name, kind, texts, np.arange(len(rows)) if whose is None else whose)
         # One document is parsed faster than many.
-        metadata = json.loads(f"[{','.join(rows['metadata'].to_pylist())}]")
+        ids = rows["id"].to_pylist()
+        metadata = json.loads(f"[{','.join(map(sound_fields, rows['metadata'].to_pylist(), ids))}]")
+        if rows["facts"].null_count < len(rows):
+            facts = json.loads(f"[{','.join(map(sound_fields, rows['facts'].to_pylist(), ids))}]")
+            metadata = [joined_fields(said, given) for said, given in zip(facts, metadata, strict=True)]
         for name, values, owners in _fields(metadata):
             for made_of, texts, whose in _by_type(values, owners):
                 self._append(_METADATUM + name, _PLAIN.get(made_of, OTHER), texts, whose)

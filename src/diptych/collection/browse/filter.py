@@ -10,11 +10,12 @@ from functools import lru_cache
 from operator import eq, ge, gt, le, lt
 from typing import Any, Literal, cast
 
+from diptych.collection.browse.geography import GEOGRAPHIC_FIELDS, region_of
 from diptych.errors import InvalidInputError
 
 _TIMES = ("added", "updated", "modified")
 # What every item has; any other field is a metadatum.
-OWN_FIELDS = ("id", "path", "name", "kind", "label", "caption", "width", "height", "size", *_TIMES)
+OWN_FIELDS = ("id", "path", "name", "kind", "label", "caption", "album", "width", "height", "size", *_TIMES)
 
 
 def filter_name(metadatum: str) -> str:
@@ -46,12 +47,15 @@ def compare(stored: Any, operator: str, given: str, *, whole: bool) -> bool:
     if isinstance(stored, (list, tuple)):
         return any(compare(value, operator, given, whole=whole) for value in stored)
     if operator == ":":
-        return _matches(text_of(stored), given, whole)
+        return _matches(stored, given, whole)
     return _ordered(stored, operator, given)
 
 
-def _matches(stored: str, given: str, whole: bool) -> bool:
-    stored, given = stored.casefold(), given.casefold()
+def _matches(value: Any, given: str, whole: bool) -> bool:
+    number, other = number_of(value), number_of(given)
+    if number is not None and other is not None and not isinstance(value, str):
+        return number == other
+    stored, given = text_of(value).casefold(), given.casefold()
     if "*" in given or "?" in given:
         return _pattern(given).match(stored) is not None
     return stored == given if whole else given in stored
@@ -112,15 +116,20 @@ class Filter:
     ``path:holiday/*``     the whole path matches, ``*`` crosses folders
     ``camera="X T"``       exactly equal; quotes keep spaces and operators, also in names: ``"shot by"=me``
     ``year>=2010``         numbers by value (also ``>``, ``<``, ``<=``, ``!=``)
-    ``added>=2024-05``     dates as far as they are written: ``added<=2024-05`` includes all of May
+    ``month:7``            of a number, just that one
+    ``album:Summer``       in the album of that title, whatever its capitals; also with ``*`` and ``?``
+    ``taken>=2024-05``     dates as far as they are written: ``taken<=2024-05`` includes all of May
+    ``near:Lisbon``        taken at most 25 km from there; ``near:"Paris, Texas"``, ``near:38.7,-9.1``
+    ``within:20km of X``   taken at most so far from X, a name or coordinates; also ``m`` and ``mi``
+    ``within:"A to B"``    taken between two corners, coordinates in the south-west and in the north-east
     ``a and b``, ``a b``   both
     ``a or b``, ``not a``  as they say; not binds before and, and before or; parentheses group
     ====================== =======================================================================================
 
-    Fields are ``id``, ``path``, ``name`` (of the file), ``kind`` (picture or text), ``label``, ``caption``, ``width``,
-    ``height``, ``size``, ``added``, ``updated``, ``modified``, and the names of the metadata, with dots into nested
-    values; ``meta.path`` is the metadatum called "path". An item without a field meets no condition on it, except
-    ``!=`` and ``not``.
+    Fields are ``id``, ``path``, ``name`` (of the file), ``kind`` (picture or text), ``label``, ``caption``, ``album``,
+    ``width``, ``height``, ``size``, ``added``, ``updated``, ``modified``, and the names of metadata and of facts of
+    photographs, with dots into nested values; ``meta.path`` is the metadatum called "path". An item without a field
+    meets no condition on it, except ``!=`` and ``not``.
 
     >>> from diptych.collection import Filter
     >>> wanted = Filter.parse('label:dog and (year>=2010 or camera="X T")')
@@ -134,6 +143,8 @@ class Filter:
     parts: tuple[Filter, ...] = ()
     field: str = ""
     value: str = ""
+    # The ids of the items that a condition on albums stands for, once somebody has looked.
+    members: frozenset[str] | None = None
 
     def __post_init__(self) -> None:
         if self.operator in ("and", "or", "not"):
@@ -141,6 +152,9 @@ class Filter:
                 raise InvalidInputError(f"a filter with {self.operator!r} needs other filters to join")
         elif self.operator not in COMPARISONS or not self.field:
             raise InvalidInputError(f"a filter compares a field with one of {' '.join(COMPARISONS)}")
+        elif self.is_geographic:
+            # Whoever asks for a place that nobody knows hears of it at once.
+            region_of(self.field.lower(), self.value)
 
     @classmethod
     def parse(cls, text: str) -> Filter:
@@ -160,14 +174,24 @@ class Filter:
             return any(part.matches(lookup) for part in self.parts)
         if self.operator == "not":
             return not self.parts[0].matches(lookup)
+        if self.members is not None:
+            return lookup("id") in self.members
+        if self.is_geographic:
+            where = number_of(lookup("latitude")), number_of(lookup("longitude"))
+            return None not in where and bool(region_of(self.field.lower(), self.value).holds(*where))
         return compare(lookup(self.field), self.operator, self.value, whole=self.field.lower() == "label")
+
+    @property
+    def is_geographic(self) -> bool:
+        """Whether it asks where an item is."""
+        return self.operator == ":" and self.field.lower() in GEOGRAPHIC_FIELDS
 
     @property
     def fields(self) -> frozenset[str]:
         """The fields that are compared."""
         if self.parts:
             return frozenset().union(*(part.fields for part in self.parts))
-        return frozenset({self.field})
+        return frozenset({"latitude", "longitude"} if self.is_geographic else {self.field})
 
     def __and__(self, other: Filter) -> Filter:
         return Filter("and", (*self._joined("and"), *other._joined("and")))
@@ -208,6 +232,7 @@ _DEEPEST = 50
 _TOKEN = re.compile(
     r"""\s*(?:
         (?P<bracket>[()])
+      | (?P<place>within:\s*[0-9.]+\s*[a-z]+\s+of\s+(?:"[^"]+"|[^\s()"]+))
       | (?:"(?P<named>(?:[^"\\]|\\.)+)"|(?P<field>[^\s()"':=!<>]+))
         (?P<operator>!=|>=|<=|:|=|>|<)\s*
         (?:"(?P<quoted>(?:[^"\\]|\\.)*)"|(?P<bare>[^\s()"=<>][^\s()"]*))
@@ -245,6 +270,9 @@ def _tokens(text: str) -> list[str | Filter]:
 
 
 def _token(match: re.Match[str]) -> str | Filter:
+    if match["place"] is not None:
+        # The one condition with words between its parts; as a value it stands in quotation marks.
+        return Filter(":", field="within", value=" ".join(match["place"].partition(":")[2].replace('"', "").split()))
     if match["operator"] is None:
         return match["bracket"] or match["word"].lower()
     field = match["field"] if match["named"] is None else _unquoted(match["named"])

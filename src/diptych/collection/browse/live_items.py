@@ -16,7 +16,7 @@ import numpy as np
 from cachetools import LRUCache
 
 from diptych.arrays import BoolArray, IntArray
-from diptych.collection.browse.columns import column_name
+from diptych.collection.browse.columns import Columns, column_name
 from diptych.collection.browse.facets import Facet, facet_of
 from diptych.collection.browse.filter import Filter, filter_name
 from diptych.collection.browse.segment import Key, Segment
@@ -24,10 +24,15 @@ from diptych.collection.browse.suggestions import Suggestion, suggestions
 from diptych.collection.storage.item import Item
 from diptych.collection.storage.layout import search_package
 from diptych.collection.storage.retriever_protocol import Side
+from diptych.errors import CollectionError, UnknownItemError
 
 _LISTS = ("labels", "captions", "caption_ids")
 _REMEMBERED = 64
 _MOST_FIELDS = 50
+# As many values as pictures: a time line and a map show them.
+_NO_FACETS = ("taken", "latitude", "longitude", "altitude")
+# Fields of photographs that few people choose by.
+_TECHNICAL = ("aperture", "exposure", "focal_length", "iso", "orientation", "taken_from")
 
 
 @dataclass(frozen=True)
@@ -85,6 +90,17 @@ class Part:
 def text_hash(text: str) -> str:
     """Return the SHA-256 of a text."""
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def text_item_id(texts: tuple[str, ...], known: Callable[[str], Item | None]) -> str:
+    """Return the id of a text: the same for the same text, unless its item has been given other captions since."""
+    digest = hashlib.sha256("\0".join(texts).encode())
+    while True:
+        name = digest.hexdigest()[:16]
+        item = known(name)
+        if item is None or item.captions == texts:
+            return name
+        digest.update(b"\0")
 
 
 def text_hashes(texts: Any) -> list[str]:
@@ -163,6 +179,27 @@ class LiveItems:
                 contents.setdefault(content, path)
         return contents
 
+    def contents_of(self, side: Side, ids: Sequence[str] | None) -> dict[str, str]:
+        """Return what the points of items or captions are stored under, by id; of all, or of some."""
+        if ids is None:
+            found = list(self)
+        else:
+            found = []
+            for one in ids:
+                held = self.find("id" if side == "image" else "caption", one)
+                if not held:
+                    what, error = ("item", UnknownItemError) if side == "image" else ("caption", CollectionError)
+                    raise error(f"there is no {what} {one!r} in the collection; take the id of an answer")
+                found.append(held[0])
+        if side == "image":
+            return {item.id: item.content_hash for item in found if item.content_hash is not None}
+        contents = {
+            caption_id: text_hash(text)
+            for item in found
+            for caption_id, text in zip(item.caption_ids, item.captions, strict=True)
+        }
+        return contents if ids is None else {one: contents[one] for one in ids}
+
     def with_paths(self, is_wanted: Callable[[str], bool]) -> list[Item]:
         """Return the items whose stored path is wanted, in the order of addition."""
         found = [
@@ -199,13 +236,20 @@ class LiveItems:
                 [part.live for part in self.parts] if wanted is None else self.masks(wanted)
             )
             counts = self._field_counts
-            widest = sorted(counts, key=lambda name: (-counts[name], name))[:_MOST_FIELDS]
+            widest = sorted(counts.keys() - _NO_FACETS, key=lambda name: (-counts[name], name))[:_MOST_FIELDS]
+            widest.sort(key=_TECHNICAL.__contains__)
             names = [("label", "=label"), *((filter_name(name), f".{name}") for name in widest)]
             facets = (self._facet(title, name, masks, limit) for title, name in names)
             counted = [facet for facet in facets if facet is not None]
             with self._lock:
                 self._facets[wanted, limit] = counted
         return list(counted)
+
+    def parts_to_count(self, wanted: Filter | None) -> list[tuple[Columns, int, BoolArray | None]]:
+        """Return the columns of each part, their length, and which items to count among: those that meet a filter."""
+        masks: Sequence[BoolArray | None] = [part.live for part in self.parts] if wanted is None else self.masks(wanted)
+        segments = [part.segment for part in self.parts]
+        return [(one.columns, len(one), mask) for one, mask in zip(segments, masks, strict=True)]
 
     def _facet(self, title: str, name: str, masks: Sequence[BoolArray | None], limit: int) -> Facet | None:
         columns = [

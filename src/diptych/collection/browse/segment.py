@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
@@ -14,9 +13,11 @@ import numpy as np
 from diptych.arrays import AnyArray, IntArray
 from diptych.collection.browse.columns import Columns, ColumnsBuilder, Values
 from diptych.collection.browse.suggestions import SuggestionCounts, SuggestionIndex
+from diptych.collection.storage.checksums import read_json, write_json
 from diptych.collection.storage.item import Item
-from diptych.collection.storage.layout import search_package, write_json
+from diptych.collection.storage.layout import search_package
 from diptych.collection.storage.rows import item_rows, items_of_rows
+from diptych.collection.storage.word_index import WordHits
 from diptych.errors import CollectionError
 
 Key = Literal["id", "path", "content", "caption"]
@@ -24,7 +25,7 @@ KEYS: tuple[Key, ...] = ("id", "path", "content", "caption")
 _KEY_COLUMNS = {"id": "id", "path": "path", "content": "content_hash", "caption": "caption_ids"}
 _ROWS_AT_ONCE = 1 << 14
 _FEW_ITEMS = 200
-_FORMAT = 2
+_FORMAT = 4
 
 
 def keys_of(item: Item, kind: Key) -> Sequence[str]:
@@ -94,6 +95,16 @@ class Segment(ABC):
     @abstractmethod
     def captions(self, ids: Sequence[str]) -> tuple[IntArray, IntArray]:
         """Return the places of the items with these captions, −1 for none, and those of the captions in them."""
+
+    def holders(self, hits: WordHits) -> tuple[IntArray, IntArray]:
+        """Return the places of the items that words lead to, and the number of the hit that leads to each."""
+        if hits.holder == "item":
+            orders = np.array(hits.keys, dtype=np.int64)
+            which = np.flatnonzero(np.isin(orders, self.orders))
+            return self.places(orders[which]), which
+        found = [self.find("content", key) for key in hits.keys]
+        which = np.repeat(np.arange(len(found)), [len(places) for places in found])
+        return np.array([place for places in found for place in places], dtype=np.int64), which
 
     def places(self, orders: IntArray) -> IntArray:
         """Return the places of those of the orders that are here."""
@@ -217,7 +228,7 @@ class FileSegment(Segment):
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         try:
-            about = json.loads((folder / "about.json").read_text(encoding="utf-8"))
+            about = read_json(folder / "about.json")
             if about["format"] != _FORMAT:
                 raise ValueError(f"format {about['format']}")
             arrays = {name: mapped_array(folder / f"{name}.npy") for name in _ARRAYS}

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import tee
+from itertools import chain, tee
 from pathlib import Path
 from typing import Any
 
 from diptych.cluster import Workers, open_workers
-from diptych.collection.browse.live_items import LiveItems, text_hash
+from diptych.collection.browse.live_items import LiveItems, text_hash, text_item_id
+from diptych.collection.changes.describing import Describing
 from diptych.collection.changes.encoding import Encoded, Encoding, EncodingTask, check_unopened, encoded
 from diptych.collection.changes.file_facts import FileFacts, ReadFile, file_status, read_files
 from diptych.collection.storage.item import Item, Record
 from diptych.collection.storage.layout import Root
 from diptych.collection.storage.retriever_protocol import SIDES, Side
 from diptych.collection.storage.store import Store, points_table
+from diptych.data.picture_kinds import is_video, moment_path
 from diptych.errors import InvalidInputError
 
 
@@ -44,15 +45,18 @@ class AddReport:
 
     ``added``, ``updated``, ``renamed`` and ``unchanged`` count items; ``skipped`` gives the reason for each path that
     cannot be used; ``duplicates`` names, for each added path, a stored path with the same content; ``removed`` lists
-    the paths that ``refresh`` found missing.
+    the paths that ``refresh`` found missing. ``described`` counts the unchanged items whose facts were read, without
+    encoding anything; ``unclear`` says of which paths some facts could not be read, and why.
     """
 
     added: int = 0
     updated: int = 0
     renamed: int = 0
     unchanged: int = 0
+    described: int = 0
     skipped: dict[str, str] = field(default_factory=dict)
     duplicates: dict[str, str] = field(default_factory=dict)
+    unclear: dict[str, str] = field(default_factory=dict)
     removed: list[str] = field(default_factory=list)
     seconds: float = 0.0
 
@@ -64,17 +68,27 @@ class AddReport:
 
 @dataclass(frozen=True)
 class PendingRecord:
-    """A record that needs more than a look: its item, its file, and the file's status if the file must be read."""
+    """A record that needs more than a look: its item, its file, and the file's status if the file must be read.
+
+    ``for_facts``: the file is the stored one, and is read for what it says of itself alone.
+    """
 
     record: Record
     known: Item | None
     path: Path | None = None
     status: os.stat_result | None = None
+    for_facts: bool = False
+    is_named: bool = True  # False for a moment that was found in a video
+
+    @property
+    def reads(self) -> bool:
+        """Whether the file is read."""
+        return self.status is not None or self.for_facts
 
 
 Facts = FileFacts | InvalidInputError | None
 
-_PICTURES_AT_ONCE, _TEXTS_AT_ONCE, _MOST_TEXTS_AT_ONCE = 64, 2048, 1 << 14
+_VIDEOS_AT_ONCE, _PICTURES_AT_ONCE, _TEXTS_AT_ONCE, _MOST_TEXTS_AT_ONCE = 16, 64, 2048, 1 << 14
 _QUICK_SECONDS = 2.0
 # Room between two items for the order of their captions.
 _TICK_NS = 1000
@@ -94,12 +108,14 @@ class Adding:
         encodings: Callable[[], Sequence[Encoding]],
         items: LiveItems,
         now_ns: int,
+        facts: str = "all",
         scheduler: str | None = None,
     ) -> None:
         self._store = store
         self._root = root
         self._make_encodings = encodings
         self._known = items
+        self._describing = Describing(facts)
         self._scheduler = scheduler
         # Times only grow: readers find what has changed by them.
         self._clock = now_ns
@@ -109,6 +125,8 @@ class Adding:
         self._claimed: set[str] = set()
         # What has been given to workers; the store has it when those after it are written.
         self._given: dict[Side, set[str]] = {side: set() for side in SIDES}
+        # Items of moments that their videos have no longer.
+        self.stale: list[Item] = []
         self.report = AddReport()
 
     def add(self, records: Sequence[Record], progress: Progress | None = None) -> AddReport:
@@ -119,29 +137,32 @@ class Adding:
             progress(AddProgress(done, len(records)))
         if work:
             encodings = self._make_encodings()
+            # What is not encoded goes first, in large batches.
+            known = [one for one in work if one.status is None]
+            batches = chain(_batches(known), _batches([one for one in work if one.status is not None]))
             with open_workers(self._scheduler) as workers:
-                tasks = self._tasks(_batches(work), encodings, workers)
+                tasks = self._tasks(batches, encodings, workers)
                 for (batch, facts), made in encoded(workers, tasks, [encoding.source for encoding in encodings]):
                     stored = self._batch(batch, facts, encodings, made)
-                    done += len(batch)
+                    done += sum(work.is_named for work in batch)
                     if progress is not None:
                         progress(AddProgress(done, len(records), stored))
         return self.report
 
-    def change(self, item: Item, record: Record) -> None:
-        """Give a stored item the captions, labels and metadata of a record, without looking at its file."""
-        work = PendingRecord(record, item)
-        changed = self._item(work, None)
+    def change(self, changes: Sequence[tuple[Item, Record]]) -> None:
+        """Give stored items the captions, labels and metadata of records, without looking at their files."""
+        work = [PendingRecord(record, item) for item, record in changes]
+        changed = [(one, self._item(one, None)) for one in work]
         for encoding in self._make_encodings():
-            encoding.texts({text_hash(text): text for text in changed.captions})
-        self._write([(work, changed)], [])
+            encoding.texts({text_hash(text): text for _, item in changed for text in item.captions})
+        self._write(changed, [])
 
     def _needing_work(self, records: Sequence[Record]) -> Iterator[PendingRecord]:
         for record in records:
             try:
                 work = self._look_at(record)
             except InvalidInputError as reason:
-                self.report.skipped[_name(record)] = str(reason)
+                self.report.skipped[record_name(record)] = str(reason)
                 continue
             if work is None:
                 self.report.unchanged += 1
@@ -162,20 +183,15 @@ class Adding:
         if record.id is not None and at_path is not None and at_path.id != record.id:
             raise InvalidInputError(f"it is in the collection as item {at_path.id}; remove that one first")
         same_file = known is not None and known == at_path and _is_stored(status, known)
-        if known is not None and same_file and _says_nothing_new(record, known):
+        is_due = known is not None and same_file and self._describing.is_due(path, known)
+        if known is not None and same_file and not is_due and _says_nothing_new(record, known):
             return None
-        return PendingRecord(record, known, path, None if same_file else status)
+        # What is said of a video is said of all its moments, which have to be found again.
+        is_whole = not same_file or is_video(path)
+        return PendingRecord(record, known, path, status if is_whole else None, is_due and not is_whole)
 
     def _text_id(self, record: Record) -> str:
-        """Return the id of a text: the same for the same text, unless its item has been given other captions since."""
-        texts = tuple(record.captions or ())
-        digest = hashlib.sha256("\0".join(texts).encode())
-        while True:
-            name = digest.hexdigest()[:16]
-            known = self._known.get(name)
-            if known is None or known.captions == texts:
-                return name
-            digest.update(b"\0")
+        return text_item_id(tuple(record.captions or ()), self._known.get)
 
     def _claim(self, *names: str) -> None:
         if not self._claimed.isdisjoint(names):
@@ -187,10 +203,36 @@ class Adding:
     ) -> Iterator[tuple[tuple[list[PendingRecord], list[Facts]], EncodingTask]]:
         """Yield batches whose files have been read, with what is to be encoded of them."""
         batches, again = tee(batches)
-        paths = ([work.path for work in batch if work.path and work.status] for batch in again)
-        for batch, reads in zip(batches, workers.map(read_files, paths), strict=True):
-            read = _with_facts(batch, reads, workers)
-            yield read, self._task(*read, encodings)
+        for batch, reads in zip(batches, workers.map(read_files, map(self._describing.requests, again)), strict=True):
+            matched, facts = self._with_moments(*_with_facts(batch, reads, workers))
+            facts = self._describing.completed(facts)
+            yield (matched, facts), self._task(matched, facts, encodings)
+
+    def _with_moments(
+        self, batch: Sequence[PendingRecord], facts: Sequence[Facts]
+    ) -> tuple[list[PendingRecord], list[Facts]]:
+        """Return a batch with a record of its own for every moment of its videos."""
+        whole: list[PendingRecord] = []
+        found: list[Facts] = []
+        for work, fact in zip(batch, facts, strict=True):
+            whole.append(work)
+            found.append(fact)
+            if isinstance(fact, FileFacts) and work.path is not None and is_video(work.path):
+                moments = {moment_path(work.path, seconds): facts for seconds, facts in fact.moments}
+                whole += [self._moment(work, path) for path in moments]
+                found += moments.values()
+                if work.known is not None:
+                    self._note_stale(work.path, {self._root.stored(path) for path in moments})
+        return whole, found
+
+    def _moment(self, video: PendingRecord, path: Path) -> PendingRecord:
+        # Captions stay with the beginning: a text that all moments share would be found as often as there are moments.
+        record = Record(path, labels=video.record.labels, metadata=video.record.metadata)
+        return PendingRecord(record, self._known.at_path(self._root.stored(path)), path, video.status, is_named=False)
+
+    def _note_stale(self, video: Path, there: set[str]) -> None:
+        before = f"{self._root.stored(video)}#t="
+        self.stale += self._known.with_paths(lambda path: path.startswith(before) and path not in there)
 
     def _task(
         self, batch: Sequence[PendingRecord], facts: Sequence[Facts], encodings: Sequence[Encoding]
@@ -269,6 +311,8 @@ class Adding:
             said |= {"path": self._root.stored(work.path), "content_hash": found.content_hash}
             said |= {"size": work.status.st_size, "mtime_ns": work.status.st_mtime_ns}
             said |= {"width": found.width, "height": found.height}
+        if work.path is not None and found is not None:
+            said |= self._said_of_itself(work.path, found)
         if known is None:
             said["id"] = record.id or (self._text_id(record) if work.path is None else uuid.uuid4().hex[:16])
         if record.captions is not None and (known is None or tuple(record.captions) != known.captions):
@@ -282,13 +326,23 @@ class Adding:
             return replace(known, **said)
         return Item(**{"path": None, "content_hash": None, "added_ns": self._clock} | said)
 
+    def _said_of_itself(self, path: Path, found: FileFacts) -> dict[str, Any]:
+        if found.trouble:
+            self.report.unclear[os.fspath(path)] = found.trouble
+        stamp, (folder, _, _) = self._describing.stamp(path), self._root.stored(path).rpartition("/")
+        return {"facts": {**found.said, "folder": folder} if stamp and folder else found.said, "facts_read": stamp}
+
     def _write(self, items: Sequence[tuple[PendingRecord, Item]], facts: Sequence[Facts]) -> None:
         used = {item.content_hash for _, item in items}
         shown = [fact for fact in facts if isinstance(fact, FileFacts) and fact.thumbnail and fact.content_hash in used]
         new = {fact.content_hash: fact.thumbnail for fact in shown if not self._twins(fact.content_hash)}
         self._store.add_thumbnails(new)
         self._store.keep_originals(
-            {item.content_hash: work.path for work, item in items if work.path and work.status and item.content_hash}
+            {
+                item.content_hash: work.path
+                for work, item in items
+                if work.path and work.status and item.content_hash and work.is_named
+            }
         )
         self._store.add_captions(
             [
@@ -299,8 +353,8 @@ class Adding:
             ]
         )
         # One commit: readers ask for what is later than the latest they know, and a second one would come too late.
-        put = self._store.add_items if all(work.known is None for work, _ in items) else self._store.replace_items
-        put([item for _, item in items])
+        known = [work.known for work, _ in items if work.known is not None]
+        self._store.put_items([item for _, item in items], known)
 
     def _count(self, work: PendingRecord, item: Item) -> None:
         before = work.known
@@ -313,6 +367,7 @@ class Adding:
             self.report.renamed += 1
         elif all(getattr(before, name) == getattr(item, name) for name in _SAID):
             self.report.unchanged += 1
+            self.report.described += before.facts != item.facts
         else:
             self.report.updated += 1
 
@@ -320,7 +375,9 @@ class Adding:
 def _batches(work: Sequence[PendingRecord]) -> Iterator[Sequence[PendingRecord]]:
     """Yield batches; those of texts grow while they take no time, because each is a commit of every table."""
     has_files = any(one.status is not None for one in work)
-    size, start = _PICTURES_AT_ONCE if has_files else _TEXTS_AT_ONCE, 0
+    has_videos = any(one.path is not None and is_video(one.path) for one in work)
+    size = _VIDEOS_AT_ONCE if has_videos else _PICTURES_AT_ONCE if has_files else _TEXTS_AT_ONCE
+    start = 0
     while start < len(work):
         asked = time.perf_counter()
         yield work[start : start + size]
@@ -335,10 +392,10 @@ def _with_facts(
     """Return a batch with the facts of its files and their status right before they were read."""
     left, matched, facts = iter(reads), [], []
     for work in batch:
-        read = next(left) if work.path and work.status else None
+        read = next(left) if work.path and work.reads else None
         if isinstance(read, InvalidInputError) and work.path is not None:
             check_unopened(workers, work.path, str(read))
-        matched.append(replace(work, status=read[0]) if isinstance(read, tuple) else work)
+        matched.append(replace(work, status=read[0]) if isinstance(read, tuple) and work.status else work)
         facts.append(read[1] if isinstance(read, tuple) else read)
     return matched, facts
 
@@ -369,7 +426,7 @@ def _says_nothing_new(record: Record, item: Item) -> bool:
     return all(getattr(record, name) in (None, getattr(item, name)) for name in ("captions", "labels", "metadata"))
 
 
-def _name(record: Record) -> str:
+def record_name(record: Record) -> str:
     """Return what a report calls a record: its path, or else its id, or else its text."""
     return os.fspath(record.path) if record.path is not None else record.id or " ".join(record.captions or ())
 

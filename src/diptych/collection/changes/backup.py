@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import shutil
 import sqlite3
@@ -17,15 +16,17 @@ from typing import Any
 
 from diptych.addresses import storage_address
 from diptych.atomic_files import make_durable
+from diptych.collection.browse.saved import SAVED_FILE
 from diptych.collection.changes.adding import AddProgress, Progress
 from diptych.collection.changes.maintenance import Maintenance
 from diptych.collection.remote.place import create_place, home_of, open_place
 from diptych.collection.search.live_state import LiveState
 from diptych.collection.storage import saved_retrievers
-from diptych.collection.storage.layout import Layout, stamp_of_layout, stored_root, write_json
+from diptych.collection.storage.checksums import read_json, write_json
+from diptych.collection.storage.layout import Layout, stamp_of_layout, stored_root
 from diptych.collection.storage.place import LocalPlace, TableCopies
 from diptych.collection.storage.store import Store, tables_of
-from diptych.errors import CollectionError, InvalidInputError
+from diptych.errors import CollectionError, InvalidInputError, NoRoomError
 
 
 @dataclass(frozen=True)
@@ -57,10 +58,12 @@ class RestoreReport:
 # Choosing versions takes milliseconds, copying them minutes.
 _CHOICES, _COPIES = 50, 3
 _NEEDED = ("items", "captions", "thumbnails")
+# Where no text was read and nothing was changed there are no such tables.
+_OPTIONAL = ("picture_texts", "former")
 _FORMAT = "diptych-backup"
 _MANIFEST = "backup.json"
-# What learning from clicks did, and what the last run could not read.
-_NOTES = ("learning.jsonl", "last_run.json", "skipped.txt")
+# What learning from clicks did, what the last run could not read, saved searches and albums.
+_NOTES = ("learning.jsonl", "last_run.json", "skipped.txt", "changes.jsonl", SAVED_FILE)
 
 
 def backup_collection(
@@ -68,9 +71,10 @@ def backup_collection(
 ) -> BackupReport:
     """Write a collection as it is at one moment to a new folder; others may search and write meanwhile.
 
-    It holds the items with their captions, thumbnails, features and points, the retrievers, the history of learning and
-    the click log. Pictures stay where they are; search files and the service's jobs and maps are left out, the former
-    are made again when they are needed. The folder appears under its name when it is whole. ``progress`` counts rows.
+    It holds the items with their captions, thumbnails, texts, features and points, the retrievers, the history of
+    learning and the click log. Pictures stay where they are; search files and the service's jobs and maps are left out,
+    the former are made again when they are needed. The folder appears under its name when it is whole. ``progress``
+    counts rows.
     """
     place, goal = open_place(folder), Path(os.path.abspath(target))
     source = Path(os.path.abspath(place.folder))
@@ -119,7 +123,7 @@ def restore_collection(
         restored.write()
         state = LiveState(LocalPlace(draft), saved_retrievers.load_retriever)
         maintenance = Maintenance(state)
-        status, problems = maintenance.status(), maintenance.check().problems
+        status, problems = maintenance.status(), maintenance.check(all_bytes=False).problems
         state.close()
     return RestoreReport(
         target=goal,
@@ -189,15 +193,12 @@ def _copy_moment(folder: Path, draft: Path, copies: TableCopies | None, progress
             for done, total in Store(copy.store).copy_tables(tables):
                 if progress is not None:
                     progress(AddProgress(done, total))
+        except NoRoomError as problem:
+            raise CollectionError(f"{problem}; or choose another place for the backup") from None
         except CollectionError as problem:
             # Writers forget old versions after a while, and a retriever that is removed takes its tables along.
             reason = str(problem)
             continue
-        except RuntimeError as problem:
-            # What the engine says of a full disk.
-            raise CollectionError(
-                f"nothing more can be written to {draft.parent}: {problem}; make room, or choose another place"
-            ) from None
         copy.write()
         return int(tables["items"].count_rows())
     raise CollectionError(f"{folder} cannot be copied: {reason}; try again while less is written, or verify it")
@@ -216,7 +217,7 @@ def _choose_moment(folder: Path, draft: Path, copies: TableCopies | None) -> tup
         layout = Layout.read(folder)
         try:
             _copy_small_parts(layout, draft)
-            tables = Store(layout.store, copies).pinned((*_NEEDED, *tables_of(layout.in_force)))
+            tables = Store(layout.store, copies).pinned((*_NEEDED, *_OPTIONAL, *tables_of(layout.in_force)))
             lost = [name for name in _NEEDED if name not in tables]
             if lost:
                 raise CollectionError(f"table {lost[0]} is missing")
@@ -268,7 +269,7 @@ def _digests_in(backup: Path) -> dict[str, str]:
     """Return the files of a backup with their digests."""
     path = backup / _MANIFEST
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
+        document = read_json(path)
         digests = {str(name): str(digest) for name, digest in document["files"].items()}
         is_ours = document["format"] == _FORMAT and all(_is_inside(name) for name in digests)
     except FileNotFoundError:

@@ -1,34 +1,49 @@
-"""What is known of a file before it is encoded: its status, the hash of its content, its size and a thumbnail."""
+"""What is known of a file before it is encoded: status, hash, size, thumbnail, and what it says of itself."""
 
 from __future__ import annotations
 
 import hashlib
 import os
 import stat
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from diptych.cluster import available_processors
-from diptych.collection.storage.item import is_storable
+from diptych.collection.storage.item import is_storable, metadata_fault
+from diptych.data.picture_kinds import is_video, split_moment
 from diptych.errors import InvalidInputError
 
 _THUMBNAIL_SIDE = 160
 _BLOCK = 1 << 20
-_ORIENTATION = 0x0112
-_ON_ITS_SIDE = (5, 6, 7, 8)
+
+
+@dataclass(frozen=True)
+class FileRequest:
+    """A file to read, with the XMP files beside it; where its content is known, for what it says of itself alone."""
+
+    path: Path
+    sidecars: tuple[Path, ...] = ()
+    known_content: str | None = None
 
 
 @dataclass(frozen=True)
 class FileFacts:
-    """The content hash of a file, and the size and thumbnail of its picture; 0 and empty when it shows none."""
+    """The content hash of a file, and the size and thumbnail of its picture; 0 and empty when it shows none.
+
+    Of a video they are those of its beginning, and ``moments`` has the further ones, each with its seconds. ``said`` is
+    what the file says of itself, ``trouble`` what of that could not be read.
+    """
 
     content_hash: str
     width: int = 0
     height: int = 0
     thumbnail: bytes = b""
+    moments: tuple[tuple[float, FileFacts], ...] = ()
+    said: dict[str, Any] = field(default_factory=dict)
+    trouble: str = ""
 
 
 def file_status(path: Path) -> os.stat_result:
@@ -36,7 +51,7 @@ def file_status(path: Path) -> os.stat_result:
     if not is_storable(os.fspath(path)):
         raise InvalidInputError("its name is not valid Unicode; rename it")
     try:
-        status = os.stat(path)
+        status = os.stat(split_moment(path)[0])
     except (OSError, ValueError) as error:
         raise InvalidInputError(f"it cannot be opened ({getattr(error, 'strerror', None) or error})") from None
     if not stat.S_ISREG(status.st_mode):
@@ -45,23 +60,31 @@ def file_status(path: Path) -> os.stat_result:
 
 
 def content_hash(path: Path) -> str:
-    """Return the SHA-256 of a file."""
+    """Return the SHA-256 of a file; that of a moment of a video is made from it."""
     # Pillow comes with these, so they wait until a file is read.
     from diptych.encoders.image.picture_formats import open_regular_file
 
     with open_regular_file(path) as file:
-        return _digest(file)
+        return _hash_at(_digest(file), split_moment(path)[1])
 
 
-def file_facts(path: Path) -> FileFacts:
-    """Read hash, size and thumbnail of a file; without a picture, the hash: the encoder says whether it is of use."""
+def file_facts(request: FileRequest) -> FileFacts:
+    """Read a file; without a picture in it, the hash alone: the encoder says whether it is of use."""
+    from diptych.encoders.image.picture_facts import picture_facts
     from diptych.encoders.image.picture_formats import open_regular_file
 
-    with open_regular_file(path) as file:
-        digest = _digest(file)
+    with open_regular_file(request.path) as file:
+        digest = request.known_content or _digest(file)
         # Decoders fail on damaged files in every way they can, and each of them means: no thumbnail.
         try:
-            return FileFacts(digest, *_preview(file))
+            found = picture_facts(file, request.path, request.sidecars)
+            fault = metadata_fault(found.fields)
+            said: dict[str, Any] = {"said": {} if fault else found.fields, "trouble": fault or found.trouble}
+            if request.known_content is not None:
+                return FileFacts(digest, **said)
+            facts = FileFacts(digest, found.width, found.height, _thumbnail(file), **said)
+            moments = _moments(file, request.path, facts) if is_video(request.path) else ()
+            return replace(facts, moments=tuple(moments))
         except Exception:
             return FileFacts(digest)
 
@@ -69,15 +92,15 @@ def file_facts(path: Path) -> FileFacts:
 ReadFile = tuple[os.stat_result, FileFacts] | InvalidInputError
 
 
-def read_files(paths: Sequence[Path]) -> list[ReadFile]:
+def read_files(requests: Sequence[FileRequest]) -> list[ReadFile]:
     """Read the facts of files, each with its status from before, or the reason why it cannot be read."""
     with ThreadPoolExecutor(min(8, available_processors())) as pool:
-        return list(pool.map(_read_file, paths))
+        return list(pool.map(_read_file, requests))
 
 
-def _read_file(path: Path) -> ReadFile:
+def _read_file(request: FileRequest) -> ReadFile:
     try:
-        return file_status(path), file_facts(path)
+        return file_status(request.path), file_facts(request)
     except InvalidInputError as reason:
         return reason
 
@@ -92,12 +115,20 @@ def _digest(file: BinaryIO) -> str:
     return digest.hexdigest()
 
 
-def _preview(file: BinaryIO) -> tuple[int, int, bytes]:
+def _thumbnail(file: BinaryIO, seconds: float | None = None) -> bytes:
     from diptych.encoders.image.picture_decoding import read_picture, thumbnail
-    from diptych.encoders.image.picture_formats import open_image
 
-    image = open_image(file)
-    width, height = image.size
-    if image.getexif().get(_ORIENTATION, 1) in _ON_ITS_SIDE:
-        width, height = height, width
-    return width, height, thumbnail(read_picture(file, shortest_side=_THUMBNAIL_SIDE), longest_side=_THUMBNAIL_SIDE)
+    pixels = read_picture(file, shortest_side=_THUMBNAIL_SIDE, seconds=seconds)
+    return thumbnail(pixels, longest_side=_THUMBNAIL_SIDE)
+
+
+def _moments(file: BinaryIO, path: Path, video: FileFacts) -> Iterator[tuple[float, FileFacts]]:
+    from diptych.encoders.image.picture_facts import video_moments
+
+    for seconds in video_moments(file, path):
+        content = _hash_at(video.content_hash, seconds)
+        yield seconds, replace(video, content_hash=content, thumbnail=_thumbnail(file, seconds), trouble="")
+
+
+def _hash_at(digest: str, seconds: float | None) -> str:
+    return digest if seconds is None else hashlib.sha256(f"{digest}#t={seconds:.3f}".encode()).hexdigest()

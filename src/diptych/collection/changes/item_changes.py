@@ -5,15 +5,20 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from diptych.collection.browse.filter import Filter
+from diptych.collection.browse.saved import chosen_items
 from diptych.collection.changes.adding import Adding, AddReport, Progress
+from diptych.collection.changes.describing import checked_choice, kept_facts
 from diptych.collection.changes.encoding import Encoding, KnownKeys
 from diptych.collection.search.live_state import LiveState
+from diptych.collection.storage.change_journal import ChangeJournal
+from diptych.collection.storage.checksums import write_json
 from diptych.collection.storage.item import Item, Record
-from diptych.collection.storage.layout import Root, write_json
+from diptych.collection.storage.layout import Root
 from diptych.data.captioned_pictures import CaptionedPicture
 from diptych.data.picture_files import find_pictures
 from diptych.errors import InvalidInputError, UnknownItemError
@@ -62,6 +67,7 @@ class Sources:
         self.skipped[str(path)] = reason
 
 
+_ITEMS_AT_ONCE = 1 << 14
 Which = str | os.PathLike[str] | Filter | Iterable[str | os.PathLike[str]]
 
 
@@ -80,24 +86,27 @@ class ItemChanges:
         adding = self._adding()
         adding.report.skipped.update(collected.skipped)
         report = adding.add(records, progress)
+        self.remove(adding.stale)
+        report.removed += [str(item.path) for item in adding.stale]
         if report.changed:
             self._state.tidy(report.changed)
         else:
-            self._state.store.prepare_words()
+            self._state.store.words.prepare()
         report.seconds = time.perf_counter() - started
         write_json(self._state.layout.last_run, {"skipped": report.skipped})
         return report
 
-    def change(self, item: Item, record: Record) -> None:
-        """Give an item the captions, labels and metadata of a record."""
-        self._adding().change(item, record)
-        self._state.tidy(1)
+    def change(self, changes: Sequence[tuple[Item, Record]]) -> None:
+        """Give items the captions, labels and metadata of records, in one commit."""
+        self._adding().change(changes)
+        self._state.tidy(len(changes))
 
     def named(self, which: Which) -> list[Item]:
         """Return the items that a user names by id, path or filter."""
         items = self._state.items()
         if isinstance(which, Filter):
-            return items.matching(which)
+            wanted = chosen_items(which, self._state.layout.folder)
+            return [] if wanted is None else items.matching(wanted)
         each = [which] if isinstance(which, (str, os.PathLike)) else list(which)
         found = [(name, self._state.find(name, items)) for name in each]
         unknown = [os.fspath(name) for name, item in found if item is None]
@@ -107,9 +116,12 @@ class ItemChanges:
         return list({item.id: item for _, item in found if item is not None}.values())
 
     def remove(self, items: Sequence[Item]) -> None:
-        """Remove items."""
+        """Remove items, and what is written in their pictures unless others have the same."""
         if items:
             self._state.store.delete_items(items, self._state.next_ns())
+            contents = list({item.content_hash for item in items if item.content_hash is not None})
+            texts, left = self._state.store.present_keys("picture_texts", contents), self._state.items()
+            self._state.store.delete_rows("picture_texts", [key for key in texts if not left.find("content", key)])
             self._state.tidy(len(items))
 
     def remove_missing(self, base: Path | None) -> list[str]:
@@ -121,11 +133,34 @@ class ItemChanges:
         self.remove(missing)
         return [str(item.path) for item in missing]
 
+    def keep_facts(self, choice: str) -> int:
+        """Keep so much of what photographs say from now on; drop what is stored of the rest, and say of how many."""
+        state = self._state
+        if checked_choice(choice) == state.layout.facts:
+            return 0
+        state.write_layout(replace(state.layout, facts=choice), None)
+        now = state.next_ns()
+        shorter = [
+            # Read as it never was, so that the next run reads it again.
+            replace(item, facts=kept, facts_read="", updated_ns=now + place)
+            for place, item in enumerate(state.items())
+            if len(kept := kept_facts(item.facts, choice)) < len(item.facts)
+        ]
+        for start in range(0, len(shorter), _ITEMS_AT_ONCE):
+            some = shorter[start : start + _ITEMS_AT_ONCE]
+            state.store.put_items(some, some)
+        # Former items say what is not to be kept.
+        ChangeJournal(state.layout.folder).forget_all(state.store, state.next_ns())
+        if shorter:
+            state.tidy(len(shorter))
+        return len(shorter)
+
     def _adding(self) -> Adding:
         state = self._state
-        return Adding(state.store, state.root, self._encodings, state.items(), state.next_ns(), self._scheduler)
+        kept = state.layout.facts
+        return Adding(state.store, state.root, self._encodings, state.items(), state.next_ns(), kept, self._scheduler)
 
     def _encodings(self) -> list[Encoding]:
         state = self._state
         known = KnownKeys(state.store)
-        return [Encoding(state.store, state.retriever(names.name), names, known) for names in state.layout.stored]
+        return [Encoding(state.store, state.retriever(names.name), names, known) for names in state.layout.followed]

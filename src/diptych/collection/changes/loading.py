@@ -17,9 +17,10 @@ from diptych.collection.browse.live_items import text_hashes
 from diptych.collection.changes.encoding import KnownKeys
 from diptych.collection.search.folding import LoadedRows
 from diptych.collection.search.live_state import LiveState
+from diptych.collection.storage.item import LONGEST_CAPTION, LONGEST_LABEL, LONGEST_METADATA, metadata_fault
 from diptych.collection.storage.layout import search_package
 from diptych.collection.storage.retriever_protocol import Side
-from diptych.collection.storage.rows import rows_with_captions, table_schema
+from diptych.collection.storage.rows import LATER_COLUMNS, UNUSUAL, rows_with_captions, table_schema
 from diptych.collection.storage.store import points_table
 from diptych.errors import InvalidInputError
 
@@ -46,8 +47,9 @@ class Loading:
 
     def load(self, batches: Any, progress: Callable[[int], None] | None) -> int:
         """Store all rows and return how many there are."""
-        if self._state.layout.further:
-            names = ", ".join(repr(names.name) for names in self._state.layout.further)
+        further = self._state.layout.followed[1:]
+        if further:
+            names = ", ".join(repr(names.name) for names in further)
             raise InvalidInputError(
                 f"the points of further retrievers would be lacking: {names}; remove these, load, and add them again"
             )
@@ -106,6 +108,7 @@ class Loading:
         items |= {name: np.zeros(len(rows), dtype=np.int64) for name in ("size", "mtime_ns")}
         items |= {name: np.zeros(len(rows), dtype=np.int32) for name in ("width", "height")}
         items |= {"labels": rows.labels, "metadata": rows.metadata}
+        items |= dict.fromkeys(LATER_COLUMNS, pa.nulls(len(rows), pa.string()))
         items |= {"caption_ids": pa.ListArray.from_arrays(starts, caption_ids), "added_ns": times, "updated_ns": times}
         return pa.table(captions, schema=table_schema("captions")), pa.table(items, schema=table_schema("items"))
 
@@ -144,6 +147,8 @@ class _Rows:
         self.captions, paths = self._column("caption", pa.string()), self._column("path", pa.string())
         self.contents = self._column("content_hash", pa.string())
         self.refuse(_is_blank(self.captions), "has an empty caption; use null where there is none")
+        for kind_of, texts, longest in (("id", self.ids, LONGEST_LABEL), ("caption", self.captions, LONGEST_CAPTION)):
+            self.refuse(_mask(pc.greater(pc.utf8_length(texts), longest)), f"has a {kind_of} that is too long; cut it")
         self.refuse(_is_blank(paths), "has an empty path; use null where there is none")
         is_digest = pc.match_substring_regex(self.contents, "^[0-9a-f]{64}$")
         self.refuse(
@@ -215,9 +220,14 @@ class _Rows:
         texts = pc.fill_null(self._column("metadata", pa.string()), "{}")
         distinct = texts.unique()
         listed = distinct.to_pylist()
-        if pc.any(pc.match_substring_regex(distinct, _UNUSUAL)).as_py() or not _are_plain_objects(listed):
+        is_long = pc.max(pc.utf8_length(distinct)).as_py() > LONGEST_METADATA
+        is_usual = not pc.any(pc.match_substring_regex(distinct, rf"{UNUSUAL}|\\u0000")).as_py()
+        if is_long or not is_usual or not _are_plain_objects(listed):
             wrong = [not _is_stored_metadata(text) for text in listed]
-            reason = "has metadata that are no JSON object of finite numbers and valid Unicode; make it with json.dumps"
+            reason = (
+                "has metadata that are no JSON object of finite numbers and valid Unicode, or too large or deep; "
+                "make it with json.dumps"
+            )
             self.refuse(_mask(pc.is_in(texts, distinct.filter(pa.array(wrong, pa.bool_())))), reason)
         return texts
 
@@ -268,8 +278,6 @@ def _finite(number: str) -> float:
     return value
 
 
-# Numbers that may be too large, and half a surrogate pair, which is no Unicode.
-_UNUSUAL = r"[eE]\+?\d\d|\d{99}|\\u"
 _decode = json.JSONDecoder(parse_constant=_finite, parse_float=_finite).decode
 _decode_usual = json.JSONDecoder(parse_constant=_finite).decode
 
@@ -287,12 +295,9 @@ def _are_plain_objects(texts: Sequence[str]) -> bool:
 
 def _is_stored_metadata(text: str) -> bool:
     try:
-        plain = _decode(text)
-        if "\\u" in text:
-            json.dumps(plain, ensure_ascii=False).encode()
+        return not metadata_fault(_decode(text), len(text))
     except (ValueError, RecursionError):
         return False
-    return isinstance(plain, dict)
 
 
 def _caption_ids(item_ids: Any) -> Any:

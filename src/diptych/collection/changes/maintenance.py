@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from diptych.arrays import AnyArray, FloatArray, IntArray, row_blocks, unit_rows
+from diptych.arrays import FloatArray, IntArray, row_blocks, unit_rows
 from diptych.collection.browse import export
-from diptych.collection.browse.live_items import LiveItems
+from diptych.collection.browse.export import Points
+from diptych.collection.browse.live_items import LiveItems, text_hashes
+from diptych.collection.changes.damage import find_damage, sentences
 from diptych.collection.search.approximate_index import stored_recall
+from diptych.collection.search.gallery import Scoring
 from diptych.collection.search.live_state import LiveState
+from diptych.collection.storage.checksums import read_json
 from diptych.collection.storage.item import Item, iso_time
 from diptych.collection.storage.layout import (
     FORMAT_VERSION,
@@ -24,63 +28,32 @@ from diptych.collection.storage.layout import (
     Layout,
     RetrieverNames,
     search_package,
-    write_lock,
 )
 from diptych.collection.storage.retriever_protocol import SIDES, Side
+from diptych.collection.storage.status import Status
 from diptych.collection.storage.store import Store, features_table, points_table, tables_of
-from diptych.errors import InvalidInputError, counted
-
-
-@dataclass(frozen=True)
-class Status:
-    """Counts, sizes and the retriever of a collection.
-
-    ``stale`` is true while a new retriever is pending: searches still use the old one, and ``reencode`` finishes the
-    change. ``unsearchable`` counts pictures without points, which could not be read. ``updated`` is when an item was
-    last added or changed, ISO 8601 in UTC. ``failures`` are the paths that the last addition skipped, with reasons.
-    ``point_bytes`` is what one point takes, 0 before there are any; ``is_codes`` says that points are binary codes;
-    ``memory_bytes`` is what all points take when they are searched. ``recall`` is the share of the ten nearest that the
-    search index finds, measured when it was built; None where everything is compared. ``storage_away_seconds`` is how
-    long the object storage of the collection could not be reached; None while it can, and for one in a folder.
-    """
-
-    folder: str
-    root: str
-    items: int
-    pictures: int
-    captions: int
-    retriever: str
-    fingerprint: str
-    stale: bool
-    pending: str | None
-    pending_done: int
-    unsearchable: int
-    store_bytes: int
-    index_bytes: int
-    updated: str | None = None
-    failures: Mapping[str, str] = field(default_factory=dict)
-    point_bytes: int = 0
-    is_codes: bool = False
-    memory_bytes: int = 0
-    recall: float | None = None
-    storage_away_seconds: float | None = None
+from diptych.collection.storage.write_lock import write_lock
+from diptych.encoders.image.picture_regions import REGIONS
+from diptych.errors import CollectionError, InvalidInputError, NoRoomError, counted
 
 
 @dataclass(frozen=True)
 class CheckReport:
     """Whether a collection is whole, and what lies in it unused.
 
-    ``problems`` are items that lack what they need; ``unused`` counts rows of each table that no item uses;
-    ``unused_tables`` are those of retrievers no longer in force.
+    ``problems`` are damaged files and items that lack what they need, a sentence each; ``damaged`` has the former by
+    name, with what is wrong. ``unused`` counts rows of each table that no item uses; ``unused_tables`` are those of
+    retrievers no longer in force.
     """
 
     problems: tuple[str, ...] = ()
     unused: dict[str, int] = field(default_factory=dict)
     unused_tables: tuple[str, ...] = ()
+    damaged: dict[str, str] = field(default_factory=dict)
 
     @property
     def is_whole(self) -> bool:
-        """Whether every item has what it needs."""
+        """Whether every file is as it was written, and every item has what it needs."""
         return not self.problems
 
 
@@ -161,6 +134,7 @@ class Maintenance:
         pending = layout.pending
         forms = [store.vector_form(points_table(layout.retriever, side)) for side in SIDES]
         width, kind = next(filter(None, forms), (0, np.dtype(np.float32)))
+        with_regions = len(store.keys(points_table(layout.retriever, "region")))
         return Status(
             folder=self._state.place.name,
             root=str(self._state.root.folder),
@@ -179,8 +153,10 @@ class Maintenance:
             failures=self._last_failures(),
             point_bytes=width * kind.itemsize,
             is_codes=kind == np.uint8,
-            memory_bytes=width * kind.itemsize * (items.n_pictures + items.n_captions),
+            memory_bytes=width * kind.itemsize * (items.n_pictures + items.n_captions + len(REGIONS) * with_regions),
             recall=self._least_recall(),
+            texts_read=len(store.picture_texts),
+            with_regions=with_regions,
             storage_away_seconds=self._state.place.storage_away_seconds,
         )
 
@@ -189,14 +165,22 @@ class Maintenance:
         found = [recall for path in folder.glob(f"*/*-{fingerprint}") if (recall := stored_recall(path)) is not None]
         return min(found, default=None)
 
-    def check(self) -> CheckReport:
-        """Compare the tables with the items."""
-        self._state.check_layout()
+    def check(self, *, all_bytes: bool = True) -> CheckReport:
+        """Compare the files with their checksums, and the tables with the items."""
+        damaged = find_damage(self._state, all_bytes=all_bytes)
+        named = tuple(sentences(damaged))
+        try:
+            compared = self._state.retry_if_changed(self._look)
+        except CollectionError as problem:
+            return CheckReport(named or (str(problem),), damaged=damaged)
+        return replace(compared, problems=named + compared.problems, damaged=damaged)
+
+    def _look(self) -> CheckReport:
         layout, used = self._state.layout, self._used_keys()
         problems = [
             self._lack_of_points(names, side, lacking)
             for side in SIDES
-            for names in layout.stored
+            for names in layout.followed
             if names.fingerprint not in layout.unfinished
             # The files that are searched may still have what the store has lost.
             if (lacking := len(_beyond(used[side], self._state.store.keys(points_table(names, side)))))
@@ -216,9 +200,11 @@ class Maintenance:
         self._state.write_layout(layout, None)
         for name in self._unused_tables():
             store.drop(name)
-        for name, rows in self._unused_rows(self._used_keys()):
-            store.delete_rows(name, rows.to_pylist())
-        store.compact(everything=True)
+        # To drop rows takes room before it makes any.
+        with suppress(NoRoomError):
+            for name, rows in self._unused_rows(self._used_keys()):
+                store.delete_rows(name, rows.to_pylist())
+            store.compact(everything=True)
         self._state.tidy_index()
         self._state.delete_saved()
 
@@ -236,19 +222,30 @@ class Maintenance:
         rows = self._state.store.vectors_by_key(table, contents.to_pylist())
         return groups + (near_groups(items, list(rows), np.stack(list(rows.values())), threshold) if rows else [])
 
-    def export(self, path: str | os.PathLike[str], format: str | None) -> None:
+    def export(self, path: str | os.PathLike[str], format: str | None, points: bool = False) -> None:
         """Write the items or the points to a file."""
         target = Path(path)
         kind = export.export_format(target, format)
         if kind in ("csv", "jsonl", "parquet"):
-            export.write_items(target, kind, self._state.items())
-            return
-        points: dict[str, tuple[list[str], AnyArray]] = {
+            items = self._state.items()
+            texts = self._state.store.picture_texts.get(items.hashes("image").unique().to_pylist())
+            told = {content: found.text for content, found in texts.items()}
+            export.write_items(target, kind, items, told, self._points()["image"] if points else None)
+        elif kind == "faiss":
+            scoring = Scoring(self._state.retriever(None).space, "text_query")
+            metric = "hamming" if scoring.is_hash_codes else scoring.index_metric
+            export.write_faiss(target, self._points(), metric)
+        else:
+            export.write_points(target, kind, self._points())
+
+    def _points(self) -> dict[str, Points]:
+        return {
             side: (gallery.keys(rows).tolist(), gallery.vectors(rows))
-            for side, gallery in self._state.snapshot().galleries.items()
+            for galleries in [self._state.snapshot().galleries]
+            for side in SIDES
+            for gallery in [galleries[side]]
             for rows in [gallery.rows_in_order()]
         }
-        export.write_points(target, kind, points)
 
     def _lack_of_points(self, names: RetrieverNames, side: Side, number: int) -> str:
         has, is_not, it = ("has", "is", "it") if number == 1 else ("have", "are", "them")
@@ -262,9 +259,18 @@ class Maintenance:
 
     def _unused_rows(self, used: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
         """Yield the tables with the keys in them that no item uses."""
-        tables = {"captions": "caption", "thumbnails": "image", **tables_of(self._state.layout.in_force)}
-        for name, kind in tables.items():
-            yield name, _beyond(self._state.store.keys(name), used[kind])
+        fixed = {"captions": "caption", "thumbnails": "image", "picture_texts": "image"}
+        pa, former = search_package("pyarrow"), list(self._state.store.former.contents())
+        kept = {
+            "caption": [],
+            "image": [rows["content_hash"].drop_null() for rows in former],
+            "text": [pa.array(text_hashes(rows["captions"].flatten()), "string") for rows in former],
+        }
+        for name, kind in {**fixed, **tables_of(self._state.layout.in_force)}.items():
+            unused = _beyond(self._state.store.keys(name), used[kind])
+            for keys in kept[kind]:
+                unused = _beyond(unused, keys)
+            yield name, unused
 
     def _unused_tables(self) -> list[str]:
         in_force = tables_of(self._state.layout.in_force)
@@ -272,7 +278,7 @@ class Maintenance:
 
     def _last_failures(self) -> dict[str, str]:
         try:
-            return dict(json.loads(self._state.layout.last_run.read_text(encoding="utf-8"))["skipped"])
+            return dict(read_json(self._state.layout.last_run)["skipped"])
         except (OSError, ValueError, KeyError, TypeError):
             return {}
 
@@ -320,4 +326,4 @@ def migrate_collection(folder: Path, write_wait: float = 0.0) -> MigrationReport
 
 
 def _format_version(folder: Path) -> int:
-    return int(json.loads((folder / "collection.json").read_text(encoding="utf-8"))["format_version"])
+    return int(read_json(folder / "collection.json")["format_version"])

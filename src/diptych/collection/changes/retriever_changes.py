@@ -14,6 +14,14 @@ from diptych.collection.browse.live_items import LiveItems
 from diptych.collection.changes.adding import AddProgress, Progress
 from diptych.collection.changes.encoding import Encoding, EncodingTask, StatedFile, encoded
 from diptych.collection.changes.file_facts import content_hash, file_status
+from diptych.collection.changes.retriever_history import (
+    LearningRecord,
+    Origin,
+    RetrieverHistory,
+    from_to,
+    replaceable,
+    utc_now,
+)
 from diptych.collection.search.live_state import LiveState
 from diptych.collection.storage import saved_retrievers
 from diptych.collection.storage.layout import LONGEST_NAME, Layout, RetrieverNames, Root, unique_name
@@ -133,11 +141,15 @@ def _parts(values: Sequence[str], size: int) -> Iterator[Sequence[str]]:
     return (values[start : start + size] for start in range(0, len(values), size))
 
 
+# A change leaves the retriever before, so that going back costs nothing, and a few older ones.
+_FORMER_KEPT = 3
+
+
 class RetrieverChanges:
     """Gives a collection other retrievers; each change replaces ``collection.json`` in one step.
 
     A retriever is named there before its points are made, so that an interrupted run goes on where it stopped, and its
-    saved folder and tables are deleted after it is no longer named.
+    saved folder and tables are deleted after it is no longer named. The history says which one was in force when.
     """
 
     def __init__(self, state: LiveState, scheduler: str | None = None) -> None:
@@ -160,7 +172,7 @@ class RetrieverChanges:
         )
 
     def set(
-        self, retriever: RetrieverProtocol, progress: Progress | None, *, now: bool = True, keep: bool = False
+        self, retriever: RetrieverProtocol, progress: Progress | None, *, now: bool = True, keep: bool = True
     ) -> ReencodeReport:
         """Change the active retriever."""
         retriever = defensive_copy(retriever)
@@ -202,8 +214,8 @@ class RetrieverChanges:
             self._write(self._state.layout.finished(names), None)
             return report
 
-    def activate(self, name: str) -> None:
-        """Let searches use a stored retriever from now on."""
+    def activate(self, name: str, record: LearningRecord | None = None) -> None:
+        """Let searches use a stored retriever from now on; the history gets the record, by default that of a choice."""
         with self._state.writing():
             layout = self._state.layout
             chosen = layout.named(name)
@@ -212,20 +224,19 @@ class RetrieverChanges:
                     f"the points of the retriever {name!r} are unfinished; add it again to finish them, then activate"
                 )
             if chosen is not layout.retriever:
-                self._write(layout.activated(chosen), None)
+                if chosen.fingerprint in layout.resting:
+                    self._run(self._state.retriever(name), chosen, None)
+                    layout = layout.finished(chosen)
+                self._put_into_force(layout.activated(chosen), None, "choice", record)
 
     def remove(self, name: str) -> None:
         """Forget a retriever and its points."""
-        with self._state.writing():
+        with self._state.writing(freeing=True):
             layout = self._state.layout
             removed = layout.named(name)
             if removed is layout.retriever:
                 raise ActiveRetrieverError(f"the retriever {name!r} is the active one; activate another one first")
-            layout = layout.without(removed)
-            self._write(layout, None)
-            for table in tables_of([removed]).keys() - tables_of(layout.in_force).keys():
-                self._state.store.drop(table)
-            self._state.delete_saved()
+            self._remove(removed)
 
     def calibrate(self, judgements: Iterable[tuple[str, str, bool]]) -> None:
         """Fit the probabilities of text→image searches to judgements: (words, id of the item, whether it is good)."""
@@ -256,7 +267,7 @@ class RetrieverChanges:
 
     def fill(self) -> None:
         """Make the points that stored retrievers lack; the caller is the only writer."""
-        for names in self._state.layout.stored:
+        for names in self._state.layout.followed:
             self._run(self._state.retriever(names.name), names, None)
             self._write(self._state.layout.finished(names), None)
 
@@ -265,8 +276,34 @@ class RetrieverChanges:
         if names is None:
             return ReencodeReport()
         report = self._run(retriever, names, progress)
-        self._write(self._state.layout.switched(), retriever)
+        self._put_into_force(self._state.layout.switched(), retriever, "switch")
         return report
+
+    def _put_into_force(
+        self,
+        layout: Layout,
+        retriever: RetrieverProtocol | None,
+        origin: Origin,
+        record: LearningRecord | None = None,
+    ) -> None:
+        """Change the retriever in force, write that down, and let go of former ones that nothing leads back to."""
+        named = from_to(self._state.layout.retriever, layout.retriever)
+        done = LearningRecord(utc_now(), "changed", **named, origin=origin) if record is None else record
+        history = RetrieverHistory(layout.folder)
+        with history.change(done):
+            self._write(layout, retriever)
+        in_force = layout.retriever.fingerprint
+        for fingerprint in replaceable(history.records(in_force), in_force, _FORMER_KEPT):
+            former = self._state.layout.with_fingerprint(fingerprint)
+            if former is not None:
+                self._remove(former)
+
+    def _remove(self, names: RetrieverNames) -> None:
+        layout = self._state.layout.without(names)
+        self._write(layout, None)
+        for table in tables_of([names]).keys() - tables_of(layout.in_force).keys():
+            self._state.store.drop(table)
+        self._state.delete_saved()
 
     def _run(self, retriever: RetrieverProtocol, names: RetrieverNames, progress: Progress | None) -> ReencodeReport:
         encoding = Encoding(self._state.store, retriever, names)

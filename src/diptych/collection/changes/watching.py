@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 from diptych.collection.changes.adding import AddProgress, AddReport
 from diptych.collection.storage.item import Item, Record
 from diptych.collection.storage.layout import search_package
-from diptych.data.picture_files import find_pictures, picture_suffixes
+from diptych.data.picture_files import find_pictures
+from diptych.data.picture_kinds import is_video, picture_suffixes, unread_reason
 from diptych.errors import CollectionBusyError, InvalidInputError
 
 if TYPE_CHECKING:
@@ -82,6 +83,11 @@ def pictures_in(folder: Path) -> Iterator[Path]:
     """Yield the pictures of a folder; none where it has just vanished."""
     with suppress(InvalidInputError, FileNotFoundError):
         yield from find_pictures(folder)
+
+
+def _is_wanted(path: Path) -> bool:
+    """Say whether a file is a picture, or one of a kind that cannot be read, which is worth a word."""
+    return path.suffix.lower() in picture_suffixes() or unread_reason(path) is not None
 
 
 class FolderWatcher:
@@ -303,7 +309,7 @@ class _Watch:
                 continue
             if not path.is_dir():
                 # One that is gone may have been a folder.
-                if path.suffix.lower() in picture_suffixes() or stamp_of(path) is None:
+                if _is_wanted(path) or stamp_of(path) is None:
                     paths[path] = None
             elif change.name == "added":
                 if path.is_symlink():
@@ -333,7 +339,7 @@ class _Watch:
         try:
             report = self._add(whole)
             left = [*gone]
-            report.removed = self._remove(gone)
+            report.removed += self._remove(gone)
             left = []
         except CollectionBusyError:
             if not self._is_busy:
@@ -355,11 +361,14 @@ class _Watch:
     def _add(self, whole: Iterable[Path]) -> AddReport:
         # A folder that was gone for a moment is no picture.
         pictures = [path for path in whole if path.suffix.lower() in picture_suffixes()]
+        unread = {str(path): reason for path in whole if (reason := unread_reason(path))}
         if not pictures:
-            return AddReport()
+            return AddReport(skipped=unread)
         make_records = self._watcher.make_records
         records = [Record(path) for path in pictures] if make_records is None else make_records(pictures)
-        return self._collection.add(records, progress=self._heed_stop)
+        report = self._collection.add(records, progress=self._heed_stop)
+        report.skipped.update(unread)
+        return report
 
     def _heed_stop(self, step: AddProgress) -> None:
         if self._stop.is_set():
@@ -369,11 +378,12 @@ class _Watch:
         """Remove the items of files that are gone, and of those in folders that are gone."""
         if self._watcher.keep_missing:
             return []
-        found = {path: self._collection[path] for path in gone if path in self._collection}
-        folders = {path for path in gone if path.suffix.lower() not in picture_suffixes()}
-        if folders:
-            found.update((path, item) for path, item in self._files() if not folders.isdisjoint(path.parents))
-        missing = [item for path, item in found.items() if stamp_of(path) is None]
+        found = [(path, self._collection[path]) for path in gone if path in self._collection]
+        # A video has further items, for its moments.
+        holders = {path for path in gone if is_video(path) or path.suffix.lower() not in picture_suffixes()}
+        if holders:
+            found += [(path, item) for path, item in self._files() if not holders.isdisjoint((path, *path.parents))]
+        missing = list({item.id: item for path, item in found if stamp_of(path) is None}.values())
         if missing:
             self._collection.remove([item.id for item in missing])
         return [str(item.path) for item in missing]

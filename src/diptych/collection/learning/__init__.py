@@ -1,9 +1,10 @@
 """Learning a retriever: from what a collection says of its own pictures, and from clicks; trying another."""
 
+from diptych.collection.changes.retriever_history import LearningRecord
 from diptych.collection.learning.click_learning import Learning, LearningReport
 from diptych.collection.learning.corrected_clicks import CorrectedClicks, corrected_clicks
 from diptych.collection.learning.position_model import Impressions, PositionModel
-from diptych.collection.learning.promotion import LearningRecord, learning_history, rollback
+from diptych.collection.learning.promotion import learning_history, rollback
 from diptych.collection.learning.rehearsal import Rehearsal
 from diptych.collection.learning.rehearsal_report import (
     MeasuredDifference,
@@ -11,7 +12,8 @@ from diptych.collection.learning.rehearsal_report import (
     RehearsedQuestion,
     RehearsedQuestions,
 )
-from diptych.collection.learning.retriever_training import Training, training_pairs
+from diptych.collection.learning.retriever_training import Training, TrainingReport, training_pairs
+from diptych.collection.learning.search_log import SearchLog
 
 __all__ = [
     "CorrectedClicks",
@@ -25,7 +27,9 @@ __all__ = [
     "RehearsalReport",
     "RehearsedQuestion",
     "RehearsedQuestions",
+    "SearchLog",
     "Training",
+    "TrainingReport",
     "corrected_clicks",
     "learning_history",
     "rollback",

@@ -3,48 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any
 
 import numpy as np
 
-from diptych.arrays import BoolArray, FloatArray, IntArray
+from diptych.collection.changes.retriever_history import LearningRecord, from_to, utc_now
 from diptych.collection.collection import Collection
-from diptych.collection.learning.corrected_clicks import CorrectedClicks, corrected_clicks, plain_clicks
-from diptych.collection.learning.fusion_trial import PRESENT, FusionTrial, JudgedLists, LogGallery, Progress
 from diptych.collection.learning.position_model import Impressions, PositionModel
 from diptych.collection.learning.promotion import (
-    LearningRecord,
     active_retriever,
     base_name,
-    from_to,
     learning_history,
     promote,
     remember,
-    utc_now,
 )
+from diptych.collection.learning.resemblance import Resemblance
+from diptych.collection.learning.search_log import SearchLog
+from diptych.collection.learning.traffic_trial import MARGIN, Gain, LogGallery, Progress, TrafficTrial
 from diptych.data.clicks import ClickLog
-from diptych.encoders.text.word_pipeline import clean_query
 from diptych.errors import InvalidInputError
-from diptych.metrics import NDCG, Measure, randomisation_test
-from diptych.models.clicks import PSI, ClickModel, DeViSE, Text2Image
 from diptych.models.fusion.fuse_scores import LinearForm
 from diptych.retriever import Retriever
+
+_EXAMPLES = 5
+# Σ j^−1.5 over all j, so that all shares of the budget together are the whole.
+_ZETA = 2.612375
+_STRICTER = 10.0
 
 
 @dataclass(frozen=True, eq=False)
 class LearningReport:
-    """The comparison on held-out queries, and the retriever that won it, None where the present one stays.
+    """The comparison on later searches, and the retriever that won it, None where the present one stays.
 
-    ``record`` says why, and is what the history keeps. ``positions`` is None for clicks without positions. ``held_out``
-    are the queries of the comparison, with the values ``old`` and ``new`` of each.
+    ``record`` says why, and is what the history keeps. ``positions`` is None for clicks without positions.
     """
 
     record: LearningRecord
     retriever: Retriever | None = None
     positions: PositionModel | None = None
-    held_out: tuple[str, ...] = ()
-    old: FloatArray | None = None
-    new: FloatArray | None = None
     notes: tuple[str, ...] = field(default=())
 
     @property
@@ -53,71 +51,51 @@ class LearningReport:
         return self.retriever is not None
 
 
-def word_groups(queries: Sequence[str]) -> IntArray:
-    """Return a number for each query, the same for queries of the same words, which models of a log take for one.
+def spent_alpha(alpha: float, n_before: int) -> float:
+    """Return what the next comparison may use of an error budget after ``n_before`` others: α j^−1.5 / Σ j^−1.5.
 
-    >>> word_groups(["a red ball", "dogs", "balls, red", "the"]).tolist()
-    [0, 1, 0, 2]
+    All of them together use no more than ``alpha``, so that trying again and again does not buy a promotion.
+
+    >>> from diptych.collection.learning.click_learning import spent_alpha
+    >>> [round(spent_alpha(0.01, tried), 5) for tried in (0, 1, 9)]
+    [0.00383, 0.00135, 0.00012]
     """
-    numbers: dict[tuple[str, ...], int] = {}
-    keys = [tuple(sorted(set(clean_query(query)))) or (query,) for query in queries]
-    return np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.int64)
-
-
-def assign_folds(groups: IntArray, eligible: BoolArray, n_folds: int, seed: int) -> IntArray:
-    """Return the fold of each query, −1 for groups without an eligible query; a group is dealt as a whole.
-
-    >>> folds = assign_folds(np.array([0, 1, 0, 2]), np.array([True, True, False, False]), 2, seed=0)
-    >>> bool(folds[0] == folds[2]), sorted(folds[:2].tolist()), int(folds[3])
-    (True, [0, 1], -1)
-    """
-    candidates = np.random.default_rng(seed).permutation(np.unique(groups[eligible]))
-    fold_of_group = np.full(int(groups.max()) + 1, -1, dtype=np.int64)
-    fold_of_group[candidates] = np.arange(len(candidates)) % n_folds
-    return np.asarray(fold_of_group[groups])
-
-
-_EXAMPLES = 5
+    return float(alpha * (n_before + 1) ** -1.5 / _ZETA)
 
 
 class Learning:
     """Learns from the clicks of a collection, and changes its retriever only for a better one.
 
-    The queries are dealt into folds, by their words, so that no spelling of a held-out query is learned from. For each
-    fold, models of the log (Dong et al., "Cross-media similarity evaluation for web image retrieval in the wild", IEEE
-    TMM 2018) are learned from the corrected clicks of the other folds, and coordinate ascent weighs them against the
-    retriever. Each held-out query then compares the fusion with the retriever by how far up each puts the wanted items
-    among those shown. If the fusion is better and a randomisation test over the queries gives p < ``alpha``, the models
-    are learned again from all queries and the fusion is promoted; otherwise everything stays as it is. No picture is
-    read: features come from the store. A retriever that was learned from clicks before has seen the queries, so the one
-    beneath it is compared, and the new models join that.
+    A :class:`~diptych.models.QueryMemory` is learned from the earlier searches, with clicks corrected for where people
+    look, and one voice for each visitor and query. It joins the retriever, and both are judged by the later searches of
+    other people: how far up do the items come that they wanted, every search counting alike. It is promoted when three
+    things hold: the gain on queries that are asked again is more than luck, whether people or queries are drawn anew
+    (p below what the error budget leaves); what is clicked looks alike and scores high beyond luck, so that the log
+    means something (`resemblance`); and new queries are not worse by more than 1 %. Queries that nobody asked are
+    answered exactly as before, unless whole queries that were kept back show that similar ones help.
 
-    Items that nobody saw count neither for nor against, and what the correction for positions gets wrong is wrong for
-    both: interleaving two retrievers on live traffic is the unbiased check.
+    What was learned from clicks before is compared as it is, on searches that neither has seen; the new memory joins
+    the retriever beneath. Items that nobody saw count neither for nor against. No picture is read: features come from
+    the store.
 
     Parameters
     ----------
     collection :
         The collection, with a :class:`diptych.Retriever` whose space is an inner product or a cosine.
     held_out : float
-        The share of queries that is kept back at a time; 0.2 makes five folds.
+        The share of searches, the latest, that judge.
     alpha : float
-        The difference is taken for more than luck where p is below.
-    seed : int
-        Of all draws.
-    measure : Measure or None
-        Of an order, by grades from 0 to 3; None is NDCG of the first ten.
-    parts : sequence of ClickModel or None
-        Models of the log whose scores are inner products; None takes Text2Image, PSI and DeViSE.
+        The error budget: the chance that clicks without meaning are ever promoted, however often they are tried. A
+        promotion renews it. Logs that do not tell visitors get a tenth of it.
     fewest_queries : int
-        Fewer queries than these, with wanted and unwanted items, are too few to decide.
+        Fewer repeated queries than these are too few to decide.
 
     Examples
     --------
     >>> import tempfile
     >>> from diptych import Retriever
     >>> from diptych.collection import Collection
-    >>> from diptych.collection.learning import Impressions, Learning
+    >>> from diptych.collection.learning import Learning, SearchLog
     >>> from diptych.data import load_dataset
     >>> from diptych.data.datasets.scenes import write_folder
     >>> from diptych.encoders import ColourEdgeHistograms, TfidfTopics
@@ -129,39 +107,33 @@ class Learning:
     ...     _ = write_folder(f"{folder}/scenes", 6, size=32)
     ...     with Collection.create(f"{folder}/c", retriever, root=folder) as collection:
     ...         _ = collection.add(f"{folder}/scenes")
-    ...         first, second, *_ = (item.id for item in collection)
-    ...         seen = Impressions.from_rows([("a ball", first, 1, 99, 2), ("a ball", second, 2, 99, 30)])
-    ...         print(Learning(collection).run(seen).record.reason)
-    1 query tells wanted from unwanted items, and 50 are needed to decide; collect clicks on 49 more
+    ...         shown = [item.id for item in collection]
+    ...         log = SearchLog.from_searches([(n, f"visitor {n}", n, "a ball", 1, shown, {2}) for n in range(99)])
+    ...         print(Learning(collection).run(log).record.reason)
+    1 query was asked again by others, and 30 are needed to decide; collect clicks on 29 more
     """
 
     def __init__(
-        self,
-        collection: Collection,
-        *,
-        held_out: float = 0.2,
-        alpha: float = 0.01,
-        seed: int = 0,
-        measure: Measure | None = None,
-        parts: Sequence[ClickModel] | None = None,
-        fewest_queries: int = 50,
+        self, collection: Collection, *, held_out: float = 0.3, alpha: float = 0.01, fewest_queries: int = 30
     ) -> None:
         if not 0 < held_out <= 0.5:
             raise InvalidInputError(f"held_out is a share of at most 0.5, got {held_out}")
         if not 0 < alpha < 1:
             raise InvalidInputError(f"alpha must lie between 0 and 1, got {alpha}")
         self._collection = collection
-        self._base_name = base_name(collection)
+        self._base_name = base_name(collection, "clicks")
         self._base = _learnable(collection, self._base_name)
-        self._n_folds = max(2, round(1 / held_out))
+        self._present = _learnable(collection, active_retriever(collection).name)
+        self._held_out = held_out
         self._alpha = alpha
-        self._seed = seed
-        self._measure: Measure = NDCG(10, "ideal") if measure is None else measure
-        self._parts: list[ClickModel] = [Text2Image(), PSI(), DeViSE()] if parts is None else list(parts)
         self._fewest = fewest_queries
 
     def run(
-        self, clicks: Impressions | ClickLog, *, dry_run: bool = False, progress: Progress | None = None
+        self,
+        clicks: SearchLog | Impressions | ClickLog,
+        *,
+        dry_run: bool = False,
+        progress: Progress | None = None,
     ) -> LearningReport:
         """Compare, promote what is better, and write it down; with ``dry_run`` compare only."""
         tell = progress or _tell_nobody
@@ -175,100 +147,149 @@ class Learning:
             self._collection,
             report.retriever,
             report.record,
-            progress=lambda step: tell("giving every item its new point", step.done, step.total),
+            progress=lambda step: tell("reading every item with the new search model", step.done, step.total),
         )
         return replace(report, record=record, retriever=report.retriever if record.action == "promoted" else None)
 
-    def compare(self, clicks: Impressions | ClickLog, *, progress: Progress | None = None) -> LearningReport:
-        """Learn, and compare on held-out queries; nothing is changed."""
-        tell = progress or _tell_nobody
-        positions: PositionModel | None = None
-        if isinstance(clicks, Impressions):
-            positions = PositionModel().fit(clicks)
-            wanted = corrected_clicks(clicks, positions)
-        else:
-            wanted = plain_clicks(clicks)
-        gallery = LogGallery.of(self._collection, wanted.items, retriever=self._base_name)
-        drawn = np.random.default_rng(self._seed).permutation(len(gallery.ids))[:100]
-        fillers = None if positions is not None else np.sort(drawn)
-        lists = JudgedLists.of(wanted, gallery.row_of, fillers=fillers)
-        report = LearningReport(self._record(clicks, wanted), positions=positions)
-        if len(lists) < self._fewest:
-            return replace(report, record=replace(report.record, reason=self._too_few(len(lists))))
-        n_clicks, known = report.record.n_clicks, _learned_from(self._collection)
-        if n_clicks < known / 2:
-            reason = (
-                f"the log has {n_clicks:,.0f} clicks, far fewer than the {known:,.0f} that the present retriever was "
-                "learned from; roll back first to learn from this log alone"
-            )
-            return replace(report, record=replace(report.record, reason=reason))
-        judged = set(lists.queries)
-        eligible = np.array([query in judged for query in wanted.queries], dtype=bool)
-        folds = assign_folds(word_groups(wanted.queries), eligible, self._n_folds, self._seed)
-        if folds.max() < 1:
-            reason = (
-                "all queries that tell wanted from unwanted items have the same words, so none can be kept back; "
-                "collect clicks on others"
-            )
-            return replace(report, record=replace(report.record, reason=reason))
-        trial = FusionTrial(self._base, self._parts, wanted, gallery, lists, folds, progress=tell)
-        old, new = trial.held_out(self._measure, self._seed)
-        # Spellings of one query stand or fall together, so that they count as one.
-        groups = word_groups(lists.queries)
-        outcome = randomisation_test(_group_means(new, groups), _group_means(old, groups), seed=self._seed)
-        weights = trial.weights(self._measure, self._seed)
-        gained, lost = _examples(lists.queries, old, new)
+    def compare(
+        self, clicks: SearchLog | Impressions | ClickLog, *, progress: Progress | None = None
+    ) -> LearningReport:
+        """Learn, and compare on later searches; nothing is changed."""
+        log, gallery = self._read(clicks)
+        report = LearningReport(self._record(log), notes=_notes(log))
+        before = _last_promotion(self._collection)
+        seen_until = float(before.gate.get("seen_until", -np.inf)) if before else -np.inf
+        trial = TrafficTrial(
+            self._base,
+            self._present,
+            log,
+            gallery,
+            later=self._held_out,
+            seen_until=seen_until,
+            progress=progress or _tell_nobody,
+        )
+        report = replace(report, positions=None if log.is_examined else trial.positions)
+        if trial.n_repeated < self._fewest:
+            return replace(report, record=replace(report.record, reason=self._too_few(trial.n_repeated, before)))
+        kept_back = trial.held_out()
+        allowed = self._allowed(log)
+        reach = kept_back.relative > 0 and kept_back.p_value < allowed
+        repeated, examples = trial.repeated(reach=reach)
+        new, meaning = trial.new(reach=reach), trial.meaning()
+        decision = _Decision(repeated, new, kept_back, meaning, reach, allowed)
+        gained, lost = _examples(examples)
         record = replace(
             report.record,
-            reason=self._reason(outcome.difference, outcome.p_value, weights),
-            old=float(old.mean()),
-            new=float(new.mean()),
-            p_value=outcome.p_value,
-            n_held_out=len(lists),
-            answered=trial.answered,
-            parts=weights,
+            reason=decision.reason,
+            old=repeated.old,
+            new=repeated.new,
+            p_value=decision.p_value,
+            alpha=allowed,
+            n_held_out=repeated.n_queries,
+            answered=repeated.share,
             gained=gained,
             lost=lost,
+            gate={**decision.numbers(), "seen_until": float(log.times.max(initial=0.0)), "log": _digest(log)},
         )
-        is_better = outcome.difference > 0 and outcome.p_value < self._alpha and len(weights) > 1
-        return replace(
-            report,
-            record=record,
-            retriever=trial.fused(weights, "learned from clicks") if is_better else None,
-            held_out=lists.queries,
-            old=old,
-            new=new,
-            notes=tuple(f"{name} was left out: {reason}" for name, reason in trial.failures.items()),
-        )
+        won = trial.fused("learned from clicks", reach=reach) if decision.is_taken else None
+        return replace(report, record=record, retriever=won)
 
-    def _record(self, clicks: Impressions | ClickLog, wanted: CorrectedClicks) -> LearningRecord:
+    def _read(self, clicks: SearchLog | Impressions | ClickLog) -> tuple[SearchLog, LogGallery]:
+        if isinstance(clicks, ClickLog):
+            gallery = LogGallery.of(self._collection, clicks.images, retriever=self._base_name)
+            clicks = SearchLog.from_triads(clicks, gallery.ids)
+        elif isinstance(clicks, Impressions):
+            clicks = SearchLog.from_impressions(clicks)
+        if not clicks.n_clicks:
+            raise InvalidInputError(
+                "nobody has clicked a picture that was found by words; search and click in `diptych serve` first"
+            )
+        return clicks, LogGallery.of(self._collection, clicks.items, retriever=self._base_name)
+
+    def _record(self, log: SearchLog) -> LearningRecord:
         now = active_retriever(self._collection)
         return LearningRecord(
             time=utc_now(),
             action="kept",
             **from_to(now, now),
-            measure=self._measure.label,
-            compared_with=self._base_name,
+            measure="DCG",
+            compared_with=now.name,
             alpha=self._alpha,
-            n_queries=len(wanted.queries),
-            n_clicks=clicks.n_clicks if isinstance(clicks, Impressions) else float(clicks.clicks.sum()),
+            n_queries=len(log.queries),
+            n_clicks=log.n_clicks,
         )
 
-    def _too_few(self, n_judged: int) -> str:
-        told = "1 query tells" if n_judged == 1 else f"{n_judged:,} queries tell"
+    def _allowed(self, log: SearchLog) -> float:
+        """Return the largest p that changes anything: what is left of the error budget since the last promotion."""
+        tried = set()
+        for each in reversed(learning_history(self._collection)):
+            if each.origin != "clicks" or each.p_value is None:
+                continue
+            if each.action == "promoted":
+                break
+            tried.add(each.gate.get("log", each.time))
+        # The same log again is the same comparison.
+        share = spent_alpha(self._alpha, len(tried - {_digest(log)}))
+        return share if log.has_visitors else share / _STRICTER
+
+    def _too_few(self, n_judged: int, before: LearningRecord | None) -> str:
+        told = "1 query was" if n_judged == 1 else f"{n_judged:,} queries were"
+        since = "" if before is None else " since the present search model was learned"
         return (
-            f"{told} wanted from unwanted items, and {self._fewest:,} are needed to decide; "
+            f"{told} asked again by others{since}, and {self._fewest:,} are needed to decide; "
             f"collect clicks on {self._fewest - n_judged:,} more"
         )
 
-    def _reason(self, difference: float, p_value: float, weights: dict[str, float]) -> str:
-        if not any(weight for name, weight in weights.items() if name != PRESENT):
-            return "the log adds nothing: its models got no weight"
-        if difference <= 0:
-            return "the fusion is not better on held-out queries"
-        if p_value >= self._alpha:
-            return f"the fusion is better on held-out queries, but that may be luck (p = {p_value:.3f})"
-        return "the fusion is better on held-out queries, by more than luck"
+
+@dataclass(frozen=True)
+class _Decision:
+    """What was measured, and what follows from it."""
+
+    repeated: Gain
+    new: Gain
+    held_out: Gain
+    meaning: Resemblance
+    reach: bool
+    allowed: float
+
+    @property
+    def p_value(self) -> float:
+        """Both must be more than luck: the larger p decides."""
+        return max(self.repeated.p_value, self.meaning.p_value)
+
+    @property
+    def is_taken(self) -> bool:
+        """Whether the learned retriever is promoted."""
+        is_better = self.repeated.relative > 0 and self.p_value < self.allowed
+        return is_better and self.repeated.is_no_worse and self.new.is_no_worse
+
+    @property
+    def reason(self) -> str:
+        """Why, in words."""
+        if self.repeated.relative <= 0:
+            return "what was learned does not help with later searches"
+        if self.meaning.p_value >= self.allowed:
+            return (
+                "what people click for a query has nothing in common that could be seen "
+                f"(p = {self.meaning.p_value:.3g}), so nothing can be learned from it"
+            )
+        if self.repeated.p_value >= self.allowed:
+            return f"later searches are answered better, but that may be luck (p = {self.repeated.p_value:.3g})"
+        if not (self.new.is_no_worse and self.repeated.is_no_worse):
+            return f"it cannot be ruled out that new queries lose more than {MARGIN:.0%}"
+        return "later searches are answered better, by more than luck"
+
+    def numbers(self) -> dict[str, Any]:
+        """Return all that was measured."""
+        return {
+            "repeated": {**asdict(self.repeated), "relative": self.repeated.relative},
+            "new": {**asdict(self.new), "relative": self.new.relative},
+            "held_out": {**asdict(self.held_out), "relative": self.held_out.relative},
+            "meaning": asdict(self.meaning),
+            "reach": self.reach,
+            "margin": MARGIN,
+            "allowed": self.allowed,
+        }
 
 
 def _learnable(collection: Collection, name: str | None) -> Retriever:
@@ -279,31 +300,42 @@ def _learnable(collection: Collection, name: str | None) -> Retriever:
         LinearForm.of(found.space, found.name)
     except InvalidInputError:
         raise InvalidInputError(
-            f"the retriever {found.name!r} compares by {found.space.name}, which models of clicks cannot join; use one "
-            "that compares by cosine or dot (`diptych train --method cca`)"
+            f"the search model {found.name!r} compares by {found.space.name}, which models of clicks cannot join; use "
+            "one that compares by cosine or dot (`diptych train --method cca`)"
         ) from None
     return found
 
 
-def _learned_from(collection: Collection) -> float:
-    """Return how many clicks the retriever in force was learned from, 0 where it was not learned from any."""
+def _last_promotion(collection: Collection) -> LearningRecord | None:
+    """Return how the retriever in force was learned from clicks, None where it was not."""
     now = active_retriever(collection).fingerprint
     promotions = (each for each in reversed(learning_history(collection)) if each.action == "promoted")
-    return next((each.n_clicks for each in promotions if each.after_fingerprint == now), 0.0)
+    return next((each for each in promotions if each.after_fingerprint == now and each.origin == "clicks"), None)
 
 
-def _group_means(values: FloatArray, groups: IntArray) -> FloatArray:
-    return np.asarray(np.bincount(groups, values) / np.bincount(groups))
+def _notes(log: SearchLog) -> tuple[str, ...]:
+    if log.is_examined:
+        return ("the log tells neither positions nor what else was shown; other pictures were drawn for that",)
+    if not log.has_visitors:
+        return (
+            "the log does not tell visitors apart, so one of them may have many voices; a tenth of alpha is allowed",
+        )
+    return ()
+
+
+def _digest(log: SearchLog) -> str:
+    """Return what tells logs apart: how much there is, and when it was last asked."""
+    last = datetime.fromtimestamp(float(log.times.max(initial=0.0)), UTC).isoformat(timespec="seconds")
+    return f"{len(log)} searches, {log.n_clicks} clicks, until {last}"
 
 
 def _examples(
-    queries: Sequence[str], old: FloatArray, new: FloatArray
+    told: Sequence[tuple[str, float, float]],
 ) -> tuple[tuple[tuple[str, float, float], ...], tuple[tuple[str, float, float], ...]]:
     """Return the queries that gained and that lost most, with their values before and after."""
-    order = np.argsort(old - new, kind="stable")
-    told = [(queries[row], float(old[row]), float(new[row])) for row in order.tolist()]
-    gained = tuple(each for each in told[:_EXAMPLES] if each[2] > each[1])
-    lost = tuple(each for each in told[::-1][:_EXAMPLES] if each[2] < each[1])
+    order = sorted(told, key=lambda each: each[1] - each[2])
+    gained = tuple(each for each in order[:_EXAMPLES] if each[2] > each[1])
+    lost = tuple(each for each in order[::-1][:_EXAMPLES] if each[2] < each[1])
     return gained, lost
 
 

@@ -8,9 +8,8 @@ from typing import Self
 import numpy as np
 from scipy.special import expit
 
-from diptych.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from diptych.arrays import FloatArray, IntArray
 from diptych.collection.learning.position_model import Impressions, PositionModel
-from diptych.data.clicks import ClickLog
 
 _SMALLEST = 1e-9
 _APART = 2.0
@@ -93,23 +92,6 @@ class CorrectedClicks:
     def __len__(self) -> int:
         return len(self.query_ids)
 
-    def select(self, rows: AnyArray) -> CorrectedClicks:
-        """Return some rows; the queries and items keep their numbers."""
-        ids = self.query_ids[rows], self.item_ids[rows]
-        values = self.rates[rows], self.clicks[rows], self.grades[rows]
-        return CorrectedClicks(self.queries, self.items, *ids, *values, self.noise_rate)
-
-    def of_queries(self, chosen: BoolArray) -> CorrectedClicks:
-        """Return the rows of the chosen queries, given as a mask over all."""
-        return self.select(chosen[self.query_ids])
-
-    def log(self) -> ClickLog:
-        """Return what was wanted as a click log."""
-        rows = np.flatnonzero(self.clicks > 0)
-        queries = [self.queries[number] for number in self.query_ids[rows].tolist()]
-        items = [self.items[number] for number in self.item_ids[rows].tolist()]
-        return ClickLog.from_triads(queries, items, self.clicks[rows])
-
 
 def corrected_clicks(
     impressions: Impressions, positions: PositionModel, *, least: float = 0.05, prior: float = 1.0
@@ -132,7 +114,7 @@ def corrected_clicks(
     (['a', 'b', 'c', 'd'], [3.0, 3.0, 0.0, 0.0])
     """
     different, pair = impressions.pairs
-    examined = impressions.shown * positions.examined(impressions.positions, least=least)
+    examined = impressions.shown * positions.examined(impressions.positions, impressions.after_click, least=least)
     looks, shown, clicks = (
         np.bincount(pair, values, len(different)).astype(np.float64)
         for values in (examined, impressions.shown, impressions.clicked)
@@ -145,20 +127,4 @@ def corrected_clicks(
     query_ids, item_ids = np.divmod(different, max(1, len(impressions.items)))
     return CorrectedClicks(
         impressions.queries, impressions.items, query_ids, item_ids, rates, rates * shown, grades, found.noise_rate_
-    )
-
-
-def plain_clicks(log: ClickLog) -> CorrectedClicks:
-    """Return the clicks of a log without positions as they are; the most clicked item of a query is the most wanted."""
-    merged = log.merged()
-    counts = merged.clicks.astype(np.float64)
-    most = np.zeros(len(merged.queries))
-    np.maximum.at(most, merged.query_ids, counts)
-    keys = merged.query_ids.astype(np.int64) * max(1, len(merged.images)) + merged.image_ids
-    order = np.argsort(keys)
-    rates = (counts / most[merged.query_ids])[order]
-    grades = np.ceil(_BEST_GRADE * rates)
-    query_ids, item_ids = merged.query_ids[order].astype(np.int64), merged.image_ids[order].astype(np.int64)
-    return CorrectedClicks(
-        tuple(merged.queries), tuple(merged.images), query_ids, item_ids, rates, counts[order], grades
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Self
 
 import numpy as np
@@ -17,7 +17,8 @@ class Impressions:
     """Items shown for queries, by position: how often each was shown there, and how often clicked.
 
     ``queries`` and ``items`` are the different strings, in the order of their first appearance; ``query_ids`` and
-    ``item_ids`` say which of them a row is about. Positions count from 1. A row stands for ``shown`` searches.
+    ``item_ids`` say which of them a row is about. Positions count from 1. A row stands for ``shown`` searches, those in
+    which something further up was clicked if ``after_click``.
 
     >>> from diptych.collection.learning import Impressions
     >>> seen = Impressions.from_rows([("a dog", "p1", 1, 10, 6), ("a dog", "p2", 2, 10, 1), ("a cat", "p2", 1, 3, 2)])
@@ -32,8 +33,11 @@ class Impressions:
     positions: IntArray
     shown: FloatArray
     clicked: FloatArray
+    after_click: BoolArray = field(default_factory=lambda: np.zeros(0, dtype=bool))
 
     def __post_init__(self) -> None:
+        if not len(self.after_click):
+            object.__setattr__(self, "after_click", np.zeros(len(self), dtype=bool))
         columns = (self.query_ids, self.item_ids, self.positions, self.shown, self.clicked)
         if len({len(column) for column in columns}) != 1:
             raise InvalidInputError(f"the columns of impressions differ in length: {[len(each) for each in columns]}")
@@ -74,7 +78,7 @@ class Impressions:
         """Return some rows, given as numbers or as a mask; the queries and items keep their numbers."""
         ids = self.query_ids[rows], self.item_ids[rows]
         counts = self.shown[rows], self.clicked[rows]
-        return Impressions(self.queries, self.items, *ids, self.positions[rows], *counts)
+        return Impressions(self.queries, self.items, *ids, self.positions[rows], *counts, self.after_click[rows])
 
 
 def _interned(texts: Sequence[object]) -> tuple[tuple[str, ...], IntArray]:
@@ -84,11 +88,13 @@ def _interned(texts: Sequence[object]) -> tuple[tuple[str, ...], IntArray]:
 
 
 _STEEPEST = 1.0
+_SMALLEST = 1e-6
+_SCORE_CLASSES = 25
 _ETAS = np.linspace(0.0, 3.0, 301)
 
 
 class PositionModel:
-    """The position-based model: P(click) = θ_r · α_{q,d}.
+    """The position-based model: P(click) = θ_r · ψ_s · α_{q,d}.
 
     θ_r is how likely a person looks at position r (θ₁ = 1), α how likely one who looks at item d wants it for query q
     (Craswell et al., "An experimental comparison of click position-bias models", WSDM 2008). Items that one query
@@ -101,9 +107,15 @@ class PositionModel:
     for c clicks in n showings of pair p = (q, d), which maximises the Poisson likelihood. Unlike the Bernoulli one it
     is not biased by having a parameter for each pair.
 
+    Many people stop at the first good answer. ψ is how much less likely a person looks where something further up was
+    clicked already (s), compared with where nothing was: 1 for people who look at positions, 0 for those who read down
+    to the first click (the cascade of Craswell et al.). It is estimated in the same way, since both occur for one pair.
+
     Positions that no shared pair links to the others are filled in by the curve r^−η through those that are linked.
-    Where positions never vary, nothing in the clicks tells a bad place from a bad item. Then η is what makes the mean
-    click rate fall as it does, but at most 1, the value usual in simulations of such clicks; `is_assumed_` says so.
+    Where positions never vary, items of like ``scores`` by the retriever that ranked them stand for one another: they
+    are found at different positions for different queries (Wang et al., "Position bias estimation for unbiased learning
+    to rank in personal search", WSDM 2018, regress on features to the same end). Without scores η is what makes the
+    mean click rate fall as it does, but at most 1, the value usual in simulations; `is_assumed_` says so.
 
     Parameters
     ----------
@@ -118,10 +130,12 @@ class PositionModel:
     ----------
     propensities_ : array
         θ of positions 1, 2, …
+    after_click_ : float
+        ψ after a click further up.
     eta_ : float
         Of the curve r^−η.
     is_assumed_ : bool
-        Whether no position varied.
+        Whether no position varied and nothing else told θ.
     n_linked_ : int
         How many positions were estimated, not filled in.
 
@@ -134,6 +148,7 @@ class PositionModel:
     """
 
     propensities_: FloatArray
+    after_click_: float
     eta_: float
     is_assumed_: bool
     n_linked_: int
@@ -143,34 +158,38 @@ class PositionModel:
         self.tolerance = tolerance
         self.fewest_showings = fewest_showings
 
-    def fit(self, impressions: Impressions) -> Self:
-        """Estimate θ from what was shown and clicked."""
+    def fit(self, impressions: Impressions, scores: FloatArray | None = None) -> Self:
+        """Estimate θ and ψ from what was shown and clicked; ``scores`` are those of the retriever, one for each row."""
         if not len(impressions):
             raise InvalidInputError("there are no impressions to learn positions from; serve the collection first")
         deepest = int(impressions.positions.max())
-        telling = self._telling(impressions)
-        linked = np.zeros(deepest, dtype=bool)
-        theta: FloatArray = np.ones(deepest)
+        telling, linked = self._telling(impressions), np.zeros(deepest, dtype=bool)
         if telling.n_clicks > 0:
             linked = self._linked(telling, deepest)
-            theta = self._alternated(telling.select(linked[telling.positions - 1]), linked)
+        if not linked.any() and scores is not None:
+            telling = _alike(impressions, scores)
+            linked = self._linked(telling, deepest)
+        ranks = np.arange(1.0, deepest + 1)
         self.is_assumed_ = not linked.any()
         self.n_linked_ = int(linked.sum())
-        ranks = np.arange(1.0, deepest + 1)
         if self.is_assumed_:
             self.eta_ = min(_STEEPEST, _decline(impressions, deepest))
-            self.propensities_ = ranks**-self.eta_
+            self.propensities_, self.after_click_ = self._alternated(impressions, linked, ranks**-self.eta_)
             return self
+        rows = telling.select(linked[telling.positions - 1])
+        theta, self.after_click_ = self._alternated(rows, linked, np.ones(deepest))
         weights = np.where(linked, np.bincount(telling.positions - 1, telling.shown, deepest), 0.0)
         self.eta_ = _curve(ranks, theta, weights)
         self.propensities_ = np.where(linked, theta, theta[0] * ranks**-self.eta_)
         return self
 
-    def examined(self, positions: IntArray, *, least: float = 0.0) -> FloatArray:
-        """Return θ of positions, but never less than ``least``; deeper ones than were fitted follow the curve."""
+    def examined(self, positions: IntArray, after_click: BoolArray | None = None, *, least: float = 0.0) -> FloatArray:
+        """Return θ·ψ of positions, but never less than ``least``; deeper ones than were fitted follow the curve."""
         fitted = len(self.propensities_)
         deeper = np.asarray(positions, dtype=np.float64) ** -self.eta_
         theta = np.where(positions <= fitted, self.propensities_[np.minimum(positions, fitted) - 1], deeper)
+        if after_click is not None:
+            theta = theta * np.where(after_click, self.after_click_, 1.0)
         return np.maximum(theta, least)
 
     def _telling(self, impressions: Impressions) -> Impressions:
@@ -198,24 +217,37 @@ class PositionModel:
         linked: BoolArray = often & (group == group[0])
         return linked if linked[0] and linked.sum() > 1 else np.zeros(deepest, dtype=bool)
 
-    def _alternated(self, rows: Impressions, linked: BoolArray) -> FloatArray:
-        theta: FloatArray = np.ones(len(linked))
-        if not len(rows):
-            return theta
+    def _alternated(self, rows: Impressions, linked: BoolArray, start: FloatArray) -> tuple[FloatArray, float]:
+        """Return θ and ψ; θ of positions that are not ``linked`` stays as it starts."""
+        theta, states = start.copy(), np.ones(2)
         different, pair = rows.pairs
-        places, n_pairs = rows.positions - 1, len(different)
-        clicks_of_pair = np.bincount(pair, rows.clicked, n_pairs)
-        clicks_at = np.bincount(places, rows.clicked, len(linked))
+        places, after = rows.positions - 1, rows.after_click.astype(np.int64)
+        clicks_of_pair = np.bincount(pair, rows.clicked, len(different))
         for _ in range(self.n_iterations):
-            alpha = clicks_of_pair / np.bincount(pair, rows.shown * theta[places], n_pairs)
-            expected = np.bincount(places, rows.shown * alpha[pair], len(linked))
-            new = np.where(linked, clicks_at / np.where(expected > 0, expected, 1.0), 1.0)
-            new = np.where(linked, np.maximum(new / new[0], 1e-6), 1.0)
-            change = float(np.abs(new / theta - 1).max())
-            theta = new
+            looks = np.bincount(pair, rows.shown * theta[places] * states[after], len(different))
+            wanted = rows.shown * (clicks_of_pair / np.maximum(looks, _SMALLEST))[pair]
+            at = _rates(places, rows.clicked, wanted * states[after], len(theta))
+            new = np.where(linked, np.maximum(at / (at[0] or 1.0), _SMALLEST), theta)
+            within = _rates(after, rows.clicked, wanted * new[places], 2)
+            states_now = np.array([1.0, np.clip(within[1] / within[0], _SMALLEST, 1.0) if within[0] > 0 else 1.0])
+            change = max(float(np.abs(new / theta - 1).max()), float(np.abs(states_now / states - 1).max()))
+            theta, states = new, states_now
             if change < self.tolerance:
                 break
-        return theta
+        return theta, float(states[1])
+
+
+def _rates(groups: IntArray, clicks: FloatArray, expected: FloatArray, count: int) -> FloatArray:
+    """Return clicks for each expected one, by group; 1 where none is expected."""
+    found, due = np.bincount(groups, clicks, count), np.bincount(groups, expected, count)
+    return np.asarray(np.where(due > 0, found / np.where(due > 0, due, 1.0), 1.0))
+
+
+def _alike(impressions: Impressions, scores: FloatArray) -> Impressions:
+    """Return impressions in which items of about the same score are one item, whatever the query."""
+    edges = np.quantile(scores, np.linspace(0, 1, _SCORE_CLASSES + 1)[1:-1])
+    classes = np.searchsorted(edges, scores)
+    return replace(impressions, query_ids=np.zeros_like(classes), item_ids=classes, items=("",) * _SCORE_CLASSES)
 
 
 def _curve(ranks: FloatArray, theta: FloatArray, weights: FloatArray) -> float:

@@ -11,7 +11,6 @@ from scipy import sparse
 
 from diptych.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from diptych.collection.collection import Collection
-from diptych.collection.learning.click_learning import word_groups
 from diptych.collection.learning.corrected_clicks import corrected_clicks
 from diptych.collection.learning.position_model import Impressions, PositionModel
 from diptych.collection.learning.promotion import active_retriever, base_name
@@ -23,6 +22,7 @@ from diptych.collection.learning.rehearsal_report import (
     RehearsedQuestions,
 )
 from diptych.collection.learning.rehearsal_sample import PictureSample, Progress, draw_items
+from diptych.collection.learning.search_log import word_groups
 from diptych.collection.search.encoded_query import without_disk_cache
 from diptych.collection.search.gallery import top_rows
 from diptych.collection.storage.item import Item
@@ -138,7 +138,7 @@ class Rehearsal:
         self._present = active_retriever(collection)
         if candidate.fingerprint == self._present.fingerprint:
             raise InvalidInputError(
-                f"the collection uses this retriever already, as {self._present.name!r}, so there is nothing to "
+                f"the collection uses this search model already, as {self._present.name!r}, so there is nothing to "
                 "compare; name another one"
             )
         # Its pace is to be measured, and the words of queries are nobody's business.
@@ -285,9 +285,9 @@ class Rehearsal:
         if report.n_sample < report.n_pictures:
             notes.append(
                 f"Ranks are those among the {report.n_sample:,} pictures of the sample; among all pictures right "
-                "answers stand lower, with either retriever."
+                "answers stand lower, with either search model."
             )
-        base = base_name(self._collection)
+        base = base_name(self._collection, "clicks")
         if "captions" in kinds and _is_learned(self._collection.retriever_named(base)):
             notes.append(
                 f"{base} was learned from captions, most likely from these: it has seen the answers, which favours "

@@ -82,5 +82,5 @@ def unjudged_words(report: RehearsalReport, overlap: float) -> str:
     unjudged = counted(report.n_unjudged, "logged query", "logged queries")
     return (
         f"{unjudged} {verb} no clicked picture here, so that nothing "
-        f"says which answers are right. Of the first ten, both retrievers have {overlap:.0%} in common."
+        f"says which answers are right. Of the first ten, both search models have {overlap:.0%} in common."
     )

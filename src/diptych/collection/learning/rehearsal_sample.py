@@ -48,7 +48,7 @@ def draw_items(collection: Collection, size: int, clicked: Contents[str], random
 
 def _is_as_stored(collection: Collection, item: Item) -> bool:
     """Say whether the file of an item can be opened and is still the picture that the stored point was made of."""
-    path = collection.path_of(item)
+    path = collection.picture_of(item)
     if path is None:
         return False
     try:
@@ -85,7 +85,7 @@ class PictureSample:
         started = time.perf_counter()
         keeper = _with_same_features(collection, candidate)
         if keeper is None:
-            files = [Path(str(collection.path_of(known[item_id]))) for item_id in ids]
+            files = [Path(str(collection.picture_of(known[item_id]))) for item_id in ids]
             rows, features, picture_seconds = _encoded_pictures(candidate, files, progress)
         else:
             found, features = collection.features("image", ids, keeper)

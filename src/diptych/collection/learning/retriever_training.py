@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from diptych.collection.changes.adding import Progress as StoreProgress
+from diptych.collection.changes.retriever_history import LearningRecord, from_to, utc_now
 from diptych.collection.collection import Collection
-from diptych.collection.learning.promotion import base_name
+from diptych.collection.learning.promotion import active_retriever, base_name, promote, remember
 from diptych.data import CaptionedPicture, CaptionedPictures, Pairs
 from diptych.errors import InvalidInputError
 
@@ -14,7 +17,7 @@ if TYPE_CHECKING:
     from diptych.encoders import Encoder
     from diptych.encoders.feature_cache import Progress
     from diptych.models import CrossModalModel
-    from diptych.retriever import Retriever
+    from diptych.retriever import Comparison, Retriever
 
 
 def training_pairs(collection: Collection, note: Callable[[str], None]) -> Pairs:
@@ -42,10 +45,28 @@ def training_pairs(collection: Collection, note: Callable[[str], None]) -> Pairs
     return CaptionedPictures(collection.root, there).pairs()
 
 
+@dataclass(frozen=True)
+class TrainingReport:
+    """What was measured on held-out pictures, and what became of it.
+
+    ``record`` is what the history keeps, ``retriever`` what was learned, None where it was not taken.
+    """
+
+    comparison: Comparison
+    record: LearningRecord
+    retriever: Retriever | None = None
+
+    @property
+    def is_taken(self) -> bool:
+        """Whether the collection uses what was learned."""
+        return self.record.action == "promoted"
+
+
 class Training:
-    """Learns a retriever with the encoders that a collection uses.
+    """Learns a retriever with the encoders that a collection uses, and changes to it only if it passes the gate.
 
     A method of pictures and texts themselves (`MNiL`) brings its own; after it, others start from the default ones.
+    What was learned from captions before has seen the pictures that are held out, so the one beneath it is compared.
 
     Parameters
     ----------
@@ -53,45 +74,76 @@ class Training:
         The collection; its present retriever is what the new one has to beat, and gives the encoders; if it was learned
         from clicks, the one beneath it does.
     method, parameters :
-        The model to learn; without a method the best of a few is chosen.
+        The model to learn; without a method it is learned beside what the present one knows.
     """
 
     def __init__(self, collection: Collection, *, method: str | None, parameters: Mapping[str, Any]) -> None:
         from diptych.models.registry import build_model
         from diptych.retriever import Retriever
 
-        present = collection.retriever
-        if not isinstance(present, Retriever):
-            raise InvalidInputError(f"a collection with a {type(present).__name__} cannot be trained from here")
+        rival = collection.retriever_named(base_name(collection, "captions"))
+        if not isinstance(rival, Retriever):
+            raise InvalidInputError(f"a collection with a {type(rival).__name__} cannot be trained from here")
         if method is None and parameters:
             raise InvalidInputError("parameters belong to a method; name the method as well")
         model = None if method is None else build_model(method, parameters, among=("features", "items"))
-        self._present = present
+        self._collection = collection
+        self._rival = rival
         # What was learned from clicks reads words through the log, which is nothing to learn captions with.
-        base = collection.retriever_named(base_name(collection))
+        base = collection.retriever_named(base_name(collection, "clicks", "captions"))
         self._new = Retriever(
-            **_encoders(base if isinstance(base, Retriever) else present, model),
+            **_encoders(base if isinstance(base, Retriever) else rival, model),
             model=model,
             name="trained" if method is None else f"trained {method}",
-            cache=present.cache,
+            cache=rival.cache,
         )
 
-    def learn(
+    def run(
         self,
         pairs: Pairs,
         *,
-        held_out: float,
-        seed: int,
-        force: bool,
+        held_out: float = 0.2,
+        seed: int = 0,
+        force: bool = False,
+        dry_run: bool = False,
         progress: Progress | None = None,
         epochs: Callable[[Any], None] | None = None,
-    ) -> Retriever:
-        """Return what was learned, or the present retriever where that is better, with the comparison of both.
+        reencoding: StoreProgress | None = None,
+    ) -> TrainingReport:
+        """Learn, compare, take what passes the gate, and write it down; with ``dry_run`` compare only.
 
-        ``epochs`` is called with the record of each epoch of a method of pictures and texts themselves.
+        ``force`` takes it in any case. ``progress`` and ``epochs`` are told of learning, ``reencoding`` of the points
+        that every item gets afterwards.
         """
-        return self._new.fit(
-            pairs, baseline=self._present, held_out=held_out, seed=seed, force=force, progress=progress, epochs=epochs
+        learned = self._new.fit(
+            pairs, baseline=self._rival, held_out=held_out, seed=seed, force=force, progress=progress, epochs=epochs
+        )
+        comparison = learned.comparison_
+        found = learned if comparison.replaced else None
+        record = self._record(comparison, pairs)
+        if not dry_run and found is None:
+            remember(self._collection, record)
+        elif not dry_run:
+            record = promote(self._collection, learned, record, progress=reencoding)
+        return TrainingReport(comparison, record, found)
+
+    def _record(self, comparison: Comparison, pairs: Pairs) -> LearningRecord:
+        now = active_retriever(self._collection)
+        return LearningRecord(
+            time=utc_now(),
+            action="kept",
+            **from_to(now, now),
+            reason=comparison.reason,
+            compared_with=comparison.baseline or "",
+            measure="MAP",
+            old=comparison.old,
+            new=comparison.new,
+            p_value=comparison.p_value,
+            alpha=comparison.alpha,
+            n_queries=pairs.n_images,
+            n_held_out=comparison.n_held_out,
+            origin="captions",
+            gate={**comparison.get_params(), "advice": comparison.advice, "passes": comparison.passes},
         )
 
 

@@ -16,11 +16,11 @@ from typing import Any
 from diptych.atomic_files import atomic_write
 from diptych.collection.remote.bucket import Bucket, ObjectFacts
 from diptych.collection.remote.lease import lost_lease
-from diptych.collection.storage.layout import write_json
+from diptych.collection.storage.checksums import read_json, write_json
 from diptych.errors import CollectionError, StorageConflictError, StorageError
 
 _LAYOUT, _HEAD, _STATE, _POINTER = "collection.json", "head.json", "mirror.json", "current"
-_NOTES = ("last_run.json", "learning.jsonl")
+_NOTES = ("last_run.json", "learning.jsonl", "changes.jsonl", "saved.json")
 _ATTEMPTS = 5
 # Searches need neither; a writer fetches them when it needs them.
 _ON_DEMAND = "features_"
@@ -370,7 +370,7 @@ class Mirror:
 
     def _state(self) -> _State:
         with suppress(OSError, ValueError, TypeError):
-            return _State(**json.loads((self.folder / _STATE).read_text(encoding="utf-8")))
+            return _State(**read_json(self.folder / _STATE))
         return _State()
 
     @staticmethod

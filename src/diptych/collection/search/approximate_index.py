@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 from pathlib import Path
 from typing import Any, Literal
@@ -12,7 +11,8 @@ import numpy as np
 
 from diptych.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from diptych.atomic_files import atomic_write
-from diptych.collection.storage.layout import search_package, write_json
+from diptych.collection.storage.checksums import damage_of, damage_of_note, file_checksum, read_json, write_json
+from diptych.collection.storage.layout import search_package
 
 _TARGET_RECALL = 0.98
 _NEIGHBOURS = 10
@@ -117,14 +117,15 @@ class ApproximateIndex:
         """Keep the index in a folder; it is valid when its description is there, which comes last."""
         with atomic_write(folder / "lists.faiss") as draft:
             search_package("faiss").write_index(self.engine, str(draft))
-            digest = _digest(draft)
-        write_json(folder / "lists.json", {"digest": digest, "probes": self.probes, "recall": self.recall})
+            digest, checksum = _digest(draft), file_checksum(draft)
+        about = {"digest": digest, "probes": self.probes, "recall": self.recall, "file": checksum}
+        write_json(folder / "lists.json", about)
 
     @classmethod
     def read(cls, folder: Path) -> ApproximateIndex | None:
         """Return the index of a folder, its lists mapped; anything missing or damaged counts as absent."""
         try:
-            about = json.loads((folder / "lists.json").read_text(encoding="utf-8"))
+            about = read_json(folder / "lists.json")
             if about["digest"] != _digest(folder / "lists.faiss"):
                 return None
             faiss = search_package("faiss")
@@ -141,10 +142,21 @@ def list_count(n_rows: int) -> int:
     return max(1, min(int(4 * n_rows**0.5), n_rows // ROWS_PER_LIST))
 
 
+def damage_of_index(folder: Path, *, all_bytes: bool = True) -> dict[str, str]:
+    """Return what is wrong with the files of the index of a folder, by name."""
+    if not (folder / "lists.json").exists():
+        return {"lists.json": "is missing"} if (folder / "lists.faiss").exists() else {}
+    if (wrong := damage_of_note(folder / "lists.json")) is not None:
+        return {"lists.json": wrong}
+    known = read_json(folder / "lists.json").get("file", [])
+    wrong = damage_of(folder / "lists.faiss", known, all_bytes=all_bytes) if known else None
+    return {} if wrong is None else {"lists.faiss": wrong}
+
+
 def stored_recall(folder: Path) -> float | None:
     """Return the recall that the index of a folder had when it was built, None where there is none."""
     try:
-        return float(json.loads((folder / "lists.json").read_text(encoding="utf-8"))["recall"])
+        return float(read_json(folder / "lists.json")["recall"])
     except (OSError, ValueError, KeyError, TypeError):
         return None
 

@@ -6,7 +6,7 @@ import copy
 import threading
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple, TypeVar, cast
+from typing import NamedTuple, Protocol, TypeVar, cast
 
 import numpy as np
 from cachetools import LRUCache
@@ -28,6 +28,8 @@ class EncodedTerm:
     is_unknown: bool = False
     # The real numbers that a code is the signs of, where they are asked for and known.
     outputs: FloatArray | None = None
+    # A word or two fit many pictures, each with a lower score; retrievers may have probabilities for them.
+    is_short: bool = False
 
     @property
     def direction(self) -> Direction:
@@ -76,6 +78,19 @@ def without_disk_cache(retriever: RetrieverT) -> RetrieverT:
     return alike
 
 
+class TellsShortQueries(Protocol):
+    """A retriever with probabilities of their own for a word or two that look for pictures, as `Retriever` has them."""
+
+    def is_short_query(self, text: str) -> bool:
+        """Return whether a text is such a query."""
+
+    def probability(self, scores: FloatArray, direction: SearchDirection, *, is_short: bool = False) -> FloatArray:
+        """Return the probability of relevance of each score."""
+
+    def cutoff_among(self, count: int, *, is_short: bool = False) -> float:
+        """Return the probability that counts as a match among so many items."""
+
+
 @dataclass(frozen=True)
 class EncodedQuery:
     """The terms of a query against one side of a collection.
@@ -95,6 +110,13 @@ class EncodedQuery:
     gallery: Gallery
     target: Side
     retriever: RetrieverProtocol
+
+    @property
+    def is_short(self) -> bool:
+        """Whether a word or two alone look for pictures, with probabilities of their own."""
+        term = self.terms[0]
+        is_short = term.is_short and term.weight > 0 and not term.is_unknown
+        return is_short and len(self.terms) == 1 and self.target == "image"
 
     @property
     def weights(self) -> FloatArray:
@@ -126,6 +148,9 @@ class EncodedQuery:
         if not len(kept):
             return np.zeros(0), np.zeros(0)
         scores = self.scores(kept)
+        if self.is_short:
+            short = cast(TellsShortQueries, self.retriever)
+            return scores, np.asarray(short.probability(scores, "text_to_image", is_short=True))
         wanted = [term for term in self.terms if term.weight > 0]
         if self.gallery.scoring.is_linear and len({term.side for term in wanted}) == 2:
             return scores, self._pooled_odds(kept)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -14,16 +13,27 @@ from typing import Any
 import numpy as np
 
 from diptych.arrays import IntArray
-from diptych.atomic_files import make_durable
+from diptych.atomic_files import sync_to_disk
 from diptych.collection.browse.live_items import LiveItems, Part
 from diptych.collection.browse.segment import FileSegment, MemorySegment, SegmentWriter
+from diptych.collection.search.approximate_index import damage_of_index
+from diptych.collection.storage.checksums import (
+    damage_in_folder,
+    damage_of,
+    damage_of_note,
+    file_checksum,
+    read_json,
+    seal_folder,
+    write_json,
+)
 from diptych.collection.storage.item import Item
-from diptych.collection.storage.layout import search_package, write_json
+from diptych.collection.storage.layout import search_package
+from diptych.collection.storage.retriever_protocol import PointKind
 from diptych.collection.storage.rows import items_of_rows
 from diptych.collection.storage.store import Store
 from diptych.errors import CollectionError
 
-_FORMAT = 1
+_FORMAT = 2
 
 
 @dataclass(frozen=True)
@@ -58,15 +68,38 @@ class SegmentFiles:
     def read(self) -> Segments:
         """Return the valid segments; none where there are none, or they cannot be read: they are made anew."""
         try:
-            document = json.loads(self._current.read_text(encoding="utf-8"))
+            document = read_json(self._current)
             if document["format"] != _FORMAT:
                 return Segments()
             names = [entry["name"] for entry in document["segments"]]
             self._open = {name: self._open.get(name) or FileSegment(self.folder / name) for name in names}
+            for entry, known in zip(document["segments"], document["dead"], strict=True):
+                if damage_of(self.folder / entry["dead"], known) is not None:
+                    return Segments()
             dead = tuple(np.load(self.folder / entry["dead"], allow_pickle=False) for entry in document["segments"])
             return Segments(tuple(self._open.values()), dead, document["updated_ns"], document["removed_ns"])
         except (OSError, ValueError, KeyError, TypeError, CollectionError):
             return Segments()
+
+    def forget(self) -> None:
+        """Let no segment be valid; they are made anew from the store."""
+        self._current.unlink(missing_ok=True)
+
+    def damaged(self, *, all_bytes: bool = True) -> dict[str, str]:
+        """Return what is wrong with the valid segments and their points, by name; what is made anew is not."""
+        if not self._current.exists():
+            return {}
+        if (wrong := damage_of_note(self._current)) is not None:
+            return {self._current.name: wrong}
+        document, found = read_json(self._current), {}
+        for entry, known in zip(document["segments"], document.get("dead", ()), strict=False):
+            if (wrong := damage_of(self.folder / entry["dead"], known, all_bytes=all_bytes)) is not None:
+                found[entry["dead"]] = wrong
+            segment = self.folder / entry["name"]
+            for folder in (segment, *segment.glob("[!.]*/")):
+                wrongs = damage_in_folder(folder, all_bytes=all_bytes) | damage_of_index(folder, all_bytes=all_bytes)
+                found |= {f"{folder.relative_to(self.folder)}/{name}": what for name, what in wrongs.items()}
+        return found
 
     def begin(self) -> SegmentWriter:
         """Begin a further segment, which is not valid yet."""
@@ -75,7 +108,7 @@ class SegmentFiles:
     def finish(self, writer: SegmentWriter) -> FileSegment:
         """Return a segment that was written, still not valid."""
         writer.finish()
-        make_durable(writer.folder)
+        seal_folder(writer.folder)
         self._open[writer.folder.name] = segment = FileSegment(writer.folder)
         return segment
 
@@ -97,14 +130,16 @@ class SegmentFiles:
 
     def use(self, segments: Segments) -> None:
         """Make segments the valid ones."""
-        entries = []
+        entries, checksums = [], []
         for file, dead in zip(segments.files, segments.dead, strict=True):
             name = f"dead-{uuid.uuid4().hex[:12]}.npy"
             np.save(self.folder / name, dead)
             entries.append({"name": file.folder.name, "dead": name})
+            checksums.append(file_checksum(self.folder / name))
+            sync_to_disk(self.folder / name)
         before = self._named()
         times = {"updated_ns": segments.updated_ns, "removed_ns": segments.removed_ns}
-        write_json(self._current, {"format": _FORMAT, "segments": entries, **times})
+        write_json(self._current, {"format": _FORMAT, "segments": entries, "dead": checksums, **times})
         # Readers that have just looked at the former ones may still open them.
         self._delete_all_but(before | self._named())
 
@@ -117,9 +152,9 @@ class SegmentFiles:
                 if not path.name.endswith(kept):
                     shutil.rmtree(path, ignore_errors=True)
 
-    def forget_points(self, fingerprint: str) -> None:
+    def forget_points(self, fingerprint: str, kind: PointKind | None = None) -> None:
         """Delete the points of a retriever in all segments; they are made from the store when they are asked for."""
-        for folder in self.folder.glob(f"*/*-{fingerprint}"):
+        for folder in self.folder.glob(f"*/{kind or '*'}-{fingerprint}"):
             # In one step: what is half there would be taken for all.
             gone = folder.with_name(f".{uuid.uuid4().hex}")
             with suppress(OSError):
@@ -128,7 +163,7 @@ class SegmentFiles:
 
     def _named(self) -> set[str]:
         with suppress(OSError, ValueError, KeyError, TypeError):
-            entries = json.loads(self._current.read_text(encoding="utf-8"))["segments"]
+            entries = read_json(self._current)["segments"]
             return {name for entry in entries for name in (entry["name"], entry["dead"])}
         return set()
 
@@ -202,7 +237,7 @@ def fold_lock(folder: Path) -> Iterator[bool]:
     filelock = search_package("filelock")
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        held = filelock.FileLock(folder / "fold.lock", timeout=0, thread_local=False).acquire()
+        held = filelock.FileLock(folder / "fold.lock", mode=0o600, timeout=0, thread_local=False).acquire()
     except (filelock.Timeout, OSError):
         yield False
         return

@@ -15,6 +15,7 @@ from diptych.codes import hamming_distances, nearest_codes
 from diptych.collection.browse.live_items import Part, text_hash
 from diptych.collection.search.approximate_index import ApproximateIndex
 from diptych.collection.storage.item import Item
+from diptych.collection.storage.word_index import WordHits
 from diptych.space import Direction, IndexForm, Space
 
 _LINEAR = ("cosine", "pearson", "covariance", "dot", "corrected")
@@ -142,10 +143,10 @@ _MANY_NEAREST = 2000
 
 @dataclass(frozen=True)
 class PointBlock:
-    """The points of a segment's pictures or captions, in the order of addition.
+    """The points of a segment's pictures, captions or regions of pictures, in the order of addition.
 
-    ``owners`` are the places of their items in the segment, ``captions`` the places of captions among those of their
-    item. An index covers all rows of the block.
+    ``owners`` are the places of their items in the segment, ``captions`` the places of captions, or of regions, among
+    those of their item. An index covers all rows of the block.
     """
 
     owners: IntArray
@@ -253,14 +254,20 @@ class Gallery:
     def _n_live(self) -> int:
         return self.n_among([part.live for part in self.parts])
 
-    def n_among(self, items: Sequence[BoolArray | None]) -> int:
-        """Return how many rows belong to some items of each part."""
+    def n_among(self, items: Sequence[BoolArray | None] | None) -> int:
+        """Return how many rows belong to some items of each part; None stands for all live ones."""
+        if items is None:
+            return len(self)
         pairs = zip(self.blocks, items, strict=True)
         return sum(len(block) if mask is None else int(np.count_nonzero(mask[block.owners])) for block, mask in pairs)
 
     @cached_property
     def _starts(self) -> IntArray:
         return np.cumsum([0, *map(len, self.blocks)])
+
+    def start_of(self, number: int) -> int:
+        """Return the row at which a block begins."""
+        return int(self._starts[number])
 
     @property
     def is_indexed(self) -> bool:
@@ -310,7 +317,7 @@ class Gallery:
         """Return the kept points of some rows."""
         filled = next((block.vectors for block in self.blocks if len(block)), np.zeros((0, 0), dtype=np.float32))
         found = np.empty((len(rows), filled.shape[1]), dtype=filled.dtype)
-        for number, places, inner in self._located(rows):
+        for number, places, inner in self.located(rows):
             found[places] = self.blocks[number].vectors[inner]
         return found
 
@@ -318,7 +325,7 @@ class Gallery:
         """Return what decides between equal scores: when the items were added, and the places of captions."""
         flat = np.asarray(rows).ravel()
         orders = np.zeros(len(flat), dtype=np.int64)
-        for number, places, inner in self._located(flat):
+        for number, places, inner in self.located(flat):
             block = self.blocks[number]
             orders[places] = self.parts[number].segment.orders[block.owners[inner]]
             if block.captions is not None:
@@ -329,7 +336,7 @@ class Gallery:
         """Return the item of each row, and the place of its caption where captions are searched."""
         located: dict[int, tuple[Item, int | None]] = {}
         flat = np.asarray(rows, dtype=np.int64)
-        for number, places, inner in self._located(flat):
+        for number, places, inner in self.located(flat):
             block, segment = self.blocks[number], self.parts[number].segment
             captions = [None] * len(inner) if block.captions is None else block.captions[inner].tolist()
             items = segment.items_at(block.owners[inner].tolist())
@@ -339,7 +346,7 @@ class Gallery:
     def keys(self, rows: IntArray) -> AnyArray:
         """Return the ids of the items of some rows, or of the captions; an empty one for −1."""
         keys = np.full(rows.size, "", dtype=object)
-        for number, places, inner in self._located(rows.ravel()):
+        for number, places, inner in self.located(rows.ravel()):
             block = self.blocks[number]
             captions = None if block.captions is None else block.captions[inner]
             keys[places] = self.parts[number].segment.names(block.owners[inner], captions)
@@ -355,18 +362,34 @@ class Gallery:
                     rows += range(first + int(self._starts[number]), end + int(self._starts[number]))
         return rows
 
-    def rows_of_captions(self, names: Sequence[str], allowed: Sequence[BoolArray] | None) -> IntArray:
-        """Return the row that each caption leads to, its own or that of its picture; −1 where there is none."""
-        rows = np.full(len(names), -1, dtype=np.int64)
+    @property
+    def is_of_captions(self) -> bool:
+        """Whether captions are searched, not pictures."""
+        return any(block.captions is not None for block in self.blocks)
+
+    def rows_of_hits(self, hits: WordHits, allowed: Sequence[BoolArray] | None) -> tuple[IntArray, FloatArray]:
+        """Return the rows that words lead to, with their scores; captions lead to their own or to their picture's."""
+        rows, scores = [np.zeros(0, dtype=np.int64)], [np.zeros(0)]
+        gains = np.array(hits.scores, dtype=np.float64)
         for number, (part, block) in enumerate(zip(self.parts, self.blocks, strict=True)):
-            owners, captions = part.segment.captions(names)
+            if hits.holder == "caption":
+                owners, captions = part.segment.captions(hits.keys)
+                which: IntArray = np.arange(len(hits.keys))
+            elif block.captions is not None:
+                # The name of a file says nothing of one caption or another.
+                continue
+            else:
+                owners, which = part.segment.holders(hits)
+                captions = np.zeros_like(owners)
             live = part.chosen(None if allowed is None else allowed[number])
             usable = (owners >= 0) if live is None else (owners >= 0) & live[owners]
             found = block.rows_at(owners, captions)
-            rows = np.where(usable & (found >= 0), found + self._starts[number], rows)
-        return rows
+            kept = usable & (found >= 0)
+            rows.append(found[kept] + self._starts[number])
+            scores.append(gains[which[kept]])
+        return np.concatenate(rows), np.concatenate(scores)
 
-    def _located(self, rows: IntArray) -> Iterator[tuple[int, IntArray, IntArray]]:
+    def located(self, rows: IntArray) -> Iterator[tuple[int, IntArray, IntArray]]:
         """Yield for each block the places of its rows in ``rows``, and their numbers within the block."""
         for number, (start, end) in enumerate(pairwise(self._starts.tolist())):
             places = np.flatnonzero((rows >= start) & (rows < end))

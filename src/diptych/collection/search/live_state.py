@@ -6,9 +6,9 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -16,132 +16,42 @@ from typing import TypeVar
 import numpy as np
 
 from diptych.arrays import AnyArray
-from diptych.collection.browse.live_items import LiveItems, text_hash
-from diptych.collection.browse.segment import FileSegment, Segment
-from diptych.collection.search.encoded_query import QueryEmbeddingCache
+from diptych.collection.browse.live_items import LiveItems
+from diptych.collection.browse.segment import FileSegment
 from diptych.collection.search.folding import FOLD_FROM, LiveSegments, LoadedRows, SegmentFiles
-from diptych.collection.search.gallery import Gallery, PointBlock, Scoring
-from diptych.collection.search.point_files import PointFiles, lacking_points
+from diptych.collection.search.point_files import lacking_points
+from diptych.collection.search.retriever_state import RetrieverState
 from diptych.collection.search.snapshot import SearchSnapshot
+from diptych.collection.storage.change_journal import ChangeJournal
+from diptych.collection.storage.clear_errors import (
+    is_nearly_full,
+    is_no_room,
+    keep_reserve,
+    missing_bytes,
+    spend_reserve,
+)
 from diptych.collection.storage.item import Item
 from diptych.collection.storage.layout import Layout, RetrieverNames, Root, stamp_of_layout
+from diptych.collection.storage.ledger import saved_unit
 from diptych.collection.storage.place import Place
-from diptych.collection.storage.retriever_protocol import SIDES, RetrieverProtocol, Side
+from diptych.collection.storage.retriever_protocol import SIDES, PointKind, RetrieverProtocol, Side
 from diptych.collection.storage.saved_retrievers import check_same_points, delete_saved
-from diptych.collection.storage.store import Store, features_table
-from diptych.errors import CollectionError, DiptychError, InvalidInputError, UnknownItemError
-from diptych.space import Direction
-
-_QUERY_SIDE: dict[Side, Direction] = {"image": "text_query", "text": "image_query"}
-_OTHER: dict[Side, Side] = {"image": "text", "text": "image"}
-# Below this many points comparing all of them is fast enough, and exact.
-APPROXIMATE_FROM = 100_000
-
-
-class RetrieverState:
-    """One retriever with the points of the segments, each loaded when it is first asked for."""
-
-    def __init__(
-        self, names: RetrieverNames, store: Store, load: Callable[[RetrieverNames], RetrieverProtocol]
-    ) -> None:
-        self.names = names
-        self._store = store
-        self._load = load
-        self._source: RetrieverProtocol | None = None
-        self._query_embeddings: QueryEmbeddingCache | None = None
-        self._files: dict[Side, PointFiles] = {}
-        self._blocks: dict[tuple[Side, Segment], PointBlock] = {}
-        self._items: LiveItems | None = None
-        self._galleries: dict[Side, Gallery] = {}
-
-    @property
-    def source(self) -> RetrieverProtocol:
-        """The retriever itself."""
-        if self._source is None:
-            self._source = self._load(self.names)
-        return self._source
-
-    @property
-    def query_embeddings(self) -> QueryEmbeddingCache:
-        """The points of the words of queries."""
-        if self._query_embeddings is None:
-            self._query_embeddings = QueryEmbeddingCache(self.source)
-        return self._query_embeddings
-
-    def use(self, names: RetrieverNames, source: RetrieverProtocol | None) -> None:
-        """Take over another saved form of the retriever, which makes the same points."""
-        if source is not None or names.saved != self.names.saved:
-            self._source = source
-            self._query_embeddings = None
-        self.names = names
-
-    def forget_points(self) -> None:
-        """Load the points again when they are asked for."""
-        self._blocks, self._items = {}, None
-
-    def galleries(self, items: LiveItems) -> dict[Side, Gallery]:
-        """Return the points of the items."""
-        if self._items is not items:
-            wanted = {(side, part.segment) for side in SIDES for part in items.parts}
-            self._blocks = {key: block for key, block in self._blocks.items() if key in wanted}
-            self._galleries = {side: self._gallery(side, items) for side in SIDES}
-            self._items = items
-        return dict(self._galleries)
-
-    def _gallery(self, side: Side, items: LiveItems) -> Gallery:
-        scoring = Scoring(self.source.space, _QUERY_SIDE[side])
-        if side not in self._files:
-            self._files[side] = PointFiles(self._store, self.names, side, scoring)
-        for part in items.parts:
-            if (side, part.segment) not in self._blocks:
-                self._blocks[side, part.segment] = self._files[side].block(part.segment)
-        return Gallery(scoring, items.parts, tuple(self._blocks[side, part.segment] for part in items.parts))
-
-    def prepare(self, segment: FileSegment) -> None:
-        """Make the files of a segment's points before it is used, and the indexes of large ones."""
-        blocks = {side: files.block(segment) for side, files in list(self._files.items())}
-        for side, block in blocks.items():
-            if len(block) >= APPROXIMATE_FROM:
-                self._files[side].build_index(segment, block, _sample(blocks[_OTHER[side]].vectors))
-
-    def build_index(self, side: Side, segment: Segment, galleries: Mapping[Side, Gallery]) -> PointBlock:
-        """Return the points of a segment with an index, which searches use after `take_index`."""
-        gallery, other = galleries[side], galleries[_OTHER[side]]
-        numbers = [number for number, part in enumerate(gallery.parts) if part.segment is segment]
-        largest = max((block.vectors for block in other.blocks), key=len)
-        return self._files[side].build_index(segment, gallery.blocks[numbers[0]], _sample(largest))
-
-    def take_index(self, side: Side, segment: Segment, block: PointBlock) -> None:
-        """Let searches use an index, unless its segment has gone meanwhile."""
-        if (side, segment) in self._blocks:
-            self._blocks[side, segment] = block
-            self._items = None
-
-    def features(self, side: Side, keys: Sequence[str]) -> Mapping[str, AnyArray]:
-        """Return the stored features of some contents, as far as there are any."""
-        return self._store.vectors_by_key(features_table(self.names, side), keys)
-
-
-def _sample(points: AnyArray) -> AnyArray | None:
-    """Return some of the points of the other side: what will be asked may lie elsewhere than what is found."""
-    if len(points) < _FEWEST_QUERIES:
-        return None
-    chosen = np.random.default_rng(0).permutation(len(points))[:_QUERIES]
-    return np.ascontiguousarray(points[np.sort(chosen)])
-
+from diptych.collection.storage.store import Store
+from diptych.errors import CollectionBusyError, DiptychError, InvalidInputError, NoRoomError
 
 Found = TypeVar("Found")
 
 LoadRetriever = Callable[[Path], RetrieverProtocol]
 
 _FEWEST_INDEXED = 1000
-_FEWEST_QUERIES, _QUERIES = 100, 1000
 _FOLD_PAUSE_SECONDS = 60.0
 _log = logging.getLogger("diptych.collection")
 
 
 class LiveState:
     """The items and the points of a collection, brought up to date before each use: others may write."""
+
+    is_past = False
 
     def __init__(self, place: Place, load_retriever: LoadRetriever, write_wait: float = 0.0) -> None:
         self.place = place
@@ -154,13 +64,17 @@ class LiveState:
 
     def _read(self, folder: Path) -> None:
         """Begin with what a folder holds."""
-        self.layout = Layout.read(folder)
-        self.store = Store(self.layout.store, self.place.copies)
+        self.layout = self._in_force(Layout.read(folder))
+        self.store, index = self._open_tables()
         self.root = Root(self.layout.root_folder)
         self._layout_path = str(folder / "collection.json")
         self._versions_path = str(self.store.version_folder())
         self._layout_stamp = self._stamp_of_layout()
-        self.segment_files = SegmentFiles(self.layout.index)
+        self.segment_files = SegmentFiles(index)
+        if self.store.tables.ledger is not None and self.store.tables.ledger.has_restarted():
+            # Whoever cannot write here, or finds another one writing, leaves it to that one.
+            with suppress(CollectionBusyError, OSError), self.place.writing(0.0):
+                self._begin_writing()
         self._segments = LiveSegments(self.store, self.segment_files)
         self._items = LiveItems()
         self._version = -1
@@ -168,26 +82,68 @@ class LiveState:
         # What is loaded of each stored retriever, by fingerprint.
         self._states: dict[str, RetrieverState] = {}
 
+    def _open_tables(self) -> tuple[Store, Path]:
+        """Return the tables, and the folder of the search files."""
+        return Store(self.layout.store, self.place.copies), self.layout.index
+
+    def _in_force(self, layout: Layout) -> Layout:
+        """Return the layout that searches go by."""
+        return layout
+
     @contextmanager
-    def writing(self) -> Iterator[None]:
-        """Be the only writer; what another process has changed is known then."""
-        with self.place.writing(self._write_wait) as cuts_off:
+    def writing(self, *, mending: bool = False, freeing: bool = False) -> Iterator[None]:
+        """Be the only writer; what another process has changed is known then.
+
+        What is damaged is refused, unless it is to be mended. On a full disk, ``freeing`` has the room that is kept for
+        it, and others are told how much is missing.
+        """
+        with self.place.writing(self._write_wait) as cuts_off, self._room(spends=mending or freeing):
+            self._begin_writing(mending=mending)
             self.check_layout()
             if cuts_off:
                 self.store.write_next_versions()
                 self.write_layout(self.layout, None)
                 self.place.has_cut_off()
+            with ChangeJournal(self.layout.folder).noting(self.store, self.next_ns, self.layout.history_days):
+                yield
+            self.store.tables.acknowledge()
+
+    @contextmanager
+    def _room(self, *, spends: bool) -> Iterator[None]:
+        reserve = self.layout.reserve
+        if spends:
+            spend_reserve(reserve)
+        else:
+            keep_reserve(reserve)
+        try:
             yield
+        except OSError as problem:
+            if not is_no_room(problem):
+                raise
+            raise NoRoomError(self.layout.folder, missing_bytes(self.layout.folder)) from problem
+        finally:
+            with suppress(NoRoomError, OSError):
+                keep_reserve(reserve)
+
+    def _begin_writing(self, *, mending: bool = False) -> None:
+        """Bring store and ledger together; search files of what was taken back are made anew."""
+        ledger = self.store.tables.ledger
+        if ledger is not None and ledger.begin(mending=mending):
+            self.segment_files.forget()
+            self.store.tables.forget_handles()
 
     def write_layout(self, layout: Layout, retriever: RetrieverProtocol | None) -> None:
         """Put other retrievers into force; the caller is the only writer."""
+        for names in layout.in_force:
+            self.store.tables.keep_retriever(names)
+        self.store.tables.acknowledge()
         layout.write()
         self.place.layout_written()
         self.use(layout, retriever)
 
     def delete_saved(self) -> None:
         """Delete the saved retrievers that are in force no more; the caller is the only writer."""
-        delete_saved(self.layout)
+        delete_saved(self.layout, self.store)
         self.place.retrievers_deleted(names.saved for names in self.layout.in_force)
 
     def next_ns(self) -> int:
@@ -201,8 +157,15 @@ class LiveState:
         with self._lock:
             return self.retry_if_changed(lambda: self._state_of(self.layout.named(name)).source)
 
+    def loaded(self, folder: Path) -> RetrieverProtocol:
+        """Return the retriever that is saved in a folder, which is loaded once."""
+        known = {names.saved: names for names in self.layout.stored}
+        return self._state_of(known[folder.name]).source if folder.name in known else self._load_retriever(folder)
+
     def load(self, names: RetrieverNames) -> RetrieverProtocol:
         """Read a saved retriever, which must still make the points it was saved for."""
+        if self.store.tables.ledger is not None:
+            self.store.tables.ledger.check_marks(saved_unit(names.saved))
         try:
             loaded = self._load_retriever(self.layout.saved_retriever(names))
         except (DiptychError, OSError):
@@ -279,7 +242,7 @@ class LiveState:
             raise InvalidInputError(f"side must be 'image' or 'text', got {side!r}")
 
         def look() -> tuple[list[str], AnyArray]:
-            contents = _contents(self.items(), side, ids)
+            contents = self.items().contents_of(side, ids)
             distinct = list(dict.fromkeys(contents.values()))
             rows = self.store.vectors_by_key(table(self.layout.named(name), side), distinct)
             found = [item_id for item_id, content in contents.items() if content in rows]
@@ -311,6 +274,10 @@ class LiveState:
 
     def tidy(self, n_changed: int, loaded: LoadedRows | None = None) -> None:
         """Join the small files of the store, and put many changes into files; the caller is the only writer."""
+        if is_nearly_full(self.layout.store):
+            # What is left is for removing more.
+            self.items()
+            return
         with ThreadPoolExecutor(1) as beside:
             compacting = beside.submit(self.store.compact, n_changed)
             if loaded is not None and len(loaded) >= FOLD_FROM:
@@ -320,10 +287,10 @@ class LiveState:
         if self._segments.n_recent >= FOLD_FROM:
             self.fold()
 
-    def forget_points(self, names: RetrieverNames) -> None:
-        """Look for the points of a retriever anew, after it got some that it lacked."""
+    def forget_points(self, names: RetrieverNames, kind: PointKind | None = None) -> None:
+        """Look for the points of a retriever anew, all or those of one kind, after it got some that it lacked."""
         with self._lock:
-            self.segment_files.forget_points(names.fingerprint)
+            self.segment_files.forget_points(names.fingerprint, kind)
             if names.fingerprint in self._states:
                 self._states[names.fingerprint].forget_points()
 
@@ -331,13 +298,13 @@ class LiveState:
         """Delete files of segments and of points that nobody uses."""
         self.segment_files.delete_unused(names.fingerprint for names in self.layout.stored)
 
-    def build_index(self, side: Side, name: str | None = None, *, wait: bool = True) -> None:
-        """Index a side, at once or beside the searches, which go on exactly meanwhile."""
+    def build_index(self, kind: PointKind, name: str | None = None, *, wait: bool = True) -> None:
+        """Index the points of one kind, at once or beside the searches, which go on exactly meanwhile."""
         names = self.layout.named(name)
         if wait:
-            self._build(side, names)
+            self._build(kind, names)
         else:
-            self._start((names.fingerprint, side), partial(self._build, side, names))
+            self._start((names.fingerprint, kind), partial(self._build, kind, names))
 
     def close(self) -> None:
         """Wait for files and indexes that are being made."""
@@ -370,12 +337,13 @@ class LiveState:
             items,
             state.galleries(items),
             state.features,
-            self.store.captions_with,
+            self.store,
         )
 
     def _take_over(self, layout: Layout, retriever: RetrieverProtocol | None) -> None:
         """Use a layout; the galleries of retrievers that it lacks are let go."""
         self.layout = layout
+        self.store.forget_handles()
         stored = {names.fingerprint: names for names in layout.stored}
         self._states = {key: state for key, state in self._states.items() if key in stored}
         for fingerprint, state in self._states.items():
@@ -391,7 +359,7 @@ class LiveState:
             self._states[names.fingerprint] = RetrieverState(names, self.store, self.load)
         return self._states[names.fingerprint]
 
-    def _build(self, side: Side, names: RetrieverNames) -> None:
+    def _build(self, kind: PointKind, names: RetrieverNames) -> None:
         self.fold(everything=True)
         with self._lock:
             self.check_layout()
@@ -400,11 +368,13 @@ class LiveState:
                 return
             state = self._state_of(names)
             galleries = state.galleries(self.items())
-        for part, block in zip(galleries[side].parts, galleries[side].blocks, strict=True):
+        if kind not in galleries:
+            return
+        for part, block in zip(galleries[kind].parts, galleries[kind].blocks, strict=True):
             if block.index is None and len(block) >= _FEWEST_INDEXED:
-                indexed = state.build_index(side, part.segment, galleries)
+                indexed = state.build_index(kind, part.segment, galleries)
                 with self._lock:
-                    state.take_index(side, part.segment, indexed)
+                    state.take_index(kind, part.segment, indexed)
 
     def _check_folder(self) -> None:
         if self.place.folder != self.layout.folder:
@@ -424,25 +394,3 @@ class LiveState:
         known = stamp == self._version_stamp and self._version >= 0
         self._version_stamp = stamp if settled else -1
         return known and settled
-
-
-def _contents(items: LiveItems, side: Side, ids: Sequence[str] | None) -> dict[str, str]:
-    """Return what the points are stored under, by id."""
-    if ids is None:
-        found = list(items)
-    else:
-        found = []
-        for one in ids:
-            held = items.find("id" if side == "image" else "caption", one)
-            if not held:
-                what, error = ("item", UnknownItemError) if side == "image" else ("caption", CollectionError)
-                raise error(f"there is no {what} {one!r} in the collection; take the id of an answer")
-            found.append(held[0])
-    if side == "image":
-        return {item.id: item.content_hash for item in found if item.content_hash is not None}
-    contents = {
-        caption_id: text_hash(text)
-        for item in found
-        for caption_id, text in zip(item.caption_ids, item.captions, strict=True)
-    }
-    return contents if ids is None else {one: contents[one] for one in ids}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from collections.abc import Callable
@@ -9,22 +10,24 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
-
-from diptych.data.picture_files import picture_suffixes
+from diptych.data.picture_kinds import picture_suffixes
 from diptych.errors import InvalidInputError
 
 
 @dataclass(frozen=True, eq=False)
 class Term:
-    """Words, a picture or a stored item, with a weight; a negative weight asks for what is unlike it."""
+    """Words, a picture or a stored item, with a weight; a negative weight asks for what is unlike it.
+
+    ``is_quoted`` asks for the words as they stand: what holds them one after the other comes first.
+    """
 
     kind: Literal["text", "picture", "item"]
     value: Any
     weight: float = 1.0
+    is_quoted: bool = False
 
     def __post_init__(self) -> None:
-        if not np.isfinite(self.weight) or self.weight == 0:
+        if not math.isfinite(self.weight) or self.weight == 0:
             raise InvalidInputError(f"the weight of a query term is a number other than 0, got {self.weight}")
         if self.kind in ("text", "item") and (not isinstance(self.value, str) or not self.value.strip()):
             raise InvalidInputError(f"a query term needs {'words' if self.kind == 'text' else 'an id'}, got nothing")
@@ -33,6 +36,8 @@ class Term:
         weight = "" if abs(self.weight) == 1 else f"{abs(self.weight):g}:"
         if self.kind == "item":
             return f"{weight}item:{self.value}"
+        if self.is_quoted:
+            return f'"{self.value}"'
         if self.kind == "text" or isinstance(self.value, (str, os.PathLike)):
             return f"{weight}{os.fspath(self.value)}"
         return f"{weight}(picture)"
@@ -83,8 +88,9 @@ class Query:
 
     @property
     def words(self) -> str:
-        """The words asked for, without those of negative terms."""
-        return " ".join(term.value for term in self.terms if term.kind == "text" and term.weight > 0)
+        """The words asked for, without those of negative terms; quoted ones in quotation marks."""
+        wanted = (term for term in self.terms if term.kind == "text" and term.weight > 0)
+        return " ".join(f'"{term.value}"' if term.is_quoted else term.value for term in wanted)
 
     def __add__(self, other: Query) -> Query:
         return Query(self.terms + other.terms)
@@ -98,8 +104,12 @@ class Query:
     __rmul__ = __mul__
 
     def __str__(self) -> str:
-        terms = [(term.weight, f'"{term}"' if _LONE_SIGN.search(str(term)) else str(term)) for term in self.terms]
+        terms = [(term.weight, _protected(term)) for term in self.terms]
         return " ".join(f"{'-' if weight < 0 else '+'} {text}" for weight, text in terms).removeprefix("+ ")
+
+
+def _protected(term: Term) -> str:
+    return f'"{term}"' if _LONE_SIGN.search(str(term)) and not term.is_quoted else str(term)
 
 
 # A quoted part stands alone between operators; elsewhere a quotation mark is an ordinary character.
@@ -117,7 +127,7 @@ def parse_query(text: str, *, find_picture: Callable[[str], Path | None] | None 
     * A term may begin with a weight, a number and a colon: ``2:golden retriever``. A number and colon before a digit
       are not a weight, so ``16:9`` and ``10:30`` are text.
     * A term in double quotes from end to end may contain operators: ``"salt - pepper" + sea``. The quotes go around the
-      weight as well: ``"2:golden retriever"``.
+      weight as well: ``"2:golden retriever"``. A text that is quoted as a whole asks for these very words.
     * A text that names an existing picture file as a whole is that picture, even if its name holds operators.
     * A term that names an existing picture file is that picture; a single word that ends like a picture file and does
       not exist is an error, because it is a slip more often than a search.
@@ -135,7 +145,7 @@ def parse_query(text: str, *, find_picture: Callable[[str], Path | None] | None 
     if not text:
         raise InvalidInputError("type some words or the path of a picture: write what to look for")
     find_picture = find_picture or _existing
-    whole = find_picture(text) if Path(text).suffix.lower() in picture_suffixes() else None
+    whole = find_picture(text) if _ends_like_picture(text) else None
     if whole is not None:
         return Query((Term("picture", whole),))
     first = _FIRST_SIGN.match(text)
@@ -150,6 +160,8 @@ def parse_query(text: str, *, find_picture: Callable[[str], Path | None] | None 
         terms.append(_term(body.strip(), -1.0 if sign == "-" else 1.0, find_picture))
         operator = _JOINING_SIGN.match(text, part.end())
         if operator is None:
+            if len(terms) == 1 and part["quoted"] is not None and terms[0].value == body.strip() and sign == "+":
+                return Query((replace(terms[0], is_quoted=True),))
             return Query(tuple(terms))
         sign, position = operator["sign"], operator.end()
 
@@ -160,12 +172,18 @@ def _term(body: str, sign: float, find_picture: Callable[[str], Path | None]) ->
         sign, body = sign * float(weight["weight"]), body[weight.end() :]
     if body.startswith("item:"):
         return Term("item", body.removeprefix("item:"), sign)
-    if Path(body).suffix.lower() not in picture_suffixes():
+    if not _ends_like_picture(body):
         return Term("text", body, sign)
     picture = find_picture(body)
     if picture is None and len(body.split()) == 1:
         raise InvalidInputError(f"there is no picture {body!r}; check the path, or ask with more words for a text")
     return Term("text", body, sign) if picture is None else Term("picture", picture, sign)
+
+
+def _ends_like_picture(name: str) -> bool:
+    # Few words have an ending, and without one nobody waits for what reads pictures.
+    ending = Path(name).suffix.lower()
+    return bool(ending) and ending in picture_suffixes()
 
 
 def _existing(name: str) -> Path | None:

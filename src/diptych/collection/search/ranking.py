@@ -1,8 +1,8 @@
-"""Rankings: by points, by hash codes scored again, and two rankings joined into one."""
+"""Rankings: by points, by hash codes scored again, by words, and two rankings joined into one."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, cast
 
@@ -12,7 +12,10 @@ from diptych.arrays import AnyArray, BoolArray, FloatArray, IntArray, unit_rows
 from diptych.codes import asymmetric_scores, unpack_signs
 from diptych.collection.search.encoded_query import EncodedQuery, EncodedTerm
 from diptych.collection.search.gallery import Gallery, content_of, top_rows
+from diptych.collection.search.region_ranking import RegionRanking
 from diptych.collection.storage.retriever_protocol import HashCodeRetrieverProtocol, RetrieverProtocol, Side
+from diptych.collection.storage.word_index import WordHits, WordIndex
+from diptych.encoders.image.picture_regions import PictureRegion
 from diptych.errors import InvalidInputError
 
 RerankBy = Literal["codes", "features"]
@@ -104,12 +107,16 @@ def _widened(outputs: FloatArray, width: int) -> FloatArray:
 
 @dataclass(frozen=True)
 class PointRanking:
-    """Ranks the rows of a gallery for a query, all of them or those of the ``allowed`` items of each part."""
+    """Ranks the rows of a gallery for a query, all of them or those of the ``allowed`` items of each part.
+
+    With regions, a picture ranks by the better of itself and its best one.
+    """
 
     query: EncodedQuery
     allowed: Sequence[BoolArray] | None
     exact: bool
     reranking: Reranking | None = None
+    regions: RegionRanking | None = None
 
     def nearest(self, k: int) -> IntArray:
         """Return the rows of the ``k`` best, best first; fewer where there are fewer."""
@@ -119,17 +126,88 @@ class PointRanking:
         rows = self._nearest(max(k, self.reranking.depth))
         return self.reranking.ordered(rows, self.query.terms, self.query.gallery, self.query.target)[:k]
 
+    @property
+    def is_exact(self) -> bool:
+        """Whether everything is compared."""
+        is_exact = self.exact or not self.query.gallery.is_indexed or self.query.vector is None
+        return is_exact and (self.regions is None or self.regions.exact or not self.regions.regions.is_indexed)
+
+    def best_parts(self, rows: IntArray) -> tuple[AnyArray, Sequence[PictureRegion | None]]:
+        """Return the points by which some rows answer the query, and the regions of pictures whose these are."""
+        if self.regions is None or not len(rows):
+            return self.query.gallery.vectors(rows), [None] * len(rows)
+        return self.regions.best_parts(rows)
+
     def _nearest(self, k: int) -> IntArray:
         gallery = self.query.gallery
         if not len(gallery):
             return np.zeros(0, dtype=np.int64)
         k = min(k, len(gallery))
         if self.query.vector is not None:
-            rows = gallery.search(self.query.vector, k, allowed=self.allowed, exact=self.exact)[0][0]
-            return np.asarray(rows[rows >= 0])
+            found, scores = gallery.search(self.query.vector, k, allowed=self.allowed, exact=self.exact)
+            rows = found[0][found[0] >= 0]
+            if self.regions is None:
+                return np.asarray(rows)
+            by_region, of_region = self.regions.nearest(k, self.allowed)
+            each, both = np.concatenate([rows, by_region]), np.concatenate([scores[0][: len(rows)], of_region])
+            distinct, which = np.unique(each, return_inverse=True)
+            best = np.full(len(distinct), -np.inf)
+            np.maximum.at(best, which, both)
+            return np.asarray(distinct[top_rows(best, gallery.orders(distinct), k)])
         usable = gallery.rows_among(self.allowed)
         scores = self.query.scores(gallery.vectors(usable))
         return np.asarray(usable[top_rows(scores, gallery.orders(usable), k)])
+
+
+# How deep two rankings are joined; the same for every page, so that pages fit together.
+CANDIDATES = 1000
+_MOST_ASKED = 64_000
+_NOTHING: tuple[IntArray, FloatArray] = np.zeros(0, dtype=np.int64), np.zeros(0)
+
+
+@dataclass(frozen=True)
+class WordRanking:
+    """Ranks the rows of a gallery by words that their items hold, all rows or those of the ``allowed`` items."""
+
+    index: WordIndex
+    gallery: Gallery
+    allowed: Sequence[BoolArray] | None
+
+    def with_most(self, words: str, *, captions: bool = True) -> IntArray:
+        """Return the rows with the most of some words, best first."""
+        return self._ranked(lambda n_asked: self.index.any_of(words, n_asked, captions=captions))[0]
+
+    def with_all(self, words: Sequence[str], field_names: Collection[str]) -> IntArray:
+        """Return the rows with every one of some words, best first; none where so many have them that they say nothing.
+
+        ``field_names`` are the names of metadata.
+        """
+        rows, is_cut = self._ranked(lambda n_asked: self.index.all_of(words, n_asked, field_names))
+        return rows[:0] if is_cut else rows
+
+    def _ranked(self, find: Callable[[int], list[WordHits]]) -> tuple[IntArray, bool]:
+        """Return the best rows, and whether there are more than these."""
+        n_asked = CANDIDATES
+        while True:
+            hits = find(n_asked)
+            rows, scores = map(np.concatenate, zip(*map(self._of_holder, hits), _NOTHING, strict=True))
+            distinct, which = np.unique(rows, return_inverse=True)
+            # Words that no item has any more, or that a filter leaves out, took places.
+            is_short = any(len(one.keys) >= n_asked for one in hits) and len(distinct) < CANDIDATES
+            if not is_short or n_asked >= _MOST_ASKED:
+                break
+            n_asked *= 8
+        # What is said of an item in several ways counts in each of them.
+        total = np.bincount(which, scores, len(distinct))
+        best = distinct[np.lexsort((self.gallery.orders(distinct), -total))]
+        return best[:CANDIDATES], len(best) >= CANDIDATES
+
+    def _of_holder(self, hits: WordHits) -> tuple[IntArray, FloatArray]:
+        """Return rows with their scores; a picture is as good as its best caption."""
+        rows, scores = self.gallery.rows_of_hits(hits, self.allowed)
+        order = np.lexsort((-scores, rows))
+        distinct, first = np.unique(rows[order], return_index=True)
+        return distinct, scores[order][first]
 
 
 _DAMPING = 60

@@ -3,91 +3,45 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, Literal, overload
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Literal, cast
 
 import numpy as np
 
 from diptych.arrays import BoolArray, FloatArray, IntArray
 from diptych.collection.browse.filter import OWN_FIELDS, Filter
 from diptych.collection.browse.live_items import LiveItems
-from diptych.collection.search.encoded_query import EncodedQuery, EncodedTerm, QueryEmbeddingCache
+from diptych.collection.search.answers import Answer, Answers, Mode
+from diptych.collection.search.encoded_query import EncodedQuery, EncodedTerm, QueryEmbeddingCache, TellsShortQueries
 from diptych.collection.search.gallery import Gallery, content_of
 from diptych.collection.search.query import Query, Term
-from diptych.collection.search.ranking import FetchFeatures, PointRanking, RerankBy, Reranking, fuse_rankings
+from diptych.collection.search.ranking import (
+    CANDIDATES,
+    FetchFeatures,
+    PointRanking,
+    RerankBy,
+    Reranking,
+    WordRanking,
+    fuse_rankings,
+)
+from diptych.collection.search.region_ranking import RegionRanking
+from diptych.collection.search.sought_words import SoughtWords, folded_words
 from diptych.collection.storage.item import Item
 from diptych.collection.storage.layout import RetrieverNames, Root
-from diptych.collection.storage.retriever_protocol import SIDES, RetrieverProtocol, Side
+from diptych.collection.storage.retriever_protocol import SIDES, PointKind, RetrieverProtocol, Side
+from diptych.collection.storage.store import Store
+from diptych.data.picture_kinds import split_moment
+from diptych.encoders.image.picture_regions import REGIONS, PictureRegion
+from diptych.encoders.image.text_in_pictures import PictureText, PictureWord
 from diptych.errors import InvalidInputError, UnknownItemError, UnsearchableItemError
 
-
-@dataclass(frozen=True)
-class Answer:
-    """One item that a search found.
-
-    ``score`` is the similarity in the space of the retriever, larger is better; ``probability`` the calibrated
-    probability that the answer is relevant. ``caption`` is the text that was found when texts are searched, None when
-    pictures are. ``matched_by`` says what brought the answer up: "points" of the space, "words" of its captions.
-    ``item`` is the whole item as it was when it was found.
-    """
-
-    rank: int
-    id: str
-    path: Path | None
-    score: float
-    probability: float
-    caption: str | None = None
-    caption_id: str | None = None
-    matched_by: tuple[str, ...] = ("points",)
-    labels: tuple[str, ...] = ()
-    metadata: Mapping[str, Any] | None = None
-    item: Item | None = field(default=None, repr=False, compare=False)
-
-
-@dataclass(frozen=True)
-class Answers(Sequence[Answer]):
-    """The answers of a search, best first, and what can be said about all of them.
-
-    ``no_good_match`` is true when no answer of the collection reaches the probability that counts as a match.
-    ``considered`` counts the items or captions that the filter left, ``exact`` says whether all of them were compared,
-    ``seconds`` includes encoding the query. ``notes`` are remarks for the person who asked. ``retriever`` is the stored
-    name of the retriever that answered, with its ``fingerprint`` and ``cutoff``.
-    """
-
-    found: tuple[Answer, ...]
-    no_good_match: bool
-    considered: int
-    exact: bool
-    seconds: float
-    notes: tuple[str, ...] = ()
-    retriever: str = ""
-    fingerprint: str = ""
-    cutoff: float = 0.0
-
-    def __len__(self) -> int:
-        return len(self.found)
-
-    @overload
-    def __getitem__(self, place: int) -> Answer: ...
-
-    @overload
-    def __getitem__(self, place: slice) -> tuple[Answer, ...]: ...
-
-    def __getitem__(self, place: int | slice) -> Answer | tuple[Answer, ...]:
-        return self.found[place]
-
-
 Target = Literal["images", "texts"]
-
-FindCaptions = Callable[[str, int], tuple[list[str], list[float]]]
-
-# How deep two rankings are joined; the same for every page, so that pages fit together.
-_CANDIDATES = 1000
-_MOST_ASKED = 64_000
 _FIELDS_NAMED = 20
+_MOST_LOOKED_AT = 100
+_NOT_QUOTED = "No item holds the words in quotation marks one after the other; these are similar in meaning."
 
 
 def side_of(target: Target) -> Side:
@@ -97,19 +51,36 @@ def side_of(target: Target) -> Side:
     return "image" if target == "images" else "text"
 
 
-def _cutoff_among(retriever: RetrieverProtocol, count: int) -> float:
+def _cutoff_among(retriever: RetrieverProtocol, count: int, *, is_short: bool) -> float:
+    if is_short:
+        return cast(TellsShortQueries, retriever).cutoff_among(count, is_short=True)
     # Retrievers of one's own may have one cut-off for every number of items.
     among: Callable[[int], float] | None = getattr(retriever, "cutoff_among", None)
     return retriever.cutoff if among is None else among(count)
 
 
-def _hybrid_share(hybrid: float | bool | None) -> float | None:
-    if hybrid is None or hybrid is False:
-        return None
+def _hybrid_share(hybrid: float | bool) -> float:
     share = 0.5 if hybrid is True else float(hybrid)
     if not 0 <= share <= 1:
         raise InvalidInputError(f"hybrid is the weight of the words, between 0 and 1, got {hybrid}")
     return share
+
+
+@dataclass(frozen=True)
+class _Ranked:
+    """Rows, best first, which of them points and which of them words have brought up, and the words."""
+
+    rows: IntArray
+    sought: SoughtWords | None = None
+    by_points: Set[int] = frozenset()
+    by_words: Set[int] = frozenset()
+    mode: Mode = "similarity"
+    notes: tuple[str, ...] = ()
+
+    def matched_by(self, row: int) -> tuple[str, ...]:
+        """Return what brought a row up."""
+        both = (self.by_points, "points"), (self.by_words, "words")
+        return tuple(name for members, name in both if row in members) or ("points",)
 
 
 @dataclass(frozen=True)
@@ -121,9 +92,9 @@ class SearchSnapshot:
     retriever: RetrieverProtocol
     query_embeddings: QueryEmbeddingCache
     items: LiveItems
-    galleries: dict[Side, Gallery]
+    galleries: dict[PointKind, Gallery]
     features: FetchFeatures
-    captions_with: FindCaptions
+    store: Store
 
     def search(
         self,
@@ -134,82 +105,142 @@ class SearchSnapshot:
         side: Side,
         wanted: Filter | None,
         hybrid: float | bool | None,
-        exact: bool,
+        exact: Set[PointKind],
+        regions: bool,
         min_probability: float | None,
         rerank: int | None,
         rerank_by: RerankBy,
     ) -> Answers:
-        """Return the answers from place ``offset`` on, at most ``k``."""
+        """Return the answers from place ``offset`` on, at most ``k``; points of ``exact`` kinds are all compared."""
         started = time.perf_counter()
         reranking = None if rerank is None else Reranking.of(rerank, rerank_by, self.retriever, self.features)
         gallery = self.galleries[side]
         terms = tuple(self._encode_term(term, reranking) for term in query.terms)
         encoded = EncodedQuery(terms, gallery, side, self.retriever)
         allowed = self._allowed(side, query, wanted)
-        considered = len(gallery) if allowed is None else gallery.n_among(allowed)
-        ranking = PointRanking(encoded, allowed, exact, reranking)
-        rows, matched = self._ranked(ranking, query.words, offset + k, _hybrid_share(hybrid))
-        usual = _cutoff_among(self.retriever, considered)
+        considered = gallery.n_among(allowed)
+        parts = self._region_ranking(encoded, exact) if regions else None
+        ranking = PointRanking(encoded, allowed, side in exact, reranking, parts)
+        found = self._ranked(ranking, query, offset + k, hybrid)
+        rows = found.rows
+        # Regions of a picture are about as many more chances to be near whatever is asked as another picture is.
+        chances = considered + (0 if parts is None else parts.regions.n_among(allowed) // len(REGIONS))
+        usual = _cutoff_among(self.retriever, chances, is_short=encoded.is_short)
         cutoff = usual if min_probability is None else min_probability
         shown = rows[offset : offset + k]
-        scores, probabilities = encoded.scores_and_probabilities(gallery.vectors(shown))
+        kept, places = ranking.best_parts(shown)
+        scores, probabilities = encoded.scores_and_probabilities(kept)
         # The best answers of all say whether there is a match, whichever page is asked for.
-        top = probabilities if offset == 0 else encoded.scores_and_probabilities(gallery.vectors(rows[:k]))[1]
-        page = self._answers(gallery, shown, scores, probabilities, offset, matched)
+        top = probabilities if offset == 0 else encoded.scores_and_probabilities(ranking.best_parts(rows[:k])[0])[1]
+        page = self._answers(gallery, shown, scores, probabilities, places, offset, found)
         if min_probability is not None:
             page = tuple(answer for answer in page if answer.probability >= min_probability)
         return Answers(
             page,
-            no_good_match=bool(top.max(initial=0.0) < cutoff),
+            no_good_match=bool(top.max(initial=0.0) < cutoff) and not self._has_words(gallery, rows[:k], found),
             considered=considered,
-            exact=exact or not gallery.is_indexed or encoded.vector is None,
+            exact=ranking.is_exact,
             seconds=time.perf_counter() - started,
-            notes=(*self._language_notes(query), *(() if wanted is None else self._field_notes(wanted))),
+            notes=(*found.notes, *self._language_notes(query), *(() if wanted is None else self._field_notes(wanted))),
             retriever=self.names.name,
             fingerprint=self.names.fingerprint,
             cutoff=usual,
+            mode=found.mode,
         )
 
-    def _ranked(
-        self, ranking: PointRanking, words: str, k: int, hybrid: float | None
-    ) -> tuple[IntArray, dict[int, tuple[str, ...]]]:
+    def _ranked(self, ranking: PointRanking, query: Query, k: int, hybrid: float | bool | None) -> _Ranked:
         if hybrid is None:
-            return ranking.nearest(k), {}
-        if not words:
-            raise InvalidInputError("a hybrid search compares words with captions, but the query has none; add words")
+            return self._ranked_by_what_is_asked(ranking, query, k)
+        if hybrid is False:
+            return _Ranked(ranking.nearest(k))
+        share = _hybrid_share(hybrid)
+        if not query.words:
+            raise InvalidInputError("a hybrid search looks for words, but the query has none; add words")
+        by_words = WordRanking(self.store.words, ranking.query.gallery, ranking.allowed)
         with ThreadPoolExecutor(1) as beside:
-            found = beside.submit(self.captions_with, words, _CANDIDATES)
-            nearest = ranking.nearest(max(_CANDIDATES, k)).tolist()
-        by_points, further = nearest[:_CANDIDATES], nearest[_CANDIDATES:]
-        by_words = self._by_words(words, ranking, found.result()).tolist()
-        fused = fuse_rankings(by_points, by_words, hybrid)
+            asked = beside.submit(by_words.with_most, query.words)
+            nearest = ranking.nearest(max(CANDIDATES, k)).tolist()
+        first, further, worded = nearest[:CANDIDATES], nearest[CANDIDATES:], asked.result().tolist()
+        fused = fuse_rankings(first, worded, share)
         if len(fused) < k:
             known = set(fused)
             fused += [row for row in further if row not in known]
-        both = (set(by_points), "points"), (set(by_words), "words")
-        matched = {row: tuple(name for members, name in both if row in members) or ("points",) for row in fused[:k]}
-        return np.array(fused[:k], dtype=np.int64), matched
+        mode: Mode = "words" if share == 1 else "both"
+        return _Ranked(np.array(fused[:k], dtype=np.int64), SoughtWords.of(query.words), set(first), set(worded), mode)
 
-    def _by_words(self, words: str, ranking: PointRanking, asked: tuple[list[str], list[float]]) -> IntArray:
-        gallery, n_asked = ranking.query.gallery, _CANDIDATES
-        while True:
-            names, gains = asked
-            rows = gallery.rows_of_captions(names, ranking.allowed)
-            # A picture is as good as its best caption, which comes first.
-            found, first = np.unique(rows[rows >= 0], return_index=True)
-            # Captions that no item names any more, or that a filter leaves out, took places.
-            if len(names) < n_asked or len(found) >= _CANDIDATES or n_asked >= _MOST_ASKED:
-                break
-            n_asked *= 8
-            asked = self.captions_with(words, n_asked)
-        best = np.array(gains, dtype=np.float64)[rows >= 0][first]
-        return np.asarray(found[np.lexsort((gallery.orders(found), -best))][:_CANDIDATES])
+    def _ranked_by_what_is_asked(self, ranking: PointRanking, query: Query, k: int) -> _Ranked:
+        """Rank by similarity, and first of all what holds the words of a query that asks for something by its name."""
+        sought = SoughtWords.of(query.words)
+        if not sought.asks_by_name or any(term.kind != "text" and term.weight > 0 for term in query.terms):
+            return _Ranked(ranking.nearest(k))
+        gallery = ranking.query.gallery
+        by_words = WordRanking(self.store.words, gallery, ranking.allowed)
+        with ThreadPoolExecutor(1) as beside:
+            asked = beside.submit(self._named, by_words, sought)
+            nearest = ranking.nearest(max(CANDIDATES, k))
+        sought, worded = asked.result()
+        if not len(worded):
+            return _Ranked(nearest[:k], notes=(_NOT_QUOTED,) if sought.phrases else ())
+        # Among those that hold a name both rankings count, with ordinary words similarity; the others follow by it.
+        scores = ranking.query.scores(gallery.vectors(worded))
+        by_points = worded[np.lexsort((gallery.orders(worded), -scores))]
+        joined = by_points
+        if sought.phrases or sought.telling:
+            joined = np.array(fuse_rankings(by_points.tolist(), worded.tolist(), 0.5), dtype=np.int64)
+        rows = np.concatenate([joined, nearest[~np.isin(nearest, joined)]])[:k]
+        return _Ranked(rows, sought, set(nearest[:CANDIDATES].tolist()), set(worded.tolist()), "both")
+
+    def _named(self, by_words: WordRanking, sought: SoughtWords) -> tuple[SoughtWords, IntArray]:
+        """Return what holds all the words, or else the names among them outside of captions; best first."""
+        every = by_words.with_all(sought.words, self._field_words)
+        if sought.phrases or sought.together:
+            known = self._known_of(by_words.gallery, every[:_MOST_LOOKED_AT])
+            return sought, every[: len(known)][[sought.has_phrases(*one) for one in known]]
+        if len(every) or not sought.telling or by_words.gallery.is_of_captions:
+            return sought, every
+        rows = by_words.with_most(" ".join(sought.telling), captions=False)[:_MOST_LOOKED_AT]
+        held = [sought.names_in(*one) for one in self._known_of(by_words.gallery, rows)]
+        most = max(held, key=len, default=frozenset())
+        return replace(sought, words=tuple(sorted(most))), rows[[bool(most) and most <= one for one in held]]
+
+    def _known_of(self, gallery: Gallery, rows: IntArray) -> list[tuple[Item, PictureText | None]]:
+        """Return the items of some rows with the texts in their pictures."""
+        items = [item for item, _ in gallery.found(rows.tolist())]
+        texts = self.store.picture_texts.get([item.content_hash for item in items if item.content_hash is not None])
+        return [(item, texts.get(item.content_hash or "")) for item in items]
+
+    @cached_property
+    def _field_words(self) -> frozenset[str]:
+        return frozenset(word for name in self.items.fields for word in folded_words(name))
+
+    def _has_words(self, gallery: Gallery, rows: IntArray, ranked: _Ranked) -> bool:
+        """Say whether one of some rows has all the words that were looked for."""
+        return any(has_words for _, has_words, _ in self._places_of_words(gallery, rows, ranked).values())
+
+    def _places_of_words(
+        self, gallery: Gallery, rows: IntArray, ranked: _Ranked
+    ) -> dict[int, tuple[tuple[str, ...], bool, tuple[PictureWord, ...]]]:
+        """Return for rows with words in which fields these stand, whether all do, and where in the picture."""
+        sought, held = ranked.sought, np.array([row for row in rows.tolist() if row in ranked.by_words], dtype=np.int64)
+        if sought is None or not len(held):
+            return {}
+        known = zip(held.tolist(), self._known_of(gallery, held), strict=True)
+        return {
+            row: (*sought.places_in(item, text), () if text is None else sought.boxes_in(text))
+            for row, (item, text) in known
+        }
+
+    def _region_ranking(self, query: EncodedQuery, exact: Set[PointKind]) -> RegionRanking | None:
+        gallery = self.galleries.get("region") if query.target == "image" else None
+        return None if not gallery else RegionRanking(query, gallery, "region" in exact)
 
     def _encode_term(self, term: Term, reranking: Reranking | None) -> EncodedTerm:
         if term.kind == "text":
             known = self.query_embeddings.point(term.value)
             outputs = None if reranking is None else reranking.outputs("text", known.features)
-            return EncodedTerm(known.point, term.weight, "text", known.is_unknown, outputs)
+            asks_short: Callable[[str], bool] | None = getattr(self.retriever, "is_short_query", None)
+            is_short = asks_short is not None and asks_short(term.value)
+            return EncodedTerm(known.point, term.weight, "text", known.is_unknown, outputs, is_short)
         if term.kind == "item":
             return self._encode_item(term, reranking)
         if reranking is None:
@@ -274,25 +305,32 @@ class SearchSnapshot:
         rows: IntArray,
         scores: FloatArray,
         probabilities: FloatArray,
+        regions: Sequence[PictureRegion | None],
         offset: int,
-        matched: dict[int, tuple[str, ...]],
+        ranked: _Ranked,
     ) -> tuple[Answer, ...]:
         answers = []
+        worded = self._places_of_words(gallery, rows, ranked)
         found = gallery.found(rows.tolist())
-        scored = zip(rows.tolist(), scores.tolist(), probabilities.tolist(), found, strict=True)
-        for rank, (row, score, probability, (item, place)) in enumerate(scored, start=offset + 1):
+        scored = zip(rows.tolist(), scores.tolist(), probabilities.tolist(), regions, found, strict=True)
+        for rank, (row, score, probability, region, (item, place)) in enumerate(scored, start=offset + 1):
+            fields, has_words, words = worded.get(row, ((), False, ()))
             answers.append(
                 Answer(
                     rank=rank,
                     id=item.id,
-                    path=None if item.path is None else self.root.file(item.path),
+                    path=None if item.path is None else split_moment(self.root.file(item.path))[0],
                     score=score,
                     probability=probability,
                     caption=None if place is None else item.captions[place],
                     caption_id=None if place is None else item.caption_ids[place],
-                    matched_by=matched.get(row, ("points",)),
+                    matched_by=ranked.matched_by(row),
                     labels=item.labels,
                     metadata=item.metadata,
+                    matched_fields=fields,
+                    has_words=has_words,
+                    picture_words=words,
+                    region=region,
                     item=item,
                 )
             )

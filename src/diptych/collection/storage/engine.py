@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
@@ -18,6 +19,8 @@ from typing import Any
 from diptych.collection.storage.layout import search_package
 
 _PROTOCOL, _CLIENT = "lance_namespace", "lance_namespace_urllib3_client"
+# A module is in sys.modules before it is whole, and two threads must not put their stand-ins there at once.
+_IMPORTING = threading.RLock()
 
 
 class _Package(ModuleType):
@@ -76,8 +79,11 @@ def engine_package() -> Any:
     >>> engine_package().connect("memory://").list_tables().tables
     []
     """
-    if "lancedb" in sys.modules:
-        return sys.modules["lancedb"]
+    with _IMPORTING:
+        return search_package("lancedb") if "lancedb" in sys.modules else _first_import()
+
+
+def _first_import() -> Any:
     pydantic = search_package("pydantic")
     checked = pydantic.validate_call
     pydantic.validate_call = lambda function=None, /, **_: (lambda given: given) if function is None else function

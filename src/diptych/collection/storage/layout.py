@@ -1,19 +1,18 @@
-"""The folder of a collection: the small file that says what is valid in it, its write lock, its paths."""
+"""The folder of a collection: the small file that says what is valid in it, and its paths."""
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection
 from dataclasses import asdict, dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Self
 
 from diptych._version import __version__
-from diptych.atomic_files import atomic_write
-from diptych.errors import CollectionBusyError, CollectionError, MissingPackageError, UnknownRetrieverError
+from diptych.collection.storage.checksums import read_json, write_json
+from diptych.data.picture_kinds import split_moment
+from diptych.errors import CollectionError, MissingPackageError, UnknownRetrieverError
 
 
 @dataclass(frozen=True)
@@ -45,6 +44,8 @@ def unique_name(name: str, taken: Collection[str]) -> str:
     return free
 
 
+# For so long what was changed or removed can be searched as it was.
+KEPT_DAYS = 30.0
 FORMAT = "diptych-collection"
 FORMAT_VERSION = 3
 # Written by Diptych 0.1: without a note of removals, and with captions that the engine cannot search.
@@ -57,7 +58,9 @@ class Layout:
 
     Names and fingerprints are unique among ``retriever`` and ``further``, whose points are kept too. ``pending`` is one
     whose points are still being made; ``keep_old`` says that ``retriever`` stays beside it after the switch.
-    ``unfinished`` has the fingerprints of those that never got all their points.
+    ``unfinished`` has the fingerprints of those that never got all their points, ``resting`` those of former ones that
+    are kept for a way back: what is added later gets their points only then. ``facts`` says what is kept of what
+    photographs say of themselves, ``history_days`` for how long former items are kept.
     """
 
     folder: Path
@@ -67,6 +70,9 @@ class Layout:
     further: tuple[RetrieverNames, ...] = ()
     unfinished: frozenset[str] = frozenset()
     keep_old: bool = False
+    resting: frozenset[str] = frozenset()
+    facts: str = "all"
+    history_days: float = KEPT_DAYS
 
     @property
     def store(self) -> Path:
@@ -87,6 +93,16 @@ class Layout:
     def last_run(self) -> Path:
         """What the last run could not read."""
         return self.folder / "last_run.json"
+
+    @property
+    def last_status(self) -> Path:
+        """How the collection was when it was last looked at; deleting the file costs time, nothing else."""
+        return self.folder / "last_status.json"
+
+    @property
+    def reserve(self) -> Path:
+        """Room that is given back when the disk is full, for what makes room."""
+        return self.folder / "reserve"
 
     @property
     def click_log(self) -> Path:
@@ -114,6 +130,9 @@ class Layout:
             "further": [asdict(names) for names in self.further],
             "unfinished": sorted(self.unfinished),
             "keep_old": self.keep_old,
+            "resting": sorted(self.resting),
+            "facts": self.facts,
+            "history_days": self.history_days,
         }
         write_json(self.folder / "collection.json", document)
 
@@ -122,7 +141,7 @@ class Layout:
         """Read ``collection.json``, of a ``former`` format only where that is wanted; any defect is one clear error."""
         path = folder / "collection.json"
         try:
-            document = json.loads(path.read_text(encoding="utf-8"))
+            document = read_json(path)
         except FileNotFoundError:
             raise CollectionError(
                 f"{folder} is not a collection: collection.json is missing; "
@@ -152,6 +171,9 @@ class Layout:
                 tuple(RetrieverNames(**names) for names in document.get("further", ())),
                 frozenset(document.get("unfinished", ())),
                 bool(document.get("keep_old", False)),
+                frozenset(document.get("resting", ())),
+                str(document.get("facts", "all")),
+                float(document.get("history_days", KEPT_DAYS)),
             )
         except (KeyError, TypeError) as problem:
             raise CollectionError(f"{path} is incomplete ({problem}); restore it from a backup") from None
@@ -160,6 +182,11 @@ class Layout:
     def stored(self) -> tuple[RetrieverNames, ...]:
         """Every retriever that searches may use, the active one first."""
         return (self.retriever, *self.further)
+
+    @property
+    def followed(self) -> tuple[RetrieverNames, ...]:
+        """Every retriever that new items get points of."""
+        return tuple(names for names in self.stored if names.fingerprint not in self.resting)
 
     @property
     def in_force(self) -> tuple[RetrieverNames, ...]:
@@ -194,6 +221,7 @@ class Layout:
             further=others,
             unfinished=self.unfinished - {new},
             keep_old=False,
+            resting=(self.resting | {self.retriever.fingerprint} if self.keep_old else self.resting) - {new},
         )
 
     def with_further(self, names: RetrieverNames) -> Layout:
@@ -202,7 +230,8 @@ class Layout:
 
     def finished(self, names: RetrieverNames) -> Layout:
         """Return the layout after a retriever has got its points."""
-        return replace(self, unfinished=self.unfinished - {names.fingerprint})
+        own = {names.fingerprint}
+        return replace(self, unfinished=self.unfinished - own, resting=self.resting - own)
 
     def saved_again(self, names: RetrieverNames) -> Layout:
         """Return the layout with another saved form of a stored retriever that makes the same points."""
@@ -221,7 +250,8 @@ class Layout:
     def without(self, removed: RetrieverNames) -> Layout:
         """Return the layout without one of the further retrievers."""
         others = tuple(names for names in self.further if names.fingerprint != removed.fingerprint)
-        return replace(self, further=others, unfinished=self.unfinished - {removed.fingerprint})
+        own = {removed.fingerprint}
+        return replace(self, further=others, unfinished=self.unfinished - own, resting=self.resting - own)
 
 
 def stamp_of_layout(path: str) -> tuple[int, int]:
@@ -237,13 +267,6 @@ def stored_root(root: Path, folder: Path) -> str:
     return os.path.relpath(root, folder) if folder.is_relative_to(root) else str(root)
 
 
-def write_json(path: Path, document: Any) -> None:
-    """Write a JSON file whole or not at all."""
-    with atomic_write(path, durable=True) as draft:
-        # Escaped: a file name that is not valid Unicode cannot be written otherwise.
-        draft.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
-
-
 def search_package(name: str) -> Any:
     """Return a module of the extra ``search``: ``lancedb``, ``pyarrow``, ``faiss`` or ``filelock``.
 
@@ -255,20 +278,6 @@ def search_package(name: str) -> Any:
         return import_module(name)
     except ImportError:
         raise MissingPackageError("searching", "'diptych[search]'") from None
-
-
-@contextmanager
-def write_lock(path: Path, wait: float = 0.0) -> Iterator[None]:
-    """Hold the system's lock on ``path``, or raise after ``wait`` seconds; a writer that is killed blocks nobody."""
-    filelock = search_package("filelock")
-    try:
-        held = filelock.FileLock(path, timeout=max(0.0, wait), poll_interval=0.02, thread_local=False).acquire()
-    except filelock.Timeout:
-        raise CollectionBusyError(
-            f"{path.parent} is being written by another process or thread; wait until it has finished and try again"
-        ) from None
-    with held:
-        yield
 
 
 class Root:
@@ -284,7 +293,7 @@ class Root:
         self._prefix = str(self.folder).rstrip(os.sep) + os.sep
 
     def file(self, stored: str) -> Path:
-        """Return the file of a stored path."""
+        """Return the file of a stored path; a moment of a video keeps its time."""
         return self.folder / stored
 
     def given(self, path: str | os.PathLike[str]) -> Path:
@@ -304,7 +313,7 @@ class Root:
     def is_missing(self, stored: str) -> bool:
         """Say whether the file of a stored path is gone; one that merely cannot be reached is not."""
         try:
-            os.stat(self.folder / stored)
+            os.stat(split_moment(self.folder / stored)[0])
         except OSError as problem:
             return isinstance(problem, (FileNotFoundError, NotADirectoryError))
         return False

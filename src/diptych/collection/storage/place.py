@@ -8,7 +8,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
-from diptych.collection.storage.layout import write_lock
+from diptych.collection.storage.write_lock import write_lock
 
 
 class TableCopies(Protocol):

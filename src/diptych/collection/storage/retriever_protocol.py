@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 Side = Literal["image", "text"]
 SIDES: tuple[Side, Side] = ("image", "text")
+# What has points: whole pictures, captions, and regions of pictures where they were asked for.
+PointKind = Literal["image", "text", "region"]
 
 
 class RetrieverProtocol(Protocol):
@@ -89,3 +91,8 @@ class HashCodeRetrieverProtocol(RetrieverProtocol, Protocol):
 
     def texts_to_outputs(self, features: FloatArray) -> FloatArray:
         """Return the real outputs of text features."""
+
+
+# Former names, which imports may still use.
+PointSource = RetrieverProtocol
+CodeSource = HashCodeRetrieverProtocol

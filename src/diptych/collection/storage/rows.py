@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+import logging
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
 
 from diptych.arrays import AnyArray
-from diptych.collection.storage.item import Item
+from diptych.collection.storage.item import Item, metadata_fault
 from diptych.collection.storage.layout import search_package
+from diptych.errors import CollectionError
+
+# Collections from before have no such columns, and null in them is nothing.
+LATER_COLUMNS = ("facts", "facts_read")
+_MANY_FRAGMENTS = 40
+_MANY_DELETED = 1000
+_BYTES_AT_ONCE = 1 << 27
 
 
 def table_schema(table: str) -> Any:
@@ -21,27 +31,67 @@ def table_schema(table: str) -> Any:
         return pa.schema({"id": text, "item_id": text, "text": text})
     if table == "thumbnails":
         return pa.schema({"key": text, "jpeg": pa.binary()})
+    if table == "picture_texts":
+        # Eight numbers for each word: the corners of its box.
+        return pa.schema({"key": text, "text": text, "words": pa.list_(text), "corners": pa.list_(pa.float32())})
     if table == "removed":
         return pa.schema({"added_ns": pa.int64(), "removed_ns": pa.int64()})
     file = {"path": text, "content_hash": text, "size": pa.int64(), "mtime_ns": pa.int64()}
     picture = {"width": pa.int32(), "height": pa.int32()}
     described = {"labels": pa.list_(text), "metadata": text, "caption_ids": pa.list_(text)}
-    return pa.schema({"id": text, **file, **picture, **described, "added_ns": pa.int64(), "updated_ns": pa.int64()})
+    times = {"added_ns": pa.int64(), "updated_ns": pa.int64()}
+    whole = {"id": text, **file, **picture, **described, **times, **dict.fromkeys(LATER_COLUMNS, text)}
+    return pa.schema({**whole, "captions": pa.list_(text), "gone_ns": pa.int64()} if table == "former" else whole)
+
+
+def with_later_columns(name: str, table: Any) -> Any:
+    """Return a fixed table of the store after it has got the columns that it lacks, for the writer."""
+    missing = [column for column in LATER_COLUMNS if name == "items" and column not in table.schema.names]
+    if missing:
+        table.add_columns(dict.fromkeys(missing, "cast(NULL as string)"))
+    return table
 
 
 def items_table(items: Sequence[Item]) -> Any:
     """Return the rows of items, which name their captions."""
     schema = table_schema("items")
     columns = {name: [getattr(item, name) for item in items] for name in schema.names}
-    columns["metadata"] = [json.dumps(metadata, ensure_ascii=False) for metadata in columns["metadata"]]
+    for name in ("metadata", "facts"):
+        columns[name] = [json.dumps(fields, ensure_ascii=False) for fields in columns[name]]
     return search_package("pyarrow").table(columns, schema=schema)
 
 
 def item_of_row(row: dict[str, Any], captions: Sequence[str]) -> Item:
     """Return the item of a row of :func:`items_table`."""
     row["caption_ids"], row["labels"] = tuple(row["caption_ids"]), tuple(row["labels"])
-    row["metadata"] = json.loads(row["metadata"])
+    for name in ("metadata", "facts"):
+        row[name] = json.loads(sound_fields(row.get(name), row["id"]))
+    row["facts_read"] = row.get("facts_read") or ""
     return Item(**row, captions=tuple(captions))
+
+
+# What an older version may have stored that breaks lists and counts: depth, huge numbers, no names, NaN, surrogates.
+UNUSUAL = r'(?:[\[{][^\[{]*){17}|\d{19}|[eE]\+?\d\d|""\s*:|NaN|Infinity|\\u[dD][89a-fA-F]'
+_is_unusual = re.compile(UNUSUAL).search
+_log = logging.getLogger("diptych.collection")
+
+
+def sound_fields(stored: str | None, item_id: str) -> str:
+    """Return a stored JSON object, without fields where they would break whatever reads them; a note says so once."""
+    if stored and _is_unusual(stored):
+        try:
+            fault = metadata_fault(json.loads(stored))
+        except (ValueError, RecursionError):
+            fault = "are no JSON"
+        if fault:
+            _note(item_id, fault)
+            return "{}"
+    return stored or "{}"
+
+
+@cache
+def _note(item_id: str, fault: str) -> None:
+    _log.warning("the metadata of item %r are left out: they %s", item_id, fault)
 
 
 def item_rows(items: Sequence[Item]) -> Any:
@@ -56,6 +106,9 @@ def rows_with_captions(items: Any, texts: Any) -> list[Any]:
     pa, pc = search_package("pyarrow"), search_package("pyarrow.compute")
     counts = pc.list_value_length(items["caption_ids"]).to_numpy()
     ends = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
+    for name in LATER_COLUMNS:
+        if name not in items.column_names:
+            items = items.append_column(name, pa.nulls(len(items), pa.string()))
     rows = items.select(table_schema("items").names)
     captions = pa.ListArray.from_arrays(ends, texts.combine_chunks())
     return list(rows.append_column("captions", captions).combine_chunks().to_batches())
@@ -78,3 +131,32 @@ def vector_column(vectors: AnyArray) -> Any:
     pa = search_package("pyarrow")
     values = np.ascontiguousarray(vectors, dtype=np.uint8 if vectors.dtype == np.uint8 else np.float32)
     return pa.FixedSizeListArray.from_arrays(pa.array(values.ravel()), values.shape[1])
+
+
+def membership(column: str, values: Iterable[str]) -> str:
+    """Return the condition that a column has one of some texts."""
+    quoted = ", ".join("'" + value.replace("'", "''") + "'" for value in values)
+    return f"{column} IN ({quoted})"
+
+
+def large_batches(name: str, table: Any) -> Iterator[Any]:
+    """Yield the rows of a table in batches of many bytes: each will be one commit and one file."""
+    pa, held = search_package("pyarrow"), []
+    try:
+        for batch in table.search().to_batches():
+            held.append(batch)
+            if sum(each.nbytes for each in held) >= _BYTES_AT_ONCE:
+                yield pa.Table.from_batches(held)
+                held = []
+    except (ValueError, RuntimeError, OSError) as problem:
+        raise CollectionError(f"table {name} cannot be read to its end ({problem})") from None
+    if held:
+        yield pa.Table.from_batches(held)
+
+
+def is_worn(stats: dict[str, Any]) -> bool:
+    """Say whether a table has many small files, or many rows that were deleted and are still read over."""
+    fragments = stats["fragment_stats"]
+    written = fragments["num_fragments"] * fragments["lengths"]["mean"]
+    deleted = written - stats["num_rows"]
+    return bool(fragments["num_small_fragments"] >= _MANY_FRAGMENTS or deleted >= max(_MANY_DELETED, written / 2))

@@ -10,9 +10,12 @@ import uuid
 from dataclasses import dataclass
 from pathlib import Path
 
-from diptych.collection.storage.layout import Layout, RetrieverNames, write_lock
+from diptych.atomic_files import sync_to_disk
+from diptych.collection.storage.clear_errors import keep_reserve
+from diptych.collection.storage.layout import Layout, RetrieverNames
 from diptych.collection.storage.retriever_protocol import RetrieverProtocol
 from diptych.collection.storage.store import Store
+from diptych.collection.storage.write_lock import write_lock
 from diptych.errors import CollectionError
 
 
@@ -33,9 +36,11 @@ class StoredRetriever:
     kind: str
 
 
-_OWN_NAMES = {"store", "retrievers", "index", "service", "write.lock", "last_run.json"}
+_OWN_NAMES = {"store", "retrievers", "index", "service", "write.lock", "reserve", "last_run.json", "last_status.json"}
+# What is known of the items of before.
+_NOTES = {"changes.jsonl", "saved.json"}
 # What a writer that was killed in the middle of a JSON file leaves behind.
-_TEMPORARY_JSON = re.compile(r"\.(collection|last_run)\.json\.[0-9a-f]{12}")
+_TEMPORARY_JSON = re.compile(r"\.(collection|last_run|last_status|saved)\.json\.[0-9a-f]{12}")
 
 
 def make_collection(retriever: RetrieverProtocol, folder: Path, root: str) -> None:
@@ -51,13 +56,17 @@ def make_collection(retriever: RetrieverProtocol, folder: Path, root: str) -> No
         layout = Layout(folder, root, names)
         shutil.rmtree(layout.store, ignore_errors=True)
         for path in folder.iterdir():
-            if _TEMPORARY_JSON.fullmatch(path.name):
+            if _TEMPORARY_JSON.fullmatch(path.name) or path.name in _NOTES:
                 path.unlink()
         layout.store.mkdir()
-        Store(layout.store).prepare()
+        keep_reserve(layout.reserve)
         save_retriever(retriever, layout, names)
+        store = Store(layout.store)
+        store.tables.keep_retriever(names)
+        store.prepare()
         # Last: a folder with this file is a whole collection.
         layout.write()
+        sync_to_disk(folder.parent)
 
 
 def names_of(retriever: RetrieverProtocol) -> RetrieverNames:
@@ -77,11 +86,12 @@ def save_retriever(retriever: RetrieverProtocol, layout: Layout, names: Retrieve
     retriever.save(layout.saved_retriever(names))
 
 
-def delete_saved(layout: Layout) -> None:
+def delete_saved(layout: Layout, store: Store) -> None:
     """Delete the saved retrievers that the layout does not name."""
     kept = {names.saved for names in layout.in_force}
     for folder in layout.retrievers.iterdir():
         if folder.name not in kept:
+            store.tables.forget_retriever(folder.name)
             shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -113,7 +123,7 @@ def _check_new(folder: Path) -> None:
         raise CollectionError(f"{folder} is a file; choose a folder for the collection")
     if (folder / "collection.json").exists():
         raise CollectionError(f"{folder} is a collection already; open it, or choose another folder")
-    names = {path.name for path in folder.iterdir()} - _OWN_NAMES if folder.exists() else set()
+    names = {path.name for path in folder.iterdir()} - _OWN_NAMES - _NOTES if folder.exists() else set()
     others = {name for name in names if not _TEMPORARY_JSON.fullmatch(name)}
     if others:
         raise CollectionError(f"{folder} holds other files ({sorted(others)[0]}); choose an empty or new folder")

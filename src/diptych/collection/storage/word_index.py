@@ -1,11 +1,15 @@
-"""The words of captions: how the engine's full-text index cuts them, and how it is asked for them."""
+"""Words of captions, names, labels, metadata and pictures: how the engine's indexes cut them and are asked for them."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from typing import Any
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
 
+from diptych.collection.storage.clear_errors import with_clear_errors
 from diptych.collection.storage.layout import search_package
 
 # Capitals and accents do not count. Words are cut as Unicode has it, and where they are written without spaces, in
@@ -21,30 +25,114 @@ _MANY_UNINDEXED = 10_000
 _KOREAN_WORD = re.compile(r"[가-힣]+")
 _PARTICLES = ("", *"은는이가을를에의와과도로만", "에서", "에게", "으로", "까지", "부터")
 
-
-def index_words(captions: Any) -> bool:
-    """Let the engine find captions by their words; say whether there was anything to do.
-
-    What is not indexed yet, the engine reads besides. An index that cuts words in another way is made again.
-    """
-    for index in captions.list_indices():
-        if "text" in index.columns and _CUTTING.items() <= (index.index_details or {}).items():
-            return False
-    config = search_package("lancedb.index").FTS(with_position=False, **_CUTTING)
-    captions.create_index("text", config=config)
-    return True
+Holder = Literal["caption", "item", "content"]
+# Where words stand: the table, its columns, what a row of it belongs to, and the column that names that.
+_TABLES: dict[str, tuple[tuple[str, ...], Holder, str]] = {
+    "captions": (("text",), "caption", "id"),
+    "items": (("path", "labels", "metadata"), "item", "added_ns"),
+    "picture_texts": (("text",), "content", "key"),
+}
 
 
-def word_query(words: str) -> Any:
-    """Return the query for the captions with the most of some words."""
-    composed = unicodedata.normalize("NFC", words)
-    return search_package("lancedb.query").MatchQuery(_KOREAN_WORD.sub(_with_particles, composed), "text")
+@dataclass(frozen=True)
+class WordHits:
+    """What holds words, best first by BM25: ids of captions, times of addition of items, or contents of pictures."""
+
+    holder: Holder
+    keys: list[Any]
+    scores: list[float]
+
+
+@with_clear_errors
+class WordIndex:
+    """The engine's full-text indexes; ``table`` gives a table of the store, ``committed`` is told of changes to it."""
+
+    def __init__(self, folder: Path, table: Callable[[str], Any], committed: Callable[[str], None]) -> None:
+        self.folder = folder
+        self._table = table
+        self._committed = committed
+        self._ready: set[str] = set()
+
+    def prepare(self) -> None:
+        """Let the engine find words, as this version cuts them; only the writer calls this.
+
+        What is not indexed yet, the engine reads besides. An index that cuts words in another way is made again.
+        """
+        for name, (columns, _, _) in _TABLES.items():
+            table = self._table(name)
+            for column in () if table is None else _unprepared(table, columns):
+                config = search_package("lancedb.index").FTS(with_position=False, **_CUTTING)
+                table.create_index(column, config=config)
+                self._committed(name)
+
+    def any_of(self, words: str, limit: int, *, captions: bool = True) -> list[WordHits]:
+        """Return what holds the most of some words, in captions as well or everywhere else."""
+        tables = [name for name in _TABLES if captions or name != "captions"]
+        found = (self._hits(name, [words], limit, needs_all=False) for name in tables)
+        return [hits for hits in found if hits is not None]
+
+    def all_of(self, words: Sequence[str], limit: int, field_names: Collection[str] = ()) -> list[WordHits]:
+        """Return what holds every one of some words; ``field_names`` are words that metadata are called by."""
+        found = (self._hits(name, words, limit, needs_all=True, field_names=field_names) for name in _TABLES)
+        return [hits for hits in found if hits is not None]
+
+    def _hits(
+        self, name: str, words: Sequence[str], limit: int, *, needs_all: bool, field_names: Collection[str] = ()
+    ) -> WordHits | None:
+        columns, holder, key = _TABLES[name]
+        table = self._table(name)
+        if table is None or not self._is_ready(name, table, columns):
+            return None
+        query = _query(words, columns, needs_all, field_names)
+        found = table.search(query).select([key, "_score"]).limit(limit).to_arrow()
+        return WordHits(holder, found[key].to_pylist(), found["_score"].to_pylist())
+
+    def _is_ready(self, name: str, table: Any, columns: Sequence[str]) -> bool:
+        # A collection of a former version gets its indexes from the next writer.
+        if name not in self._ready and {column for index in _indexes(table) for column in index.columns} >= {*columns}:
+            self._ready.add(name)
+        return name in self._ready
 
 
 def lacks_words(table: Any) -> bool:
     """Say whether many texts are in no full-text index yet, so that every search by words reads them."""
-    names = [index.name for index in table.list_indices() if index.index_type == "FTS"]
-    return any(table.index_stats(name).num_unindexed_rows >= _MANY_UNINDEXED for name in names)
+    return any(table.index_stats(index.name).num_unindexed_rows >= _MANY_UNINDEXED for index in _indexes(table))
+
+
+def _indexes(table: Any) -> list[Any]:
+    return [index for index in table.list_indices() if index.index_type == "FTS"]
+
+
+def _unprepared(table: Any, columns: Sequence[str]) -> list[str]:
+    """Return the columns whose words are not indexed, or cut in another way."""
+    cut = [index for index in _indexes(table) if _CUTTING.items() <= (index.index_details or {}).items()]
+    prepared = {column for index in cut for column in index.columns}
+    return [column for column in columns if column not in prepared]
+
+
+def _query(words: Sequence[str], columns: Sequence[str], needs_all: bool, field_names: Collection[str]) -> Any:
+    """Return the query for rows with all of the words, each in any of the columns, or with the most of them."""
+    query = search_package("lancedb.query")
+    each = []
+    for word in words:
+        # Metadata are stored with their names, which nobody looks for.
+        chosen = [column for column in columns if column != "metadata" or word not in field_names]
+        matches = [_match(word, column, needs_all) for column in chosen]
+        each.append(matches[0] if len(matches) == 1 else _joined(query.Occur.SHOULD, matches))
+    return each[0] if len(each) == 1 else _joined(query.Occur.MUST, each)
+
+
+def _joined(occur: Any, queries: Sequence[Any]) -> Any:
+    return search_package("lancedb.query").BooleanQuery([(occur, one) for one in queries])
+
+
+def _match(word: str, column: str, needs_all: bool) -> Any:
+    query = search_package("lancedb.query")
+    composed = unicodedata.normalize("NFC", word)
+    forms = _KOREAN_WORD.sub(_with_particles, composed)
+    # One of the forms is enough, but every part of a word that the engine cuts is needed.
+    operator = query.FullTextOperator.AND if needs_all and forms == composed else query.FullTextOperator.OR
+    return query.MatchQuery(forms, column, operator=operator)
 
 
 def _with_particles(match: re.Match[str]) -> str:

@@ -1,0 +1,115 @@
+"""Whether the clicks of a log have anything to do with what the pictures show."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from scipy import sparse
+from scipy.stats import norm
+
+from diptych.arrays import FloatArray, IntArray
+
+_SHUFFLES = 999
+_MOST_QUERIES, _MOST_PICTURES = 500, 24
+_FEWEST_PICTURES, _FEWEST_CLICKS = 5, 2.0
+_HALF_SURE = 2.0
+
+
+@dataclass(frozen=True)
+class Resemblance:
+    """How much clearer than by luck what is clicked looks alike and scores high, in standard deviations, and its p."""
+
+    z: float
+    p_value: float
+    n_queries: int
+
+
+@dataclass(frozen=True, eq=False)
+class Pictures:
+    """The pictures of queries: which query, mean places, looks, clicks, unit vectors, scores; and the words."""
+
+    query_ids: IntArray
+    places: FloatArray
+    looks: FloatArray
+    clicks: FloatArray
+    points: FloatArray
+    scores: FloatArray
+    words: Sequence[Collection[str]]
+
+
+def resemblance(pictures: Pictures, *, within: bool = False) -> Resemblance:
+    """Test whether pictures that are clicked look more alike, and score higher, than luck explains.
+
+    With r the click rates of a query's pictures less their mean, X the pictures' centred points and s their scores less
+    what is usual at their places, three sums are looked at: Σ_q rᵀXXᵀr without its diagonal, wanted pictures of a query
+    are alike (the alignment of a kernel with a target, Cristianini et al., 2001); Σ_q rᵀs, they score high; and
+    Σ_qq′ J(q, q′) rᵀXX′ᵀr′, those of queries with common words (Jaccard similarity J) are alike. Each is taken in its
+    standard deviations, and they are added up. Under the hypothesis
+    that clicks have nothing to do with the pictures, the rates of one query, place by place, could as well be those of
+    another: so they are dealt anew among the queries, again and again. ``within`` deals them anew among the pictures of
+    each query instead, for logs that know no places. Consistent whims, one picture for each query and no two alike,
+    pass for meaningless here, as they should: nothing that is learned from them holds for any other picture.
+    """
+    rates, points, scores, likeness = _tables(pictures)
+    if len(rates) < 2:
+        return Resemblance(0.0, 1.0, len(rates))
+    rng = np.random.default_rng(0)
+    found = np.empty((_SHUFFLES + 1, 3))
+    own = np.einsum("qid,qid->qi", points, points)
+    for number in range(_SHUFFLES + 1):
+        dealt = rates if number == 0 else rng.permuted(rates, axis=1) if within else rates[rng.permutation(len(rates))]
+        sums = (dealt[:, None, :] @ points)[:, 0]
+        alike = (sums**2).sum(axis=1) - (dealt**2 * own).sum(axis=1)
+        found[number] = alike.sum(), (dealt * scores).sum(), (sums * (likeness @ sums)).sum()
+    spread = found[1:].std(axis=0)
+    standard = (found - found[1:].mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+    both = standard.sum(axis=1)
+    z = float(both[0] / (both[1:].std() or 1.0))
+    return Resemblance(z, float(norm.sf(z)), len(rates))
+
+
+def _tables(pictures: Pictures) -> tuple[FloatArray, FloatArray, FloatArray, sparse.csr_array]:
+    """Return rates, points and scores of the queries with the most looks, a place a column, and the queries' likeness.
+
+    Places that are empty are zero.
+    """
+    clicks_of, looks_of = (np.bincount(pictures.query_ids, each) for each in (pictures.clicks, pictures.looks))
+    counts = np.bincount(pictures.query_ids)
+    chosen = np.flatnonzero((counts >= _FEWEST_PICTURES) & (clicks_of >= _FEWEST_CLICKS))
+    chosen = chosen[np.argsort(-looks_of[chosen], kind="stable")[:_MOST_QUERIES]]
+    order = np.lexsort((pictures.places, pictures.query_ids))
+    first = np.searchsorted(pictures.query_ids[order], chosen)
+    rates = np.zeros((len(chosen), _MOST_PICTURES))
+    scores, filled = np.zeros_like(rates), np.zeros(rates.shape, dtype=bool)
+    points = np.zeros((*rates.shape, pictures.points.shape[1]), dtype=np.float32)
+    for row, (query, start) in enumerate(zip(chosen, first, strict=True)):
+        own = order[start : start + min(int(counts[query]), _MOST_PICTURES)]
+        looks, clicks, size = pictures.looks[own], pictures.clicks[own], len(own)
+        # A rate counts as far as it is known.
+        known = (clicks - clicks.sum() / looks.sum() * looks) / (looks + _HALF_SURE)
+        rates[row, :size] = _unit(known - known.mean())
+        points[row, :size] = _unit(pictures.points[own] - pictures.points[own].mean(axis=0))
+        scores[row, :size] = pictures.scores[own] - pictures.scores[own].mean()
+        filled[row, :size] = True
+    usual = scores.sum(axis=0) / np.maximum(filled.sum(axis=0), 1)
+    unusual = np.where(filled, scores - usual, 0.0)
+    standard = np.array([_unit(row) for row in unusual]).reshape(rates.shape)
+    return rates, points, standard, _likeness([set(pictures.words[query]) for query in chosen.tolist()])
+
+
+def _likeness(words: Sequence[set[str]]) -> sparse.csr_array:
+    """Return the Jaccard similarities of sets of words, 0 of each with itself; few have any."""
+    found = sparse.dok_array((len(words), len(words)), dtype=np.float32)
+    for row, column in combinations(range(len(words)), 2):
+        common = len(words[row] & words[column])
+        if common:
+            found[row, column] = found[column, row] = common / len(words[row] | words[column])
+    return found.tocsr()
+
+
+def _unit(values: FloatArray) -> FloatArray:
+    length = float(np.linalg.norm(values))
+    return values / length if length > 0 else values

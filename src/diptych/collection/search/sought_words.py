@@ -1,0 +1,134 @@
+"""The words of a query: which of them ask for something by its name, and where an item has them."""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from diptych.collection.storage.item import Item
+from diptych.data.picture_kinds import picture_suffixes, split_moment
+from diptych.encoders.image.text_in_pictures import PictureText, PictureWord
+from diptych.encoders.text.languages import describing_words
+from diptych.encoders.text.word_pipeline import is_english_word
+
+_QUOTED = re.compile(r'["“„]([^"“”„]+)["”“]')
+_WORD = re.compile(r"[^\W_]+")
+# One or two digits say how many there are; more are a number that something goes by.
+_COUNT = re.compile(r"\d{1,2}")
+_FEW_WORDS = 2
+_ARTICLES = ("a", "an", "the")
+_FILE_NAME, _CAPTION, _LABEL, _PICTURE = "file name", "caption", "label", "text in picture"
+# What people and cameras write into files, by the names of the fields.
+_FIELDS = {"keywords": "keyword"}
+
+
+def folded_words(text: str) -> list[str]:
+    """Return the words of a text without capitals and accents, as the full-text index compares them.
+
+    >>> folded_words("Café-Bar, IMG_2034")
+    ['cafe', 'bar', 'img', '2034']
+    """
+    decomposed = unicodedata.normalize("NFKD", text).casefold()
+    return _WORD.findall("".join(letter for letter in decomposed if not unicodedata.combining(letter)))
+
+
+@dataclass(frozen=True)
+class SoughtWords:
+    """The words of a query, and those that somebody who asks for something by its name must find.
+
+    ``phrases`` are what stands in quotation marks, ``telling`` the words that photographs are not ordinarily described
+    by (names, numbers, makes, what is written on signs) and that are no English words unless written with a capital,
+    ``words`` all that do more than hold a sentence together.
+    ``together`` is a query of ordinary words, which name something only where they stand together: three boats are not
+    three houses and a boat.
+    """
+
+    phrases: tuple[str, ...]
+    telling: tuple[str, ...]
+    words: tuple[str, ...]
+    together: str = ""
+
+    @classmethod
+    def of(cls, text: str) -> SoughtWords:
+        """Take the words of a query apart.
+
+        >>> SoughtWords.of('a sign "no exit" near Kaufland')
+        SoughtWords(phrases=('no exit',), telling=('kaufland',), words=('sign', 'no', 'exit', 'kaufland'), together='')
+        """
+        phrases = tuple(" ".join(words) for quoted in _QUOTED.findall(text) if (words := folded_words(quoted)))
+        quoted_words = [word for phrase in phrases for word in phrase.split()]
+        every = list(dict.fromkeys(folded_words(text)))
+        # The ending of a file says nothing of it.
+        endings = {suffix.removeprefix(".") for suffix in picture_suffixes()}
+        frequent, ordinary = describing_words(only_frequent=True), describing_words()
+        content = [word for word in every if word in quoted_words or not (word in frequent or word in endings)]
+        capitals = {word for part in _WORD.findall(text) if part[0].isupper() for word in folded_words(part)}
+        unusual = [word for word in content if not (word in quoted_words or word in ordinary or _COUNT.fullmatch(word))]
+        telling = [word for word in unusual if word in capitals or len(every) == 1 or not is_english_word(word)]
+        said = [word for word in folded_words(text) if word not in _ARTICLES]
+        is_plain = len(said) > 1 and not phrases and not telling
+        return cls(phrases, tuple(telling), tuple(content), " ".join(said) if is_plain else "")
+
+    @property
+    def asks_by_name(self) -> bool:
+        """Whether the query is likely to ask for something by its name instead of describing it."""
+        return bool(self.phrases or self.telling or 0 < len(self.words) <= _FEW_WORDS)
+
+    def places_in(self, item: Item, text: PictureText | None) -> tuple[tuple[str, ...], bool]:
+        """Return in which fields an item has some of the words, and whether it has all of them."""
+        found: dict[str, None] = {}
+        left, phrases = set(self.words), set(self.phrases)
+        for name, value in _fields(item, text):
+            held = f" {' '.join(folded_words(value))} "
+            here = {word for word in self.words if _holds(held, word)}
+            if here:
+                found[name] = None
+                left -= here
+                phrases = {phrase for phrase in phrases if not _holds(held, phrase)}
+        return tuple(found), bool(self.words) and not left and not phrases
+
+    def has_phrases(self, item: Item, text: PictureText | None) -> bool:
+        """Return whether an item has what is quoted, or ordinary words together."""
+        wanted = replace(self, phrases=(self.together,)) if self.together else self
+        return wanted.places_in(item, text)[1]
+
+    def names_in(self, item: Item, text: PictureText | None) -> frozenset[str]:
+        """Return the telling words that an item has anywhere but in its captions."""
+        values = (value for name, value in _fields(item, text) if name != _CAPTION)
+        held = f" {' '.join(word for value in values for word in folded_words(value))} "
+        return frozenset(word for word in self.telling if _holds(held, word))
+
+    def boxes_in(self, text: PictureText) -> tuple[PictureWord, ...]:
+        """Return the words in a picture that are among those sought."""
+        return tuple(
+            word
+            for word in text.words
+            if any(_holds(f" {' '.join(folded_words(word.text))} ", one) for one in self.words)
+        )
+
+
+def _holds(text: str, words: str) -> bool:
+    # Where words are written without spaces, they are cut by a dictionary that is not at hand here.
+    return f" {words} " in text or (not words.isascii() and words in text)
+
+
+def _fields(item: Item, text: PictureText | None) -> Iterator[tuple[str, str]]:
+    if text is not None:
+        yield _PICTURE, text.text
+    yield from ((_CAPTION, caption) for caption in item.captions)
+    yield from ((_LABEL, label) for label in item.labels)
+    if item.path is not None:
+        yield _FILE_NAME, str(split_moment(item.path)[0].with_suffix(""))
+    yield from ((_FIELDS.get(name, name), said) for name, value in item.metadata.items() for said in _texts(value))
+
+
+def _texts(value: Any) -> Iterable[str]:
+    if isinstance(value, Mapping):
+        return [said for part in value.values() for said in _texts(part)]
+    if isinstance(value, (list, tuple)):
+        return [said for part in value for said in _texts(part)]
+    return [value if isinstance(value, str) else json.dumps(value)]

@@ -1,0 +1,175 @@
+"""The tables of the engine: opened, made, joined, dropped, and what is committed to them acknowledged."""
+
+from __future__ import annotations
+
+import shutil
+import uuid
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from diptych.collection.storage.clear_errors import check_room, engine_says
+from diptych.collection.storage.engine import engine_package
+from diptych.collection.storage.layout import RetrieverNames
+from diptych.collection.storage.ledger import DROPPED, Ledger, saved_unit
+from diptych.collection.storage.place import TableCopies
+from diptych.errors import CollectionError
+
+# Items come after everything that they need; each text that was read counts at once.
+_ACKNOWLEDGING = ("items", "picture_texts")
+# A change of retrievers writes many times before anything is acknowledged.
+_UNWRITTEN_COMMITS = 32
+_FOREVER = timedelta(days=36500)
+# The engine would keep what it knows of every version, up to a gigabyte; a service that writes all day has many.
+_METADATA_BYTES = 1 << 20
+
+
+class Tables:
+    """The tables of a folder by their names.
+
+    Commits to the items are acknowledged at once, with everything before them, the others by :meth:`acknowledge`.
+    """
+
+    def __init__(self, folder: Path, copies: TableCopies | None) -> None:
+        self.folder = folder
+        self._copies = copies
+        # What is in object storage is kept whole by the storage.
+        self.ledger = Ledger(folder) if copies is None else None
+        # Every read asks for the newest version: another process may have written since.
+        engine = engine_package()
+        session = engine.Session(metadata_cache_size_bytes=_METADATA_BYTES)
+        self._database = engine.connect(str(folder), read_consistency_interval=timedelta(0), session=session)
+        self._open: dict[str, Any] = {}
+        self._unwritten_commits = 0
+
+    def names(self) -> set[str]:
+        """Return the names of all tables."""
+        there = {path.stem for path in self.folder.glob("*.lance")}
+        return there if self._copies is None else there.union(self._copies.tables())
+
+    def needed(self, name: str) -> Any:
+        """Return a table that every collection has."""
+        table = self.existing(name)
+        if table is None:
+            raise CollectionError(f"table {name} is missing in {self.folder}; restore it from a backup")
+        return table
+
+    def existing(self, name: str) -> Any:
+        """Return a table, None where there is none; one that has lost its newest version is refused."""
+        if self.ledger is not None:
+            self.ledger.check_marks(unit_of(name))
+        if name not in self._open:
+            known = None if self.ledger is None else self.ledger.acknowledged(unit_of(name))
+            versions = self.folder / f"{name}.lance" / "_versions"
+            is_here = versions.is_dir() and any(versions.iterdir())
+            if not is_here and known is not None:
+                raise _unreadable(f"table {name} is missing in {self.folder}")
+            if not is_here and (self._copies is None or not self._copies.fetch(name)):
+                return None
+            table, newest = self._opened(name)
+            if known is not None and newest < known:
+                raise _unreadable(f"version {known} of table {name} in {self.folder} is lost, the newest is {newest}")
+            self._open[name] = table
+        return self._open[name]
+
+    def pinned(self, name: str) -> Any:
+        """Return a table that stays as it is now, whatever is written to it, for its one user."""
+        self._open.pop(name, None)
+        table = self.existing(name)
+        if table is not None:
+            table.checkout(table.version)
+            self._open.pop(name)
+        return table
+
+    def _opened(self, name: str) -> tuple[Any, int]:
+        try:
+            table = self._database.open_table(name)
+            return table, int(table.version)
+        except (ValueError, RuntimeError, OSError) as problem:
+            raise _unreadable(f"table {name} in {self.folder} cannot be read ({engine_says(problem)})") from None
+
+    def created(self, name: str, schema: Any) -> Any:
+        """Return a table, which is made if there is none."""
+        table = self.existing(name)
+        if table is None:
+            # A writer killed while it created the table leaves a folder without any version, which is no table.
+            shutil.rmtree(self.folder / f"{name}.lance", ignore_errors=True)
+            table = self._open[name] = self._database.create_table(name, schema=schema)
+            self.committed(name)
+        return table
+
+    def forget_handles(self, *kept: str) -> None:
+        """Open tables anew: another process may have dropped them, and perhaps made them again."""
+        self._open = {name: table for name, table in self._open.items() if name in kept}
+
+    def drop(self, name: str) -> None:
+        """Remove a whole table."""
+        self._open.pop(name, None)
+        table = self.folder / f"{name}.lance"
+        if self.ledger is not None:
+            self.ledger.forget(unit_of(name))
+        if table.exists():
+            # No table's name, in one step: a writer killed while its files go leaves no half of one.
+            table.rename(self.folder / f"{uuid.uuid4().hex}{DROPPED}")
+        if self._copies is not None:
+            self._copies.dropped(name)
+        for left in self.folder.glob(f"*{DROPPED}"):
+            shutil.rmtree(left, ignore_errors=True)
+
+    def committed(self, name: str) -> None:
+        """Send on what was committed, or note it for :meth:`acknowledge`."""
+        if self._copies is not None:
+            self._copies.committed(name)
+        self._note(unit_of(name))
+        if name in _ACKNOWLEDGING or self._unwritten_commits >= _UNWRITTEN_COMMITS:
+            self.acknowledge()
+
+    def acknowledge(self) -> None:
+        """Let everything that was committed survive whatever comes; only the writer calls this."""
+        if self.ledger is not None and (self._unwritten_commits or self.ledger.has_new_notes()):
+            self.ledger.write()
+            self._unwritten_commits = 0
+
+    def tidy(self, name: str, table: Any, kept_for: timedelta, *, everything: bool) -> None:
+        """Join the small files of a table, and forget versions older than a time; only the writer calls this."""
+        if self.ledger is not None and self.ledger.damaged(unit_of(name)):
+            # Joined with others, damage could not be told from what is whole.
+            return
+        if self.ledger is not None:
+            check_room(self.folder, self.ledger.size_of(unit_of(name)) // 2)
+        # Every version is acknowledged before any is forgotten.
+        table.optimize(cleanup_older_than=_FOREVER)
+        self.committed(name)
+        self.acknowledge()
+        # The caller is the only writer, so files that belong to no version are left from a killed one.
+        table.optimize(cleanup_older_than=kept_for, delete_unverified=everything)
+        self.committed(name)
+        self.acknowledge()
+        if self._copies is not None:
+            self._copies.tidied(name, kept_for)
+        if self.ledger is not None:
+            self.ledger.tidied(unit_of(name))
+
+    def keep_retriever(self, names: RetrieverNames) -> None:
+        """Note the files of a saved retriever, for :meth:`acknowledge`."""
+        if self.ledger is not None and self.ledger.acknowledged(saved_unit(names.saved)) is None:
+            self._note(saved_unit(names.saved))
+
+    def forget_retriever(self, saved: str) -> None:
+        """Note that a saved retriever will be deleted."""
+        if self.ledger is not None:
+            self.ledger.forget(saved_unit(saved))
+
+    def _note(self, unit: str) -> None:
+        if self.ledger is not None:
+            self.ledger.note(unit)
+            self._unwritten_commits += 1
+
+
+def unit_of(name: str) -> str:
+    """Return what the ledger calls a table."""
+    return f"{name}.lance"
+
+
+def _unreadable(what: str) -> CollectionError:
+    return CollectionError(f"{what}; `diptych repair` rebuilds it if it can be, or restore a backup")

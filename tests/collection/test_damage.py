@@ -1,0 +1,156 @@
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections import Counter
+from pathlib import Path
+
+import byte_flips
+import full_disk
+import power_cuts
+import pytest
+
+from diptych.collection import Collection, CollectionError, Record
+from diptych.collection.storage import ledger
+from kill_trials import ToyRetriever
+
+
+def open_again(collection: Collection) -> Collection:
+    return Collection.open(collection.folder, load_retriever=ToyRetriever.load)
+
+
+def newest_manifest(collection: Collection, table: str) -> Path:
+    return min((collection.folder / "store" / f"{table}.lance" / "_versions").glob("*.manifest"))
+
+
+def flip(path: Path, place: int) -> None:
+    content = bytearray(path.read_bytes())
+    content[place] ^= 255
+    path.write_bytes(content)
+
+
+def found_in(collection: Collection) -> str:
+    try:
+        with open_again(collection) as again:
+            return " ".join(again.verify().damaged)
+    except CollectionError as refused:
+        return str(refused)
+
+
+def test_damage_is_found_refused_and_mended(tmp_path: Path) -> None:
+    """Points, features, thumbnails, indexes and search files are made again; what is asked meanwhile is refused."""
+    (tmp_path / "whole").mkdir()
+    whole = byte_flips.make_collection(tmp_path / "whole")
+    expected, counts = byte_flips.answers(whole), Counter[str]()
+    store = whole / "store"
+    damaged = [
+        next((store / "points_text_toy-cosine-0.lance" / "data").iterdir()),
+        next((store / "features_image_toy.lance" / "data").iterdir()),
+        next((store / "thumbnails.lance" / "data").iterdir()),
+        next((store / "captions.lance" / "_indices").rglob("*.lance")),
+        next((whole / "index").rglob("vectors.npy")),
+    ]
+    shutil.copytree(tmp_path / "whole", tmp_path / "damaged")
+    for path in damaged:
+        flip(tmp_path / "damaged" / path.relative_to(tmp_path / "whole"), path.stat().st_size // 2)
+    with Collection.open(tmp_path / "damaged" / ".diptych", load_retriever=ToyRetriever.load) as collection:
+        assert set(collection.verify().damaged) == {str(path.relative_to(whole)) for path in damaged}
+    assert byte_flips.trial(tmp_path / "damaged" / ".diptych", expected, counts) == []
+    assert counts["recovered"] == 1
+
+
+def test_what_cannot_be_made_again_is_named_and_refused(collection: Collection) -> None:
+    collection.add([Record(captions=["one"], id="1")])
+    name = next((collection.folder / "store" / "captions.lance" / "data").iterdir())
+    flip(name, 10)
+    with open_again(collection) as again:
+        report = again.repair()
+        assert list(report.damaged) == [str(name.relative_to(collection.folder))]
+        assert report.problems[0].endswith("has changed; restore the collection from a backup")
+    with open_again(collection) as again, pytest.raises(CollectionError, match="is damaged"):
+        list(again)
+
+
+@pytest.mark.parametrize("table", ["items", "points_text_toy-cosine-0"])
+def test_a_lost_latest_version_is_noticed(collection: Collection, table: str) -> None:
+    collection.add([Record(captions=["one"], id="1")])
+    collection.add([Record(captions=["two"], id="2")])
+    newest_manifest(collection, table).unlink()
+    with open_again(collection) as again:
+        with pytest.raises(CollectionError, match=r"version \d+ of .*(lost|missing)"):
+            again.add([Record(captions=["three"], id="3")])
+        with pytest.raises(CollectionError, match="lost"):
+            again.search("two", target="texts")
+        assert not again.verify().is_whole
+        assert again.repair().is_whole is (table != "items")
+
+
+def test_a_change_of_the_ledger_or_of_a_note_is_found(collection: Collection) -> None:
+    collection.add([Record(captions=["one"], id="1")])
+    for name in ("store/ledger.jsonl", "last_run.json", "collection.json"):
+        path = collection.folder / name
+        content = path.read_bytes()
+        for place in (3, len(content) // 2, len(content) - 2):
+            flip(path, place)
+            assert name in found_in(collection)
+            path.write_bytes(content)
+    with open_again(collection) as again:
+        assert again.verify().is_whole
+
+
+def test_what_was_not_acknowledged_is_taken_in_after_a_kill_and_back_after_a_power_cut(
+    collection: Collection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    collection.add([Record(captions=["one"], id="1")])
+    acknowledged = (collection.folder / "store" / "ledger.jsonl").read_bytes()
+    collection.add([Record(captions=["two"], id="2")])
+    # As if the writer had been killed before the line was written.
+    (collection.folder / "store" / "ledger.jsonl").write_bytes(acknowledged)
+    other = collection.folder.with_name("other")
+    shutil.copytree(collection.folder, other)
+    with open_again(collection) as again:
+        again.add([Record(captions=["three"], id="3")])
+        assert [item.id for item in again] == ["1", "2", "3"]
+        assert again.verify().is_whole
+    monkeypatch.setattr(ledger, "boot_id", lambda: "another start")
+    with Collection.open(other, load_retriever=ToyRetriever.load) as again:
+        assert [item.id for item in again] == ["1"]
+        again.add([Record(captions=["three"], id="3")])
+        assert [item.id for item in again] == ["1", "3"]
+        assert again.verify().is_whole
+
+
+def test_joining_files_does_not_hide_damage(collection: Collection) -> None:
+    collection.add([Record(captions=["one"], id="1")])
+    flip(next((collection.folder / "store" / "captions.lance" / "data").iterdir()), 10)
+    with open_again(collection) as again:
+        again._state.store.compact(everything=True)
+        assert not again.verify().is_whole
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler to build the disk with")
+def test_nothing_acknowledged_is_lost_to_power_cuts() -> None:
+    counts, wrong = power_cuts.run_trials(2, seed=3, longest=1.5)
+    assert wrong == []
+    assert counts["recovered"] == 2
+
+
+def test_a_full_disk_loses_nothing_and_lets_room_be_made() -> None:
+    try:
+        counts, wrong = full_disk.run_trials(1, seed=1)
+    except (PermissionError, FileNotFoundError, subprocess.SubprocessError) as problem:
+        pytest.skip(f"no disk can be mounted here: {problem}")
+    assert wrong == []
+    assert counts["recovered"] == 1
+
+
+def test_a_collection_of_before_gets_its_ledger_with_the_first_change(collection: Collection) -> None:
+    collection.add([Record(captions=["one"], id="1")])
+    (collection.folder / "store" / "ledger.jsonl").unlink()
+    with open_again(collection) as again:
+        assert list(again.verify().damaged) == ["store/ledger.jsonl"]
+        again.add([Record(captions=["two"], id="2")])
+        assert again.verify().is_whole
+    lines = (collection.folder / "store" / "ledger.jsonl").read_text().splitlines()
+    assert "items.lance" in json.loads(lines[-1].partition(" ")[2])["heads"]

@@ -1,0 +1,132 @@
+from __future__ import annotations
+
+import fcntl
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from threading import Event, Thread
+
+import pytest
+
+from diptych.collection.storage.write_lock import write_lock
+from diptych.errors import CollectionBusyError
+
+HOLD = """
+import sys, time
+from pathlib import Path
+from diptych.collection.storage.write_lock import write_lock
+with write_lock(Path(sys.argv[1])):
+    print("held", flush=True)
+    time.sleep(60)
+"""
+
+
+def test_one_writer_at_a_time_even_in_one_process(tmp_path: Path) -> None:
+    path = tmp_path / "write.lock"
+    # As a former version has left it: whoever may open the file can lock it, and keep everybody from writing.
+    path.touch(0o755)
+    with write_lock(path):
+        assert path.stat().st_mode & 0o777 == 0o600
+        with pytest.raises(CollectionBusyError, match="being written"), write_lock(path):
+            pass
+        started = time.monotonic()
+        with pytest.raises(CollectionBusyError), write_lock(path, wait=0.2):
+            pass
+        assert time.monotonic() - started >= 0.2
+    with write_lock(path):
+        pass
+
+
+def test_a_writer_waits_for_the_one_before(tmp_path: Path) -> None:
+    order = []
+
+    def write() -> None:
+        with write_lock(tmp_path / "write.lock", wait=60):
+            order.append("second")
+
+    with write_lock(tmp_path / "write.lock"):
+        thread = Thread(target=write)
+        thread.start()
+        time.sleep(0.1)
+        order.append("first")
+    thread.join()
+    assert order == ["first", "second"]
+
+
+def test_whoever_loses_a_ticket_before_it_is_locked_draws_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, lost, real = tmp_path / "write.lock", [], os.fchmod
+
+    def fchmod(descriptor: int, mode: int) -> None:
+        """Between the making of a ticket and its lock, another one in line clears it away as one left behind."""
+        tickets = list(tmp_path.glob("write.lock.*"))
+        if not lost:
+            lost.extend(tickets)
+            tickets[0].unlink()
+        real(descriptor, mode)
+
+    monkeypatch.setattr(os, "fchmod", fchmod)
+    with write_lock(path, wait=60):
+        assert len(lost) == 1
+    assert [file.name for file in tmp_path.iterdir()] == ["write.lock"]
+
+
+def test_whoever_came_first_is_first(tmp_path: Path) -> None:
+    path, order = tmp_path / "write.lock", []
+    # Of a process that ended while it stood in line.
+    (tmp_path / f"write.lock.{0:020d}-1-1").touch()
+
+    def write(number: int) -> None:
+        for turn in range(2):
+            with write_lock(path, wait=60):
+                order.append((turn, number))
+                if number == 0 and turn == 0:
+                    everybody_waits.wait()
+
+    def tickets() -> int:
+        return len(list(tmp_path.glob("write.lock.*")))
+
+    everybody_waits = Event()
+    threads = [Thread(target=write, args=(number,)) for number in range(6)]
+    for number, thread in enumerate(threads):
+        thread.start()
+        # The first one holds the lock, and the others wait for it.
+        while (not order) if number == 0 else tickets() < number:
+            time.sleep(0.001)
+    everybody_waits.set()
+    for thread in threads:
+        thread.join()
+    # Nobody had a second turn while somebody waited for the first.
+    assert order[:6] == [(0, number) for number in range(6)]
+    assert tickets() == 0
+
+
+def test_a_killed_writer_frees_the_lock(tmp_path: Path) -> None:
+    path = tmp_path / "write.lock"
+    holder = subprocess.Popen([sys.executable, "-c", HOLD, str(path)], stdout=subprocess.PIPE, text=True)
+    assert holder.stdout is not None
+    assert holder.stdout.readline() == "held\n"
+    with (
+        pytest.raises(CollectionBusyError, match=rf"\(-c, process {holder.pid}, since 20\d\d-.* UTC\)"),
+        write_lock(path),
+    ):
+        pass
+    holder.kill()
+    holder.communicate()
+    with write_lock(path):
+        pass
+
+
+@pytest.mark.skipif(not Path("/proc/locks").exists(), reason="the system does not say who holds a lock")
+def test_whoever_holds_the_lock_without_a_word_is_named_too(tmp_path: Path) -> None:
+    path = tmp_path / "write.lock"
+    with write_lock(path):
+        pass
+    with path.open() as stream:
+        fcntl.flock(stream, fcntl.LOCK_EX)
+        path.write_text("nonsense")
+        with pytest.raises(CollectionBusyError, match=rf"process {os.getpid()}, since"), write_lock(path):
+            pass
