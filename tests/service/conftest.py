@@ -78,6 +78,7 @@ class ServiceProcess:
     url: str
     process: subprocess.Popen[str] = field(repr=False)
     log: Path = field(repr=False)
+    sign_in: str = field(default="", repr=False)
 
     def wait_until_ready(self, seconds: float = 60) -> None:
         deadline = time.monotonic() + seconds
@@ -118,7 +119,8 @@ def service_process(own_scene_collection: Path, tmp_path: Path) -> Iterator[Call
         assert process.stdout is not None
         line = process.stdout.readline()
         assert "http://" in line, log.read_text()
-        service = ServiceProcess(line.split()[-1].rstrip("/"), process, log)
+        told = json.loads(line) if "--json" in words else {"address": line.split()[-1]}
+        service = ServiceProcess(told["address"].rstrip("/"), process, log, told.get("sign_in", ""))
         started.append(service)
         service.wait_until_ready()
         return service

@@ -47,8 +47,8 @@ def test_status_export_and_forget(logged: Path, tmp_path: Path) -> None:
     assert (counts["searches"], counts["clicks"], counts["results_shown"]) == (3, 3, 6)
     assert "different queries" in diptych("status", "-c", logged).stdout
 
-    exported = diptych("export", tmp_path / "clicks.tsv", "-c", logged)
-    assert exported.stdout.strip() == str(tmp_path / "clicks.tsv")
+    exported = diptych("export", tmp_path / "clicks.tsv", "-c", logged, "--json")
+    assert json.loads(exported.stdout) == {"file": str(tmp_path / "clicks.tsv")}
     with (tmp_path / "clicks.tsv").open(newline="") as stream:
         assert list(csv.reader(stream, delimiter="\t"))[1:] == [["a cat", "y", "1"], ["a dog", "y", "2"]]
     piped = diptych("export", "-", "--format", "jsonl", "--what", "impressions", "-c", logged)
@@ -63,7 +63,7 @@ def test_status_export_and_forget(logged: Path, tmp_path: Path) -> None:
     assert refused.exit_code != 0
     assert "--yes" in refused.stderr
     assert diptych("forget", "--older-than", "3650", "--yes", "-c", logged).stdout.startswith("1 searches forgotten, 2")
-    assert diptych("forget", "--yes", "-c", logged).stdout.startswith("2 searches forgotten, 0 left")
+    assert json.loads(diptych("forget", "--yes", "-c", logged, "--json").stdout) == {"forgotten": 2, "left": 0}
 
 
 def test_mistakes_say_what_to_do(own_scene_collection: Path, tmp_path: Path) -> None:
@@ -77,7 +77,7 @@ def test_mistakes_say_what_to_do(own_scene_collection: Path, tmp_path: Path) -> 
 
 
 def test_two_retrievers_are_compared_from_the_command_line(logged: Path) -> None:
-    assert "No two retrievers" in diptych("interleave", "-c", logged).stdout
+    assert "No two search models" in diptych("interleave", "-c", logged).stdout
     with Collection.open(logged / ".diptych") as collection:
         other, items = copy.deepcopy(collection.retriever), collection.items()[:12]
         assert isinstance(other, Retriever)
@@ -90,8 +90,8 @@ def test_two_retrievers_are_compared_from_the_command_line(logged: Path) -> None
     for words, told in (
         (("scenes", "small"), "interleaved now"),
         (("scenes", "nobody"), "nobody"),
-        (("scenes",), "name two retrievers"),
-        (("scenes", "small", "--stop"), "name two retrievers"),
+        (("scenes",), "name two search models"),
+        (("scenes", "small", "--stop"), "name two search models"),
     ):
         refused = diptych("interleave", *words, "-c", logged)
         assert refused.exit_code != 0
@@ -101,6 +101,6 @@ def test_two_retrievers_are_compared_from_the_command_line(logged: Path) -> None
         collection.remove_retriever("small")
     waiting = diptych("interleave", "-c", logged).stdout
     assert "waiting" in waiting
-    assert "the retriever in use answers alone" in waiting
+    assert "the search model in use answers alone" in waiting
     assert json.loads(diptych("interleave", "--stop", "--json", "-c", logged).stdout)[0]["stopped"] is not None
     assert "running" not in diptych("interleave", "-c", logged).stdout

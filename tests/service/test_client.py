@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import inspect
+import os
 import re
 import subprocess
 import sys
 import threading
 import time
+import zipfile
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -27,6 +29,7 @@ DELIBERATELY_ABSENT = {
     ("DELETE", "/v1/session"): "the page's",
     ("GET", "/v1/collections/{collection}/search"): "search sends a document",
     ("HEAD", "/v1/collections/{collection}/items/{item_id}/original"): "for download programs",
+    ("GET", "/v1/collections/{collection}/jobs/{job_id}/events"): "wait asks for the job again",
     ("GET", "/health"): "for supervisors",
     ("GET", "/metrics"): "for Prometheus",
 }
@@ -83,12 +86,132 @@ def test_items_come_and_go(client: Client, service: Any) -> None:
     assert found.answers[0].id == text.id
 
 
+def test_albums_and_saved_searches(client: Client) -> None:
+    ids = [item.id for item in client.items()][:4]
+    assert client.set_album("Boats", ids[:2]).items == ids[:2]
+    changed = client.change_album("boats", add=[ids[3], ids[0]], remove=[ids[1]], new_title="At sea")
+    assert (changed.title, changed.items) == ("At sea", [ids[0], ids[3]])
+    client.set_album("At sea", [ids[3], ids[0]])
+    assert (
+        [item.id for item in client.album_items("At sea", page=1)] == [ids[3], ids[0]] == client.album("at sea").items
+    )
+    assert {item.id for item in client.items('album:"at sea"')} == {ids[0], ids[3]}
+    client.set_album("Other", [])
+    for refused, kind in (
+        (lambda: client.change_album("Other", new_title="AT SEA"), "name-taken"),
+        (lambda: client.change_album("Other", add=["nothing"]), "no-such-item"),
+        (lambda: client.change_album("Nothing", add=ids), "no-such-album"),
+        (lambda: client.set_album("x" * 81, ids), "invalid-input"),
+        (lambda: list(client.items("album:Nothing")), "invalid-input"),
+    ):
+        with pytest.raises(ServiceError) as error:
+            refused()
+        assert error.value.kind == kind
+    client.delete_album("Other")
+    assert [album.title for album in client.albums()] == ["At sea"]
+
+    saved = client.save_search("Red boats", "a red boat", filter="label:boat", mode="both")
+    assert client.saved_searches() == [saved]
+    found = client.run_saved_search("red BOATS", limit=3)
+    asked = client.search("a red boat", filter="label:boat", mode="both", limit=3)
+    assert [one.id for one in found.answers] == [one.id for one in asked.answers]
+    assert found.search_id is None
+    client.save_search("Labels", filter="label:boat")
+    with pytest.raises(ServiceError) as error:
+        client.run_saved_search("Labels")
+    assert error.value.kind == "no-words"
+    with pytest.raises(ServiceError) as error:
+        client.rename_saved_search("Labels", "red boats")
+    assert (error.value.status, error.value.kind) == (409, "name-taken")
+    with pytest.raises(ServiceError) as error:
+        client.save_search("Upload", "upload.png")
+    assert error.value.kind == "invalid-input"
+    assert client.rename_saved_search("Labels", "By label").filter == "label:boat"
+    client.delete_saved_search("By label")
+    assert [one.name for one in client.saved_searches()] == ["Red boats"]
+
+
+def test_answers_are_downloaded_as_zip_files(client: Client, service: Any, tmp_path: Path) -> None:
+    ids = [item.id for item in client.items()][:3]
+    client.set_album("Best", [ids[2], ids[0]])
+    client.download(tmp_path / "album.zip", album="best")
+    with zipfile.ZipFile(tmp_path / "album.zip") as archive:
+        first, second = sorted(name for name in archive.namelist() if name.endswith(".png"))
+        assert archive.read(first) == client.original(ids[2])
+        assert archive.read(second) == client.original(ids[0])
+    client.download(tmp_path / "gallery.zip", q="a red boat", filter="label:boat", kind="gallery", limit=4)
+    with zipfile.ZipFile(tmp_path / "gallery.zip") as archive:
+        assert archive.testzip() is None
+        assert "Answers to “a red boat”, only label:boat" in archive.read("index.html").decode()
+        assert str(service.folders["scenes"]).encode() not in b"".join(map(archive.read, archive.namelist()))
+    client.save_search("Boats", filter="label:boat")
+    client.download(tmp_path / "saved.zip", saved="Boats")
+    with zipfile.ZipFile(tmp_path / "saved.zip") as archive:
+        assert len(archive.namelist()) == 1 + len(list(client.items("label:boat")))
+    for wrong, kind in (
+        ({"q": "x", "album": "best"}, "invalid-request"),
+        ({"album": "nothing"}, "no-such-album"),
+        ({"saved": "nothing"}, "no-such-saved-search"),
+        ({"filter": "label:("}, "invalid-input"),
+    ):
+        with pytest.raises(ServiceError) as error:
+            client.download(tmp_path / "wrong.zip", **wrong)
+        assert error.value.kind == kind
+
+
+def test_an_export_has_its_limit(running_service: Start, tmp_path: Path) -> None:
+    service = running_service(limits={"exported_items": 5})
+    with Client(service.url, service.token) as client:
+        with pytest.raises(ServiceError) as error:
+            client.download(tmp_path / "all.zip")
+        assert error.value.kind == "too-many-items"
+        client.download(tmp_path / "five.zip", q="a red boat", mode="similarity")
+
+
+def test_the_collection_as_it_was(client: Client) -> None:
+    client.update(next(client.items()).id, labels=["changed"])
+    before = client.history().versions[0]
+    item = next(client.items("label:boat"))
+    client.remove(item.id)
+    then = str(before.number)
+    assert (client.history().versions[0].removed, client.history().kept_days) == (1, 30)
+    assert client.item(item.id, as_of=then) == item
+    assert item in list(client.items("label:boat", as_of=then))
+    found = client.search([{"item": item.id}], as_of=then, limit=60, target="texts")
+    assert found.search_id is None
+    assert client.search(item.captions[0], as_of=then, mode="words", target="texts", limit=1).answers[0].id == item.id
+    for wrong in ("99", "2001-01-01", "yesterday"):
+        with pytest.raises(ServiceError) as error:
+            client.search("a boat", as_of=wrong)
+        assert error.value.kind == "invalid-input"
+    assert client.keep_history(0).kept_days == 0
+    with pytest.raises(ServiceError):
+        client.item(item.id, as_of=then)
+
+
 def test_what_helps_to_ask(client: Client) -> None:
     fields = {facet.field: facet for facet in client.facets()}
     assert {"label", "colour", "shape"} <= set(fields)
     value = fields["colour"].values[0]
     assert len(list(client.items(value.filter))) == value.count
     assert any(suggestion.text.startswith("re") for suggestion in client.suggestions("re"))
+
+
+def test_when_and_where(client: Client) -> None:
+    known = {"taken": "2019-07-14T18:05:31+01:00", "latitude": 38.72, "longitude": -9.14, "place": "Lisbon"}
+    item = next(client.items())
+    client.update(item.id, metadata={**item.metadata, **known})
+    (month,) = client.timeline()
+    (cell,) = client.world("near:Lisbon")
+    assert (month.period, month.count, cell.place, cell.count) == ("2019-07", 1, "Lisbon", 1)
+    for found in (month, cell):
+        assert [one.id for one in client.items(found.filter)] == [item.id]
+    assert client.world(south=40, west=-10, north=50, east=0) == []
+    with pytest.raises(ServiceError, match="within -90 to 90"):
+        client.world(south=50, north=40)
+    with pytest.raises(ServiceError, match="Lisbon"):
+        client.timeline("near:Lisbn")
+    client.update(item.id, metadata=item.metadata)
 
 
 def test_clicks_votes_and_the_log(client: Client) -> None:
@@ -186,7 +309,7 @@ class _Recorder(BaseHTTPRequestHandler):
         self.send_header("Content-Length", "0")
         self.end_headers()
 
-    do_GET = do_POST = do_PATCH = do_DELETE = refuse
+    do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = refuse
 
     def log_message(self, format: str, *values: Any) -> None:
         """Say nothing."""
@@ -225,6 +348,11 @@ def _arguments(name: str, method: Any) -> Iterator[dict[str, Any]]:
         "upload_id": "{upload_id}",
         "job_id": "{job_id}",
         "name": "{name}",
+        "new": "other",
+        "title": "{title}",
+        "items": ["x"],
+        "target": os.devnull,
+        "days": 7,
         "kind": "index",
         "search": search,
         "answer": answer,

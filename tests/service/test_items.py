@@ -4,7 +4,9 @@ import io
 import json
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +15,9 @@ import pytest
 from PIL import Image
 
 from diptych.collection import Collection, Record
-from diptych.collection.storage.layout import write_lock
+from diptych.collection.storage.write_lock import write_lock
 from diptych.service.problems import Problem
+from diptych.service.security.limits import ConcurrencyLimit
 from diptych.service.settings import Limits
 from diptych.service.uploads import UploadStore
 
@@ -110,10 +113,52 @@ def test_texts_are_added_changed_and_removed(client: httpx.Client) -> None:
     assert problem(client.delete(f"{ITEMS}/whale-1")) == (404, "no-such-item")
 
 
+@pytest.mark.parametrize("metadata", ['{"a":' * 300 + "1" + "}" * 300, '{"a": 1%s}' % ("0" * 400), '{"": 1}'])
+def test_an_item_that_lists_could_not_show_is_not_stored(client: httpx.Client, metadata: str) -> None:
+    headers = {"Content-Type": "application/json"}
+    body = f'{{"captions": ["a whale"], "id": "whale", "metadata": {metadata}}}'
+    assert problem(client.post(ITEMS, content=body, headers=headers)) == (422, "invalid-input")
+    picture_too = client.post(ITEMS, files={"picture": ("x", picture())}, data={"item": body})
+    assert problem(picture_too) == (422, "invalid-input")
+    assert problem(client.get(f"{ITEMS}/whale")) == (404, "no-such-item")
+    item = first_item(client)
+    change = client.patch(f"{ITEMS}/{item['id']}", content=f'{{"metadata": {metadata}}}', headers=headers)
+    assert problem(change) == (422, "invalid-input")
+    assert first_item(client) == item
+    assert client.get(ITEMS).json()["total"] == 60
+    assert client.get("/v1/collections/scenes/facets").status_code == 200
+
+
 def test_removing_leaves_the_file(client: httpx.Client, service: Any) -> None:
     item = first_item(client)
     assert client.delete(f"{ITEMS}/{item['id']}").status_code == 204
     assert (service.folders["scenes"] / item["path"]).is_file()
+
+
+def test_what_was_sent_goes_with_its_item(client: httpx.Client, service: Any) -> None:
+    root = service.folders["scenes"]
+    item = client.post(ITEMS, files={"picture": ("x", picture())}).json()
+    other = client.post(ITEMS, files={"picture": ("x", picture(size=(50, 30)))}).json()
+    assert client.delete(f"{ITEMS}/{item['id']}").status_code == 204
+    assert [path.name for path in (root / "uploads").iterdir()] == [other["name"]]
+    # The next look at the folder finds nothing that was deleted.
+    collection = service.context.hosted["scenes"].collection
+    assert collection.refresh().added == 0
+    assert problem(client.get(f"{ITEMS}/{item['id']}")) == (404, "no-such-item")
+
+
+def test_what_is_refused_leaves_no_file(running_service: Start) -> None:
+    service = running_service(limits={"write_wait_seconds": 0.1})
+    root = service.folders["scenes"]
+    with httpx.Client(base_url=service.url, headers=service.headers, timeout=30) as client:
+        with write_lock(root / ".diptych" / "write.lock"):
+            assert problem(client.post(ITEMS, files={"picture": ("x", picture())})) == (503, "busy")
+        refused = client.post(ITEMS, files={"picture": ("x", picture())}, data={"item": '{"captions": ["a\\u0000"]}'})
+        assert problem(refused) == (422, "invalid-input")
+        taken = client.post(ITEMS, files={"picture": ("x", picture())}).json()
+        again = client.post(ITEMS, files={"picture": ("x", picture())}, data={"item": '{"id": "another"}'})
+        assert problem(again) == (422, "not-added")
+    assert [path.name for path in (root / "uploads").iterdir()] == [taken["name"]]
 
 
 def test_an_id_may_hold_anything(running_service: Start, own_scene_collection: Path) -> None:
@@ -133,7 +178,7 @@ def test_an_id_may_hold_anything(running_service: Start, own_scene_collection: P
     ("content", "expected"),
     [
         (b"", (415, "not-a-picture")),
-        (b"<svg xmlns='http://www.w3.org/2000/svg'/>", (415, "not-a-picture")),
+        (b"<!DOCTYPE svg [<!ENTITY a 'b'>]><svg xmlns='http://www.w3.org/2000/svg'/>", (415, "not-a-picture")),
         (b"%PDF-1.7", (415, "not-a-picture")),
         (picture()[:100], (422, "unreadable-picture")),
         (picture(size=(400, 300)), (413, "picture-too-large")),
@@ -201,8 +246,37 @@ def test_uploads_are_forgotten(running_service: Start) -> None:
             assert client.get(f"/v1/uploads/{name}").status_code == 404
 
 
+def test_searches_do_not_wait_behind_pictures(running_service: Start) -> None:
+    service = running_service()
+    service.context.decoding_limit = ConcurrencyLimit(1, max_waiting=0)
+    with httpx.Client(base_url=service.url, headers=service.headers, timeout=30) as client:
+        busy = client.post("/v1/uploads", files={"picture": ("x", picture())})
+        assert problem(busy) == (503, "busy")
+        assert int(busy.headers["retry-after"]) > 0
+        assert problem(client.post(ITEMS, files={"picture": ("x", picture())})) == (503, "busy")
+        assert client.get("/v1/collections/scenes/search", params={"q": "a boat"}).status_code == 200
+
+
+def test_what_takes_long_to_read_is_kept_as_it_is_seen(tmp_path: Path) -> None:
+    uploads = UploadStore(tmp_path, Limits())
+    plain, odd = picture(), picture(mode="P", size=(3000, 1200), kind="GIF")
+    assert uploads.add(io.BytesIO(plain)).file.read_bytes() == plain
+    kept = uploads.add(io.BytesIO(odd))
+    assert (kept.width, kept.height) == (3000, 1200)
+    with Image.open(kept.file) as shown:
+        assert (shown.format, shown.size) == ("PNG", (1500, 600))
+
+
+def test_limits_come_before_decoding(tmp_path: Path) -> None:
+    # Cut right after the header: whoever decodes it to look for its rotation cannot know its size.
+    content = picture(size=(3000, 2000))[:60]
+    with pytest.raises(Problem) as raised:
+        UploadStore(tmp_path, Limits(upload_pixels=5_999_999)).add(io.BytesIO(content))
+    assert (raised.value.status, raised.value.kind) == (413, "picture-too-large")
+
+
 def test_uploads_take_only_so_much_room(tmp_path: Path) -> None:
-    content = picture(size=(200, 150), kind="BMP")
+    content = picture(size=(200, 150), compress_level=0)
     uploads = UploadStore(tmp_path, Limits(kept_upload_bytes=4 * len(content)))
     kept = [uploads.add(io.BytesIO(content)) for _ in range(6)]
     sizes = [file.stat().st_size for file in tmp_path.rglob("*") if file.is_file()]
@@ -291,6 +365,9 @@ def test_no_file_outside_the_root_is_handed_out(client: httpx.Client, service: A
     kinds = [problem(client.get(f"{ITEMS}/{item['id']}/original")) for item in items]
     outside, gone = (403, "outside-the-collection"), (404, "original-gone")
     assert kinds == [outside, gone, gone, outside]
+    # Neither is a small picture of what a link leads to; that of a picture that is gone stays.
+    shown = [client.get(f"{ITEMS}/{item['id']}/thumbnail").status_code for item in items]
+    assert shown == [403, 200, 200, 403]
     paths[0].unlink()
     assert problem(client.get(f"{ITEMS}/{items[0]['id']}/original")) == gone
     # A link inside the root is the collection's own business.
@@ -358,3 +435,44 @@ def test_writes_need_the_token(service: Any) -> None:
             stranger.post("/v1/uploads", files={"picture": ("x", picture())}),
         ):
             assert problem(answer) == (401, "token-needed")
+
+
+def test_writes_that_wait_together_are_one_commit_and_fail_alone(running_service: Any) -> None:
+    service = running_service()
+    folder = service.folders["scenes"] / ".diptych"
+    with Collection.open(folder) as collection, httpx.Client(base_url=service.url, headers=service.headers) as client:
+        pictures = [item for item in collection if item.path is not None]
+        edited, removed = pictures[:10], pictures[10:15]
+        texts = [client.post(ITEMS, json={"captions": [f"note {number}"]}).json()["id"] for number in range(2)]
+        before = collection._state.store.version()
+        asked: list[tuple[str, str, dict[str, Any]]] = [
+            *(("POST", ITEMS, {"captions": [f"a kite, number {number}"]}) for number in range(20)),
+            *(("POST", ITEMS, {"captions": ["the same text"]}) for _ in range(3)),
+            *(("POST", ITEMS, {"captions": ["named"], "id": "one-name"}) for _ in range(2)),
+            *(("PATCH", f"{ITEMS}/{item.id}", {"labels": ["edited"]}) for item in edited),
+            ("PATCH", f"{ITEMS}/{texts[0]}", {"captions": []}),
+            ("PATCH", f"{ITEMS}/{texts[1]}", {"captions": ["other words"]}),
+            *(("DELETE", f"{ITEMS}/{item.id}", {}) for item in removed),
+        ]
+        with ThreadPoolExecutor(len(asked) + 1) as pool:
+
+            def ask(method: str, path: str, body: dict[str, Any]) -> Any:
+                return pool.submit(client.request, method, path, json=body or None, timeout=60)
+
+            with write_lock(folder / "write.lock"):
+                first = ask("POST", ITEMS, {"captions": ["it waits for the lock, and all others behind it"]})
+                while not list(folder.glob("write.lock.*")):
+                    time.sleep(0.01)
+                answers = [ask(*each) for each in asked]
+                while service.context.hosted["scenes"].writes.n_waiting < len(asked):
+                    time.sleep(0.01)
+            assert first.result().status_code == 201
+            statuses = [answer.result().status_code for answer in answers]
+        assert statuses[:23] == [201] * 23
+        assert sorted(statuses[23:25]) == [201, 409]
+        assert statuses[25:] == [*[200] * 10, 422, 200, *[204] * 5]
+        assert len(collection.items("label:edited")) == 10
+        assert collection[texts[1]].captions == ("other words",)
+        assert not any(item.id in collection for item in removed)
+        assert len({answer.result().json()["id"] for answer in answers[20:23]}) == 1
+        assert collection._state.store.version() - before < 20

@@ -149,7 +149,7 @@ def test_the_job_learns_from_what_was_served(own_scene_collection: Path) -> None
                 best_probability=0.5,
             )
             log.record_click(search_id=str(search), item=items[1], position=2, kind="open")
-        dry = JOB_FUNCTIONS["learn"](collection, {"dry_run": True, "seed": 1}, Reporter(reports))
+        dry = JOB_FUNCTIONS["learn"](collection, {"dry_run": True}, Reporter(reports))
         assert dry["record"]["action"] == "kept"
         assert "collect clicks on" in dry["record"]["reason"]
         assert learning_history(collection) == []

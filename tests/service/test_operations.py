@@ -8,9 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import httpx
+import pytest
 
 from diptych.service.problems import Problem
-from diptych.service.security.limits import SearchConcurrencyLimit
+from diptych.service.security.limits import ConcurrencyLimit
 
 Start = Callable[..., Any]
 
@@ -39,13 +40,21 @@ def test_no_answer_waits_for_an_acknowledgement(running_service: Start) -> None:
         assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
-def test_a_collection_that_cannot_be_searched_is_named(running_service: Start, own_scene_collection: Any) -> None:
-    for file in (own_scene_collection / ".diptych" / "retrievers").rglob("*.safetensors"):
+def test_a_collection_that_cannot_be_searched_is_named_until_it_can(
+    running_service: Start, own_scene_collection: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("diptych.service.hosting._RETRY_SECONDS", 0.1)
+    weights = {file: file.read_bytes() for file in own_scene_collection.rglob(".diptych/retrievers/**/*.safetensors")}
+    for file in weights:
         file.write_bytes(b"")
-    answer = wait_until_ready(running_service().url, seconds=1)
+    service = running_service()
+    answer = wait_until_ready(service.url, seconds=1)
     assert answer.status_code == 503
     assert answer.json()["collections"]["scenes"].startswith("cannot be searched")
     assert str(own_scene_collection) not in answer.text
+    for file, content in weights.items():
+        file.write_bytes(content)
+    assert wait_until_ready(service.url).status_code == 200
 
 
 def number(service: Any, name: str) -> float:
@@ -88,17 +97,17 @@ def test_sixty_four_clients_get_through(running_service: Start) -> None:
 
     def ask(client: int) -> list[int]:
         with httpx.Client(base_url=service.url, timeout=30) as own:
-            return [own.get("/v1/collections/scenes/search", params={"q": f"car {client}"}).status_code for _ in "123"]
+            return [own.get("/v1/collections/scenes/search", params={"q": f"car {client}"}).status_code for _ in "12"]
 
     with ThreadPoolExecutor(64) as pool:
         statuses = list(pool.map(ask, range(64)))
-    assert statuses == [[200, 200, 200]] * 64
+    assert statuses == [[200, 200]] * 64
     assert limit.waiting == 0
 
 
 def test_only_so_many_wait_in_line_and_a_slot_is_given_back() -> None:
     async def main() -> tuple[int, list[str]]:
-        limit = SearchConcurrencyLimit(2, max_waiting=3)
+        limit = ConcurrencyLimit(2, max_waiting=3)
         running = most = 0
         refused = []
 

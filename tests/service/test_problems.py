@@ -23,6 +23,7 @@ from diptych.errors import (
     DiptychError,
     InvalidInputError,
     MissingPackageError,
+    NoRoomError,
     UnknownItemError,
     UnknownNameError,
     UnknownRetrieverError,
@@ -58,6 +59,7 @@ Start = Callable[..., Any]
         (DiptychError("who knows"), 500, "unexpected-error"),
         (RuntimeError("who knows"), 500, "unexpected-error"),
         (OSError(errno.ENOSPC, "No space left on device", "/home/me/x"), 507, "no-room"),
+        (NoRoomError("/home/me/x", 4096), 507, "no-room"),
         (PermissionError(errno.EROFS, "Read-only file system", "/home/me/x"), 403, "not-writable"),
         (FileNotFoundError(errno.ENOENT, "who knows", "/home/me/x"), 500, "unexpected-error"),
     ],
@@ -67,6 +69,12 @@ def test_every_error_has_its_problem(error: Exception, status: int, kind: str) -
     assert (problem.status, problem.kind) == (status, kind)
     assert "/home/me" not in json.dumps(problem.document())
     assert "who knows" not in problem.detail
+
+
+def test_a_full_disk_says_how_much_is_missing() -> None:
+    problem = problem_of(NoRoomError("/home/me/x", 4096))
+    assert problem.document()["missing_bytes"] == 4096
+    assert "4,096 bytes" in problem.detail
 
 
 def test_busy_says_when_to_come_back_and_a_wrong_method_what_to_use() -> None:
@@ -159,7 +167,7 @@ def test_a_client_s_mistake_is_a_problem_document(
 
 
 def test_a_collection_that_another_process_writes_is_busy(running_service: Start, own_scene_collection: Path) -> None:
-    from diptych.collection.storage.layout import write_lock
+    from diptych.collection.storage.write_lock import write_lock
 
     service = running_service(limits={"write_wait_seconds": 0.2})
     with write_lock(own_scene_collection / ".diptych" / "write.lock"):

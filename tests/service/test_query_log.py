@@ -140,7 +140,7 @@ def fill(log: ClickLog, searches: int) -> None:
     connection.execute("INSERT INTO retrievers VALUES (1, 'r', 'f')")
     connection.executemany("INSERT INTO queries VALUES (?, ?)", ((n, f"query {n}") for n in range(searches // 10)))
     connection.executemany(
-        "INSERT INTO searches VALUES (?, ?, ?, ?, NULL, 1, 'images', 1, ?, 0.5, ?)",
+        "INSERT INTO searches VALUES (?, ?, ?, ?, NULL, 1, 'images', 1, ?, 0.5, ?, NULL)",
         (
             (n, n.to_bytes(16), now - 2_400_000 * n / searches, n * 7919 % (searches // 10), n % 9 == 0, n % 5 == 0)
             for n in range(searches)
@@ -169,6 +169,23 @@ def test_the_report_over_http(running_service: Callable[..., Any]) -> None:
     assert [line["clicked"] for line in report["positions"]] == [0, 0, 1, 0, 0]
     for days in ("0", "-1", "x", "99999999"):
         assert httpx.get(f"{base}/query-log?days={days}", headers=service.headers).status_code == 422
+
+
+def test_pictures_that_were_sent_are_no_queries(tmp_path: Path) -> None:
+    with ClickLog(tmp_path / "clicks.sqlite") as log:
+        for query in ("upload:abc", "upload:def", "a dog + upload:abc", "a dog - a cat"):
+            log.record_search(
+                query=query,
+                retriever="r",
+                fingerprint="f",
+                target="images",
+                shown=[],
+                no_good_match=True,
+                best_probability=None,
+            )
+        report = log.report(days=1)
+    assert report.searches == 4
+    assert [row["query"] for row in (*report.top, *report.failing)] == ["a dog - a cat"] * 2
 
 
 def test_visible_words_are_marked_and_visual_searches_counted(tmp_path: Path) -> None:

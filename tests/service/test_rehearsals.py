@@ -87,7 +87,7 @@ def test_what_cannot_be_tried_is_refused(running_service: Start, folder: Path) -
         assert wrong.value.status == 422
     with Collection.open(folder) as collection:
         reporter = Reporter(io.StringIO())
-        with pytest.raises(InvalidInputError, match="uses this retriever already"):
+        with pytest.raises(InvalidInputError, match="uses this search model already"):
             JOB_FUNCTIONS["rehearse"](collection, {"retriever": "scenes"}, reporter)
         with pytest.raises(UnknownNameError, match="did you mean 'small'"):
             JOB_FUNCTIONS["rehearse"](collection, {"retriever": "samll"}, reporter)

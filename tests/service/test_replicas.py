@@ -48,7 +48,7 @@ def served(address: str, cache: Path, *words: str) -> Iterator[ServiceProcess]:
         process.stdout.close()
 
 
-def until(what: Callable[[], Any], seconds: float = 30) -> Any:
+def until(what: Callable[[], Any], seconds: float = 120) -> Any:
     deadline = time.monotonic() + seconds
     while not (found := what()):
         assert time.monotonic() < deadline

@@ -98,6 +98,26 @@ def test_filters_hybrid_and_the_cut_off(client: httpx.Client, collection: Collec
     assert len(sure["answers"]) < 60
 
 
+def test_a_mode_chooses_words_or_meaning(client: httpx.Client, collection: Collection) -> None:
+    number = next(item for item in collection).path
+    name = str(number).removesuffix(".png").partition("-")[2]
+    found = client.get(SEARCH, params={"q": name, "limit": 3}).json()
+    assert (found["mode"], found["no_good_match"]) == ("both", False)
+    first = found["answers"][0]
+    assert (first["name"], first["matched_fields"], first["has_words"], first["good"]) == (
+        number,
+        ["file name"],
+        True,
+        True,
+    )
+    meaning = client.get(SEARCH, params={"q": name, "limit": 3, "mode": "similarity"}).json()
+    assert {tuple(one["matched_by"]) for one in meaning["answers"]} == {("points",)}
+    quoted = client.post(SEARCH, json={"terms": [{"text": "nowhere at all", "quoted": True}], "limit": 1}).json()
+    assert (quoted["query"], quoted["mode"]) == ('"nowhere at all"', "similarity")
+    assert "quotation marks" in quoted["notes"][0]
+    assert client.get(SEARCH, params={"q": name, "mode": "guess"}).status_code == 422
+
+
 def test_a_search_is_remembered_and_continued(client: httpx.Client) -> None:
     first = client.get(SEARCH, params={"q": "a blue car", "limit": 5}).json()
     assert first["search_id"]
@@ -226,15 +246,15 @@ def test_an_answer_says_which_language_is_not_understood(running_service: Any, t
     with Collection.create(tmp_path / "texts", retriever) as made:
         made.add([Record(captions=["two dogs on a beach"]), Record(captions=["a red car"])])
         assert made.search("dva psi na pláži + два пса", target="texts").notes == (
-            "This looks like Czech, which the retriever does not understand well; try English.",
-            "This looks like Russian, which the retriever does not understand well; try English.",
+            "This looks like Czech, which the search model does not understand well; try English.",
+            "This looks like Russian, which the search model does not understand well; try English.",
         )
     url = running_service(collections={"scenes": tmp_path / "texts"}).url
     notes = [
         httpx.get(url + SEARCH, params={"q": words, "target": "texts"}, timeout=60).json()["notes"]
         for words in ("dva psi na pláži", "two dogs on a beach")
     ]
-    assert notes == [["This looks like Czech, which the retriever does not understand well; try English."], []]
+    assert notes == [["This looks like Czech, which the search model does not understand well; try English."], []]
 
 
 def test_words_learned_from_the_collection_are_understood_in_any_language(client: httpx.Client) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -10,18 +11,21 @@ import stat
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import redirect_stdout, suppress
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
 from typer.testing import CliRunner, Result
 
 from diptych.cli import app
-from diptych.cli.commands.serve import served_collections
+from diptych.cli.commands.serve import served_collections, tell_sign_in
 from diptych.collection import Collection
 from diptych.errors import InvalidInputError
+from diptych.service.security.sessions import PageSessions
+from diptych.service.settings import Settings
 
 Serve = Callable[..., Any]
 ITEMS = "/v1/collections/scenes/items"
@@ -109,13 +113,18 @@ def test_a_service_prints_its_address_and_ends_cleanly(service_process: Serve, t
     headers = {"Authorization": f"Bearer {token}", "X-Request-ID": "my-own-name"}
     answer = httpx.post(service.url + ITEMS, json={"captions": ["a kite"]}, headers=headers)
     assert (answer.status_code, answer.headers["x-request-id"]) == (201, "my-own-name")
-    httpx.post(f"{service.url}/v1/session", json={"token": token})
-    session = httpx.get(f"{service.url}/v1/session")
+    session = httpx.post(f"{service.url}/v1/session", json={"token": token})
     with socket.create_connection(("127.0.0.1", int(service.url.rsplit(":")[-1]))) as connection:
         connection.sendall(b"this is no HTTP\r\n\r\n")
         assert connection.recv(1000).startswith(b"HTTP/1.1 400")
+    with socket.create_connection(("127.0.0.1", int(service.url.rsplit(":")[-1]))) as connection:
+        head = f"POST {ITEMS} HTTP/1.1\r\nHost: elsewhere\r\nTransfer-Encoding: chunked\r\n\r\n"
+        connection.sendall(head.encode() + b"no chunk\r\n")
+        while connection.recv(1000):
+            pass
     assert service.end(signal.SIGINT) == 0
     log = service.log.read_text()
+    assert "Traceback" not in log
     lines = [json.loads(line) for line in log.splitlines()]
     (written,) = [line for line in lines if line.get("request_id") == "my-own-name"]
     assert written["route"] == "/v1/collections/{collection}/items"
@@ -126,20 +135,41 @@ def test_a_service_prints_its_address_and_ends_cleanly(service_process: Serve, t
         assert secret not in log
 
 
+def test_a_key_is_shown_to_a_person_and_to_no_log(own_scene_collection: Path) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    settings = Settings({"scenes": own_scene_collection}, token="a-token-that-only-the-tests-know")
+    with redirect_stdout(io.StringIO()) as log, redirect_stdout(Terminal()) as terminal:
+        tell_sign_in("http://127.0.0.1:8765/", settings)
+    with redirect_stdout(log):
+        tell_sign_in("http://127.0.0.1:8765/", settings)
+    assert log.getvalue() == ""
+    key = terminal.getvalue().strip().partition("http://127.0.0.1:8765/#key=")[2]
+    assert PageSessions(settings.session_secret, settings.token).begin(key) is not None
+
+
 def test_no_acknowledged_write_is_lost_when_a_service_is_ended(
     service_process: Serve, own_scene_collection: Path
 ) -> None:
     service = service_process("--quiet")
-    with Writers(service.url) as writers:
+    head = f"POST {ITEMS} HTTP/1.1\r\nHost: localhost\r\nAuthorization: {HEADERS['Authorization']}\r\n"
+    address = ("127.0.0.1", urlsplit(service.url).port or 0)
+    with Writers(service.url) as writers, socket.create_connection(address) as upload:
+        upload.sendall(f"{head}Content-Type: multipart/form-data; boundary=x\r\nContent-Length: 9\r\n\r\n--x".encode())
         writers.wait_for(10)
         assert service.end() == 0
+        # Nobody waits for the rest of an upload.
+        assert upload.makefile("rb").readline().startswith(b"HTTP/1.1 503")
     assert set(writers.statuses) <= {201, 503}
     with Collection.open(own_scene_collection / ".diptych") as collection:
         assert set(writers.acknowledged) <= {item.id for item in collection}
 
 
 def test_workers_share_reading_and_survive_one_another(service_process: Serve, own_scene_collection: Path) -> None:
-    service = service_process("--workers", "2", "--watch", "--quiet")
+    service = service_process("--workers", "2", "--watch", "--quiet", "--json")
+    assert_sessions_are_shared(service)
     shutil.copyfile(next(own_scene_collection.glob("*.png")), own_scene_collection / "new.png")
     assert_numbers_add_up(service.url)
     # The writer follows the folder, and what it finds the readers find.
@@ -161,6 +191,21 @@ def test_workers_share_reading_and_survive_one_another(service_process: Serve, o
     assert set(writers.statuses) <= {201, 503}
     with Collection.open(own_scene_collection / ".diptych") as collection:
         assert set(writers.acknowledged) <= {item.id for item in collection}
+
+
+def assert_sessions_are_shared(service: Any) -> None:
+    """Whichever process is asked, a key begins one session, which all know until it ends."""
+    address, _, key = service.sign_in.partition("#key=")
+    assert address.rstrip("/") == service.url
+    signed_in = httpx.post(f"{service.url}/v1/session", json={"key": key})
+    csrf = {"X-Diptych-CSRF": signed_in.json()["csrf"]}
+    cookies = dict(signed_in.cookies)
+    log = f"{service.url}/v1/collections/scenes/query-log"
+    # A connection each, so that both readers get some.
+    assert {httpx.get(log, headers=csrf, cookies=cookies).status_code for _ in range(8)} == {200}
+    assert {httpx.post(f"{service.url}/v1/session", json={"key": key}).status_code for _ in range(8)} == {401}
+    httpx.delete(f"{service.url}/v1/session", cookies=cookies)
+    assert {httpx.get(log, headers=csrf, cookies=cookies).status_code for _ in range(8)} == {401}
 
 
 def assert_numbers_add_up(url: str) -> None:
@@ -232,6 +277,7 @@ def test_help_explains_every_option() -> None:
     for option in ("--host", "--port", "--open", "--watch", "--workers", "--read-only", "--no-click-log"):
         assert option in text
     for option in (
+        "--no-visitors",
         "--allow-host",
         "--rate-limit",
         "--max-upload",

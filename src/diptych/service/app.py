@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -12,12 +13,15 @@ from diptych._version import __version__
 from diptych.collection import Collection
 from diptych.service import page
 from diptych.service.api import (
+    albums,
     clicks,
     collections,
     explanations,
+    exports,
     interleaving,
     items,
     jobs,
+    local_search,
     operations,
     rehearsals,
     retrievers,
@@ -42,7 +46,10 @@ ROUTERS: tuple[APIRouter, ...] = (
     operations.session_router,
     collections.router,
     search.router,
+    local_search.router,
     items.router,
+    albums.router,
+    exports.router,
     search.uploads_router,
     retrievers.router,
     rehearsals.router,
@@ -97,7 +104,7 @@ def _add_middleware(app: FastAPI, context: ServiceContext) -> None:
     app.add_middleware(RequestLogMiddleware, metrics=context.metrics, is_recording=settings.role != "writer")
 
 
-_PATIENCE_SECONDS = 30.0
+_PATIENCE_SECONDS = 3.0
 
 
 @asynccontextmanager
@@ -122,12 +129,13 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     context.readiness = Readiness(list(context.hosted.values()))
     context.readiness.start()
     yield
-    for watch in watches:
-        await run_in_threadpool(watch.stop, _PATIENCE_SECONDS)
-    for runner in context.jobs.values():
-        await run_in_threadpool(runner.stop)
-    # A retriever may still be being loaded.
-    context.readiness.wait(_PATIENCE_SECONDS)
+    await asyncio.gather(
+        *(run_in_threadpool(watch.stop, _PATIENCE_SECONDS) for watch in watches),
+        *(run_in_threadpool(runner.stop) for runner in context.jobs.values()),
+        *(run_in_threadpool(hosted.writes.close, _PATIENCE_SECONDS) for hosted in context.hosted.values()),
+        # A retriever may still be being loaded.
+        run_in_threadpool(context.readiness.wait, _PATIENCE_SECONDS),
+    )
     for click_log in context.click_logs.values():
         click_log.close()
     for hosted in context.hosted.values():

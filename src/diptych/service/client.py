@@ -6,19 +6,25 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import Any, Self, TypeVar
-from urllib.parse import quote, urlsplit
+from typing import Any
 
-import httpx
-from pydantic import BaseModel
-
-from diptych.errors import DiptychError
 from diptych.service.clicks.export import ExportFormat
 from diptych.service.clicks.records import ClickKind, VoteChoice
+from diptych.service.connection import Connection, ServiceError, address, without_none
 from diptych.service.jobs.store import JobKind
+from diptych.service.schemas.albums import AlbumDocument, AlbumList, SavedSearchDocument, SavedSearchList
 from diptych.service.schemas.clicks import QueryLogDocument
-from diptych.service.schemas.collections import CollectionDocument, CollectionList, ItemDocument, ItemList, MapDocument
+from diptych.service.schemas.collections import (
+    CollectionDocument,
+    ItemDocument,
+    ItemList,
+    MapCellDocument,
+    MapDocument,
+    PeriodDocument,
+    Timeline,
+    VersionList,
+    WorldMap,
+)
 from diptych.service.schemas.explanations import ExplanationDocument
 from diptych.service.schemas.interleaving import InterleavingDocument, InterleavingList, VoteList
 from diptych.service.schemas.jobs import JobDocument, JobList
@@ -29,46 +35,22 @@ from diptych.service.schemas.search import (
     AnswerDocument,
     FacetDocument,
     FacetList,
+    SearchMode,
     SearchResponse,
     SuggestionDocument,
     SuggestionList,
     Target,
     UploadDocument,
 )
-from diptych.service.security.tokens import TOKEN_VARIABLE, client_token
 
 __all__ = ["Client", "ServiceError"]
 
 Term = Mapping[str, Any]
 QueryInput = str | os.PathLike[str] | Sequence[Term]
-DocumentT = TypeVar("DocumentT", bound=BaseModel)
 _POLL_SECONDS = 0.3
 
 
-class ServiceError(DiptychError):
-    """A service answered with a problem document, or could not be reached.
-
-    ``status`` is that of HTTP, 0 when there was no answer; ``problem`` is the whole document (RFC 9457), and ``kind``
-    the last part of its type, which stays the same between versions.
-
-    >>> from diptych.service.client import ServiceError
-    >>> error = ServiceError(404, {"type": "/problems/no-such-item", "detail": "There is no item x."})
-    >>> error.kind, str(error)
-    ('no-such-item', 'There is no item x.')
-    """
-
-    def __init__(self, status: int, problem: Mapping[str, Any]) -> None:
-        super().__init__(str(problem.get("detail") or f"the service answered with status {status}"))
-        self.status = status
-        self.problem = dict(problem)
-
-    @property
-    def kind(self) -> str:
-        """What went wrong, as a name for programs."""
-        return str(self.problem.get("type", "")).rpartition("/")[2]
-
-
-class Client:
+class Client(Connection):
     """A service of `diptych serve` from Python.
 
     Parameters
@@ -96,40 +78,10 @@ class Client:
     unreachable
     """
 
-    def __init__(
-        self,
-        url: str = "http://127.0.0.1:8765",
-        token: str | None = None,
-        collection: str | None = None,
-        *,
-        seconds: float = 60.0,
-    ) -> None:
-        if token is None:
-            # The token of this machine's service is never sent elsewhere.
-            is_here = urlsplit(url).hostname in ("127.0.0.1", "::1", "localhost")
-            token = client_token() if is_here else os.environ.get(TOKEN_VARIABLE)
-        headers = {} if token is None else {"Authorization": f"Bearer {token}"}
-        self._http = httpx.Client(base_url=url, headers=headers, timeout=seconds, trust_env=False)
-        self._collection = collection
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Close the connections to the service."""
-        self._http.close()
-
     def ready(self) -> ReadinessDocument:
         """Say of each collection whether it can be searched."""
         # A service that is not ready says so with this status and the same document.
         return ReadinessDocument.model_validate(self._send("GET", "/ready", accepted=503).json(), extra="ignore")
-
-    def collections(self) -> list[CollectionDocument]:
-        """Return the collections of the service."""
-        return self._read(CollectionList, "GET", _address("collections")).collections
 
     def status(self) -> CollectionDocument:
         """Return what is in the collection and how it is searched."""
@@ -144,54 +96,138 @@ class Client:
         offset: int = 0,
         filter: str | None = None,
         hybrid: float | None = None,
+        mode: SearchMode | None = None,
         exact: bool | None = None,
         min_probability: float | None = None,
         retriever: str | None = None,
+        regions: bool = True,
         log: bool = True,
         search_id: str | None = None,
         draw: str | None = None,
+        as_of: str | None = None,
+        visitor: str | None = None,
     ) -> SearchResponse:
         """Find pictures or texts.
 
         ``asked`` is a string of the query language, the path object of a picture, which is sent along, or terms: each a
-        mapping with one of ``text``, ``item`` and ``upload``, and perhaps a ``weight``.
+        mapping with one of ``text``, ``item`` and ``upload``, and perhaps a ``weight``. A program that searches for
+        many people tells them apart by ``visitor``, any words.
         """
-        options = {"target": target, "limit": limit, "offset": offset, "filter": filter, "hybrid": hybrid}
+        options: dict[str, Any] = {"target": target, "limit": limit, "offset": offset, "filter": filter}
+        options |= {"hybrid": hybrid, "mode": mode}
         options |= {"exact": exact, "min_probability": min_probability, "retriever": retriever}
-        options |= {"log": log, "search_id": search_id, "draw": draw}
+        options |= {"regions": regions, "log": log, "search_id": search_id, "draw": draw, "as_of": as_of}
+        headers = {} if visitor is None else {"X-Diptych-Visitor": visitor.encode()}
         if isinstance(asked, os.PathLike):
-            return self._send_picture(SearchResponse, self._at("search", "picture"), asked, options)
-        return self._read(SearchResponse, "POST", self._at("search"), json=_query_body(asked) | options)
+            return self._send_picture(SearchResponse, self._at("search", "picture"), asked, options, headers=headers)
+        options |= _query_body(asked)
+        return self._read(SearchResponse, "POST", self._at("search"), json=options, headers=headers)
+
+    def history(self) -> VersionList:
+        """Return the versions of the items that ``as_of`` takes, the latest first."""
+        return self._read(VersionList, "GET", self._at("history"))
+
+    def keep_history(self, days: float) -> VersionList:
+        """Choose for how many days items that were changed or removed are kept as they were."""
+        return self._read(VersionList, "PUT", self._at("history"), json={"kept_days": days})
+
+    def albums(self) -> list[AlbumDocument]:
+        """Return the albums with the ids of their items."""
+        return self._read(AlbumList, "GET", self._at("albums")).albums
+
+    def album(self, title: str) -> AlbumDocument:
+        """Return an album with the ids of its items."""
+        return self._read(AlbumDocument, "GET", self._at("albums", title))
+
+    def album_items(self, title: str, *, page: int = 200) -> Iterator[ItemDocument]:
+        """Yield the items of an album in its order."""
+        yield from self._pages(self._at("albums", title, "items"), {}, page)
+
+    def set_album(self, title: str, items: Sequence[str]) -> AlbumDocument:
+        """Let an album have these items, in this order; one that is not there yet is made."""
+        return self._read(AlbumDocument, "PUT", self._at("albums", title), json={"items": list(items)})
+
+    def change_album(
+        self, title: str, *, add: Sequence[str] = (), remove: Sequence[str] = (), new_title: str | None = None
+    ) -> AlbumDocument:
+        """Put items into an album, take some out, or give it another title."""
+        change = {"add": list(add) or None, "remove": list(remove) or None, "title": new_title}
+        return self._read(AlbumDocument, "PATCH", self._at("albums", title), json=change)
+
+    def delete_album(self, title: str) -> None:
+        """Delete an album; its items stay in the collection."""
+        self._send("DELETE", self._at("albums", title))
+
+    def saved_searches(self) -> list[SavedSearchDocument]:
+        """Return the saved searches."""
+        return self._read(SavedSearchList, "GET", self._at("saved-searches")).searches
+
+    def save_search(self, name: str, query: str = "", **how: Any) -> SavedSearchDocument:
+        """Save a search: ``filter``, ``target``, ``mode``, ``retriever`` and ``min_probability`` as in a search."""
+        return self._read(SavedSearchDocument, "PUT", self._at("saved-searches", name), json={"query": query, **how})
+
+    def run_saved_search(self, name: str, *, limit: int = 30, offset: int = 0) -> SearchResponse:
+        """Ask a saved search anew."""
+        asked = {"limit": limit, "offset": offset}
+        return self._read(SearchResponse, "GET", self._at("saved-searches", name, "answers"), params=asked)
+
+    def rename_saved_search(self, name: str, new: str) -> SavedSearchDocument:
+        """Give a saved search another name."""
+        return self._read(SavedSearchDocument, "PATCH", self._at("saved-searches", name), json={"name": new})
+
+    def delete_saved_search(self, name: str) -> None:
+        """Delete a saved search."""
+        self._send("DELETE", self._at("saved-searches", name))
+
+    def download(self, target: str | os.PathLike[str], *, q: str | None = None, **how: Any) -> None:
+        """Write answers to a zip file: those to ``q``, or of a ``filter``, an ``album`` or a ``saved`` search.
+
+        ``kind="gallery"`` makes it a page for a browser; ``keep_metadata``, ``title`` and ``limit`` as on the
+        command line.
+        """
+        with open(target, "wb") as file:
+            for block in self._stream(self._at("export"), {"q": q, **how}):
+                file.write(block)
 
     def upload(self, picture: str | os.PathLike[str]) -> UploadDocument:
         """Send a picture to search with; its id serves as ``upload`` of a term."""
-        return self._send_picture(UploadDocument, _address("uploads"), picture, {})
+        return self._send_picture(UploadDocument, address("uploads"), picture, {})
 
     def upload_preview(self, upload_id: str) -> bytes:
         """Return a small JPEG of a picture that was sent."""
-        return self._send("GET", _address("uploads", upload_id)).content
+        return self._send("GET", address("uploads", upload_id)).content
 
     def facets(self, filter: str | None = None, *, limit: int = 10) -> list[FacetDocument]:
         """Return what a search can be narrowed down by."""
         return self._read(FacetList, "GET", self._at("facets"), params={"filter": filter, "limit": limit}).facets
+
+    def timeline(self, filter: str | None = None) -> list[PeriodDocument]:
+        """Return how many items were taken in each month."""
+        return self._read(Timeline, "GET", self._at("timeline"), params={"filter": filter}).periods
+
+    def world(self, filter: str | None = None, **corners: float) -> list[MapCellDocument]:
+        """Return where items were taken, in the whole world or between ``south``, ``west``, ``north`` and ``east``."""
+        return self._read(WorldMap, "GET", self._at("world"), params={"filter": filter, **corners}).cells
 
     def suggestions(self, prefix: str, *, limit: int = 8) -> list[SuggestionDocument]:
         """Return ways to go on with what has been typed."""
         asked = {"prefix": prefix, "limit": limit}
         return self._read(SuggestionList, "GET", self._at("suggestions"), params=asked).suggestions
 
-    def items(self, filter: str | None = None, *, page: int = 200) -> Iterator[ItemDocument]:
+    def items(self, filter: str | None = None, *, page: int = 200, as_of: str | None = None) -> Iterator[ItemDocument]:
         """Yield the items that meet a filter, in the order of their addition."""
+        yield from self._pages(self._at("items"), {"filter": filter, "as_of": as_of}, page)
+
+    def _pages(self, address: str, asked: Mapping[str, Any], page: int) -> Iterator[ItemDocument]:
         offset: int | None = 0
         while offset is not None:
-            asked = {"filter": filter, "limit": page, "offset": offset}
-            found = self._read(ItemList, "GET", self._at("items"), params=asked)
+            found = self._read(ItemList, "GET", address, params={**asked, "limit": page, "offset": offset})
             yield from found.items
             offset = found.next_offset
 
-    def item(self, item_id: str) -> ItemDocument:
+    def item(self, item_id: str, *, as_of: str | None = None) -> ItemDocument:
         """Return what is known of an item."""
-        return self._read(ItemDocument, "GET", self._at("items", item_id))
+        return self._read(ItemDocument, "GET", self._at("items", item_id), params={"as_of": as_of})
 
     def add(
         self,
@@ -206,7 +242,7 @@ class Client:
         described = {"captions": captions, "labels": labels, "metadata": metadata, "id": id}
         if picture is None:
             return self._read(ItemDocument, "POST", self._at("items"), json=described)
-        data = {"item": json.dumps(_without_none(described))}
+        data = {"item": json.dumps(without_none(described))}
         return self._send_picture(ItemDocument, self._at("items"), picture, data)
 
     def update(
@@ -222,7 +258,7 @@ class Client:
         return self._read(ItemDocument, "PATCH", self._at("items", item_id), json=change)
 
     def remove(self, item_id: str) -> None:
-        """Remove an item; its file stays where it is."""
+        """Remove an item; its file stays where it is, unless it was sent to the service."""
         self._send("DELETE", self._at("items", item_id))
 
     def thumbnail(self, item_id: str) -> bytes:
@@ -230,8 +266,12 @@ class Client:
         return self._send("GET", self._at("items", item_id, "thumbnail")).content
 
     def original(self, item_id: str) -> bytes:
-        """Return the picture file of an item."""
+        """Return the picture file of an item, of a moment the video."""
         return self._send("GET", self._at("items", item_id, "original")).content
+
+    def rendering(self, item_id: str) -> bytes:
+        """Return the picture of an item as every browser can show it."""
+        return self._send("GET", self._at("items", item_id, "rendering")).content
 
     def neighbours(
         self, item_id: str, *, target: Target = "images", limit: int = 12, retriever: str | None = None
@@ -354,64 +394,17 @@ class Client:
         return self._read(InterleavingDocument, "DELETE", self._at("interleaving"))
 
     def learning(self) -> LearningDocument:
-        """Return what was learned from clicks when, and what became of it; a job of kind ``learn`` learns."""
+        """Return every change of the retriever and every comparison, the latest first, and the way back."""
         return self._read(LearningDocument, "GET", self._at("learning"))
 
     def roll_back(self) -> LearningStep:
-        """Let searches use the retriever from before the last promotion again."""
+        """Let searches use the retriever from before the last change again."""
         return self._read(LearningStep, "POST", self._at("learning", "rollback"))
 
     def query_log(self, *, days: int = 30) -> QueryLogDocument:
         """Return what was asked how often, and what found nothing."""
         return self._read(QueryLogDocument, "GET", self._at("query-log"), params={"days": days})
 
-    def _at(self, *parts: str) -> str:
-        """Return the address of a resource of the collection."""
-        if self._collection is None:
-            names = [collection.name for collection in self.collections()]
-            if len(names) != 1:
-                known = ", ".join(names) or "(none)"
-                detail = f"the service has the collections {known}; name one: Client(collection=...)"
-                raise ServiceError(0, {"type": "/problems/which-collection", "detail": detail})
-            self._collection = names[0]
-        return _address("collections", self._collection, *parts)
-
-    def _read(self, kind: type[DocumentT], method: str, address: str, **content: Any) -> DocumentT:
-        """Return the document that answers a request; members that a newer service adds are passed over."""
-        return kind.model_validate(self._send(method, address, **content).json(), extra="ignore")
-
-    def _send_picture(
-        self, kind: type[DocumentT], address: str, picture: str | os.PathLike[str], data: Mapping[str, Any]
-    ) -> DocumentT:
-        with open(picture, "rb") as file:
-            return self._read(kind, "POST", address, files={"picture": (Path(picture).name, file)}, data=data)
-
-    def _send(self, method: str, address: str, *, accepted: int = 200, **content: Any) -> httpx.Response:
-        """Return the answer to a request, sent without what is None; other statuses than success are errors."""
-        for part in content.keys() & {"params", "json", "data"}:
-            content[part] = _without_none(content[part])
-        try:
-            answer = self._http.request(method, address, **content)
-        except httpx.HTTPError as problem:
-            detail = f"{self._http.base_url} cannot be reached ({problem}); start it with `diptych serve`"
-            raise ServiceError(0, {"type": "/problems/unreachable", "detail": detail}) from problem
-        if answer.is_success or answer.status_code == accepted:
-            return answer
-        try:
-            document = answer.json()
-        except ValueError:
-            document = None
-        raise ServiceError(answer.status_code, document if isinstance(document, dict) else {})
-
 
 def _query_body(asked: str | Sequence[Term]) -> dict[str, Any]:
     return {"query": asked} if isinstance(asked, str) else {"terms": [dict(term) for term in asked]}
-
-
-def _address(*parts: str) -> str:
-    """Return the address of a resource, each part of it as one step whatever it holds."""
-    return "/v1/" + "/".join(quote(part, safe="") for part in parts)
-
-
-def _without_none(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in values.items() if value is not None}

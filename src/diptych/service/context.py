@@ -2,16 +2,18 @@
 
 ``Reading`` guards every route under ``/v1``, ``Writing`` besides those that change the collection, and ``Clicking``
 those that only add to what the service remembers, which a read-only service does as well. ``Searching`` stands before
-those that compute, so that only as many do at once as there are cores.
+those that compute, and ``Decoding`` before those that decode a picture, so that only as many do at once as there are
+cores.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
-from typing import Annotated, cast
+from typing import Annotated, Literal, cast
 
-from fastapi import Depends, Path, Request
+from fastapi import Depends, Header, Path, Query, Request
+from fastapi.concurrency import run_in_threadpool
 
 from diptych.service.clicks import ClickLog
 from diptych.service.hosting import HostedCollection, Readiness
@@ -19,9 +21,11 @@ from diptych.service.jobs import JobRunner
 from diptych.service.operations.metrics import Metrics
 from diptych.service.problems import Problem
 from diptych.service.security.auth import Credentials
-from diptych.service.security.limits import SearchConcurrencyLimit, usable_cores
+from diptych.service.security.limits import ConcurrencyLimit, TokenBuckets, usable_cores
 from diptych.service.settings import Settings
 from diptych.service.uploads import UploadStore
+
+_MOST_PICTURES_WAITING = 64
 
 
 @dataclass
@@ -34,11 +38,21 @@ class ServiceContext:
     click_logs: dict[str, ClickLog] = field(default_factory=dict)
     uploads: UploadStore = field(init=False)
     jobs: dict[str, JobRunner] = field(default_factory=dict)
+    job_streams: int = 0
 
     def __post_init__(self) -> None:
         self.credentials = Credentials(self.settings)
         self.metrics = Metrics()
-        self.search_limit = SearchConcurrencyLimit(max(1, usable_cores() // self.settings.workers))
+        at_once = max(1, usable_cores() // self.settings.workers)
+        self.search_limit = ConcurrencyLimit(at_once)
+        # Bodies of those that wait take disk and memory; and who waits that long has given up.
+        self.decoding_limit = ConcurrencyLimit(at_once, max_waiting=_MOST_PICTURES_WAITING)
+        per_minute = max(1, self.settings.limits.logged_per_minute)
+        self._logged = TokenBuckets(per_minute / 60, per_minute)
+
+    def log_wait(self, visitor: str | None, what: Literal["search", "click"]) -> float:
+        """Return 0 where one more of a visitor is to be logged, or the seconds until it is; others are not known."""
+        return 0.0 if visitor is None else self._logged.take(f"{what} {visitor}")
 
     def running_jobs(self) -> dict[str, int]:
         """Return how many jobs work on each collection."""
@@ -67,21 +81,65 @@ async def request_collection(
 Hosted = Annotated[HostedCollection, Depends(request_collection)]
 
 
+async def request_past_collection(
+    hosted: Hosted,
+    as_of: Annotated[
+        str | None,
+        Query(
+            min_length=1,
+            max_length=40,
+            description="As it was: a version number of /history, a day (its end) or a time in UTC.",
+        ),
+    ] = None,
+) -> HostedCollection:
+    """Return the collection that an address names, as it is or as it was."""
+    return hosted if as_of is None else await run_in_threadpool(hosted.at, as_of)
+
+
+Then = Annotated[HostedCollection, Depends(request_past_collection)]
+
+
 async def may_read(request: Request, context: Context) -> None:
     """Let those read who may reach the service: everyone on this machine; beyond it, those with token or session."""
     context.credentials.check_reading(request, is_public=context.settings.public)
 
 
 async def may_click(request: Request, context: Context) -> None:
-    """Let programs with the token and the page itself through."""
+    """Let programs with the token and the page of those who signed in through."""
     context.credentials.check_changing(request)
 
 
 async def may_write(request: Request, context: Context) -> None:
-    """Let programs with the token and the page itself write, unless nothing may be written."""
+    """Let programs with the token and the page of those who signed in write, unless nothing may be written."""
     context.credentials.check_changing(request)
     if context.settings.read_only:
         raise Problem(403, "read-only", "This service only reads; start it without --read-only to write.")
+
+
+async def request_visitor(
+    request: Request,
+    context: Context,
+    named: Annotated[
+        str | None,
+        Header(
+            alias="X-Diptych-Visitor",
+            min_length=1,
+            max_length=400,
+            description="Tells the visitors of a program apart that searches for many; any words, of which the click "
+            "log keeps a number that means nothing after thirty days. Heeded only with the token.",
+        ),
+    ] = None,
+) -> str | None:
+    """Return whose request it is, for the click log: the session of the page, or whom a program names."""
+    if not context.settings.log_visitors:
+        return None
+    if named is not None and context.credentials.has_token(request):
+        return f"named {named}"
+    session = context.credentials.session(request)
+    return None if session is None else f"session {session}"
+
+
+Visitor = Annotated[str | None, Depends(request_visitor)]
 
 
 async def search_slot(context: Context) -> AsyncIterator[None]:
@@ -90,8 +148,15 @@ async def search_slot(context: Context) -> AsyncIterator[None]:
         yield
 
 
+async def decoding_slot(context: Context) -> AsyncIterator[None]:
+    """Hold one of the few places in which pictures are decoded; searches do not wait behind them."""
+    async with context.decoding_limit.slot():
+        yield
+
+
 Reading = Depends(may_read)
 Clicking = Depends(may_click)
 Writing = Depends(may_write)
 # Given back as soon as the handler has computed its answer, not when a slow client has taken it.
 Searching = Depends(search_slot, scope="function")
+Decoding = Depends(decoding_slot, scope="function")

@@ -4,18 +4,34 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
+from cachetools import LRUCache
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from diptych.collection import AddReport, Collection, FolderWatcher
-from diptych.collection.storage.layout import write_lock
+from diptych.collection.storage.write_lock import write_lock
 from diptych.errors import CollectionBusyError
 from diptych.service.operations.metrics import Metrics
+from diptych.service.operations.write_queue import WriteQueue
+
+_KEPT_PAST = 2
+
+
+class _PastCollections(LRUCache[tuple[str, int], Collection]):
+    """Collections as they were, each closed when it is let go; who still uses one goes on."""
+
+    def popitem(self) -> tuple[tuple[str, int], Collection]:
+        """Let go of the one that was not used for longest."""
+        key, collection = super().popitem()
+        collection.close()
+        return key, collection
 
 
 @dataclass(frozen=True)
@@ -24,6 +40,25 @@ class HostedCollection:
 
     name: str
     collection: Collection
+    _past: _PastCollections = field(default_factory=lambda: _PastCollections(_KEPT_PAST), repr=False, compare=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
+
+    def at(self, as_of: str | None) -> HostedCollection:
+        """Return the collection as it was at a moment; the last few of these are kept."""
+        if as_of is None:
+            return self
+        # Asked each time: what was kept a minute ago may be gone on purpose.
+        self.collection.version_at(as_of)
+        key = as_of, self.collection.history()[-1].number
+        with self._lock:
+            if key not in self._past:
+                self._past[key] = self.collection.at(as_of)
+            return HostedCollection(self.name, self._past[key])
+
+    @cached_property
+    def writes(self) -> WriteQueue:
+        """Where small changes wait for the next commit."""
+        return WriteQueue(self.collection)
 
     @property
     def state_folder(self) -> Path:
@@ -41,28 +76,41 @@ _log = logging.getLogger("diptych.service")
 
 
 class Readiness:
-    """Asks each collection once in the background for all that a page shows, so that no visitor waits for it."""
+    """Asks each collection in the background for all that a page shows, so that no visitor waits for it.
+
+    One that could not be searched is asked again, some seconds later, when someone wants to know.
+    """
 
     def __init__(self, hosted: Sequence[HostedCollection]) -> None:
         self._hosted = hosted
         self._states = {each.name: "getting ready" for each in hosted}
-        self._thread = threading.Thread(target=self._warm_up, name="warm-up", daemon=True)
+        self._thread: threading.Thread | None = None
+        self._tried_at = 0.0
 
     def start(self) -> None:
         """Begin in the background."""
+        self._tried_at = time.monotonic()
+        self._thread = threading.Thread(target=self._warm_up, name="warm-up", daemon=True)
         self._thread.start()
 
     def wait(self, seconds: float | None = None) -> None:
         """Wait until every collection was tried."""
-        self._thread.join(seconds)
+        if self._thread is not None:
+            self._thread.join(seconds)
 
     def states(self) -> dict[str, str]:
         """Return "ready" or the reason why not, for each collection."""
-        return dict(self._states)
+        states = dict(self._states)
+        is_done = self._thread is not None and not self._thread.is_alive()
+        is_due = is_done and time.monotonic() - self._tried_at > _RETRY_SECONDS
+        if is_due and any(state != "ready" for state in states.values()):
+            self.start()
+        return states
 
     def _warm_up(self) -> None:
         for each in self._hosted:
-            self._states[each.name] = self._tried(each)
+            if self._states[each.name] != "ready":
+                self._states[each.name] = self._tried(each)
 
     def _tried(self, hosted: HostedCollection) -> str:
         try:

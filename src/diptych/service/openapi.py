@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
+from markupsafe import Markup, escape
 
 from diptych.service.context import may_click, may_read, may_write
 from diptych.service.problems import problem_response, problem_schema
@@ -23,17 +26,19 @@ in RFC 9457, whose type stays the same between versions and whose detail says wh
 _TAGS = {
     "search": "Find pictures and texts, and ways to ask.",
     "items": "What is in a collection.",
+    "albums": "What people keep: items under titles, and searches under names.",
+    "exports": "Answers as a zip file, plain or as a gallery for a browser.",
     "uploads": "Pictures to search with.",
     "collections": "What can be searched.",
-    "retrievers": "Ways to search a collection.",
-    "rehearsals": "Another retriever on the collection's own questions, before anything is changed.",
+    "retrievers": "Search models of a collection.",
+    "rehearsals": "Another search model on the collection's own questions, before anything is changed.",
     "jobs": "Long work: indexing, training, drawing maps.",
     "explanations": "Why an answer is there.",
     "maps": "A collection in the plane.",
     "clicks": "What people used, kept on this machine.",
     "query log": "What was asked, how often, and what found nothing.",
-    "votes": "Which retriever people prefer.",
-    "interleaving": "Two retrievers that answer together, and whose answers are clicked.",
+    "votes": "Which search model people prefer.",
+    "interleaving": "Two search models that answer together, and whose answers are clicked.",
     "learning": "What was learned from clicks, and the way back.",
     "session": "Signing in to the page.",
     "operations": "Whether the service lives and how it does.",
@@ -59,6 +64,52 @@ def openapi_document(app: FastAPI) -> dict[str, Any]:
     if app.openapi_schema is None:
         app.openapi_schema = _document(app)
     return app.openapi_schema
+
+
+def openapi_page(app: FastAPI) -> str:
+    """Return the document as a page to read, which needs nothing from elsewhere and no script."""
+    if getattr(app.state, "openapi_page", None) is None:
+        from jinja2 import Environment, PackageLoader
+
+        pages = Environment(
+            loader=PackageLoader("diptych.service.page", ""), autoescape=True, trim_blocks=True, lstrip_blocks=True
+        )
+        document = openapi_document(app)
+        groups = [
+            {**tag, "anchor": tag["name"].replace(" ", "-"), "calls": list(_calls(document, tag["name"]))}
+            for tag in document["tags"]
+        ]
+        page = pages.get_template("api.html.j2")
+        app.state.openapi_page = page.render(document=document, groups=groups, kind=_kind)
+    return str(app.state.openapi_page)
+
+
+def _calls(document: dict[str, Any], tag: str) -> Iterator[dict[str, Any]]:
+    for path, operations in document["paths"].items():
+        for verb, operation in operations.items():
+            if tag in operation["tags"]:
+                yield {"verb": verb.upper(), "path": path, "operation": operation}
+
+
+def _kind(schema: Mapping[str, Any]) -> Markup:
+    """Return in words what a schema asks for, with a link to what has a name.
+
+    >>> from diptych.service.openapi import _kind
+    >>> print(_kind({"type": "array", "items": {"type": "integer"}}), _kind({"enum": [1, 2]}))
+    list of integer 1 or 2
+    """
+    if "$ref" in schema:
+        name = str(schema["$ref"]).rpartition("/")[2]
+        return Markup('<a href="#schema-{0}">{0}</a>').format(name)
+    for word in ("anyOf", "oneOf", "allOf"):
+        if word in schema:
+            return Markup(" or ").join(_kind(part) for part in schema[word])
+    if "enum" in schema or "const" in schema:
+        return Markup(" or ").join(json.dumps(value) for value in schema.get("enum", [schema.get("const")]))
+    if schema.get("type") == "array":
+        return Markup("list of {}").format(_kind(schema.get("items", {})))
+    kind = schema.get("type", "anything")
+    return escape(" or ".join(kind) if isinstance(kind, list) else kind)
 
 
 def _document(app: FastAPI) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from diptych.errors import (
     DiptychError,
     InvalidInputError,
     MissingPackageError,
+    NoRoomError,
     StorageError,
     UnknownItemError,
     UnknownNameError,
@@ -82,9 +83,9 @@ _COLLECTION_KINDS: dict[type[CollectionError], tuple[int, str, str]] = {
     UnknownRetrieverError: (
         404,
         "no-such-retriever",
-        "There is no such retriever in the collection; its address /retrievers lists those there are.",
+        "There is no such search model in the collection; its address /retrievers lists those there are.",
     ),
-    ActiveRetrieverError: (409, "retriever-active", "This is the active retriever; activate another one first."),
+    ActiveRetrieverError: (409, "retriever-active", "This is the search model in use; activate another one first."),
     CollectionBusyError: (503, "busy", "The collection is being written by someone else; try again in a moment."),
     StorageError: (503, "storage-away", "The storage of the collection does not answer; try again in a moment."),
     CollectionError: (500, "collection-unusable", "The collection cannot be used; the log of the service says why."),
@@ -122,9 +123,12 @@ def problem_of(error: Exception) -> Problem:
     if isinstance(error, (InvalidInputError, UnknownNameError)):
         return Problem(422, "invalid-input", sentence(error))
     if isinstance(error, OSError) and error.errno in _NO_ROOM:
-        return Problem(507, "no-room", "There is no room left where the service writes; ask its owner to make some.")
+        return _no_room(None)
     if isinstance(error, OSError) and error.errno in _NOT_WRITABLE:
         return Problem(403, "not-writable", "The service may not write there; ask its owner to let it.")
+    if isinstance(error, MemoryError):
+        detail = "There is not enough memory for this now; try again in a moment, or ask for less."
+        return Problem(503, "no-memory", detail, headers={"Retry-After": "10"})
     if isinstance(error, MissingPackageError):
         return Problem(501, "missing-package", sentence(error))
     detail = "Something went wrong that nobody foresaw; the log of the service says what."
@@ -159,7 +163,16 @@ def _invalid_request(error: RequestValidationError) -> Problem:
     return Problem(422, "invalid-request", f"The request cannot be used: {first}.", errors=errors)
 
 
+def _no_room(missing: int | None) -> Problem:
+    detail = "There is no room left where the service writes; ask its owner to "
+    if missing is None:
+        return Problem(507, "no-room", detail + "make some.")
+    return Problem(507, "no-room", f"{detail}free {missing:,} bytes.", missing_bytes=missing)
+
+
 def _collection_problem(error: CollectionError) -> Problem:
+    if isinstance(error, NoRoomError):
+        return _no_room(error.missing)
     if isinstance(error, UnsearchableItemError):
         return Problem(422, "invalid-input", sentence(error))
     # The message may name folders of this machine, which are none of the client's business.

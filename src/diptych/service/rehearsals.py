@@ -14,7 +14,7 @@ from diptych.atomic_files import atomic_write
 from diptych.collection import Collection
 from diptych.collection.storage.retriever_protocol import RetrieverProtocol
 from diptych.errors import UnknownNameError
-from diptych.service.clicks.export import text_query_impressions
+from diptych.service.clicks.export import text_query_searches
 from diptych.service.clicks.log import click_log_path
 from diptych.service.jobs.store import READY_MADE
 
@@ -29,14 +29,14 @@ def make_rehearsal(
     There is one report for each retriever that was tried, the latest; :func:`read_rehearsals` returns them. They hold
     what people typed, so they lie beside the click log and are forgotten with it.
     """
-    from diptych.collection.learning import Impressions, Rehearsal
+    from diptych.collection.learning import Rehearsal, SearchLog
 
     name = str(parameters.get("retriever"))
-    progress(f"preparing the retriever {name}", 0, 0)
+    progress(f"preparing the search model {name}", 0, 0)
     settings = {setting: parameters[setting] for setting in _SETTINGS if setting in parameters}
     rehearsal = Rehearsal(collection, _candidate(collection, name), **settings)
     log = click_log_path(collection.home)
-    seen = Impressions.from_rows(text_query_impressions(log)) if log.is_file() else None
+    seen = SearchLog.from_searches(text_query_searches(log)).impressions() if log.is_file() else None
     report = rehearsal.run(seen, progress=progress)
     made = datetime.now(UTC).isoformat(timespec="seconds")
     _keep(_folder(log), {**report.to_json(), "retriever": name, "made": made, "sampled": report.sampled})
@@ -49,7 +49,7 @@ def _candidate(collection: Collection, name: str) -> RetrieverProtocol:
 
     stored = [one.name for one in collection.retrievers()]
     if name not in READY_MADE and name not in stored:
-        raise UnknownNameError("retriever", name, [*READY_MADE, *stored])
+        raise UnknownNameError("search model", name, [*READY_MADE, *stored])
     if name == "default":
         found: RetrieverProtocol = Retriever.default()
     else:

@@ -15,7 +15,9 @@ from pydantic import TypeAdapter
 class Limits:
     """Bounds on what a client may send and ask for; each keeps one client from starving the others.
 
-    ``requests_per_second`` and ``burst`` are those of a token bucket per client address; 0 switches it off.
+    ``requests_per_second`` and ``burst`` are those of a token bucket per client address; 0 switches it off. Beyond
+    ``connections`` of a process, or ``connections_per_client``, a new connection takes the place of an idle one. Of one
+    visitor ``logged_per_minute`` searches and as many clicks are logged by a process.
     """
 
     upload_bytes: int = 20 * 2**20
@@ -27,12 +29,16 @@ class Limits:
     query_characters: int = 2_000
     query_terms: int = 16
     filter_conditions: int = 32
+    exported_items: int = 1_000
     kept_uploads: int = 1_000
     kept_upload_bytes: int = 2**30
     upload_seconds: float = 3_600.0
-    write_wait_seconds: float = 10.0
+    write_wait_seconds: float = 30.0
     requests_per_second: float = 50.0
     burst: int = 200
+    connections: int = 768
+    connections_per_client: int = 256
+    logged_per_minute: int = 60
 
 
 Role = Literal["whole", "reader", "writer"]
@@ -52,6 +58,7 @@ class Settings:
     read_only: bool = False
     watch: bool = False  # the process that writes follows the folders of the collections
     log_clicks: bool = True
+    log_visitors: bool = True  # with a number for each, so that one person is one voice
     role: Role = "whole"
     writer_socket: Path | None = None  # where the writer listens, for readers
     writer_address: str | None = None  # of another service, which gets everything that changes a collection
@@ -60,6 +67,7 @@ class Settings:
     workers: int = 1  # processes that answer searches; they share the cores and the rate limit
     # Signs the sessions of the page; the same in every process of a service.
     session_secret: str = field(default_factory=lambda: secrets.token_hex(32), repr=False)
+    session_folder: Path | None = None  # where its processes note sessions that ended; None: there is but one
 
 
 def settings_to_json(settings: Settings) -> str:

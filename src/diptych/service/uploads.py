@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import os
 import re
@@ -17,11 +18,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Self
 
+import numpy as np
+from numpy.typing import NDArray
 from PIL import Image
 
 from diptych.atomic_files import atomic_write
+from diptych.collection import Collection, Item
+from diptych.data.picture_kinds import split_moment
 from diptych.encoders.image.picture_decoding import read_picture, thumbnail
-from diptych.encoders.image.picture_formats import open_image
+from diptych.encoders.image.picture_facts import picture_facts
+from diptych.encoders.image.plain_pictures import is_plain
 from diptych.errors import InvalidInputError
 from diptych.service.problems import Problem
 from diptych.service.settings import Limits
@@ -34,28 +40,24 @@ class Upload:
     """A picture that was sent, kept for a while."""
 
     id: str
-    file: Path  # as it came, so that it is encoded as it would be from a disk
+    file: Path  # as it came, so that it is encoded as it would be from a disk, unless that takes long
     preview: Path
     width: int
     height: int
     expires: float  # in seconds since 1970
 
 
-_PREVIEW_SIDE = 512
-_ORIENTATION_TAG = 0x0112
-_ON_ITS_SIDE = (5, 6, 7, 8)
-_SUFFIXES = {"JPEG": ".jpg", "PNG": ".png", "GIF": ".gif", "WEBP": ".webp", "AVIF": ".avif", "TIFF": ".tif"}
-_SUFFIXES |= {"BMP": ".bmp", "PPM": ".ppm", "MPO": ".jpg"}
+_PREVIEW_SIDE, _QUICK_PIXELS = 512, 32_000_000
 
 
 @dataclass(frozen=True)
 class CheckedPicture:
-    """A picture that could be read: its size as it is seen, the ending its file should have, and a small JPEG of it."""
+    """A picture that could be read: its size as it is seen, the ending its file should have, and its pixels, fewer."""
 
     width: int
     height: int
     suffix: str
-    preview: bytes
+    pixels: NDArray[np.uint8]
 
     @classmethod
     def read(cls, file: BinaryIO, limits: Limits) -> Self:
@@ -64,8 +66,17 @@ class CheckedPicture:
         if size > limits.upload_bytes:
             detail = f"The picture has {size:,} bytes; send at most {limits.upload_bytes:,} bytes."
             raise Problem(413, "picture-too-large", detail)
-        width, height, suffix = _opened(file, limits)
-        file.seek(0)
+        # Decoders meet damaged files with any kind of exception, so all of them mean the same here.
+        try:
+            facts = picture_facts(file, Path())
+        except Exception as reason:
+            detail = f"What was sent is no picture that can be read: {_reason_text(reason)}."
+            raise Problem(415, "not-a-picture", detail) from None
+        width, height = facts.width, facts.height
+        if width * height > limits.upload_pixels:
+            most = f"{limits.upload_pixels:,}"
+            detail = f"The picture has {width:,} × {height:,} pixels; scale it to at most {most} in all."
+            raise Problem(413, "picture-too-large", detail)
         try:
             pixels = read_picture(file, shortest_side=_PREVIEW_SIDE, max_pixels=limits.upload_pixels)
         except InvalidInputError as reason:
@@ -73,35 +84,11 @@ class CheckedPicture:
             raise Problem(422, "unreadable-picture", detail) from None
         finally:
             file.seek(0)
-        return cls(width, height, suffix, thumbnail(pixels, longest_side=_PREVIEW_SIDE))
-
-
-def _opened(file: BinaryIO, limits: Limits) -> tuple[int, int, str]:
-    # Decoders meet damaged files with any kind of exception, so all of them mean the same here.
-    try:
-        image = open_image(file)
-    except Exception as reason:
-        detail = f"What was sent is no picture that can be read: {_reason_text(reason)}."
-        raise Problem(415, "not-a-picture", detail) from None
-    width, height = image.size
-    if width * height > limits.upload_pixels:
-        detail = f"The picture has {width:,} × {height:,} pixels; scale it to at most {limits.upload_pixels:,} in all."
-        raise Problem(413, "picture-too-large", detail)
-    if _is_on_its_side(image):
-        width, height = height, width
-    return width, height, _SUFFIXES.get(image.format or "", ".jpg")
-
-
-def _is_on_its_side(image: Image.Image) -> bool:
-    # Notes of a camera that cannot be understood are no reason to refuse its picture.
-    try:
-        return image.getexif().get(_ORIENTATION_TAG, 1) in _ON_ITS_SIDE
-    except Exception:
-        return False
+        return cls(width, height, facts.suffix, pixels)
 
 
 def _reason_text(reason: Exception) -> str:
-    return (str(reason) or type(reason).__name__).removesuffix(".")[:300]
+    return (" ".join(str(reason).split()) or type(reason).__name__).removesuffix(".")[:300]
 
 
 _ID = re.compile(r"[0-9a-f]{32}")
@@ -144,6 +131,7 @@ class UploadStore:
     def add(self, file: BinaryIO) -> Upload:
         """Keep a picture, or raise why it is none."""
         picture = CheckedPicture.read(file, self._limits)
+        file = _quick_to_read(file, picture)
         self._make_room(file.seek(0, os.SEEK_END))
         file.seek(0)
         name = secrets.token_hex(16)
@@ -151,7 +139,7 @@ class UploadStore:
         draft.mkdir(mode=0o700)
         with (draft / "picture").open("wb") as target:
             shutil.copyfileobj(file, target)
-        (draft / "preview.jpg").write_bytes(picture.preview)
+        (draft / "preview.jpg").write_bytes(thumbnail(picture.pixels, longest_side=_PREVIEW_SIDE))
         (draft / "size.json").write_text(json.dumps([picture.width, picture.height]))
         # Whole or not at all: another process may look for it at once.
         draft.rename(self._folder / name)
@@ -199,6 +187,18 @@ class UploadStore:
                 yield entry.stat().st_mtime, entry.path, size
 
 
+def _quick_to_read(file: BinaryIO, picture: CheckedPicture) -> BinaryIO:
+    """Return a file as it came, or what it shows where that takes long: each search with it would keep others waiting.
+
+    No encoder looks at more pixels than are left.
+    """
+    if is_plain(file) and picture.width * picture.height <= _QUICK_PIXELS:
+        return file
+    content = io.BytesIO()
+    Image.fromarray(picture.pixels).save(content, "PNG", compress_level=1)
+    return content
+
+
 def _gone(upload_id: str) -> Problem:
     return Problem(404, "no-such-upload", f"There is no uploaded picture {upload_id!r} any more; send it again.")
 
@@ -212,9 +212,13 @@ def _make_private(folder: Path) -> None:
         raise InvalidInputError(f"{folder} is not a private folder of this user; remove it, or set TMPDIR")
 
 
-def store_picture(root: Path, file: BinaryIO, suffix: str) -> Path:
+_FOLDER = "uploads"
+_STORED_NAME = re.compile(rf"{_FOLDER}/[0-9a-f]{{32}}\.[a-z0-9]+")
+
+
+def store_picture(collection: Collection, file: BinaryIO, suffix: str) -> Path:
     """Write a picture into the folder ``uploads`` of a root, named by its content, and return its path."""
-    folder = root / "uploads"
+    folder = collection.root / _FOLDER
     folder.mkdir(exist_ok=True)
     digest = hashlib.sha256()
     file.seek(0)
@@ -222,10 +226,22 @@ def store_picture(root: Path, file: BinaryIO, suffix: str) -> Path:
         digest.update(block)
     target = folder / f"{digest.hexdigest()[:32]}{suffix}"
     # A file of that name has the same content already.
-    if target.exists():
-        return target
-    file.seek(0)
-    draft_of_target = atomic_write(target, durable=True, replace=False)
-    with suppress(FileExistsError), draft_of_target as draft, draft.open("xb") as stream:
-        shutil.copyfileobj(file, stream)
+    if not target.exists():
+        file.seek(0)
+        draft_of_target = atomic_write(target, durable=True, replace=False)
+        with suppress(FileExistsError), draft_of_target as draft, draft.open("xb") as stream:
+            shutil.copyfileobj(file, stream)
     return target
+
+
+def remove_stored_picture(collection: Collection, item: Item) -> None:
+    """Delete the file of a removed item if it was sent here, so that the next look at the folder does not add it."""
+    if item.path is not None and _STORED_NAME.fullmatch(split_moment(item.path)[0].as_posix()):
+        remove_unused_picture(collection, collection.root / split_moment(item.path)[0])
+
+
+def remove_unused_picture(collection: Collection, path: Path) -> None:
+    """Delete a picture that was sent here unless an item has it."""
+    # With an asterisk, for the moments of a video are items of the same file.
+    if not collection.items(f"path:{_FOLDER}/{path.name}*"):
+        path.unlink(missing_ok=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -13,7 +14,7 @@ from fastapi.responses import StreamingResponse
 
 from diptych.service.clicks import ClickLog, ClickLogError, UnknownSearchError
 from diptych.service.clicks.export import ExportFormat, ExportKind
-from diptych.service.context import Clicking, Context, Hosted, Reading, Writing
+from diptych.service.context import Clicking, Context, Hosted, Reading, Visitor, Writing
 from diptych.service.problems import Problem, sentence
 from diptych.service.rehearsals import forget_rehearsals
 from diptych.service.schemas.clicks import ClickReceipt, ClickRequest, QueryLogDocument
@@ -68,10 +69,16 @@ _TABLE = {
 
 
 @router.post(_CLICKS, status_code=status.HTTP_201_CREATED, operation_id="recordClick", dependencies=[Clicking])
-def record_click(context: Context, hosted: Hosted, log: RequestClickLog, click: ClickRequest) -> ClickReceipt:
+def record_click(
+    context: Context, hosted: Hosted, log: RequestClickLog, visitor: Visitor, click: ClickRequest
+) -> ClickReceipt:
     """Remember that a person used an answer; acknowledged when it is on the disk."""
+    if wait := context.log_wait(visitor, "click"):
+        seconds = str(math.ceil(wait))
+        detail = f"So many clicks of one visitor are not remembered; go on in {seconds} s."
+        raise Problem(429, "too-many-clicks", detail, headers={"Retry-After": seconds})
     with click_log_problems():
-        number = log.record_click(**click.model_dump())
+        number = log.record_click(**click.model_dump(), visitor=visitor)
     context.metrics.clicks.labels(hosted.name).inc()
     return ClickReceipt(id=number)
 
@@ -89,7 +96,7 @@ def export_clicks(
     events: Annotated[bool, Query(description="Every click, with its position, instead of counts.")] = False,
     impressions: Annotated[bool, Query(description="Everything shown, clicked or not, counted by position.")] = False,
 ) -> StreamingResponse:
-    """Return the clicks as triads of query, item and number of clicks, or one by one, or with all that was shown."""
+    """Return the clicks counted by query and item, or one by one, or with all that was shown."""
     if events and impressions:
         raise Problem(422, "invalid-request", "Ask for events or for impressions, not for both at once.")
     what: ExportKind = "events" if events else "impressions" if impressions else "triads"

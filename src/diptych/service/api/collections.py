@@ -1,4 +1,4 @@
-"""Collection routes: what is in each collection, how it is searched, and its map."""
+"""Collection routes: what is in each collection, when and where it was taken, how it is searched, and its map."""
 
 from __future__ import annotations
 
@@ -6,11 +6,21 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 
-from diptych.service.context import Context, Hosted, Reading, ServiceContext
+from diptych.service.api.search import request_filter
+from diptych.service.context import Context, Hosted, Reading, Searching, ServiceContext, Then, Writing
 from diptych.service.hosting import HostedCollection
 from diptych.service.maps import has_map, read_map
 from diptych.service.problems import Problem
-from diptych.service.schemas.collections import CollectionDocument, CollectionList, MapDocument
+from diptych.service.schemas.collections import (
+    CollectionDocument,
+    CollectionList,
+    HistoryChoice,
+    MapDocument,
+    Timeline,
+    VersionDocument,
+    VersionList,
+    WorldMap,
+)
 from diptych.service.schemas.retrievers import RetrieverSummary
 
 router = APIRouter(prefix="/v1", tags=["collections"], dependencies=[Reading])
@@ -40,17 +50,65 @@ def collection_document(context: ServiceContext, hosted: HostedCollection) -> Co
             "cutoff": collection.retriever.cutoff,
             "log_clicks": context.settings.log_clicks,
             "read_only": context.settings.read_only,
-            "hybrid_available": status.captions > 0,
+            "hybrid_available": status.items > 0,
             "map": "ready" if has_map(collection, status.fingerprint) else "none",
         },
         extra="ignore",
     )
 
 
+FilterText = Annotated[str | None, Query(max_length=2000, description="Count only items that meet it.")]
+
+
+@router.get("/collections/{collection}/timeline", operation_id="getTimeline", dependencies=[Searching])
+def get_timeline(context: Context, hosted: Then, filter: FilterText = None) -> Timeline:
+    """Count the items that meet a filter by the month they were taken in."""
+    periods = hosted.collection.timeline(request_filter(context, filter))
+    return Timeline.model_validate({"periods": periods}, from_attributes=True)
+
+
+@router.get("/collections/{collection}/world", operation_id="getWorld", dependencies=[Searching])
+def get_world(
+    context: Context,
+    hosted: Then,
+    filter: FilterText = None,
+    south: Annotated[float, Query(ge=-90, le=90, description="Latitude where the map begins.")] = -90,
+    west: Annotated[float, Query(ge=-180, le=180, description="Longitude where it begins.")] = -180,
+    north: Annotated[float, Query(ge=-90, le=90, description="Latitude where the map ends.")] = 90,
+    east: Annotated[float, Query(ge=-180, le=180, description="Longitude where it ends.")] = 180,
+) -> WorldMap:
+    """Count the items that meet a filter by where they were taken, in fields of a map of a part of the world."""
+    corners = {"south": south, "west": west, "north": north, "east": east}
+    cells = hosted.collection.map_cells(request_filter(context, filter), **corners)
+    return WorldMap.model_validate({"cells": cells}, from_attributes=True)
+
+
+@router.get("/collections/{collection}/history", operation_id="listVersions")
+def list_versions(hosted: Hosted) -> VersionList:
+    """List the versions of the items that can be asked for with as_of, the latest first."""
+    versions = [
+        VersionDocument.model_validate({**vars(one), "time": one.time}, extra="ignore")
+        for one in reversed(hosted.collection.history())
+    ]
+    return VersionList(versions=versions, kept_days=hosted.collection.history_days)
+
+
+@router.put("/collections/{collection}/history", operation_id="keepHistory", dependencies=[Writing])
+def keep_history(hosted: Hosted, request: HistoryChoice) -> VersionList:
+    """Choose for how many days items that were changed or removed are kept as they were; older ones go at once."""
+    hosted.collection.keep_history(request.kept_days)
+    return list_versions(hosted)
+
+
 maps_router = APIRouter(prefix="/v1", tags=["maps"], dependencies=[Reading])
 
 RetrieverName = Annotated[
-    str | None, Query(min_length=1, max_length=200, description="Whose points; by default the active retriever's.")
+    str | None,
+    Query(
+        min_length=1,
+        max_length=200,
+        description="Search model (retriever); by default the active one.",
+    ),
 ]
 
 
@@ -82,5 +140,5 @@ def get_map(hosted: Hosted, retriever: RetrieverName = None) -> MapDocument:
 def _map_note(kept: dict[str, Any], stale: bool) -> str:
     shown, total = kept["items_in_map"], kept["items_total"]
     sampled = f"A sample of {shown:,} of {total:,} items, spread over the labels. " if shown < total else ""
-    changed = "Items have changed since the map was made; make it anew to see them." if stale else ""
+    changed = "Items have changed since the map was made; redraw it to see them." if stale else ""
     return (sampled + changed).strip()

@@ -16,7 +16,7 @@ from diptych.collection.search.encoded_query import without_disk_cache
 from diptych.errors import InvalidInputError
 from diptych.service.api.items import find_item
 from diptych.service.api.search import request_terms
-from diptych.service.context import Context, Hosted, Reading, Searching, ServiceContext
+from diptych.service.context import Context, Reading, Searching, ServiceContext, Then
 from diptych.service.problems import Problem
 from diptych.service.schemas.explanations import ExplanationDocument, ExplanationRequest
 from diptych.service.schemas.search import TermRequest
@@ -28,7 +28,7 @@ router = APIRouter(prefix="/v1", tags=["explanations"], dependencies=[Reading])
 
 
 @router.post("/collections/{collection}/explanations", operation_id="explainAnswer", dependencies=[Searching])
-def explain_answer(context: Context, hosted: Hosted, request: ExplanationRequest) -> ExplanationDocument:
+def explain_answer(context: Context, hosted: Then, request: ExplanationRequest) -> ExplanationDocument:
     """Tell why an item answers a query: by parts, classes, labels, words or pairs of features, as the model has it."""
     # Imported where something is explained, as below: a service starts without the methods.
     from diptych.retriever import Retriever, Subject, explain
@@ -36,7 +36,7 @@ def explain_answer(context: Context, hosted: Hosted, request: ExplanationRequest
     collection = hosted.collection
     retriever = collection.retriever_named(request.retriever)
     if not isinstance(retriever, Retriever):
-        raise Problem(422, "not-explainable", "The retriever of this collection cannot tell why; choose another one.")
+        raise Problem(422, "not-explainable", "The search model of this collection cannot tell why; choose another.")
     terms = request_terms(context, request.query, request.terms)
     item = find_item(collection, request.item)
     answer = (
@@ -85,7 +85,7 @@ def _picture_subject(
 
 def _features(collection: Collection, retriever: Retriever, item: Item) -> FloatArray | None:
     """Return the features of the item's file, which the cache knows by content since it was added."""
-    path = collection.path_of(item)
+    path = collection.picture_of(item)
     with suppress(InvalidInputError, OSError):
         return None if path is None else retriever.image_features([path])
     return None

@@ -50,8 +50,7 @@ def _open_inside(collection: Collection, item: Item, path: Path) -> BinaryIO:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
             raise _gone(item)
         if not _is_inside(_real_path(handle, path), collection):
-            detail = f"The file of item {item.id!r} lies outside the folder of the collection and is not handed out."
-            raise Problem(403, "outside-the-collection", detail)
+            raise _outside(item)
     except Problem:
         os.close(handle)
         raise
@@ -64,6 +63,20 @@ def _tag(item: Item, file: BinaryIO) -> str:
     if (status.st_size, status.st_mtime_ns) == (item.size, item.mtime_ns):
         return f'"{item.content_hash}"'
     return f'"{status.st_ino:x}-{status.st_size:x}-{status.st_mtime_ns:x}"'
+
+
+def check_inside(collection: Collection, item: Item) -> None:
+    """Refuse an item whose file is a link out of the root; what its owner named by a path elsewhere may be shown."""
+    path = collection.path_of(item)
+    if path is not None and item.path is not None and not os.path.isabs(item.path):
+        real = Path(os.path.realpath(path))
+        if not _is_inside(real, collection) and real.exists():
+            raise _outside(item)
+
+
+def _outside(item: Item) -> Problem:
+    detail = f"The file of item {item.id!r} lies outside the folder of the collection and is not handed out."
+    return Problem(403, "outside-the-collection", detail)
 
 
 def _gone(item: Item) -> Problem:

@@ -26,7 +26,7 @@ from diptych.service.schemas.interleaving import (
 
 router = APIRouter(prefix="/v1", tags=["interleaving"], dependencies=[Reading])
 _INTERLEAVING = "/collections/{collection}/interleaving"
-_CONFLICT: dict[int | str, dict[str, Any]] = {409: problem_response("Two retrievers cannot be interleaved now.")}
+_CONFLICT: dict[int | str, dict[str, Any]] = {409: problem_response("Two search models cannot be interleaved now.")}
 
 
 @router.post(
@@ -37,7 +37,7 @@ _CONFLICT: dict[int | str, dict[str, Any]] = {409: problem_response("Two retriev
     responses=_CONFLICT,
 )
 def start_interleaving(hosted: Hosted, log: RequestClickLog, request: InterleavingRequest) -> InterleavingDocument:
-    """Let two retrievers answer searches for pictures together from now on, and count whose answers are clicked."""
+    """Let two search models (retrievers) answer searches for pictures together, and count whose answers are clicked."""
     a, b = (usable_retriever(hosted.collection, name) for name in (request.a, request.b))
     try:
         with click_log_problems():
@@ -49,20 +49,20 @@ def start_interleaving(hosted: Hosted, log: RequestClickLog, request: Interleavi
 
 @router.get(_INTERLEAVING, operation_id="listInterleavings")
 def list_interleavings(hosted: Hosted, log: RequestClickLog) -> InterleavingList:
-    """Count, for each two retrievers that were interleaved, the searches and whose answers were clicked."""
+    """Count, for each two search models that were interleaved, the searches and whose answers were clicked."""
     with click_log_problems():
         return InterleavingList(interleavings=_documents(hosted.collection, log.interleavings()))
 
 
 @router.delete(_INTERLEAVING, operation_id="stopInterleaving", dependencies=[Writing])
 def stop_interleaving(hosted: Hosted, log: RequestClickLog) -> InterleavingDocument:
-    """Let the active retriever answer alone again; what was counted stays."""
+    """Let the search model in use answer alone again; what was counted stays."""
     try:
         with click_log_problems():
             number = log.stop_interleaving().number
             reports = [report for report in log.interleavings() if report.interleaving.number == number]
     except InterleavingError:
-        raise Problem(404, "no-interleaving", "No two retrievers are interleaved now; there is none to stop.") from None
+        raise Problem(404, "no-interleaving", "No two search models are interleaved; there is none to stop.") from None
     return _documents(hosted.collection, reports)[0]
 
 
@@ -89,13 +89,13 @@ _VOTES = "/collections/{collection}/votes"
 
 @votes_router.post(_VOTES, status_code=status.HTTP_201_CREATED, operation_id="recordVote", dependencies=[Clicking])
 def record_vote(log: RequestClickLog, vote: VoteRequest) -> VoteReceipt:
-    """Remember which of two searches, of one query with two retrievers, a person prefers."""
+    """Remember which of two searches, of one query with two search models, a person prefers."""
     with click_log_problems():
         return VoteReceipt(id=log.record_vote(left=vote.left, right=vote.right, choice=vote.choice))
 
 
 @votes_router.get(_VOTES, operation_id="listVotes")
 def list_votes(log: RequestClickLog) -> VoteList:
-    """Count the votes for each two retrievers, with the sign test on them."""
+    """Count the votes for each two search models, with the sign test on them."""
     with click_log_problems():
         return VoteList.model_validate({"pairs": log.votes()}, from_attributes=True)

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from concurrent.futures import Future
 from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path as FilePath
 from pathlib import PurePath
 from typing import Annotated, Any, BinaryIO
 from urllib.parse import quote
 
 from fastapi import APIRouter, Depends, Path, Query, Request, Response, status
+from fastapi.concurrency import run_in_threadpool
 from fastapi.exceptions import RequestValidationError
 from pydantic import ValidationError
 from starlette.convertors import PathConvertor, register_url_convertor
@@ -16,19 +21,24 @@ from starlette.datastructures import UploadFile
 from starlette.exceptions import HTTPException
 
 from diptych.collection import Collection, CollectionError, Item, Record
-from diptych.service.api.files import file_response, has_current_version, open_original
+from diptych.collection.browse.picture_export import rendered_picture
+from diptych.data.picture_kinds import split_moment
+from diptych.encoders.image.picture_formats import PICTURE_FORMATS, picture_format
+from diptych.errors import without_folders
+from diptych.service.api.files import check_inside, file_response, has_current_version, open_original
 from diptych.service.api.search import request_filter, run_search
-from diptych.service.context import Context, Hosted, Reading, Searching, Writing
+from diptych.service.context import Context, Decoding, Hosted, Reading, Searching, ServiceContext, Then, Writing
+from diptych.service.hosting import HostedCollection
 from diptych.service.problems import Problem, problem_response
-from diptych.service.schemas.collections import ItemChange, ItemDocument, ItemList, NewItem
+from diptych.service.schemas.collections import ItemChange, ItemDocument, ItemList, NewItem, PictureTextDocument
 from diptych.service.schemas.search import SearchOptions, SearchResponse, Target, TermRequest
-from diptych.service.uploads import CheckedPicture, store_picture
+from diptych.service.uploads import CheckedPicture, remove_stored_picture, remove_unused_picture, store_picture
 
 
 class ItemIdConvertor(PathConvertor):
     """Takes ids as they are, slashes included, up to the part of the item that an address may end with."""
 
-    regex = r"(?:(?!/(?:thumbnail|original|neighbours)$).)+"
+    regex = r"(?:(?!/(?:thumbnail|original|rendering|neighbours)$).)+"
 
 
 register_url_convertor("item", ItemIdConvertor())
@@ -36,11 +46,13 @@ register_url_convertor("item", ItemIdConvertor())
 
 def item_document(item: Item) -> ItemDocument:
     """Return an item as clients see it; where a file outside the root lies is not their business."""
-    is_inside = item.path is not None and not PurePath(item.path).is_absolute()
+    file = None if item.path is None else split_moment(item.path)[0]
+    is_inside = file is not None and not file.is_absolute()
     return ItemDocument.model_construct(
         id=item.id,
-        name=None if item.path is None else PurePath(item.path).name,
-        path=item.path if is_inside else None,
+        name=None if file is None else file.name,
+        path=file.as_posix() if file is not None and is_inside else None,
+        seconds=item.seconds,
         picture=item.path is not None,
         width=item.width,
         height=item.height,
@@ -48,10 +60,18 @@ def item_document(item: Item) -> ItemDocument:
         labels=list(item.labels),
         captions=list(item.captions),
         metadata=dict(item.metadata),
+        facts=dict(item.facts),
         added=item.added,
         updated=item.updated,
         content_hash=item.content_hash,
     )
+
+
+def with_text(collection: Collection, item: Item) -> ItemDocument:
+    """Return an item with the text in its picture."""
+    found = collection.picture_text(item.id)
+    text = None if found is None else PictureTextDocument.model_validate(found, from_attributes=True)
+    return item_document(item).model_copy(update={"picture_text": text})
 
 
 def find_item(collection: Collection, item_id: str) -> Item:
@@ -100,7 +120,7 @@ _REQUEST_BODY: dict[str, Any] = {
                     "picture": {
                         "type": "string",
                         "format": "binary",
-                        "description": "The picture: JPEG, PNG, GIF, WebP, AVIF, TIFF, BMP or PPM.",
+                        "description": f"The picture or video: {', '.join(PICTURE_FORMATS)}.",
                     },
                     "item": {"$ref": "#/components/schemas/NewItem"},
                 },
@@ -131,11 +151,17 @@ _ITEM = _ITEMS + "/{item_id:item}"
 _CACHE_IMMUTABLE = "private, max-age=31536000, immutable"
 _CACHE_REVALIDATE = "private, no-cache"
 
+# What browsers show themselves. Everything else is saved when it is asked for: a drawing could hold a script.
 _TYPES = {
-    **dict.fromkeys((".jpg", ".jpeg", ".jpe", ".jfif"), "image/jpeg"),
-    **dict.fromkeys((".tif", ".tiff"), "image/tiff"),
+    **dict.fromkeys((".jpg", ".jpeg", ".jpe", ".jfif", ".mpo"), "image/jpeg"),
     **{f".{name}": f"image/{name}" for name in ("png", "gif", "webp", "avif", "bmp")},
+    **{f".{name}": f"video/{name}" for name in ("mp4", "webm")},
+    ".m4v": "video/mp4",
+    ".mov": "video/quicktime",
+    ".mkv": "video/x-matroska",
+    ".ogv": "video/ogg",
 }
+_SHOWN = {name: f"image/{name.lower()}" for name in ("JPEG", "PNG", "GIF", "WebP", "AVIF", "BMP")}
 
 _BYTES = {"schema": {"type": "string", "format": "binary"}}
 _UNCHANGED = {"description": "The client has it already."}
@@ -151,13 +177,20 @@ _ORIGINAL: dict[int | str, dict[str, Any]] = {
     416: problem_response("The range lies outside the file."),
 }
 
+_RENDERING: dict[int | str, dict[str, Any]] = {
+    200: {"description": "The picture.", "content": dict.fromkeys(sorted(_SHOWN.values()), _BYTES)},
+    206: {"description": "The range that was asked for.", "content": dict.fromkeys(sorted(_SHOWN.values()), _BYTES)},
+    304: _UNCHANGED,
+    416: problem_response("The range lies outside the file."),
+}
+
 ItemId = Annotated[str, Path(description="Id of the item.", max_length=400)]
 
 
 @router.get(_ITEMS, operation_id="listItems", dependencies=[Searching])
 def list_items(
     context: Context,
-    hosted: Hosted,
+    hosted: Then,
     filter: Annotated[str | None, Query(max_length=2000, description="Which items, as in a search.")] = None,
     limit: Annotated[int, Query(ge=1, le=200, description="How many.")] = 30,
     offset: Annotated[int, Query(ge=0, le=2**53, description="How many to leave out before them.")] = 0,
@@ -177,29 +210,39 @@ def list_items(
     responses={409: problem_response("The id is taken.")},
     openapi_extra={"requestBody": _REQUEST_BODY},
 )
-def add_item(context: Context, hosted: Hosted, sent: RequestItem, response: Response) -> ItemDocument:
+async def add_item(context: Context, hosted: Hosted, sent: RequestItem, response: Response) -> ItemDocument:
     """Add a picture that is sent along, or a text."""
-    collection = hosted.collection
     described, picture = sent
-    if described.id is not None and described.id in collection and collection[described.id].id == described.id:
-        raise Problem(409, "id-taken", f"There is an item {described.id!r} already; change it with PATCH.")
-    path = None
-    if picture is not None:
-        suffix = CheckedPicture.read(picture, context.settings.limits).suffix
-        path = store_picture(collection.root, picture, suffix)
-    record = Record(path, described.captions, described.labels, described.metadata, described.id)
-    skipped = collection.add([record]).skipped
-    if skipped:
-        raise Problem(422, "not-added", f"The item could not be added: {next(iter(skipped.values()))}")
-    item = _added_item(collection, record)
+    name = None if picture is None else "picture"
+    record = Record(name, described.captions, described.labels, described.metadata, described.id)
+    if picture is None:
+        added = hosted.writes.add(record)
+    else:
+        # Only while it is decoded: whoever waits for a commit keeps nobody from it.
+        async with context.decoding_limit.slot():
+            path = await run_in_threadpool(_stored, context, hosted, picture)
+        added = hosted.writes.add(replace(record, path=path))
+        # Whatever becomes of the request: when it is known whether the picture was added.
+        added.add_done_callback(lambda done: _tidy_up(hosted.collection, path, done))
+    item = await asyncio.wrap_future(added)
     response.headers["Location"] = f"/v1/collections/{quote(hosted.name, safe='')}/items/{quote(item.id, safe='')}"
     return item_document(item)
+
+
+def _stored(context: ServiceContext, hosted: HostedCollection, picture: BinaryIO) -> FilePath:
+    suffix = CheckedPicture.read(picture, context.settings.limits).suffix
+    return store_picture(hosted.collection, picture, suffix)
+
+
+def _tidy_up(collection: Collection, path: FilePath, added: Future[Item]) -> None:
+    if added.cancelled() or added.exception() is not None:
+        remove_unused_picture(collection, path)
 
 
 @router.get(_ITEM + "/thumbnail", operation_id="getThumbnail", response_class=Response, responses=_THUMBNAIL)
 def get_thumbnail(
     request: Request,
-    hosted: Hosted,
+    hosted: Then,
     item_id: ItemId,
     v: Annotated[
         str | None, Query(max_length=200, description="The content hash; the answer then never changes.")
@@ -211,6 +254,7 @@ def get_thumbnail(
     headers = {"ETag": etag, "Cache-Control": _CACHE_IMMUTABLE if v and v == item.content_hash else _CACHE_REVALIDATE}
     if item.content_hash is not None and has_current_version(request, etag):
         return Response(status_code=status.HTTP_304_NOT_MODIFIED, headers=headers)
+    check_inside(hosted.collection, item)
     content = hosted.collection.thumbnail(item.id)
     if not content:
         raise Problem(404, "no-picture", f"Item {item_id!r} has no picture that could be read; read its captions.")
@@ -219,25 +263,63 @@ def get_thumbnail(
 
 @router.get(_ITEM + "/original", operation_id="getOriginal", response_class=Response, responses=_ORIGINAL)
 @router.head(_ITEM + "/original", operation_id="headOriginal", response_class=Response, responses=_ORIGINAL)
-def get_original(request: Request, hosted: Hosted, item_id: ItemId) -> Response:
-    """Return the picture file of an item, whole or a range of its bytes."""
+def get_original(request: Request, hosted: Then, item_id: ItemId) -> Response:
+    """Return the picture file of an item, of a moment the video, whole or a range of its bytes."""
     item = find_item(hosted.collection, item_id)
     file, tag = open_original(hosted.collection, item)
     name = item_document(item).name or "picture"
     media_type = _TYPES.get(PurePath(name).suffix.lower(), "application/octet-stream")
-    headers = {
+    how = "inline" if media_type != "application/octet-stream" else "attachment"
+    headers = _file_headers(tag, f"{how}; filename*=UTF-8''{quote(name, safe='')}")
+    return file_response(request, file, media_type, headers)
+
+
+@router.get(
+    _ITEM + "/rendering",
+    operation_id="getRendering",
+    response_class=Response,
+    responses=_RENDERING,
+    dependencies=[Decoding],
+)
+def get_rendering(request: Request, hosted: Then, item_id: ItemId) -> Response:
+    """Return the picture of an item as every browser can show it.
+
+    It is the file itself where it is one that browsers know, and otherwise a JPEG of it, with 2,560 pixels along its
+    longest side at most; of a video, that of the moment; a drawing is a PNG.
+    """
+    item = find_item(hosted.collection, item_id)
+    file, tag = open_original(hosted.collection, item)
+    headers = _file_headers(tag, "inline")
+    try:
+        kind = picture_format(file)
+        if kind in _SHOWN and not item.seconds:
+            return file_response(request, file, _SHOWN[kind], headers)
+        headers["ETag"] = f'{tag[:-1]}-rendered"'
+        if has_current_version(request, headers["ETag"]):
+            return Response(status_code=status.HTTP_304_NOT_MODIFIED, headers=headers)
+        content, format = rendered_picture(file, item.seconds or None)
+    except Exception as reason:
+        file.close()
+        why = without_folders(str(reason), hosted.collection.root)
+        detail = f"The picture of item {item_id!r} cannot be read now: {why}; take the original."
+        raise Problem(404, "no-picture", detail) from None
+    file.close()
+    return Response(content, media_type=f"image/{format.lower()}", headers=headers)
+
+
+def _file_headers(tag: str, disposition: str) -> dict[str, str]:
+    return {
         "ETag": tag,
         "Cache-Control": _CACHE_REVALIDATE,
         "X-Content-Type-Options": "nosniff",
-        "Content-Disposition": f"inline; filename*=UTF-8''{quote(name, safe='')}",
+        "Content-Disposition": disposition,
     }
-    return file_response(request, file, media_type, headers)
 
 
 @router.get(_ITEM + "/neighbours", operation_id="listNeighbours", dependencies=[Searching])
 def list_neighbours(
     context: Context,
-    hosted: Hosted,
+    hosted: Then,
     item_id: ItemId,
     target: Annotated[Target, Query(description="What to find: pictures or texts.")] = "images",
     limit: Annotated[int, Query(ge=1, le=200, description="How many.")] = 12,
@@ -252,27 +334,22 @@ def list_neighbours(
 
 
 @router.get(_ITEM, operation_id="getItem")
-def get_item(hosted: Hosted, item_id: ItemId) -> ItemDocument:
+def get_item(hosted: Then, item_id: ItemId) -> ItemDocument:
     """Return what is known of an item."""
-    return item_document(find_item(hosted.collection, item_id))
+    return with_text(hosted.collection, find_item(hosted.collection, item_id))
 
 
 @router.patch(_ITEM, operation_id="changeItem", dependencies=[Writing])
-def change_item(hosted: Hosted, item_id: ItemId, change: ItemChange) -> ItemDocument:
+async def change_item(hosted: Hosted, item_id: ItemId, change: ItemChange) -> ItemDocument:
     """Replace captions, labels or metadata of an item."""
-    item = find_item(hosted.collection, item_id)
-    return item_document(hosted.collection.update(item.id, **vars(change)))
+    item = await run_in_threadpool(find_item, hosted.collection, item_id)
+    changed = await asyncio.wrap_future(hosted.writes.change(item.id, vars(change)))
+    return await run_in_threadpool(with_text, hosted.collection, changed)
 
 
 @router.delete(_ITEM, operation_id="removeItem", status_code=status.HTTP_204_NO_CONTENT, dependencies=[Writing])
-def remove_item(hosted: Hosted, item_id: ItemId) -> None:
-    """Remove an item from the collection; its file stays where it is."""
-    hosted.collection.remove(find_item(hosted.collection, item_id).id)
-
-
-def _added_item(collection: Collection, record: Record) -> Item:
-    if record.path is not None or record.id is not None:
-        return collection[record.path or record.id or ""]
-    # The same text is the same item, wherever it came from.
-    texts = tuple(record.captions or ())
-    return next(item for item in collection if item.path is None and item.captions == texts)
+async def remove_item(hosted: Hosted, item_id: ItemId) -> None:
+    """Remove an item from the collection; its file stays where it is, unless it was sent to this service."""
+    item = await run_in_threadpool(find_item, hosted.collection, item_id)
+    removed = await asyncio.wrap_future(hosted.writes.remove(item.id))
+    await run_in_threadpool(remove_stored_picture, hosted.collection, removed)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncIterator
 from typing import Annotated
 from urllib.parse import quote
 
-from fastapi import APIRouter, Path, Query, Response, status
+from fastapi import APIRouter, Path, Query, Request, Response, status
+from fastapi.concurrency import run_in_threadpool
+from fastapi.responses import StreamingResponse
 
 from diptych.service.context import Context, Hosted, Reading, ServiceContext, Writing
 from diptych.service.hosting import HostedCollection
@@ -17,6 +21,15 @@ from diptych.service.schemas.jobs import JobDocument, JobList, JobRequest
 router = APIRouter(prefix="/v1", tags=["jobs"], dependencies=[Reading])
 _JOBS = "/collections/{collection}/jobs"
 _MAX_WAITING = 20
+# Each stream holds a connection and looks into the store again and again.
+_MOST_STREAMS = 16
+_LOOK_SECONDS = 0.25
+# Proxies close connections on which nothing was sent for about a minute.
+_QUIET_LOOKS = 80
+_EVENTS = {
+    "description": "Server-sent events; the data of each is the job.",
+    "content": {"text/event-stream": {}},
+}
 JobId = Annotated[str, Path(description="Id of the job.", max_length=100)]
 
 
@@ -40,6 +53,23 @@ def get_job(context: Context, hosted: Hosted, job_id: JobId) -> JobDocument:
     return _document(_find_job(context.jobs[hosted.name], job_id))
 
 
+@router.get(
+    _JOBS + "/{job_id}/events",
+    operation_id="followJob",
+    response_class=StreamingResponse,
+    responses={status.HTTP_200_OK: _EVENTS},
+)
+async def follow_job(request: Request, context: Context, hosted: Hosted, job_id: JobId) -> StreamingResponse:
+    """Follow a job: a server-sent event with each change, until it is over or the service ends."""
+    runner = context.jobs[hosted.name]
+    await run_in_threadpool(_find_job, runner, job_id)
+    if context.job_streams >= _MOST_STREAMS:
+        detail = f"{_MOST_STREAMS} jobs are being followed; ask for the job itself now and then."
+        raise Problem(503, "busy", detail, headers={"Retry-After": "2"})
+    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+    return StreamingResponse(_events(request, context, runner, job_id), media_type="text/event-stream", headers=headers)
+
+
 @router.delete(_JOBS + "/{job_id}", operation_id="cancelJob", dependencies=[Writing])
 def cancel_job(context: Context, hosted: Hosted, job_id: JobId) -> JobDocument:
     """Cancel a job that waits or runs; what it has added stays. One that is over stays as it is."""
@@ -61,6 +91,26 @@ def start_job(
     runner.wake()
     response.headers["Location"] = f"/v1/collections/{quote(hosted.name, safe='')}/jobs/{job.id}"
     return _document(job)
+
+
+async def _events(request: Request, context: ServiceContext, runner: JobRunner, job_id: str) -> AsyncIterator[str]:
+    last, quiet, is_over = None, 0, False
+    context.job_streams += 1
+    try:
+        # The server says when it ends; it would wait for this answer otherwise.
+        while not (is_over or request.scope["state"].get("is_ending")):
+            job = await run_in_threadpool(runner.store.find, job_id)
+            if job is None:
+                return
+            is_over = job.is_over
+            if job != last or quiet >= _QUIET_LOOKS:
+                yield ":\n\n" if job == last else f"data: {_document(job).model_dump_json()}\n\n"
+                last, quiet = job, 0
+            quiet += 1
+            if not is_over:
+                await asyncio.sleep(_LOOK_SECONDS)
+    finally:
+        context.job_streams -= 1
 
 
 def _document(job: Job) -> JobDocument:

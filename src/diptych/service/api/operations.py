@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from fastapi import APIRouter, Request, Response
-from fastapi.responses import JSONResponse
+from fastapi.responses import HTMLResponse, JSONResponse
 from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
 
 from diptych._version import __version__
 from diptych.service.context import Context, Reading, ServiceContext
 from diptych.service.hosting import CollectionMetrics
-from diptych.service.openapi import openapi_document
+from diptych.service.openapi import openapi_document, openapi_page
 from diptych.service.schemas.operations import HealthDocument, ReadinessDocument, SessionDocument, SignIn
-from diptych.service.security.auth import SESSION_SECONDS, refuse_other_sites, unauthorised
+from diptych.service.security.auth import is_another_user, refuse_other_sites, unauthorised
+from diptych.service.security.sessions import SESSION_SECONDS
 
 router = APIRouter(tags=["operations"])
 
@@ -28,12 +29,13 @@ async def health() -> HealthDocument:
     operation_id="ready",
     responses={503: {"model": ReadinessDocument, "description": "Not every collection can be searched yet."}},
 )
-async def ready(context: Context, response: Response) -> ReadinessDocument:
+async def ready(request: Request, context: Context, response: Response) -> ReadinessDocument:
     """Say of each collection whether it can be searched; 503 until all can."""
     states = context.readiness.states()
     is_ready = all(state == "ready" for state in states.values())
     response.status_code = 200 if is_ready else 503
-    return ReadinessDocument(ready=is_ready, collections=states)
+    may_read = not context.settings.public or context.credentials.is_known(request)
+    return ReadinessDocument(ready=is_ready, collections=states if may_read else {})
 
 
 @router.get(
@@ -56,40 +58,53 @@ async def description(request: Request) -> JSONResponse:
     return JSONResponse(openapi_document(request.app))
 
 
+@router.get("/docs", include_in_schema=False, dependencies=[Reading])
+async def description_page(request: Request) -> HTMLResponse:
+    """Return the OpenAPI document as a page to read."""
+    return HTMLResponse(openapi_page(request.app))
+
+
 session_router = APIRouter(prefix="/v1", tags=["session"])
 
 
 @session_router.get("/session", summary="Whether the page may write", operation_id="getSession")
 async def get_session(request: Request, response: Response, context: Context) -> SessionDocument:
-    """Return what the page needs to know; on this machine, begin a session; beyond it, POST with the token does."""
+    """Return what the page needs to know, and let its session last on; POST begins one."""
     refuse_other_sites(request)
     credentials = context.credentials
     has_token = credentials.has_token(request)
     session = credentials.session(request)
-    if session is None and not context.settings.public:
-        session = credentials.sessions.new()
     if session is not None:
         _set_session_cookie(session, request, response, context)
     return _session_document(context, session, has_token=has_token)
 
 
-@session_router.post("/session", summary="Sign in with the token", operation_id="signIn")
+@session_router.post("/session", summary="Sign in", operation_id="signIn")
 async def sign_in(given: SignIn, request: Request, response: Response, context: Context) -> SessionDocument:
-    """Begin a session of the page, as a cookie that scripts cannot read."""
+    """Begin a session of the page, as a cookie that scripts cannot read, with the token or with a key for one use."""
     refuse_other_sites(request)
     credentials = context.credentials
-    if not credentials.is_token(given.token):
+    if given.key is not None:
+        session = credentials.sessions.begin(given.key, is_own_user=not is_another_user(request))
+        if session is None:
+            raise unauthorised("This address was used before or is too old; sign in with the token.")
+    elif credentials.is_token(given.token or ""):
+        session = credentials.sessions.new()
+    else:
         raise unauthorised("This is not the token of this service.")
-    session = credentials.sessions.new()
     _set_session_cookie(session, request, response, context)
     return _session_document(context, session, has_token=True)
 
 
 @session_router.delete("/session", summary="Sign out", operation_id="signOut", status_code=204)
 async def sign_out(request: Request, response: Response, context: Context) -> None:
-    """Let the browser forget the session."""
+    """End the session, for every copy of its cookie, and let the browser forget it."""
     refuse_other_sites(request)
-    response.delete_cookie(context.credentials.sessions.cookie_name, httponly=True, samesite="strict")
+    sessions = context.credentials.sessions
+    session = context.credentials.session(request)
+    if session is not None:
+        sessions.end(session)
+    response.delete_cookie(sessions.cookie_name, httponly=True, samesite="strict")
 
 
 def _set_session_cookie(session: str, request: Request, response: Response, context: ServiceContext) -> None:

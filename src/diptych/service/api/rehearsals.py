@@ -19,10 +19,10 @@ _REHEARSALS = "/collections/{collection}/rehearsals"
 
 @router.post(_REHEARSALS, operation_id="rehearse", status_code=status.HTTP_202_ACCEPTED, dependencies=[Writing])
 def start_rehearsal(context: Context, hosted: Hosted, request: RehearsalRequest, response: Response) -> JobDocument:
-    """Start the job that tries another retriever beside the active one; nothing is changed."""
+    """Start the job that tries another search model beside the active one; nothing is changed."""
     known = [*READY_MADE, *(one.name for one in hosted.collection.retrievers())]
     if request.retriever not in known:
-        detail = f"There is no retriever {request.retriever!r}; there are {', '.join(dict.fromkeys(known))}."
+        detail = f"There is no search model {request.retriever!r}; there are {', '.join(dict.fromkeys(known))}."
         raise Problem(404, "no-such-retriever", detail)
     return start_job(context, hosted, JobRequest(RehearseJob(kind="rehearse", parameters=request)), response)
 

@@ -1,4 +1,4 @@
-"""Retriever routes: list, add, activate and remove retrievers; what was learned from clicks, and rolling it back."""
+"""Retriever routes: list, add, activate and remove retrievers; the history of changes, and the way back."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 
 router = APIRouter(prefix="/v1", tags=["retrievers"], dependencies=[Reading])
 _RETRIEVERS = "/collections/{collection}/retrievers"
-_NOT_USABLE: dict[int | str, dict[str, Any]] = {409: problem_response("The retriever is not in a state for this.")}
-RetrieverName = Annotated[str, Path(description="Name of the retriever.", max_length=200)]
+_NOT_USABLE: dict[int | str, dict[str, Any]] = {409: problem_response("The search model is not in a state for this.")}
+RetrieverName = Annotated[str, Path(description="Name of the search model (retriever).", max_length=200)]
 
 
 @router.get(_RETRIEVERS, operation_id="listRetrievers")
 def list_retrievers(hosted: Hosted) -> RetrieverList:
-    """List the retrievers that a collection can be searched with."""
+    """List the search models (retrievers) that a collection can be searched with."""
     stored = hosted.collection.retrievers()
     taken = {one.name for one in stored}
     return RetrieverList(
@@ -48,7 +48,7 @@ def list_retrievers(hosted: Hosted) -> RetrieverList:
 
 @router.post(_RETRIEVERS, operation_id="addRetriever", status_code=status.HTTP_202_ACCEPTED, dependencies=[Writing])
 def add_retriever(context: Context, hosted: Hosted, request: RetrieverRequest, response: Response) -> JobDocument:
-    """Start the job that adds a retriever beside the active one."""
+    """Start the job that adds a search model beside the active one."""
     return start_job(context, hosted, JobRequest(RetrieverJob(kind="retriever", parameters=request)), response)
 
 
@@ -56,7 +56,7 @@ def add_retriever(context: Context, hosted: Hosted, request: RetrieverRequest, r
     _RETRIEVERS + "/{name}/activate", operation_id="activateRetriever", dependencies=[Writing], responses=_NOT_USABLE
 )
 def activate_retriever(context: Context, hosted: Hosted, name: RetrieverName) -> CollectionDocument:
-    """Let searches use a retriever from now on; the one before stays stored."""
+    """Let searches use a search model from now on; the one before stays stored."""
     usable_retriever(hosted.collection, name)
     hosted.collection.activate_retriever(name)
     return collection_document(context, hosted)
@@ -70,9 +70,9 @@ def activate_retriever(context: Context, hosted: Hosted, name: RetrieverName) ->
     responses=_NOT_USABLE,
 )
 def remove_retriever(hosted: Hosted, name: RetrieverName) -> None:
-    """Forget a retriever and its points."""
+    """Delete a search model and what it stored of each item."""
     if _stored(hosted.collection, name).active:
-        raise Problem(409, "retriever-active", f"{name!r} is the active retriever; activate another one first.")
+        raise Problem(409, "retriever-active", f"{name!r} is the search model in use; activate another one first.")
     hosted.collection.remove_retriever(name)
 
 
@@ -88,7 +88,7 @@ def usable_retriever(collection: Collection, name: str) -> StoredRetriever:
 def _stored(collection: Collection, name: str) -> StoredRetriever:
     known = {one.name: one for one in collection.retrievers()}
     if name not in known:
-        raise Problem(404, "no-such-retriever", f"There is no retriever {name!r}; there are {', '.join(known)}.")
+        raise Problem(404, "no-such-retriever", f"There is no search model {name!r}; there are {', '.join(known)}.")
     return known[name]
 
 
@@ -110,36 +110,25 @@ _NOTHING_TO_ROLL_BACK: dict[int | str, dict[str, Any]] = {409: problem_response(
 
 @learning_router.get(_LEARNING, operation_id="getLearning", dependencies=[Clicking])
 def get_learning(hosted: Hosted) -> LearningDocument:
-    """List what was learned from clicks, with measures before and after; a job of kind learn learns."""
-    from diptych.collection.learning import learning_history
+    """List every change of the search model and every comparison, with measures before and after."""
+    from diptych.collection.learning.promotion import learning_history, rolls_back_to
 
     history = learning_history(hosted.collection)
     steps = [_learning_step(record) for record in reversed(history)]
-    return LearningDocument(steps=steps, rolls_back_to=_previous_retriever(hosted.collection, history))
+    return LearningDocument(steps=steps, rolls_back_to=rolls_back_to(hosted.collection, history))
 
 
 @learning_router.post(
     _LEARNING + "/rollback", operation_id="rollBack", dependencies=[Writing], responses=_NOTHING_TO_ROLL_BACK
 )
 def roll_back(hosted: Hosted) -> LearningStep:
-    """Let searches use the retriever from before the last promotion again; the one that leaves stays stored."""
-    from diptych.collection.learning import learning_history, rollback
+    """Let searches use the search model from before the last change again; the one that leaves stays stored."""
+    from diptych.collection.learning.promotion import learning_history, rollback, rolls_back_to
 
-    if _previous_retriever(hosted.collection, learning_history(hosted.collection)) is None:
-        detail = "The active retriever was not learned from clicks, or the one before it is gone; activate one by name."
+    if rolls_back_to(hosted.collection, learning_history(hosted.collection)) is None:
+        detail = "The search model in use replaced no other one, or the one before it is gone; activate one by name."
         raise Problem(409, "nothing-to-roll-back", detail)
     return _learning_step(rollback(hosted.collection))
-
-
-def _previous_retriever(collection: Collection, history: list[LearningRecord]) -> str | None:
-    """Return the name of the retriever before the one in force, where that was promoted."""
-    from diptych.collection.learning.promotion import promotion_to
-
-    stored = {one.fingerprint: one for one in collection.retrievers()}
-    active = next((one.fingerprint for one in stored.values() if one.active), "")
-    promoted = promotion_to(active, history)
-    former = None if promoted is None else stored.get(promoted.before_fingerprint)
-    return None if former is None else former.name
 
 
 def _learning_step(record: LearningRecord) -> LearningStep:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import secrets
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 from typing import Annotated, Any
 
@@ -19,17 +18,30 @@ from diptych.collection import (
     CollectionError,
     Filter,
     Item,
+    PictureRegion,
     Term,
     UnknownRetrieverError,
     parse_query,
 )
 from diptych.collection import Query as SearchQuery
+from diptych.collection.search.answers import HYBRID_OF_MODE
+from diptych.data.picture_kinds import split_moment
 from diptych.metrics import team_draft
 from diptych.service.clicks import ClickLog
 from diptych.service.clicks.interleaving import Interleaving
 from diptych.service.clicks.records import InterleavedPage, is_plain
 from diptych.service.clicks.report import iso_time
-from diptych.service.context import Clicking, Context, Hosted, Reading, Searching, ServiceContext
+from diptych.service.context import (
+    Clicking,
+    Context,
+    Decoding,
+    Hosted,
+    Reading,
+    Searching,
+    ServiceContext,
+    Then,
+    Visitor,
+)
 from diptych.service.hosting import HostedCollection
 from diptych.service.problems import Problem
 from diptych.service.schemas import Document
@@ -37,6 +49,8 @@ from diptych.service.schemas.retrievers import RetrieverSummary
 from diptych.service.schemas.search import (
     AnswerDocument,
     FacetList,
+    PictureWordDocument,
+    RegionDocument,
     SearchOptions,
     SearchParameters,
     SearchRequest,
@@ -105,7 +119,8 @@ def _rankings(
 ) -> tuple[Answers, Answers] | None:
     search = partial(collection.search, query, options.offset + options.limit, filter=wanted)
     try:
-        a, b = (search(hybrid=options.hybrid, exact=options.exact, retriever=one) for one in (present.a, present.b))
+        how: dict[str, Any] = {"hybrid": _hybrid(options), "exact": options.exact, "regions": options.regions}
+        a, b = (search(**how, retriever=one) for one in (present.a, present.b))
     except UnknownRetrieverError:
         return None
     is_as_it_was = (a.fingerprint, b.fingerprint) == (present.a_fingerprint, present.b_fingerprint)
@@ -132,6 +147,7 @@ def _interleaved_page(
         retriever=present.name,
         fingerprint=present.fingerprint,
         cutoff=min(a.cutoff, b.cutoff),
+        mode=a.mode,
     )
     return answers, InterleavedPage(present.number, draw, [team for _, team in drafted])
 
@@ -152,24 +168,29 @@ def request_terms(context: ServiceContext, query: str | None, terms: Sequence[Te
 
 
 def _query_text(terms: Sequence[TermRequest]) -> str:
-    return str(SearchQuery(tuple(Term(_term_kind(term), _term_text(term), term.weight) for term in terms)))
+    return str(SearchQuery(tuple(Term(_term_kind(term), _term_text(term), term.weight, term.quoted) for term in terms)))
 
 
 def run_search(
-    context: ServiceContext, hosted: HostedCollection, terms: Sequence[TermRequest], options: SearchOptions
+    context: ServiceContext,
+    hosted: HostedCollection,
+    terms: Sequence[TermRequest],
+    options: SearchOptions,
+    visitor: str | None = None,
 ) -> SearchResponse:
     """Search, remember the search where that is wanted, and return what the client gets."""
-    limits = context.settings.limits
+    limits, hosted = context.settings.limits, hosted.at(options.as_of)
     if options.limit > limits.page_size:
         raise Problem(422, "page-too-large", f"A page has at most {limits.page_size} answers; ask for the next page.")
     if options.offset > limits.deepest_answer:
         raise Problem(422, "page-too-deep", f"Answers end at {limits.deepest_answer:,}; ask more precisely.")
     answers, page = _search_answers(context, hosted, terms, options)
+    is_logged = options.log and options.as_of is None
     context.metrics.count_search(hosted.name, no_good_match=answers.no_good_match)
     end = options.offset + options.limit
     more = len(answers) > 0 and end < answers.considered and end <= limits.deepest_answer
     return SearchResponse(
-        search_id=_record_search(context, hosted, terms, options, answers, page) if options.log else None,
+        search_id=_record_search(context, hosted, terms, options, answers, page, visitor) if is_logged else None,
         query=_query_text(terms),
         target=options.target,
         retriever=RetrieverSummary(name=answers.retriever, fingerprint=answers.fingerprint),
@@ -185,6 +206,7 @@ def run_search(
         next_offset=end if more else None,
         notes=list(answers.notes),
         storage_away_seconds=hosted.collection.storage_away_seconds,
+        mode=answers.mode,
         draw=None if page is None else page.draw,
     )
 
@@ -194,12 +216,16 @@ def _search_answers(
 ) -> tuple[Answers, InterleavedPage | None]:
     query = SearchQuery(tuple(_term(context, term) for term in terms))
     wanted = request_filter(context, options.filter)
-    log = context.click_logs.get(hosted.name)
+    log = None if options.as_of is not None else context.click_logs.get(hosted.name)
     both = _interleaved_answers(hosted.collection, log, query, terms, options, wanted)
     if both is not None:
         return both
-    how = options.model_dump(include={"target", "hybrid", "exact", "min_probability", "offset", "retriever"})
-    return hosted.collection.search(query, options.limit, filter=wanted, **how), None
+    how = options.model_dump(include={"target", "exact", "min_probability", "offset", "retriever", "regions"})
+    return hosted.collection.search(query, options.limit, filter=wanted, hybrid=_hybrid(options), **how), None
+
+
+def _hybrid(options: SearchOptions) -> float | bool | None:
+    return options.hybrid if options.mode is None else HYBRID_OF_MODE[options.mode]
 
 
 def _record_search(
@@ -209,9 +235,10 @@ def _record_search(
     options: SearchOptions,
     answers: Answers,
     page: InterleavedPage | None,
+    visitor: str | None,
 ) -> str | None:
     log = context.click_logs.get(hosted.name)
-    if log is None:
+    if log is None or context.log_wait(visitor, "search"):
         return None
     return log.record_search(
         query=_query_text(terms),
@@ -223,6 +250,7 @@ def _record_search(
         best_probability=answers[0].probability if answers else None,
         continues=options.search_id,
         terms=_term_documents(terms),
+        visitor=visitor,
         page=page,
     )
 
@@ -234,7 +262,7 @@ def _document(answer: Answer, item: Item, cutoff: float) -> AnswerDocument:
         id=item.id,
         score=answer.score,
         probability=answer.probability,
-        good=answer.probability >= cutoff,
+        good=answer.probability >= cutoff or answer.has_words,
         caption=answer.caption,
         caption_id=answer.caption_id,
         matched_by=list(answer.matched_by),
@@ -244,21 +272,34 @@ def _document(answer: Answer, item: Item, cutoff: float) -> AnswerDocument:
         labels=list(item.labels),
         captions=list(item.captions[:5]),
         metadata=dict(item.metadata),
-        name=None if item.path is None else os.path.basename(item.path),
+        facts=dict(item.facts),
+        name=None if item.path is None else split_moment(item.path)[0].name,
+        seconds=item.seconds,
         content_hash=item.content_hash,
+        matched_fields=list(answer.matched_fields),
+        has_words=answer.has_words,
+        picture_words=[
+            PictureWordDocument.model_construct(text=word.text, corners=list(word.corners))
+            for word in answer.picture_words
+        ],
+        region=None if answer.region is None else _region_document(answer.region),
     )
+
+
+def _region_document(region: PictureRegion) -> RegionDocument:
+    return RegionDocument.model_construct(**asdict(region), place=region.place)
 
 
 def _term_request(term: Term) -> TermRequest:
     if abs(term.weight) > 100:
         raise Problem(422, "weight-too-large", f"A weight is at most 100, got {term.weight:g}; write a smaller one.")
-    return TermRequest.model_validate({term.kind: term.value, "weight": term.weight})
+    return TermRequest.model_validate({term.kind: term.value, "weight": term.weight, "quoted": term.is_quoted})
 
 
 def _term(context: ServiceContext, term: TermRequest) -> Term:
     if term.upload is not None:
         return Term("picture", context.uploads.find(term.upload).file, term.weight)
-    return Term(_term_kind(term), _term_text(term), term.weight)
+    return Term(_term_kind(term), _term_text(term), term.weight, term.quoted)
 
 
 def _term_kind(term: TermRequest) -> Any:
@@ -302,35 +343,43 @@ router = APIRouter(prefix="/v1", tags=["search"], dependencies=[Reading])
 
 @router.post("/collections/{collection}/search", operation_id="search", dependencies=[Searching])
 def search(
-    context: Context, hosted: Hosted, request: SearchRequest, raw: Request, background: BackgroundTasks
+    context: Context,
+    hosted: Hosted,
+    visitor: Visitor,
+    request: SearchRequest,
+    raw: Request,
+    background: BackgroundTasks,
 ) -> SearchResponse:
     """Find pictures or texts with words, stored items, uploaded pictures, or a weighted sum of them."""
-    found = run_search(context, hosted, request_terms(context, request.query, request.terms), request)
+    found = run_search(context, hosted, request_terms(context, request.query, request.terms), request, visitor)
     preload_thumbnails(raw, background, hosted, found)
     return found
 
 
 @router.get("/collections/{collection}/search", operation_id="searchByAddress", dependencies=[Searching])
 def search_by_address(
-    context: Context, hosted: Hosted, request: Annotated[SearchParameters, Query()]
+    context: Context, hosted: Hosted, visitor: Visitor, request: Annotated[SearchParameters, Query()]
 ) -> SearchResponse:
     """Find pictures or texts with a query in the address."""
-    return run_search(context, hosted, request_terms(context, request.q, None), request)
+    return run_search(context, hosted, request_terms(context, request.q, None), request, visitor)
 
 
-@router.post("/collections/{collection}/search/picture", operation_id="searchWithPicture", dependencies=[Searching])
+@router.post("/collections/{collection}/search/picture", operation_id="searchWithPicture", dependencies=[Decoding])
 def search_with_picture(
-    context: Context, hosted: Hosted, request: Annotated[PictureSearch, Form(media_type="multipart/form-data")]
+    context: Context,
+    hosted: Hosted,
+    visitor: Visitor,
+    request: Annotated[PictureSearch, Form(media_type="multipart/form-data")],
 ) -> SearchResponse:
     """Find what resembles a picture that is sent along; the answer names the upload, for further pages."""
     upload = context.uploads.add(request.picture.file)
-    return run_search(context, hosted, [TermRequest(upload=upload.id)], request)
+    return run_search(context, hosted, [TermRequest(upload=upload.id)], request, visitor)
 
 
 @router.get("/collections/{collection}/facets", operation_id="listFacets", dependencies=[Searching])
 def list_facets(
     context: Context,
-    hosted: Hosted,
+    hosted: Then,
     filter: Annotated[str | None, Query(max_length=2000, description="Count only items that meet it.")] = None,
     limit: Annotated[int, Query(ge=1, le=100, description="How many values of each field.")] = 10,
 ) -> FacetList:
@@ -357,7 +406,9 @@ _PREVIEW: dict[int | str, dict[str, Any]] = {
 }
 
 
-@uploads_router.post("/uploads", operation_id="upload", status_code=status.HTTP_201_CREATED, dependencies=[Clicking])
+@uploads_router.post(
+    "/uploads", operation_id="upload", status_code=status.HTTP_201_CREATED, dependencies=[Clicking, Decoding]
+)
 def upload(
     context: Context, form: Annotated[UploadForm, Form(media_type="multipart/form-data")], response: Response
 ) -> UploadDocument:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from diptych.service.clicks.errors import ClickLogError
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 BUSY_SECONDS = 10.0
 
 # A page is a run of results at consecutive positions, so that a search costs one row and not one for each result.
@@ -25,7 +25,7 @@ CREATE TABLE IF NOT EXISTS retrievers (
 CREATE TABLE IF NOT EXISTS searches (
     number INTEGER PRIMARY KEY, id BLOB NOT NULL UNIQUE, time REAL NOT NULL, query INTEGER NOT NULL, terms TEXT,
     plain INTEGER NOT NULL, target TEXT NOT NULL, retriever INTEGER NOT NULL, no_good_match INTEGER NOT NULL,
-    best_probability REAL, clicked INTEGER NOT NULL DEFAULT 0
+    best_probability REAL, clicked INTEGER NOT NULL DEFAULT 0, visitor BLOB
 );
 CREATE TABLE IF NOT EXISTS pages (
     search INTEGER NOT NULL, first INTEGER NOT NULL, length INTEGER NOT NULL, time REAL NOT NULL, items TEXT NOT NULL,
@@ -110,8 +110,18 @@ def _prepare(connection: sqlite3.Connection, most_bytes: int | None) -> None:
     if version > SCHEMA_VERSION:
         raise ClickLogError("the click log was written by a newer Diptych; use that one, or move the file away")
     if version < SCHEMA_VERSION:
-        # Another process may make the tables at this moment; the second finds them made.
-        connection.executescript(f"BEGIN IMMEDIATE; {_TABLES} PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;")
+        _bring_up_to_date(connection)
+
+
+def _bring_up_to_date(connection: sqlite3.Connection) -> None:
+    # Another process may do the same at this moment; the second finds it done.
+    connection.execute("BEGIN IMMEDIATE")
+    for statement in _TABLES.split(";"):
+        connection.execute(statement)
+    if "visitor" not in {column for _, column, *_ in connection.execute("PRAGMA table_info(searches)")}:
+        connection.execute("ALTER TABLE searches ADD COLUMN visitor BLOB")
+    connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+    connection.execute("COMMIT")
 
 
 def _enable_wal(connection: sqlite3.Connection) -> None:

@@ -1,4 +1,4 @@
-"""The click log as a table for other programs, and as impressions to learn from."""
+"""The click log as a table for other programs, and as searches to learn from."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, get_args
 
+from diptych.data.text_files import written_cells
 from diptych.errors import MissingPackageError, UnknownNameError
 from diptych.service.clicks.database import click_log_error, connect
 from diptych.service.clicks.records import NEGATIVE_CLICK
@@ -43,6 +44,7 @@ _QUERIES: dict[ExportKind, str] = {
     "events": """
         SELECT strftime('%Y-%m-%dT%H:%M:%fZ', clicks.time, 'unixepoch') AS time, lower(hex(searches.id)) AS search,
             queries.text AS query, terms, target, name AS retriever, fingerprint, item, caption_id, kind, position,
+            nullif(lower(hex(visitor)), '') AS visitor,
             (SELECT sum(length) FROM pages WHERE pages.search = clicks.search) AS results,
             (SELECT sum(count) FROM temp.places WHERE places.target = searches.target
                 AND first <= position AND position < first + length) AS shown
@@ -95,7 +97,7 @@ def write_export(connection: sqlite3.Connection, stream: BinaryIO, what: str, fo
             writer = csv.writer(text, delimiter="," if format == "csv" else "\t", lineterminator="\n")
             writer.writerow(names)
             for batch in batches():
-                writer.writerows(batch)
+                writer.writerows(map(written_cells, batch))
     finally:
         # The stream belongs to the caller, who closes it.
         text.detach()
@@ -116,24 +118,33 @@ def _write_parquet(stream: BinaryIO, names: Sequence[str], batches: Iterator[lis
             writer.write_batch(pa.record_batch(arrays, schema=schema))
 
 
-ImpressionRow = tuple[str, str, int, int, int]
+SearchRow = tuple[int, str | None, float, str, int, tuple[str, ...], frozenset[int]]
 
-_IMPRESSIONS = f"""
-SELECT queries.text, shown_item.value, first + shown_item.key, {_SHOWN_AND_CLICKED}
+# In the order of the index in time, and then of the pages, so that nothing is sorted.
+_SEARCHES = """
+SELECT searches.number, nullif(lower(hex(visitor)), ''), searches.time, queries.text, first, items, (
+    SELECT group_concat(position) FROM clicks WHERE clicks.search = searches.number AND kind <> :negative
+    AND position >= first AND position < first + length
+    AND item = json_extract(items, '$[' || (position - first) || ']')
+)
+FROM searches INDEXED BY searches_in_time CROSS JOIN pages ON pages.search = searches.number
+CROSS JOIN queries ON queries.number = query
 WHERE plain AND target = 'images'
-GROUP BY searches.query, shown_item.value, first + shown_item.key
-ORDER BY searches.query, first + shown_item.key, shown_item.value
+ORDER BY searches.time, searches.number, first, length
 """
 
 
-def text_query_impressions(path: Path) -> Iterator[ImpressionRow]:
-    """Yield (query, item, position, times shown, times clicked) of a click log's file.
+def text_query_searches(path: Path) -> Iterator[SearchRow]:
+    """Yield (search, visitor, time, query, first position, items in order, clicked positions) of a click log's file.
 
-    Only searches for pictures by words alone count, since others say nothing about the words; all retrievers are taken
-    together, since a click at a position is worth the same whoever put the item there.
+    There is a row for each page; pages of a search share its number, visitor and time, and follow one another. Searches
+    come in the order of their times. Only those for pictures by words alone count, since others say nothing about the
+    words; all retrievers are taken together, since a click at a position is worth the same whoever put the item there.
     """
     try:
         with closing(connect(path)) as connection:
-            yield from connection.execute(_IMPRESSIONS, _PARAMETERS)
+            for number, visitor, time, query, first, items, clicked in connection.execute(_SEARCHES, _PARAMETERS):
+                places = frozenset(map(int, clicked.split(","))) if clicked else frozenset()
+                yield number, visitor, time, query, first, tuple(json.loads(items)), places
     except sqlite3.Error as error:
         raise click_log_error(path, error) from error

@@ -34,6 +34,7 @@ from diptych.service.clicks.records import (
     normalised_query,
 )
 from diptych.service.clicks.report import LogCounts, QueryReport, query_report
+from diptych.service.clicks.visitors import forget_salts, visitor_number
 from diptych.service.clicks.writer import BATCH_SECONDS, LogWriter
 
 _ID_BYTES = 16
@@ -110,6 +111,7 @@ class ClickLog:
         best_probability: float | None,
         continues: str | None = None,
         terms: Sequence[Mapping[str, Any]] | None = None,
+        visitor: str | None = None,
         page: InterleavedPage | None = None,
         draft: InterleavedPage | None = None,
     ) -> str | None:
@@ -117,14 +119,17 @@ class ClickLog:
 
         Returns the id of the search, under which its clicks are recorded; None where nothing more can be kept waiting
         to be written. ``continues`` names the search whose next page this is; if that asked something else, or is
-        unknown, a new one begins. ``page`` (once called ``draft``) says which of two interleaved retrievers each result
-        came from; a search that begins with one has the id that its teams were drawn with. Never waits for the disk.
+        unknown, a new one begins. ``visitor`` tells people apart, in any words; a number is kept of them, see
+        :mod:`~diptych.service.clicks.visitors`, and None is nobody known. ``page`` (once called ``draft``) says which
+        of two interleaved retrievers each result came from; a search that begins with one has the id that its teams
+        were drawn with. Never waits for the disk.
         """
         page = page or draft
         normalised = normalised_query(query)
+        now = self._clock()
         pending = PendingSearch(
             id=secrets.token_bytes(_ID_BYTES),
-            time=self._clock(),
+            time=now,
             query=normalised,
             terms=None if terms is None else json.dumps(list(terms)),
             plain=is_plain(normalised, terms),
@@ -134,6 +139,7 @@ class ClickLog:
             no_good_match=no_good_match,
             best_probability=best_probability,
             shown=tuple(shown),
+            visitor=self._visitor_number(visitor, now),
             page=page,
         )
         if continues is not None and self._search_identity(continues) == pending.identity:
@@ -143,12 +149,24 @@ class ClickLog:
         return pending.id.hex() if self._writer.enqueue(pending) else None
 
     def record_click(
-        self, *, search_id: str, item: str, position: int, kind: ClickKind, caption_id: str | None = None
+        self,
+        *,
+        search_id: str,
+        item: str,
+        position: int,
+        kind: ClickKind,
+        caption_id: str | None = None,
+        visitor: str | None = None,
     ) -> int:
-        """Record a click on an item at the position where the search showed it; return its number once durable."""
+        """Record a click on an item at the position where the search showed it; return its number once durable.
+
+        ``visitor`` is told to a search that was recorded without one.
+        """
         if kind not in CLICK_KINDS:
             raise InvalidInputError(f"unknown kind of click {kind!r}; use one of {', '.join(CLICK_KINDS)}")
-        click = Click(_search_key(search_id), item, position, kind, caption_id, self._clock())
+        now = self._clock()
+        number = self._visitor_number(visitor, now)
+        click = Click(_search_key(search_id), item, position, kind, caption_id, now, number)
         return self._write_with_retry(click.write)
 
     def record_vote(self, *, left: str, right: str, choice: VoteChoice) -> int:
@@ -220,6 +238,8 @@ class ClickLog:
         self.flush()
         with self._translated_errors(), closing(connect(self.path)) as connection:
             delete_searches(connection, before)
+        if before is None:
+            forget_salts(self.path.parent)
 
     def flush(self) -> None:
         """Return when every search recorded so far is in the file."""
@@ -247,6 +267,9 @@ class ClickLog:
             yield
         except sqlite3.Error as error:
             raise click_log_error(self.path, error) from error
+
+    def _visitor_number(self, visitor: str | None, time: float) -> bytes | None:
+        return None if visitor is None else visitor_number(self.path.parent, visitor, time)
 
     def _search_identity(self, search_id: str) -> tuple[str, str, str, str] | None:
         """Return what makes a page one of this search, whether the search is written yet or not."""

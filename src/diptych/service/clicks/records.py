@@ -72,6 +72,7 @@ class PendingSearch:
     no_good_match: bool
     best_probability: float | None
     shown: tuple[tuple[str, int], ...]
+    visitor: bytes | None = None
     page: InterleavedPage | None = None
 
     @property
@@ -87,10 +88,10 @@ class PendingSearch:
         asked = (self.id, self.time, self.query, self.terms, self.plain, self.target)
         connection.execute(
             "INSERT OR IGNORE INTO searches"
-            " (id, time, query, terms, plain, target, retriever, no_good_match, best_probability)"
+            " (id, time, query, terms, plain, target, retriever, no_good_match, best_probability, visitor)"
             " VALUES (?, ?, (SELECT number FROM queries WHERE text = ?), ?, ?, ?,"
-            " (SELECT number FROM retrievers WHERE name = ? AND fingerprint = ?), ?, ?)",
-            (*asked, *retriever, self.no_good_match, self.best_probability),
+            " (SELECT number FROM retrievers WHERE name = ? AND fingerprint = ?), ?, ?, ?)",
+            (*asked, *retriever, self.no_good_match, self.best_probability, self.visitor),
         )
         for first, items in _consecutive_runs(self.shown):
             connection.execute(
@@ -143,12 +144,17 @@ class Click:
     kind: ClickKind
     caption_id: str | None
     time: float
+    visitor: bytes | None = None
 
     def write(self, connection: sqlite3.Connection) -> int:
         """Write the click if the search showed the item there, and return its number."""
         search = _find_search(connection, self.search)[0]
         if not self._was_shown(connection, search):
             raise NotShownError(self.item, self.position)
+        if self.visitor is not None:
+            # Whoever searches without a name and clicks with one is no second person.
+            known = "UPDATE searches SET visitor = ? WHERE number = ? AND visitor IS NULL"
+            connection.execute(known, (self.visitor, search))
         if self.kind != NEGATIVE_CLICK:
             connection.execute("UPDATE searches SET clicked = 1 WHERE number = ? AND clicked = 0", (search,))
         caption_id = None if self.caption_id is None else _writable(self.caption_id)

@@ -10,7 +10,7 @@ from functools import cache, lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-from diptych.errors import MissingPackageError
+from diptych.service.clicks.anomalies import click_anomalies
 from diptych.service.clicks.records import NEGATIVE_CLICK, is_plain
 
 if TYPE_CHECKING:
@@ -74,25 +74,21 @@ def query_counts(connection: sqlite3.Connection) -> list[QueryCounts]:
 
 @lru_cache(maxsize=1 << 16)
 def query_visualness(query: str) -> VisualQuery | None:
-    """Return how visual a query is; None for one that is not in words, or where the list of concepts is missing.
+    """Return how visual a query is; None for one that is not in words.
 
     >>> from diptych.service.clicks.report import query_visualness
     >>> query_visualness("a red tulip").marked, query_visualness("item:17")
     ('a [red] [tulip]', None)
     """
-    measure = _visualness() if is_plain(query, None) else None
-    return None if measure is None else measure.of(query)
+    return _visualness().of(query) if is_plain(query, None) else None
 
 
 @cache
-def _visualness() -> Visualness | None:
+def _visualness() -> Visualness:
     # Reading the names of all concepts takes a second or two, which only those wait for who look at a log.
     from diptych.encoders import Visualness
 
-    try:
-        return Visualness()
-    except MissingPackageError:
-        return None
+    return Visualness()
 
 
 FREQUENT_SEARCHES = 3
@@ -103,20 +99,25 @@ _MOST_MEASURED = 5_000
 _VISUAL_ABOVE = 0.5
 
 # Scanning this index in order groups by query without sorting; SQLite would choose the one in time, and sort.
+# The name of a picture that somebody has sent is nothing that anybody asks for.
+_PICTURES = "WITH pictures AS (SELECT number FROM queries WHERE text GLOB '*upload:*')"
 _GROUPS = """
+{pictures}
 SELECT queries.text, searches, share, last, no_good_match
 FROM (
     SELECT query, count(*) AS searches, avg(clicked) AS share, max(time) AS last, min(no_good_match) AS no_good_match
     FROM searches INDEXED BY searches_by_query
-    WHERE time >= :start AND time < :end
+    WHERE time >= :start AND time < :end AND query NOT IN pictures
     GROUP BY query HAVING {condition}
     ORDER BY searches DESC, last DESC, query LIMIT :limit
 ) JOIN queries ON queries.number = query
 ORDER BY searches DESC, last DESC, query
 """
 
-_TOP = _GROUPS.format(condition="true")
-_FAILING = _GROUPS.format(condition="min(no_good_match) = 1 OR (max(clicked) = 0 AND count(*) >= :often)")
+_TOP = _GROUPS.format(pictures=_PICTURES, condition="true")
+_FAILING = _GROUPS.format(
+    pictures=_PICTURES, condition="min(no_good_match) = 1 OR (max(clicked) = 0 AND count(*) >= :often)"
+)
 
 _SHOWN = """
 SELECT first, length, count(*) FROM pages INDEXED BY pages_by_place
@@ -128,11 +129,13 @@ SELECT position, count(DISTINCT search) FROM clicks INDEXED BY clicks_by_place
 WHERE time >= :start AND time < :end AND kind <> :against AND position <= :furthest GROUP BY position
 """
 
-_ASKED = """
+_ASKED = f"""
+{_PICTURES}
 SELECT queries.text, searches, clicked
 FROM (
     SELECT query, count(*) AS searches, sum(clicked) AS clicked FROM searches INDEXED BY searches_by_query
-    WHERE time >= :start AND time < :end GROUP BY query ORDER BY searches DESC, query LIMIT :limit
+    WHERE time >= :start AND time < :end AND query NOT IN pictures
+    GROUP BY query ORDER BY searches DESC, query LIMIT :limit
 ) JOIN queries ON queries.number = query
 """
 
@@ -150,6 +153,7 @@ class QueryReport(NamedTuple):
     top: list[dict[str, Any]]
     failing: list[dict[str, Any]]
     positions: list[dict[str, Any]]
+    anomalies: list[dict[str, Any]]
 
 
 def query_report(connection: sqlite3.Connection, *, now: float, days: int) -> QueryReport:
@@ -180,6 +184,7 @@ def query_report(connection: sqlite3.Connection, *, now: float, days: int) -> Qu
             for query, count, _, last, no_good_match in connection.execute(_FAILING, bounds)
         ],
         positions=_positions(connection, period),
+        anomalies=click_anomalies(connection, period),
     )
 
 

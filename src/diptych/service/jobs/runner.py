@@ -15,10 +15,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
-from diptych.errors import CollectionError
+from diptych.errors import CollectionBusyError, InvalidInputError, without_folders
 from diptych.service.jobs.store import Job, JobStore
 
-_PATIENCE_SECONDS = 5.0
+_PATIENCE_SECONDS = 3.0
 _LONGEST_LINE = 1 << 20
 _LONGEST_MESSAGE = 500
 _KEPT_LINES = 20
@@ -140,7 +140,7 @@ class JobRunner:
 
     def _run(self) -> None:
         # Imported where jobs run: whoever only names a kind of job does not wait for it.
-        from diptych.collection.storage.layout import write_lock
+        from diptych.collection.storage.write_lock import write_lock
 
         while not self._is_stopping.is_set():
             try:
@@ -148,9 +148,12 @@ class JobRunner:
                     # They belonged to a runner that has ended.
                     self.store.interrupt_running()
                     self._work()
-            except CollectionError:
+            except CollectionBusyError:
                 # Another process runs the jobs of this collection.
                 self._is_stopping.wait(_RETRY_SECONDS)
+            except InvalidInputError as refusal:
+                _log.error("no jobs are run: %s", refusal)
+                return
             except (sqlite3.Error, OSError):
                 # A full disk, or someone who keeps the file of the jobs locked: neither is for ever.
                 _log.exception("jobs cannot be run now; trying again in %g s", _RETRY_SECONDS)
@@ -190,4 +193,6 @@ class JobRunner:
         elif process.was_stopped:
             self.store.finish(job.id, "cancelled" if self.store.is_to_cancel(job.id) else "interrupted")
         else:
-            self.store.finish(job.id, "failed", error=process.error)
+            _log.error("job %s (%s) of %s failed: %s", job.id, job.kind, self._collection, process.error)
+            folder = Path(self._collection)
+            self.store.finish(job.id, "failed", error=without_folders(process.error, folder, folder.parent))

@@ -12,9 +12,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from diptych.errors import InvalidInputError
 from diptych.service.clicks.database import make_private_file
 
-JobKind = Literal["index", "train", "learn", "reencode", "map", "retriever", "rehearse"]
+JobKind = Literal["index", "train", "learn", "reencode", "map", "retriever", "rehearse", "read_text", "regions"]
 JobState = Literal["waiting", "running", "done", "failed", "cancelled", "interrupted"]
 JOB_KINDS: tuple[JobKind, ...] = get_args(JobKind)
 # Retrievers that need no training and are added by name.
@@ -49,14 +50,17 @@ class Job:
         return self.state not in ("waiting", "running")
 
 
-_TABLE = """
+# How a file came to what it is, one step for each version; the file has the number of the last one that it took.
+_STEPS = (
+    """
 CREATE TABLE IF NOT EXISTS jobs (
     number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, kind TEXT NOT NULL, parameters TEXT NOT NULL,
     state TEXT NOT NULL, done INTEGER NOT NULL DEFAULT 0, total INTEGER NOT NULL DEFAULT 0,
     message TEXT NOT NULL DEFAULT '', error TEXT, result TEXT, created TEXT NOT NULL, started TEXT, finished TEXT,
     to_cancel INTEGER NOT NULL DEFAULT 0
 )
-"""
+""",
+)
 
 _COLUMNS = ", ".join(column.name for column in fields(Job))
 _BUSY_SECONDS = 10.0
@@ -161,17 +165,29 @@ class JobStore:
         with self._reading() as connection:
             return [_job(row) for row in connection.execute(f"SELECT {_COLUMNS} FROM jobs {condition}", values)]
 
-    def _reading(self) -> closing[sqlite3.Connection]:
-        return closing(sqlite3.connect(self._path, timeout=_BUSY_SECONDS, isolation_level=None))
+    @contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection]:
+        with closing(sqlite3.connect(self._path, timeout=_BUSY_SECONDS, isolation_level=None)) as connection:
+            if _version(connection) > len(_STEPS):
+                # Where the file lies is none of a client's business.
+                raise InvalidInputError(f"{self._path.name} was written by a newer Diptych; use that, or move it away")
+            yield connection
 
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
         make_private_file(self._path)
         with self._reading() as connection:
             connection.execute("BEGIN IMMEDIATE")
-            connection.execute(_TABLE)
+            for step in _STEPS[_version(connection) :]:
+                connection.execute(step)
+            connection.execute(f"PRAGMA user_version = {len(_STEPS)}")
             yield connection
             connection.execute("COMMIT")
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    return int(version)
 
 
 def _job(row: tuple[Any, ...]) -> Job:

@@ -17,11 +17,11 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from diptych.collection import AddProgress, AddReport, Collection, Record, ReencodeReport
-from diptych.collection.storage.layout import unique_name
+from diptych.collection import AddProgress, AddReport, Collection, ReadingReport, Record, ReencodeReport
 from diptych.data import find_pictures
-from diptych.errors import DiptychError, InvalidInputError, UnknownNameError
-from diptych.service.clicks.export import text_query_impressions
+from diptych.data.picture_kinds import describe_unread, unread_kinds
+from diptych.errors import DiptychError, InvalidInputError, UnknownNameError, without_folders
+from diptych.service.clicks.export import text_query_searches
 from diptych.service.clicks.log import click_log_path
 from diptych.service.jobs.store import READY_MADE, JobKind
 
@@ -64,15 +64,13 @@ class Reporter:
 
 
 def learn(collection: Collection, parameters: Mapping[str, Any], reporter: Reporter) -> dict[str, Any]:
-    """Learn from what people clicked, and use what was learned where it is better on queries that were kept back."""
-    from diptych.collection.learning import Impressions, Learning
+    """Learn from what people clicked, and use what was learned where later searches are answered better."""
+    from diptych.collection.learning import Learning, SearchLog
 
     reporter.note("reading the clicks")
     log = click_log_path(collection.home)
-    seen = Impressions.from_rows(text_query_impressions(log) if log.is_file() else ())
-    if not seen.n_clicks:
-        raise InvalidInputError("nobody has clicked a picture that was found by words; there is nothing to learn yet")
-    settings = {name: parameters[name] for name in ("held_out", "alpha", "seed") if name in parameters}
+    seen = SearchLog.from_searches(text_query_searches(log) if log.is_file() else ())
+    settings = {name: parameters[name] for name in ("held_out", "alpha") if name in parameters}
     report = Learning(collection, **settings).run(
         seen,
         dry_run=bool(parameters.get("dry_run", False)),
@@ -92,7 +90,7 @@ JobFunction = Callable[[Collection, Mapping[str, Any], Reporter], dict[str, Any]
 # Between two of these, others may write.
 _CHUNK = 256
 _NAMED_FAILURES = 50
-_COUNTS = ("added", "updated", "renamed", "unchanged")
+_COUNTS = ("added", "updated", "renamed", "unchanged", "described")
 
 
 def index(collection: Collection, parameters: Mapping[str, Any], reporter: Reporter) -> dict[str, Any]:
@@ -104,7 +102,7 @@ def index(collection: Collection, parameters: Mapping[str, Any], reporter: Repor
     found = list(find_pictures(collection.root, on_unreadable=lambda path, why: unreadable.update({str(path): why})))
     if not found and collection.status().pictures:
         raise InvalidInputError("there is no picture in the folder any more, perhaps because a disk is not there")
-    report = AddReport(skipped=unreadable)
+    report = AddReport(skipped=dict(unreadable))
     pictures = iter(found)
     done = 0
     while chunk := list(islice(pictures, _CHUNK)):
@@ -113,20 +111,24 @@ def index(collection: Collection, parameters: Mapping[str, Any], reporter: Repor
         for name in _COUNTS:
             setattr(report, name, getattr(report, name) + getattr(added, name))
         report.skipped.update(added.skipped)
+        report.removed += added.removed
         done += len(chunk)
     if parameters.get("remove_missing", True):
         reporter.advance(done, len(found), "removing what is gone")
-        report.removed = collection.remove_missing()
+        report.removed += collection.remove_missing()
+    kinds = unread_kinds(unreadable)
     return {
         **{name: getattr(report, name) for name in _COUNTS},
         "removed": len(report.removed),
         "skipped": len(report.skipped),
         "reasons": _shown_reasons(collection, report.skipped),
+        "unread_kinds": kinds,
+        "notes": [describe_unread(kinds)] if kinds else [],
     }
 
 
 def train(collection: Collection, parameters: Mapping[str, Any], reporter: Reporter) -> dict[str, Any]:
-    """Learn a retriever from a collection's captions, and use it where it is better than the present one."""
+    """Learn a retriever from a collection's captions, and use it where it passes the gate."""
     from diptych.collection.learning import Training, training_pairs
 
     of_method = parameters.get("parameters") or {}
@@ -134,24 +136,25 @@ def train(collection: Collection, parameters: Mapping[str, Any], reporter: Repor
     training = Training(collection, method=parameters.get("method"), parameters=of_method)
     pairs = training_pairs(collection, reporter.note)
     reporter.note(f"learning from {pairs.n_images:,} pictures and {pairs.n_texts:,} texts")
-    learned = training.learn(
+    report = training.run(
         pairs,
         held_out=float(parameters.get("held_out", 0.2)),
         seed=int(parameters.get("seed", 0)),
         force=bool(parameters.get("force", False)),
+        reencoding=_counting(reporter, "giving every item its new point"),
     )
-    comparison = {**learned.comparison_.get_params(), "is_better": bool(learned.comparison_.is_better)}
-    if not learned.comparison_.replaced:
-        return {"comparison": comparison, "retriever": None, "activated": False}
-    name = learned.name = unique_name(learned.name, [stored.name for stored in collection.retrievers()])
-    collection.add_retriever(learned, name=name, progress=_counting(reporter, "giving every item its new point"))
-    collection.activate_retriever(name)
-    return {"comparison": comparison, "retriever": name, "activated": True}
+    return {
+        "comparison": {**report.record.gate, "is_better": bool(report.comparison.is_better)},
+        "reason": report.record.reason,
+        "retriever": report.record.after if report.is_taken else None,
+        "before": report.record.before,
+        "activated": report.is_taken,
+    }
 
 
 def reencode(collection: Collection, parameters: Mapping[str, Any], reporter: Reporter) -> dict[str, Any]:
     """Finish a change of retriever that was begun."""
-    report = collection.reencode(progress=_counting(reporter, "giving every item its new point"))
+    report = collection.reencode(progress=_counting(reporter, "reading every item with the new search model"))
     return _reencode_result(collection, report)
 
 
@@ -161,11 +164,11 @@ def add_retriever(collection: Collection, parameters: Mapping[str, Any], reporte
 
     name = str(parameters.get("name"))
     if name not in READY_MADE:
-        raise UnknownNameError("retriever", name, READY_MADE)
-    reporter.note(f"preparing the retriever {name}")
+        raise UnknownNameError("search model", name, READY_MADE)
+    reporter.note(f"preparing the search model {name}")
     retriever = Retriever.default() if name == "default" else Retriever.ready_made(name)
     retriever.name = name
-    progress = _counting(reporter, f"giving every item a point of {name}")
+    progress = _counting(reporter, f"reading every item with {name}")
     report = collection.add_retriever(retriever, name=name, progress=progress)
     return {"retriever": name, **_reencode_result(collection, report)}
 
@@ -185,6 +188,18 @@ def rehearse(collection: Collection, parameters: Mapping[str, Any], reporter: Re
     return make_rehearsal(collection, parameters, lambda doing, done, total: reporter.advance(done, total, doing))
 
 
+def read_text(collection: Collection, parameters: Mapping[str, Any], reporter: Reporter) -> dict[str, Any]:
+    """Read the words that stand in the pictures."""
+    report = collection.read_text(progress=_counting(reporter, "reading the text in pictures"))
+    return {"with_text": report.with_text, **_reading_result(collection, report)}
+
+
+def regions(collection: Collection, parameters: Mapping[str, Any], reporter: Reporter) -> dict[str, Any]:
+    """Look at parts of the pictures."""
+    progress = _counting(reporter, "looking at parts of pictures")
+    return _reading_result(collection, collection.add_regions(parameters.get("retriever"), progress=progress))
+
+
 # What each kind of job does; the function returns the result.
 JOB_FUNCTIONS: dict[JobKind, JobFunction] = {
     "index": index,
@@ -194,6 +209,8 @@ JOB_FUNCTIONS: dict[JobKind, JobFunction] = {
     "map": draw_map,
     "retriever": add_retriever,
     "rehearse": rehearse,
+    "read_text": read_text,
+    "regions": regions,
 }
 
 
@@ -224,10 +241,19 @@ def _reencode_result(collection: Collection, report: ReencodeReport) -> dict[str
     }
 
 
+def _reading_result(collection: Collection, report: ReadingReport) -> dict[str, Any]:
+    return {
+        **{name: getattr(report, name) for name in ("read", "known")},
+        "skipped": len(report.skipped),
+        "reasons": _shown_reasons(collection, report.skipped),
+    }
+
+
 def _shown_reasons(collection: Collection, reasons: Mapping[str, str]) -> dict[str, str]:
     """Return the first reasons, with paths as seen from the root: where that lies is not a client's business."""
-    root = f"{collection.root}/"
-    return {path.removeprefix(root): why for path, why in islice(reasons.items(), _NAMED_FAILURES)}
+    root = collection.root
+    shown = islice(reasons.items(), _NAMED_FAILURES)
+    return {path.removeprefix(f"{root}/"): without_folders(why, root) for path, why in shown}
 
 
 _LOCK_SECONDS = 600.0

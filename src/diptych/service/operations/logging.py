@@ -63,8 +63,14 @@ def configure_logging(format: LogFormat, *, quiet: bool = False, stream: TextIO 
         logger.handlers = [handler]
         logger.setLevel(least)
         logger.propagate = False
-    # Anyone can cause this message as often as they like, and nobody here can mend what it says.
-    logging.getLogger("uvicorn.error").addFilter(lambda record: "Invalid HTTP request" not in record.getMessage())
+    logging.getLogger("uvicorn.error").addFilter(_is_ours)
+
+
+def _is_ours(record: logging.LogRecord) -> bool:
+    # What is no HTTP anyone can send as often as they like, and nobody here can mend what would be said of it: that it
+    # is none, or that there is no way to answer it.
+    broken = record.exc_info is not None and getattr(record.exc_info[0], "__name__", "") == "LocalProtocolError"
+    return not broken and "Invalid HTTP request" not in record.getMessage()
 
 
 REQUEST_ID = "X-Request-ID"
@@ -88,7 +94,13 @@ class RequestLogMiddleware(HttpMiddleware):
         given = Headers(scope=scope).get(REQUEST_ID, "")
         name = given if _USABLE_ID.fullmatch(given) else secrets.token_hex(8)
         scope.setdefault("state", {})["request_id"] = name
-        status, sent = _NOT_ANSWERED, 0
+        status, sent, is_recorded = _NOT_ANSWERED, 0, not self._is_recording
+
+        def record() -> None:
+            nonlocal is_recorded
+            if not is_recorded:
+                is_recorded = True
+                self._record(scope, name, status, sent, time.perf_counter() - started)
 
         async def recorded_send(message: Message) -> None:
             nonlocal status, sent
@@ -100,16 +112,17 @@ class RequestLogMiddleware(HttpMiddleware):
                     headers[ROUTE_HEADER] = route_template(scope)
             else:
                 sent += len(message.get("body", b""))
+                if not message.get("more_body", False):
+                    # Whoever has the whole answer finds it counted.
+                    record()
             await send(message)
 
-        if not self._is_recording:
-            await self._app(scope, receive, recorded_send)
-            return
-        self._metrics.begin_request()
+        if self._is_recording:
+            self._metrics.begin_request()
         try:
             await self._app(scope, receive, recorded_send)
         finally:
-            self._record(scope, name, status, sent, time.perf_counter() - started)
+            record()
 
     def _record(self, scope: Scope, name: str, status: int, sent: int, seconds: float) -> None:
         route = route_template(scope)

@@ -122,7 +122,7 @@ class WorkerProcess:
 
 
 _WATCH_SECONDS = 0.1
-_EXTRA_SECONDS = 10.0
+_EXTRA_SECONDS = 1.0
 
 
 class Supervisor:
@@ -161,9 +161,10 @@ class Supervisor:
             to_writer.bind(str(writer_socket))
             to_writer.listen()
             environment = {SHARED_FOLDER_VARIABLE: str(metrics)}
+            settings = replace(self._settings, session_folder=self._settings.session_folder or folder / "sessions")
             worker_of = partial(WorkerProcess, environment, log_format=self._log_format, quiet=self._quiet)
-            writer = worker_of("writer", replace(self._settings, role="writer"), to_writer.fileno())
-            reading = replace(self._settings, role="reader", writer_socket=writer_socket)
+            writer = worker_of("writer", replace(settings, role="writer"), to_writer.fileno())
+            reading = replace(settings, role="reader", writer_socket=writer_socket)
             readers = [
                 worker_of(f"reader {number}", reading, self._listening.fileno())
                 for number in range(1, self._settings.workers + 1)

@@ -6,8 +6,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints
 
+from diptych.collection.storage.item import LONGEST_CAPTION, LONGEST_LABEL, MOST_NAMES, MOST_TEXTS
 from diptych.service.schemas import Document, Pixels, RequestDocument, with_examples
 from diptych.service.schemas.retrievers import RetrieverSummary
+from diptych.service.schemas.search import PictureWordDocument
 
 
 class CollectionDocument(Document):
@@ -22,11 +24,11 @@ class CollectionDocument(Document):
     captions: int
     """Texts that can be found."""
     retriever: RetrieverSummary
-    """The retriever that searches use when none is named."""
+    """The search model that searches use when none is named."""
     stale: bool
-    """Whether a change of retriever is unfinished; a job of kind reencode finishes it."""
+    """Whether a change of search model is unfinished; a job of kind reencode finishes it."""
     pending: str | None
-    """The retriever that is to take over."""
+    """The search model that is to take over."""
     unsearchable: int
     """Pictures without a point, because they could not be read."""
     store_bytes: int
@@ -40,17 +42,29 @@ class CollectionDocument(Document):
     read_only: bool
     """Whether every write is refused."""
     hybrid_available: bool
-    """Whether there are captions to compare words with."""
+    """Whether there is anything to look for words in: captions, file names, labels, metadata, text in pictures."""
     map: Literal["ready", "none"]
     """Whether a map of the collection has been made."""
     updated: str | None
     """When an item was last added or changed, ISO 8601; null while there is none."""
+    texts_read: int = 0
+    """Pictures whose text has been read; a job of kind read_text reads the others."""
+    with_regions: int = 0
+    """Pictures whose parts are searched too; a job of kind regions looks at the others."""
 
 
 class CollectionList(Document):
     """The collections of the service."""
 
     collections: list[CollectionDocument]
+
+
+class PictureTextDocument(Document):
+    """The text in a picture."""
+
+    text: str
+    """Line by line; empty where there is none."""
+    words: list[PictureWordDocument]
 
 
 class ItemDocument(Document):
@@ -62,6 +76,8 @@ class ItemDocument(Document):
     """The name of the file, without its folder."""
     path: str | None
     """The file, from the root of the collection; null without one and for a file elsewhere."""
+    seconds: float | None
+    """Where in a video the picture is, from its beginning; null for what is no video."""
     picture: bool
     width: Pixels
     height: Pixels
@@ -72,13 +88,17 @@ class ItemDocument(Document):
     captions: list[str]
     """What is said of it, or the text itself."""
     metadata: dict[str, Any]
-    """What else is known of it."""
+    """What else people gave it."""
+    facts: dict[str, Any]
+    """What its file says of itself: date, camera, place; where metadata have the same name, they hold."""
     added: str
     """When it was added, ISO 8601."""
     updated: str
     """When it was last changed, ISO 8601."""
     content_hash: str | None
     """The SHA-256 of the picture file."""
+    picture_text: PictureTextDocument | None = None
+    """The text in the picture, for one item; null in lists, and where it has not been read."""
 
 
 class ItemList(Document):
@@ -91,8 +111,8 @@ class ItemList(Document):
     """Where the next page begins; null when there is none."""
 
 
-Text = Annotated[str, StringConstraints(min_length=1, max_length=10_000, pattern=r"\S")]
-Label = Annotated[str, StringConstraints(min_length=1, max_length=400, pattern=r"\S")]
+Text = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_CAPTION, pattern=r"\S")]
+Label = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_LABEL, pattern=r"\S")]
 
 
 class ItemChange(RequestDocument):
@@ -100,12 +120,12 @@ class ItemChange(RequestDocument):
 
     model_config = with_examples({"captions": ["a red boat"], "labels": ["boat"]})
 
-    captions: list[Text] | None = Field(default=None, max_length=1000)
+    captions: list[Text] | None = Field(default=None, max_length=MOST_TEXTS)
     """What is said of the picture, or the text itself."""
-    labels: list[Label] | None = Field(default=None, max_length=1000)
+    labels: list[Label] | None = Field(default=None, max_length=MOST_TEXTS)
     """What it shows."""
-    metadata: dict[str, Any] | None = Field(default=None, max_length=1000)
-    """What else is known of it; JSON values."""
+    metadata: dict[str, Any] | None = Field(default=None, max_length=MOST_NAMES)
+    """What else is known of it; JSON values, 16 levels deep and 100,000 letters long at most."""
 
 
 class NewItem(ItemChange):
@@ -115,6 +135,75 @@ class NewItem(ItemChange):
 
     id: str | None = Field(default=None, pattern=r"^[A-Za-z0-9][A-Za-z0-9._~-]*$", max_length=200)
     """Its name in addresses; without one it is made up."""
+
+
+class PeriodDocument(Document):
+    """A month, or a year where no more is known."""
+
+    period: str = Field(examples=["2019-07"])
+    count: int
+    """How many items were taken in it."""
+    filter: str
+    """What to send as filter to find those."""
+
+
+class Timeline(Document):
+    """When items were taken."""
+
+    periods: list[PeriodDocument]
+    """The earliest first; those without items are left out."""
+
+
+class MapCellDocument(Document):
+    """A field of a map of the world that has items in it."""
+
+    latitude: float
+    """Of the middle of its items, as longitude."""
+    longitude: float
+    count: int
+    place: str | None
+    """The name of a place in it, where one is known."""
+    filter: str
+    """What to send as filter to find its items."""
+
+
+class WorldMap(Document):
+    """Where items were taken."""
+
+    cells: list[MapCellDocument]
+    """The fullest first."""
+
+
+class VersionDocument(Document):
+    """The items after a change."""
+
+    number: int
+    """What as_of takes."""
+    time: str
+    """When it was, ISO 8601 in UTC."""
+    items: int
+    """How many there were then."""
+    added: int
+    """How many came with the change."""
+    changed: int
+    removed: int
+
+
+class VersionList(Document):
+    """The versions of a collection that can be asked for, the latest first."""
+
+    versions: list[VersionDocument]
+    kept_days: float
+    """For how many days items that were changed or removed are kept as they were."""
+
+
+class HistoryChoice(RequestDocument):
+    """For how long former items are kept."""
+
+    model_config = with_examples({"kept_days": 30})
+
+    kept_days: float = Field(ge=0, le=36_500)
+    """In days; 0 keeps nothing."""
 
 
 class MapPoint(Document):

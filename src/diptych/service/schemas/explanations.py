@@ -26,7 +26,7 @@ class ExplanationRequest(RequestDocument):
     target: Target = "images"
     """What was searched: pictures or texts."""
     retriever: str | None = Field(default=None, min_length=1, max_length=200)
-    """The name of a retriever of the collection; by default the active one."""
+    """The name of a search model (retriever) of the collection; by default the active one."""
 
     @model_validator(mode="after")
     def _one_question(self) -> Self:
@@ -47,7 +47,7 @@ class ContributionDocument(Document):
     answer: float | None
     """How strong it is in the answer, where that is a number."""
     contribution: float
-    """What it adds to the score; below 0 it speaks against the answer."""
+    """What it adds to the score; below 0 it counts against the answer."""
     term: int
     """The number of the query's term that it belongs to, from 0."""
 

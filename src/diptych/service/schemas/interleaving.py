@@ -12,7 +12,7 @@ from diptych.service.schemas.retrievers import Fingerprint
 
 
 class InterleavingRequest(RequestDocument):
-    """Two retrievers of the collection."""
+    """Two search models of the collection."""
 
     model_config = with_examples({"a": "default", "b": "learned"})
 
@@ -21,7 +21,7 @@ class InterleavingRequest(RequestDocument):
 
 
 class InterleavingDocument(Document):
-    """Two retrievers that answered the same searches together, and whose answers were clicked."""
+    """Two search models that answered the same searches together, and whose answers were clicked."""
 
     a: str
     a_fingerprint: Fingerprint
@@ -50,14 +50,14 @@ class InterleavingDocument(Document):
 
 
 class InterleavingList(Document):
-    """Each two retrievers that were interleaved."""
+    """Each two search models that were interleaved."""
 
     interleavings: list[InterleavingDocument]
     """The latest first; at most that one runs."""
 
 
 class VoteRequest(RequestDocument):
-    """Which of two searches a person prefers: one query, asked with two retrievers."""
+    """Which of two searches a person prefers: one query, asked with two search models."""
 
     model_config = with_examples(
         {"left": "0123456789abcdef0123456789abcdef", "right": "fedcba9876543210fedcba9876543210", "choice": "left"}
@@ -79,7 +79,7 @@ class VoteReceipt(Document):
 
 
 class VotePairDocument(Document):
-    """How often each of two retrievers was preferred, whichever side it was shown on."""
+    """How often each of two search models was preferred, whichever side it was shown on."""
 
     left: str
     left_fingerprint: Fingerprint
@@ -96,7 +96,7 @@ class VotePairDocument(Document):
 
 
 class VoteList(Document):
-    """The votes on each two retrievers that were compared."""
+    """The votes on each two search models that were compared."""
 
     pairs: list[VotePairDocument]
     """In the order of the names."""

@@ -30,21 +30,21 @@ Seed = Annotated[int, Field(ge=0, lt=2**31, description="Of the draw of the shar
 
 
 class TrainParameters(RequestDocument):
-    """How to learn a retriever from the collection's captions."""
+    """How to learn a search model (retriever) from the collection's captions."""
 
     method: str | None = Field(default=None, min_length=1, max_length=100)
     """The method; by default the best of a few."""
     parameters: dict[str, Any] = Field(default_factory=dict, max_length=100)
     """The parameters of the method."""
-    held_out: float = Field(default=0.2, ge=0.05, le=0.9)
-    """The share of pictures kept back for the comparison with the present retriever."""
+    held_out: float = Field(default=0.2, ge=0.05, le=0.5)
+    """The share of pictures kept back at a time for the comparison with the present search model."""
     seed: Seed = 0
     force: bool = False
-    """Take the new retriever even if it is not better."""
+    """Take the new search model even if it does not pass the gate; rolling back undoes it."""
 
 
 class TrainJob(RequestDocument):
-    """Learn a retriever from the collection, and use it where it is better than the present one."""
+    """Learn a search model from the collection's captions or labels, and use it where it passes the gate."""
 
     kind: Literal["train"]
     parameters: TrainParameters = Field(default_factory=TrainParameters)
@@ -53,17 +53,16 @@ class TrainJob(RequestDocument):
 class LearnParameters(RequestDocument):
     """How to learn from what people clicked."""
 
-    held_out: float = Field(default=0.2, ge=0.05, le=0.5)
-    """The share of queries kept back for the comparison with the present retriever."""
+    held_out: float = Field(default=0.3, ge=0.05, le=0.5)
+    """The share of searches, the latest, that judge what was learned from the others."""
     alpha: float = Field(default=0.01, ge=0.0001, le=0.5)
-    """How small p must be for the new retriever to take over."""
-    seed: Seed = 0
+    """The error budget: the chance that clicks without meaning ever take over; every comparison uses some of it."""
     dry_run: bool = False
     """Compare only; change nothing."""
 
 
 class LearnJob(RequestDocument):
-    """Learn a retriever from what people clicked, and use it where it is better than the present one."""
+    """Learn a search model from what people clicked, and use it where it is better than the present one."""
 
     kind: Literal["learn"]
     parameters: LearnParameters = Field(default_factory=LearnParameters)
@@ -74,7 +73,7 @@ class NoParameters(RequestDocument):
 
 
 class ReencodeJob(RequestDocument):
-    """Finish a change of retriever that was begun."""
+    """Finish a change of search model that was begun."""
 
     kind: Literal["reencode"]
     parameters: NoParameters = Field(default_factory=NoParameters)
@@ -84,7 +83,7 @@ class MapParameters(RequestDocument):
     """How to draw a map of a collection."""
 
     retriever: str | None = Field(default=None, min_length=1, max_length=200)
-    """Whose points to show; by default those of the active retriever."""
+    """The search model that places the items; by default the active one."""
 
 
 class MapJob(RequestDocument):
@@ -95,20 +94,41 @@ class MapJob(RequestDocument):
 
 
 class RetrieverJob(RequestDocument):
-    """Give every item a point of another retriever as well, so that both can be searched and compared."""
+    """Read every item with another search model as well, so that both can be searched and compared."""
 
     kind: Literal["retriever"]
     parameters: RetrieverRequest
 
 
 class RehearseJob(RequestDocument):
-    """Try another retriever on a sample of the collection, beside the present one; nothing is changed."""
+    """Try another search model on a sample of the collection, beside the present one; nothing is changed."""
 
     kind: Literal["rehearse"]
     parameters: RehearsalRequest
 
 
-AnyJob = IndexJob | TrainJob | LearnJob | ReencodeJob | MapJob | RetrieverJob | RehearseJob
+class ReadTextJob(RequestDocument):
+    """Read the words that stand in the pictures; one that was interrupted goes on where it was."""
+
+    kind: Literal["read_text"]
+    parameters: NoParameters = Field(default_factory=NoParameters)
+
+
+class RegionsParameters(RequestDocument):
+    """Whose regions to read."""
+
+    retriever: str | None = Field(default=None, min_length=1, max_length=200)
+    """The search model (retriever) that reads them; by default the active one."""
+
+
+class RegionsJob(RequestDocument):
+    """Look at parts of the pictures, so that small things are found; one that was interrupted goes on where it was."""
+
+    kind: Literal["regions"]
+    parameters: RegionsParameters = Field(default_factory=RegionsParameters)
+
+
+AnyJob = IndexJob | TrainJob | LearnJob | ReencodeJob | MapJob | RetrieverJob | RehearseJob | ReadTextJob | RegionsJob
 
 
 class JobRequest(RootModel[Annotated[AnyJob, Field(discriminator="kind")]]):

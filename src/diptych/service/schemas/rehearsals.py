@@ -11,7 +11,7 @@ from diptych.service.schemas.retrievers import Fingerprint
 
 
 class RehearsalRequest(RequestDocument):
-    """Which retriever is tried, and on how much."""
+    """Which search model is tried, and on how much."""
 
     retriever: str = Field(min_length=1, max_length=200)
     """One that needs no training, as this version has it, or the name of a stored one."""
@@ -24,11 +24,11 @@ class RehearsalRequest(RequestDocument):
 
 
 class MeasureDocument(Document):
-    """A measure with both retrievers, and how far luck explains the difference."""
+    """A measure with both search models, and how far luck explains the difference."""
 
     measure: str
     old: float
-    """Its mean with the present retriever."""
+    """Its mean with the present search model."""
     new: float
     """Its mean with the one that was tried."""
     low: float
@@ -46,13 +46,13 @@ class QuestionDocument(Document):
     asked: float
     """How often it was asked; 1 for a caption."""
     old_rank: float
-    """The place of the first right answer in the sample, with the present retriever."""
+    """The place of the first right answer in the sample, with the present search model."""
     new_rank: float
     """Its place with the one that was tried."""
     right: list[str]
     """The ids of the right answers."""
     old_answers: list[str]
-    """The ids of the first answers of the present retriever."""
+    """The ids of the first answers of the present search model."""
     new_answers: list[str]
     """The ids of the first answers of the one that was tried."""
 
@@ -68,7 +68,7 @@ class QuestionsDocument(Document):
     differences: list[MeasureDocument]
     """The reciprocal rank first."""
     no_match_old: float
-    """The share of questions that the present retriever answers with no good match."""
+    """The share of questions that the present search model answers with no good match."""
     no_match_new: float
     """The same of the one that was tried."""
     n_won: int
@@ -80,14 +80,14 @@ class QuestionsDocument(Document):
 
 
 class RehearsalDocument(Document):
-    """Two retrievers, side by side, on a sample of the collection."""
+    """Two search models, side by side, on a sample of the collection."""
 
     retriever: str
     """What was asked for."""
     made: str
     """When, ISO 8601."""
     old: str
-    """The present retriever then."""
+    """The present search model then."""
     old_fingerprint: Fingerprint
     new: str
     """The one that was tried."""
@@ -107,7 +107,7 @@ class RehearsalDocument(Document):
     n_unjudged: int
     """How many logged queries have no clicked picture in the sample."""
     overlap: float | None
-    """The share of the first ten answers to these that both retrievers have in common."""
+    """The share of the first ten answers to these that both search models have in common."""
     reencode_seconds: float
     """What encoding the whole collection would take at the pace of the sample."""
     reads_pictures: bool
@@ -117,6 +117,6 @@ class RehearsalDocument(Document):
 
 
 class RehearsalList(Document):
-    """What was tried, the latest first; one report for each retriever."""
+    """What was tried, the latest first; one report for each search model."""
 
     rehearsals: list[RehearsalDocument]

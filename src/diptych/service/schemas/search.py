@@ -24,6 +24,8 @@ class TermRequest(RequestDocument):
     """The id of an uploaded picture."""
     weight: float = Field(default=1.0, ge=-100, le=100)
     """How much the term counts, other than 0; below 0 asks for what is unlike it."""
+    quoted: bool = False
+    """Whether the words are asked for as they stand: what holds them one after the other comes first."""
 
     @model_validator(mode="after")
     def _one_kind(self) -> Self:
@@ -37,6 +39,7 @@ class TermRequest(RequestDocument):
 
 
 Target = Literal["images", "texts"]
+SearchMode = Literal["auto", "similarity", "words", "both"]
 
 
 class SearchOptions(Document):
@@ -51,17 +54,25 @@ class SearchOptions(Document):
     filter: str | None = Field(default=None, max_length=2000, examples=["label:dog and year>=2010"])
     """Which items to consider."""
     hybrid: float | None = Field(default=None, ge=0, le=1)
-    """Also look for the words in captions; the weight of the words."""
+    """Join similarity and words, with this weight of the words; used where there is no mode."""
+    mode: SearchMode | None = None
+    """Whether to compare what the query means (similarity), to look for its words in captions, file names, labels,
+    metadata and the text in pictures (words), or to join these (both); auto looks for names, numbers and quoted words
+    by their words, and is what happens where there is neither mode nor hybrid."""
     exact: bool | None = None
     """Compare everything (true), use the index (false), or decide by size."""
     min_probability: float | None = Field(default=None, ge=0, le=1)
     """Leave out answers that are less likely relevant."""
     retriever: str | None = Field(default=None, min_length=1, max_length=200)
-    """The name of a retriever of the collection; by default the active one."""
+    """The name of a search model (retriever) of the collection; by default the active one."""
+    regions: bool = True
+    """Whether parts of pictures are compared too, where a job of kind regions has read them."""
     log: bool = True
     """Whether to remember the search, where searches are remembered at all."""
     search_id: str | None = Field(default=None, min_length=1, max_length=100)
     """The search that this one goes on with, for a further page."""
+    as_of: str | None = Field(default=None, min_length=1, max_length=40)
+    """Search the collection as it was: a version number of /history, a day (its end) or a time in UTC."""
     draw: str | None = Field(default=None, pattern="^[0-9a-f]{32}$")
     """What an earlier answer to the same search was drawn with, to see it again or go on with it."""
 
@@ -93,6 +104,25 @@ class SearchParameters(SearchOptions):
     """Words; with + and - between terms, weights as in 2:dog, and item:ID for a stored item."""
 
 
+class PictureWordDocument(Document):
+    """A word that stands in a picture."""
+
+    text: str
+    corners: list[tuple[float, float]]
+    """Its box: (x, y) from the top left of the word clockwise, as shares of the width and height of the picture."""
+
+
+class RegionDocument(Document):
+    """A part of a picture; its sides are shares of the width and height of the picture."""
+
+    left: float
+    top: float
+    right: float
+    bottom: float
+    place: str
+    """Where it is, in words."""
+
+
 class AnswerDocument(Document):
     """An item that a search found."""
 
@@ -101,17 +131,17 @@ class AnswerDocument(Document):
     id: str
     """The item."""
     score: float
-    """The similarity in the space of the retriever; larger is better."""
+    """The similarity by this search model; larger is better."""
     probability: float
     """The calibrated probability that the answer is relevant."""
     good: bool
-    """Whether that reaches the cut-off."""
+    """Whether that reaches the cut-off, or all the words are there that were looked for."""
     caption: str | None
     """The text that was found, when texts are searched."""
     caption_id: str | None
     """The id of that text."""
     matched_by: list[str]
-    """What brought the answer up: "points" of the space, "words" of its captions."""
+    """What brought the answer up: "points" of the space, "words" that it holds."""
     picture: bool
     width: Pixels
     height: Pixels
@@ -119,11 +149,23 @@ class AnswerDocument(Document):
     captions: list[str]
     """The first captions of the item, at most five."""
     metadata: dict[str, Any]
-    """What else is known of the item."""
+    """What else people gave the item."""
+    facts: dict[str, Any]
+    """What its file says of itself: date, camera, place; where metadata have the same name, they hold."""
     name: str | None
     """The name of the file, without its folder."""
+    seconds: float | None
+    """Where in a video the picture is, from its beginning; null for what is no video."""
     content_hash: str | None
     """The SHA-256 of the picture; the v of a thumbnail's address."""
+    matched_fields: list[str] = Field(default_factory=list)
+    """Where the words stand: caption, file name, label, keyword, text in picture, or a field of the metadata."""
+    has_words: bool = False
+    """Whether all the words are there that were looked for."""
+    picture_words: list[PictureWordDocument] = Field(default_factory=list)
+    """The words that were found in the picture."""
+    region: RegionDocument | None = None
+    """The part of the picture that answers better than the whole; null where the whole does."""
 
 
 class SearchResponse(Document):
@@ -143,7 +185,7 @@ class SearchResponse(Document):
     """Whether all of them were compared."""
     seconds: float
     no_good_match: bool
-    """Whether even the best answer is below the cut-off."""
+    """Whether even the best answer is unlikely: below the cut-off."""
     cutoff: float
     """The probability from which an answer is a good match."""
     upload: str | None
@@ -155,8 +197,10 @@ class SearchResponse(Document):
     """Remarks for the person who asked: a language that is not understood, a field that no item has."""
     storage_away_seconds: float | None = None
     """How long the object storage of the collection could not be reached, null while it can; answers may be as old."""
+    mode: Literal["similarity", "words", "both"] = "similarity"
+    """What was compared."""
     draw: str | None = None
-    """What the order was drawn with while two retrievers are interleaved, to be sent along; null otherwise."""
+    """What the order was drawn with while two search models are interleaved, to be sent along; null otherwise."""
 
 
 class FacetValueDocument(Document):

@@ -1,77 +1,20 @@
-"""Who may use the service: the token, the sessions of the page, and the middleware that asks for them."""
+"""Who may use the service: those with the token or a session of the page, and the middleware that asks for them."""
 
 from __future__ import annotations
 
 import hashlib
 import hmac
-import secrets
-import time
-from collections.abc import Callable
+import os
+from contextlib import suppress
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from diptych.service.problems import HttpMiddleware, Problem
+from diptych.service.security.sessions import PageSessions
 from diptych.service.settings import Settings
-
-# How long a session lasts after it was last renewed.
-SESSION_SECONDS = 12 * 3600
-
-
-class PageSessions:
-    """Signs cookies that say a browser was let in, and the values that its scripts send back against forged requests.
-
-    A cookie is an identifier and an expiry under an HMAC: sessions cost no memory, every process with the same secret
-    accepts them, and changing the token, on which the key depends as well, ends them.
-
-    >>> from diptych.service.security.auth import PageSessions
-    >>> sessions = PageSessions("secret", token=None)
-    >>> session = sessions.read(sessions.cookie(sessions.new()))
-    >>> sessions.is_own(session, sessions.csrf(session)), sessions.read("forged")
-    (True, None)
-    """
-
-    def __init__(self, secret: str, token: str | None, clock: Callable[[], float] = time.time) -> None:
-        self._key = hmac.digest(secret.encode(), f"sessions {token or ''}".encode(), hashlib.sha256)
-        self._clock = clock
-        # Browsers share cookies between the ports of a machine; services with other keys need other names.
-        self.cookie_name = f"diptych_{self._sign('name')[:8]}"
-
-    def new(self) -> str:
-        """Return a new session."""
-        return secrets.token_hex(16)
-
-    def cookie(self, session: str) -> str:
-        """Return the cookie with which a session lasts from now on."""
-        expiry = int(self._clock()) + SESSION_SECONDS
-        return f"{session}.{expiry}.{self._sign(f'session {session} {expiry}')}"
-
-    def read(self, cookie: str | None) -> str | None:
-        """Return the session of a cookie, None where it is missing, forged or too old."""
-        parts = (cookie or "").split(".")
-        if len(parts) != 3:
-            return None
-        session, expiry, signature = parts
-        if not _is_equal(signature, self._sign(f"session {session} {expiry}")):
-            return None
-        return session if int(expiry) >= self._clock() else None
-
-    def csrf(self, session: str) -> str:
-        """Return what requests of this session carry to show that they come from the page itself."""
-        return self._sign(f"csrf {session}")
-
-    def is_own(self, session: str, csrf: str | None) -> bool:
-        """Say whether a request carries the right value."""
-        return _is_equal(csrf or "", self.csrf(session))
-
-    def _sign(self, text: str) -> str:
-        return hmac.new(self._key, text.encode("utf-8", errors="replace"), hashlib.sha256).hexdigest()
-
-
-def _is_equal(given: str, right: str) -> bool:
-    return hmac.compare_digest(given.encode("utf-8", errors="replace"), right.encode())
-
 
 CSRF_HEADER = "X-Diptych-CSRF"
 
@@ -81,7 +24,7 @@ class Credentials:
 
     def __init__(self, settings: Settings) -> None:
         self._token_digest = None if settings.token is None else _digest(settings.token)
-        self.sessions = PageSessions(settings.session_secret, settings.token)
+        self.sessions = PageSessions(settings.session_secret, settings.token, settings.session_folder)
 
     def is_token(self, given: str) -> bool:
         """Say whether this is the token, in a time that does not depend on how much of it is right."""
@@ -101,10 +44,14 @@ class Credentials:
         """Return the page session of a request."""
         return self.sessions.read(request.cookies.get(self.sessions.cookie_name))
 
+    def is_known(self, request: HTTPConnection) -> bool:
+        """Say whether a request brings the token or has a session."""
+        return self.has_token(request) or self.session(request) is not None
+
     def check_reading(self, request: HTTPConnection, *, is_public: bool) -> None:
         """Raise unless a request may read."""
         refuse_other_sites(request)
-        if not self.has_token(request) and is_public and self.session(request) is None:
+        if not self.is_known(request) and is_public:
             raise unauthorised("This service needs its token: sign in on the page, or send it as bearer token.")
 
     def check_changing(self, request: HTTPConnection) -> None:
@@ -114,7 +61,9 @@ class Credentials:
             return
         session = self.session(request)
         if session is None:
-            needed = "To write, or to read the log, send the header 'Authorization: Bearer TOKEN', or use the page."
+            needed = (
+                "To write, or to read the log, sign in on the page, or send the header 'Authorization: Bearer TOKEN'."
+            )
             raise unauthorised(needed)
         if not self.sessions.is_own(session, request.headers.get(CSRF_HEADER)):
             detail = f"The header {CSRF_HEADER} is missing or old; take it from GET /v1/session."
@@ -128,6 +77,21 @@ def refuse_other_sites(request: HTTPConnection) -> None:
     is_other = site is not None and site.strip().lower() not in ("same-origin", "none")
     if is_other or (origin is not None and not _is_own_origin(origin, request.headers.get("host", ""))):
         raise Problem(403, "cross-site", "Pages of other sites may not use this service.")
+
+
+def is_another_user(request: HTTPConnection) -> bool:
+    """Say whether the system knows that another user of this machine sends a request; root may do all there is."""
+    client, server = request.client, request.scope.get("server")
+    if client is None or not server or not hasattr(os, "getuid"):
+        return False
+    users: set[int] = set()
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        with suppress(OSError):
+            for row in Path(table).read_text().splitlines()[1:]:
+                _, here, there, _, _, _, _, user, *_ = row.split()
+                if (here[-5:], there[-5:]) == (f":{client.port:04X}", f":{server[1]:04X}"):
+                    users.add(int(user))
+    return not users <= {0, os.getuid()}
 
 
 def unauthorised(detail: str) -> Problem:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import os
+import threading
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
@@ -120,7 +121,7 @@ class BodyLimitMiddleware(HttpMiddleware):
 class TokenBuckets:
     """A bucket of tokens for each client, which fills at a steady rate and is emptied by requests.
 
-    Only the clients seen last are remembered; one that is forgotten starts with a full bucket.
+    Only the clients seen last are remembered; one that is forgotten starts with a full bucket. Threads may share it.
 
     >>> from diptych.service.security.limits import TokenBuckets
     >>> buckets = TokenBuckets(rate=1.0, burst=2, clock=lambda: 0.0)
@@ -135,17 +136,19 @@ class TokenBuckets:
         self._burst = burst
         self._clock = clock
         self._buckets: LRUCache[str, tuple[float, float]] = LRUCache(max_clients)
+        self._lock = threading.Lock()
 
     def __len__(self) -> int:
         return len(self._buckets)
 
     def take(self, client: str, cost: float = 1.0) -> float:
         """Take tokens and return 0, or take none and return the seconds until there are enough."""
-        now = self._clock()
-        left, then = self._buckets.pop(client, (self._burst, now))
-        left = min(self._burst, left + (now - then) * self._rate)
-        is_enough = left >= cost
-        self._buckets[client] = (left - cost if is_enough else left, now)
+        with self._lock:
+            now = self._clock()
+            left, then = self._buckets.pop(client, (self._burst, now))
+            left = min(self._burst, left + (now - then) * self._rate)
+            is_enough = left >= cost
+            self._buckets[client] = (left - cost if is_enough else left, now)
         return 0.0 if is_enough else (cost - left) / self._rate
 
 
@@ -186,10 +189,10 @@ def client_network(scope: Scope) -> str:
     return str(parsed)
 
 
-class SearchConcurrencyLimit:
-    """Lets a few searches run and the others wait in line, where each costs a few kilobytes and no thread.
+class ConcurrencyLimit:
+    """Lets a few requests run and the others wait in line, where each costs a few kilobytes and no thread.
 
-    More searches at once than there are cores only fight for the cores and hold memory meanwhile.
+    More of them at once than there are cores only fight for the cores and hold memory meanwhile.
     """
 
     def __init__(self, at_once: int, max_waiting: int = 1_000) -> None:
@@ -199,9 +202,9 @@ class SearchConcurrencyLimit:
 
     @asynccontextmanager
     async def slot(self) -> AsyncIterator[None]:
-        """Wait until a search may run, and count as one that runs."""
+        """Wait until a request may run, and count as one that runs."""
         if self.waiting >= self._max_waiting:
-            detail = "Too many searches are waiting; try again in a moment."
+            detail = "Too many requests are waiting; try again in a moment."
             raise Problem(503, "busy", detail, headers={"Retry-After": "2"})
         self.waiting += 1
         try:

@@ -101,6 +101,15 @@ def session_secret(token: str | None) -> str:
     return secrets.token_urlsafe(32)
 
 
+def session_folder() -> Path | None:
+    """Return where sessions that ended are noted, beside what signs them; None where nothing can be kept."""
+    folder = state_folder() / "sessions"
+    with suppress(OSError):
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        return folder
+    return None
+
+
 def _stored_secret(file: Path) -> str:
     """Return the secret in a file that only this user can read; make it where there is none."""
     with suppress(FileNotFoundError):

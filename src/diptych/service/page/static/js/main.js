@@ -1,12 +1,12 @@
 // Starts the page: who is here, which collection, which view.
 
 import { ItemDialog } from "./detail/item-dialog.js";
-import { ask, readSession, session } from "./parts/api.js";
+import { ask, readSession, session, signOut } from "./parts/api.js";
 import { h, iconButton } from "./parts/dom.js";
 import { listenToKeys, showKeys } from "./parts/keys.js";
 import { failure, notice } from "./parts/messages.js";
 import { addressOf, go, pathOf, readPlace } from "./parts/place.js";
-import { signInForm } from "./parts/sign-in.js";
+import { signInDialog, signInForm, useKey } from "./parts/sign-in.js";
 import { themeButton } from "./parts/theme.js";
 import * as search from "./views/search.js";
 
@@ -91,10 +91,12 @@ async function start() {
   main.setAttribute("aria-busy", "true");
   try {
     await readSession();
+    await useKey();
+    document.getElementById("visitor").hidden = !session.visitor || session.needs_token;
     if (session.needs_token && !session.signed_in) return showSignIn();
     await refresh();
     document.getElementById("top-end").replaceChildren(
-      ...[collectionChooser(), iconButton("keys", "Keyboard shortcuts", { onclick: showKeys, class: "wide-only" }), themeButton()].filter(Boolean));
+      ...[collectionChooser(), iconButton("keys", "Keyboard shortcuts", { onclick: showKeys, class: "wide-only" }), accountButton(), themeButton()].filter(Boolean));
     await render();
   } catch (error) {
     closeView();
@@ -102,6 +104,25 @@ async function start() {
   } finally {
     main.removeAttribute("aria-busy");
   }
+}
+
+// What a view offers depends on who is here, so it is opened anew.
+function startAnew() {
+  closeView();
+  return start();
+}
+
+function accountButton() {
+  const [word, onclick] = session.csrf
+    ? ["Sign out", () => signOut().then(startAnew, (error) => main.prepend(failure(error)))]
+    : ["Sign in", () => signInDialog(startAnew)];
+  return h("button", { type: "button", class: "quiet", onclick }, word);
+}
+
+function askToSignIn() {
+  if (document.querySelector(".sign-in")) return;
+  if (session.needs_token) showSignIn();
+  else signInDialog(startAnew);
 }
 
 function showSignIn() {
@@ -126,6 +147,8 @@ function followLink(event) {
 document.addEventListener("click", followLink);
 window.addEventListener("popstate", render);
 window.addEventListener("diptych:place", render);
-window.addEventListener("diptych:sign-in", () => session.needs_token && !main.querySelector(".sign-in") && showSignIn());
+window.addEventListener("diptych:sign-in", askToSignIn);
+// The address of a sign-in, opened in a window that shows the page already.
+window.addEventListener("hashchange", () => location.hash.startsWith("#key=") && startAnew());
 listenToKeys();
 start();

@@ -1,11 +1,12 @@
-// Trying another retriever on the collection's own questions: a button, its progress, and what was won and lost.
+// Trying another search model on the collection's own questions: a button, its progress, and what was won and lost.
 
 import { address, ask, isAbort, session } from "../parts/api.js";
 import { h } from "../parts/dom.js";
 import { count, duration, percent, pValue, time } from "../parts/format.js";
-import { cancelJob, isLive, KINDS, outcome, progress, watchJob } from "../parts/jobs.js";
+import { isLive, KINDS, outcome, showJob } from "../parts/jobs.js";
 import { announce, failure, tell } from "../parts/messages.js";
 import { addressOf, itemPath, openItem, readPlace } from "../parts/place.js";
+import { modelName, term } from "../parts/words.js";
 import { thumbnail } from "../search/tile.js";
 
 const SHIPPED = ["light", "default", "strong", "conse"];
@@ -29,14 +30,14 @@ export class RehearsalCard {
     this.follow();
   }
 
-  // Called with the retrievers whenever they are known anew.
+  // Called with the search models whenever they are known anew.
   offer(retrievers) {
     const active = retrievers.find(({ active }) => active)?.name;
     const stored = retrievers.filter(({ active, ready }) => ready && !active).map(({ name }) => name);
     const names = [...new Set([...SHIPPED.filter((name) => name !== active), ...stored])];
-    // A collection keeps the retriever it was made with; this version may have a newer one of that name.
+    // A collection keeps the search model it was made with; this version may have a newer one of that name.
     const same = SHIPPED.includes(active) ? [h("option", { value: active }, `${active}, as this version has it`)] : [];
-    const picker = h("select", { id: "rehearse-retriever", "aria-label": "Search model to try" }, names.map((name) => h("option", { value: name }, name)), same);
+    const picker = h("select", { id: "rehearse-retriever", "aria-label": "Search model to try" }, names.map((name) => h("option", { value: name }, modelName(name))), same);
     const button = h("button", { type: "button", onclick: () => this.start(button, picker.value) }, KINDS.rehearse.title);
     this.choice.replaceChildren(...(session.read_only ? [] : [picker, button]));
     this.element.hidden = session.read_only && !this.reports.children.length;
@@ -71,8 +72,7 @@ export class RehearsalCard {
   }
 
   async watch(job) {
-    const stop = h("button", { type: "button", onclick: () => cancelJob(this.collection, job.id).catch((error) => tell(error.message, "error")) }, "Cancel");
-    const end = await watchJob(this.collection, job, (news) => this.job.replaceChildren(h("h3", {}, job.parameters.retriever), progress(news), stop), this.signal);
+    const end = await showJob(this.job, h("h3", {}, job.parameters.retriever), this.collection, job, this.signal);
     if (this.signal.aborted) return;
     this.job.replaceChildren(...(end?.state === "failed" ? [h("p", { class: "field-error" }, outcome(end))] : []));
     if (end) announce(`${KINDS.rehearse.title}: ${end.state}. ${outcome(end)}`);
@@ -84,19 +84,19 @@ export class RehearsalCard {
     const left = report.overlap === null ? null : `${count(report.n_unjudged, "logged query", "logged queries")} without a clicked picture here: of the first ten answers, both have ${percent(report.overlap)} in common.`;
     const takes = report.reads_pictures
       ? `Encoding ${count(report.n_pictures, "picture")} and ${count(report.n_captions, "caption")} for ${report.new} would take about ${duration(report.reencode_seconds)} on this machine.`
-      : "Changing over reads no picture: its points are made from stored features.";
+      : "Changing over reads no picture again.";
     return h("details", { class: "rehearsal", open },
       h("summary", {}, h("strong", {}, `${report.new} instead of ${report.old}?`), ` ${time(report.made)}`),
       report.verdict.map((sentence) => h("p", { class: `verdict ${report.outcome}` }, `${sentence}.`)),
       h("p", { class: "faint" }, [`Both ranked ${report.sampled}; nothing was changed.`, left, takes].filter(Boolean).join(" ")),
       report.questions.map((group) => this.group(report, group)),
-      report.notes.length > 0 && h("div", {}, h("h3", {}, "Before you believe it"), h("ul", { class: "rehearsal-notes" }, report.notes.map((note) => h("li", {}, note)))));
+      report.notes.length > 0 && h("div", {}, h("h3", {}, "Good to know"), h("ul", { class: "rehearsal-notes" }, report.notes.map((note) => h("li", {}, note)))));
   }
 
   group(report, group) {
     const rows = group.differences.map((one) => [one.measure, one.old.toFixed(3), one.new.toFixed(3), `${signed(one.low)} to ${signed(one.high)}`, pValue(one.p_value)]);
     rows.push(["“no good match”", percent(group.no_match_old), percent(group.no_match_new), "", ""]);
-    const heads = [`${TITLES[group.kind]} (${group.n_questions})`, report.old, report.new, "Difference, 95 %", "Luck"];
+    const heads = [`${TITLES[group.kind]} (${group.n_questions})`, report.old, report.new, term("95% range"), term("By chance")];
     return h("div", { class: "rehearsal-group" },
       h("div", { class: "table-scroll", tabindex: 0, role: "group", "aria-label": `${TITLES[group.kind]}: measures` },
         h("table", {}, h("thead", {}, h("tr", {}, heads.map((head) => h("th", { scope: "col" }, head)))),

@@ -1,7 +1,8 @@
 // Captions, labels and metadata of an item, to read and to change.
 
-import { address, ask, session } from "../parts/api.js";
+import { address, ask, isReadOnly } from "../parts/api.js";
 import { h, icon, iconButton } from "../parts/dom.js";
+import { photoFacts } from "./photo-facts.js";
 
 const written = (value) => (typeof value === "object" ? JSON.stringify(value) : String(value));
 
@@ -10,9 +11,11 @@ function reading(item, onEdit) {
   return h("section", { class: "facts", "aria-label": "About this item" },
     item.captions.length > 0 && h("ul", { class: "captions", "aria-label": "Captions" }, item.captions.map((caption) => h("li", {}, caption))),
     item.labels.length > 0 && h("ul", { class: "labels", "aria-label": "Labels" }, item.labels.map((label) => h("li", {}, label))),
+    item.picture_text?.text && h("section", { class: "picture-text", "aria-label": "Text in the picture" }, h("h3", {}, "Text in the picture"), h("p", {}, item.picture_text.text)),
     metadata.length > 0 && h("dl", { class: "metadata" }, metadata.map(([key, value]) => h("div", {}, h("dt", {}, key), h("dd", {}, written(value))))),
+    photoFacts(item),
     !item.captions.length && !item.labels.length && !metadata.length && h("p", { class: "faint" }, "No captions, labels or metadata yet."),
-    !session.read_only && h("button", { type: "button", class: "quiet with-word", "data-keep": "edit", onclick: onEdit }, icon("edit"), "Edit"));
+    !isReadOnly() && h("button", { type: "button", class: "quiet with-word", "data-keep": "edit", onclick: onEdit }, icon("edit"), "Edit"));
 }
 
 // A number stays a number, "true" a truth value; everything else is text.

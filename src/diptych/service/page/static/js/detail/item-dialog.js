@@ -1,16 +1,18 @@
 // One item, above the view it was opened from.
 
-import { address, ask, session, thumbnailOf } from "../parts/api.js";
+import { address, ask, asOf, isReadOnly, past, thumbnailOf } from "../parts/api.js";
 import { h, hidden, icon, iconButton } from "../parts/dom.js";
-import { bytes, date, percent } from "../parts/format.js";
+import { bytes, clock, date, percent } from "../parts/format.js";
 import { isTyping } from "../parts/keys.js";
 import { announce, confirm, failure, tell } from "../parts/messages.js";
 import { closeItem, go, openItem, readPlace } from "../parts/place.js";
 import { readState, writeState } from "../parts/search-state.js";
 import { scoreBar } from "../parts/score-bar.js";
+import { chooseAlbums } from "../search/keep.js";
 import { titleOf } from "../search/tile.js";
 import { facts } from "./facts.js";
 import { neighbours } from "./neighbours.js";
+import { VideoStage } from "./video-stage.js";
 import { ZoomPicture } from "./zoom-picture.js";
 import { whyPanel } from "./why-panel.js";
 
@@ -76,7 +78,8 @@ export class ItemDialog {
     const focused = this.element.contains(document.activeElement) ? document.activeElement.dataset.keep : null;
     const answer = this.answer();
     const title = titleOf({ ...item, caption: answer?.caption });
-    this.picture = item.picture ? new ZoomPicture(this.app.collection.name, item, title) : null;
+    const Stage = item.seconds === null ? ZoomPicture : VideoStage;
+    this.picture = item.picture ? new Stage(this.app.collection.name, item, title, answer) : null;
     this.side = h("div", { class: "detail-side" },
       this.head(title, item), this.score(answer), this.buttons(item, answer),
       facts(this.app.collection.name, item, (changed) => this.changed(changed)),
@@ -95,25 +98,28 @@ export class ItemDialog {
     return h("div", { class: "detail-head" },
       h("div", { class: "detail-title" },
         h("h2", { id: "item-title" }, title),
-        item && h("p", { class: "faint" }, [item.name, item.width && `${item.width} × ${item.height}`, item.size && bytes(item.size), item.added && `added ${date(item.added)}`].filter(Boolean).join(" · "))),
+        item && h("p", { class: "faint" }, [item.name, item.seconds !== null && `at ${clock(item.seconds)}`, item.width && `${item.width} × ${item.height}`, item.size && bytes(item.size), item.added && `added ${date(item.added)}`].filter(Boolean).join(" · "))),
       h("div", { class: "detail-steps" }, step(-1, "previous", "Previous (←)"), step(1, "next", "Next (→)"), iconButton("close", "Close (Esc)", { "data-keep": "close", onclick: () => closeItem() })));
   }
 
   score(answer) {
     if (answer?.probability === undefined) return null;
-    const text = answer.good ? "above the cut-off" : "below the cut-off, an unlikely match";
-    return h("p", { class: `detail-score ${answer.good ? "" : "unlikely"}` }, scoreBar(answer.probability), hidden(percent(answer.probability)), h("span", {}, `Rank ${answer.position}, ${text}`));
+    const where = (answer.matched_fields ?? []).join(", ");
+    const text = where && answer.has_words ? `found by its words (${where})` : answer.good ? "a likely match" : "an unlikely match";
+    const part = answer.region ? `, ${answer.region.place} of the picture` : "";
+    return h("p", { class: `detail-score ${answer.good ? "" : "unlikely"}` }, scoreBar(answer.probability), hidden(percent(answer.probability)), h("span", {}, `Rank ${answer.position}, ${text}${part}`));
   }
 
   buttons(item, answer) {
     const word = (name, label, onclick, more = {}) => h("button", { type: "button", onclick, "data-keep": label, ...more }, icon(name), label);
-    const original = address(this.app.collection.name, "items", item.id, "original");
+    const original = asOf(address(this.app.collection.name, "items", item.id, "original"));
     return h("div", { class: "actions" },
       word("plus", "More like this", () => this.like(item, answer, 1)),
       word("minus", "Less like this", () => this.like(item, answer, -1)),
       item.picture && h("a", { class: "button", href: original, target: "_blank", rel: "noopener", onclick: () => answer && this.app.list.click?.(answer, "original") }, icon("open"), "Original"),
       word("link", "Copy link", () => this.copy()),
-      !session.read_only && word("bin", "Delete", () => this.remove(item), { class: "danger-word" }));
+      !isReadOnly() && word("album", "Albums", () => chooseAlbums(this.app.collection.name, [item.id], "this item")),
+      !isReadOnly() && word("bin", "Remove", () => this.remove(item), { class: "danger-word" }));
   }
 
   why(item, answer) {
@@ -149,6 +155,7 @@ export class ItemDialog {
 
   async copy() {
     const params = new URLSearchParams(this.app.collections.length > 1 ? { c: this.app.collection.name } : {});
+    if (past()) params.set("at", past());
     const link = new URL(`${location.pathname}${params.size ? `?${params}` : ""}`, location.origin);
     try {
       await navigator.clipboard.writeText(link.href);
@@ -159,7 +166,10 @@ export class ItemDialog {
   }
 
   async remove(item) {
-    if (!(await confirm(`Remove “${titleOf(item)}” from the collection? Its file stays where it is.`, "Remove"))) return;
+    // What was sent to the service has no other place.
+    const wasSent = /^uploads\/[0-9a-f]{32}\./.test(item.path ?? "");
+    const fate = wasSent ? "Its file was uploaded and is deleted too." : "Its file stays where it is.";
+    if (!(await confirm(`Remove “${titleOf(item)}” from the collection? ${fate}`, "Remove"))) return;
     try {
       await ask(address(this.app.collection.name, "items", item.id), { method: "DELETE" });
       const { changed } = this.app.list ?? {};

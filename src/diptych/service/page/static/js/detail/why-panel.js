@@ -1,4 +1,4 @@
-// Why an answer is there: a sentence, and bars for what the retriever really compared.
+// Why an answer is there: a sentence, and bars for what the search model really compared.
 
 import { address, ask } from "../parts/api.js";
 import { h, hidden } from "../parts/dom.js";

@@ -1,12 +1,13 @@
-// The picture of an item: the small one at once, the original as soon as it is here, whole or at its true size.
+// The picture of an item: the small one at once, the whole one as soon as it is here, all of it or at its true size.
 
-import { address, thumbnailOf } from "../parts/api.js";
+import { address, asOf, thumbnailOf } from "../parts/api.js";
 import { h } from "../parts/dom.js";
+import { pictureBoxes } from "../parts/picture-boxes.js";
 
 export class ZoomPicture {
-  constructor(collection, item, title) {
+  constructor(collection, item, title, found = {}) {
     this.image = h("img", { class: "blurred", src: thumbnailOf(collection, item), alt: item.captions?.[0] ?? title, width: item.width, height: item.height });
-    this.button = h("button", { type: "button", class: "zoom", "aria-pressed": "false", "aria-label": "Zoom (z)", title: "Zoom (z)", "data-keep": "zoom", onclick: (event) => this.toggle(event) }, this.image);
+    this.button = h("button", { type: "button", class: "zoom", "aria-pressed": "false", "aria-label": "Zoom (z)", title: "Zoom (z)", "data-keep": "zoom", onclick: (event) => this.toggle(event) }, this.image, pictureBoxes(found, item, "meet"));
     this.element = h("div", { class: "stage" }, this.button);
     const original = new Image();
     original.onload = () => {
@@ -17,7 +18,7 @@ export class ZoomPicture {
       this.image.classList.remove("blurred");
       this.element.append(h("p", { class: "stage-note" }, "The original is gone or cannot be shown; this is the small copy."));
     };
-    original.src = address(collection, "items", item.id, "original");
+    original.src = asOf(address(collection, "items", item.id, "rendering"));
   }
 
   toggle(event) {

@@ -7,7 +7,8 @@ export class Problem extends Error {
   }
 }
 
-export const session = { signed_in: false, needs_token: false, csrf: null, read_only: true, version: "" };
+// Who has not signed in may only read, whatever the service allows others; a visitor could sign in and write.
+export const session = { signed_in: false, needs_token: false, csrf: null, read_only: true, visitor: false, version: "" };
 
 const UNREACHABLE = "The service does not answer. Is it still running?";
 
@@ -35,12 +36,20 @@ async function send(path, { method = "GET", json, form, signal, keepalive } = {}
   }
 }
 
-export async function ask(path, options = {}) {
+// The moment that the page looks at, where it is not now; what belongs to it is asked for as it was.
+export const past = () => new URLSearchParams(location.search).get("at");
+const REMEMBERED = /^\/v1\/collections\/[^/]+\/(items|facets|timeline|world|explanations)\b/;
+export const asOf = (path) => (past() && REMEMBERED.test(path) ? `${path}${path.includes("?") ? "&" : "?"}${new URLSearchParams({ as_of: past() })}` : path);
+
+export const isReadOnly = () => session.read_only || Boolean(past());
+
+export async function ask(address, options = {}) {
+  const path = !options.method || address.endsWith("/explanations") ? asOf(address) : address;
   let response = await send(path, options);
   const stale = (response.status === 401 || response.status === 403) && options.method && path !== "/v1/session";
   // A session that ran out while the page stood open is renewed once; a true refusal answers the same again.
   if (stale && (await renewSession())) response = await send(path, options);
-  if (response.status === 401) window.dispatchEvent(new Event("diptych:sign-in"));
+  if (response.status === 401 && path !== "/v1/session") window.dispatchEvent(new Event("diptych:sign-in"));
   if (!response.ok) throw await problemOf(response);
   return response.status === 204 ? null : response.json();
 }
@@ -54,11 +63,14 @@ async function renewSession() {
 export async function readSession() {
   const response = await send("/v1/session");
   if (!response.ok) throw await problemOf(response);
-  return Object.assign(session, await response.json());
+  const document = await response.json();
+  const read_only = document.read_only || !document.csrf;
+  return Object.assign(session, document, { read_only, visitor: read_only && !document.read_only });
 }
 
-export async function signIn(token) {
-  await ask("/v1/session", { method: "POST", json: { token } });
+// With the token, or with the key of an address that works once.
+export async function signIn(secret) {
+  await ask("/v1/session", { method: "POST", json: secret });
   return readSession();
 }
 
@@ -76,6 +88,6 @@ export const address = (collection, ...parts) =>
   ["/v1/collections", collection, ...parts].map((part, place) => (place ? encodeURIComponent(part) : part)).join("/");
 
 export const thumbnailOf = (collection, item) =>
-  address(collection, "items", item.id, "thumbnail") + query({ v: item.content_hash });
+  asOf(address(collection, "items", item.id, "thumbnail") + query({ v: item.content_hash }));
 
 export const isAbort = (error) => error.name === "AbortError";

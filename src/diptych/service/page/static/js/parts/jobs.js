@@ -2,21 +2,24 @@
 
 import { address, ask, isAbort } from "./api.js";
 import { h } from "./dom.js";
-import { count, duration, number, pValue, time } from "./format.js";
-import { learned } from "./learning.js";
+import { duration, number, time } from "./format.js";
+import { gateTable, learned, measured, sentence } from "./learning.js";
+import { tell } from "./messages.js";
 
 const LIVE = new Set(["waiting", "running"]);
 const PAUSE = 700;
 const STATES = { waiting: "waiting", running: "running", done: "done", failed: "failed", cancelled: "cancelled", interrupted: "interrupted" };
 
 export const KINDS = {
-  index: { title: "Index the folder", what: "Reads what is new or changed in the collection's folder, and forgets what is gone." },
-  train: { title: "Train on the captions", what: "Learns from this collection's own captions or labels, measures whether that helps, and takes over only if it does." },
+  index: { title: "Index the folder", what: "Reads what is new or changed in the collection's folder, and removes what is gone." },
+  train: { title: "Train on the captions", what: "Learns from this collection's own captions or labels. Pictures that were kept back decide: it takes over only if it finds them better by more than luck and forgets nothing else. Compare has the way back." },
   learn: { title: "Learn from clicks", what: "Learns from what people clicked, measures on held-out queries whether that helps, and takes over only if it does." },
-  reencode: { title: "Re-encode", what: "Finishes a change of retriever that was begun: every picture and caption gets its new point." },
+  reencode: { title: "Finish a change of search model", what: "Goes on where a change was interrupted, until the new search model has read every picture and caption." },
   map: { title: "Make a map", what: "Draws pictures and captions in two dimensions, similar ones close to each other." },
-  rehearse: { title: "Try another search model", what: "Answers this collection's own captions and logged queries with another retriever beside the one in use. A sample of the pictures is encoded for it; nothing is changed." },
-  retriever: { title: "Add a retriever", what: "Makes points with another retriever, beside those of the active one." },
+  rehearse: { title: "Try another search model", what: "Answers this collection's own captions and logged queries with another search model beside the one in use. It reads a sample of the pictures; nothing is changed." },
+  read_text: { title: "Read text in pictures", what: "Reads the words on signs, screenshots and receipts, each picture once and in the background, so that searches find them." },
+  regions: { title: "Look for small things", what: "Looks at thirteen parts of each picture, in the background, so that searches find small things and show where they are. It takes thirteen times as long as indexing." },
+  retriever: { title: "Add a search model", what: "Reads every picture with another search model, which can then be compared with the one in use." },
 };
 
 export const isLive = (job) => LIVE.has(job.state);
@@ -26,21 +29,52 @@ export const startJob = (collection, kind, parameters = {}) =>
 
 export const cancelJob = (collection, id) => ask(address(collection, "jobs", id), { method: "DELETE" });
 
-// Calls back with every news of a job until it has ended.
+// Calls back with every news of a job until it has ended. News are sent as they come; where the stream breaks, or nobody
+// looks and the browser could use the connection for another page, they are asked for.
 export async function watchJob(collection, job, onNews, signal) {
-  let news = job;
+  onNews(job);
+  let news = await streamed(collection, job, onNews, signal);
   while (isLive(news) && !signal.aborted) {
-    onNews(news);
     await new Promise((resolve) => setTimeout(resolve, PAUSE));
     try {
       news = await ask(address(collection, "jobs", job.id), { signal });
+      onNews(news);
     } catch (error) {
       if (isAbort(error) || error.status === 404) return null;
     }
   }
-  if (signal.aborted) return null;
-  onNews(news);
-  return news;
+  return signal.aborted ? null : news;
+}
+
+function streamed(collection, job, onNews, signal) {
+  if (!isLive(job) || document.hidden || signal.aborted) return job;
+  return new Promise((resolve) => {
+    let last = job;
+    const source = new EventSource(address(collection, "jobs", job.id, "events"));
+    const stopping = new AbortController();
+    const end = () => {
+      source.close();
+      stopping.abort();
+      resolve(last);
+    };
+    source.onmessage = ({ data }) => {
+      last = JSON.parse(data);
+      onNews(last);
+      if (!isLive(last)) end();
+    };
+    source.onerror = end;
+    signal.addEventListener("abort", end, { signal: stopping.signal });
+    document.addEventListener("visibilitychange", end, { signal: stopping.signal });
+  });
+}
+
+// Shows a job in a place until it has ended, with a button to cancel it; only the progress is renewed, so that the focus
+// stays on the button.
+export function showJob(place, heading, collection, job, signal) {
+  const news = h("div", { class: "job-news" });
+  const stop = h("button", { type: "button", onclick: () => cancelJob(collection, job.id).catch((error) => tell(error.message, "error")) }, "Cancel");
+  place.replaceChildren(heading, news, stop);
+  return watchJob(collection, job, (state) => news.replaceChildren(progress(state)), signal);
 }
 
 function pace(job) {
@@ -63,18 +97,15 @@ export function progress(job) {
   return h("div", { class: "job-progress" }, bar, h("p", { class: "faint" }, words || "starting"));
 }
 
-function trained({ activated, retriever, comparison }) {
-  const verdict = activated ? `The new retriever, ${retriever}, is in use now.` : "The present retriever stays, because the new one is not better.";
-  const { old: before, new: after, n_held_out: pictures, p_value: p } = comparison;
-  const tested = `On ${count(pictures, "held-out picture")}, the new one has a mean average precision of ${after.toFixed(3)}`;
-  if (typeof before !== "number") return `${verdict} ${tested}.`;
-  const luck = typeof p !== "number" ? "" : `, a difference that is ${p < 0.05 ? "statistically significant" : "not statistically significant"} (${pValue(p)})`;
-  return `${verdict} ${tested}, the one before ${before.toFixed(3)}${luck}.`;
+function trained({ activated, retriever, before, reason, comparison }) {
+  const verdict = activated ? `${retriever} is in use now; Compare has the way back to ${before}.` : `${before ?? "The present search model"} stays.`;
+  const numbers = { ...comparison, measure: "MAP", before: comparison.baseline, origin: "captions" };
+  return [verdict, sentence(reason), measured(numbers), activated ? "" : sentence(comparison.advice)].filter(Boolean).join(" ");
 }
 
 const WORDS = {
-  added: "added", updated: "updated", renamed: "renamed", unchanged: "unchanged", removed: "removed", skipped: "skipped",
-  pictures: "pictures", captions: "captions", items_in_map: "items on the map",
+  added: "added", updated: "updated", renamed: "renamed", unchanged: "unchanged", described: "described", removed: "removed", skipped: "skipped",
+  read: "pictures read", with_text: "with text", pictures: "pictures", captions: "captions", items_in_map: "items on the map",
 };
 
 export function outcome(job) {
@@ -87,8 +118,11 @@ export function outcome(job) {
   if (job.kind === "rehearse") return job.result.verdict.map((sentence) => `${sentence}.`).join(" ");
   const counted = Object.entries(job.result).filter(([name, value]) => WORDS[name] && value);
   const told = counted.map(([name, value]) => `${number(value)} ${WORDS[name]}`).join(", ") || "Nothing had to be done.";
-  return job.kind === "retriever" ? `${job.parameters.name}: ${told}` : told;
+  const noted = [told, ...(job.result.notes ?? [])].join("; ");
+  return job.kind === "retriever" ? `${job.parameters.name}: ${noted}` : noted;
 }
+
+export const details = (job) => (job.kind === "train" && job.result ? gateTable({ gate: job.result.comparison }) : null);
 
 export function jobLine(job) {
   const took = job.started && job.finished ? `took ${duration((new Date(job.finished) - new Date(job.started)) / 1000)}` : "";

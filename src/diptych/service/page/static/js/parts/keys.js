@@ -4,6 +4,7 @@ import { h, iconButton } from "./dom.js";
 
 const KEYS = [
   ["/", "go to the search box"],
+  ["↓ ↑", "from the search box into the results, and back"],
   ["← → ↑ ↓", "move among results, or the map"],
   ["Enter", "open a result"],
   ["m", "more like the focused result"],

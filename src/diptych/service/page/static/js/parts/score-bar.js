@@ -7,5 +7,5 @@ export function scoreBar(probability) {
   const filled = h("span", { class: "bar-fill", style: { width: `${(100 * probability).toFixed(1)}%` } });
   return h("span", { class: "score" },
     h("span", { class: "bar", "aria-hidden": "true" }, filled),
-    h("span", { class: "score-number", title: "Calibrated probability of relevance" }, percent(probability)));
+    h("span", { class: "score-number", title: "How likely it is that this is what you mean" }, percent(probability)));
 }

@@ -18,6 +18,19 @@ function readChips(params) {
   return chips;
 }
 
+export const albumFilter = (title) => `album:"${title.replace(/["\\]/g, "\\$&")}"`;
+
+// The album that is looked at, if nothing else narrows the list: it has an order of its own.
+function albumOf(filters) {
+  const match = filters.length === 1 ? filters[0].match(/^album:"((?:[^"\\*?]|\\.)+)"$/) : null;
+  return match ? match[1].replace(/\\(.)/g, "$1") : null;
+}
+
+export const MODES = { auto: "Automatic", similarity: "By meaning", words: "By words", both: "By both" };
+
+// Links of before said "1" where they meant both.
+const readMode = (name) => (name === "1" ? "both" : Object.hasOwn(MODES, name ?? "") ? name : "auto");
+
 export function readState(params) {
   return {
     collection: params.get("c"),
@@ -25,8 +38,10 @@ export function readState(params) {
     chips: readChips(params),
     target: params.get("in") === "texts" ? "texts" : "images",
     filters: params.getAll("f"),
-    hybrid: params.get("words") === "1",
+    mode: readMode(params.get("words")),
     retriever: params.get("by"),
+    at: params.get("at"),
+    album: albumOf(params.getAll("f")),
   };
 }
 
@@ -37,8 +52,9 @@ export function writeState(state) {
   for (const chip of state.chips) params.append(chip.weight > 0 ? "like" : "unlike", `${chip.kind}:${chip.id}`);
   if (state.target === "texts") params.set("in", "texts");
   for (const filter of state.filters) params.append("f", filter);
-  if (state.hybrid) params.set("words", "1");
+  if (state.mode !== "auto") params.set("words", state.mode === "both" ? "1" : state.mode);
   if (state.retriever) params.set("by", state.retriever);
+  if (state.at) params.set("at", state.at);
   return params;
 }
 
@@ -70,8 +86,9 @@ export function requestOf(state, more = {}) {
     ...whatIsAsked(state),
     target: state.target,
     filter: joinFilters(state.filters),
-    hybrid: state.hybrid && readTerms(state.words).some((term) => term.text) ? 0.5 : undefined,
+    mode: state.mode !== "auto" && readTerms(state.words).some((term) => term.text) ? state.mode : undefined,
     retriever: state.retriever ?? undefined,
+    as_of: state.at ?? undefined,
     ...more,
   };
 }

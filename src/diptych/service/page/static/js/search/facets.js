@@ -4,6 +4,7 @@ import { address, ask, isAbort, query } from "../parts/api.js";
 import { h, iconButton } from "../parts/dom.js";
 import { number } from "../parts/format.js";
 import { fieldOf, joinFilters } from "../parts/search-state.js";
+import { Kept } from "./keep.js";
 
 const MOST = 8;
 const small = matchMedia("(max-width: 899px)");
@@ -12,9 +13,10 @@ export class Facets {
   constructor(collection, onFilters) {
     Object.assign(this, { collection, onFilters, filters: [] });
     this.body = h("div", { class: "facets-body" });
+    this.kept = new Kept(collection.name);
     this.element = h("aside", { class: "facets", id: "facets", "aria-label": "Filters" },
       h("div", { class: "dialog-head" }, h("h2", {}, "Filters"), iconButton("close", "Close the filters", { class: "small-only", onclick: () => this.element.hidePopover() })),
-      this.body, this.own());
+      this.kept.element, this.body, this.own());
     this.fit = () => {
       // As a drawer it closes by Escape or a tap outside, which the browser does; beside the results it just stands there.
       if (small.matches) this.element.popover = "auto";
@@ -26,17 +28,33 @@ export class Facets {
 
   close() {
     small.removeEventListener("change", this.fit);
+    this.kept.close();
     this.asking?.abort();
   }
 
   own() {
-    const field = h("input", { id: "own-filter", type: "text", placeholder: "label:dog or year>=2010", autocomplete: "off", spellcheck: "false" });
-    const add = (event) => {
-      event.preventDefault();
-      if (field.value.trim()) this.onFilters([...this.filters, field.value.trim()]);
-      field.value = "";
+    const error = h("p", { id: "own-filter-error", class: "field-error", role: "alert" });
+    const say = (text) => {
+      error.textContent = text;
+      field.setAttribute("aria-invalid", String(Boolean(text)));
     };
-    return h("form", { class: "own-filter", onsubmit: add }, h("label", { for: "own-filter" }, "Custom filter"), field);
+    const field = h("input", {
+      id: "own-filter", type: "text", placeholder: "label:dog or year>=2010", autocomplete: "off", spellcheck: "false", "aria-describedby": "own-filter-error", oninput: () => say(""),
+    });
+    const add = async (event) => {
+      event.preventDefault();
+      const filter = field.value.trim();
+      if (!filter) return;
+      try {
+        // The service knows what a filter is; one that it refuses stays where it can be mended.
+        await ask(address(this.collection.name, "facets") + query({ filter, limit: 1 }));
+        field.value = "";
+        this.onFilters([...this.filters, filter]);
+      } catch (problem) {
+        say(problem.message);
+      }
+    };
+    return h("form", { class: "own-filter", onsubmit: add }, h("label", { for: "own-filter" }, "Custom filter"), field, error);
   }
 
   async show(filters) {

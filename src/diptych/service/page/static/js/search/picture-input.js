@@ -4,12 +4,17 @@ import { ask } from "../parts/api.js";
 import { h, icon, iconButton } from "../parts/dom.js";
 import { tell } from "../parts/messages.js";
 
-const isPicture = (file) => file.type.startsWith("image/");
+// Browsers have no type for what cameras write; the service says whether it can be read.
+export const OTHERS = ".heic,.heif,.dng,.nef,.cr2,.cr3,.arw,.raf,.orf,.rw2,.jp2,.tga,.qoi,.dds,.psd,.pcx,.mkv";
+
+export const isPicture = (file) => /^(image|video)\//.test(file.type) || OTHERS.split(",").some((ending) => file.name.toLowerCase().endsWith(ending));
+
+export const noPicture = (files) => `${files.map(({ name }) => `“${name}”`).join(", ")}: no picture; choose JPEG, PNG or other picture files.`;
 
 export class PictureInput {
   constructor(onPicture) {
     this.onPicture = onPicture;
-    this.field = h("input", { type: "file", accept: "image/*", hidden: true, "aria-label": "Picture to search with", onchange: () => this.take(this.field.files) });
+    this.field = h("input", { type: "file", accept: `image/*,video/*,${OTHERS}`, hidden: true, "aria-label": "Picture to search with", onchange: () => this.take(this.field.files) });
     this.button = iconButton("picture", "Search with a picture", { onclick: () => this.field.click() });
     this.veil = h("div", { class: "drop-veil", hidden: true }, h("p", {}, icon("picture"), "Drop a picture to search with it"));
     this.listeners = new AbortController();
@@ -46,10 +51,12 @@ export class PictureInput {
     }, options);
   }
 
-  async take(files) {
-    const file = [...files].find(isPicture);
+  async take(given) {
+    // Emptying the field would empty its list of files, too.
+    const files = [...given];
+    const file = files.find(isPicture);
     this.field.value = "";
-    if (!file) return files.length ? tell("That is no picture; drop a JPEG, PNG or WebP file.", "error") : undefined;
+    if (!file) return files.length ? tell(noPicture(files), "error") : undefined;
     this.button.setAttribute("aria-busy", "true");
     const form = new FormData();
     form.append("picture", file, file.name || "pasted");

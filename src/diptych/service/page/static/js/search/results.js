@@ -11,9 +11,10 @@ const AHEAD = "900px";
 const EAGER = 12;
 
 export class Results {
-  constructor(collection, { onOpen, onLike }) {
+  constructor(collection, { onOpen, onLike, onKeep, onUp }) {
     this.collection = collection;
-    this.actions = { onOpen, onLike };
+    this.actions = { onOpen, onLike, onKeep };
+    this.onUp = onUp;
     this.list = h("ol", { class: "tiles", "aria-label": "Results", onkeydown: (event) => this.move(event) });
     this.more = h("button", { type: "button", class: "more", onclick: () => this.load(true) }, "Show more");
     this.end = h("p", { class: "end" });
@@ -29,6 +30,7 @@ export class Results {
   }
 
   fill(page, target, following) {
+    const focused = this.links().indexOf(document.activeElement);
     this.answers = [];
     this.cut = false;
     this.following = following;
@@ -40,6 +42,9 @@ export class Results {
     this.list.classList.toggle("unscored", Boolean(page.browsing || page.draw));
     this.masonry = target === "texts" ? null : new Masonry(this.list);
     this.add(page);
+    // Whoever was among the answers before is among these.
+    if (focused >= 0 && this.answers.length) this.links()[Math.min(focused, this.answers.length - 1)].focus({ preventScroll: true });
+    else if (focused >= 0) this.onUp();
   }
 
   clear() {
@@ -48,7 +53,7 @@ export class Results {
   }
 
   add(page) {
-    // Two retrievers do not mean the same by their numbers; shown, they would say whose answer it is.
+    // Two search models do not mean the same by their numbers; shown, they would say whose answer it is.
     const unscored = page.draw ? { probability: undefined } : {};
     const fresh = page.answers.map((answer, place) => ({ ...answer, ...unscored, position: answer.rank ?? this.answers.length + place + 1 }));
     for (const answer of fresh) {
@@ -121,6 +126,7 @@ export class Results {
     const goal = this.neighbour(tileNow, event.key);
     if (goal === undefined) return;
     event.preventDefault();
+    if (!goal && event.key === "ArrowUp") this.onUp();
     goal?.querySelector(".tile-link").focus();
   }
 

@@ -1,6 +1,7 @@
 // The search box: words with suggestions, pictures as chips, and a word on the query language.
 
 import { h, icon, iconButton } from "../parts/dom.js";
+import { MEANINGS } from "../parts/words.js";
 import { chip } from "./chips.js";
 import { PictureInput } from "./picture-input.js";
 import { Suggestions } from "./suggestions.js";
@@ -19,11 +20,13 @@ function help() {
   return h("div", { id: "query-help", class: "popover", popover: "auto" },
     h("h2", {}, "Query syntax"),
     h("dl", {}, HELP.map(([example, what]) => h("div", {}, h("dt", {}, h("code", {}, example)), h("dd", {}, what)))),
-    h("p", {}, "Drop, paste or choose a picture to search with it, alone or together with words."));
+    h("p", {}, "Drop, paste or choose a picture to search with it, alone or together with words."),
+    h("details", {}, h("summary", {}, "Words on this page"), h("dl", {}, Object.entries(MEANINGS).map(([word, meaning]) => h("div", {}, h("dt", {}, word), h("dd", {}, meaning)))),
+      h("p", {}, "The glossary in the documentation explains the others.")));
 }
 
 export class SearchBox {
-  constructor(collection, { onWords, onSettle, onChips }) {
+  constructor(collection, { onWords, onSettle, onChips, onDown }) {
     Object.assign(this, { collection, onWords, onSettle, onChips, chips: [] });
     this.input = h("input", {
       id: "search-words", type: "search", name: "q", "data-search-box": true, autocomplete: "off", autocapitalize: "off", spellcheck: "false",
@@ -40,6 +43,7 @@ export class SearchBox {
       this.suggestions.list, help());
     this.input.addEventListener("input", () => this.typed());
     this.input.addEventListener("keydown", (event) => event.key === "Backspace" && !this.input.value && this.chips.length && onChips(this.chips.slice(0, -1)));
+    this.input.addEventListener("keydown", (event) => event.key === "ArrowDown" && this.suggestions.list.hidden && !event.defaultPrevented && onDown(event));
     this.input.addEventListener("change", () => onSettle());
   }
 

@@ -58,15 +58,20 @@ export class Suggestions {
 
   mark(place) {
     this.chosen = place;
+    this.list.children[place]?.scrollIntoView({ block: "nearest", inline: "nearest" });
     [...this.list.children].forEach((option, index) => option.setAttribute("aria-selected", String(index === place)));
     if (place < 0) this.input.removeAttribute("aria-activedescendant");
     else this.input.setAttribute("aria-activedescendant", `suggestion-${place}`);
   }
 
   key(event) {
+    // What is on its way would open the list again.
+    if (event.key === "Escape") this.asking?.abort();
     if (this.list.hidden) return;
     const last = this.texts.length - 1;
-    if (event.key === "ArrowDown") this.mark(this.chosen === last ? -1 : this.chosen + 1);
+    // Below the last come the results.
+    if (event.key === "ArrowDown" && this.chosen === last) return this.close();
+    if (event.key === "ArrowDown") this.mark(this.chosen + 1);
     else if (event.key === "ArrowUp") this.mark(this.chosen < 0 ? last : this.chosen - 1);
     else if (event.key === "Enter" && this.chosen >= 0) return this.choose(event, this.chosen);
     else if (event.key === "Escape") this.close();

@@ -1,9 +1,10 @@
 // One answer, as a picture with its score, or as a text with a small picture.
 
-import { thumbnailOf } from "../parts/api.js";
+import { isReadOnly, thumbnailOf } from "../parts/api.js";
 import { h, icon, iconButton } from "../parts/dom.js";
-import { percent } from "../parts/format.js";
+import { clock, percent } from "../parts/format.js";
 import { addressOf, itemPath, readPlace } from "../parts/place.js";
+import { pictureBoxes } from "../parts/picture-boxes.js";
 import { scoreBar } from "../parts/score-bar.js";
 
 const AGAIN_AFTER = 800;
@@ -34,19 +35,22 @@ export async function sendForPictures(collection, answers) {
   await null;
 }
 
-function actions(answer, onLike) {
+function actions(answer, onLike, onKeep) {
   if (!onLike) return null;
   return h("div", { class: "tile-actions" },
+    onKeep && !isReadOnly() && iconButton("album", "Add to album", { class: "keep", onclick: () => onKeep(answer) }),
     iconButton("plus", "More like this", { class: "like", onclick: () => onLike(answer, 1) }),
     iconButton("minus", "Less like this", { class: "unlike", onclick: () => onLike(answer, -1) }));
 }
 
 function spoken(answer) {
   const scored = answer.probability !== undefined;
-  return `${titleOf(answer)}${scored ? `, ${percent(answer.probability)} likely` : ""}`;
+  const moment = typeof answer.seconds === "number" ? `, video at ${clock(answer.seconds)}` : "";
+  const where = answer.region ? `, ${answer.region.place} of the picture` : "";
+  return `${titleOf(answer)}${moment}${where}${scored ? `, ${percent(answer.probability)} likely` : ""}`;
 }
 
-export function tile(collection, answer, { onOpen, onLike, eager = false, marks = [] } = {}) {
+export function tile(collection, answer, { onOpen, onLike, onKeep, eager = false, marks = [] } = {}) {
   const asText = answer.caption !== null && answer.caption !== undefined;
   const href = addressOf(itemPath(answer.id), readPlace().params);
   const open = (event) => {
@@ -60,11 +64,12 @@ export function tile(collection, answer, { onOpen, onLike, eager = false, marks 
     class: classes.filter(Boolean).join(" "), "data-id": answer.id, "data-caption": answer.caption_id, "data-shape": answer.width && answer.height ? answer.width / answer.height : null,
   },
     h("a", { class: "tile-link", href, "aria-label": spoken(answer), onclick: open },
-      h("span", { class: "tile-picture" }, !answer.picture && !asText ? h("span", { class: "words" }, titleOf(answer)) : thumbnail(collection, answer, eager ? { loading: "eager" } : {})),
+      h("span", { class: "tile-picture" }, !answer.picture && !asText ? h("span", { class: "words" }, titleOf(answer)) : thumbnail(collection, answer, eager ? { loading: "eager" } : {}), !asText && pictureBoxes(answer, answer, "slice")),
       h("span", { class: "tile-foot" },
         h("span", { class: "tile-title" }, titleOf(answer)),
         scored && scoreBar(answer.probability),
         marks.map((mark) => h("span", { class: "mark" }, mark)),
-        answer.matched_by?.includes("words") && h("span", { class: "mark" }, "words"))),
-    actions(answer, onLike));
+        typeof answer.seconds === "number" && h("span", { class: "mark moment" }, `▶ ${clock(answer.seconds)}`),
+        answer.matched_by?.includes("words") && h("span", { class: "mark" }, (answer.matched_fields ?? []).join(", ") || "words"))),
+    actions(answer, onLike, onKeep));
 }

@@ -1,12 +1,14 @@
-// The compare view: one query, two retrievers, side by side, and a vote.
+// The compare view: one query, two search models, side by side, and a vote.
 
+import { HistoryCard } from "../compare/history.js";
 import { RehearsalCard } from "../compare/rehearsals.js";
 import { address, ask, isAbort, session } from "../parts/api.js";
 import { h } from "../parts/dom.js";
-import { percent, pValue } from "../parts/format.js";
-import { cancelJob, KINDS, outcome, progress, watchJob } from "../parts/jobs.js";
+import { count, percent, pValue } from "../parts/format.js";
+import { KINDS, outcome, showJob } from "../parts/jobs.js";
 import { announce, failure, notice, tell } from "../parts/messages.js";
 import { go, openItem } from "../parts/place.js";
+import { modelName, term } from "../parts/words.js";
 import { tile } from "../search/tile.js";
 
 const SHOWN = 12;
@@ -17,8 +19,8 @@ class CompareView {
     this.app = app;
     this.collection = app.collection;
     this.stopping = new AbortController();
-    this.words = h("input", { type: "search", name: "q", id: "compare-words", "data-search-box": true, placeholder: "A query for both retrievers", "aria-label": "Query", autocomplete: "off" });
-    this.pickers = ["left", "right"].map((side) => h("select", { id: `compare-${side}`, "aria-label": `Retriever ${side === "left" ? "one" : "two"}`, onchange: () => this.ask() }));
+    this.words = h("input", { type: "search", name: "q", id: "compare-words", "data-search-box": true, placeholder: "A query for both search models", "aria-label": "Query", autocomplete: "off" });
+    this.pickers = ["left", "right"].map((side) => h("select", { id: `compare-${side}`, "aria-label": `Search model ${side === "left" ? "one" : "two"}`, onchange: () => this.ask() }));
     this.blind = h("input", { type: "checkbox", role: "switch", onchange: () => this.ask() });
     this.form = h("form", { class: "compare-form", role: "search", onsubmit: (event) => this.ask(event) },
       this.words, h("button", { class: "primary" }, "Compare"),
@@ -28,10 +30,11 @@ class CompareView {
     this.columns = h("div", { class: "compare-columns" });
     this.voting = h("div", { class: "compare-voting" });
     this.rehearsals = new RehearsalCard(app, this.stopping.signal);
+    this.history = new HistoryCard(app, this.stopping.signal, () => this.loadRetrievers());
     this.tally = h("section", { class: "card", "aria-labelledby": "tally-title", hidden: true });
     root.append(h("div", { class: "compare" },
-      h("div", { class: "page-head" }, h("h1", {}, "Compare"), h("p", {}, "The same query, answered by two retrievers. Vote for the better answers; the tally says when the difference is statistically significant.")),
-      this.form, this.voting, this.columns, this.tally, this.adding, this.rehearsals.element));
+      h("div", { class: "page-head" }, h("h1", {}, "Compare"), h("p", {}, "The same query, answered by two ", term("search models"), ". Vote for the better answers; the count says when the difference is more than chance.")),
+      this.form, this.voting, this.columns, this.tally, this.adding, this.history.element, this.rehearsals.element));
     this.ready = this.loadRetrievers();
     this.showTally();
   }
@@ -51,6 +54,7 @@ class CompareView {
         picker.value = this.names.includes(before) && before ? before : this.names[Math.min(place, this.names.length - 1)];
       });
       this.showAdding(available);
+      this.history.show(retrievers);
       this.rehearsals.offer(retrievers);
     } catch (error) {
       if (!isAbort(error)) this.columns.replaceChildren(failure(error, () => this.loadRetrievers()));
@@ -59,18 +63,19 @@ class CompareView {
 
   showAdding(available) {
     this.form.hidden = this.names.length < 2;
-    if (session.read_only || !available.length) return this.adding.replaceChildren(this.names.length < 2 ? notice("One retriever only", "Comparing needs a second one; whoever runs the service can add it.") : "");
-    const picker = h("select", { id: "add-retriever", "aria-label": "Retriever to add" }, available.map((name) => h("option", { value: name }, name)));
+    if (session.read_only || !available.length) return this.adding.replaceChildren(this.names.length < 2 ? notice("One search model only", "Comparing needs a second one; whoever runs the service can add it.") : "");
+    const picker = h("select", { id: "add-retriever", "aria-label": "Search model to add" }, available.map((name) => h("option", { value: name }, modelName(name))));
     const add = h("button", { type: "button", onclick: () => this.add(picker.value) }, "Add");
-    if (this.names.length < 2) this.adding.replaceChildren(notice("One retriever only", "Add a second one to compare. Its points are kept beside those of the one in use, which stays in use.", picker, add));
-    else this.adding.replaceChildren(h("div", { class: "compare-add" }, h("label", { for: "add-retriever", class: "faint" }, "Another retriever:"), picker, add));
+    if (this.names.length < 2) this.adding.replaceChildren(notice("One search model only", "Add a second one to compare. The one in use stays in use.", picker, add));
+    else this.adding.replaceChildren(h("div", { class: "compare-add" }, h("label", { for: "add-retriever", class: "faint" }, "Another search model:"), picker, add));
   }
 
   async add(name) {
     try {
       const job = await ask(address(this.collection.name, "retrievers"), { method: "POST", json: { name } });
-      const stop = h("button", { type: "button", onclick: () => cancelJob(this.collection.name, job.id).catch((error) => tell(error.message, "error")) }, "Cancel");
-      const end = await watchJob(this.collection.name, job, (news) => this.adding.replaceChildren(h("div", { class: "notice" }, h("h2", {}, `${KINDS.retriever.title}: ${name}`), progress(news), stop)), this.stopping.signal);
+      const panel = h("div", { class: "notice" });
+      this.adding.replaceChildren(panel);
+      const end = await showJob(panel, h("h2", {}, `${KINDS.retriever.title}: ${name}`), this.collection.name, job, this.stopping.signal);
       if (end?.state === "failed") tell(outcome(end), "error");
     } catch (error) {
       tell(error.message, "error");
@@ -82,7 +87,7 @@ class CompareView {
     const key = params.toString();
     if (key === this.key) return;
     this.key = key;
-    // At once, not when the retrievers are known: by then somebody may be typing.
+    // At once, not when the search models are known: by then somebody may be typing.
     this.words.value = params.get("q") ?? "";
     await this.ready;
     if (key !== this.key || !this.names) return;
@@ -111,7 +116,7 @@ class CompareView {
     this.voting.replaceChildren();
     this.columns.setAttribute("aria-busy", "true");
     const names = this.pickers.map((picker) => picker.value);
-    if (names[0] === names[1]) return this.columns.replaceChildren(notice("The same retriever twice", "Choose two different retrievers."));
+    if (names[0] === names[1]) return this.columns.replaceChildren(notice("The same search model twice", "Choose two different ones."));
     // Whoever sees no names should not guess them from the side either.
     if (this.blind.checked && Math.random() < 0.5) names.reverse();
     const search = (retriever) => ask(address(this.collection.name, "search"), {
@@ -131,7 +136,7 @@ class CompareView {
     const answers = pages.flatMap((page, side) => page.answers.map((answer) => ({ ...answer, side, retriever: names[side], position: answer.rank })));
     this.titles = names.map((name, side) => h("h2", {}, this.blind.checked ? ["Left", "Right"][side] : name));
     this.columns.replaceChildren(...pages.map((page, side) => h("section", { class: "compare-column", "aria-label": ["Left", "Right"][side] },
-      h("div", { class: "compare-head" }, this.titles[side], h("p", { class: "faint" }, page.no_good_match ? "no good match" : `${page.answers.filter(({ good }) => good).length} above the cut-off of ${percent(page.cutoff)}`)),
+      h("div", { class: "compare-head" }, this.titles[side], h("p", { class: "faint" }, page.no_good_match ? "no good match" : `${count(page.answers.filter(({ good }) => good).length, "likely match", "likely matches")} (${percent(page.cutoff)} or more)`)),
       h("ol", { class: "compare-tiles" }, answers.filter((answer) => answer.side === side).map((answer) =>
         tile(this.collection.name, answer, { onOpen: (chosen) => this.open(chosen), marks: shared(answer) ? ["in both"] : [] }))))));
     this.app.list = {
@@ -144,7 +149,7 @@ class CompareView {
   }
 
   click(searchId, answer, kind) {
-    if (!searchId) return;
+    if (!searchId || !session.csrf) return;
     const click = { search_id: searchId, item: answer.id, position: answer.position, kind };
     ask(address(this.collection.name, "clicks"), { method: "POST", json: click, keepalive: true }).catch(() => {});
   }
@@ -157,6 +162,7 @@ class CompareView {
   showVoting(pages, names, overlap) {
     const remark = h("p", { class: "faint" }, `${overlap} of ${SHOWN} in both lists`);
     if (!pages.every((page) => page.search_id)) return this.voting.replaceChildren(remark, h("p", { class: "faint" }, "Votes are kept in the click log, which is off."));
+    if (!session.csrf) return this.voting.replaceChildren(remark);
     const buttons = CHOICES.map(([choice, label]) => h("button", { type: "button", onclick: () => this.vote(pages, names, choice) }, label));
     this.voting.replaceChildren(h("div", { class: "actions", role: "group", "aria-label": "Vote" }, buttons), remark);
   }
@@ -185,7 +191,7 @@ class CompareView {
     return h("li", {},
       h("p", {}, h("strong", {}, left), ` ${one} : ${other} `, h("strong", {}, right)),
       h("span", { class: "tally-bar", "aria-hidden": "true" }, h("span", { class: "tally-left", style: { width: `${(100 * one) / all}%` } }), h("span", { class: "tally-right", style: { width: `${(100 * other) / all}%` } })),
-      h("p", { class: "faint" }, `${verdict} (${pValue(p)}, sign test); both good ${both}, neither ${neither}`));
+      h("p", { class: "faint" }, `${verdict} (${pValue(p)}, `, term("sign test"), `); both good ${both}, neither ${neither}`));
   }
 }
 

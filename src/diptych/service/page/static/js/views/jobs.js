@@ -3,11 +3,11 @@
 import { address, ask, isAbort, session } from "../parts/api.js";
 import { h } from "../parts/dom.js";
 import { announce, failure, tell } from "../parts/messages.js";
-import { cancelJob, isLive, jobLine, KINDS, outcome, progress, startJob } from "../parts/jobs.js";
+import { cancelJob, details, isLive, jobLine, KINDS, outcome, progress, startJob, watchJob } from "../parts/jobs.js";
 
-const STARTED_HERE = ["index", "train", "learn", "reencode", "map"];
-const QUICK = 800;
-const SLOW = 5000;
+const STARTED_HERE = ["index", "train", "learn", "reencode", "map", "read_text", "regions"];
+// News of the job that runs are streamed; only jobs that are started elsewhere have to be looked for.
+const PAUSE = 5000;
 
 class JobsView {
   constructor(root, app) {
@@ -52,16 +52,25 @@ class JobsView {
 
   async look() {
     clearTimeout(this.timer);
-    let live = [];
     try {
       const { jobs } = await ask(address(this.collection, "jobs"), { signal: this.stopping.signal });
-      live = jobs.filter(isLive);
+      const live = jobs.filter(isLive);
       this.draw(live, jobs.filter((job) => !isLive(job)));
+      this.follow(live.at(-1));
     } catch (error) {
       if (isAbort(error)) return;
       this.running.replaceChildren(failure(error, () => this.look()));
     }
-    if (!this.stopping.signal.aborted) this.timer = setTimeout(() => this.look(), live.length ? QUICK : SLOW);
+    if (!this.stopping.signal.aborted) this.timer = setTimeout(() => this.look(), PAUSE);
+  }
+
+  // They run one after the other, so the oldest is the one that runs, or that will run next.
+  async follow(job) {
+    if (!job || job.id === this.followed) return;
+    this.followed = job.id;
+    const renew = (news) => this.running.querySelector(`[data-job="${job.id}"] .job-progress`)?.replaceWith(progress(news));
+    await watchJob(this.collection, job, renew, this.stopping.signal);
+    if (!this.stopping.signal.aborted) await this.look();
   }
 
   draw(live, past) {
@@ -96,7 +105,7 @@ class JobsView {
   pastJob(job) {
     return h("article", { class: `job ${job.state}` },
       h("div", { class: "job-head" }, h("h3", {}, KINDS[job.kind]?.title ?? job.kind), h("p", { class: "faint" }, jobLine(job))),
-      h("p", {}, outcome(job)));
+      h("p", {}, outcome(job)), details(job));
   }
 
   ended(job) {

@@ -8,6 +8,7 @@ import { InterleavingCard } from "../log/interleaving.js";
 import { LearningCard } from "../log/learning.js";
 import { confirm, failure, notice, tell } from "../parts/messages.js";
 import { addressOf } from "../parts/place.js";
+import { term } from "../parts/words.js";
 
 const DAYS = 30;
 const MOST_POSITIONS = 20;
@@ -32,10 +33,12 @@ class LogView {
     this.app = app;
     this.collection = app.collection;
     this.stopping = new AbortController();
-    this.body = h("div", { class: "page", "aria-busy": "true" });
-    this.learning = new LearningCard(app, this.stopping.signal).element;
-    this.interleaving = this.collection.log_clicks ? new InterleavingCard(app, this.stopping.signal).element : null;
+    this.body = h("div", { class: "page", "aria-busy": String(Boolean(session.csrf)) });
     root.append(this.body);
+    if (!session.csrf) return void this.body.append(this.head(), notice("Sign in to see it", "What people asked is shown to those who signed in."));
+    const interleaving = this.collection.log_clicks ? new InterleavingCard(app, this.stopping.signal) : null;
+    this.interleaving = interleaving?.element ?? null;
+    this.learning = new LearningCard(app, this.stopping.signal, () => interleaving?.load()).element;
     this.load();
   }
 
@@ -59,7 +62,7 @@ class LogView {
 
   head() {
     return h("div", { class: "page-head" }, h("h1", {}, "Query log"),
-      h("p", {}, "Each query, the answers shown and the clicks, with place, retriever and time, so that the search can learn from them. All of it stays on the machine that runs the service."));
+      h("p", {}, "Each query, the answers shown and the clicks, with place, search model, time and a number that tells visitors apart, so that the search can learn from them. All of it stays on the machine that runs the service."));
   }
 
   draw(report) {
@@ -70,7 +73,7 @@ class LogView {
     if (!report.searches) {
       return this.body.replaceChildren(this.head(), notice("No searches yet", `No query in the last ${DAYS} days.`, h("a", { class: "button primary", href: this.link("") }, "Start searching")), this.learning, this.interleaving);
     }
-    this.body.replaceChildren(this.head(), this.volume(report), this.failing(report), this.top(report), this.positions(report), this.learning, this.interleaving, this.keep());
+    this.body.replaceChildren(this.head(), this.volume(report), ...this.anomalies(report), this.failing(report), this.top(report), this.positions(report), this.learning, this.interleaving, this.keep());
   }
 
   link(words) {
@@ -86,19 +89,27 @@ class LogView {
       columns(bars, { title: `Searches on each of the last ${DAYS} days`, first: date(days[0]?.day), last: date(days.at(-1)?.day), legend: "light: searches, dark: clicks" }));
   }
 
+  // What the clicks of a few visitors say against those of the others; an ordinary log has none.
+  anomalies({ anomalies = [] }) {
+    if (!anomalies.length) return [];
+    return [h("section", { class: "card", "aria-labelledby": "anomalies-title" }, h("h2", { id: "anomalies-title" }, "Unusual visitors"),
+      h("p", { class: "faint" }, "Their clicks differ from what the others click by more than chance. Exports name each by a number that means nothing after thirty days."),
+      h("ul", {}, anomalies.map(({ text, visitors }) => h("li", { title: visitors.join(", ") }, text))))];
+  }
+
   figure(value, name) {
     return h("div", { class: "figure" }, h("strong", {}, value), h("span", { class: "faint" }, name));
   }
 
   failing({ failing }) {
-    return this.table("failing-title", "Failing queries", "No query failed: each had a good match or a click.", failing, ["Query", "Asked", "Why", "Visible", "Last"],
+    return this.table("failing-title", "Failing queries", "No query failed: each had a good match or a click.", failing, ["Query", "Asked", "Why", term("Visual words"), "Last"],
       (row) => [number(row.searches), row.reason, visibleShare(row), date(row.last)]);
   }
 
   top({ top }) {
-    return this.table("top-title", "Most frequent queries", "", top, ["Query", "Asked", "With a click", "Visible", "Last"],
+    return this.table("top-title", "Most frequent queries", "", top, ["Query", "Asked", "With a click", term("Visual words"), "Last"],
       (row) => [number(row.searches), percent(row.clicked_share), visibleShare(row), date(row.last)],
-      "Marked words name something that can be seen in pictures. Visible is their share of the words that count, which leaves out words such as of and photo; a search is visual if it is above half.");
+      "Marked words name something that can be seen in pictures; a search is visual if more than half of its words are.");
   }
 
   table(id, title, empty, rows, heads, cells, remark) {
@@ -117,11 +128,11 @@ class LogView {
   }
 
   keep() {
-    const download = (format, events) => h("button", { type: "button", onclick: (event) => this.save(event.target, format, events) }, `${events ? "Events" : "Triads"} as ${format.toUpperCase()}`);
+    const download = (format, events) => h("button", { type: "button", onclick: (event) => this.save(event.target, format, events) }, `Export ${events ? "every click" : "clicks"} as ${format.toUpperCase()}`);
     return h("section", { class: "card", "aria-labelledby": "keep-title" }, h("h2", { id: "keep-title" }, "Export or delete"),
-      h("p", { class: "faint" }, "Triads are one row for each query and item with the number of clicks. Events are every click with its place, retriever and time."),
+      h("p", { class: "faint" }, "Clicks are counted, one row for each query and item; every click comes with its place, search model and time."),
       h("div", { class: "actions" }, FORMATS.map((format) => download(format, false)), download("csv", true)),
-      !session.read_only && h("div", { class: "actions forget" }, h("button", { type: "button", class: "danger-word", onclick: () => this.forget() }, "Delete everything")));
+      !session.read_only && h("div", { class: "actions forget" }, h("button", { type: "button", class: "danger-word", onclick: () => this.forget() }, "Delete log")));
   }
 
   async save(button, format, events) {

@@ -3,7 +3,7 @@
 import { address, ask, isAbort, query, session } from "../parts/api.js";
 import { h, iconButton } from "../parts/dom.js";
 import { count, date } from "../parts/format.js";
-import { cancelJob, outcome, progress, startJob, watchJob } from "../parts/jobs.js";
+import { outcome, showJob, startJob } from "../parts/jobs.js";
 import { failure, notice, tell } from "../parts/messages.js";
 import { addressOf, itemPath, openItem, readPlace } from "../parts/place.js";
 import { thumbnail } from "../search/tile.js";
@@ -44,7 +44,7 @@ class MapView {
   }
 
   offer() {
-    this.remark.textContent = "Where pictures and texts lie in the space in which they are compared.";
+    this.remark.textContent = "Similar pictures and texts lie close to each other.";
     const text = "A map shows similar pictures and captions close to each other. It takes up to a minute to make.";
     if (session.read_only) return notice("No map yet", "Whoever runs the service can make one.");
     return notice("No map yet", text, h("button", { type: "button", class: "primary", onclick: () => this.make() }, "Make a map"));
@@ -53,8 +53,9 @@ class MapView {
   async make() {
     try {
       const job = await startJob(this.collection, "map");
-      const cancel = h("button", { type: "button", onclick: () => cancelJob(this.collection, job.id).catch((error) => tell(error.message, "error")) }, "Cancel");
-      const end = await watchJob(this.collection, job, (news) => this.body.replaceChildren(h("div", { class: "notice" }, h("h2", {}, "Making a map"), progress(news), cancel)), this.stopping.signal);
+      const panel = h("div", { class: "notice" });
+      this.body.replaceChildren(panel);
+      const end = await showJob(panel, h("h2", {}, "Making a map"), this.collection, job, this.stopping.signal);
       if (end && end.state !== "done") tell(outcome(end), end.state === "failed" ? "error" : "done");
     } catch (error) {
       tell(error.message, "error");
@@ -63,9 +64,9 @@ class MapView {
   }
 
   draw(map) {
-    this.remark.textContent = `${count(map.items_in_map, "item")} in the space of ${map.retriever}, made ${date(map.made)}. ${map.note}`;
+    this.remark.textContent = `${count(map.items_in_map, "item")}, placed by the search model ${map.retriever}, made ${date(map.made)}. ${map.note}`;
     this.viewport = new Viewport(map.points);
-    this.canvas = h("canvas", { class: "map-canvas", tabindex: 0, role: "application", "aria-roledescription": "map", "aria-label": "Pictures and texts. Arrow keys move, plus and minus zoom, Enter opens the point in the middle.", "aria-describedby": "map-near-title" });
+    this.canvas = h("canvas", { class: "map-canvas", tabindex: 0, role: "application", "aria-roledescription": "map", "aria-label": "Pictures and texts. Arrow keys move, plus and minus zoom, Enter opens what is in the middle.", "aria-describedby": "map-near-title" });
     this.card = h("div", { class: "map-card", hidden: true });
     this.near = h("ul", { class: "map-near" });
     this.stage = h("div", { class: "map-stage" }, this.canvas, this.card, this.legend(), this.tools());
@@ -108,8 +109,8 @@ class MapView {
       this.viewport.zoomBy(factor);
       this.moved();
     };
-    const whole = h("button", { type: "button", onclick: () => { this.viewport.reset(); this.moved(); } }, "Whole");
-    const again = !session.read_only && h("button", { type: "button", onclick: () => this.make() }, "Draw again");
+    const whole = h("button", { type: "button", onclick: () => { this.viewport.reset(); this.moved(); } }, "Fit");
+    const again = !session.read_only && h("button", { type: "button", onclick: () => this.make() }, "Redraw");
     return h("div", { class: "map-tools" }, iconButton("plus", "Zoom in", { onclick: zoom(1.5) }), iconButton("minus", "Zoom out", { onclick: zoom(1 / 1.5) }), whole, again);
   }
 

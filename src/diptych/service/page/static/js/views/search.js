@@ -1,14 +1,18 @@
 // The search view. The address says what is searched; everything a person does changes the address, and the view follows.
 
-import { address, ask, isAbort, query, session } from "../parts/api.js";
+import { address, ask, isAbort, isReadOnly, query, session } from "../parts/api.js";
 import { h, icon, iconButton } from "../parts/dom.js";
-import { count, duration } from "../parts/format.js";
+import { count, duration, time } from "../parts/format.js";
 import { announce, failure, notice, tell } from "../parts/messages.js";
 import { go, openItem } from "../parts/place.js";
-import { isAsking, joinFilters, readState, requestOf, whatIsAsked, writeState } from "../parts/search-state.js";
+import { isAsking, joinFilters, MODES, readState, requestOf, whatIsAsked, writeState } from "../parts/search-state.js";
+import { Overview } from "../places/overview.js";
+import { addPictures } from "../search/add-pictures.js";
 import { Facets } from "../search/facets.js";
+import { chooseAlbums } from "../search/keep.js";
 import { Results } from "../search/results.js";
 import { SearchBox } from "../search/search-box.js";
+import { ShareMenu } from "../search/share-menu.js";
 import { sendForPictures, titleOf } from "../search/tile.js";
 
 const PAGE = 30;
@@ -26,35 +30,57 @@ class SearchView {
       onWords: (words, { typing }) => this.change({ words }, typing),
       onSettle: () => this.settle(),
       onChips: (chips, words = this.box.input.value) => this.change({ chips, words }),
+      onDown: (event) => this.enterResults(event),
     });
     this.facets = new Facets(this.collection, (filters) => this.change({ filters }));
+    this.overview = new Overview(this.collection, (filters) => this.change({ filters }));
     this.results = new Results(this.collection.name, {
       onOpen: (answer) => this.open(answer),
       onLike: (answer, weight) => this.like(answer, weight),
+      onKeep: (answer) => chooseAlbums(this.collection.name, [answer.id], titleOf(answer)),
+      onUp: () => this.box.input.focus(),
     });
     this.summary = h("p", { class: "summary" });
     this.active = h("ul", { class: "active-filters", "aria-label": "Active filters" });
     this.above = h("div", { class: "above" });
+    this.moment = h("div", { class: "moment-banner", role: "status", hidden: true });
     root.append(h("h1", { class: "hidden" }, `Search ${this.collection.name}`), this.box.element, this.toolbar(),
-      h("div", { class: "search-body" }, this.facets.element, h("div", { class: "answers" }, this.active, this.above, this.results.element)));
+      h("div", { class: "search-body" }, this.facets.element, h("div", { class: "answers" }, this.moment, this.overview.element, this.active, this.above, this.results.element)));
   }
 
   close() {
     clearTimeout(this.timer);
     this.asking?.abort();
-    for (const part of [this.box, this.facets, this.results]) part.close();
+    for (const part of [this.box, this.facets, this.overview, this.results]) part.close();
   }
 
   toolbar() {
     const choice = (target, label, name) => h("label", {},
       h("input", { type: "radio", name: "target", value: target, onchange: () => this.change({ target }) }), h("span", {}, icon(name), label));
     this.targets = h("fieldset", { class: "segmented" }, h("legend", { class: "hidden" }, "What to find"), choice("images", "Pictures", "picture"), choice("texts", "Texts", "text"));
-    this.hybrid = h("input", { type: "checkbox", role: "switch", onchange: () => this.change({ hybrid: this.hybrid.checked }) });
+    this.mode = h("select", { "aria-label": "Match by", title: "By meaning, by words in captions, file names, keywords and pictures, or by both", onchange: () => this.change({ mode: this.mode.value }) },
+      Object.entries(MODES).map(([value, label]) => h("option", { value }, label)));
     const filters = iconButton("filter", "Filters", { class: "small-only with-word", popovertarget: "facets" });
     filters.append("Filters");
+    this.addition = this.adding("quiet with-word add");
     return h("div", { class: "toolbar" }, this.targets,
-      h("label", { class: "switch", hidden: !this.collection.hybrid_available }, this.hybrid, h("span", {}, "Also match words in captions")),
-      filters, this.summary);
+      h("span", { class: "mode", hidden: !this.collection.hybrid_available }, this.mode),
+      filters, this.addition, new ShareMenu(this.collection.name, () => ({ state: this.state, page: this.page, answers: this.results.answers }), (version) => this.change({ at: String(version.number) })).element, this.summary);
+  }
+
+  adding(style) {
+    const add = () => addPictures(this.collection.name, () => {
+      this.app.refresh().catch(() => {});
+      this.rerun();
+    });
+    return h("button", { type: "button", class: style, onclick: add }, icon("plus"), "Add pictures");
+  }
+
+  enterResults(event) {
+    const first = this.results.links()[0];
+    if (!first) return;
+    event.preventDefault();
+    first.focus();
   }
 
   // Typing changes one entry of the history; everything else makes a new one, so that "back" undoes it.
@@ -72,19 +98,41 @@ class SearchView {
     const key = params.toString();
     if (key === this.key) return;
     this.key = key;
+    const before = this.state?.at;
     this.state = readState(params);
+    // Another moment has other items.
+    if (before !== undefined && before !== this.state.at) {
+      this.facets.key = this.overview.key = null;
+      this.facets.kept.load();
+    }
     this.show();
     this.run();
   }
 
   show() {
-    const { words, chips, target, hybrid, filters } = this.state;
+    const { words, chips, target, mode, filters } = this.state;
     this.box.show(words, chips);
     this.targets.querySelector(`[value=${target}]`).checked = true;
-    this.hybrid.checked = hybrid;
+    this.mode.value = mode;
+    this.addition.hidden = isReadOnly();
+    this.showMoment();
     this.facets.show(filters);
+    this.overview.show(filters);
     this.active.replaceChildren(...filters.map((filter) => h("li", {}, h("span", {}, filter),
       iconButton("close", `Remove the filter ${filter}`, { onclick: () => this.change({ filters: filters.filter((other) => other !== filter) }) }))));
+  }
+
+  // Whoever looks at the past sees it all the time.
+  async showMoment() {
+    const { at } = this.state;
+    this.moment.hidden = !at;
+    if (!at) return;
+    const back = h("button", { type: "button", onclick: () => this.change({ at: null }) }, "Back to now");
+    const say = (when) => this.moment.replaceChildren(h("p", {}, h("strong", {}, `As of ${when}`), " Nothing can be changed here."), back);
+    say(/^\d+$/.test(at) ? `version ${at}` : at);
+    const { versions } = await ask(address(this.collection.name, "history")).catch(() => ({ versions: [] }));
+    const version = versions.find(({ number }) => String(number) === at);
+    if (version && this.state.at === at) say(time(version.time));
   }
 
   async run() {
@@ -120,7 +168,9 @@ class SearchView {
   }
 
   async browse(state, offset, signal) {
-    const path = address(this.collection.name, "items") + query({ filter: joinFilters(state.filters), limit: PAGE, offset });
+    const path = state.album && !state.at
+      ? address(this.collection.name, "albums", state.album, "items") + query({ limit: PAGE, offset })
+      : address(this.collection.name, "items") + query({ filter: joinFilters(state.filters), limit: PAGE, offset });
     const page = await ask(path, { signal });
     return { answers: page.items, total: page.total, next_offset: page.next_offset, browsing: true };
   }
@@ -129,8 +179,9 @@ class SearchView {
     const asking = !page.browsing;
     // Until the next answers are there, a person sees these and acts on these, whatever is asked meanwhile.
     this.shown = state;
+    this.page = { browsing: false, ...page };
     this.logging = null;
-    // While two retrievers are interleaved, what is logged and what follows must be drawn as what was shown.
+    // While two search models are interleaved, what is logged and what follows must be drawn as what was shown.
     this.draw = page.draw ?? undefined;
     this.results.fill(page, asking ? state.target : "images", async (offset) => {
       const searchId = asking ? await this.settle() : null;
@@ -149,6 +200,8 @@ class SearchView {
   rerun() {
     this.facets.key = null;
     this.facets.show(this.state.filters);
+    this.overview.key = null;
+    this.overview.show(this.state.filters);
     this.run();
   }
 
@@ -159,7 +212,7 @@ class SearchView {
     this.summary.textContent = text;
     const good = page.answers.filter((answer) => answer.good).length;
     const notes = page.browsing ? "" : page.notes.map((note) => `${note} `).join("");
-    announce(notes + (page.browsing ? text : page.no_good_match ? "No good match" : page.draw ? text : `${good}${page.next_offset !== null && good === page.answers.length ? " or more" : ""} above the cut-off. ${text}`));
+    announce(notes + (page.browsing ? text : page.no_good_match ? "No good match" : page.draw ? text : `${good}${page.next_offset !== null && good === page.answers.length ? " or more" : ""} likely. ${text}`));
   }
 
   remarks(page, state) {
@@ -172,7 +225,7 @@ class SearchView {
 
   noGoodMatch(state) {
     const actions = [
-      this.collection.hybrid_available && !state.hybrid && state.words && h("button", { type: "button", onclick: () => this.change({ hybrid: true }) }, "Also match words in captions"),
+      this.collection.hybrid_available && state.mode !== "both" && state.words && h("button", { type: "button", onclick: () => this.change({ mode: "both" }) }, "Also match single words"),
       state.filters.length > 0 && h("button", { type: "button", onclick: () => this.change({ filters: [] }) }, "Remove the filters"),
       h("button", { type: "button", onclick: () => this.change({ target: state.target === "texts" ? "images" : "texts" }) }, state.target === "texts" ? "Search pictures" : "Search texts"),
     ];
@@ -190,9 +243,9 @@ class SearchView {
   }
 
   nothingHere() {
-    if (session.read_only) return notice("This collection is empty", "Whoever runs the service can fill it with “diptych index FOLDER”.");
-    return notice("This collection is empty", "Add pictures to its folder, then index it.",
-      h("button", { type: "button", class: "primary", onclick: () => this.index() }, "Index the folder"));
+    if (isReadOnly()) return notice("This collection is empty", "Whoever runs the service can fill it with “diptych index FOLDER”.");
+    return notice("This collection is empty", "Add pictures here, or put them into its folder and index it.",
+      this.adding("primary"), h("button", { type: "button", onclick: () => this.index() }, "Index the folder"));
   }
 
   async index() {
@@ -216,7 +269,7 @@ class SearchView {
   settle() {
     this.settled = true;
     const state = this.shown;
-    if (!state || !this.collection.log_clicks || !isAsking(state) || !this.results.answers.length) return Promise.resolve(null);
+    if (!state || state.at || !this.collection.log_clicks || !isAsking(state) || !this.results.answers.length) return Promise.resolve(null);
     if (this.logging?.state !== state) {
       clearTimeout(this.timer);
       const limit = Math.min(LONGEST_PAGE, Math.max(PAGE, this.results.answers.length));
@@ -228,7 +281,7 @@ class SearchView {
 
   async click(answer, kind) {
     const searchId = await this.settle();
-    if (!searchId) return;
+    if (!searchId || !session.csrf) return;
     const click = { search_id: searchId, item: answer.id, position: answer.position, caption_id: answer.caption_id ?? undefined, kind };
     // A lost click must never disturb the person who made it.
     ask(address(this.collection.name, "clicks"), { method: "POST", json: click, keepalive: true }).catch(() => {});

@@ -1,0 +1,167 @@
+"""Routes of albums and saved searches: what people keep of a collection."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Query, Response, status
+
+from diptych.collection import Album, Collection, SavedSearch
+from diptych.service.api.items import find_item, item_document
+from diptych.service.api.search import request_filter, request_terms, run_search
+from diptych.service.context import Context, Hosted, Reading, Searching, Writing
+from diptych.service.problems import Problem, problem_response
+from diptych.service.schemas.albums import (
+    AlbumChange,
+    AlbumDocument,
+    AlbumItems,
+    AlbumList,
+    NewName,
+    SavedSearchDocument,
+    SavedSearchList,
+    SavedSearchRequest,
+)
+from diptych.service.schemas.collections import ItemList
+from diptych.service.schemas.search import SearchOptions, SearchResponse
+
+router = APIRouter(prefix="/v1", tags=["albums"], dependencies=[Reading])
+_ALBUMS = "/collections/{collection}/albums"
+_ALBUM = _ALBUMS + "/{title}"
+_SEARCHES = "/collections/{collection}/saved-searches"
+_SEARCH = _SEARCHES + "/{name}"
+_TAKEN: dict[int | str, dict[str, Any]] = {409: problem_response("The name is taken.")}
+Limit = Annotated[int, Query(ge=1, le=200, description="How many.")]
+Offset = Annotated[int, Query(ge=0, le=10_000, description="How many to leave out before them.")]
+Title = Annotated[str, Path(description="Title of the album.", max_length=400)]
+SearchName = Annotated[str, Path(description="Name of the saved search.", max_length=400)]
+
+
+@router.get(_ALBUMS, operation_id="listAlbums")
+def list_albums(hosted: Hosted) -> AlbumList:
+    """List the albums with the ids of their items."""
+    return AlbumList(albums=[_album_document(album) for album in hosted.collection.albums])
+
+
+@router.get(_ALBUM, operation_id="getAlbum")
+def get_album(hosted: Hosted, title: Title) -> AlbumDocument:
+    """Return an album with the ids of its items."""
+    return _album_document(find_album(hosted.collection, title))
+
+
+@router.get(_ALBUM + "/items", operation_id="listAlbumItems", dependencies=[Searching])
+def list_album_items(hosted: Hosted, title: Title, limit: Limit = 30, offset: Offset = 0) -> ItemList:
+    """List the items of an album in its order."""
+    ids, end = find_album(hosted.collection, title).ids, offset + limit
+    page = [item_document(hosted.collection[item_id]) for item_id in ids[offset:end]]
+    return ItemList(items=page, total=len(ids), next_offset=end if end < len(ids) else None)
+
+
+@router.put(_ALBUM, operation_id="setAlbum", dependencies=[Writing])
+def set_album(hosted: Hosted, title: Title, request: AlbumItems) -> AlbumDocument:
+    """Let an album have these items, in this order; one that is not there yet is made."""
+    return _album_document(hosted.collection.albums.set(title, _ids(hosted.collection, request.items)))
+
+
+@router.patch(_ALBUM, operation_id="changeAlbum", dependencies=[Writing], responses=_TAKEN)
+def change_album(hosted: Hosted, title: Title, request: AlbumChange) -> AlbumDocument:
+    """Put items into an album, take some out, or give it another title."""
+    albums, album = hosted.collection.albums, find_album(hosted.collection, title)
+    if request.title is not None and request.title.casefold() != album.title.casefold() and request.title in albums:
+        raise _taken("album", request.title)
+    if request.add:
+        album = albums.add(title, _ids(hosted.collection, request.add))
+    if request.remove:
+        album = albums.remove(title, _ids(hosted.collection, request.remove))
+    if request.title is not None:
+        album = albums.rename(title, request.title)
+    return _album_document(album)
+
+
+@router.delete(_ALBUM, operation_id="deleteAlbum", status_code=status.HTTP_204_NO_CONTENT, dependencies=[Writing])
+def delete_album(hosted: Hosted, title: Title) -> Response:
+    """Delete an album; its items stay in the collection."""
+    hosted.collection.albums.delete(find_album(hosted.collection, title).title)
+    return Response(status_code=status.HTTP_204_NO_CONTENT)
+
+
+@router.get(_SEARCHES, operation_id="listSavedSearches")
+def list_saved_searches(hosted: Hosted) -> SavedSearchList:
+    """List the saved searches with what they ask."""
+    return SavedSearchList(searches=[_search_document(search) for search in hosted.collection.saved_searches])
+
+
+@router.get(_SEARCH + "/answers", operation_id="runSavedSearch", dependencies=[Searching])
+def run_saved_search(
+    context: Context, hosted: Hosted, name: SearchName, limit: Limit = 30, offset: Offset = 0
+) -> SearchResponse:
+    """Ask a saved search anew; such a search is not remembered."""
+    search = find_saved_search(hosted.collection, name)
+    if not search.query:
+        detail = f"The saved search {search.name!r} is a filter without words; ask /items with its filter."
+        raise Problem(422, "no-words", detail)
+    options = SearchOptions(
+        limit=limit,
+        offset=offset,
+        log=False,
+        **_search_document(search).model_dump(exclude={"name", "query"}),
+    )
+    return run_search(context, hosted, request_terms(context, search.query, None), options)
+
+
+@router.put(_SEARCH, operation_id="saveSearch", dependencies=[Writing])
+def save_search(context: Context, hosted: Hosted, name: SearchName, request: SavedSearchRequest) -> SavedSearchDocument:
+    """Save a search under a name; one of the same name is replaced."""
+    request_filter(context, request.filter)
+    if request.query:
+        request_terms(context, request.query, None)
+    hosted.collection.retriever_named(request.retriever)
+    return _search_document(hosted.collection.saved_searches.save(SavedSearch(name, **request.model_dump())))
+
+
+@router.patch(_SEARCH, operation_id="renameSavedSearch", dependencies=[Writing], responses=_TAKEN)
+def rename_saved_search(hosted: Hosted, name: SearchName, request: NewName) -> SavedSearchDocument:
+    """Give a saved search another name."""
+    searches, search = hosted.collection.saved_searches, find_saved_search(hosted.collection, name)
+    if request.name.casefold() != search.name.casefold() and request.name in searches:
+        raise _taken("saved search", request.name)
+    return _search_document(searches.rename(name, request.name))
+
+
+@router.delete(
+    _SEARCH, operation_id="deleteSavedSearch", status_code=status.HTTP_204_NO_CONTENT, dependencies=[Writing]
+)
+def delete_saved_search(hosted: Hosted, name: SearchName) -> Response:
+    """Delete a saved search."""
+    hosted.collection.saved_searches.delete(find_saved_search(hosted.collection, name).name)
+    return Response(status_code=status.HTTP_204_NO_CONTENT)
+
+
+def find_album(collection: Collection, title: str) -> Album:
+    """Return an album, or say that there is none."""
+    if title not in collection.albums:
+        raise Problem(404, "no-such-album", f"There is no album {title!r}; /albums lists those there are.")
+    return collection.albums[title]
+
+
+def find_saved_search(collection: Collection, name: str) -> SavedSearch:
+    """Return a saved search, or say that there is none."""
+    if name not in collection.saved_searches:
+        detail = f"There is no saved search {name!r}; /saved-searches lists those there are."
+        raise Problem(404, "no-such-saved-search", detail)
+    return collection.saved_searches[name]
+
+
+def _taken(kind: str, name: str) -> Problem:
+    return Problem(409, "name-taken", f"There is another {kind} {name!r}; choose another name, or delete that one.")
+
+
+def _ids(collection: Collection, items: list[str]) -> list[str]:
+    return [find_item(collection, item_id).id for item_id in items]
+
+
+def _album_document(album: Album) -> AlbumDocument:
+    return AlbumDocument(title=album.title, items=list(album.ids))
+
+
+def _search_document(search: SavedSearch) -> SavedSearchDocument:
+    return SavedSearchDocument(**vars(search))

@@ -1,0 +1,335 @@
+"""One visitor is one number, which says who it is to nobody."""
+
+from __future__ import annotations
+
+import io
+import json
+import random
+import sqlite3
+import stat
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from diptych.cli import app
+from diptych.service import Client
+from diptych.service.clicks import ClickLog
+from diptych.service.clicks.anomalies import click_anomalies
+from diptych.service.clicks.database import connect
+from diptych.service.clicks.export import text_query_searches
+from diptych.service.clicks.visitors import SALT_DAYS, visitor_number
+
+SEARCH, CLICKS = "/v1/collections/scenes/search", "/v1/collections/scenes/clicks"
+DAY = 86_400.0
+
+
+def asked(log: ClickLog, query: str = "a dog", items: str = "abc", first: int = 1, **facts: Any) -> str:
+    usual = {"retriever": "r", "fingerprint": "f", "target": "images", "no_good_match": False, "best_probability": 0.5}
+    shown = [(item, first + place) for place, item in enumerate(items)]
+    search_id = log.record_search(query=query, shown=shown, **{**usual, **facts})
+    assert search_id is not None
+    return search_id
+
+
+def stored_visitors(path: Path) -> list[bytes | None]:
+    with closing(sqlite3.connect(path)) as connection:
+        return [visitor for (visitor,) in connection.execute("SELECT visitor FROM searches ORDER BY number")]
+
+
+def test_a_number_lasts_as_long_as_its_salt(tmp_path: Path) -> None:
+    ann, bob = (visitor_number(tmp_path, name, 0.0) for name in ("ann", "bob"))
+    assert ann != bob
+    assert ann == visitor_number(tmp_path, "ann", SALT_DAYS * DAY - 1)
+    (salt,) = tmp_path.iterdir()
+    assert stat.S_IMODE(salt.stat().st_mode) == 0o600
+    old = salt.read_bytes()
+    assert visitor_number(tmp_path, "ann", SALT_DAYS * DAY) not in (ann, bob)
+    (new,) = tmp_path.iterdir()
+    assert new.read_bytes() != old
+    (tmp_path / "elsewhere").mkdir()
+    assert visitor_number(tmp_path / "elsewhere", "ann", 0.0) != ann
+
+
+def test_threads_that_begin_a_period_at_once_agree(tmp_path: Path) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        for period in range(20):
+            moment = period * SALT_DAYS * DAY
+            found = pool.map(lambda _, moment=moment: visitor_number(tmp_path, "ann", moment), range(8))
+            assert len(set(found)) == 1
+
+
+def test_where_no_salt_can_be_kept_nobody_is_known(tmp_path: Path) -> None:
+    assert visitor_number(tmp_path / "missing", "ann", 0.0) is None
+
+
+def test_the_file_holds_numbers_alone(tmp_path: Path) -> None:
+    path = tmp_path / "c.sqlite"
+    with ClickLog(path) as log:
+        first = asked(log, visitor="ann@example.org")
+        asked(log, items="def", first=4, continues=first, visitor="bob")
+        asked(log, "a cat", visitor="ann@example.org")
+        asked(log, "a cat")
+        stream = io.BytesIO()
+        log.record_click(search_id=first, item="a", position=1, kind="open")
+        log.export(stream, "events", "jsonl")
+    ann, again, nobody = stored_visitors(path)
+    assert ann == again is not None
+    assert nobody is None
+    assert json.loads(stream.getvalue())["visitor"] == ann.hex()
+    assert b"example.org" not in path.read_bytes()
+    assert {row[0]: row[1] for row in text_query_searches(path)} == {1: ann.hex(), 2: ann.hex(), 3: None}
+
+
+def test_a_click_tells_who_searched_but_changes_nobody(tmp_path: Path) -> None:
+    with ClickLog(tmp_path / "c.sqlite") as log:
+        own = asked(log, visitor="ann")
+        for search in (asked(log), own):
+            log.record_click(search_id=search, item="a", position=1, kind="open", visitor="bob")
+    ann, bob = stored_visitors(tmp_path / "c.sqlite")
+    now = ClickLog(tmp_path / "c.sqlite")._clock()
+    assert [ann, bob] == [visitor_number(tmp_path, name, now) for name in ("ann", "bob")]
+
+
+def test_forgetting_everything_forgets_the_salt(tmp_path: Path) -> None:
+    with ClickLog(tmp_path / "c.sqlite") as log:
+        asked(log, visitor="ann")
+        log.forget(before=0.0)
+        assert list(tmp_path.glob("*.salt"))
+        log.forget()
+        assert not list(tmp_path.glob("*.salt"))
+
+
+def test_a_file_of_the_version_before_is_brought_up_to_date_by_many_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "c.sqlite"
+    with ClickLog(path) as log:
+        asked(log)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript("ALTER TABLE searches DROP COLUMN visitor; PRAGMA user_version = 2;")
+
+    def visit(name: str) -> None:
+        with ClickLog(path) as log:
+            log.record_click(search_id=asked(log, visitor=name), item="a", position=1, kind="open")
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(visit, "abcdabcd"))
+    before, *after = stored_visitors(path)
+    assert before is None
+    assert None not in after
+    assert len(set(after)) == 4
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("PRAGMA user_version").fetchone() == (3,)
+
+
+def test_searches_to_learn_from_are_all_that_was_shown_and_clicked(tmp_path: Path) -> None:
+    rng = random.Random(0)
+    path, moment = tmp_path / "c.sqlite", [0.0]
+    expected = []
+    with ClickLog(path, clock=lambda: moment[0]) as log:
+        for number in range(1, 60):
+            # Clocks are set back now and then.
+            moment[0] = 1e9 + rng.randrange(1000)
+            query, visitor = rng.choice(["a dog", "a cat"]), rng.choice(["ann", "bob", None])
+            items = rng.sample("abcdefghij", 10)
+            kind = rng.choice(["images", "images", "images", "texts"])
+            search = asked(log, query, "".join(items[:4]), visitor=visitor, target=kind)
+            further = rng.random() < 0.4
+            if further:
+                moment[0] += 5000
+                asked(log, query, "".join(items[4:]), first=5, continues=search, target=kind)
+                moment[0] -= 5000
+            places = rng.sample(range(1, 11 if further else 5), rng.randrange(4))
+            for place in places:
+                for _ in range(rng.randrange(1, 3)):
+                    log.record_click(search_id=search, item=items[place - 1], position=place, kind="open")
+            unwanted = items[0]
+            log.record_click(search_id=search, item=unwanted, position=1, kind="less_like")
+            named = None if visitor is None else visitor_number(tmp_path, visitor, moment[0]).hex()
+            if kind == "images":
+                start = (number, named, moment[0], query)
+                expected.append((*start, 1, tuple(items[:4]), frozenset(place for place in places if place <= 4)))
+                if further:
+                    clicked = frozenset(place for place in places if place > 4)
+                    expected.append((*start, 5, tuple(items[4:]), clicked))
+        asked(log, "item:7")
+    found = list(text_query_searches(path))
+    assert found == sorted(expected, key=lambda row: (row[2], row[0], row[4]))
+
+
+@pytest.fixture
+def service(running_service: Callable[..., Any]) -> Any:
+    return running_service()
+
+
+def logged(service: Any) -> list[bytes | None]:
+    log = service.context.click_logs["scenes"]
+    log.flush()
+    return stored_visitors(log.path)
+
+
+def test_a_session_is_a_visitor_and_a_stranger_is_none(service: Any) -> None:
+    queries = [{"query": query} for query in ("a red circle", "a blue square")]
+    for _ in range(2):
+        with httpx.Client(base_url=service.url) as browser:
+            browser.post("/v1/session", json={"token": service.token})
+            for query in queries:
+                assert browser.post(SEARCH, json=query).is_success
+            browser.get("/v1/session")
+            browser.get(SEARCH, params={"q": "a green triangle"})
+    httpx.post(service.url + SEARCH, json=queries[0])
+    one, two, nobody = (set(logged(service)[place]) for place in (slice(0, 3), slice(3, 6), slice(6, 7)))
+    assert len(one) == len(two) == 1
+    assert one != two
+    assert (one | two).isdisjoint(nobody)
+    assert nobody == {None}
+
+
+def test_a_program_with_the_token_names_visitors_and_others_do_not(service: Any) -> None:
+    with Client(service.url, service.token, "scenes") as client:
+        for visitor in ("Zoë", "Zoë", "bob", None):
+            client.search("a red circle", visitor=visitor)
+    named = {"X-Diptych-Visitor": "bob"}
+    httpx.post(service.url + SEARCH, json={"query": "a red circle"}, headers=named)
+    with httpx.Client(base_url=service.url, headers=named) as browser:
+        browser.post("/v1/session", json={"token": service.token})
+        browser.post(SEARCH, json={"query": "a red circle"})
+        found = browser.post(SEARCH, json={"query": "a red circle"}, headers={"X-Diptych-Visitor": "carl"}).json()
+    zoe, again, bob, none, stranger, page, carl = logged(service)
+    assert zoe == again
+    assert None not in (zoe, bob, page)
+    assert len({zoe, bob, page}) == 3
+    assert none is stranger is None
+    assert page == carl, "a page has no other visitors than its own"
+    click = {"search_id": found["search_id"], "item": found["answers"][0]["id"], "position": 1}
+    assert httpx.post(service.url + CLICKS, json=click, headers=service.headers).status_code == 201
+    events = httpx.get(f"{service.url}{CLICKS}?events=true&format=jsonl", headers=service.headers).json()
+    assert events["visitor"] == page.hex()
+
+
+def test_visitors_can_be_left_out_of_the_log(running_service: Callable[..., Any]) -> None:
+    service = running_service(log_visitors=False)
+    with Client(service.url, service.token, "scenes") as client:
+        client.search("a red circle", visitor="ann")
+    assert logged(service) == [None]
+    assert not list(service.context.click_logs["scenes"].path.parent.glob("*.salt"))
+
+
+def test_of_one_visitor_only_so_much_a_minute_is_logged(running_service: Callable[..., Any]) -> None:
+    service = running_service(limits={"logged_per_minute": 3})
+    with Client(service.url, service.token, "scenes") as client:
+        found = [client.search("a red circle", visitor="ann") for _ in range(5)]
+        assert all(page.answers for page in found)
+        assert [page.search_id is None for page in found] == [False, False, False, True, True]
+        assert client.search("a red circle", visitor="bob").search_id is not None
+        assert all(client.search("a red circle").search_id is not None for _ in range(5))
+    first = found[0]
+    click = {"search_id": first.search_id, "item": first.answers[0].id, "position": 1}
+    named = {**service.headers, "X-Diptych-Visitor": "ann"}
+    answers = [httpx.post(service.url + CLICKS, json=click, headers=named) for _ in range(4)]
+    assert [answer.status_code for answer in answers] == [201, 201, 201, 429]
+    assert answers[-1].json()["type"] == "/problems/too-many-clicks"
+    assert 1 <= int(answers[-1].headers["retry-after"]) <= 20
+    assert httpx.post(service.url + CLICKS, json=click, headers=service.headers).status_code == 201
+
+
+class World:
+    """People of one taste who search as much as they like, thing by thing, and look at 30 answers from the top."""
+
+    def __init__(self, seed: int, n_visitors: int = 150, n_queries: int = 60) -> None:
+        self.rng = np.random.default_rng(seed)
+        self.wanted = self.rng.random((n_queries, 30)) < 0.3
+        self.busy = self.rng.lognormal(0, 1.5, n_visitors)
+        # Everyone has a few things of their own, and asks for them again and again.
+        self.tastes = self.rng.dirichlet(np.full(n_queries, 0.05), n_visitors)
+        self.popular = 1 / np.arange(1, n_queries + 1) ** 0.8
+        self.searches: list[tuple[Any, ...]] = []
+        self.clicks: list[tuple[Any, ...]] = []
+
+    def search(self, visitor: int, query: int, places: Any) -> None:
+        number = len(self.searches) + 1
+        self.searches.append((number, number.to_bytes(16, "big"), float(number), query + 1, visitor.to_bytes(8, "big")))
+        self.clicks += [(number, f"{query} at {place}", int(place) + 1, float(number)) for place in places]
+
+    def honest_searches(self, count: int) -> World:
+        looked_at = 1 / np.arange(1, 31)
+        for visitor in self.rng.choice(len(self.busy), count, p=self.busy / self.busy.sum()):
+            interest = self.tastes[visitor] if self.rng.random() < 0.3 else self.popular / self.popular.sum()
+            query = int(self.rng.choice(len(interest), p=interest))
+            chance = looked_at * np.where(self.wanted[query], 0.8, 0.08)
+            self.search(int(visitor), query, np.flatnonzero(self.rng.random(30) < chance))
+        return self
+
+    def anomalies(self, folder: Path) -> list[dict[str, Any]]:
+        (folder / "c.sqlite").unlink(missing_ok=True)
+        with closing(connect(folder / "c.sqlite")) as connection:
+            connection.execute("BEGIN")
+            self._write(connection)
+            return click_anomalies(connection)
+
+    def _write(self, connection: sqlite3.Connection) -> None:
+        queries = [(number, f"thing {number - 1}") for number in range(1, len(self.popular) + 1)]
+        connection.executemany("INSERT INTO queries VALUES (?, ?)", queries)
+        row = "INSERT INTO searches VALUES (?, ?, ?, ?, NULL, 1, 'images', 1, 0, 0.5, 1, ?)"
+        connection.executemany(row, self.searches)
+        row = "INSERT INTO clicks (search, item, position, kind, time) VALUES (?, ?, ?, 'open', ?)"
+        connection.executemany(row, self.clicks)
+
+
+def test_honest_logs_have_no_anomalies(tmp_path: Path) -> None:
+    worlds = (World(seed, n_visitors=30 if seed % 2 else 150) for seed in range(20))
+    told = [world.honest_searches(1000).anomalies(tmp_path) for world in worlds]
+    assert sum(map(bool, told)) <= 1, told
+
+
+def test_a_few_who_push_one_picture_are_told(tmp_path: Path) -> None:
+    world = World(0).honest_searches(3000)
+    for visitor in range(1000, 1012):
+        for _ in range(12):
+            world.search(visitor, 3, [25])
+    (found,) = world.anomalies(tmp_path)
+    assert found["query"] == "thing 3"
+    assert found["visitors"] == [visitor.to_bytes(8, "big").hex() for visitor in range(1000, 1012)]
+    by_them = sum(number > 3000 for number, *_ in world.clicks)
+    of_all = sum(item.startswith("3 at") for _, item, *_ in world.clicks)
+    assert found["share_of_clicks"] == pytest.approx(by_them / of_all)
+    assert found["text"].startswith(f"12 visitors made {100 * by_them / of_all:.0f} % of the clicks on “thing 3”")
+
+
+def test_one_who_clicks_what_nobody_else_does_is_told(tmp_path: Path) -> None:
+    world = World(1).honest_searches(3000)
+    for query in range(40):
+        for place in (27, 28):
+            world.search(1000, query, [place])
+    (found,) = world.anomalies(tmp_path)
+    assert found["query"] is None
+    assert found["visitors"] == [(1000).to_bytes(8, "big").hex()]
+    assert "made 2.6 % of all searches" in found["text"]
+
+
+def test_a_collection_of_one_s_own_has_no_anomalies(tmp_path: Path) -> None:
+    world = World(2, n_visitors=1).honest_searches(500)
+    assert world.anomalies(tmp_path) == []
+
+
+def test_the_report_tells_anomalies_of_its_days_alone(tmp_path: Path) -> None:
+    moment = [0.0]
+    with ClickLog(tmp_path / "c.sqlite", clock=lambda: moment[0]) as log:
+        for days_ago, times in ((20, 15), (0, 0)):
+            moment[0] = 1e9 - days_ago * DAY
+            for visitor in range(15):
+                search = asked(log, visitor=f"visitor {visitor}")
+                log.record_click(search_id=search, item="a", position=1, kind="open")
+            for _ in range(times):
+                search = asked(log, visitor="pusher")
+                log.record_click(search_id=search, item="c", position=3, kind="open")
+        assert log.report(days=10).anomalies == []
+        (found,) = log.report(days=30).anomalies
+    assert found["text"] == "One visitor made 33 % of the clicks on “a dog”, mostly on items that others hardly click."
+    printed = CliRunner().invoke(app, ["queries", str(tmp_path / "c.sqlite"), "--quiet"])
+    assert "One visitor made 33 % of the clicks on “a dog”" in " ".join(printed.stdout.split())
