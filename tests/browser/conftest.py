@@ -11,20 +11,21 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import uvicorn
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from diptych import Retriever
-from diptych.collection import Collection, Record
+from diptych.collection import Collection, PictureText, PictureWord, Record
 from diptych.data import Pairs
 from diptych.data.datasets.scenes import write_folder
 from diptych.encoders import ColourEdgeHistograms, TfidfTopics
 from diptych.models import CCA, SM
 from diptych.service.app import create_app
 from diptych.service.operations.server import server_config
+from diptych.service.security.sessions import PageSessions
 from diptych.service.settings import Limits, Settings
 
 N_SCENES = 80
@@ -51,6 +52,10 @@ class Site:
     pictures: Path
     server: uvicorn.Server = field(repr=False)
     thread: threading.Thread = field(repr=False)
+
+    @property
+    def sessions(self) -> PageSessions:
+        return cast(PageSessions, self.server.config.loaded_app.state.context.credentials.sessions)
 
     def stop(self) -> None:
         self.server.should_exit = True
@@ -82,6 +87,10 @@ def scenes(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with Collection.create(folder / ".diptych", first, root=folder) as collection:
         assert collection.add(records).added == N_SCENES
         collection.add_retriever(second, name="topics")
+        # As if a word had been read in the first picture.
+        corners = ((0.25, 0.5), (0.75, 0.5), (0.75, 0.75), (0.25, 0.75))
+        text = PictureText("Kaliso", (PictureWord("Kaliso", corners),))
+        collection._state.store.picture_texts.add({next(iter(collection)).content_hash: text})
     return folder
 
 
@@ -213,14 +222,15 @@ def windows(browser: Browser) -> Windows:
 def visit(windows: Windows, site: Site) -> Iterator[Callable[..., Visit]]:
     """Open a page: ``visit("/map", width=360, dark=True)``; errors and requests to elsewhere fail the test.
 
-    ``expected`` are parts of messages that a test brings about on purpose; other options are those of a window.
+    Visitors have signed in, but for ``signed_in=False``. ``expected`` are parts of messages that a test brings about on
+    purpose; other options are those of a window.
     """
     visits: list[Visit] = []
 
     def open_page(
         path: str = "/", *, at: Site = site, width: int = 1280, height: int = 800, dark: bool = False, **options: Any
     ) -> Visit:
-        expected = options.pop("expected", ())
+        expected, signed_in = options.pop("expected", ()), options.pop("signed_in", True)
         page = windows.take(options)
         page.set_viewport_size({"width": width, "height": height})
         page.emulate_media(color_scheme="dark" if dark else "light")
@@ -228,6 +238,8 @@ def visit(windows: Windows, site: Site) -> Iterator[Callable[..., Visit]]:
         closing.callback(windows.give_back, page, options)
         closing.enter_context(_watched(new))
         visits.append(new)
+        if signed_in:
+            page.context.request.post(f"{at.url}/v1/session", data={"token": TOKEN})
         new.go(path)
         return new
 

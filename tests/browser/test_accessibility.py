@@ -9,9 +9,11 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
+# With few answers: what is judged of one tile is judged of the others, and takes as long for each of them.
+FISH = "/?q=a+fish&f=label%3Afish"
 VIEWS = {
-    "search": ("/?q=a+fish", ".tile .score"),
-    "texts": ("/?q=a+fish&in=texts", ".as-texts .score"),
+    "search": (FISH, ".tile .score"),
+    "texts": (f"{FISH}&in=texts", ".as-texts .score"),
     "compare": ("/compare?q=a+fish", ".compare-column .score"),
     "map": ("/map", ".map-near a, .notice"),
     "log": ("/log", ".card, .notice"),
@@ -42,6 +44,7 @@ def test_no_view_has_a_serious_violation(visit: Callable, width: int, dark: bool
         visited.go(path)
         page.locator(ready).first.wait_for()
         assert serious(page) == [], name
+        assert "retriever" not in page.locator("body").inner_text().lower(), name
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), f"{name} is wider than the screen"
         page.emulate_media(color_scheme="light" if dark else "dark")
         assert serious(page, runOnly=ABOUT_COLOURS) == [], f"{name}, {'light' if dark else 'dark'}"
@@ -50,12 +53,32 @@ def test_no_view_has_a_serious_violation(visit: Callable, width: int, dark: bool
 
 @pytest.mark.parametrize("dark", [False, True])
 def test_the_detail_view_has_no_serious_violation(visit: Callable, dark: bool) -> None:
-    visited = visit("/?q=a+red+fish", dark=dark, width=360 if dark else 1280, bypass_csp=True)
+    visited = visit(FISH, dark=dark, width=360 if dark else 1280, bypass_csp=True)
     visited.open_first()
     expect(visited.page.locator(".why-summary")).not_to_be_empty()
     assert serious(visited.page) == []
     visited.page.get_by_role("button", name="Edit", exact=True).click()
     assert serious(visited.page) == []
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_what_is_kept_and_shared_has_no_serious_violation(visit: Callable, dark: bool) -> None:
+    page = visit(FISH, dark=dark, width=360 if dark else 1280, bypass_csp=True).page
+    page.locator(".tile .score").first.wait_for()
+    share = page.get_by_role("button", name="Share")
+    share.click()
+    assert serious(page) == []
+    page.get_by_role("button", name="Add results to album …").click()
+    page.get_by_role("button", name="Done").wait_for()
+    assert serious(page) == []
+    page.keyboard.press("Escape")
+    share.click()
+    page.get_by_role("button", name="Earlier versions …").click()
+    page.get_by_role("button", name="Show version 1").wait_for()
+    assert serious(page) == []
+    page.get_by_role("button", name="Show version 1").click()
+    expect(page.locator(".moment-banner")).to_be_visible()
+    assert serious(page) == []
 
 
 def test_colours_follow_the_system_or_the_switch(visit: Callable) -> None:
@@ -80,6 +103,7 @@ def test_a_small_screen_has_its_filters_in_a_drawer(visit: Callable) -> None:
     expect(page.locator(".active-filters li")).to_have_count(1)
     page.get_by_role("button", name="Close the filters").tap()
     expect(page.locator("#facets")).to_be_hidden()
+    page.locator(".tile").first.wait_for()
     columns = page.locator(".tile").evaluate_all(
         "tiles => new Set(tiles.map((t) => t.getBoundingClientRect().left)).size"
     )

@@ -92,7 +92,8 @@ def test_editing_saves_cancels_and_says_what_is_wrong(visit: Callable, site) -> 
 
 def test_editing_leaves_alone_what_was_not_touched(visit: Callable, own_site) -> None:
     """Values that a text field cannot tell apart keep their kind, and labels with commas stay whole."""
-    visited = visit("/?q=a+boat", at=own_site)
+    # By meaning: other labels do not change the order of the answers while they are shown.
+    visited = visit("/?q=a+boat&words=similarity", at=own_site)
     page = visited.page
     item = page.locator(".tile").first.get_attribute("data-id")
     address = f"{own_site.url}/v1/collections/scenes/items/{item}"
@@ -112,19 +113,22 @@ def test_editing_leaves_alone_what_was_not_touched(visit: Callable, own_site) ->
     expect(page.locator(".metadata dt")).to_have_text(["code", "parts"])
 
 
-def test_deleting_asks_first(visit: Callable, own_site) -> None:
+def test_removing_asks_first(visit: Callable, own_site) -> None:
     visited = visit("/?q=an+umbrella", at=own_site)
     page = visited.page
     visited.open_first()
     item = page.url.partition("/item/")[2].partition("?")[0]
     address = f"{own_site.url}/v1/collections/scenes/items/{item}"
-    page.get_by_role("button", name="Delete").click()
+    remove = page.locator("dialog.detail").get_by_role("button", name="Remove")
+    remove.click()
     page.get_by_role("button", name="Cancel").click()
+    expect(remove).to_be_focused()
     assert httpx.get(address).status_code == 200
-    page.get_by_role("button", name="Delete").click()
-    page.get_by_role("button", name="Remove", exact=True).click()
+    remove.click()
+    page.locator("dialog.confirm").get_by_role("button", name="Remove").click()
     expect(page.locator("dialog.detail")).to_be_hidden()
     expect(page.locator(f'.tile[data-id="{item}"]')).to_have_count(0)
+    expect(page.locator(".tile-link").first).to_be_focused()
     assert httpx.get(address).status_code == 404
 
 

@@ -13,6 +13,10 @@ from diptych.collection import Collection
 from diptych.collection.learning import LearningRecord
 from diptych.collection.learning.promotion import promote
 
+PART = {
+    "old": 0.412, "new": 0.468, "relative": 0.136, "low": 0.101, "p_value": 0.0004, "share": 0.93, "n_searches": 900,
+    "n_queries": 58, "n_people": 610,
+}  # fmt: skip
 RECORD = LearningRecord(
     time="2026-03-01T10:00:00+00:00",
     action="promoted",
@@ -20,17 +24,25 @@ RECORD = LearningRecord(
     before_fingerprint="",
     after="",
     after_fingerprint="",
-    reason="the fusion is better on held-out queries, by more than luck",
-    compared_with="the first",
-    measure="NDCG@10",
+    reason="later searches are answered better, by more than luck",
+    compared_with="scenes",
+    measure="DCG",
     old=0.412,
     new=0.468,
     p_value=0.0004,
-    alpha=0.01,
+    alpha=0.0038,
     n_queries=290,
     n_held_out=58,
     n_clicks=2100.0,
-    parts={"present": 0.6, "Text2Image": 0.3, "PSI": 0.1, "DeViSE": 0.0},
+    gate={
+        "repeated": PART,
+        "new": {**PART, "old": 0.3, "new": 0.3, "relative": 0.0, "low": 0.0, "p_value": 1.0, "share": 0.07},
+        "held_out": {**PART, "n_searches": 0},
+        "meaning": {"z": 9.53, "p_value": 1e-20, "n_queries": 58},
+        "reach": False,
+        "margin": 0.01,
+        "allowed": 0.0038,
+    },
     gained=(("a red boat at the pier", 0.2, 0.9),),
     lost=(("a house", 0.8, 0.7),),
 )
@@ -52,7 +64,7 @@ def is_clean(page: Page) -> bool:
 def test_two_retrievers_are_compared_on_live_traffic(visit: Callable, learned_site) -> None:
     visited = visit("/log", at=learned_site, bypass_csp=True)
     page = visited.page
-    card = page.locator(".card", has_text="Two retrievers on live traffic")
+    card = page.locator(".card", has_text="Two search models on live searches")
     card.get_by_role("button", name="Start").click()
     expect(card).to_contain_text("0 searches since")
     visited.go("/?q=a+house")
@@ -75,12 +87,16 @@ def test_two_retrievers_are_compared_on_live_traffic(visit: Callable, learned_si
 def test_what_was_learned_is_shown_and_rolled_back(visit: Callable, learned_site, width: int, dark: bool) -> None:
     page = visit("/log", at=learned_site, width=width, dark=dark, bypass_csp=True).page
     step = page.get_by_role("article").filter(has=page.get_by_role("heading", name="scenes → topics"))
-    expect(step).to_contain_text("NDCG@10 0.412 of the first → 0.468 on 58 held-out queries (p < 0.001)")
-    expect(step.get_by_role("list", name="What it is made of").get_by_role("listitem")).to_contain_text(
-        ["the first60%", "Text2Image30%", "PSI10%"]
-    )
+    expect(step).to_contain_text("DCG 0.412 → 0.468 on later searches for 58 queries (p < 0.001)")
+    step.get_by_text("All numbers").click()
+    repeated = step.get_by_role("row", name=re.compile("Queries asked before 93"))
+    expect(repeated).to_contain_text("900 searches of 610 visitors0.4120.468+13.6 %+10.1 %p < 0.001")
+    expect(step.get_by_role("row", name=re.compile("New queries"))).to_contain_text("+0.0 %")
+    expect(step).to_contain_text("look alike by 9.5 standard deviations beyond luck")
     step.get_by_text("Queries that changed most").click()
-    expect(step.get_by_role("row", name="a red boat at the pier 0.200 0.900")).to_be_visible()
+    gained = step.get_by_role("row", name=re.compile("a red boat at the pier 0.200"))
+    expect(gained.get_by_role("img", name="First pictures of scenes").locator("img")).to_have_count(5)
+    expect(gained.get_by_role("img", name="First pictures of topics").locator("img")).to_have_count(5)
     assert is_clean(page)
     page.get_by_role("button", name="Roll back to scenes").click()
     page.get_by_role("button", name="Roll back", exact=True).click()

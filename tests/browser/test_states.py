@@ -2,12 +2,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import expect
 
 from diptych.collection import Collection
 from diptych.retriever import Retriever
+from tests.browser.conftest import TOKEN
 
 
 @pytest.fixture(scope="module")
@@ -39,20 +41,47 @@ def test_a_map_that_is_not_there_can_be_made(visit: Callable, empty) -> None:
 def test_a_service_for_reading_offers_no_changes(visit: Callable, scenes: Path, serve: Callable) -> None:
     visited = visit("/?q=a+ball", at=serve(scenes, read_only=True))
     visited.open_first()
+    expect(visited.page.get_by_role("button", name="Add pictures")).to_have_count(0)
     dialog = visited.page.get_by_role("dialog")
     expect(dialog.get_by_role("button", name="More like this")).to_be_visible()
-    for name in ("Edit", "Delete"):
+    for name in ("Edit", "Remove"):
         expect(dialog.get_by_role("button", name=name, exact=True)).to_have_count(0)
 
 
 def test_beyond_this_machine_the_page_asks_for_the_token(visit: Callable, scenes: Path, serve: Callable) -> None:
-    page = visit(at=serve(scenes, public=True), expected=("status of 401", "401 ")).page
+    page = visit(at=serve(scenes, public=True), expected=("status of 401", "401 "), signed_in=False).page
     page.get_by_label("Token").fill("a wrong one")
     page.get_by_role("button", name="Sign in").click()
     expect(page.get_by_role("alert")).to_have_text("That is not the token of this service.")
     page.get_by_label("Token").fill("a-token-that-only-the-tests-know")
     page.get_by_role("button", name="Sign in").click()
     expect(page.locator(".tile").first).to_be_visible()
+
+
+def test_a_visitor_reads_and_signs_in_once_by_the_address_or_by_the_token(visit: Callable, site: Any) -> None:
+    visited = visit("/?q=a+ball", signed_in=False, expected=("status of 401", "401 "))
+    page = visited.page
+    visited.open_first()
+    expect(page.get_by_role("button", name="Edit", exact=True)).to_have_count(0)
+    page.keyboard.press("Escape")
+    visited.go("/log")
+    expect(page.get_by_text("shown to those who signed in")).to_be_visible()
+    hint = page.get_by_text("open the address that “diptych serve” printed, or sign in")
+    expect(hint).to_be_visible()
+    # In a window that shows the page already; the key does not stay in the address.
+    key = site.sessions.key(own_user=True)
+    page.evaluate("key => { location.hash = `key=${key}` }", key)
+    expect(page.get_by_role("button", name="Sign out")).to_be_visible()
+    expect(hint).to_be_hidden()
+    assert page.url == f"{site.url}/log"
+    page.get_by_role("button", name="Sign out").click()
+    expect(hint).to_be_visible()
+    visited.go(f"/#key={key}")
+    expect(page.get_by_text("used before")).to_be_visible()
+    page.get_by_role("button", name="Sign in").click()
+    page.get_by_label("Token").fill(TOKEN)
+    page.get_by_role("dialog").get_by_role("button", name="Sign in").click()
+    expect(page.get_by_role("button", name="Add pictures")).to_be_visible()
 
 
 @pytest.mark.parametrize(("status", "title"), [(0, "No connection"), (429, "Busy"), (503, "Busy")])
