@@ -1,41 +1,120 @@
-"""Does learning from clicks help, and only where there is something to learn?
+"""Does learning from clicks help people, and only where there is something to learn?
 
-A collection of generated scenes answers a simulated person with the default retriever. She asks short queries from a
-limited vocabulary, some far more often than others, looks at position r with probability 1/r, clicks what she wanted
-nine times in ten, and what she did not want one time in ten. The collection grows meanwhile, so that items change their
-positions. Then `Learning` learns from what was shown and clicked. What it promotes is compared with what was there by
-the truth about the scenes, on queries that were never asked. Two kinds of clicks must promote nothing: clicks
-shuffled among what was shown at the same position, which tell no wanted items at all, and clicks of a person with
-whims, who wants items drawn at random for each query: some items are clearly wanted then, but no model can tell which
-for a query that it has not seen.
+    python benchmarks/click_loop.py --world flickr8k|pascal|scenes [--searches N] [--seeds N] [--meaningless N]
 
-    python benchmarks/click_loop.py --scenes 2000 --searches 20000 --shuffles 20
+A collection answers simulated visitors with the default retriever, the clicks are learned from, and the truth, which
+the method never sees, says what became of the answers. In ``flickr8k`` and ``pascal`` photographs are asked for by one
+and two words, and a photograph is wanted if two of its captions hold every word; in ``scenes``, generated pictures, by
+kinds, colours and places. A part of the queries is never asked. Visitors click in several ways: by position (looked at
+with probability rank^−η for η of 0, 1 and 2), as a cascade (down to the first click), with satisfaction and fatigue (a
+dynamic Bayesian network), with trust (what is at the top is clicked even if it is not wanted), with noise, with
+interests that drift, and with one who clicks one kind of picture whatever he asked. Logs without meaning must promote
+nothing: clicks dealt anew among what was shown at the same positions, whims (random items are wanted for each query),
+and nothing but noise beside one obsessed visitor.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import product
+from dataclasses import dataclass, replace
+from itertools import combinations, product
 from pathlib import Path
 
 import numpy as np
 
 from diptych import Retriever
-from diptych.arrays import BoolArray, FloatArray, IntArray
+from diptych.arrays import AnyArray, BoolArray, FloatArray
 from diptych.collection import Collection
-from diptych.collection.learning import Impressions, Learning, LearningReport
+from diptych.collection.learning import Learning, LearningReport, SearchLog
+from diptych.data import Pairs, load_dataset
 from diptych.data.datasets.scenes import BACKGROUNDS, CLASS_NAMES, COLOURS, Scene, make_scene, write_folder
-from diptych.metrics import AP, NDCG, GradedRelevance, evaluate_scores, randomisation_test
+from diptych.encoders.text.word_pipeline import clean_query
+from diptych.metrics import AP, GradedRelevance, evaluate_scores
 
 SHOWN = 20
 STAGES = (0.4, 0.6, 0.8, 1.0)
-WANTED, UNWANTED = 0.9, 0.1
+NEVER_ASKED = 0.22
 ZIPF = 0.7
+MODELS: dict[str, dict[str, float]] = {
+    "positions, η = 0": {"eta": 0.0},
+    "positions, η = 1": {"eta": 1.0},
+    "positions, η = 2": {"eta": 2.0},
+    "cascade": {"stops": 1.0},
+    "satisfaction and fatigue": {"stops": 0.7, "unwanted_stops": 0.1, "goes_on": 0.9},
+    "trust in the top": {"eta": 1.0, "trust": 0.3},
+    "noise of 30 %": {"eta": 1.0, "unwanted": 0.3},
+    "drifting interests": {"eta": 1.0, "drift": 1.0},
+}
+
+
+@dataclass(frozen=True, eq=False)
+class World:
+    """Queries, items, which item is wanted for which query, which queries are asked, and a caption of each item."""
+
+    queries: list[str]
+    items: list[str]
+    wanted: BoolArray
+    asked: BoolArray
+    captions: tuple[tuple[str, int], ...] = ()
+
+    def dealt(self, seed: int) -> World:
+        """Return the world with other queries among those that are asked."""
+        asked = np.random.default_rng(seed).random(len(self.queries)) >= NEVER_ASKED
+        return replace(self, asked=asked)
+
+    def at_a_whim(self, seed: int) -> World:
+        """Return a world in which random items are wanted, as many as before: nothing that is seen explains them."""
+        return replace(self, wanted=np.random.default_rng(seed).permuted(self.wanted, axis=1))
+
+
+def word_queries(captions: Sequence[Sequence[str]], *, most: int, seed: int = 0) -> tuple[list[str], BoolArray]:
+    """Return queries of one and two words, and which picture two captions of which hold every word."""
+    words = [[set(clean_query(caption)) for caption in own] for own in captions]
+    counts: Counter[tuple[str, ...]] = Counter()
+    for own in words:
+        singles = {(word,) for caption in own for word in caption}
+        counts.update(singles | {pair for caption in own for pair in combinations(sorted(caption), 2)})
+    rng, chosen = np.random.default_rng(seed), []
+    for length in (1, 2):
+        often = sorted(key for key, count in counts.items() if len(key) == length and count >= 20)
+        wanted = {key: _holders(words, set(key)) for key in often}
+        useful = [key for key in often if 10 <= wanted[key].sum() <= 300]
+        drawn = rng.choice(len(useful), min(most, len(useful)), replace=False)
+        chosen += [(" ".join(useful[row]), wanted[useful[row]]) for row in sorted(drawn)]
+    return [query for query, _ in chosen], np.array([held for _, held in chosen])
+
+
+def _holders(words: Sequence[Sequence[set[str]]], key: set[str]) -> BoolArray:
+    return np.array([sum(key <= caption for caption in own) >= 2 for own in words])
+
+
+def photograph_world(name: str, folder: Path, *, most: int = 110, seed: int = 0) -> tuple[Collection, World]:
+    """Index photographs that the default retriever never learned from, and ask for them by words of their captions."""
+    splits = load_dataset({"pascal": "pascal_sentence"}.get(name, name))
+    parts = [splits.test, splits.train if name == "pascal" else splits.dev]
+    images, captions = _captioned([part for part in parts if part is not None])
+    collection = Collection.create(folder / "collection", root=Path(images[0]).parent)
+    collection.add([Path(image) for image in images])
+    ids = [collection[str(image)].id for image in images]
+    queries, wanted = word_queries(captions, most=most, seed=seed)
+    whole = tuple((own[row % len(own)], row) for row, own in enumerate(captions))
+    return collection, World(queries, ids, wanted, np.ones(len(queries), dtype=bool), whole)
+
+
+def _captioned(parts: Sequence[Pairs]) -> tuple[list[str], list[list[str]]]:
+    images: list[str] = []
+    captions: list[list[str]] = []
+    for part in parts:
+        own: list[list[str]] = [[] for _ in range(part.n_images)]
+        for text, owner in zip(part.texts, part.owners, strict=True):
+            own[owner].append(str(text))
+        images += [str(image) for image in part.images]
+        captions += own
+    return images, captions
 
 
 @dataclass(frozen=True)
@@ -64,91 +143,14 @@ def vocabulary() -> list[Wish]:
     return [*map(Wish, CLASS_NAMES), *coloured, *placed]
 
 
-@dataclass(frozen=True, eq=False)
-class World:
-    """Wishes, the items of a collection in the order of addition, and which item meets which wish."""
-
-    wishes: list[Wish]
-    items: list[str]
-    met: BoolArray
-    asked: BoolArray
-
-    @classmethod
-    def of(cls, collection: Collection, wishes: list[Wish], *, never_asked: float = 0.25, seed: int = 0) -> World:
-        """Read a collection of scenes; wishes that fewer than three scenes meet are left out."""
-        items = [item for item in collection if item.path is not None]
-        scenes = [make_scene(int(Path(str(item.path)).stem.rpartition("-")[2])) for item in items]
-        met = np.array([[wish.is_met(scene) for scene in scenes] for wish in wishes])
-        useful = np.flatnonzero(met.sum(axis=1) >= 3)
-        asked = np.random.default_rng(seed).random(len(useful)) >= never_asked
-        return cls([wishes[row] for row in useful], [item.id for item in items], met[useful], asked)
-
-
-def whimsical(world: World, seed: int) -> World:
-    """Return a world whose wishes are met by items drawn at random, as many as before: nothing can be learned of it."""
-    met = np.random.default_rng(seed).permuted(world.met, axis=1)
-    return World(world.wishes, world.items, met, world.asked)
-
-
-class SimulatedUser:
-    """Asks, looks and clicks as the module says."""
-
-    def __init__(self, world: World, seed: int = 0) -> None:
-        self._world = world
-        self._rng = np.random.default_rng(seed)
-
-    def impressions(self, collection: Collection, n_searches: int) -> Impressions:
-        """Return what a collection shows her in so many searches, and what she clicks."""
-        world, asked = self._world, np.flatnonzero(self._world.asked)
-        scores = scored(collection, world)[asked]
-        popularity = (1.0 + self._rng.permutation(len(asked))) ** -ZIPF
-        rows: list[tuple[str, str, int, int, int]] = []
-        for share in STAGES:
-            there = round(share * len(world.items))
-            times = self._rng.multinomial(n_searches // len(STAGES), popularity / popularity.sum())
-            order = np.argsort(-scores[:, :there], axis=1, kind="stable")[:, :SHOWN]
-            wanted = np.take_along_axis(world.met[asked], order, axis=1)
-            looks = 1.0 / np.arange(1, order.shape[1] + 1)
-            clicked = self._rng.binomial(times[:, None], looks * np.where(wanted, WANTED, UNWANTED))
-            rows += self._rows(asked, order, times, clicked)
-        return Impressions.from_rows(rows)
-
-    def _rows(
-        self, asked: IntArray, order: IntArray, times: IntArray, clicked: IntArray
-    ) -> list[tuple[str, str, int, int, int]]:
-        return [
-            (self._world.wishes[asked[row]].words, self._world.items[item], place + 1, int(times[row]), int(count))
-            for row in np.flatnonzero(times).tolist()
-            for place, (item, count) in enumerate(zip(order[row], clicked[row], strict=True))
-        ]
-
-
-def shuffled(seen: Impressions, seed: int) -> Impressions:
-    """Return the same clicks on other items: those at each position are dealt anew among all that was shown there."""
-    rng = np.random.default_rng(seed)
-    clicked = np.zeros(len(seen))
-    for position in np.unique(seen.positions):
-        rows = np.flatnonzero(seen.positions == position)
-        shown, total = seen.shown[rows].astype(np.int64), int(seen.clicked[rows].sum())
-        clicked[rows] = rng.multivariate_hypergeometric(shown, total, method="marginals")
-    return Impressions(seen.queries, seen.items, seen.query_ids, seen.item_ids, seen.positions, seen.shown, clicked)
-
-
-def scored(collection: Collection, world: World, retriever: Retriever | None = None) -> FloatArray:
-    """Return the scores of all items for all wishes, as a search would compare them."""
-    chosen = collection.retriever if retriever is None else retriever
-    _, features = collection.features("image", world.items)
-    asked = chosen.encode_texts([wish.words for wish in world.wishes])
-    return chosen.space.compare(asked, chosen.images_to_points(features), "text_query")
-
-
-def true_values(collection: Collection, world: World, retriever: Retriever) -> dict[str, FloatArray]:
-    """Return MAP and NDCG of the queries that were never asked, by the truth about the scenes."""
-    rows = np.flatnonzero(~world.asked)
-    relevance = GradedRelevance(world.met[rows].astype(float))
-    measures = [AP(), NDCG(25, "ideal")]
-    found = evaluate_scores(scored(collection, world, retriever)[rows], relevance, measures)
-    return {measure.label: found.values[measure] for measure in measures}
+def scenes_world(collection: Collection, wishes: Sequence[Wish]) -> World:
+    """Read a collection of scenes; wishes that fewer than three scenes meet are left out."""
+    items = [item for item in collection if item.path is not None]
+    scenes = [make_scene(int(Path(str(item.path)).stem.rpartition("-")[2])) for item in items]
+    met = np.array([[wish.is_met(scene) for scene in scenes] for wish in wishes])
+    useful = np.flatnonzero(met.sum(axis=1) >= 3)
+    queries = [wishes[row].words for row in useful]
+    return World(queries, [item.id for item in items], met[useful], np.ones(len(useful), dtype=bool))
 
 
 def scenes_collection(
@@ -161,62 +163,215 @@ def scenes_collection(
     return collection
 
 
-def told(title: str, report: LearningReport, seconds: float) -> None:
-    """Print one comparison."""
+class Visitors:
+    """People who search and click; see the module for how. ``spam`` is the share of the searches of one of them."""
+
+    def __init__(
+        self,
+        world: World,
+        seed: int,
+        *,
+        eta: float = 0.0,
+        stops: float = 0.0,
+        unwanted_stops: float | None = None,
+        goes_on: float = 1.0,
+        trust: float = 0.0,
+        wanted: float = 0.9,
+        unwanted: float = 0.1,
+        drift: float = 0.0,
+        spam: float = 0.0,
+        n_visitors: int = 2000,
+    ) -> None:
+        self._world = world
+        self._rng = np.random.default_rng(seed)
+        self._looks = np.arange(1.0, SHOWN + 1) ** -eta
+        self._stops = (stops if unwanted_stops is None else unwanted_stops, stops)
+        self._goes_on = goes_on
+        self._rates = (np.minimum(unwanted + trust / np.arange(1, SHOWN + 1), wanted), np.full(SHOWN, wanted))
+        self._drift = drift
+        self._spam = spam
+        self._n_visitors = n_visitors
+        self.kind = world.wanted[self._rng.integers(len(world.queries))]
+
+    def log(self, scores: FloatArray, n_searches: int, *, grows: bool = True) -> SearchLog:
+        """Return what the collection, which grows meanwhile, shows them by its scores, and what they click."""
+        stages = STAGES if grows else STAGES[-1:]
+        world, rng, asked = self._world, self._rng, np.flatnonzero(self._world.asked)
+        ranks = rng.permutation(len(asked))
+        grown = rng.permutation(len(world.items))
+        found: list[tuple[AnyArray, AnyArray, AnyArray, AnyArray]] = []
+        for number, share in enumerate(stages):
+            there = np.zeros(len(world.items), dtype=bool)
+            there[grown[: round(share * len(there))]] = True
+            shown = np.argsort(-np.where(there, scores[asked], -np.inf), axis=1, kind="stable")[:, :SHOWN]
+            turn = round(self._drift * number * len(ranks) / len(stages))
+            popularity = (1.0 + np.roll(ranks, turn)) ** -ZIPF
+            query = rng.choice(len(asked), n_searches // len(stages), p=popularity / popularity.sum())
+            found.append((asked[query], self._who(len(query)), shown[query], self._clicks(asked[query], shown[query])))
+        query_ids, visitors, items, clicked = (np.concatenate(column) for column in zip(*found, strict=True))
+        is_spam = rng.random(len(query_ids)) < self._spam
+        clicked = np.where(is_spam[:, None], self.kind[items], clicked)
+        visitors = np.where(is_spam, self._n_visitors, visitors)
+        times = np.arange(len(query_ids), dtype=np.float64)
+        searches, places = np.indices(items.shape).reshape(2, -1)
+        columns = (query_ids, visitors, times, searches, items.reshape(-1), places + 1, clicked.reshape(-1))
+        return SearchLog(tuple(world.queries), tuple(world.items), *columns)
+
+    def _who(self, count: int) -> AnyArray:
+        activity = self._rng.gamma(1.0, 1.0, self._n_visitors) + 0.2
+        return self._rng.choice(self._n_visitors, count, p=activity / activity.sum())
+
+    def _clicks(self, query: AnyArray, items: AnyArray) -> BoolArray:
+        rng, wanted = self._rng, self._world.wanted[query[:, None], items].astype(int)
+        likes = rng.random(items.shape) < np.choose(wanted, self._rates) * self._looks[: items.shape[1]]
+        clicked, reads = np.zeros(items.shape, dtype=bool), np.ones(len(items), dtype=bool)
+        for place in range(items.shape[1]):
+            clicked[:, place] = reads & likes[:, place]
+            stop = np.choose(wanted[:, place], self._stops)
+            reads &= ~(clicked[:, place] & (rng.random(len(items)) < stop)) & (rng.random(len(items)) < self._goes_on)
+        return clicked
+
+
+def shuffled(log: SearchLog, seed: int) -> SearchLog:
+    """Return the same clicks on other items: those at each position are dealt anew among all that was shown there."""
+    rng, clicked = np.random.default_rng(seed), log.clicked.copy()
+    for position in np.unique(log.positions):
+        rows = np.flatnonzero(log.positions == position)
+        clicked[rows] = rng.permutation(clicked[rows])
+    return replace(log, clicked=clicked)
+
+
+class Truth:
+    """What is right about a world: the scores of retrievers on all its items, and measures of them."""
+
+    def __init__(self, collection: Collection, world: World) -> None:
+        self._world = world
+        found, features = collection.features("image", world.items)
+        row_of = {item: row for row, item in enumerate(found)}
+        self._features = features[[row_of[item] for item in world.items]]
+        # Of the retriever that is there from the beginning, which every log is compared with.
+        self._known: dict[str, tuple[FloatArray, AnyArray]] = {
+            collection.retriever.fingerprint: (
+                self._scores(collection.retriever, world.queries),
+                self._caption_ranks(collection.retriever),
+            )
+        }
+
+    def scores(self, retriever: Retriever) -> FloatArray:
+        """Return the scores of all items for all queries, as a search would compare them."""
+        known = self._known.get(retriever.fingerprint)
+        return self._scores(retriever, self._world.queries) if known is None else known[0]
+
+    def values(self, retriever: Retriever, world: World) -> dict[str, float]:
+        """Return MAP of the queries that were asked and that were not, and recall of whole captions."""
+        relevance = GradedRelevance(world.wanted.astype(float))
+        precision = evaluate_scores(self.scores(retriever), relevance, [AP()]).values[AP()]
+        found = {"asked": float(precision[world.asked].mean()), "never asked": float(precision[~world.asked].mean())}
+        known = self._known.get(retriever.fingerprint)
+        ranks = self._caption_ranks(retriever) if known is None else known[1]
+        return found | {f"captions R@{depth}": float((ranks < depth).mean()) for depth in (1, 10) if len(ranks)}
+
+    def share_of(self, kind: BoolArray, retriever: Retriever, world: World) -> float:
+        """Return the share of a kind among the first ten answers to what was asked."""
+        best = np.argsort(-self.scores(retriever)[world.asked], axis=1, kind="stable")[:, :10]
+        return float(kind[best].mean())
+
+    def _scores(self, retriever: Retriever, queries: Sequence[str]) -> FloatArray:
+        points = retriever.encode_texts(list(queries)), retriever.images_to_points(self._features)
+        return retriever.space.compare(*points, "text_query")
+
+    def _caption_ranks(self, retriever: Retriever) -> AnyArray:
+        ranks: list[AnyArray] = []
+        for start in range(0, len(self._world.captions), 1000):
+            texts, own = zip(*self._world.captions[start : start + 1000], strict=True)
+            scores = self._scores(retriever, texts)
+            ranks.append((scores > scores[np.arange(len(own)), own][:, None]).sum(axis=1))
+        return np.concatenate(ranks) if ranks else np.zeros(0)
+
+
+def told(title: str, report: LearningReport, *numbers: str) -> None:
+    """Print a row of the table."""
     record = report.record
-    numbers = "" if record.old is None else f"{record.old:.4f} -> {record.new:.4f}, p = {record.p_value:.2g}, "
-    print(f"{title}: {numbers}{record.reason} ({seconds:.1f} s)", flush=True)
+    p_value = "" if record.p_value is None else f"{record.p_value:.2g}"
+    print("|", " | ".join((title, "yes" if report.is_better else "no", p_value, *numbers)), "|", flush=True)
+
+
+def honest(
+    collection: Collection, truth: Truth, world: World, seed: int, name: str, n_searches: int, grows: bool
+) -> bool:
+    """Learn from one log of honest visitors, and print what the truth says; return whether it was promoted."""
+    old = collection.retriever
+    log = Visitors(world, seed, **MODELS[name]).log(truth.scores(old), n_searches, grows=grows)
+    report = Learning(collection).compare(log)
+    before, after = (truth.values(each, world) for each in (old, report.retriever or old))
+    told(f"{name} | {seed}", report, *(f"{before[each]:.3f} → {after[each]:.3f}" for each in before))
+    return report.is_better
+
+
+def spammed(collection: Collection, truth: Truth, world: World, spam: float, seed: int, n_searches: int) -> None:
+    """Learn from a log with one visitor who clicks a kind of picture, and print what became of that kind."""
+    visitors = Visitors(world, seed, eta=1.0, spam=spam)
+    report = Learning(collection).compare(visitors.log(truth.scores(collection.retriever), n_searches))
+    used = report.retriever or collection.retriever
+    values = truth.values(used, world)
+    told(f"{spam:.0%} | {seed}", report, f"{values['asked']:.3f}", f"{truth.share_of(visitors.kind, used, world):.4f}")
+
+
+def meaningless(collection: Collection, truth: Truth, world: World, kind: str, seed: int, n_searches: int) -> bool:
+    """Learn from a log without meaning, and return whether it was promoted."""
+    scores = truth.scores(collection.retriever)
+    if kind == "shuffled":
+        log = shuffled(Visitors(world, seed, eta=1.0).log(scores, n_searches), seed)
+    elif kind == "whims":
+        log = Visitors(world.at_a_whim(seed), seed, eta=1.0).log(scores, n_searches)
+    else:
+        nothing = replace(world, wanted=np.zeros_like(world.wanted))
+        visitors = Visitors(nothing, seed, eta=1.0, spam=0.2)
+        visitors.kind = world.wanted[seed % len(world.queries)]
+        log = visitors.log(scores, n_searches)
+    report = Learning(collection).compare(log)
+    told(f"{kind} | {seed}", report, report.record.reason)
+    return report.is_better
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the loop once with real clicks and several times with shuffled ones."""
+    """Print the tables of a world."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--scenes", type=int, default=2000)
+    parser.add_argument("--world", choices=("flickr8k", "pascal", "scenes"), default="scenes")
     parser.add_argument("--searches", type=int, default=20_000)
-    parser.add_argument("--shuffles", type=int, default=20)
-    parser.add_argument("--folder", type=Path, help="keep the collection here, and use it again")
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--first-seed", type=int, default=0)
+    parser.add_argument("--meaningless", type=int, default=20, help="logs of each kind")
+    parser.add_argument("--scenes", type=int, default=2000)
+    parser.add_argument("--stays", action="store_true", help="the collection does not grow: no item ever moves")
     options = parser.parse_args(arguments)
+    seeds = range(options.first_seed, options.first_seed + options.seeds)
     with tempfile.TemporaryDirectory() as scratch:
-        folder = options.folder or Path(scratch)
         start = time.perf_counter()
-        is_there = (folder / "collection" / "collection.json").exists()
-        collection = Collection.open(folder / "collection") if is_there else scenes_collection(folder, options.scenes)
-        print(f"{len(collection):,} scenes indexed ({time.perf_counter() - start:.1f} s)", flush=True)
-        before = collection.retriever
-        world = World.of(collection, vocabulary(), seed=options.seed)
-        seen = SimulatedUser(world, options.seed).impressions(collection, options.searches)
-        print(
-            f"{len(world.wishes)} queries, {int(world.asked.sum())} of them asked in {options.searches:,} searches: "
-            f"{len(seen):,} rows, {seen.n_clicks:,.0f} clicks"
-        )
-        for title in ("shuffled clicks", "clicks at a whim"):
-            promoted = 0
-            for seed in range(options.shuffles):
-                if title == "shuffled clicks":
-                    clicks = shuffled(seen, seed)
-                else:
-                    clicks = SimulatedUser(whimsical(world, seed), seed).impressions(collection, options.searches)
-                start = time.perf_counter()
-                report = Learning(collection, seed=options.seed).compare(clicks)
-                promoted += report.is_better
-                told(f"{title} {seed}", report, time.perf_counter() - start)
-            print(f"promoted with {title}: {promoted} of {options.shuffles}")
-        start = time.perf_counter()
-        report = Learning(collection, seed=options.seed).compare(seen)
-        told("clicks", report, time.perf_counter() - start)
-        print(json.dumps(report.record.parts))
-        positions = report.positions
-        if positions is not None:
-            print("propensities:", np.round(positions.propensities_[:10], 3).tolist())
-        if report.retriever is not None:
-            old, new = (true_values(collection, world, each) for each in (before, report.retriever))
-            for label in old:
-                test = randomisation_test(new[label], old[label])
-                print(
-                    f"truth on {test.n_queries} queries never asked, {label}: "
-                    f"{old[label].mean():.4f} -> {new[label].mean():.4f}, p = {test.p_value:.2g}"
-                )
+        if options.world == "scenes":
+            collection = scenes_collection(Path(scratch), options.scenes)
+            world = scenes_world(collection, vocabulary())
+        else:
+            collection, world = photograph_world(options.world, Path(scratch))
+        truth = Truth(collection, world)
+        print(f"{len(world.items):,} items, {len(world.queries)} queries ({time.perf_counter() - start:.0f} s)")
+        captions = ["captions R@1", "captions R@10"] if world.captions else []
+        print("\n| clicks | seed | promoted | p |", " | ".join(["asked, MAP", "never asked, MAP", *captions]), "|")
+        for name in MODELS:
+            settings = name, options.searches, not options.stays
+            taken = [honest(collection, truth, world.dealt(seed), seed, *settings) for seed in seeds]
+            print(f"{name}: {sum(taken)} of {len(taken)} promoted")
+        print("\n| spam | seed | promoted | p | asked, MAP | its share of the first ten |")
+        for spam, seed in product((0.0, 0.01, 0.05, 0.2), seeds):
+            spammed(collection, truth, world.dealt(seed), spam, seed, options.searches)
+        print("\n| without meaning | seed | promoted | p | why |")
+        for kind in ("shuffled", "whims", "one obsessed visitor"):
+            taken = [
+                meaningless(collection, truth, world.dealt(seed), kind, seed, options.searches)
+                for seed in range(options.meaningless)
+            ]
+            print(f"{kind}: {sum(taken)} of {len(taken)} promoted")
+        collection.close()
 
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ from diptych.collection.browse.live_items import text_hash
 from diptych.collection.storage.item import Item
 from diptych.collection.storage.layout import Layout
 from diptych.collection.storage.store import Store, points_table
-from diptych.collection.storage.word_index import index_words
+from diptych.collection.storage.word_index import WordIndex
 from diptych.space import Space
 
 WIDTH = 256
@@ -149,7 +149,7 @@ def fill(
         seconds["points"] += clock() - started
         started = clock()
         store.add_captions([(item.caption_ids[0], item.id, item.captions[0]) for item in items])
-        store.add_items(items)
+        store.put_items(items)
         seconds["items"] += clock() - started
     with opened(folder) as collection:
         seconds["engine's indexes"] = _timed(lambda: store.compact(everything=True), clock)
@@ -226,7 +226,7 @@ def ask(folder: Path) -> dict[str, float]:
         found["threads"] = float(faiss.omp_get_max_threads())
     words = [f"word{2 * number + 5} word{number + 300}" for number in range(30)]
     found["words of the engine, best 1,000, ms"] = _median(
-        lambda turn: collection._state.store.captions_with(words[turn], 1000)
+        lambda turn: collection._state.store.words.any_of(words[turn], 1000)
     )
     found["hybrid, ms"] = _median(lambda turn: collection.search(words[turn], hybrid=True))
     found["new filter and search, ms"] = _median(
@@ -411,7 +411,7 @@ def _bare_load(folder: Path, batches: Iterable[Any], vector_tables: Sequence[str
                 tables[name].add(rows)
             else:
                 tables[name] = database.create_table(name, rows)
-    index_words(tables["captions"])
+    WordIndex(tables.get, lambda name: None).prepare()
     for name, column in (
         *((name, "key") for name in vector_tables),
         ("captions", "item_id"),

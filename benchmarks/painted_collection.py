@@ -49,7 +49,7 @@ def painted_collection(pictures: Path, items: int) -> Path:
         points = centres[rng.integers(0, len(centres), len(rows))] + 0.7 * scale * noise
         store.add_vectors(table, keys, points)
         store.add_thumbnails({key: thumbnails[row % _PICTURES] for key, row in zip(keys, rows, strict=True)})
-        store.add_items([_item(row, key) for row, key in zip(rows, keys, strict=True)])
+        store.put_items([_item(row, key) for row, key in zip(rows, keys, strict=True)])
     return folder
 
 

@@ -80,10 +80,12 @@ def free_port() -> int:
         return int(listening.getsockname()[1])
 
 
-def load(port: int, collection: str, clients: int, seconds: float, *, clicks: bool = False) -> dict[str, Any]:
+def load(
+    port: int, collection: str, clients: int, seconds: float, *further: str, clicks: bool = False
+) -> dict[str, Any]:
     """Let clients loose on a server, from another process."""
     command = [sys.executable, str(HERE / "load_generator.py"), f"http://127.0.0.1:{port}", collection]
-    command += [f"--clients={clients}", f"--seconds={seconds}", *(["--clicks"] if clicks else [])]
+    command += [f"--clients={clients}", f"--seconds={seconds}", *(["--clicks"] if clicks else []), *further]
     environment = {**os.environ, "DIPTYCH_TOKEN": TOKEN}
     answer = subprocess.run(
         command, input=json.dumps(phrases()), capture_output=True, text=True, check=True, env=environment
@@ -93,19 +95,24 @@ def load(port: int, collection: str, clients: int, seconds: float, *, clicks: bo
 
 
 class Memory(threading.Thread):
-    """Notes the resident memory of a process every half second."""
+    """Notes the resident memory of a process and of those that it started, every half second."""
 
     def __init__(self, number: int) -> None:
         super().__init__(daemon=True)
-        self._status = Path(f"/proc/{number}/status")
+        self._number = number
         self._ended = threading.Event()
         self.noted: list[tuple[float, float]] = []
 
     def run(self) -> None:
         """Go on until told to stop."""
         while not self._ended.wait(0.5):
-            line = next(line for line in self._status.read_text().splitlines() if line.startswith("VmRSS"))
-            self.noted.append((time.monotonic(), int(line.split()[1]) / 1024))
+            started = Path(f"/proc/{self._number}/task/{self._number}/children").read_text().split()
+            self.noted.append((time.monotonic(), sum(map(self._resident, (self._number, *started)))))
+
+    @staticmethod
+    def _resident(number: int | str) -> float:
+        lines = Path(f"/proc/{number}/status").read_text().splitlines()
+        return int(next(line for line in lines if line.startswith("VmRSS")).split()[1]) / 1024
 
     def growth(self) -> tuple[float, float]:
         """Stop; return the mean of the last two thirds in MiB, and the share of it by which their line rises."""

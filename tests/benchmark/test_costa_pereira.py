@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ from diptych.benchmark.studies.costa_pereira import (
     COSTA_PEREIRA,
     CostaPereiraReport,
     CostaPereiraTask,
+    _distance_rows,
     find_costa_pereira,
     run_costa_pereira,
 )
@@ -32,7 +34,7 @@ from diptych.errors import InvalidInputError, UnknownNameError
 from diptych.metrics import AP
 from diptych.models import KCCA, SCM
 from diptych.protocols import HoldOut, Retrieval, evaluate_retrieval, tune
-from diptych.space import DIRECTIONS
+from diptych.space import DIRECTIONS, Space
 
 PROTOCOL = HoldOut(repeats=1, share=0.2)
 
@@ -101,8 +103,39 @@ def test_random_is_the_exact_chance_level(report: CostaPereiraReport, splits: Da
 
 
 def test_the_compared_distance_is_the_one_that_was_tuned(report: CostaPereiraReport) -> None:
-    assert report.row("distances", "CM", "pearson").average == report.row("correlation", "CM-KCCA").average
+    assert report.row("distances", "CM", "cosine").average == report.row("correlation", "CM-KCCA").average
     assert report.row("distances", "SM", "pearson").average == report.representations[0].average
+
+
+def test_no_number_depends_on_the_arbitrary_signs_of_components(splits: DatasetSplits) -> None:
+    train, validation = validation_split(splits.train, PROTOCOL)
+    points = CorrelatedPairs.learn(train, validation, n_components=4, kappa=0.5)
+    every = [np.array(signs) for signs in product([-1.0, 1.0], repeat=4)]
+
+    def flipped(pairs: Pairs, signs: np.ndarray) -> Pairs:
+        return pairs.with_features(images=pairs.images * signs, texts=pairs.texts * signs)
+
+    spaces = [CorrelatedPairs(flipped(points.train, signs), flipped(points.asked, signs)) for signs in every]
+    matching = [space.correlation_matching() for space in spaces]
+    values = [encoded.evaluate([AP()]).average(AP()) for encoded in matching]
+    assert np.ptp(values) < 1e-9
+    assert np.ptp([space.semantic_correlation_matching(1.0).evaluate([AP()]).average(AP()) for space in spaces]) < 1e-3
+    # By NCc they differ, and the table shows their mean and range.
+    centred = [replace(encoded, space=Space("pearson")).evaluate([AP()]).average(AP()) for encoded in matching]
+    assert np.ptp(centred) > 0.01
+    task = small_task(splits)
+    shown = [next(row for row in _distance_rows(task, {"CM": one}) if row.detail == "pearson") for one in matching[:2]]
+    for row in shown:
+        assert row.sign_range == pytest.approx((min(centred), max(centred)), abs=1e-9)
+        assert row.average == pytest.approx(np.mean(centred), abs=0.02)
+
+
+def test_pairs_are_counted_by_category(report: CostaPereiraReport, splits: DatasetSplits) -> None:
+    assert list(report.pairs) == ["art", "music", "sport", "total"]
+    assert report.pairs["art"]["n_test"] == int((splits.test.labels == "art").sum())
+    assert list(report.pairs["total"].values()) == [100, 20, 60, 160]
+    for part in ("n_training", "n_validation_within_training", "n_test", "n_total"):
+        assert sum(report.pairs[name][part] for name in ("art", "music", "sport")) == report.pairs["total"][part]
 
 
 def test_first_components_are_those_of_a_smaller_fit(splits: DatasetSplits) -> None:
@@ -120,7 +153,7 @@ def test_first_components_are_those_of_a_smaller_fit(splits: DatasetSplits) -> N
 def test_components_grow_with_the_training_pairs_as_tuning_lets_them(splits: DatasetSplits) -> None:
     matching, semantic = kernel_choices(splits, PROTOCOL, [0.5], [2, 4])
     grid = {"n_components": [2, 4]}
-    tuning = tune(KCCA(kappa=0.5, metric="pearson"), splits.train, grid, PROTOCOL, rescaled=["n_components"])
+    tuning = tune(KCCA(kappa=0.5, metric="cosine"), splits.train, grid, PROTOCOL, rescaled=["n_components"])
     assert matching.n_components == tuning.best.parameters["n_components"]
     assert matching.grown == tuning.model.n_components
     assert matching.average == pytest.approx(tuning.best.mean, abs=1e-6)

@@ -29,7 +29,7 @@ from diptych.benchmark.exchange import (
     write_qrels,
     write_run,
 )
-from diptych.cli.bench.trec import bench_trec
+from diptych.cli import app
 from diptych.data import Pairs
 from diptych.errors import InvalidInputError, UnknownNameError
 from diptych.metrics import AP, NDCG, GradedRelevance, Precision, Recall, SameLabel, SharedLabel, evaluate_scores
@@ -413,10 +413,10 @@ def test_measures_by_name() -> None:
 def test_commands(tmp_path: Path) -> None:
     terminal = CliRunner()
     options = ["--dataset-option", "n_train=30", "--dataset-option", "n_test=12", "--dataset-option", "size=32"]
-    written = terminal.invoke(
-        bench_trec, ["export", "-d", "scenes", "-m", "cca", "-o", str(tmp_path), *options, "-q"], catch_exceptions=False
-    )
+    words = ["bench", "trec", "export", "-d", "scenes", "-m", "cca", "-o", str(tmp_path), *options, "-q", "--json"]
+    written = terminal.invoke(app, words, catch_exceptions=False)
     assert written.exit_code == 0
+    assert json.loads(written.stdout)["text_query"]["run"] == str(tmp_path / "text_query.run")
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "image_query.qrels",
         "image_query.run",
@@ -424,9 +424,11 @@ def test_commands(tmp_path: Path) -> None:
         "text_query.run",
     ]
     run, qrels, numbers = (str(tmp_path / name) for name in ("text_query.run", "text_query.qrels", "numbers.json"))
-    scored = terminal.invoke(bench_trec, ["score", run, qrels, "-m", "AP", "-m", "P@5", "-o", numbers])
+    asked = ["bench", "trec", "score", run, qrels, "-m", "AP", "-m", "P@5", "-o", numbers]
+    scored = terminal.invoke(app, asked)
     expected = score_run(read_run(run), read_qrels(qrels), [AP()]).mean[AP()]
     assert f"{expected:.4f}" in scored.stdout
     document = json.loads(Path(numbers).read_text())
+    assert json.loads(terminal.invoke(app, [*asked, "--json"]).stdout) == document
     assert document["mean"]["AP"] == pytest.approx(expected)
     assert len(document["queries"]["P@5"]) == 60

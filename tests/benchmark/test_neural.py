@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,7 @@ from diptych.cli import app
 from diptych.cli.bench.neural import draw_neural, print_neural
 from diptych.cli.console.output import results
 from diptych.data import DatasetSplits, Pairs
+from diptych.encoders import ColourEdgeHistograms, TfidfTopics
 from diptych.errors import InvalidInputError, UnknownNameError
 from diptych.metrics import AP, RecallAtK
 from diptych.models import CCA, MNiL, Preprocessed
@@ -136,6 +137,20 @@ def test_without_classes_recall_of_the_own_picture_counts() -> None:
     assert report.score("cca", "R@5", "text_query") == (pytest.approx(by_hand.text_query.mean[RecallAtK(5)]), 0.0)
     assert report.left_out == {"scm": "learns from labels, of which there are none"}
     assert report.task.published_table == "Table 2"
+
+
+def test_without_classes_pl_ranking_takes_each_picture_and_its_texts_for_one() -> None:
+    task = small_task(with_labels=False)
+    report = run_neural(task, methods=["pl-ranking"], seeds=1, epochs=2)
+    assert not report.left_out
+    train = task.made.features.train
+    images, texts, _ = train.aligned()
+    model = neural_methods()["pl-ranking"].build("l2", "l2", epochs=2).fit(images, texts, train.owners)
+    by_hand = evaluate_model(model, task.made.features.test, [RecallAtK(5)])
+    assert report.score("pl-ranking", "R@5", "image_query") == (
+        pytest.approx(by_hand.image_query.mean[RecallAtK(5)]),
+        0,
+    )
 
 
 def test_words_that_are_not_there_are_not_read() -> None:
@@ -253,11 +268,32 @@ def test_the_command_says_what_is_missing(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setenv("DIPTYCH_DATA", str(tmp_path))
     nothing = CliRunner().invoke(app, ["bench", "neural"], prog_name="diptych")
     assert "none of the data sets of this benchmark" in nothing.stderr
-    assert neural_task_names()[-2:] == ("flickr30k", "coco")
+    assert neural_task_names()[-3:] == ("flickr30k", "coco", "coco-pairs")
     wrong = CliRunner().invoke(app, ["bench", "neural", "-d", "pasacl"], prog_name="diptych")
     assert "did you mean 'pascal'" in wrong.stderr
     other = ["bench", "neural", "-d", "pascal", "-m", "cca", "--inside", "ccca", "--save", str(tmp_path / "models")]
     assert "unknown method to look into 'ccca'; did you mean 'cca'" in CliRunner().invoke(app, other).stderr
+
+
+@pytest.mark.data("coco_pairs", "coco_val2014_labels")
+def test_a_slice_of_coco_by_the_rule_of_the_paper() -> None:
+    """Photographs without a label are left out, and what shares one is relevant; cheap encoders take the place."""
+    declared = find_neural_task("coco-pairs")
+    items = declared.load_items()
+    few = replace(items, train=items.train.select(np.arange(50)), test=items.test.select(np.arange(40)), dev=None)
+
+    class Slice(NeuralTask):
+        def load_items(self) -> DatasetSplits:
+            return few
+
+    encoders = {"image_encoder": ColourEdgeHistograms(size=32), "text_encoder": TfidfTopics()}
+    task = Slice(**{**vars(declared), **encoders})
+    report = run_neural(task, methods=["cca", "gmlda"])
+    labelled = few.test.labels[few.test.labels.any(axis=1)]
+    shares = (labelled @ labelled.T) > 0
+    assert report.results[0].relevant_share["image_query"] == pytest.approx(shares.mean())
+    assert [method.key for method in report.shown if method.key in report.measured] == ["cca", "gmlda"]
+    assert report.published(report.methods["mnil"], "MAP@50 (retrieved)", "text_query") == 0.5341
 
 
 @pytest.mark.data("wikipedia")

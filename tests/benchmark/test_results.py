@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from diptych.benchmark.results import Record, ResultFolder, compare_results, pack_results
-from diptych.cli.app import bench_app
+from diptych.cli import app
 from diptych.errors import InvalidInputError
 
 
@@ -93,6 +94,21 @@ def test_packed_results_are_read_and_a_file_of_its_own_counts(tmp_path):
         list(ResultFolder(tmp_path / "packed").records())
 
 
+def test_documents_of_studies_are_packed_and_read(tmp_path):
+    folder = tmp_path / "single" / "studies"
+    folder.mkdir(parents=True)
+    (folder / "pairwise-wikipedia.json").write_text('{"rows": [1]}', encoding="utf-8")
+    (packed,) = pack_results(tmp_path / "single", tmp_path / "packed")
+    assert packed == tmp_path / "packed" / "studies" / "pairwise-wikipedia.json.gz"
+    assert ResultFolder(tmp_path / "packed").studies() == {"pairwise-wikipedia": {"rows": [1]}}
+    packed.with_suffix("").write_text('{"rows": [2]}', encoding="utf-8")
+    assert ResultFolder(tmp_path / "packed").studies() == {"pairwise-wikipedia": {"rows": [2]}}
+    packed.with_suffix("").unlink()
+    packed.write_bytes(packed.read_bytes()[:-9])
+    with pytest.raises(InvalidInputError, match="run the study again"):
+        ResultFolder(tmp_path / "packed").studies()
+
+
 def test_a_difference_is_found_measured_and_tested(tmp_path):
     first, second = ResultFolder(tmp_path / "a"), ResultFolder(tmp_path / "b")
     for fold in (0, 1):
@@ -120,10 +136,13 @@ def test_the_exit_status_of_diff_says_whether_numbers_differ(tmp_path):
     first.write(record())
     second.write(record(shift=0.01))
     places = [str(first.path), str(second.path)]
-    different = CliRunner().invoke(bench_app, ["diff", *places])
+    different = CliRunner().invoke(app, ["bench", "diff", *places])
     assert different.exit_code == 1
     assert "wiki, cca, fold 0: 1.00e-02 in AP()" in different.stdout
-    assert CliRunner().invoke(bench_app, ["diff", *places, "--tolerance", "0.1"]).exit_code == 0
-    packed = CliRunner().invoke(bench_app, ["pack", places[0], str(tmp_path / "packed")])
+    assert CliRunner().invoke(app, ["bench", "diff", *places, "--tolerance", "0.1"]).exit_code == 0
+    told = json.loads(CliRunner().invoke(app, ["bench", "diff", *places, "--json"]).stdout)
+    assert [unit["method"] for unit in told["units"]] == ["cca"]
+    packed = CliRunner().invoke(app, ["bench", "pack", places[0], str(tmp_path / "packed"), "--json"])
     assert packed.exit_code == 0, packed.output
-    assert CliRunner().invoke(bench_app, ["diff", places[0], str(tmp_path / "packed")]).exit_code == 0
+    assert json.loads(packed.stdout)["files"] == [str(tmp_path / "packed" / "wiki.jsonl.gz")]
+    assert CliRunner().invoke(app, ["bench", "diff", places[0], str(tmp_path / "packed")]).exit_code == 0

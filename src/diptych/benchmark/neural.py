@@ -213,7 +213,8 @@ def run_neural(
             return run_noted(calls, journal, progress=progress)
 
     def why_not(method: NeuralMethod) -> str:
-        return LACKS_LABELS if method.needs_labels and not task.has_classes else loaded.lacks(method.reads)
+        lacks_labels = method.needs_labels and not task.has_classes and not method.own_classes
+        return LACKS_LABELS if lacks_labels else loaded.lacks(method.reads)
 
     results, left_out = measure_methods(chosen, measure, why_not)
     return NeuralReport(task, known, results, left_out, epochs)

@@ -102,7 +102,7 @@ def published_value(paper: str, table: str, method: str, metric: str, regime: st
 
 _PAPER = "002"
 # Their MAP@R divides by the relevant items among the first R.
-_LABELS = {
+PAPER_LABELS = {
     "MAP@50": "MAP@50 (retrieved)",
     "MAP@all": "MAP",
     "Recall@1": "R@1",
@@ -123,8 +123,8 @@ def published_scores(table: str) -> PublishedScores:
     """
     scores: PublishedScores = {}
     for row in published_rows():
-        if (row["paper"], row["table"]) == (_PAPER, table) and row["metric"] in _LABELS:
-            measured = scores.setdefault(row["method"], {}).setdefault(_LABELS[row["metric"]], {})
+        if (row["paper"], row["table"]) == (_PAPER, table) and row["metric"] in PAPER_LABELS:
+            measured = scores.setdefault(row["method"], {}).setdefault(PAPER_LABELS[row["metric"]], {})
             measured.update({way: float(row["value"]) for way in DIRECTIONS if way == row["direction"]})
     return scores
 

@@ -14,10 +14,27 @@ from diptych.arrays import BoolArray, FloatArray
 from diptych.benchmark.report import BenchmarkReport
 from diptych.benchmark.runner import Stage, select_methods, silent_stage
 from diptych.benchmark.studies.web_data import FEATURES, WebData, flickr8k_web, simulate_clicks
-from diptych.benchmark.studies.web_lists import JudgedLists, caption_lists, crowd_lists, expert_lists, word_lists
+from diptych.benchmark.studies.web_lists import (
+    JudgedLists,
+    caption_lists,
+    class_lists,
+    crowd_lists,
+    expert_lists,
+    word_lists,
+)
 from diptych.benchmark.studies.web_methods import FusedRuns, WebMethod, WebRun, measure_run, web_methods
 from diptych.encoders import Visualness, clean_query
-from diptych.metrics import AP, NDCG, Measure, RandomisationTest, evaluate_scores, randomisation_test, spearman
+from diptych.metrics import (
+    AP,
+    NDCG,
+    Measure,
+    RandomisationTest,
+    SpearmanCorrelation,
+    evaluate_scores,
+    randomisation_test,
+    spearman,
+)
+from diptych.models import Image2Text, Text2Image
 from diptych.protocols import QueryGroups
 
 __all__ = [
@@ -29,6 +46,7 @@ __all__ = [
     "WebReport",
     "WebRun",
     "caption_lists",
+    "class_lists",
     "crowd_lists",
     "expert_lists",
     "flickr8k_web",
@@ -44,6 +62,11 @@ AVERAGE_FUSION, LEARNED_FUSION, RANDOM_ROW = "average fusion", "learned fusion",
 FEATURE_FUSION = "feature fusion"
 _PEOPLE = frozenset({"man", "woman", "boy", "girl", "child", "people", "person", "kid", "baby", "lady", "guy", "crowd"})
 _WORDS = "words"
+NEIGHBOUR_MODELS: Mapping[str, type[Image2Text | Text2Image]] = {"image2text": Image2Text, "text2image": Text2Image}
+NEIGHBOUR_COUNTS = tuple(range(10, 151, 20))
+"""The methods whose number of neighbours Figure 8 of the paper varies, and the numbers that it tries."""
+# Of Dong et al. (2018): the best of their grades, and how far down a list they look.
+_EXCELLENT, _CUTOFF = 3, 25
 
 
 class WebReport(BenchmarkReport):
@@ -74,6 +97,7 @@ class WebReport(BenchmarkReport):
         self._scores: dict[tuple[str, str, str], FloatArray] = {}
         self._values: dict[tuple[str, str, str, int], FloatArray] = {}
         self._noisy: dict[tuple[str, int, int], JudgedLists] = {}
+        self._curves: dict[tuple[str, str, tuple[int, ...]], list[tuple[float, float]]] = {}
 
     @property
     def rows(self) -> tuple[str, ...]:
@@ -146,14 +170,30 @@ class WebReport(BenchmarkReport):
         sizes: list[int] = np.bincount(QueryGroups().of(self._visual[name]), minlength=5).tolist()
         return sizes
 
-    def correlations(self, row: str, column: str, name: str) -> dict[str, float]:
+    def correlations(self, row: str, column: str, name: str, fold: int = 0) -> dict[str, SpearmanCorrelation]:
         """Return Spearman's correlation of a row's values with visualness, and with one over the length of queries."""
         lengths = [max(1, len(clean_query(query))) for query in self.data.every_list()[name][0].queries]
-        values = self.values(row, column, name)
+        values = self.values(row, column, name, fold)
         return {
-            "visualness": spearman(values, self._visual[name]).coefficient,
-            "1/length": spearman(values, 1 / np.array(lengths)).coefficient,
+            "visualness": spearman(values, self._visual[name]),
+            "1/length": spearman(values, 1 / np.array(lengths)),
         }
+
+    def neighbour_curve(self, row: str, name: str, counts: Sequence[int]) -> list[tuple[float, float]]:
+        """Return the mean and its standard error with so many neighbours of image2text or text2image, first feature.
+
+        The model is fitted once, since it looks neighbours up when it is asked.
+        """
+        key = (row, name, tuple(counts))
+        if key not in self._curves:
+            (lists, part), feature = self.data.every_list()[name], self.features[0]
+            model = NEIGHBOUR_MODELS[row]().fit_clicks(self.data.log, self.data.logged(feature))
+            self._curves[key] = []
+            for count in counts:
+                scores = model.set_params(n_neighbours=count).scores(lists.queries, self.data.features[feature][part])
+                values = evaluate_scores(scores, lists.relevance, [NDCG()], empty="zero").values[NDCG()]
+                self._curves[key].append((float(values.mean()), standard_error(values)))
+        return self._curves[key]
 
     def people_queries(self, name: str) -> BoolArray:
         """Return which queries of a list name a person."""
@@ -192,12 +232,24 @@ class WebReport(BenchmarkReport):
             }
             for (method, feature), run in self.runs.items()
         }
-        return {"log": repr(self.data.log), "lists": lists, "costs": costs}
+        neighbours = {
+            row: dict(zip(NEIGHBOUR_COUNTS, self.neighbour_curve(row, "experts", NEIGHBOUR_COUNTS), strict=True))
+            for row in NEIGHBOUR_MODELS
+        }
+        experts = self._analysis_json("experts")
+        return {
+            "log": repr(self.data.log),
+            "lists": lists,
+            "experts": experts,
+            "neighbours": neighbours,
+            "costs": costs,
+        }
 
     def _list_json(self, name: str) -> dict[str, Any]:
         lists, column = self.data.every_list()[name][0], self.columns[-1]
         return {
             "queries": len(lists.queries),
+            "pictures": lists.grades.shape[1],
             "judged": lists.n_judged,
             "measure": self.measure(name).label,
             "random": self.mean(RANDOM_ROW, column, name),
@@ -209,6 +261,29 @@ class WebReport(BenchmarkReport):
                 for other in (RANDOM_ROW, *self.rows[:place])
             },
             "values": {row: self.values(row, column, name).tolist() for row in self.rows},
+        }
+
+    def _analysis_json(self, name: str) -> dict[str, Any]:
+        """Return which kinds of queries a list has, and how every row does on them in the last column."""
+        lists, column, rows = self.data.every_list()[name][0], self.columns[-1], (RANDOM_ROW, *self.rows)
+        people = self.people_queries(name)
+        excellent = np.asarray((lists.grades == _EXCELLENT).sum(axis=1))
+        asked, logged = (
+            {tuple(clean_query(text)) for text in texts} for texts in (lists.queries, self.data.log.queries)
+        )
+        return {
+            "group_sizes": self.group_sizes(name),
+            "group_means": {
+                f"{fold}-fold noise": {row: _or_none(self.group_means(row, column, name, fold)) for row in rows}
+                for fold in (0, 1)
+            },
+            "spearman": {
+                row: dict(zip(found, _or_none(one.coefficient for one in found.values()), strict=True))
+                for row, found in ((row, self.correlations(row, column, name)) for row in self.rows)
+            },
+            "people": {row: _or_none([self.values(row, column, name)[people].mean()])[0] for row in rows},
+            "fewer_than_25_excellent": int((excellent < _CUTOFF).sum()),
+            "percent_in_log": 100 * len(asked & logged) / len(asked),
         }
 
     @cached_property
@@ -256,6 +331,21 @@ class WebReport(BenchmarkReport):
             lists = self.data.every_list()[name][0]
             self._noisy[key] = lists.with_noise(fold, seed) if fold else lists
         return self._noisy[key]
+
+
+def standard_error(values: FloatArray) -> float:
+    """Return how far the mean over queries would be from that over other queries of the same kind.
+
+    >>> from diptych.benchmark.web import standard_error
+    >>> import numpy as np
+    >>> standard_error(np.array([1.0, 3.0, 1.0, 3.0, 2.0]))
+    0.4472135954999579
+    """
+    return float(values.std(ddof=1) / np.sqrt(len(values)))
+
+
+def _or_none(values: Iterable[float]) -> list[float | None]:
+    return [None if np.isnan(value) else float(value) for value in values]
 
 
 def run_web(

@@ -11,6 +11,7 @@ from diptych.benchmark.reporting.observations import (
     seen_above_unseen,
     trivial_solution,
 )
+from diptych.benchmark.reporting.reproduction_page import reproduction_page
 from diptych.benchmark.reporting.samples import Sample, SampleSheet, Shown, sample_sheets
 from diptych.benchmark.reporting.significance import Comparison, compare_all, group_letters, holm, larger_than_zero
 from diptych.benchmark.reporting.task_results import Experiment, TaskResults, find_experiments, group_records
@@ -41,6 +42,7 @@ __all__ = [
     "leaderboard",
     "orderings",
     "published_beside",
+    "reproduction_page",
     "sample_sheets",
     "seen_above_unseen",
     "trivial_solution",

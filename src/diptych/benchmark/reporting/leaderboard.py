@@ -12,7 +12,13 @@ from diptych.benchmark.reporting.observations import format_signed
 from diptych.benchmark.reporting.task_results import TaskResults
 from diptych.space import DIRECTION_NAMES, DIRECTIONS, Direction
 
-SHORT = {"000": "Liu et al.", "001": "Menon et al.", "004": "Costa Pereira et al."}
+SHORT = {
+    "000": "Liu et al.",
+    "001": "Menon et al.",
+    "002": "Zhang et al.",
+    "003": "Dong et al.",
+    "004": "Costa Pereira et al.",
+}
 _TEST_TABLES = {"001": ("Table 1", "Table 2", "Table 3"), "004": ("Table VIII", "Table IX")}
 _REGIMES = {"seen": "non-XTD", "unseen": "XTD"}
 NOTHING = "–"
@@ -23,6 +29,9 @@ _ALIASES: Mapping[str, Mapping[str, str]] = {"000": {"cm": "cca"}, "001": {}, "0
 CITATIONS = {
     "000": "Liu et al., “A new evaluation protocol and benchmarking results for extendable cross-media retrieval”",
     "001": "Menon et al., “Cross-modal retrieval: a pairwise classification approach”, SDM 2015",
+    "002": "Zhang et al., “Multi-networks joint learning for large-scale cross-modal retrieval”, ACM Multimedia 2017",
+    "003": "Dong et al., “Cross-media similarity evaluation for web image retrieval in the wild”, IEEE Transactions on "
+    "Multimedia 2018",
     "004": "Costa Pereira et al., “On the role of correlation and abstraction in cross-modal multimedia retrieval”, "
     "TPAMI 2014",
 }

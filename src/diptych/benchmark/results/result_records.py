@@ -6,7 +6,7 @@ import gzip
 import io
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from itertools import groupby
 from os import PathLike
@@ -147,10 +147,15 @@ _NUMBERS = (
 
 _SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 PACKED_SUFFIX = ".jsonl.gz"
+STUDIES = "studies"
+_STUDY_SUFFIXES = (".json", ".json.gz")
 
 
 class ResultFolder:
     """Records on disk: ``<task>/<method>/<fold>.json``, and packed ones in ``<task>.jsonl.gz``.
+
+    Beside them, ``studies/<name>.json`` is what a study such as ``diptych bench pairwise-wikipedia`` wrote with
+    ``--output``, packed ``studies/<name>.json.gz``.
 
     A file appears whole or not at all, so that a run can be stopped at any moment and go on later. Where a unit is
     both packed and a file of its own, the file counts.
@@ -206,6 +211,14 @@ class ResultFolder:
         for key in sorted({*files, *packed}):
             yield _read(files[key]) if key in files else packed[key]
 
+    def studies(self) -> dict[str, Any]:
+        """Return the documents of studies by name; the file counts where one is packed, too."""
+        found: dict[str, Any] = {}
+        for suffix in reversed(_STUDY_SUFFIXES):
+            for path in sorted((self.path / STUDIES).glob(f"*{suffix}")):
+                found[path.name.removesuffix(suffix)] = _study(path)
+        return dict(sorted(found.items()))
+
     def _packed_records(self) -> dict[tuple[str, str, int], Record]:
         if self._packed is None:
             found = (record for path in sorted(self.path.glob(f"*{PACKED_SUFFIX}")) for record in _unpacked(path))
@@ -230,10 +243,18 @@ def _unpacked(path: Path) -> Iterator[Record]:
         raise InvalidInputError(f"{path} cannot be read ({problem}); pack the results again") from None
 
 
+def _study(path: Path) -> Any:
+    try:
+        content = path.read_bytes()
+        return json.loads(gzip.decompress(content) if path.suffix == ".gz" else content)
+    except (OSError, EOFError, ValueError) as problem:
+        raise InvalidInputError(f"{path} cannot be read ({problem}); run the study again") from None
+
+
 def pack_results(source: str | PathLike[str], target: str | PathLike[str]) -> list[Path]:
     """Write ``<task>.jsonl.gz`` into ``target`` for every task of ``source``, one record a line, and return the files.
 
-    The same records always give the same bytes.
+    Documents of studies become ``studies/<name>.json.gz``. The same records always give the same bytes.
 
     >>> import tempfile
     >>> from diptych.benchmark.results import Record, ResultFolder, pack_results
@@ -244,17 +265,24 @@ def pack_results(source: str | PathLike[str], target: str | PathLike[str]) -> li
     ...     [file.name for file in files], ResultFolder(f"{folder}/packed").find("t", "cca", 0) == record
     (['t.jsonl.gz'], True)
     """
-    files = []
-    folder = Path(target)
-    folder.mkdir(parents=True, exist_ok=True)
-    for task, records in groupby(ResultFolder(source).records(), key=lambda record: record.task):
-        buffer = io.BytesIO()
-        # Without a time in the header, packing twice gives one file.
-        with gzip.GzipFile(filename="", fileobj=buffer, mode="wb", mtime=0) as stream:
-            for record in records:
-                stream.write(_line(record).encode())
-        path = folder / f"{task}{PACKED_SUFFIX}"
-        with atomic_write(path) as draft:
-            draft.write_bytes(buffer.getvalue())
-        files.append(path)
+    results, folder = ResultFolder(source), Path(target)
+    files = [
+        _pack(folder / f"{task}{PACKED_SUFFIX}", map(_line, records))
+        for task, records in groupby(results.records(), key=lambda record: record.task)
+    ]
+    for name, document in results.studies().items():
+        lines = [json.dumps(document, separators=(",", ":")) + "\n"]
+        files.append(_pack(folder / STUDIES / f"{name}{_STUDY_SUFFIXES[1]}", lines))
     return files
+
+
+def _pack(path: Path, lines: Iterable[str]) -> Path:
+    buffer = io.BytesIO()
+    # Without a time in the header, packing twice gives one file.
+    with gzip.GzipFile(filename="", fileobj=buffer, mode="wb", mtime=0) as stream:
+        for line in lines:
+            stream.write(line.encode())
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with atomic_write(path) as draft:
+        draft.write_bytes(buffer.getvalue())
+    return path

@@ -28,7 +28,7 @@ from diptych.protocols import (
     StandardSplit,
     UnseenClasses,
 )
-from diptych.protocols.class_folds import class_list
+from diptych.protocols.hold_outs import class_list
 from diptych.protocols.journal import pairs_digest
 
 _TEST_SHARE = 0.25

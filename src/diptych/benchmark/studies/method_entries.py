@@ -76,6 +76,7 @@ BITS = (8, 16, 32)
 
 # The first rows of every table; methods that are not named here follow by name.
 _LINEAR_IN_PAIRS = ("random", "linear-regression", "cfa", "cca", "pls", "blm")
+_RANKING_IN_PAIRS = ("contrastive-projection", "warp", "bi-cmsrm", "ldsp")
 _PAIRWISE = ("cmml", "one-class-svm", "logistic-concatenation", "logistic-cross-product", "bipartite-cross-product")
 _SEMANTIC = ("sm", "scm", "pairwise-sm", "marginal-sm", "marginal-scm", "ts")
 _DISCRIMINANT = ("gmlda", "gmmfa", "cca-3v", "lcfs", "ml-cca", "cluster-cca", "lgcfl")
@@ -109,7 +110,7 @@ def pair_methods(features: Features, n_components: Sequence[int]) -> tuple[Metho
     """Return the methods that learn from many pairs without labels, in time linear in the pairs."""
     classes = model_classes()
     hashing = [name for name, cls in classes.items() if issubclass(cls, HashingModel) and "labels" not in cls.needs]
-    names = (*_LINEAR_IN_PAIRS, *hashing)
+    names = (*_LINEAR_IN_PAIRS, *_RANKING_IN_PAIRS, *hashing)
     return tuple(entry for name in names for entry in method_entries(features, classes[name], n_components))
 
 

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 from scipy import sparse
 
 from diptych.arrays import AnyArray, FloatArray, IntArray, row_blocks
-from diptych.benchmark.studies.web_lists import JudgedLists, caption_lists, crowd_lists, expert_lists, word_lists
+from diptych.benchmark.studies.web_lists import (
+    JudgedLists,
+    caption_lists,
+    class_lists,
+    crowd_lists,
+    expert_lists,
+    word_lists,
+)
 from diptych.data import DatasetSplits, Pairs, load_dataset
 from diptych.data.clicks import ClickLog
 from diptych.encoders import EfficientNetLite, Encoder, FeatureCache, SentenceEncoder, clean_query
-from diptych.errors import InvalidInputError
+from diptych.errors import InvalidInputError, MissingDataError
 
 _QUERIES_AT_ONCE = 512
 
@@ -137,7 +145,8 @@ class WebData:
     """A click log with features of its pictures, and lists to rank.
 
     ``features`` are keyed by the name of a network and the part of the data set. ``lists`` are ranked in the test part;
-    ``development`` in the development part, to choose weights and parameters by.
+    ``development`` in the development part, to choose weights and parameters by; each of ``elsewhere`` in the pictures
+    of another data set, a part by the same name.
     """
 
     splits: DatasetSplits
@@ -146,6 +155,7 @@ class WebData:
     lists: Mapping[str, JudgedLists]
     development: JudgedLists
     text_encoder: Encoder
+    elsewhere: Mapping[str, JudgedLists] = field(default_factory=dict)
 
     def logged(self, feature: str) -> FloatArray:
         """Return the features of the log's pictures, in its order."""
@@ -158,18 +168,23 @@ class WebData:
 
     def every_list(self) -> dict[str, tuple[JudgedLists, str]]:
         """Return each list with the part whose pictures it ranks."""
-        return {name: (lists, "test") for name, lists in self.lists.items()} | {"captions": (self.development, "dev")}
+        own = {name: (lists, "test") for name, lists in self.lists.items()} | {"captions": (self.development, "dev")}
+        return own | {name: (lists, name) for name, lists in self.elsewhere.items()}
 
 
 def flickr8k_web(*, seed: int = 0) -> WebData:
-    """Return Flickr8k with clicks simulated on its training part, and the human judgements of its test part."""
+    """Return Flickr8k with clicks simulated on its training part, and the human judgements of its test part.
+
+    Where Pascal Sentence is at hand, its photographs are another test that nothing is learned or chosen on.
+    """
     splits = load_dataset("flickr8k")
+    parts, elsewhere = dict(splits.parts), {}
+    with suppress(MissingDataError):
+        parts["pascal"] = load_dataset("pascal_sentence", test_size=900).test
+        elsewhere["pascal"] = class_lists(parts["pascal"])
     cache = FeatureCache()
     features = {
-        name: {
-            part: cache.encode(EfficientNetLite(network=name), list(pairs.images))
-            for part, pairs in splits.parts.items()
-        }
+        name: {part: cache.encode(EfficientNetLite(network=name), list(pairs.images)) for part, pairs in parts.items()}
         for name in FEATURES
     }
     lists = {
@@ -178,7 +193,8 @@ def flickr8k_web(*, seed: int = 0) -> WebData:
         "words": word_lists(splits.train, splits.test),
     }
     development = caption_lists(_development(splits))
-    return WebData(splits, simulate_clicks(splits.train, seed=seed), features, lists, development, SentenceEncoder())
+    log = simulate_clicks(splits.train, seed=seed)
+    return WebData(splits, log, features, lists, development, SentenceEncoder(), elsewhere)
 
 
 def _development(splits: DatasetSplits) -> Pairs:

@@ -92,31 +92,56 @@ def caption_lists(pairs: Pairs, *, near: int = 10, far: int = 20, seed: int = 0)
     them on a development part, where human judgements must not be looked at.
     """
     words = [set(clean_query(text)) for text in pairs.texts]
-    owners = np.asarray(pairs.owners)
     held: list[set[str]] = [set() for _ in range(pairs.n_images)]
-    first: dict[int, int] = {}
-    for row, owner in enumerate(owners.tolist()):
+    for row, owner in enumerate(np.asarray(pairs.owners).tolist()):
         held[owner] |= words[row]
-        first.setdefault(owner, row)
     rng = np.random.default_rng(seed)
-    rows: list[int] = []
-    columns: list[int] = []
-    grades: list[float] = []
-    queries: list[str] = []
-    for picture, row in first.items():
+    asked: list[tuple[str, dict[int, float]]] = []
+    for picture, row in _first_captions(pairs).items():
         if not words[row]:
             continue
         share = np.array([len(words[row] & other) / len(words[row]) for other in held])
         order = np.lexsort((rng.random(len(share)), -share))
         nearest = [int(other) for other in order if other != picture][:near]
         drawn = [other for other in rng.permutation(len(held)).tolist() if other not in {picture, *nearest}][:far]
-        chosen = {picture: 3.0} | {other: 2.0 * (share[other] == 1) for other in nearest} | dict.fromkeys(drawn, 0.0)
-        rows += [len(queries)] * len(chosen)
-        columns += list(chosen)
-        grades += list(chosen.values())
-        queries.append(str(pairs.texts[row]))
-    matrix = sparse.csr_array((grades, (rows, columns)), shape=(len(queries), pairs.n_images))
-    return JudgedLists("captions", tuple(queries), matrix)
+        grades = {other: 2.0 * (share[other] == 1) for other in nearest}
+        asked.append((str(pairs.texts[row]), {picture: 3.0} | grades | dict.fromkeys(drawn, 0.0)))
+    return _listed("captions", asked, pairs.n_images)
+
+
+def class_lists(pairs: Pairs, *, near: int = 19, far: int = 38, seed: int = 0) -> JudgedLists:
+    """Return the first caption of every picture as a query, with grades that captions and classes give.
+
+    The candidates are the picture itself, grade 3; ``near`` others of its class, grade 2; and ``far`` of other classes,
+    grade 0, all drawn at random: 58 in all by default, as a query of IRC-MM15-test has on average. Nobody judged these:
+    a picture of the same class may show something else than the caption says.
+    """
+    labels = np.asarray(pairs.labels)
+    rng = np.random.default_rng(seed)
+    asked: list[tuple[str, dict[int, float]]] = []
+    for picture, row in _first_captions(pairs).items():
+        others = [other for other in rng.permutation(pairs.n_images).tolist() if other != picture]
+        alike = [other for other in others if labels[other] == labels[picture]][:near]
+        unlike = [other for other in others if labels[other] != labels[picture]][:far]
+        grades = {picture: 3.0} | dict.fromkeys(alike, 2.0) | dict.fromkeys(unlike, 0.0)
+        asked.append((str(pairs.texts[row]), grades))
+    return _listed("classes", asked, pairs.n_images)
+
+
+def _first_captions(pairs: Pairs) -> dict[int, int]:
+    """Return the first caption of each picture."""
+    first: dict[int, int] = {}
+    for row, owner in enumerate(np.asarray(pairs.owners).tolist()):
+        first.setdefault(owner, row)
+    return first
+
+
+def _listed(title: str, asked: Sequence[tuple[str, dict[int, float]]], n_images: int) -> JudgedLists:
+    rows = np.repeat(np.arange(len(asked)), [len(grades) for _, grades in asked])
+    columns = [column for _, grades in asked for column in grades]
+    values = [grade for _, grades in asked for grade in grades.values()]
+    matrix = sparse.csr_array((values, (rows, columns)), shape=(len(asked), n_images))
+    return JudgedLists(title, tuple(query for query, _ in asked), matrix)
 
 
 def _grade(mean_score: float) -> float:

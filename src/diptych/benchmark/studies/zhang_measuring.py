@@ -52,7 +52,10 @@ def fit_method(
 ) -> CrossModalModel:
     """Return the method, learned from the training part."""
     train, _ = data.parts(method.reads)
-    return method.build(task.images, task.texts, seed=seed, epochs=epochs).fit(*train.aligned())
+    images, texts, labels = train.aligned()
+    if labels is None and method.own_classes:
+        labels = train.owners
+    return method.build(task.images, task.texts, seed=seed, epochs=epochs).fit(images, texts, labels)
 
 
 def encode_test_part(model: CrossModalModel, pairs: Pairs, *, has_classes: bool) -> EncodedRetrieval:

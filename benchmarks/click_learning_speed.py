@@ -1,0 +1,96 @@
+"""How long does learning from a large click log take, and how much memory?
+
+    python benchmarks/click_learning_speed.py [--searches N] [--items N] [--queries N]
+
+Searches are made up, twenty answers each, of items with random features of the default retriever's width, by a
+retriever that costs nothing: what is measured is learning itself, from the searches in memory to the learned memory of
+queries. The bars, for the default of a million searches and 100,000 items: at most ten minutes on two cores, at most
+4 GB in all. The command exits with 1 when one is missed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import sys
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from diptych.arrays import AnyArray, FloatArray
+from diptych.collection.learning import SearchLog
+from diptych.collection.learning.traffic_trial import LogGallery, TrafficTrial
+from diptych.space import Space
+
+WIDTH, POINTS, KINDS, SHOWN = 2560, 256, 200, 20
+MINUTES_BAR, GIGABYTES_BAR = 10.0, 4.0
+
+
+class FreeRetriever:
+    """Points of pictures are a projection of their features, those of texts are drawn."""
+
+    space = Space("cosine")
+
+    def __init__(self, seed: int) -> None:
+        self._projection = np.random.default_rng(seed).standard_normal((WIDTH, POINTS)).astype(np.float32)
+
+    def encode_texts(self, texts: Sequence[str]) -> FloatArray:
+        """Return the points of texts."""
+        return np.random.default_rng(len(texts)).standard_normal((len(texts), POINTS)).astype(np.float32)
+
+    def images_to_points(self, features: AnyArray) -> FloatArray:
+        """Return the points of pictures."""
+        return np.asarray(features @ self._projection)
+
+
+def made_up(n_searches: int, n_items: int, n_queries: int, seed: int = 0) -> tuple[SearchLog, LogGallery]:
+    """Return searches whose visitors want some kinds of items, and the items' features."""
+    rng = np.random.default_rng(seed)
+    kinds, kind = rng.standard_normal((KINDS, WIDTH)).astype(np.float32), rng.integers(0, KINDS, n_items)
+    features = np.empty((n_items, WIDTH), dtype=np.float32)
+    for start in range(0, n_items, 5000):
+        own = kinds[kind[start : start + 5000]]
+        features[start : start + 5000] = own + 1.5 * rng.standard_normal(own.shape).astype(np.float32)
+    popularity = (1.0 + np.arange(n_queries)) ** -0.8
+    asked = rng.choice(n_queries, n_searches, p=popularity / popularity.sum())
+    shown = rng.integers(0, n_items, (n_queries, SHOWN)).astype(np.int32)[asked]
+    wanted = kind[shown] % 7 == (asked % 7)[:, None]
+    clicked = rng.random(shown.shape) < np.where(wanted, 0.9, 0.1) / np.arange(1, SHOWN + 1)
+    searches, places = np.divmod(np.arange(shown.size, dtype=np.int32), SHOWN)
+    names = tuple(map(str, range(n_items)))
+    columns = asked, rng.integers(0, max(1, n_searches // 10), n_searches), np.arange(n_searches, dtype=np.float64)
+    queries = tuple(f"word{number} thing{number % 97}" for number in range(n_queries))
+    log = SearchLog(queries, names, *columns, searches, shown.reshape(-1), places + 1, clicked.reshape(-1))
+    return log, LogGallery(names, features, np.arange(n_items))
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Make a log, learn from it, and print what that cost."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--searches", type=int, default=1_000_000)
+    parser.add_argument("--items", type=int, default=100_000)
+    parser.add_argument("--queries", type=int, default=30_000)
+    options = parser.parse_args(arguments)
+    log, gallery = made_up(options.searches, options.items, options.queries)
+    print(f"{len(log):,} searches, {log.n_clicks:,} clicks, {options.items:,} items: {_gigabytes():.2f} GB")
+    retriever: Any = FreeRetriever(0)
+    start = time.perf_counter()
+    trial = TrafficTrial(retriever, retriever, log, gallery, progress=lambda *_: None)
+    trial.held_out()
+    gain, _ = trial.repeated(reach=False)
+    meaning = trial.meaning()
+    trial.learned()
+    minutes = (time.perf_counter() - start) / 60
+    print(f"gain {gain.relative:+.0%} (p = {gain.p_value:.1g}), meaning p = {meaning.p_value:.1g}")
+    print(f"{minutes:.1f} minutes (bar {MINUTES_BAR:g}), at most {_gigabytes():.2f} GB (bar {GIGABYTES_BAR:g})")
+    return int(minutes > MINUTES_BAR or _gigabytes() > GIGABYTES_BAR)
+
+
+def _gigabytes() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1e9 if sys.platform == "darwin" else 1e6)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

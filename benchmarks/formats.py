@@ -1,0 +1,86 @@
+"""How fast files are read that Pillow does not read by itself: photographs of 12 megapixels, and a video in full HD.
+
+A photograph is read as for the default retriever, which needs 260 pixels along the shortest side, with its thumbnail; a
+video is looked through for its moments, each of which is then read in the same way. Its key frames are so few that all
+frames are decoded, ten for each second. Counted is processor time. Bars for each second of it: half a HEIC photograph,
+with the small picture that phones put in, a RAW one that has to be developed, and 5 seconds of video.
+
+    python benchmarks/formats.py
+"""
+
+from __future__ import annotations
+
+import io
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pillow_heif
+from PIL import Image
+
+from diptych.collection.changes.file_facts import FileRequest, file_facts
+from diptych.data.picture_kinds import moment_path
+from diptych.encoders import read_picture
+from diptych.encoders.image.decoding_process import become_worker
+from picture_samples import dng_file, write_video
+
+SIDE = 260
+REPEATS = 3
+SCENES, SCENE_SECONDS = 5, 6
+
+
+def scene(seed: int, size: tuple[int, int]) -> Image.Image:
+    """Return something with the detail of a photograph: clouds of several sizes, in colour."""
+    rng = np.random.default_rng(seed)
+    total = np.zeros((size[1], size[0], 3), dtype=np.float32)
+    for side in (4, 16, 64, 256, 1024):
+        clouds = Image.fromarray(rng.integers(0, 256, (side * 3 // 4, side, 3), dtype=np.uint8))
+        total += np.asarray(clouds.resize(size, Image.Resampling.BICUBIC), dtype=np.float32) / side**0.5
+    return Image.fromarray((255 * (total - total.min()) / (total.max() - total.min())).astype(np.uint8))
+
+
+def processor_seconds(do: Callable[[], object]) -> float:
+    """Return what one turn takes, the first left out: it imports the package."""
+    do()
+    started = time.process_time()
+    for _ in range(REPEATS):
+        do()
+    return (time.process_time() - started) / REPEATS
+
+
+def index(path: Path) -> None:
+    """Read a file as indexing does: its facts, and the pictures that networks see."""
+    facts = file_facts(FileRequest(path))
+    for picture in (path, *(moment_path(path, seconds) for seconds, _ in facts.moments)):
+        read_picture(picture, shortest_side=SIDE)
+
+
+def main() -> int:
+    """Print the rates; return the exit status."""
+    # Decoders in processes of their own take the same time, which would not be counted.
+    become_worker()
+    photograph = scene(0, (4000, 3000))
+    jpeg = io.BytesIO()
+    photograph.save(jpeg, "JPEG", quality=90)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "a.jpg").write_bytes(jpeg.getvalue())
+        pillow_heif.from_pillow(photograph).save(folder / "a.heic", quality=80, thumbnails=[320])
+        # The development makes one pixel of four.
+        (folder / "a.dng").write_bytes(dng_file(scene(1, (2000, 1500))))
+        write_video(folder / "a.mp4", [scene(seed, (1920, 1080)) for seed in range(SCENES)], seconds=SCENE_SECONDS)
+        rates = {kind: 1 / processor_seconds(partial(index, folder / f"a.{kind}")) for kind in ("jpg", "heic", "dng")}
+        moments = len(file_facts(FileRequest(folder / "a.mp4")).moments) + 1
+        video = SCENES * SCENE_SECONDS / processor_seconds(partial(index, folder / "a.mp4"))
+    for kind, rate in rates.items():
+        print(f"{kind:5} {rate:6.1f} photographs of 12 megapixels per processor second")
+    print(f"mp4   {video:6.1f} seconds of video in full HD per processor second, {moments} moments in {SCENES} scenes")
+    return 0 if rates["heic"] >= 0.5 and rates["dng"] >= 1 and video >= 5 else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
