@@ -3,7 +3,11 @@ from __future__ import annotations
 import csv
 import json
 import shutil
+import subprocess
+import sys
+import zipfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -104,6 +108,56 @@ def test_nothing_is_removed_by_mistake(run: Run, world: World, words: list[str],
         assert len(collection) == 60
 
 
+def test_a_status_that_was_asked_for_before_opens_no_table(
+    run: Run, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = run("status", "--json").stdout
+    listing = "import sys; from diptych.cli import main\ntry: main()\nfinally: print(*sys.modules, file=sys.stderr)"
+    words = [sys.executable, "-c", listing, "status", "--json"]
+    again = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert again.stdout == first
+    loaded = {name.partition(".")[0] for name in again.stderr.split()}
+    assert {"lancedb", "pyarrow", "numpy", "scipy", "sklearn", "onnxruntime", "PIL"}.isdisjoint(loaded)
+    moved = world.pictures.rename(world.pictures.with_name("moved"))
+    monkeypatch.chdir(moved)
+    assert json.loads(run("status", "--json").stdout)["root"] == str(moved)
+
+
+def test_what_was_done_is_told_in_json(run: Run, world: World, tmp_path: Path) -> None:
+    def told(*words: str | Path) -> dict[str, Any]:
+        result = run(*words, "--json", "-q")
+        assert result.exit_code == 0, result.output
+        facts: dict[str, Any] = json.loads(result.stdout)
+        return facts
+
+    assert told("add", "--caption", "a text of its own")["added"] == 1
+    removed = told("remove", "scene-000001.png", "--yes")
+    assert (len(removed["removed"]), removed["left"]) == (1, 60)
+    assert told("remove", "--filter", "label:nosuch", "--yes") == {"removed": [], "left": 60}
+    assert told("export", tmp_path / "items.csv") == {"file": str(tmp_path / "items.csv")}
+    assert told("backup", world.collection, tmp_path / "backup")["items"] == 60
+    restored = told("restore", tmp_path / "backup", tmp_path / "restored")
+    assert (restored["items"], restored["target"]) == (60, str(tmp_path / "restored"))
+    assert json.loads(run("migrate", tmp_path / "restored", "--json").stdout)["before"] == 3
+    assert told("scenes", tmp_path / "scenes", "--n", "2", "--size", "32")["pictures"] == 2
+    assert told("datasets", "get", "scenes") == {"folder": "built in"}
+
+
+def test_a_status_is_not_remembered_beyond_a_change(run: Run, world: World) -> None:
+    before = json.loads(run("status", "--json").stdout)
+    with Collection.open(world.collection) as collection:
+        collection.remove("scene-000001.png")
+    after = json.loads(run("status", "--json").stdout)
+    assert (before["pictures"], after["pictures"]) == (60, 59)
+    note = world.collection / "last_status.json"
+    note.write_text('{"stamp": 1')
+    assert json.loads(run("status", "--json").stdout) == after
+    changed = json.loads(note.read_text())
+    changed["status"]["unheard_of"] = changed["status"].pop("pictures")
+    note.write_text(json.dumps(changed))
+    assert json.loads(run("status", "--json").stdout) == after
+
+
 def test_status(run: Run, world: World) -> None:
     state = json.loads(run("status", "--json").stdout)
     assert (state["pictures"], state["captions"], state["retriever"], state["stale"]) == (60, 300, "cheap", False)
@@ -149,6 +203,17 @@ def test_points_are_exported(run: Run, world: World, tmp_path: Path) -> None:
         assert len(set(arrays["image_ids"])) == 60
 
 
+def test_answers_are_exported_as_a_run(run: Run, world: World, tmp_path: Path) -> None:
+    queries, target = tmp_path / "queries.tsv", tmp_path / "answers.run"
+    queries.write_text("q1\ta red car\na snowy mountain\n")
+    assert run("export", target, "--queries", queries, "-k", "3").stdout == f"{target}\n"
+    lines = [line.split() for line in target.read_text().splitlines()]
+    assert [line[0] for line in lines] == ["q1"] * 3 + ["2"] * 3
+    found = run("search", "a red car", "-k", "3", "--all").stdout.split()
+    assert [line[2] for line in lines[:3]] == [Path(path).name for path in found]
+    assert "--queries" in run("export", target).stderr
+
+
 @pytest.mark.parametrize(
     ("words", "hint"),
     [
@@ -163,6 +228,22 @@ def test_a_wrong_export_costs_one_line(run: Run, world: World, words: list[str],
     assert result.exit_code == 2
     assert hint in result.stderr
     assert result.stderr.count("\n") == 1
+
+
+def test_damage_is_named_and_mended(run: Run, world: World) -> None:
+    whole = run("verify")
+    assert (whole.exit_code, "is whole" in whole.stdout) == (0, True)
+    damaged = next((world.collection / "store" / "thumbnails.lance" / "data").iterdir())
+    damaged.write_bytes(damaged.read_bytes()[:-1] + b"?")
+    found = run("verify", "--json")
+    assert (found.exit_code, list(json.loads(found.stdout)["damaged"])) == (
+        1,
+        [damaged.relative_to(world.collection).as_posix()],
+    )
+    assert "`diptych repair`" in run("verify").stdout
+    assert run("repair").exit_code == 0
+    with Collection.open(world.collection) as collection:
+        assert all(collection.thumbnails(item.id for item in collection.items() if item.path))
 
 
 def test_a_backup_is_restored_elsewhere(run: Run, world: World, tmp_path: Path) -> None:
@@ -197,3 +278,81 @@ def test_restoring_without_the_pictures_says_so(run: Run, world: World, tmp_path
     found = run("restore", tmp_path / "backup", tmp_path / "found", "--root", tmp_path / "moved")
     assert "--root" not in found.stderr
     assert f"with pictures from {tmp_path / 'moved'}" in found.stdout
+
+
+def test_albums_are_made_of_files_filters_and_searches(run: Run, world: World) -> None:
+    assert "no albums yet" in run("album", "list").stdout
+    first, second = "scene-000003.png", "scene-000001.png"
+    assert "2 items added to Best, which has 2 now" in run("album", "add", "Best", first, second).stdout
+    with Collection.open(world.collection) as collection:
+        label = collection[first].labels[0]
+        alike = len(collection.items(f"label:{label}"))
+    added = json.loads(run("album", "add", "Alike", "--filter", f"label:{label}", "--json").stdout)
+    assert len(added["ids"]) == alike
+    assert run("album", "add", "Alike", "--search", "a boat", "-k", "3").exit_code == 0
+    shown = run("album", "show", "best").stdout.splitlines()
+    assert [Path(line).name for line in shown] == [first, second]
+    found = run("search", "a boat", "--filter", "album:best", "--all", "--format", "paths").stdout.splitlines()
+    assert {Path(line).name for line in found} == {first, second}
+    assert "Best has 1 item now" in run("album", "remove", "Best", second).stdout
+    assert "is called Favourites now" in run("album", "rename", "Best", "Favourites").stdout
+    assert "Favourites" in run("album", "list").stdout
+    assert run("album", "delete", "favourites").exit_code == 0
+    result = run("album", "show", "favourites")
+    assert (result.exit_code, "unknown album" in result.stderr) == (2, True)
+    assert run("album", "remove", "Alike").exit_code == 2
+
+
+def test_a_saved_search_answers_as_the_search(run: Run, world: World) -> None:
+    how = ("--filter", "name:scene-00000*", "--mode", "similarity", "--min-probability", "0")
+    assert "saved run 'Boats'" in run("saved", "add", "Boats", "a", "boat", *how).stdout
+    assert run("saved", "run", "boats", "-k", "4").stdout == run("search", "a boat", *how, "-k", "4").stdout
+    assert json.loads(run("saved", "run", "Boats", "--json").stdout)["query"] == "a boat"
+    run("saved", "add", "First", "--filter", "name:scene-000001*")
+    assert run("saved", "run", "First").stdout.strip().endswith("scene-000001.png")
+    assert [one["name"] for one in json.loads(run("saved", "list", "--json").stdout)] == ["Boats", "First"]
+    assert run("saved", "rename", "First", "One").exit_code == 0
+    assert run("saved", "delete", "Boats").exit_code == 0
+    assert "One" in (listed := run("saved", "list").stdout)
+    assert "Boats" not in listed
+    assert run("saved", "add", "Bad", "x", "--retriever", "nobody").exit_code == 2
+
+
+def test_answers_become_folders_zip_files_and_galleries(run: Run, world: World, tmp_path: Path) -> None:
+    run("album", "add", "Best", "scene-000003.png", "scene-000001.png")
+    result = run("export", tmp_path / "best.zip", "--album", "best")
+    assert (result.exit_code, result.stdout.strip()) == (0, str(tmp_path / "best.zip"))
+    with zipfile.ZipFile(tmp_path / "best.zip") as archive:
+        assert archive.namelist() == ["1-scene-000003.png", "2-scene-000001.png", "captions.json"]
+    gallery = tmp_path / "gallery"
+    shutil.move(world.pictures / "scene-000002.png", tmp_path / "gone.png")
+    words = ("export", gallery, "--format", "gallery", "--filter", "name:scene-00000*", "--title", "Scenes")
+    told = json.loads(run(*words, "--json").stdout)
+    assert told["left_out"] == ["scene-000002.png"]
+    assert "<h1>Scenes</h1>" in (gallery / "index.html").read_text()
+    assert (again := run(*words)).exit_code == 2
+    assert "--force" in again.stderr
+    assert run(*words, "--force").exit_code == 0
+    run("saved", "add", "Boats", "a boat", "--min-probability", "0")
+    assert run("export", tmp_path / "folder", "--format", "folder", "--saved", "Boats", "-k", "4").exit_code == 0
+    assert len(list((tmp_path / "folder").glob("?-*.png"))) == 4
+    for wrong in (("--format", "zip"), ("--format", "csv", "--album", "best"), ("--album", "best", "--saved", "Boats")):
+        assert run("export", tmp_path / "wrong.zip", *wrong).exit_code == 2
+    assert not (tmp_path / "wrong.zip").exists()
+
+
+def test_a_removed_picture_is_found_as_of_before(run: Run, world: World) -> None:
+    run("remove", "scene-000002.png", "--yes")
+    told = json.loads(run("history", "--json").stdout)
+    first, last = told["versions"][-2], told["versions"][-1]
+    assert (last["removed"], last["items"], told["kept_days"]) == (1, 59, 30)
+    words = ("search", "a boat", "--all", "-k", "60", "--format", "paths")
+    assert "scene-000002.png" not in run(*words).stdout
+    result = run(*words, "--as-of", str(first["number"]))
+    assert "scene-000002.png" in result.stdout
+    assert f"version {first['number']}, 60 items" in result.stderr
+    assert "removed" in run("history").stdout
+    assert run(*words, "--as-of", "2001-01-01").exit_code == 2
+    assert "earliest" in run(*words, "--as-of", "2001-01-01").stderr
+    assert "kept for 0 days" in run("history", "--keep-days", "0").stdout
+    assert run(*words, "--as-of", str(first["number"])).exit_code == 2

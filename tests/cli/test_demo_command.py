@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -15,16 +16,19 @@ from diptych.data.datasets.scenes import Scene, make_scene
 from scenes import RECALL_BAR, descriptions, is_right, read_queries
 from tests.cli.command_line import Run
 
+N_SCENES = 256
+
 
 def test_scenes_are_indexed_and_searched_and_kept(
     run: Run, nothing_indexed: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The main job on a machine that has nothing: good answers without any data or network."""
-    # The encoder reads 128 pixels a side; painting more takes most of the time and changes no answer.
+    # Half of the scenes, and smaller ones: painting takes most of the time. The benchmark has all of them.
     monkeypatch.setattr("diptych.cli.commands.demo._SCENE_SIZE", 96)
+    monkeypatch.setattr("diptych.cli.commands.demo._N_SCENES", N_SCENES)
     result = run("demo", "--data", "scenes", "--no-page")
     assert result.exit_code == 0
-    assert "Generated scenes: 512 pictures" in result.stdout
+    assert f"Generated scenes: {N_SCENES} pictures" in result.stdout
     part = result.stdout.partition("diptych search 'a red car in the city' -k 3")[2].partition("$ ")[0]
     assert len(re.findall(r"^[123] +9\d %.*$", part, re.MULTILINE)) == 3
     assert "diptych index FOLDER" in result.stdout
@@ -36,11 +40,13 @@ def test_scenes_are_indexed_and_searched_and_kept(
     remember(own)
     # What a former version left in the cache is brought to the present format without a word.
     layout = cache_folder() / "demo" / "scenes" / "collection.json"
-    layout.write_text(layout.read_text().replace('"format_version": 3', '"format_version": 2'))
+    layout.write_text(json.dumps({**json.loads(layout.read_text()), "format_version": 2}))
     again = run("demo", "--data", "scenes", "--no-page")
     assert "painting" not in again.stderr
     # A person's own collection stays the one that commands mean, so the examples name theirs.
     assert last_collection() == own
+    told = json.loads(run("demo", "--data", "scenes", "--json").stdout)
+    assert (told["pictures"], [len(found) for found in told["searches"].values()]) == (N_SCENES, [3, 3, 3])
     option = f" --collection {cache_folder() / 'demo' / 'scenes'}"
     assert again.stdout.replace(option, "") == result.stdout
 
@@ -61,8 +67,8 @@ def test_photographs_come_with_the_package(nothing_indexed: Path, monkeypatch: p
 
 
 def _check_answers(folder: Path) -> None:
-    """Descriptions find their scenes, and 50 queries what they ask for; the scenes were not seen in training."""
-    shown = [make_scene(number) for number in range(512)]
+    """Descriptions find their scenes, and nearly 50 queries what they ask for; the scenes were not seen in training."""
+    shown = [make_scene(number) for number in range(N_SCENES)]
     numbers = re.compile(r"scene-(\d+)\.png")
 
     def found(words: str, k: int) -> list[Scene]:
@@ -70,10 +76,10 @@ def _check_answers(folder: Path) -> None:
         return [shown[int(numbers.search(str(answer.path))[1])] for answer in answers]  # type: ignore[index]
 
     with Collection.open(folder) as collection:
-        queries = read_queries()
-        assert len(queries) == 50
+        queries = [query for query in read_queries() if any(query.is_answered_by(scene) for scene in shown)]
+        assert len(queries) >= 45
         assert [query.words for query in queries if not is_right(query, found(query.words, 3), shown)] == []
-        some = shown[::4]
+        some = shown[::8]
         recalled = [scene in found(text, 10) for scene, text in zip(some, descriptions(some), strict=True)]
         assert sum(recalled) / len(some) >= RECALL_BAR
         assert collection.search("a dog").no_good_match

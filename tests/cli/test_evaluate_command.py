@@ -109,7 +109,9 @@ def test_chance_levels_by_category_average_to_the_overall_chance(run: Run, tmp_p
 
 def test_instance_relevance_reports_recall_and_ranks(run: Run, tmp_path: Path, splits: DatasetSplits) -> None:
     output = tmp_path / "results.json"
-    result = run("evaluate", *SMALL_SCENES, "-m", "cca", "--relevant", "instance", "--images", "none", "-o", output)
+    words = ["evaluate", *SMALL_SCENES, "-m", "cca", "--relevant", "instance", "--images", "none"]
+    result = run(*words, "-o", output)
+    assert json.loads(run(*words, "--json", "-q").stdout)["measures"] == written(output)["measures"]
     model = Preprocessed(model=CCA(), images="none").fit(*splits.train.aligned())
     expected = evaluate_model(model, splits.test, BY_INSTANCE, relevant="instance")
     rows = written(output)["measures"]
@@ -171,14 +173,13 @@ def test_a_saved_model_loads_and_scores_the_same(run: Run, tmp_path: Path, split
     assert written(output)["measures"][1]["average"] == pytest.approx(again.average(CMC(1)), abs=1e-12)
 
 
-@pytest.mark.parametrize("ending", ["png", "svg"])
-def test_plots_are_drawn_and_the_same_every_time(run: Run, tmp_path: Path, ending: str) -> None:
+def test_plots_are_drawn_and_the_same_every_time(run: Run, tmp_path: Path) -> None:
     names = {"precision-recall-11-point", "precision-recall", "cmc", "categories", "confusion"}
     for folder in ("first", "second"):
-        result = run("evaluate", *SMALL_SCENES, "-m", "cca", "--plots", tmp_path / folder, "--format", ending)
+        result = run("evaluate", *SMALL_SCENES, "-m", "cca", "--plots", tmp_path / folder, "--format", "svg")
         assert result.exit_code == 0
     for name in names:
-        first, second = (tmp_path / folder / f"{name}.{ending}" for folder in ("first", "second"))
+        first, second = (tmp_path / folder / f"{name}.svg" for folder in ("first", "second"))
         assert first.read_bytes() == second.read_bytes()
     assert {file.stem for file in (tmp_path / "first").iterdir()} == names
 

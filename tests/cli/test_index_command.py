@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from diptych import Retriever
 from diptych.collection import Collection
@@ -49,6 +50,32 @@ def test_running_it_again_does_only_what_changed(run: Run, world: World) -> None
     assert changed["pictures"] == 60
     with Collection.open(world.collection) as collection:
         assert {item.path for item in collection} == {path.name for path in world.pictures.glob("*.png")}
+
+
+def test_dates_and_places_are_read_told_and_left_out(run: Run, world: World) -> None:
+    paths = sorted(world.pictures.glob("*.png"))
+    exif = Image.Exif()
+    exif[0x0110], exif.get_ifd(0x8769)[0x9003] = "Pixel 6", "2019:07:14 18:05:31"
+    gps = exif.get_ifd(0x8825)
+    gps[1], gps[2], gps[3], gps[4] = "N", (38.0, 43.0, 0.0), "W", (9.0, 8.0, 0.0)
+    with Image.open(paths[0]) as picture:
+        picture.save(paths[0], exif=exif)
+    damaged = Image.Exif()
+    damaged[0x010F] = "X"
+    with Image.open(paths[1]) as picture:
+        picture.save(paths[1], exif=damaged.tobytes()[:9])
+    result = run("index", world.pictures, "--retriever", world.retriever)
+    assert result.stderr.count("not all facts could be read") == 1
+    assert f"{paths[1].name}: its EXIF cannot be read" in result.stderr
+    wanted = "year>=2010 and near:Lisbon"
+    shown = run("search", "a car", "--filter", wanted, "--all", "--format", "table")
+    assert "2019-07-14 18:05, Lisbon, Portugal" in shown.stdout
+    assert counts(run, world)["described"] == 0
+    assert counts(run, world, "--facts", "no-places")["unchanged"] == 60
+    assert run("search", "a car", "--filter", wanted, "--all").stdout == ""
+    assert run("search", "a car", "--filter", "taken:2019-07", "--all").stdout.endswith(f"{paths[0].name}\n")
+    again = run("index", world.pictures, "--facts", "all")
+    assert "1 picture got what the file says of date, camera and place" in again.stderr
 
 
 def test_vanished_files_stay_when_asked(run: Run, world: World) -> None:
@@ -128,7 +155,7 @@ def test_another_retriever_takes_over(run: Run, world: World, tmp_path: Path) ->
     other.save(tmp_path / "other")
     result = run("index", world.pictures, "--retriever", tmp_path / "other")
     assert result.exit_code == 0
-    assert "changing to the retriever other" in result.stderr
+    assert "changing to the search model other" in result.stderr
     with Collection.open(world.collection) as collection:
         assert collection.status().retriever == "other"
         assert collection.status().fingerprint == other.fingerprint

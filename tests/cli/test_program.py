@@ -1,13 +1,19 @@
 from __future__ import annotations
 
+import inspect
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from typer.main import get_command
 
 from diptych import __version__
+from diptych.cli import app
+from diptych.cli.lazy_commands import LazyCommand
 from tests.cli.command_line import Program, Run
 
 
@@ -23,10 +29,88 @@ def test_asking_nothing_shows_the_help(run: Run) -> None:
     assert "evaluate" in run().stdout
 
 
-def test_starting_imports_nothing_heavy() -> None:
-    listing = "import sys, diptych.cli; print(*{name.partition('.')[0] for name in sys.modules})"
-    loaded = subprocess.run([sys.executable, "-c", listing], capture_output=True, text=True, check=True).stdout.split()
-    assert {"scipy", "sklearn", "matplotlib", "PIL", "safetensors"}.isdisjoint(loaded)
+@pytest.mark.parametrize("words", ["clicks", "bench trec"])
+def test_a_group_without_a_command_explains_itself(run: Run, words: str) -> None:
+    shown = run(*words.split())
+    assert (shown.exit_code, shown.stderr) == (0, "")
+    assert f"Usage: diptych {words} " in shown.stdout
+    assert "export" in shown.stdout
+
+
+def all_commands(group: Any) -> Iterator[LazyCommand]:
+    for command in group.commands.values():
+        if isinstance(command, LazyCommand):
+            yield command
+        else:
+            yield from all_commands(command)
+
+
+def test_the_help_says_of_each_command_what_the_command_says_of_itself() -> None:
+    for command in all_commands(get_command(app)):
+        assert command.name == command.loaded.name
+        assert command.help == inspect.cleandoc(command.loaded.help).split("\n\n")[0].replace("\n", " ")
+
+
+def test_help_speaks_plainly() -> None:
+    """The words of the inside stand in the glossary; where an option has one in its name, its help says what it is."""
+    words = re.compile(
+        r"\banew\b|forget it|speaks? (most )?for|cut-off|\bpoints?\b"
+        r"|(?<!golden )(?<!search model \()(?<!-)\bretrievers?\b"
+    )
+    said = [
+        text
+        for command in all_commands(get_command(app))
+        for text in (command.loaded.help, *(getattr(parameter, "help", None) for parameter in command.loaded.params))
+        if text and words.search(text.replace("search models (", "search model ("))
+    ]
+    assert said == []
+
+
+def test_every_command_can_answer_in_json() -> None:
+    without = [
+        command.name
+        for command in all_commands(get_command(app))
+        if not any("--json" in parameter.opts for parameter in command.loaded.params)
+    ]
+    assert without == []
+
+
+@pytest.mark.parametrize(
+    ("typed", "completions"),
+    [
+        ("diptych se", {"search", "serve"}),
+        ("diptych bench ", {"task", "run", "diff", "pack", "report", "hashing", "neural", "clicks", "trec"}),
+        ("diptych bench trec e", {"export"}),
+        ("diptych search --tar", {"--target"}),
+        ("diptych search --target t", {"texts"}),
+        ("diptych index album --retriever l", {"light"}),
+        ("diptych evaluate --method kc", {"kcca"}),
+        ("diptych evaluate --dataset wiki", {"wikipedia"}),
+    ],
+)
+def test_a_shell_completes_what_is_typed(
+    run: Run, monkeypatch: pytest.MonkeyPatch, typed: str, completions: set[str]
+) -> None:
+    monkeypatch.setenv("_DIPTYCH_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", typed)
+    monkeypatch.setenv("COMP_CWORD", str(len(typed.split(" ")) - 1))
+    shown = set(run().stdout.split())
+    assert completions <= shown
+    assert all(word.startswith(typed.split(" ")[-1]) for word in shown)
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_the_completion_of_a_shell_is_shown(run: Run, monkeypatch: pytest.MonkeyPatch, shell: str) -> None:
+    monkeypatch.setenv("_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION", "1")
+    shown = run("--show-completion", shell)
+    assert (shown.exit_code, shown.stderr) == (0, "")
+    assert "_DIPTYCH_COMPLETE" in shown.stdout
+
+
+def test_flags_take_no_value_in_the_help(run: Run) -> None:
+    shown = "".join(run(*words.split()).stdout for words in ("--help", "bench --help", "search --help", "clicks -h"))
+    assert "--exact" in shown
+    assert "bool" not in shown
 
 
 @pytest.mark.parametrize(

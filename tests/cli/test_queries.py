@@ -74,6 +74,7 @@ def test_the_most_frequent_queries_come_with_their_spans(run: Run, table: Path) 
     report = report_of(run, table, "--top", "3")
     assert [row["marked"] for row in report["top"]] == ["funny", "[flower]", "[tattoo] design"]
     assert report["top"][2]["spans"] == [{"start": 0, "end": 6, "concept": "tattoo"}]
+    assert json.loads(run("queries", table, "--top", "3", "--quiet", "--json").stdout) == report
     printed = run("queries", table, "--quiet").stdout
     assert "[dog] and [cat]" in printed
     assert "The success of a query is its clicks." in printed

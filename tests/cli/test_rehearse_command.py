@@ -71,7 +71,7 @@ def test_the_whole_comparison_comes_as_json(run: Run, world: World, other: Path)
 def test_mistakes_are_one_sentence(run: Run, world: World, scenery: World, tmp_path: Path, other: Path) -> None:
     same = run("rehearse", world.pictures, "--retriever", world.retriever)
     assert same.exit_code == 2
-    assert "uses this retriever already" in same.stderr
+    assert "uses this search model already" in same.stderr
     unknown = run("rehearse", world.pictures, "--retriever", "defualt")
     assert unknown.exit_code == 2
     assert "did you mean 'default'" in unknown.stderr

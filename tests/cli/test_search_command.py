@@ -112,7 +112,7 @@ def test_the_cut_off_asks_the_best_answer_alone(run: Run, here: World) -> None:
     """A best answer that passes brings the others along, however improbable they are."""
     everything = found(run, "a red car", "--all", "-k", "60")
     with Collection.open(here.collection) as collection:
-        cutoff = collection.retriever.cutoff
+        cutoff = collection.retriever.cutoff_among(len(collection), is_short=True)
     probabilities = [answer["probability"] for answer in everything["answers"]]
     assert max(probabilities) > cutoff > min(probabilities)
     shown = found(run, "a red car", "-k", "60")
@@ -271,7 +271,7 @@ def test_two_dashes_let_words_begin_with_a_minus_sign(run: Run, here: World) -> 
 
 
 def test_quotation_marks_search_for_the_name_of_a_file_as_words(run: Run, here: World) -> None:
-    assert found(run, "--all", '".diptych"')["query"] == ".diptych"
+    assert found(run, "--all", '".diptych"')["query"] == '".diptych"'
 
 
 def test_a_picture_whose_name_holds_operators_is_a_picture(
@@ -322,7 +322,7 @@ def test_a_language_that_is_not_understood_is_named(run: Run, tmp_path: Path) ->
     with Collection.create(tmp_path / "texts", retriever) as made:
         made.add([Record(captions=["two dogs on a beach"]), Record(captions=["a red car"])])
     asked = "--collection", tmp_path / "texts", "--target", "texts", "--all", "--format", "json"
-    note = "This looks like Czech, which the retriever does not understand well; try English."
+    note = "This looks like Czech, which the search model does not understand well; try English."
     foreign, english = run("search", "dva psi na pláži", *asked), run("search", "two dogs on a beach", *asked)
     assert note in foreign.stderr
     assert json.loads(foreign.stdout)["notes"] == [note]

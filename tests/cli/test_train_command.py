@@ -10,6 +10,7 @@ import pytest
 from diptych import Retriever
 from diptych.cli.commands.train import print_training_report
 from diptych.collection import Collection
+from diptych.collection.learning import LearningRecord, TrainingReport
 from diptych.models import Random, load_model
 from diptych.retriever import Comparison
 from tests.cli.command_line import Run, World
@@ -52,10 +53,9 @@ def test_a_better_retriever_takes_over(run: Run, badly_indexed: World, tmp_path:
     options = ("--method", "cca", "--param", "n_components=16", "--held-out", "0.5")
     done = run("train", *options, "--retriever-out", tmp_path / "learned")
     assert done.exit_code == 0
-    assert "The new one is better by" in done.stdout
-    assert "MAP on 30 held-out pictures" in done.stdout
-    assert "more than luck" in done.stdout
-    assert "The collection uses it now." in done.stdout
+    assert "60 held-out pictures, none of which was learned from" in done.stdout
+    assert "It is better on held-out pictures by more than luck, and nothing else is lost." in done.stdout
+    assert "The collection uses 'trained cca' now; `diptych rollback` goes back to 'luck'." in done.stdout
     learned = Retriever.load(tmp_path / "learned")
     assert fingerprint(badly_indexed) == learned.fingerprint != before
     found = json.loads(run("search", "a red car", "--all", "--format", "json", "-k", "60").stdout)
@@ -70,8 +70,18 @@ def test_a_worse_one_does_not_unless_forced(run: Run, world: World) -> None:
     assert numbers["new"] < numbers["old"]
     assert not numbers["taken"]
     assert fingerprint(world) == before
-    assert json.loads(run("train", "--method", "random", "--json", "--force").stdout)["taken"]
+    assert json.loads(run("train", "--method", "random", "--json", "--anyway").stdout)["taken"]
     assert fingerprint(world) != before
+    told = run("history").stdout
+    assert told.count("train") >= 2
+    assert "not better on held-out" in " ".join(told.split())
+    steps = json.loads(run("history", "--json").stdout)["steps"]
+    assert [(step["action"], step["gate"]["forced"]) for step in steps] == [
+        ("kept", False),
+        ("promoted", True),
+    ]
+    assert run("rollback").exit_code == 0
+    assert fingerprint(world) == before
 
 
 def test_networks_of_pixels_and_words_take_the_place_of_the_encoders(run: Run, world: World, tmp_path: Path) -> None:
@@ -80,7 +90,8 @@ def test_networks_of_pixels_and_words_take_the_place_of_the_encoders(run: Run, w
     before = fingerprint(world)
     done = run("train", "--method", "mnil", *options, "--force", "--retriever-out", tmp_path / "networks")
     assert done.exit_code == 0, done.output
-    assert done.stderr.count("epoch 1: loss") == 2
+    # Five folds, and all pictures.
+    assert done.stderr.count("epoch 1: loss") == 6
     learned = Retriever.load(tmp_path / "networks")
     assert fingerprint(world) == learned.fingerprint != before
     # The encoders of the one before are no part of it.
@@ -92,8 +103,7 @@ def test_networks_of_pixels_and_words_take_the_place_of_the_encoders(run: Run, w
 
 def test_labels_are_words_where_there_are_no_captions(run: Run, world: World) -> None:
     with Collection.open(world.collection) as collection:
-        for item in list(collection):
-            collection.update(item.id, captions=[])
+        collection.update_all({item.id: {"captions": []} for item in collection})
     result = run("train", "--method", "cca", "--param", "n_components=4", "--dry-run")
     assert result.exit_code == 0, result.output
     assert "labels are the words" in result.stderr
@@ -173,20 +183,28 @@ def test_options_of_features_that_do_not_fit_are_refused(
     assert hint in result.stderr
 
 
+GATE = {"chance": 0.02, "baseline": "default", "old": 0.4, "low": -0.01, "high": 0.2, "replaced": False}
+REST = {"rest_old": 0.7, "n_rest": 42, "refused_old": 0.9, "refused_new": 0.9, "n_absent": 150, "answered_old": 0.9}
+
+
 @pytest.mark.parametrize(
-    ("new", "p_value", "is_dry_run", "verdict"),
+    ("numbers", "verdict"),
     [
-        (0.5, 0.0001, False, "The new one is better by 0.1000 (p < 0.001, more than luck)."),
-        (0.5, 0.2, False, "The new one is better by 0.1000 (p = 0.200, may be luck)."),
-        (0.4, 1.0, False, "The new one is the same. The present one stays; --force takes the new one anyway."),
-        (0.3, 0.01, True, "The new one is worse by 0.1000 (p = 0.010, more than luck). Nothing was changed."),
+        ({"new": 0.5, "p_value": 0.694}, "may be luck (p = 0.694, and below 0.001 is asked for). The present"),
+        ({"new": 0.4, "p_value": 1.0}, "It is not better on held-out pictures. The present search model stays."),
+        ({"new": 0.9, "p_value": 0.0001, "n_held_out": 12}, "Only 12 pictures have captions or labels, and 50 are"),
+        ({"new": 0.5, "p_value": 0.0001, "rest_new": 0.3, "rest_low": -0.5, **REST}, "may forget too much"),
+        (
+            {"new": 0.5, "p_value": 0.0001, "rest_new": 0.7, "rest_low": 0.0, "answered_new": 0.5, **REST},
+            "To refuse nonsense as before, it would answer fewer of your own captions and words (90% → 50%).",
+        ),
     ],
 )
-def test_the_verdict_is_plain(
-    capsys: pytest.CaptureFixture[str], new: float, p_value: float, is_dry_run: bool, verdict: str
-) -> None:
-    comparison = Comparison(
-        n_held_out=30, new=new, chance=0.02, baseline="default", old=0.4, p_value=p_value, replaced=new > 0.4
-    )
-    print_training_report(comparison, is_taken=False, is_dry_run=is_dry_run, as_json=False)
-    assert verdict in capsys.readouterr().out
+def test_the_verdict_is_plain(capsys: pytest.CaptureFixture[str], numbers: dict[str, float], verdict: str) -> None:
+    comparison = Comparison(**{"n_held_out": 60, "answered_new": 0.9, **GATE, **numbers})
+    record = LearningRecord("", "kept", *("default", "f") * 2, reason=comparison.reason)
+    print_training_report(TrainingReport(comparison, record), is_dry_run=False, as_json=False)
+    told = " ".join(capsys.readouterr().out.split())
+    assert verdict in told
+    assert "--anyway takes the new one in spite of it." in told
+    assert not comparison.passes

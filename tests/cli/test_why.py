@@ -33,4 +33,4 @@ def test_combined_queries_and_texts_have_reasons(run: Run, here: World) -> None:
 
 
 def test_without_the_flag_there_are_no_reasons(run: Run, here: World) -> None:
-    assert "speak" not in run("search", "a red car", "--all").stderr
+    assert "matched" not in run("search", "a red car", "--all").stderr

@@ -45,6 +45,8 @@ def test_a_saved_network_shows_its_own_words(run: Run, network: Path, tmp_path: 
 def test_several_words_make_a_table_with_a_line_each(run: Run, vectors: Path) -> None:
     lines = run("words", vectors, "boat", "cat", "--k", "2").stdout.splitlines()
     assert [line.strip().split(maxsplit=1) for line in lines[2:]] == [["boat", "ship, dog"], ["cat", "dog, ship"]]
+    told = json.loads(run("words", vectors, "boat", "cat", "--k", "2", "--json").stdout)
+    assert [near["word"] for near in told["cat"]] == ["dog", "ship"]
 
 
 def test_a_retriever_on_word_vectors_shows_them(run: Run, scenery: World, tmp_path: Path, vectors: Path) -> None:

@@ -158,4 +158,6 @@ def load_retriever(name: str) -> Retriever:
         return Retriever.joint(folder)
     if folder.exists():
         raise InvalidInputError(f"{folder} is a file; --retriever takes {', '.join(READY_MADE)} or a folder")
-    raise UnknownNameError("retriever", name, [*READY_MADE, "a folder"])
+    raise UnknownNameError(
+        "search model (retriever)", name, READY_MADE, besides="the folder of a saved one or of a joint model"
+    )

@@ -5,6 +5,13 @@ from __future__ import annotations
 from enum import StrEnum
 
 
+class Durability(StrEnum):
+    """What an acknowledged change survives."""
+
+    POWER = "power"
+    PROCESS = "process"
+
+
 class Relevance(StrEnum):
     """What counts as a right answer."""
 
@@ -45,6 +52,15 @@ class Target(StrEnum):
     TEXTS = "texts"
 
 
+class SearchMode(StrEnum):
+    """What the words of a query are compared with."""
+
+    AUTO = "auto"
+    SIMILARITY = "similarity"
+    WORDS = "words"
+    BOTH = "both"
+
+
 class RerankBy(StrEnum):
     """What the nearest binary codes are scored again by."""
 
@@ -79,6 +95,19 @@ class ExportFormat(StrEnum):
     PARQUET = "parquet"
     NPZ = "npz"
     SAFETENSORS = "safetensors"
+    FAISS = "faiss"
+    TREC = "trec"
+    FOLDER = "folder"
+    ZIP = "zip"
+    GALLERY = "gallery"
+
+
+class KeptFacts(StrEnum):
+    """What a collection keeps of what photographs say of themselves."""
+
+    ALL = "all"
+    NO_PLACES = "no-places"
+    NONE = "none"
 
 
 class DemoData(StrEnum):

@@ -21,8 +21,19 @@ from diptych.cli.console.output import check_folder
 from diptych.cli.console.paths import CollectionLocation, is_collection, new_collection, remember, shown_path
 from diptych.cli.console.progress import Stages
 from diptych.collection import AddReport, Collection, FolderWatcher, Record, Status
-from diptych.data import CaptionedPicture, CaptionedPictures, find_pictures, picture_suffixes, read_captions
+from diptych.collection.changes.describing import FactsChoice
+from diptych.collection.storage.status import remembered_status
+from diptych.data import (
+    CaptionedPicture,
+    CaptionedPictures,
+    find_pictures,
+    picture_suffixes,
+    read_captions,
+    unpack_pictures,
+)
 from diptych.data.caption_files import CaptionFormat
+from diptych.data.packed_pictures import CAPTIONS_FILE
+from diptych.data.picture_kinds import describe_unread, unread_kinds
 from diptych.errors import CollectionBusyError, InvalidInputError, counted
 
 _INTERRUPTED = 130
@@ -31,7 +42,7 @@ _WRITE_WAIT_SECONDS = 10.0
 
 @dataclass(frozen=True)
 class PictureRecords:
-    """Records of the pictures of a folder; ``unreadable`` are folders and links that could not be looked into."""
+    """Records of the pictures of a folder; ``unreadable`` are folders, links and files that cannot be looked into."""
 
     records: list[Record]
     captioned: CaptionedPictures | None = None
@@ -55,7 +66,15 @@ def picture_records(
             f"{captions} describes no picture of {folder}{example}; name the folder that its file names start from"
         )
     known = {} if captioned is None else captioned
-    return PictureRecords(_records(pictures, folder, known, label_folders), captioned, unreadable)
+    return PictureRecords(_records(pictures, folder, known, label_folders, pass_over), captioned, unreadable)
+
+
+def unpack_into(folder: Path, packed: Path, captions: str | None) -> str:
+    """Write the pictures that come packed with their captions into ``folder``, and return the file of captions."""
+    if captions is not None:
+        raise InvalidInputError("--from brings its own captions; leave out --captions")
+    unpack_pictures(packed.expanduser(), folder)
+    return str(folder / CAPTIONS_FILE)
 
 
 def _read(
@@ -68,7 +87,11 @@ def _read(
 
 
 def _records(
-    pictures: Sequence[Path], folder: Path, known: Mapping[Path, CaptionedPicture], label_folders: bool
+    pictures: Sequence[Path],
+    folder: Path,
+    known: Mapping[Path, CaptionedPicture],
+    label_folders: bool,
+    pass_over: Callable[[Path, str], None],
 ) -> list[Record]:
     records = []
     for path in pictures:
@@ -77,14 +100,18 @@ def _records(
         if label_folders and path.parent != folder and path.parent.name not in labels:
             labels.append(path.parent.name)
         # None leaves what the collection already knows.
-        records.append(
-            Record(
+        try:
+            record = Record(
                 path.absolute(),
                 captions=about.captions if about is not None and about.captions else None,
                 labels=labels or None,
                 metadata=about.metadata if about is not None and about.metadata else None,
             )
-        )
+        except InvalidInputError as reason:
+            # One bad line of a caption file must not cost the others.
+            pass_over(path, str(reason))
+        else:
+            records.append(record)
     return records
 
 
@@ -109,6 +136,7 @@ class IndexRequest:
     collection: Path | None = None
     retriever: str | None = None
     keep_missing: bool = False
+    facts: str | None = None
     waits: bool = False  # for another process that writes to the collection
     scheduler: str | None = None
 
@@ -123,7 +151,7 @@ def index_folder(request: IndexRequest, stages: Stages) -> IndexOutcome:
     if place.reason:
         stages.note(f"{place.reason}, so the collection is kept in {place.folder}")
     if not found.records:
-        _refuse_empty(request.folder, place)
+        _refuse_empty(request.folder, place, unread_kinds(found.unreadable))
     while True:
         try:
             return _bring_up_to_date(place, request, found, stages)
@@ -137,16 +165,21 @@ def _bring_up_to_date(
     place: CollectionLocation, request: IndexRequest, found: PictureRecords, stages: Stages
 ) -> IndexOutcome:
     with _opened(place, request, stages) as collection:
+        if request.facts is not None:
+            collection.keep_facts(cast(FactsChoice, request.facts))
         report = add_pictures(collection, found.records, stages)
         report.skipped = {**found.unreadable, **report.skipped}
         if not request.keep_missing:
             report.removed += collection.remove_missing(request.folder)
         remember(Path(collection.name))
-        return IndexOutcome(Path(collection.name), collection.status(), report, found)
+        folder = Path(collection.name)
+        return IndexOutcome(folder, remembered_status(folder, collection.status), report, found)
 
 
-def _refuse_empty(folder: Path, place: CollectionLocation) -> None:
+def _refuse_empty(folder: Path, place: CollectionLocation, unread: dict[str, int]) -> None:
     known = ", ".join(sorted(suffix.removeprefix(".") for suffix in picture_suffixes()))
+    if unread:
+        raise InvalidInputError(f"there is no picture in {folder} that can be read; {describe_unread(unread)}")
     if is_collection(place.folder):
         raise InvalidInputError(
             f"there is no picture in {folder} any more, perhaps because a disk is not there; "
@@ -157,7 +190,7 @@ def _refuse_empty(folder: Path, place: CollectionLocation) -> None:
 
 def _opened(place: CollectionLocation, request: IndexRequest, stages: Stages) -> Collection:
     if not is_collection(place.folder):
-        with stages.run("retriever", "preparing the retriever"):
+        with stages.run("retriever", "preparing the search model"):
             retriever = load_retriever(request.retriever or "default")
         if not storage_address(place.folder):
             check_folder(place.folder)
@@ -165,16 +198,16 @@ def _opened(place: CollectionLocation, request: IndexRequest, stages: Stages) ->
     write_wait = _WRITE_WAIT_SECONDS if request.waits else 0.0
     collection = Collection.open(place.folder, write_wait=write_wait, scheduler=request.scheduler)
     if request.retriever is not None:
-        with stages.run("retriever", "preparing the retriever"):
+        with stages.run("retriever", "preparing the search model"):
             retriever = load_retriever(request.retriever)
         if retriever.fingerprint == collection.status().fingerprint:
             # The same points; what may have changed is the calibration.
             collection.set_retriever(retriever)
         else:
-            with stages.count("reencode", f"changing to the retriever {retriever.name}") as advance:
+            with stages.count("reencode", f"changing to the search model {retriever.name}") as advance:
                 collection.set_retriever(retriever, progress=lambda step: advance(step.done, step.total))
     elif collection.status().stale:
-        with stages.count("reencode", "finishing the change of retriever") as advance:
+        with stages.count("reencode", "finishing the change of search model") as advance:
             collection.reencode(progress=lambda step: advance(step.done, step.total))
     return collection
 
@@ -229,7 +262,8 @@ def _watched_records(request: IndexRequest, stages: Stages, pictures: Sequence[P
         except InvalidInputError as problem:
             # Someone may be writing it at this moment.
             stages.note(f"captions: {problem}; the next pictures are added without them")
-    return _records(pictures, folder, known, request.label_folders)
+    pass_over = lambda path, reason: stages.note(f"skipped {shown_path(path)}: {reason}")  # noqa: E731
+    return _records(pictures, folder, known, request.label_folders, pass_over)
 
 
 def _kept(collection: Collection) -> str:

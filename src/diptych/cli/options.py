@@ -2,18 +2,56 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from diptych.cli.choices import Durability
+
+
+def complete_retriever(incomplete: str) -> list[str]:
+    """Return the retrievers that come with Diptych whose names begin so."""
+    shipped = Path(__file__).parents[1] / "retriever" / "shipped"
+    return sorted(folder.name for folder in shipped.iterdir() if folder.name.startswith(incomplete))
+
+
+def complete_method(incomplete: str) -> list[str]:
+    """Return the methods whose names begin so."""
+    from diptych.models import model_classes
+
+    return [name for name in model_classes() if name.startswith(incomplete)]
+
+
+def complete_dataset(incomplete: str) -> list[str]:
+    """Return the data sets whose names begin so."""
+    from diptych.data import dataset_names
+
+    return [name for name in dataset_names() if name.startswith(incomplete)]
+
+
+def _set_durability(chosen: Durability) -> Durability:
+    # Processes that this one starts write as it does.
+    os.environ["DIPTYCH_DURABILITY"] = chosen.value
+    return chosen
+
 
 CollectionOption = Annotated[
     Path | None, typer.Option("--collection", "-c", help="The collection; by default the one here, or the last.")
 ]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")]
 NoRemarksOption = Annotated[bool, typer.Option("--quiet", "-q", help="No remarks on stderr.")]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+DurabilityOption = Annotated[
+    Durability,
+    typer.Option(
+        envvar="DIPTYCH_DURABILITY",
+        callback=_set_durability,
+        help="What an acknowledged change survives: a power cut, or only the end of the process.",
+    ),
+]
 SchedulerOption = Annotated[
     str | None, typer.Option("--scheduler", "--cluster", help="Address of a Dask scheduler, such as tcp://host:8786.")
 ]
@@ -26,7 +64,12 @@ FreshOption = Annotated[
 ]
 
 # Of one method on one data set.
-MethodOption = Annotated[str, typer.Option("--method", "-m", help="Name of a method; `diptych methods` lists them.")]
+MethodOption = Annotated[
+    str,
+    typer.Option(
+        "--method", "-m", autocompletion=complete_method, help="Name of a method; `diptych methods` lists them."
+    ),
+]
 ParameterOption = Annotated[
     list[str] | None,
     typer.Option("--param", "-p", metavar="NAME=VALUE", help="Set a parameter of the method; outer__inner nests."),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,7 +13,7 @@ from rich.console import Console
 from diptych.cli.console.output import bold, numbers, or_dash, results, table
 from diptych.cli.console.progress import Stages
 from diptych.cli.console.report_files import check_report_files, save_figures, write_report_files
-from diptych.cli.options import FreshOption, OutputOption, QuietOption
+from diptych.cli.options import FreshOption, JsonOption, OutputOption, QuietOption
 
 if TYPE_CHECKING:
     from diptych.benchmark.web import WebReport
@@ -22,6 +23,8 @@ _GROUPS = ("0–0.2", "0.2–0.4", "0.4–0.6", "0.6–0.8", "0.8–1")
 _PAPER = "003"
 _LEAST_P = 0.0001
 DRAWN_FOLDS = tuple(range(11))
+_CORRELATED = "devise"
+_WINNER = "Top performer [35]"
 
 
 def bench_clicks(
@@ -32,8 +35,12 @@ def bench_clicks(
     fresh: FreshOption = False,
     output: OutputOption = None,
     plots: Annotated[
-        Path | None, typer.Option("--plots", help="Draw noise curves and groups of visualness into this folder.")
+        Path | None,
+        typer.Option(
+            "--plots", help="Draw curves over noise and neighbours, and groups of visualness, into this folder."
+        ),
     ] = None,
+    as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Compare methods that learn from a click log on Flickr8k's human judgements of captions as queries.
@@ -58,8 +65,9 @@ def bench_clicks(
         seeds=seeds,
     )
     draw = partial(draw_click_benchmark, report)
-    write_report_files(stages, output=output, document=report.as_json, plots=plots, draw=draw)
-    print_click_benchmark(report, results())
+    write_report_files(stages, output=output, document=report.as_json, plots=plots, draw=draw, as_json=as_json)
+    if not as_json:
+        print_click_benchmark(report, results())
 
 
 _LISTS = {
@@ -80,8 +88,13 @@ def print_click_benchmark(report: WebReport, console: Console) -> None:
     if LEARNED_FUSION in report.rows:
         _print_fusion(report, console)
     _print_noise(report, console)
+    _print_neighbours(report, console)
     _print_groups(report, console)
+    _print_correlations(report, console)
+    for name in report.data.elsewhere:
+        _print_elsewhere(report, name, console)
     _print_people(report, console)
+    _print_others(report, console)
     _print_costs(report, console)
 
 
@@ -115,8 +128,11 @@ def _p(report: WebReport, row: str, other: str, column: str, name: str) -> str:
 
     if row in (other, RANDOM_ROW) or other not in (RANDOM_ROW, *report.rows):
         return ""
-    p_value = report.compare(row, other, column, name).p_value
-    return f"{p_value:.4f}" if p_value >= _LEAST_P else f"< {_LEAST_P}"
+    return _p_of(report.compare(row, other, column, name).p_value)
+
+
+def _p_of(p_value: float) -> str:
+    return or_dash(p_value, ".4f") if not p_value < _LEAST_P else f"< {_LEAST_P}"
 
 
 def _printed(report: WebReport, row: str, printed_in: str, metric: str) -> list[str]:
@@ -124,7 +140,14 @@ def _printed(report: WebReport, row: str, printed_in: str, metric: str) -> list[
 
     name = _name_in_paper(report, row)
     regimes = ("CaffeNet", "Feature-fusion")
-    return [published_value(_PAPER, printed_in, name, metric, regime) or "–" for regime in regimes]
+    # Two methods are in no table of the paper, but in its last sentence of results.
+    places = ((printed_in, regime) for regime in regimes)
+    return [
+        published_value(_PAPER, place, name, metric, regime)
+        or published_value(_PAPER, "text", name, metric, regime)
+        or "–"
+        for place, regime in places
+    ]
 
 
 def _name_in_paper(report: WebReport, row: str) -> str:
@@ -158,6 +181,22 @@ def _print_noise(report: WebReport, console: Console) -> None:
     console.print(listing)
 
 
+def _print_neighbours(report: WebReport, console: Console) -> None:
+    from diptych.benchmark.web import FEATURES, NEIGHBOUR_COUNTS, NEIGHBOUR_MODELS, RANDOM_ROW
+
+    feature = report.features[0]
+    title = f"\nFigure 8: NDCG@25 of expert grades by the number of neighbours, {FEATURES.get(feature, feature)}\n"
+    console.print(title, style="bold")
+    listing = table(bold("method"), *numbers(*map(str, NEIGHBOUR_COUNTS), "standard error"))
+    for row in NEIGHBOUR_MODELS:
+        curve = report.neighbour_curve(row, "experts", NEIGHBOUR_COUNTS)
+        listing.add_row(row, *(f"{mean:.4f}" for mean, _ in curve), f"{max(error for _, error in curve):.4f}")
+    chance = f"{report.mean(RANDOM_ROW, feature, 'experts'):.4f}"
+    listing.add_row(RANDOM_ROW, *[chance] * len(NEIGHBOUR_COUNTS), "")
+    console.print(listing)
+    console.print("\nThe paper takes 50 for image2text and 30 for text2image, and prints its curves without numbers.")
+
+
 def _print_groups(report: WebReport, console: Console) -> None:
     from diptych.benchmark.web import RANDOM_ROW
 
@@ -167,10 +206,83 @@ def _print_groups(report: WebReport, console: Console) -> None:
     listing = table(bold("method"), *numbers(*groups, "Spearman,\nvisualness", "Spearman,\n1/length"))
     for row in (RANDOM_ROW, *report.rows):
         means = [or_dash(value, ".3f") for value in report.group_means(row, column, "experts")]
-        correlations = [or_dash(value, ".3f") for value in report.correlations(row, column, "experts").values()]
-        listing.add_row(report.title_of[row], *means, *correlations)
+        found = report.correlations(row, column, "experts").values()
+        listing.add_row(report.title_of[row], *means, *(or_dash(one.coefficient, ".3f") for one in found))
     console.print(listing)
-    console.print("\nThe paper: DeViSE 0.057 with visualness, 0.224 with 1/length, without noise.")
+
+
+def _print_correlations(report: WebReport, console: Console) -> None:
+    from diptych.benchmark.published import published_value
+
+    row, column = _correlated(report), report.columns[-1]
+    console.print(
+        f"\nFigure 10: Spearman's correlation of queries' NDCG@25 ({report.title_of[row]}), and p, with noise\n",
+        style="bold",
+    )
+    listing = table(bold("with"), *numbers(*(f"{fold}-fold" for fold in _PRINTED_FOLDS), "paper: 0-fold"))
+    folds = [report.correlations(row, column, "experts", fold) for fold in _PRINTED_FOLDS]
+    for kind, name in (("visualness", "query visualness"), ("1/length", "reciprocal query length")):
+        cells = (f"{or_dash(fold[kind].coefficient, '.3f')} ({_p_of(fold[kind].p_value)})" for fold in folds)
+        paper = published_value(_PAPER, "text", f"DeViSE vs {name}", "Spearman", "zero noise")
+        listing.add_row(kind, *cells, paper or "–")
+    console.print(listing)
+
+
+def _correlated(report: WebReport) -> str:
+    return _CORRELATED if _CORRELATED in report.rows else report.rows[0]
+
+
+def _print_elsewhere(report: WebReport, name: str, console: Console) -> None:
+    """Print Table VIII: methods and weights as they are, on pictures of another data set."""
+    from diptych.benchmark.published import published_value
+    from diptych.benchmark.web import AVERAGE_FUSION, LEARNED_FUSION, RANDOM_ROW, standard_error
+
+    lists, column = report.data.elsewhere[name], report.columns[-1]
+    console.print(f"\nTable VIII: another test set, {name}, on which nothing was chosen\n", style="bold")
+    beside = numbers("NDCG@25", "standard error", "p, random", "p, average", "paper: IRC-MM15-test")
+    listing = table(bold("method"), *beside)
+    printed = {RANDOM_ROW: "Random baseline", AVERAGE_FUSION: "average-fusion", LEARNED_FUSION: "learned-fusion"}
+    for row in (RANDOM_ROW, *report.rows):
+        values = report.values(row, column, name)
+        tests = [_p(report, row, other, column, name) for other in (RANDOM_ROW, AVERAGE_FUSION)]
+        paper = published_value(_PAPER, "Table VIII", printed.get(row, report.title_of[row]), "NDCG@25", "-") or "–"
+        listing.add_row(report.title_of[row], f"{values.mean():.4f}", f"{standard_error(values):.4f}", *tests, paper)
+    others = {"upper bound": ("Upper bound", f"{report.upper_bound(name):.4f}"), "Dong et al. (2015)": (_WINNER, "–")}
+    for title, (method, ours) in others.items():
+        listing.add_row(title, ours, "", "", "", published_value(_PAPER, "Table VIII", method, "NDCG@25", "-") or "–")
+    console.print(listing)
+    console.print(f"\n{len(lists.queries)} queries, {lists.n_judged:,} pairs.")
+
+
+def _print_others(report: WebReport, console: Console) -> None:
+    """Print Table X: what others report on the paper's test set, and which of these methods are measured here."""
+    from diptych.benchmark.published import published_rows, published_value
+    from diptych.benchmark.web import AVERAGE_FUSION, RANDOM_ROW, standard_error
+
+    column = report.columns[-1]
+    own = {title: row for row, title in report.title_of.items()} | {"average-fusion": AVERAGE_FUSION}
+    console.print("\nTable X: other methods, experts\n", style="bold")
+    heads = numbers("NDCG@25", "standard error", "p, text2image", "paper: Clickture-dev")
+    listing = table(bold("method"), *heads)
+    printed = [(each["method"], each["value"]) for each in published_rows() if each["paper"] == _PAPER and _in_x(each)]
+    chance = published_value(_PAPER, "Table V", RANDOM_ROW, "NDCG@25", "CaffeNet") or "–"
+    for method, paper in [(RANDOM_ROW, chance), *printed]:
+        row = own.get(method.partition(" [")[0], "")
+        cells = ["–", "", ""]
+        if row in (RANDOM_ROW, *report.rows):
+            values = report.values(row, column, "experts")
+            cells = [
+                f"{values.mean():.4f}",
+                f"{standard_error(values):.4f}",
+                _p(report, row, "text2image", column, "experts"),
+            ]
+        listing.add_row(method, *cells, paper)
+    console.print(listing)
+
+
+def _in_x(row: Mapping[str, str]) -> bool:
+    """Whether a printed value stands in Table X or in the sentence after it."""
+    return row["table"] == "Table X" or (row["table"], row["regime"], row["metric"]) == ("text", "CaffeNet", "NDCG@25")
 
 
 def _print_people(report: WebReport, console: Console) -> None:
@@ -217,17 +329,23 @@ def _print_costs(report: WebReport, console: Console) -> None:
     console.print(listing)
     n_pairs = sum(len(lists.queries) * lists.grades.shape[1] for lists, _ in report.data.every_list().values())
     console.print(
-        f"\nTest: {n_pairs:,} pairs of query and picture here, 79,926 in the paper. Memory: the most over what was "
-        "there before. The paper trained on a Titan X, with 23 million triads."
+        f"\nTest: {n_pairs:,} pairs of query and picture here, 79,926 in the paper. Seconds of processor "
+        "time; memory: the most over what was there before. The paper trained on a Titan X, with 23 million triads."
     )
 
 
 def draw_click_benchmark(report: WebReport, folder: Path) -> list[Path]:
-    """Draw noise curves and, with one-fold noise, the groups of visualness; return the files."""
+    """Draw curves over noise and neighbours, correlations, and groups of visualness; return the files."""
     from diptych import figures
-    from diptych.benchmark.web import RANDOM_ROW
+    from diptych.benchmark.web import NEIGHBOUR_COUNTS, NEIGHBOUR_MODELS, RANDOM_ROW
 
-    column = report.columns[-1]
+    column, folds = report.columns[-1], DRAWN_FOLDS
+    correlated = _correlated(report)
+    followed = [report.correlations(correlated, column, "experts", fold) for fold in folds]
+    neighbours = {
+        row: [mean for mean, _ in report.neighbour_curve(row, "experts", NEIGHBOUR_COUNTS)] for row in NEIGHBOUR_MODELS
+    }
+    neighbours[RANDOM_ROW] = [report.mean(RANDOM_ROW, column, "experts")] * len(NEIGHBOUR_COUNTS)
     curves = {
         report.title_of[row]: report.noise_curve(row, column, "experts", DRAWN_FOLDS)
         for row in (*report.rows, RANDOM_ROW)
@@ -235,6 +353,19 @@ def draw_click_benchmark(report: WebReport, folder: Path) -> list[Path]:
     drawn = {
         "clicks-noise.png": figures.noise_curves(
             DRAWN_FOLDS, curves, score="NDCG@25", title="Expert grades, with irrelevant pictures added"
+        ),
+        "clicks-neighbours.png": figures.noise_curves(
+            NEIGHBOUR_COUNTS,
+            neighbours,
+            score="NDCG@25",
+            title="Expert grades",
+            against="neighbours",
+        ),
+        "clicks-correlations.png": figures.noise_curves(
+            folds,
+            {kind: [found[kind].coefficient for found in followed] for kind in followed[0]},
+            score="Spearman's correlation",
+            title=f"What predicts the answers of {report.title_of[correlated]}",
         ),
         "clicks-visualness.png": figures.query_group_bars(
             _GROUPS,

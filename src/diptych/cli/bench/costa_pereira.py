@@ -16,7 +16,7 @@ from rich.console import Console
 from diptych.cli.console.output import bold, folded, numbers, scores, table, whole
 from diptych.cli.console.progress import Stages
 from diptych.cli.console.report_files import check_report_files, finish_reports, save_figures
-from diptych.cli.options import JobsOption, OutputOption, QuietOption
+from diptych.cli.options import JobsOption, JsonOption, OutputOption, QuietOption
 from diptych.errors import MissingDataError, MissingPackageError
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ def bench_costa_pereira(
         Path | None,
         typer.Option("--plots", help="Draw precision–recall, MAP per category and confusion into this folder."),
     ] = None,
+    as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Compare distances, correlation methods, and correlation, abstraction and both together (CM, SM, SCM).
@@ -62,7 +63,7 @@ def bench_costa_pereira(
             stages.note(f"{task.name} is left out: {error}")
     if not reports:
         raise lacking[0]
-    finish_reports(reports, print_costa_pereira, stages, output, plots, draw_costa_pereira)
+    finish_reports(reports, print_costa_pereira, stages, output, plots, draw_costa_pereira, as_json=as_json)
 
 
 def _stage(stages: Stages, task: str, title: str) -> AbstractContextManager[Advance]:
@@ -75,9 +76,17 @@ def print_costa_pereira(report: CostaPereiraReport, console: Console) -> None:
     if len(report.representations) > 1:
         console.print(f"Features, MAP of SM on the {report.n_validation} validation pairs\n", style="bold")
         _print_rows(report.representations, console, detail="features")
+    _print_pairs(report, console)
     console.print("\nDistances (Table IV), MAP on the validation part\n", style="bold")
     _print_rows([replace(row, detail=_DISTANCES[row.detail]) for row in report.distances], console, detail="distance")
-    console.print("\nCorrelation methods (Tables V and VI), MAP on the validation part\n", style="bold")
+    for row in report.distances:
+        if row.sign_range is not None:
+            low, high = row.sign_range
+            console.print(
+                f"\n{row.method} under {_DISTANCES[row.detail]} depends on the signs of the components, which nothing "
+                f"determines: mean over random signs; their averages lie between {low:.4f} and {high:.4f}."
+            )
+    console.print("\nCorrelation methods (Tables V and VI) by NC, MAP on the validation part\n", style="bold")
     _print_rows(report.correlation, console, detail="chosen")
     console.print(f"\nTest part (Tables VIII and IX), MAP of {report.n_test} pairs\n", style="bold")
     _print_rows(report.test, console, detail="chosen")
@@ -88,6 +97,14 @@ def print_costa_pereira(report: CostaPereiraReport, console: Console) -> None:
         console.print("paper: as printed by Costa Pereira et al. 2014, whose features are larger.")
     for note in report.notes:
         console.print(note)
+
+
+def _print_pairs(report: CostaPereiraReport, console: Console) -> None:
+    console.print("\nPairs of each category (Tables II and III)\n", style="bold")
+    listing = table(bold("category"), *numbers("training", "of them for validation", "test", "all"))
+    for category, counts in report.pairs.items():
+        listing.add_row(category, *(f"{count:,}" for count in counts.values()))
+    console.print(listing)
 
 
 def _print_rows(rows: Sequence[MapRow], console: Console, *, detail: str) -> None:

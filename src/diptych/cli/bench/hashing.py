@@ -13,9 +13,9 @@ from rich.console import Console
 from diptych.cli.console.output import bold, numbers, table
 from diptych.cli.console.progress import Stages
 from diptych.cli.console.report_files import available_tasks, check_report_files, finish_reports, save_figures
-from diptych.cli.options import FreshOption, JobsOption, OutputOption, QuietOption
+from diptych.cli.options import FreshOption, JobsOption, JsonOption, OutputOption, QuietOption
+from diptych.directions import DIRECTIONS, Direction
 from diptych.errors import counted
-from diptych.space import DIRECTIONS, Direction
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -52,6 +52,7 @@ def bench_hashing(
     plots: Annotated[
         Path | None, typer.Option("--plots", help="Draw MAP and CMC against bits into this folder.")
     ] = None,
+    as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Compare hashing methods by the length of their codes, for classes that were learned and classes that were not.
@@ -77,7 +78,7 @@ def bench_hashing(
         )
         for task in tasks
     ]
-    finish_reports(reports, print_bit_budget, stages, output, plots, draw_bit_budgets)
+    finish_reports(reports, print_bit_budget, stages, output, plots, draw_bit_budgets, as_json=as_json)
 
 
 def print_bit_budget(report: BitBudgetReport, console: Console) -> None:

@@ -5,20 +5,20 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import numpy as np
 import typer
 from rich.console import Console
 
 from diptych.cli.console.output import bold, check_folder, numbers, or_dash, table, writing
 from diptych.cli.console.progress import Stages
 from diptych.cli.console.report_files import available_tasks, check_report_files, finish_reports, save_figures
-from diptych.cli.options import FreshOption, OutputOption, QuietOption
+from diptych.cli.options import FreshOption, JsonOption, OutputOption, QuietOption
+from diptych.directions import DIRECTION_NAMES, DIRECTIONS, Direction
 from diptych.errors import UnknownNameError
-from diptych.space import DIRECTION_NAMES, DIRECTIONS, Direction
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from diptych.arrays import AnyArray
     from diptych.benchmark.neural import Illustration, NeuralData, NeuralMethod, NeuralReport
     from diptych.data import Pairs
     from diptych.figures.retrieval_examples import RetrievalExample
@@ -56,6 +56,7 @@ def bench_neural(
         str | None, typer.Option(metavar="METHOD", help="The method to inspect with --plots and --save.")
     ] = None,
     save: Annotated[Path | None, typer.Option(help="Save that method's model, learned with seed 0, in here.")] = None,
+    as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Compare ranking methods and networks: MAP@50 and MAP on classes, recall on captions, chance and the paper beside.
@@ -91,7 +92,7 @@ def bench_neural(
         if report.results and (plots is not None or save is not None):
             _inspect(inside, report, loaded, plots, save, stages)
         reports.append(report)
-    finish_reports(reports, print_neural, stages, output)
+    finish_reports(reports, print_neural, stages, output, as_json=as_json)
 
 
 def draw_neural(report: NeuralReport, inside: Illustration, folder: Path) -> list[Path]:
@@ -112,6 +113,8 @@ def draw_neural(report: NeuralReport, inside: Illustration, folder: Path) -> lis
 
 
 def _scopes(report: NeuralReport) -> Figure:
+    import numpy as np
+
     from diptych import figures
 
     curves: dict[str, dict[Direction, list[float]]] = {}
@@ -125,6 +128,8 @@ def _scopes(report: NeuralReport) -> Figure:
 
 
 def _examples(report: NeuralReport, inside: Illustration) -> Figure:
+    import numpy as np
+
     from diptych import figures
 
     rng = np.random.default_rng(0)
@@ -152,10 +157,10 @@ def _example(inside: Illustration, way: Direction, row: int) -> RetrievalExample
     return RetrievalExample(query, answers, right.tolist())
 
 
-def _picture(pairs: Pairs, row: int) -> str | Path | np.ndarray | None:
+def _picture(pairs: Pairs, row: int) -> str | Path | AnyArray | None:
     if pairs.has_image_features:
         return None
-    picture: str | Path | np.ndarray = pairs.images[row]
+    picture: str | Path | AnyArray = pairs.images[row]
     return picture
 
 

@@ -1,17 +1,30 @@
-"""``diptych bench diff``, ``pack`` and ``report``: folders of results compared, packed and as a page."""
+"""``diptych bench diff``, ``pack``, ``report`` and ``reproduction``: folders of results compared, packed, as pages."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 
-from diptych.cli.console.output import bold, check_folder, numbers, or_dash, results, table, whole, write_text
+from diptych.cli.console.output import (
+    bold,
+    check_folder,
+    check_writable_file,
+    numbers,
+    or_dash,
+    print_json,
+    print_outcome,
+    results,
+    table,
+    whole,
+    write_text,
+)
 from diptych.cli.console.progress import Stages
-from diptych.cli.options import QuietOption
+from diptych.cli.options import JsonOption, QuietOption
 
 if TYPE_CHECKING:
     from diptych.benchmark.reporting import Observation
@@ -26,12 +39,16 @@ def bench_diff(
     tolerance: Annotated[
         float, typer.Option("--tolerance", min=0, help="Differences up to this size do not count.")
     ] = 1e-6,
+    as_json: JsonOption = False,
 ) -> None:
     """Compare the numbers of two runs, unit by unit; the exit status is 1 where they differ beyond the tolerance."""
     from diptych.benchmark.results import ResultFolder, compare_results
 
     found = compare_results(ResultFolder(first), ResultFolder(second), tolerance=tolerance)
-    print_difference(found, tolerance, results())
+    if as_json:
+        print_json(asdict(found))
+    else:
+        print_difference(found, tolerance, results())
     if found.units:
         raise typer.Exit(1)
 
@@ -62,13 +79,14 @@ def print_difference(found: ResultsDifference, tolerance: float, console: Consol
 def bench_pack(
     source: Annotated[Path, typer.Argument(metavar="RESULTS", help="A folder that `bench run` has filled.")],
     target: Annotated[Path, typer.Argument(metavar="OUT", help="Where <task>.jsonl.gz go.")],
+    as_json: JsonOption = False,
 ) -> None:
-    """Pack the result files of every task into one compressed file; every command reads both forms."""
+    """Pack the result files of every task into one compressed file, and those of studies; commands read both forms."""
     from diptych.benchmark.results import pack_results
 
     check_folder(target)
-    for path in pack_results(source, target):
-        results().print(str(path), markup=False)
+    files = pack_results(source, target)
+    print_outcome("\n".join(map(str, files)), {"files": files}, as_json=as_json)
 
 
 def bench_report(
@@ -77,6 +95,7 @@ def bench_report(
         Path, typer.Option("--output", "-o", help="The folder to write report.html, .md, .tex and results.csv into.")
     ] = Path("report"),
     samples: Annotated[bool, typer.Option(help="Show queries with the answers of the best method and of CCA.")] = True,
+    as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Make the report of a benchmark: leaderboards with significance groups, curves, and tested observations."""
@@ -101,7 +120,10 @@ def bench_report(
     for name, text in forms.items():
         write_text(output / name, text)
     stages.note(f"report: {output / 'report.html'}")
-    print_observations(report.observations, console())
+    if as_json:
+        print_json({"folder": output, "observations": [asdict(one) for one in report.observations]})
+    else:
+        print_observations(report.observations, console())
 
 
 def print_observations(observations: Sequence[Observation], console: Console) -> None:
@@ -115,3 +137,25 @@ def print_observations(observations: Sequence[Observation], console: Console) ->
     for one in observations:
         listing.add_row(one.claim, one.where, one.verdict, format_p_value(one.p_value), one.evidence)
     console.print(listing)
+
+
+def bench_reproduction(
+    results: Annotated[Path, typer.Argument(help="Results of `bench run`; those of studies in its folder `studies`.")],
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="The Markdown page to write.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Set every number that the papers print beside ours, with the command that prints it, or say why there is none."""
+    from diptych.benchmark.reporting import reproduction_page
+    from diptych.benchmark.reproduction import StoredResults, answer_rows
+    from diptych.cli.console.output import results as console
+
+    if output is not None:
+        check_writable_file(output)
+    answers = answer_rows(StoredResults(results))
+    page = reproduction_page(answers)
+    if output is not None:
+        write_text(output, page)
+    if as_json:
+        print_json([asdict(answer) for answer in answers])
+    else:
+        console().print(page if output is None else f"page: {output}", markup=False, soft_wrap=True)

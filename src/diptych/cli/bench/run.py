@@ -6,16 +6,16 @@ import os
 from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
+from statistics import fmean, pstdev
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
-import numpy as np
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
 
-from diptych.cli.console.output import bold, check_folder, notes, numbers, table
-from diptych.cli.options import JobsOption, QuietOption, SchedulerOption
-from diptych.space import DIRECTIONS
+from diptych.cli.console.output import bold, check_folder, notes, numbers, print_json, print_outcome, table
+from diptych.cli.options import JobsOption, JsonOption, QuietOption, SchedulerOption
+from diptych.directions import DIRECTIONS
 
 if TYPE_CHECKING:
     from diptych.benchmark.results import Record, ResultFolder
@@ -54,6 +54,7 @@ def bench_run(
     ] = None,
     seed: Annotated[int, typer.Option("--seed", help="Random seed of folds, draws and hold-outs.")] = 0,
     list_only: Annotated[bool, typer.Option("--list", help="Show what would run, and run nothing.")] = False,
+    as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Run methods on tasks, each tuned on training data alone, and keep one result file for each method and fold.
@@ -73,15 +74,18 @@ def bench_run(
     )
     units = catalogue.units(task or ["*"], method or ["*"])
     if list_only:
-        for unit in units:
-            results_console().print(f"{unit.task} {unit.method} {unit.fold}", markup=False)
+        listing = [{"task": unit.task, "method": unit.method, "fold": unit.fold} for unit in units]
+        print_outcome("\n".join(" ".join(map(str, row.values())) for row in listing), listing, as_json=as_json)
         return
     check_folder(results)
     folder = ResultFolder(results)
     engine = LocalEngine(jobs or os.cpu_count() or 1) if scheduler is None else ClusterEngine(scheduler)
     with BenchProgress(quiet=quiet, at_once=jobs or os.cpu_count() or 1) as progress:
         report = run_benchmark(catalogue, units, folder, engine=engine, progress=progress)
-    print_run(report, units, folder, results_console())
+    if as_json:
+        print_json(run_facts(report, units, folder))
+    else:
+        print_run(report, units, folder, results_console())
     if report.failed or (report.missing and not report.done and not report.kept):
         raise typer.Exit(1)
 
@@ -130,11 +134,29 @@ class BenchProgress:
                 self._console.print(f"{'skipped' if outcome.missing else 'failed'} {line}", markup=False)
 
 
+def run_facts(report: RunReport, units: Sequence[Unit], folder: ResultFolder) -> dict[str, Any]:
+    """Return the measures of every unit, and what was run, kept and failed."""
+    ends = {"failed": report.failed, "skipped": report.missing}
+    return {
+        "results": folder.path,
+        "run": len(report.done),
+        "kept": report.kept,
+        **{name: {str(each.unit): each.message for each in failures} for name, failures in ends.items()},
+        "units": [
+            {"task": record.task, "method": record.method, "fold": record.fold, "measures": record.measures}
+            for record in _records(units, folder)
+        ],
+    }
+
+
+def _records(units: Sequence[Unit], folder: ResultFolder) -> list[Record]:
+    wanted = {(unit.task, unit.method, unit.fold) for unit in units}
+    return [record for record in folder.records() if record.key in wanted] if folder.path.is_dir() else []
+
+
 def print_run(report: RunReport, units: Sequence[Unit], folder: ResultFolder, console: Console) -> None:
     """Print a table for each task, best methods first, and what was run, kept and failed."""
-    wanted = {(unit.task, unit.method, unit.fold) for unit in units}
-    records = [record for record in folder.records() if record.key in wanted] if folder.path.is_dir() else []
-    for number, (_, group) in enumerate(groupby(records, key=lambda record: record.task)):
+    for number, (_, group) in enumerate(groupby(_records(units, folder), key=lambda record: record.task)):
         if number:
             console.print()
         _print_task(list(group), console)
@@ -159,13 +181,13 @@ def _print_task(records: Sequence[Record], console: Console) -> None:
     console.print(f"{first.task}: {first.features}\n", style="bold", markup=False)
     listing = table(bold("method"), *numbers("image query", "text query", "average", "± folds", "folds", "seconds"))
     methods = {name: list(group) for name, group in groupby(records, key=lambda record: record.method)}
-    for group in sorted(methods.values(), key=lambda group: -np.mean([one.average(main) for one in group])):
-        ways = [f"{np.mean([record.measures[main][way] for record in group]):.4f}" for way in DIRECTIONS]
+    for group in sorted(methods.values(), key=lambda group: -fmean([one.average(main) for one in group])):
+        ways = [f"{fmean([record.measures[main][way] for record in group]):.4f}" for way in DIRECTIONS]
         averages = [record.average(main) for record in group]
-        seconds = np.mean([sum(record.seconds.values()) for record in group])
-        spread = f"{np.std(averages):.4f}" if len(group) > 1 else "–"
-        cells = [group[0].method_title, *ways, f"{np.mean(averages):.4f}", spread, str(len(group)), f"{seconds:.2f}"]
+        seconds = fmean([sum(record.seconds.values()) for record in group])
+        spread = f"{pstdev(averages):.4f}" if len(group) > 1 else "–"
+        cells = [group[0].method_title, *ways, f"{fmean(averages):.4f}", spread, str(len(group)), f"{seconds:.2f}"]
         listing.add_row(*cells)
     console.print(listing)
-    chance = np.mean([np.mean(list(record.chance[main].values())) for record in records])
+    chance = fmean([fmean(record.chance[main].values()) for record in records])
     console.print(f"\n{main.replace('AP()', 'MAP')}, mean over folds; chance {chance:.4f}.", markup=False)

@@ -16,8 +16,8 @@ from rich.table import Table
 from diptych.cli.console.output import bold, folded, numbers, or_dash, results, scores, table, whole
 from diptych.cli.console.progress import Stages
 from diptych.cli.console.report_files import check_report_files, save_figures, write_report_files
-from diptych.cli.options import FreshOption, JobsOption, OutputOption, QuietOption
-from diptych.space import DIRECTIONS
+from diptych.cli.options import FreshOption, JobsOption, JsonOption, OutputOption, QuietOption
+from diptych.directions import DIRECTIONS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -52,6 +52,7 @@ def bench(
     plots: Annotated[
         Path | None, typer.Option("--plots", help="Draw precision–recall and sensitivity curves into this folder.")
     ] = None,
+    as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Run a benchmark: choose every parameter on hold-outs of the training part, then measure on the test part once."""
@@ -74,8 +75,9 @@ def bench(
     )
     document = report.as_json if task in study_names() else report.reports[0].as_json
     draw = partial(draw_bench, report.reports)
-    write_report_files(stages, output=output, document=document, plots=plots, draw=draw)
-    print_study(report, results())
+    write_report_files(stages, output=output, document=document, plots=plots, draw=draw, as_json=as_json)
+    if not as_json:
+        print_study(report, results())
 
 
 def print_study(report: StudyReport, console: Console) -> None:

@@ -16,12 +16,22 @@ from diptych.cli.console.output import (
     check_writable_file,
     notes,
     numbers,
+    print_json,
+    print_outcome,
     results,
     table,
     write_text,
 )
 from diptych.cli.console.progress import Stages
-from diptych.cli.options import DatasetOption, MethodOption, ParameterOption, QuietOption, TextEncoderOption
+from diptych.cli.options import (
+    DatasetOption,
+    JsonOption,
+    MethodOption,
+    ParameterOption,
+    QuietOption,
+    TextEncoderOption,
+    complete_dataset,
+)
 
 if TYPE_CHECKING:
     from diptych.benchmark.exchange import RunScores
@@ -29,14 +39,14 @@ if TYPE_CHECKING:
 
 _MEASURES = ("AP", "P@10", "R@10", "RR", "nDCG@10")
 
-bench_trec = typer.Typer(
-    no_args_is_help=True, help="Rankings as run and qrels files, which trec_eval, ranx and ir_measures read and write."
-)
 
-
-@bench_trec.command("export")
 def trec_export(
-    data: Annotated[str, typer.Option("--data", "-d", help="Name of a data set; `diptych datasets` lists them.")],
+    data: Annotated[
+        str,
+        typer.Option(
+            "--data", "-d", autocompletion=complete_dataset, help="Name of a data set; `diptych datasets` lists them."
+        ),
+    ],
     method: MethodOption,
     output: Annotated[Path, typer.Option("--output", "-o", help="The folder that gets the files.")],
     param: ParameterOption = None,
@@ -61,6 +71,7 @@ def trec_export(
         ),
     ] = WrittenScores.RANK,
     seed: Annotated[int, typer.Option(min=0, help="Random seed of the method.")] = 0,
+    as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Fit a method on the training part and write its rankings of the test part and the right answers.
@@ -98,12 +109,11 @@ def trec_export(
             tag=method,
             scores=scores.value,
         )
-    for way, run in files.runs.items():
-        results().print(str(run))
-        results().print(str(files.qrels[way]))
+    facts = {way: {"run": run, "qrels": files.qrels[way]} for way, run in files.runs.items()}
+    lines = [str(file) for written in facts.values() for file in written.values()]
+    print_outcome("\n".join(lines), facts, as_json=as_json)
 
 
-@bench_trec.command("score")
 def trec_score(
     run: Annotated[Path, typer.Argument(help="A run file: query Q0 item rank score tag.")],
     qrels: Annotated[Path, typer.Argument(help="A qrels file: query 0 item grade.")],
@@ -125,6 +135,7 @@ def trec_score(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Write all numbers, those of each query too, to a JSON file.")
     ] = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Measure a run file of any tool against a qrels file.
 
@@ -143,6 +154,9 @@ def trec_score(
     )
     if output is not None:
         write_text(output, json.dumps(_document(found, measures), indent=2) + "\n")
+    if as_json:
+        print_json(_document(found, measures))
+        return
     listing = table(bold("measure"), *numbers("mean"))
     for name, one in measures.items():
         listing.add_row(name, f"{found.mean[one]:.4f}")

@@ -11,7 +11,15 @@ from rich.table import Column
 
 from diptych.atomic_files import atomic_write
 from diptych.cli.choices import ClickTable, ClickTableFormat
-from diptych.cli.console.output import check_writable_file, facts_table, print_json, results, table, writing
+from diptych.cli.console.output import (
+    check_writable_file,
+    facts_table,
+    print_json,
+    print_outcome,
+    results,
+    table,
+    writing,
+)
 from diptych.cli.console.paths import find_collection, open_collection
 from diptych.cli.options import CollectionOption, JsonOption, YesOption
 from diptych.errors import InvalidInputError, UnknownNameError
@@ -70,7 +78,7 @@ def export(
         ClickTable,
         typer.Option(
             "--what",
-            help="triads: query, item, number of clicks; events: every click with its position; "
+            help="triads: clicks counted by query and item; events: every click with its position; "
             "impressions: everything shown, clicked or not, by position.",
         ),
     ] = ClickTable.TRIADS,
@@ -78,6 +86,7 @@ def export(
         ClickTableFormat | None, typer.Option("--format", help="By default the ending of the file, or csv.")
     ] = None,
     collection: CollectionOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Write what was clicked to a file, and print the file."""
     is_stdout = str(file) == "-"
@@ -91,7 +100,7 @@ def export(
         check_writable_file(file)
         with writing(file), atomic_write(file) as draft, draft.open("wb") as stream:
             log.export(stream, what.value, ClickTableFormat(name).value)
-    typer.echo(file)
+    print_outcome(str(file), {"file": file}, as_json=as_json)
 
 
 def forget(
@@ -100,6 +109,7 @@ def forget(
     ] = None,
     yes: YesOption = False,
     collection: CollectionOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Delete logged searches, results, clicks and votes, and rehearsals, which quote them; they are gone for good."""
     import time
@@ -116,22 +126,25 @@ def forget(
         log.forget(None if older_than is None else time.time() - 86_400 * older_than)
         forget_rehearsals(log.path)
         left = log.counts().searches
-    results().print(f"{before - left:,} searches forgotten, {left:,} left")
+    facts = {"forgotten": before - left, "left": left}
+    print_outcome(f"{before - left:,} searches forgotten, {left:,} left", facts, as_json=as_json)
 
 
 def interleave(
-    a: Annotated[str | None, typer.Argument(metavar="[A]", help="A stored retriever to start with.")] = None,
+    a: Annotated[
+        str | None, typer.Argument(metavar="[A]", help="A stored search model (retriever) to start with.")
+    ] = None,
     b: Annotated[str | None, typer.Argument(metavar="[B]", help="Another one, to compare it with.")] = None,
-    stop: Annotated[bool, typer.Option("--stop", help="Let the retriever in use answer alone again.")] = False,
+    stop: Annotated[bool, typer.Option("--stop", help="Let the search model in use answer alone again.")] = False,
     collection: CollectionOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Let two retrievers answer searches of `diptych serve` together, and show whose answers are clicked.
+    """Let two search models (retrievers) answer searches of `diptych serve` together; show whose answers are clicked.
 
     With two names the comparison starts, in a running service as well; without names its numbers are shown.
     """
     if (a is None) != (b is None) or (stop and a is not None):
-        raise InvalidInputError("name two retrievers to start, --stop to end, or nothing to see the numbers")
+        raise InvalidInputError("name two search models to start, --stop to end, or nothing to see the numbers")
     if a is not None and b is not None:
         _start(collection, a, b)
     with open_click_log(collection) as log:
@@ -154,9 +167,9 @@ def _start(collection: Path | None, a: str, b: str) -> None:
         folder = opened.home
     for name in (a, b):
         if name not in stored:
-            raise UnknownNameError("retriever", name, list(stored))
+            raise UnknownNameError("search model", name, list(stored))
         if not stored[name].ready:
-            raise InvalidInputError(f"the points of {name!r} are unfinished; add it again, then compare")
+            raise InvalidInputError(f"{name!r} has not read every item; add it again, then compare")
     with ClickLog(click_log_path(folder)) as log:
         log.start_interleaving(a=(a, stored[a].fingerprint), b=(b, stored[b].fingerprint))
 
@@ -182,9 +195,9 @@ def _print(reports: list[InterleavingReport], states: list[str]) -> None:
         counts = (report.searches, report.wins_a, report.wins_b, report.ties, report.clicks_a, report.clicks_b)
         until = state if one.stopped is None else _day(one.stopped)
         shown.add_row(one.a, one.b, _day(one.started), until, *(f"{n:,}" for n in counts), f"{report.p_value:.3g}")
-    results().print(shown if reports else "No two retrievers have been compared yet; name two to start.")
+    results().print(shown if reports else "No two search models have been compared yet; name two to start.")
     if "waiting" in states:
-        results().print("One of the two is no longer there as it was; the retriever in use answers alone.")
+        results().print("One of the two is no longer there as it was; the search model in use answers alone.")
 
 
 def _document(report: InterleavingReport, state: str) -> dict[str, object]:
@@ -198,12 +211,3 @@ def _day(moment: float) -> str:
     from datetime import datetime
 
     return datetime.fromtimestamp(moment).strftime("%Y-%m-%d %H:%M")
-
-
-clicks_app = typer.Typer(
-    help="The click log of `diptych serve`: its size, export, comparisons of retrievers, deletion.",
-    no_args_is_help=True,
-)
-
-for command in (status, export, interleave, forget):
-    clicks_app.command()(command)

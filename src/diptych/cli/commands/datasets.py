@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from diptych.cli.console.output import bold, facts_table, notes, print_json, results, table, whole, writing
+from diptych.cli.console.output import (
+    bold,
+    facts_table,
+    notes,
+    print_json,
+    print_outcome,
+    results,
+    table,
+    whole,
+    writing,
+)
 from diptych.cli.console.progress import DownloadProgress, Stages
 from diptych.cli.options import JsonOption, QuietOption
 from diptych.errors import InvalidInputError
@@ -107,6 +117,7 @@ def get(
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before downloading.")] = False,
     timeout: Annotated[float, typer.Option(min=0.1, help="Give up after so many seconds without data.")] = 30.0,
+    as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Download a data set, check and unpack it, and print its folder; for one behind a form, print the steps."""
@@ -116,10 +127,11 @@ def get(
     place = (data_folder() if folder is None else folder.expanduser()) / dataset.name
     if all((place / file).exists() for file in dataset.files):
         notes().print(f"{dataset.name} is here already.")
-        typer.echo(place if dataset.files else "built in")
+        here = place if dataset.files else "built in"
+        print_outcome(str(here), {"folder": here}, as_json=as_json)
         return
     if not dataset.downloads:
-        _print_steps(dataset, place)
+        _print_steps(dataset, place, as_json=as_json)
         raise typer.Exit(1)
     _ask(dataset, place, yes=yes, quiet=quiet)
     with DownloadProgress(quiet=quiet) as progress:
@@ -129,10 +141,13 @@ def get(
         raise InvalidInputError(f"the archives of {name} did not hold {', '.join(missing)}; see {dataset.homepage}")
     if folder is not None and place.resolve() != dataset.expected_folder.resolve():
         notes().print(f"Set DIPTYCH_DATA={folder} to use it.", soft_wrap=True)
-    typer.echo(place)
+    print_outcome(str(place), {"folder": place}, as_json=as_json)
 
 
-def _print_steps(dataset: Dataset, place: Path) -> None:
+def _print_steps(dataset: Dataset, place: Path, *, as_json: bool) -> None:
+    if as_json:
+        print_json({"folder": None, "steps": dataset.steps, "homepage": dataset.homepage, "licence": dataset.licence})
+        return
     console = results()
     console.print(f"{dataset.name} cannot be downloaded by a program. How to get it:", soft_wrap=True)
     console.print(dataset.steps or f"Get it from {dataset.homepage}.", soft_wrap=True)
@@ -161,6 +176,7 @@ def scenes(
     n: Annotated[int, typer.Option("--n", help="How many pictures.")] = 200,
     seed: Annotated[int, typer.Option(help="Another seed gives other pictures.")] = 0,
     size: Annotated[int, typer.Option(help="Width and height in pixels.")] = 128,
+    as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Write generated pictures with their captions, and print the folder."""
@@ -168,4 +184,4 @@ def scenes(
 
     with Stages(quiet=quiet).run("write", f"painting {n:,} scenes") as advance, writing(folder):
         write_folder(folder, n, seed=seed, size=size, progress=advance)
-    typer.echo(folder)
+    print_outcome(str(folder), {"folder": folder, "pictures": n}, as_json=as_json)

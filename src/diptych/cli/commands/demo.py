@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from diptych.cli.choices import AnswerFormat, DemoData
-from diptych.cli.console.output import check_folder, results, writing
+from diptych.cli.console.output import check_folder, print_json, results, writing
 from diptych.cli.console.paths import is_collection, last_collection, remember
 from diptych.cli.console.progress import Stages
 from diptych.cli.options import QuietOption
@@ -45,6 +45,7 @@ def demo(
     ] = False,
     page: Annotated[bool, typer.Option(help="Serve the web page at the end.")] = True,
     terminal: Annotated[bool, typer.Option("--terminal", help="Search in the terminal instead of the page.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print what is found as JSON, and serve no page.")] = False,
     quiet: QuietOption = False,
 ) -> None:
     """Index a demonstration collection, show three searches, and open a page to search it."""
@@ -60,6 +61,11 @@ def demo(
     with shown.open(stages) as collection:
         if is_own:
             remember(shown.folder)
+        if as_json:
+            found = {query: [answer.path for answer in collection.search(query, 3)] for query in shown.examples}
+            pictures = collection.status().pictures
+            print_json({"title": shown.title, "collection": shown.folder, "pictures": pictures, "searches": found})
+            return
         console.print(f"{shown.title}: {collection.status().pictures:,} pictures", style="bold", soft_wrap=True)
         option = "" if is_own else f" --collection {shown.folder}"
         session = SearchSession(collection, SearchSettings(k=3, format=AnswerFormat.TABLE), quiet=quiet)
@@ -175,7 +181,7 @@ def photograph_demo(data: DemoData, *, everything: bool) -> DemoCollection:
 def _default_retriever(stages: Stages) -> Retriever:
     from diptych.retriever import Retriever
 
-    with stages.run("retriever", "preparing the retriever"):
+    with stages.run("retriever", "preparing the search model"):
         return Retriever.default()
 
 
@@ -267,7 +273,7 @@ def _facts(entry: Mapping[str, Any]) -> dict[str, Any]:
 def _scene_retriever(stages: Stages) -> Retriever:
     from diptych.retriever import Retriever
 
-    with stages.run("retriever", "preparing the retriever"):
+    with stages.run("retriever", "preparing the search model"):
         return Retriever.scenes()
 
 
@@ -303,13 +309,16 @@ def _can_encode(stages: Stages) -> bool:
 
 def serve_page(collections: Mapping[str, Path], *, open_page: bool, quiet: bool) -> None:
     """Serve collections to this machine until it is told to end, on the usual port or any that is free."""
-    from diptych.cli.commands.serve import listen, open_when_ready, page_address
+    from diptych.cli.commands.serve import listen, open_when_ready, page_address, sign_in_address, tell_sign_in
     from diptych.service.operations.workers import launch
-    from diptych.service.security.tokens import configured_token, own_token, session_secret
+    from diptych.service.security.tokens import configured_token, own_token, session_folder, session_secret
     from diptych.service.settings import Settings
 
     settings = Settings(
-        collections=collections, token=configured_token(None) or own_token(), session_secret=session_secret(None)
+        collections=collections,
+        token=configured_token(None) or own_token(),
+        session_secret=session_secret(None),
+        session_folder=session_folder(),
     )
     try:
         listening = listen(_HOST, _PORT)
@@ -319,6 +328,7 @@ def serve_page(collections: Mapping[str, Path], *, open_page: bool, quiet: bool)
         address = page_address(_HOST, listening.getsockname()[1])
         if not quiet:
             typer.echo(f"\nThe page is at {address} (Ctrl+C ends it)")
+            tell_sign_in(address, settings)
         if open_page:
-            open_when_ready(address)
+            open_when_ready(sign_in_address(address, settings, own_user=True))
         launch(settings, listening, quiet=True)

@@ -6,7 +6,6 @@ import inspect
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import typer
 
 from diptych.cli.console.output import bold, print_json, results, table, whole
@@ -17,9 +16,6 @@ if TYPE_CHECKING:
     from diptych.cli.commands.methods import Parameter
     from diptych.encoders import Encoder
     from diptych.encoders.encoder import Modality
-
-# Enough for an encoder to look for its packages and weights; what it makes of them does not matter.
-_SAMPLES: dict[Modality, Any] = {"image": [np.zeros((32, 32, 3), dtype=np.uint8)], "text": ["a boat"]}
 
 
 def encoders(
@@ -131,7 +127,7 @@ def missing_for(encoder: type[Encoder]) -> str | None:
         if example.learns and example.modality == "text":
             _ = example.fingerprint
         else:
-            example.fit_transform(_SAMPLES[example.modality])
+            example.fit_transform(_samples(example.modality))
     except MissingPackageError as error:
         return str(error).rpartition(": ")[2]
     except DiptychError as error:
@@ -147,3 +143,10 @@ def _required(encoder: type[Encoder]) -> list[str]:
 def _learns(encoder: type[Encoder]) -> bool:
     # With some encoders it depends on the parameters.
     return bool(encoder.learns if _required(encoder) else encoder().learns)
+
+
+def _samples(modality: Modality) -> list[Any]:
+    """Return enough for an encoder to look for its packages and weights; what it makes of it does not matter."""
+    import numpy as np
+
+    return ["a boat"] if modality == "text" else [np.zeros((32, 32, 3), dtype=np.uint8)]

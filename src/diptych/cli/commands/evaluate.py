@@ -13,9 +13,17 @@ from diptych.cli.choices import PictureFormat, Relevance, Scaling, TieBreaking
 from diptych.cli.console.output import bold, facts_table, numbers, or_dash, results, table, write_text, writing
 from diptych.cli.console.progress import Stages
 from diptych.cli.console.report_files import check_report_files, save_figures
-from diptych.cli.options import DatasetOption, MethodOption, ParameterOption, QuietOption, TextEncoderOption
+from diptych.cli.options import (
+    DatasetOption,
+    JsonOption,
+    MethodOption,
+    ParameterOption,
+    QuietOption,
+    TextEncoderOption,
+    complete_dataset,
+)
+from diptych.directions import DIRECTIONS
 from diptych.errors import InvalidInputError
-from diptych.space import DIRECTIONS
 
 if TYPE_CHECKING:
     from diptych.benchmark.breakdown import HashCodeFacts
@@ -28,7 +36,15 @@ _RELEVANT = {"label": "what shares a label with the query", "instance": "what be
 
 
 def evaluate(
-    dataset: Annotated[str, typer.Option("--dataset", "-d", help="Name of a data set; `diptych datasets` lists them.")],
+    dataset: Annotated[
+        str,
+        typer.Option(
+            "--dataset",
+            "-d",
+            autocompletion=complete_dataset,
+            help="Name of a data set; `diptych datasets` lists them.",
+        ),
+    ],
     method: MethodOption,
     param: ParameterOption = None,
     tune: Annotated[
@@ -73,6 +89,7 @@ def evaluate(
     save: Annotated[
         Path | None, typer.Option(rich_help_panel=_FILES, help="Save the fitted model in this folder.")
     ] = None,
+    as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Fit a method on the training part of a data set and measure it on the test part, in both directions."""
@@ -93,7 +110,7 @@ def evaluate(
         ties=ties.value,
         seed=seed,
     )
-    if per_query and output is None:
+    if per_query and output is None and not as_json:
         raise InvalidInputError("--per-query goes into the JSON file; name one with --output")
     check_report_files(output, plots)
     if save is not None:
@@ -101,12 +118,15 @@ def evaluate(
 
         check_replaceable(save)
     stages = Stages(quiet=quiet)
-    outcome = experiment.run(stages, in_detail=output is not None or plots is not None)
+    outcome = experiment.run(stages, in_detail=as_json or output is not None or plots is not None)
     # Files first: a reader of the pipe may leave early.
-    if output is not None:
+    document = ""
+    if as_json or output is not None:
         from diptych.benchmark.experiment_json import experiment_as_json
 
-        write_text(output, experiment_as_json(outcome, per_query=per_query))
+        document = experiment_as_json(outcome, per_query=per_query)
+    if output is not None:
+        write_text(output, document)
         stages.note(f"numbers: {output}")
     if save is not None:
         with writing(save):
@@ -117,7 +137,10 @@ def evaluate(
         with stages.run("draw", "drawing"):
             files = draw_plots(outcome, plots, file_format.value)
         stages.note("figures: " + ", ".join(str(file) for file in files))
-    print_report(outcome, results())
+    if as_json:
+        typer.echo(document, nl=False)
+    else:
+        print_report(outcome, results())
 
 
 def print_report(outcome: Outcome, console: Console) -> None:

@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from diptych.addresses import storage_address
+from diptych.cli.choices import Durability, KeptFacts
 from diptych.cli.console.output import print_json, results, write_text
 from diptych.cli.console.paths import printable, shown_path
 from diptych.cli.console.progress import Stages
-from diptych.cli.options import QuietOption, SchedulerOption
+from diptych.cli.options import DurabilityOption, QuietOption, SchedulerOption, complete_retriever
+from diptych.data.picture_kinds import describe_unread, unread_kinds, unread_reason
 from diptych.errors import counted
 
 if TYPE_CHECKING:
@@ -39,6 +41,14 @@ def index(
     captions_format: Annotated[
         str, typer.Option(help="Its format, if auto guesses wrongly: csv, tsv, json, jsonl, coco, ...")
     ] = "auto",
+    packed: Annotated[
+        Path | None,
+        typer.Option(
+            "--from",
+            help="Fill FOLDER first, with the pictures and captions of a Hugging Face data set on disk, of Parquet "
+            "files or of WebDataset shards.",
+        ),
+    ] = None,
     label_folders: Annotated[
         bool, typer.Option("--label-folders", help="Label each picture with the name of the folder it lies in.")
     ] = False,
@@ -48,17 +58,32 @@ def index(
     retriever: Annotated[
         str | None,
         typer.Option(
-            help="light, default, strong or conse, which come with Diptych, or the folder of a saved retriever or of a "
-            "CLIP or SigLIP model."
+            autocompletion=complete_retriever,
+            help="The search model (retriever): light, default, strong or conse, which come with Diptych, or the "
+            "folder of a saved one or of a CLIP or SigLIP model.",
         ),
     ] = None,
     keep_missing: Annotated[
         bool, typer.Option("--keep-missing", help="Keep items whose file is no longer there.")
     ] = False,
+    facts: Annotated[
+        KeptFacts | None,
+        typer.Option(
+            help="What to keep of what photographs say of date, camera and place; by default all, or what was chosen "
+            "before. no-places keeps no coordinates."
+        ),
+    ] = None,
     watch: Annotated[
         bool, typer.Option("--watch", help="Then follow the folder and bring in what changes, until Ctrl-C.")
     ] = False,
+    reads_text: Annotated[
+        bool, typer.Option("--read-text", help="Then read the words that stand in the pictures, too.")
+    ] = False,
+    with_regions: Annotated[
+        bool, typer.Option("--regions", help="Then look at parts of the pictures, too, so that small things are found.")
+    ] = False,
     scheduler: SchedulerOption = None,
+    durability: DurabilityOption = Durability.POWER,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="List every skipped file.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the counts as JSON.")] = False,
     quiet: QuietOption = False,
@@ -67,9 +92,11 @@ def index(
 
     Only what is new or changed is read; run it again whenever the folder has changed, or let it --watch.
     """
-    from diptych.cli.indexing import IndexRequest, index_folder, watch_folder
+    from diptych.cli.indexing import IndexRequest, index_folder, unpack_into, watch_folder
 
     stages = Stages(quiet=quiet)
+    if packed is not None:
+        captions = unpack_into(folder, packed, captions)
     request = IndexRequest(
         folder=folder,
         captions=captions,
@@ -78,11 +105,21 @@ def index(
         collection=collection,
         retriever=retriever,
         keep_missing=keep_missing,
+        facts=None if facts is None else facts.value,
         waits=watch,
         scheduler=scheduler,
     )
     outcome = index_folder(request, stages)
     print_index_report(outcome, stages, verbose=verbose, as_json=as_json)
+    if (reads_text or with_regions) and outcome.status.pictures:
+        from diptych.cli.commands import reading
+        from diptych.collection import Collection
+
+        with Collection.open(outcome.folder) as opened:
+            if reads_text:
+                stages.note(reading.summarise_texts(reading.read_texts(opened, stages)))
+            if with_regions:
+                stages.note(reading.summarise_regions(reading.read_regions(opened, stages)))
     if watch:
         show = partial(print_changes, stages=stages, verbose=verbose, as_json=as_json)
         watch_folder(request, outcome, stages, show)
@@ -91,13 +128,22 @@ def index(
 
 
 def report_skipped(skipped: Mapping[str, str], listing: Path, stages: Stages, *, verbose: bool) -> None:
-    """Say which files were skipped and why: the first ten or all, and all of them in the file ``listing``."""
+    """Say which files were skipped and why: the first ten or all, and all of them in the file ``listing``.
+
+    Files of kinds that cannot be read are counted by kind, in one line.
+    """
     if not skipped:
         listing.unlink(missing_ok=True)
         return
     lines = [_reason_line(path, reason) for path, reason in skipped.items()]
     write_text(listing, "\n".join(lines) + "\n")
-    stages.note(f"skipped {counted(len(lines), 'file')} that cannot be used:")
+    kinds = unread_kinds(skipped)
+    if kinds:
+        stages.note(describe_unread(kinds))
+    if not verbose:
+        lines = [_reason_line(path, reason) for path, reason in skipped.items() if not unread_reason(path)]
+    if lines:
+        stages.note(f"skipped {counted(len(lines), 'file')} that cannot be used:")
     for line in lines if verbose else lines[:_SHOWN]:
         stages.note(f"  {line}")
     if len(lines) > _SHOWN and not verbose:
@@ -129,6 +175,12 @@ def print_index_report(outcome: IndexOutcome, stages: Stages, *, verbose: bool, 
     verb = "is" if status.pictures == 1 and not status.captions else "are"
     console.print(f"{found} {verb} searchable: {summarise(report)}.", soft_wrap=True)
     stages.note(f"collection: {shown_path(outcome.folder)}")
+    if report.described:
+        stages.note(f"{counted(report.described, 'picture')} got what the file says of date, camera and place")
+    if report.unclear:
+        path, reason = next(iter(report.unclear.items()))
+        more = f", and so for {len(report.unclear) - 1:,} more" if len(report.unclear) > 1 else ""
+        stages.note(f"not all facts could be read: {_reason_line(path, reason)}{more}")
     if report.duplicates:
         stages.note(f"{len(report.duplicates):,} of them are copies of others: diptych duplicates")
     if status.captions >= _WORTH_TRAINING and report.changed:
@@ -141,7 +193,7 @@ def print_changes(report: AddReport, stages: Stages, *, verbose: bool, as_json: 
     for path, reason in islice(report.skipped.items(), None if verbose else _SHOWN):
         stages.note(_reason_line(path, reason))
     if as_json:
-        print_json(_counts(report), indent=None)
+        print_json(counts(report), indent=None)
     else:
         results().print(summarise(replace(report, unchanged=0)), soft_wrap=True)
 
@@ -171,18 +223,22 @@ def as_record(outcome: IndexOutcome) -> dict[str, object]:
         "pictures": outcome.status.pictures,
         "captions": outcome.status.captions,
         "retriever": outcome.status.retriever,
-        **_counts(outcome.report),
+        **counts(outcome.report),
     }
 
 
-def _counts(report: AddReport) -> dict[str, object]:
+def counts(report: AddReport) -> dict[str, object]:
+    """Return what became of the pictures as JSON values."""
     return {
         "added": report.added,
         "updated": report.updated,
         "renamed": report.renamed,
         "unchanged": report.unchanged,
+        "described": report.described,
+        "unclear": report.unclear,
         "removed": list(report.removed),
         "skipped": report.skipped,
+        "unread_kinds": unread_kinds(report.skipped),
         "duplicates": report.duplicates,
         "seconds": round(report.seconds, 3),
     }

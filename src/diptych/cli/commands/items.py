@@ -1,4 +1,4 @@
-"""``diptych add``, ``remove``, ``duplicates`` and ``export``: the items of a collection."""
+"""``diptych add``, ``remove`` and ``duplicates``: the items of a collection."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from diptych.cli.choices import ExportFormat
-from diptych.cli.console.output import check_writable_file, print_json, results, writing
+from diptych.cli.choices import Durability
+from diptych.cli.console.output import print_json, print_outcome, results
 from diptych.cli.console.paths import open_collection, printable, shown_path
 from diptych.cli.console.progress import Stages
-from diptych.cli.options import CollectionOption, NoRemarksOption, QuietOption, YesOption
+from diptych.cli.options import CollectionOption, DurabilityOption, JsonOption, NoRemarksOption, QuietOption, YesOption
+from diptych.data.picture_kinds import is_video
 from diptych.errors import InvalidInputError, counted
 
 if TYPE_CHECKING:
@@ -32,12 +33,14 @@ def add(
     replace: Annotated[
         bool, typer.Option("--replace", help="Forget earlier captions, labels and metadata of these pictures.")
     ] = False,
+    durability: DurabilityOption = Durability.POWER,
     collection: CollectionOption = None,
+    as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Add pictures to a collection, or captions, labels and metadata to pictures that are in it."""
     from diptych.cli.arguments import parse_assignments
-    from diptych.cli.commands.index import report_skipped, summarise
+    from diptych.cli.commands.index import counts, report_skipped, summarise
 
     stages = Stages(quiet=quiet)
     metadata = parse_assignments(meta or [], "--meta")
@@ -48,7 +51,8 @@ def add(
         with stages.count("add", f"adding {counted(len(records), 'item')}") as advance:
             report = opened.add(records, progress=lambda step: advance(step.done, step.total))
         report_skipped(report.skipped, opened.home / "skipped.txt", stages, verbose=False)
-        results().print(f"{summarise(report)}; {len(opened):,} items in {opened.name}", soft_wrap=True)
+        facts = {"collection": opened.name, "items": len(opened), **counts(report)}
+        print_outcome(f"{summarise(report)}; {len(opened):,} items in {opened.name}", facts, as_json=as_json)
     if not report.changed and not report.unchanged:
         raise typer.Exit(1)
 
@@ -110,6 +114,7 @@ def remove(
     filter: Annotated[str | None, typer.Option("--filter", help="Everything that meets it: 'label:blurred'.")] = None,
     yes: YesOption = False,
     collection: CollectionOption = None,
+    as_json: JsonOption = False,
     quiet: NoRemarksOption = False,
 ) -> None:
     """Remove items from a collection; no file is deleted, and the next `index` of its folder adds it again."""
@@ -118,19 +123,20 @@ def remove(
     with open_collection(collection, quiet=quiet) as opened:
         chosen = opened.items(filter) if items is None or filter is not None else _items_named(opened, items)
         if not chosen:
-            results().print("nothing to remove")
+            print_outcome("nothing to remove", {"removed": [], "left": len(opened)}, as_json=as_json)
             return
         _confirm(opened, chosen, yes=yes)
         opened.remove([item.id for item in chosen])
         done = f"{counted(len(chosen), 'item')} removed, {len(opened):,} left; the files stay where they are"
-        results().print(done, soft_wrap=True)
+        print_outcome(done, {"removed": [item.id for item in chosen], "left": len(opened)}, as_json=as_json)
 
 
 def _items_named(collection: Collection, names: list[str]) -> list[Item]:
     chosen: dict[str, Item] = {}
     for name in names:
         folder = Path(name).absolute()
-        if name not in collection and folder.is_dir():
+        # A video stands for all its moments, as a folder does for all that is in it.
+        if is_video(folder) or (name not in collection and folder.is_dir()):
             for item in collection:
                 path = collection.path_of(item)
                 if path is not None and path.is_relative_to(folder):
@@ -158,7 +164,7 @@ def duplicates(
         bool, typer.Option("--only-exact", help="Only pictures that are equal byte for byte.")
     ] = False,
     collection: CollectionOption = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a list.")] = False,
+    as_json: JsonOption = False,
     quiet: NoRemarksOption = False,
 ) -> None:
     """List pictures that show the same: copies, and nearly equal ones."""
@@ -183,21 +189,3 @@ def _list(groups: list[DuplicateGroup], collection: Collection) -> None:
             path = collection.path_of(collection[item_id])
             if path is not None:
                 console.print(f"  {printable(shown_path(path))}", soft_wrap=True)
-
-
-def export(
-    file: Annotated[Path, typer.Argument(metavar="OUT", help="The file to write; its ending says the format.")],
-    format: Annotated[
-        ExportFormat | None,
-        typer.Option("--format", help="csv, jsonl, parquet: the items; npz, safetensors: the points of the space."),
-    ] = None,
-    collection: CollectionOption = None,
-    quiet: NoRemarksOption = False,
-) -> None:
-    """Export the items or points of a collection to a file, and print the file."""
-    if not file.parent.is_dir():
-        raise InvalidInputError(f"the folder {file.parent} does not exist; make it first, or choose another place")
-    check_writable_file(file)
-    with open_collection(collection, quiet=quiet) as opened, writing(file):
-        opened.export(file, None if format is None else format.value)
-    typer.echo(file)

@@ -1,22 +1,24 @@
-"""``diptych learn`` and ``rollback``: clicks teach the collection's retriever, and the one before comes back."""
+"""``diptych learn``, ``history`` and ``rollback``: clicks teach the collection's retriever, and the way back."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 
-from diptych.cli.console.output import folded, numbers, print_json, results, scores, table, whole
+from diptych.cli.console.output import folded, numbers, print_json, print_outcome, results, table, whole
 from diptych.cli.console.paths import open_collection
 from diptych.cli.console.progress import Stages, stage_by_stage
-from diptych.cli.options import QuietOption
+from diptych.cli.options import JsonOption, QuietOption
 from diptych.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from diptych.collection.learning import Impressions, LearningRecord, LearningReport
+    from diptych.collection import Version
+    from diptych.collection.learning import LearningRecord, LearningReport, SearchLog
     from diptych.data.clicks import ClickLog
 
 _PLACES = (1, 2, 3, 5, 10, 20)
@@ -31,37 +33,36 @@ def learn(
         typer.Option("--log", metavar="FILE", help="A table of query, item, clicks instead of what was served here."),
     ] = None,
     held_out: Annotated[
-        float, typer.Option(min=0.05, max=0.5, help="The share of queries kept back for the comparison.")
-    ] = 0.2,
+        float, typer.Option(min=0.05, max=0.5, help="The share of searches, the latest, that judge what was learned.")
+    ] = 0.3,
     alpha: Annotated[
-        float, typer.Option(min=0.0001, max=0.5, help="The largest p-value that changes anything.")
+        float, typer.Option(min=0.0001, max=0.5, help="The chance that clicks without meaning ever change anything.")
     ] = 0.01,
-    seed: Annotated[int, typer.Option(help="Random seed of that draw.")] = 0,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Compare only; change nothing.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the comparison as JSON.")] = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Learn from clicks, compare with the present retriever on held-out queries, and keep the better."""
+    """Learn from clicks, compare with the present search model on later searches, and keep the better."""
     from diptych.collection.learning import Learning
 
     stages = Stages(quiet=quiet)
     with open_collection(collection, quiet=quiet) as opened:
         with stages.run("read", "reading the clicks"):
             clicks = clicks_to_learn(opened.home, log)
-        learning = Learning(opened, held_out=held_out, alpha=alpha, seed=seed)
+        learning = Learning(opened, held_out=held_out, alpha=alpha)
         with stage_by_stage(stages) as progress:
             report = learning.run(clicks, dry_run=dry_run, progress=progress)
     print_learning_report(report, is_dry_run=dry_run, as_json=as_json)
 
 
-def clicks_to_learn(collection: Path, log: Path | None) -> Impressions | ClickLog:
-    """Return what was shown and clicked in the service, or the triads of a file, which know no positions."""
+def clicks_to_learn(collection: Path, log: Path | None) -> SearchLog | ClickLog:
+    """Return the searches of the service, or the triads of a file, which know no positions."""
     from diptych.data.clicks import read_clicks
 
     if log is not None:
         return read_clicks(log)
-    from diptych.collection.learning import Impressions
-    from diptych.service.clicks.export import text_query_impressions
+    from diptych.collection.learning import SearchLog
+    from diptych.service.clicks.export import text_query_searches
     from diptych.service.clicks.log import click_log_path
 
     path = click_log_path(collection)
@@ -70,7 +71,7 @@ def clicks_to_learn(collection: Path, log: Path | None) -> Impressions | ClickLo
             f"nothing was logged for {collection}; search and click in `diptych serve` first, or pass a table of "
             "clicks with --log FILE"
         )
-    seen = Impressions.from_rows(text_query_impressions(path))
+    seen = SearchLog.from_searches(text_query_searches(path))
     if not seen.n_clicks:
         raise InvalidInputError(
             f"nobody has clicked a picture of {collection} that was found by words; search and click in "
@@ -102,25 +103,34 @@ def _positions(report: LearningReport) -> str:
     if found is None:
         return "The log tells no positions, so the clicks are taken as they are: items shown first seem better."
     shares = [f"{share:.2f} at {place}" for place, share in enumerate(found.propensities_, 1) if place in _PLACES]
-    told = f"Looked at, compared with the first position: {', '.join(shares)}."
+    told = f"Looked at, compared with the first position: {', '.join(shares)}"
+    told = f"{told}; {found.after_click_:.2f} of that below a click."
     if not found.is_assumed_:
         return told
     return f"{told} Items never changed their positions, so this is assumed (1/rank^{found.eta_:.2f}), not measured."
 
 
-def _print_comparison(record: LearningRecord, console: Console) -> None:
-    from diptych.collection.learning.fusion_trial import PRESENT
+_PARTS = {"repeated": "asked before", "new": "new", "held_out": "kept back, by similar ones"}
 
-    listing = table(whole("retriever"), *scores(record.measure))
-    listing.add_row("learned", f"{record.new:.4f}")
-    listing.add_row(record.compared_with or record.before, f"{record.old:.4f}")
-    console.print(f"\nOrder of the shown items on {record.n_held_out:,} held-out queries", style="bold")
+
+def _print_comparison(record: LearningRecord, console: Console) -> None:
+    columns = numbers("queries", "searches", "people", record.before, "learned", "gain", "at worst", "p")
+    listing = table(whole("queries"), *columns)
+    for name, title in _PARTS.items():
+        found = record.gate.get(name)
+        if not found or not found["n_searches"]:
+            continue
+        counts = (f"{found[each]:,}" for each in ("n_queries", "n_searches", "n_people"))
+        gains = (f"{found['old']:.3f}", f"{found['new']:.3f}", f"{found['relative']:+.1%}", f"{found['low']:+.1%}")
+        listing.add_row(title, *counts, *gains, f"{found['p_value']:.2g}")
+    console.print("\nHow far up later searches of others find what they wanted (discounted gain)", style="bold")
     console.print(listing)
-    named = {PRESENT: record.compared_with or record.before}
-    weights = ", ".join(f"{named.get(name, name)} {weight:.2f}" for name, weight in record.parts.items())
-    console.print(f"\nWeights: {weights}")
-    if record.answered is not None:
-        console.print(f"The log has something to say about {record.answered:.0%} of the held-out queries.")
+    meaning = record.gate.get("meaning")
+    if meaning:
+        console.print(
+            f"\nWhat is clicked looks alike and scores high, in {meaning['z']:.1f} standard deviations beyond luck "
+            f"({meaning['n_queries']:,} queries). This comparison may use p < {record.alpha:.2g} of the error budget."
+        )
     _print_examples("Gained most", record.gained, console)
     _print_examples("Lost most", record.lost, console)
 
@@ -143,18 +153,84 @@ def _decision(record: LearningRecord, *, is_better: bool, is_dry_run: bool) -> s
     if is_dry_run:
         return f"{told}. Nothing was changed."
     if not is_better:
-        return f"{told}. The present retriever stays."
+        return f"{told}. The present search model stays."
     return f"{told}. The collection uses {record.after!r} now; `diptych rollback` goes back to {record.before!r}."
+
+
+def history(
+    collection: Annotated[
+        Path | None, typer.Argument(metavar="[COLLECTION]", help="By default the collection here, or the last.")
+    ] = None,
+    keep_days: Annotated[
+        float | None, typer.Option(min=0, help="Keep what is changed or removed for so many days; older goes at once.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print every step with all its numbers as JSON.")] = False,
+) -> None:
+    """List the changes of the items, which `search --as-of` goes back to, and of the search model; the latest last."""
+    from diptych.collection.learning.promotion import learning_history, rolls_back_to
+
+    with open_collection(collection) as opened:
+        if keep_days is not None:
+            opened.keep_history(keep_days)
+        versions, days = opened.history(), opened.history_days
+        records = learning_history(opened)
+        former = rolls_back_to(opened, records)
+    if as_json:
+        told = [{**asdict(version), "time": version.time} for version in versions]
+        steps = {"steps": [record.to_json() for record in records], "rolls_back_to": former}
+        print_json({"versions": told, "kept_days": days, **steps})
+        return
+    _print_versions(versions, days)
+    listing = table(
+        whole("when"), folded("what happened"), whole("how"), *numbers("before", "after", "p"), folded("why")
+    )
+    for record in records:
+        measured = [f"{value:.3f}" if value is not None else "" for value in (record.old, record.new, record.p_value)]
+        when = record.time[:16].replace("T", " ")
+        listing.add_row(when, _HAPPENED[record.action].format(record), _HOW[record.origin], *measured, record.reason)
+    console = results()
+    if records:
+        console.print(listing)
+    else:
+        console.print("The search model has not been changed yet.")
+    console.print(f"`diptych rollback` goes back to {former!r}." if former else "There is nothing to roll back to.")
+
+
+def _print_versions(versions: Sequence[Version], days: float) -> None:
+    console = results()
+    if not versions:
+        console.print("No change of the items is noted yet; the next one will be.\n")
+        return
+    listing = table(whole("version"), whole("when (UTC)"), *numbers("items", "added", "changed", "removed"))
+    for version in versions[-_MOST_VERSIONS:]:
+        counts = (f"{number:,}" if number else "" for number in (version.added, version.changed, version.removed))
+        listing.add_row(str(version.number), version.time[:19].replace("T", " "), f"{version.items:,}", *counts)
+    console.print(listing)
+    if len(versions) > _MOST_VERSIONS:
+        console.print(f"{len(versions) - _MOST_VERSIONS:,} earlier ones; --json lists them.")
+    console.print(f"`diptych search --as-of VERSION` searches one of them. They are kept for {days:g} days.\n")
+
+
+_MOST_VERSIONS = 20
+_HAPPENED = {
+    "promoted": "{0.before} → {0.after}",
+    "changed": "{0.before} → {0.after}",
+    "kept": "{0.before} stays",
+    "rolled back": "back to {0.after}",
+}
+_HOW = {"clicks": "learn", "captions": "train", "switch": "--retriever", "choice": "chosen"}
 
 
 def rollback(
     collection: Annotated[
         Path | None, typer.Argument(metavar="[COLLECTION]", help="By default the collection here, or the last.")
     ] = None,
+    as_json: JsonOption = False,
 ) -> None:
-    """Go back to the retriever that was in use before `diptych learn` promoted another one."""
+    """Go back to the search model before the last change: by `train`, `learn`, or `index --retriever`."""
     from diptych.collection.learning import rollback as roll_back
 
     with open_collection(collection) as opened:
         record = roll_back(opened)
-    results().print(f"The collection uses {record.after!r} again; {record.before!r} stays stored.")
+    done = f"The collection uses {record.after!r} again; {record.before!r} stays stored."
+    print_outcome(done, record.to_json(), as_json=as_json)

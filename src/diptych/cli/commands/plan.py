@@ -24,10 +24,12 @@ _SIZE = re.compile(r"(?P<number>[0-9]+(?:\.[0-9]*)?(?:e\+?[0-9]+)?)\s*(?P<unit>(
 def plan(
     items: Annotated[str, typer.Option(metavar="N", help="How many items there will be; 1e8 is a number, too.")],
     qps: Annotated[float, typer.Option(metavar="N", help="Searches a second, at the busiest time.")],
-    dims: Annotated[str, typer.Option(metavar="N", help="Numbers of a point; the shipped retriever has 256.")] = "256",
+    dims: Annotated[
+        str, typer.Option(metavar="N", help="Numbers kept of each item; the shipped search model has 256.")
+    ] = "256",
     captions: Annotated[float, typer.Option(metavar="N", help="Captions of an item, on average.")] = 1,
     bits: Annotated[
-        int | None, typer.Option(metavar="N", help="Bits of a point, for a hashing method: 64 to 256 are usual.")
+        int | None, typer.Option(metavar="N", help="Bits kept of each item, for a hashing method: 64 to 256 are usual.")
     ] = None,
     memory_per_machine: Annotated[
         str | None,
@@ -36,13 +38,13 @@ def plan(
     cores: Annotated[int, typer.Option(metavar="N", help="Cores of a replica.")] = 8,
     search_ms: Annotated[
         float | None,
-        typer.Option(metavar="MS", help="What a search takes one core on your own points, if you have measured it."),
+        typer.Option(metavar="MS", help="What a search takes one core on your own data, if you have measured it."),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Say how much memory and disk a collection needs, which index it will have, and how many replicas.
 
-    The numbers come from collections that were measured, of up to four million items; points are taken to have no
+    The numbers come from collections that were measured, of up to four million items; they are taken to form no
     clusters, among which searches are slow.
     """
     from dataclasses import asdict

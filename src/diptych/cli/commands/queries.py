@@ -3,22 +3,35 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import typer
 from rich.console import Console
 from rich.table import Column
 
-from diptych.cli.console.output import bold, facts_table, numbers, or_dash, results, scores, table, whole, write_text
+from diptych.cli.console.output import (
+    bold,
+    facts_table,
+    numbers,
+    or_dash,
+    print_json,
+    results,
+    scores,
+    table,
+    whole,
+    write_text,
+)
 from diptych.cli.console.paths import find_collection
 from diptych.cli.console.progress import Stages
 from diptych.cli.console.report_files import check_report_files, save_figures
-from diptych.cli.options import QuietOption
+from diptych.cli.options import JsonOption, QuietOption
 from diptych.errors import InvalidInputError
 
 if TYPE_CHECKING:
+    import sqlite3
+
     from matplotlib.figure import Figure
 
     from diptych.benchmark.query_analysis import LoggedQueries
@@ -42,6 +55,7 @@ def queries(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Write the whole report to this JSON file.")
     ] = None,
+    as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Report on the queries of a log: their length, how visual they are, which are answered and which are not."""
@@ -55,7 +69,12 @@ def queries(
         logged = read_queries(log)
     with stages.count("measure", "measuring queries") as advance:
         report = analyse_queries(logged, Visualness(names), top=top, advance=advance)
-    print_queries(report, results())
+    if _is_served(log):
+        report["anomalies"] = _anomalies(log)
+    if as_json:
+        print_json(report)
+    else:
+        print_queries(report, results())
     if output is not None:
         write_text(output, json.dumps(report, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
         stages.note(f"report: {output}")
@@ -66,13 +85,19 @@ def queries(
 
 def read_queries(log: Path) -> LoggedQueries:
     """Read a file that :func:`diptych.data.clicks.read_clicks` reads, or what was logged for a collection."""
-    logged = _from_service(log) if log.is_dir() or log.suffix.lower() in _DATABASES else _from_table(log)
+    logged = _from_service(log) if _is_served(log) else _from_table(log)
     if not len(logged.texts):
         raise InvalidInputError(f"{log} holds no query; a log begins with the first search")
     return logged
 
 
+def _is_served(log: Path) -> bool:
+    return log.is_dir() or log.suffix.lower() in _DATABASES
+
+
 def _from_table(file: Path) -> LoggedQueries:
+    import numpy as np
+
     from diptych.benchmark.query_analysis import LoggedQueries
     from diptych.data.clicks import read_clicks
 
@@ -81,18 +106,30 @@ def _from_table(file: Path) -> LoggedQueries:
     return LoggedQueries(log.queries, clicks)
 
 
-def _from_service(place: Path) -> LoggedQueries:
-    from contextlib import closing
-
-    from diptych.benchmark.query_analysis import LoggedQueries
+def _connect(place: Path) -> closing[sqlite3.Connection]:
     from diptych.service.clicks.database import connect
     from diptych.service.clicks.log import click_log_path
-    from diptych.service.clicks.report import query_counts
 
     file = click_log_path(find_collection(place).folder) if place.is_dir() else place
     if not file.is_file():
         raise InvalidInputError(f"nothing was logged in {file}; searches in `diptych serve` are, unless told not to")
-    with closing(connect(file)) as connection:
+    return closing(connect(file))
+
+
+def _anomalies(place: Path) -> list[dict[str, Any]]:
+    from diptych.service.clicks.anomalies import click_anomalies
+
+    with _connect(place) as connection:
+        return click_anomalies(connection)
+
+
+def _from_service(place: Path) -> LoggedQueries:
+    import numpy as np
+
+    from diptych.benchmark.query_analysis import LoggedQueries
+    from diptych.service.clicks.report import query_counts
+
+    with _connect(place) as connection:
         rows = query_counts(connection)
     counts = np.array([row[1:] for row in rows], dtype=np.float64).reshape(len(rows), 4)
     searches, answered, unmatched, clicks = counts.T
@@ -102,6 +139,10 @@ def _from_service(place: Path) -> LoggedQueries:
 def print_queries(report: dict[str, Any], console: Console) -> None:
     """Print what was asked, how visual it is, where it fails, and the most frequent queries."""
     _print_facts(report, console)
+    if report.get("anomalies"):
+        console.print("\nVisitors whose clicks the others' do not explain", style="bold")
+        for anomaly in report["anomalies"]:
+            console.print(anomaly["text"])
     for title, key in (("By length", "by_length"), ("By visualness", "by_visualness")):
         console.print()
         _print_groups(title, report[key], console)

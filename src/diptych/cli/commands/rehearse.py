@@ -21,7 +21,7 @@ from diptych.cli.console.output import (
 )
 from diptych.cli.console.paths import open_collection, shown_path
 from diptych.cli.console.progress import Stages, stage_by_stage
-from diptych.cli.options import QuietOption
+from diptych.cli.options import QuietOption, complete_retriever
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,8 +35,9 @@ def rehearse(
     retriever: Annotated[
         str,
         typer.Option(
-            help="light, default, strong or conse, which come with Diptych, or the folder of a saved retriever or of a "
-            "CLIP or SigLIP model."
+            autocompletion=complete_retriever,
+            help="The search model (retriever): light, default, strong or conse, which come with Diptych, or the "
+            "folder of a saved one or of a CLIP or SigLIP model.",
         ),
     ],
     collection: Annotated[
@@ -54,7 +55,7 @@ def rehearse(
     as_json: Annotated[bool, typer.Option("--json", help="Print the comparison as JSON.")] = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Try another retriever on a sample, with the collection's own captions and logged queries; change nothing."""
+    """Try another search model (retriever) on the collection's own captions and logged queries; change nothing."""
     from diptych.cli.arguments import load_retriever
     from diptych.collection.learning import Rehearsal
     from diptych.collection.learning.rehearsal_page import rehearsal_html
@@ -63,7 +64,7 @@ def rehearse(
         check_writable_file(html)
     stages = Stages(quiet=quiet)
     with open_collection(collection, quiet=quiet) as opened:
-        with stages.run("retriever", "preparing the retriever"):
+        with stages.run("retriever", "preparing the search model"):
             candidate = load_retriever(retriever)
         rehearsal = Rehearsal(
             opened, candidate, sample=sample, n_queries=n_queries, alpha=alpha, random_state=random_state
@@ -81,12 +82,12 @@ def rehearse(
 
 
 def _logged(collection: Path) -> Impressions | None:
-    from diptych.collection.learning import Impressions
-    from diptych.service.clicks.export import text_query_impressions
+    from diptych.collection.learning import SearchLog
+    from diptych.service.clicks.export import text_query_searches
     from diptych.service.clicks.log import click_log_path
 
     path = click_log_path(collection)
-    return Impressions.from_rows(text_query_impressions(path)) if path.is_file() else None
+    return SearchLog.from_searches(text_query_searches(path)).impressions() if path.is_file() else None
 
 
 def print_rehearsal(report: RehearsalReport, change: str, console: Console) -> None:

@@ -6,20 +6,20 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from diptych.cli.choices import AnswerFormat, RerankBy, Target, Thumbnails
-from diptych.cli.console.paths import open_collection
-from diptych.cli.options import CollectionOption, NoRemarksOption
+from diptych.cli.choices import AnswerFormat, RerankBy, SearchMode, Target, Thumbnails
+from diptych.cli.console.paths import find_collection, open_collection, say_which
+from diptych.cli.options import CollectionOption, JsonOption, NoRemarksOption
 from diptych.errors import DiptychError, InvalidInputError, UnknownNameError, counted
 
 if TYPE_CHECKING:
-    from diptych.cli.commands.search_session import SearchSession
+    from diptych.cli.commands.search_session import SearchSession, SearchSettings
 
 _SECONDS_TO_FAIL = 2.0
 _KEPT_LINES = 1000
@@ -36,11 +36,21 @@ def search(
     k: Annotated[int, typer.Option("-k", min=1, help="How many answers.")] = 10,
     target: Annotated[Target, typer.Option(help="Search pictures, or captions.")] = Target.IMAGES,
     filter: Annotated[str | None, typer.Option("--filter", help="Only some items: 'label:dog and year>=2010'.")] = None,
-    hybrid: Annotated[bool, typer.Option("--hybrid", help="Also compare the words with captions.")] = False,
+    mode: Annotated[
+        SearchMode,
+        typer.Option(
+            help="Look for what the query means (similarity), for its words in captions, names, keywords and pictures, "
+            "or for both; auto: by meaning, and names, numbers and quoted words by their words."
+        ),
+    ] = SearchMode.AUTO,
+    hybrid: Annotated[bool, typer.Option("--hybrid", help="The same as --mode both.")] = False,
     exact: Annotated[bool, typer.Option("--exact", help="Compare everything, without the approximate index.")] = False,
     min_probability: Annotated[
-        float | None, typer.Option(min=0, max=1, help="Leave out answers below this probability; replaces the cut-off.")
+        float | None, typer.Option(min=0, max=1, help="Leave out answers less likely than this.")
     ] = None,
+    no_regions: Annotated[
+        bool, typer.Option("--no-regions", help="Compare whole pictures only, where `diptych regions` has made parts.")
+    ] = False,
     rerank: Annotated[
         int | None, typer.Option(min=1, help="Score so many of the nearest binary codes again, by real numbers.")
     ] = None,
@@ -52,10 +62,20 @@ def search(
     format: Annotated[
         AnswerFormat, typer.Option("--format", help="auto: a table on a terminal, paths or captions in a pipe.")
     ] = AnswerFormat.AUTO,
+    as_json: JsonOption = False,
     why: Annotated[bool, typer.Option("--why", help="Explain the first answers.")] = False,
     thumbnails: Annotated[
         Thumbnails, typer.Option(help="Draw small pictures; auto: where the terminal can.")
     ] = Thumbnails.AUTO,
+    as_of: Annotated[
+        str | None,
+        typer.Option(
+            metavar="VERSION|DAY", help="The collection as it was: a number of `diptych history`, or 2026-11-01 (UTC)."
+        ),
+    ] = None,
+    local: Annotated[
+        bool, typer.Option("--local", help="Search in this process even where `diptych serve` has the collection open.")
+    ] = False,
     quiet: NoRemarksOption = False,
 ) -> None:
     """Search a collection with words, with a picture, or with both.
@@ -65,6 +85,10 @@ def search(
     from diptych.cli.commands.search_session import SearchSession, SearchSettings
     from diptych.collection import Filter
 
+    if as_json:
+        format = AnswerFormat.JSON
+    if hybrid and mode not in (SearchMode.AUTO, SearchMode.BOTH):
+        raise InvalidInputError(f"--hybrid is --mode both, but --mode {mode} is asked for; give one of them")
     if show_all and min_probability:
         raise InvalidInputError("--all shows everything, --min-probability does not; give one of them")
     settings = SearchSettings(
@@ -72,16 +96,22 @@ def search(
         offset=offset,
         target=target,
         filter=None if filter is None else Filter.parse(filter),
-        hybrid=hybrid,
+        mode=SearchMode.BOTH if hybrid else mode,
         exact=exact,
         min_probability=0.0 if show_all else min_probability,
+        regions=not no_regions,
         rerank=rerank,
         rerank_by=rerank_by,
         format=format,
         thumbnails=thumbnails,
     )
-    with open_collection(collection, quiet=quiet) as opened:
+    if query and not (why or local or as_of):
+        _search_once(joined_words(query), collection, settings, quiet=quiet)
+        return
+    with open_collection(collection, quiet=quiet, as_of=as_of) as opened:
         session = SearchSession(opened, settings, quiet=quiet, why=why)
+        if opened.as_of is not None:
+            session.note(f"as of {opened.as_of.time}, version {opened.as_of.number}, {counted(len(opened), 'item')}")
         if query:
             session.search(joined_words(query))
             return
@@ -91,6 +121,17 @@ def search(
         prompt.run()
     if prompt.n_mistakes and not sys.stdin.isatty():
         raise typer.Exit(2)
+
+
+def _search_once(words: str, named: Path | None, settings: SearchSettings, *, quiet: bool) -> None:
+    """Answer one query, by the service that has the collection open if there is one."""
+    from diptych.cli.commands.search_session import SearchSession
+    from diptych.cli.commands.served_collection import ServedCollection
+
+    place = find_collection(named)
+    say_which(place, quiet=quiet)
+    with closing(ServedCollection(place.folder, lambda: open_collection(place.folder))) as asked:
+        SearchSession(asked, settings, quiet=quiet).search(words)
 
 
 def joined_words(words: Sequence[str]) -> str:
@@ -143,7 +184,8 @@ photo.jpg              search with a picture
 :k 20                  how many answers
 :filter label:dog      only some items; :filter alone lifts it
 :target texts          search captions; :target images searches pictures
-:hybrid on, :all on    also by the words of captions; also below the cut-off
+:mode words            by similarity, by words, by both, or auto
+:hybrid on, :all on    by both; also unlikely ones
 :help, :quit"""
 
 
@@ -158,7 +200,10 @@ class SearchPrompt:
             "k": self._set_k,
             "filter": self._set_filter,
             "target": self._set_target,
-            "hybrid": lambda words: self._change(hybrid=_switch(words, ":hybrid")),
+            "mode": self._set_mode,
+            "hybrid": lambda words: self._change(
+                mode=SearchMode.BOTH if _switch(words, ":hybrid") else SearchMode.SIMILARITY
+            ),
             "all": lambda words: self._change(min_probability=0.0 if _switch(words, ":all") else None),
             "more": lambda _: session.more(),
             "like": lambda words: session.like(_number(words)),
@@ -209,6 +254,11 @@ class SearchPrompt:
         if words not in list(Target):
             raise UnknownNameError("target", words, list(Target))
         self._change(target=Target(words))
+
+    def _set_mode(self, words: str) -> None:
+        if words not in list(SearchMode):
+            raise UnknownNameError("mode", words, list(SearchMode))
+        self._change(mode=SearchMode(words))
 
     def _change(self, **settings: Any) -> None:
         """Set something, and ask the last query again if there is one."""

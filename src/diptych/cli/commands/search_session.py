@@ -7,31 +7,29 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
-import numpy as np
 from rich.console import Console
 from rich.text import Text
 
-from diptych.cli.choices import AnswerFormat, RerankBy, Target, Thumbnails
+from diptych.cli.choices import AnswerFormat, RerankBy, SearchMode, Target, Thumbnails
 from diptych.cli.console.output import folded, notes, numbers, print_json, results, scores, table, whole
 from diptych.cli.console.paths import printable, shown_path
 from diptych.cli.console.thumbnails import choose_graphics, print_sheet, tiles_per_line
-from diptych.collection import Answer, Answers, Filter, Item, Query, Term
-from diptych.data.picture_files import picture_suffixes
+from diptych.collection.search.answers import HYBRID_OF_MODE
+from diptych.collection.search.query import Query
+from diptych.data.picture_kinds import clock, picture_suffixes, unread_reason
 from diptych.errors import InvalidInputError
-from diptych.retriever import Retriever, Subject, explain
 
 if TYPE_CHECKING:
-    from diptych.collection import Collection
+    from diptych.cli.commands.served_collection import ServedCollection
+    from diptych.collection import Answer, Answers, Collection, Filter, Item
 
 # Where captions get a column of their own instead of a line below the path.
 _WIDE = 100
 _SHEET_LINES = 3
-_MOST_ANSWERS = 3
-_MOST_BARS = 5
 
 
 @dataclass(frozen=True)
@@ -42,11 +40,13 @@ class SearchSettings:
     offset: int = 0
     target: Target = Target.IMAGES
     filter: Filter | None = None
-    hybrid: bool = False
+    mode: SearchMode = SearchMode.AUTO
     exact: bool = False
     min_probability: float | None = None
+    regions: bool = True
     rerank: int | None = None
     rerank_by: RerankBy = RerankBy.CODES
+    retriever: str | None = None
     format: AnswerFormat = AnswerFormat.AUTO
     thumbnails: Thumbnails = Thumbnails.AUTO
 
@@ -87,6 +87,7 @@ class AnswersReport:
         return {
             "query": self.query,
             "target": self.settings.target.value,
+            "mode": self.answers.mode,
             "no_good_match": self.answers.no_good_match,
             "notes": list(self.answers.notes),
             "considered": self.answers.considered,
@@ -101,13 +102,19 @@ class AnswersReport:
             "rank": answer.rank,
             "id": answer.id,
             "path": None if answer.path is None else os.fspath(answer.path),
+            **({} if answer.seconds is None else {"seconds": answer.seconds}),
             "probability": round(answer.probability, 6),
             "score": round(answer.score, 6),
             "matched_by": list(answer.matched_by),
+            "matched_fields": list(answer.matched_fields),
+            "has_words": answer.has_words,
+            "picture_words": [{"text": word.text, "corners": word.corners} for word in answer.picture_words],
+            "region": None if answer.region is None else {**asdict(answer.region), "place": answer.region.place},
         }
         if self.settings.target is Target.TEXTS:
             record["caption"] = answer.caption
-        return {**record, "captions": list(item.captions), "labels": list(item.labels), "metadata": dict(item.metadata)}
+        lists = {"captions": list(item.captions), "labels": list(item.labels)}
+        return {**record, **lists, "metadata": dict(item.metadata), "facts": dict(item.facts)}
 
     def _print_paths(self, end: str) -> None:
         # As bytes: a name that is not valid Unicode is still the name of a file.
@@ -138,17 +145,21 @@ class AnswersReport:
             console.print()
 
     def _print_table(self, console: Console) -> None:
-        captions = [self._words(answer) for answer in self.answers]
+        origins = [_origin(self.item_of(answer.id)) for answer in self.answers]
         is_wide = console.width >= _WIDE
+        says_why = self.answers.mode != "similarity"
+        captions = [self._words(answer, says_why=says_why and not is_wide) for answer in self.answers]
         columns = [*scores(""), *numbers("probability" if is_wide else "prob.", "score")]
-        columns += [whole("found by")] if self.settings.hybrid else []
+        columns += [whole("found by")] if says_why and is_wide else []
         columns += [folded("picture"), *([folded("caption")] if is_wide and any(captions) else [])]
         listing = table(*columns)
-        for answer, caption in zip(self.answers, captions, strict=True):
+        for answer, caption, origin in zip(self.answers, captions, origins, strict=True):
             cells: list[str | Text] = [str(answer.rank), _percent(answer.probability), f"{answer.score:.3f}"]
-            if self.settings.hybrid:
-                cells.append(" + ".join(answer.matched_by))
+            if says_why and is_wide:
+                cells.append(_found_by(answer))
             name = _linked(answer)
+            if origin:
+                name = Text.assemble(name, ("\n" + origin, "dim"))
             if is_wide and any(captions):
                 cells += [name, caption]
             else:
@@ -156,10 +167,31 @@ class AnswersReport:
             listing.add_row(*cells)
         console.print(listing)
 
-    def _words(self, answer: Answer) -> str:
-        if self.settings.target is Target.TEXTS:
-            return printable(answer.caption or "")
-        return printable(next(iter(self.item_of(answer.id).captions), ""))
+    def _words(self, answer: Answer, *, says_why: bool) -> str:
+        is_text = self.settings.target is Target.TEXTS
+        caption = answer.caption if is_text else next(iter(self.item_of(answer.id).captions), "")
+        read = " ".join(word.text for word in answer.picture_words)
+        lines = [caption, read and f"text in the picture: {read}", says_why and f"found by: {_found_by(answer)}"]
+        return "\n".join(printable(line) for line in lines if line)
+
+
+def _found_by(answer: Answer) -> str:
+    """Return what brought an answer up: its fields with the words, and similarity."""
+    similar = ("similarity",) if "points" in answer.matched_by else ()
+    return ", ".join((*answer.matched_fields, *similar))
+
+
+def _origin(item: Item) -> str:
+    """Return when and where a picture was taken, as far as it is known.
+
+    >>> from diptych.collection import Item
+    >>> _origin(Item("1", "a.jpg", None, facts={"taken": "2019-07-14T18:05:31+02:00", "place": "Sintra"}))
+    '2019-07-14 18:05, Sintra'
+    """
+    fields = item.fields
+    taken = str(fields.get("taken") or fields.get("year") or "")
+    where = [str(fields[name]) for name in ("place", "country") if fields.get(name)]
+    return printable(", ".join([*([taken[:16].replace("T", " ")] if taken else []), *where]))
 
 
 def _percent(probability: float) -> str:
@@ -169,14 +201,21 @@ def _percent(probability: float) -> str:
 def _linked(answer: Answer) -> Text:
     if answer.path is None:
         return Text("(a text)", style="dim")
-    return Text(printable(shown_path(answer.path)), style=f"link {answer.path.absolute().as_uri()}")
+    name = printable(shown_path(answer.path)) + ("" if answer.seconds is None else f" at {clock(answer.seconds)}")
+    name += "" if answer.region is None else f" ({answer.region.place})"
+    return Text(name, style=f"link {answer.path.absolute().as_uri()}")
 
 
 class SearchSession:
     """Asks a collection, prints what it answers, and remembers both, so that the next search can build on them."""
 
     def __init__(
-        self, collection: Collection, settings: SearchSettings, *, quiet: bool = False, why: bool = False
+        self,
+        collection: Collection | ServedCollection,
+        settings: SearchSettings,
+        *,
+        quiet: bool = False,
+        why: bool = False,
     ) -> None:
         self.collection = collection
         self.settings = settings
@@ -243,11 +282,13 @@ class SearchSession:
             settings.k,
             target=settings.target.value,
             filter=settings.filter,
-            hybrid=settings.hybrid or None,
+            hybrid=HYBRID_OF_MODE[settings.mode],
             exact=settings.exact or None,
             offset=settings.offset,
+            regions=settings.regions,
             rerank=settings.rerank,
             rerank_by=settings.rerank_by.value,
+            retriever=settings.retriever,
         )
         answers = self._probable(found, settings)
         self._offset = settings.offset
@@ -255,17 +296,27 @@ class SearchSession:
         AnswersReport(str(query), answers, settings, self.collection.__getitem__, self.collection.thumbnail).print()
         self._remark(answers, settings)
         # Beside the answers, so that a pipe still gets nothing but these.
-        for line in why_lines(self.collection, query, answers[:]) if self._why and answers else ():
-            self._notes.print(line, soft_wrap=True, markup=False, highlight=False)
+        if self._why and answers:
+            from diptych.cli.commands.search_reasons import why_lines
+
+            # Only a collection that is open here is asked for reasons.
+            for line in why_lines(cast("Collection", self.collection), query, answers[:]):
+                self._notes.print(line, soft_wrap=True, markup=False, highlight=False)
         return answers
 
     def _probable(self, answers: Answers, settings: SearchSettings) -> Answers:
-        """Leave out what is not probable enough; captions that hold the words speak for themselves."""
+        """Leave out what is not probable enough; what holds the words speaks for itself."""
         least = settings.min_probability
         if least is None:
             # The cut-off says whether there is a match at all: past it, the answers are the best ``k``.
             least = math.inf if answers.no_good_match else 0.0
-        kept = tuple(answer for answer in answers if answer.probability >= least or "words" in answer.matched_by)
+        # Whoever gives a probability and leaves the choice to us gets what reaches it.
+        words_count = settings.min_probability is None or settings.mode is not SearchMode.AUTO
+        kept = tuple(
+            answer
+            for answer in answers
+            if answer.probability >= least or (words_count and "words" in answer.matched_by)
+        )
         # A later page may be empty because the pages before it had everything.
         is_refused = answers.no_good_match or (settings.min_probability is not None and settings.offset == 0)
         return replace(answers, found=kept, no_good_match=is_refused and not kept)
@@ -302,6 +353,8 @@ class SearchSession:
 
 def _refuse_other_files(name: str) -> None:
     """Raise where a query is the name of something here that cannot be searched with, which is a slip."""
+    if (reason := unread_reason(name)) and Path(name).expanduser().is_file():
+        raise InvalidInputError(f"{printable(name)} cannot be searched with: {reason}")
     if kind := _kind_of_other_file(name):
         raise InvalidInputError(
             f"{printable(name)} is {kind} and no picture; give a picture, or search for the words with quotation marks "
@@ -320,51 +373,3 @@ def _kind_of_other_file(name: str) -> str | None:
         if path.is_file() and path.suffix.lower() not in picture_suffixes():
             return "a file"
     return None
-
-
-def why_lines(collection: Collection, query: Query, answers: Sequence[Answer]) -> list[str]:
-    """Return the reasons of the first answers, a sentence each and the bars that tell most below it."""
-    retriever = collection.retriever
-    if not isinstance(retriever, Retriever):
-        raise InvalidInputError(f"a collection with a {type(retriever).__name__} cannot tell why")
-    subjects = [_query_subject(collection, retriever, term) for term in query.terms]
-    weights = [term.weight for term in query.terms]
-    lines = []
-    for answer in answers[:_MOST_ANSWERS]:
-        explanation = explain(retriever, subjects, _answer_subject(collection, retriever, answer), weights=weights)
-        lines.append(f"{answer.rank}  {printable(explanation.summary)}")
-        strongest = sorted(explanation.bars, key=lambda bar: -abs(bar.contribution))[:_MOST_BARS]
-        lines += [f"   {bar.contribution:+.3f}  {printable(bar.name)}" for bar in strongest]
-    return lines
-
-
-def _query_subject(collection: Collection, retriever: Retriever, term: Term) -> Subject:
-    if term.kind == "text":
-        return Subject.of_text(retriever, term.value)
-    if term.kind == "picture":
-        return Subject.of_picture(retriever, term.value)
-    item = collection[term.value]
-    if item.path is None:
-        return Subject.of_text(retriever, item.captions[0])
-    return _stored_picture_subject(collection, retriever, item.id)
-
-
-def _answer_subject(collection: Collection, retriever: Retriever, answer: Answer) -> Subject:
-    if answer.caption is not None:
-        return Subject.of_text(retriever, answer.caption)
-    return _stored_picture_subject(collection, retriever, answer.id)
-
-
-def _stored_picture_subject(collection: Collection, retriever: Retriever, item_id: str) -> Subject:
-    """Return a picture by its stored point, with its features if its file is still the one that was added."""
-    _, points = collection.points("image", [item_id])
-    if not len(points):
-        raise InvalidInputError(f"item {item_id} has no point to explain; index again")
-    path = collection.path_of(collection[item_id])
-    try:
-        features = None if path is None else retriever.image_features([path])
-    except (InvalidInputError, OSError):
-        features = None
-    if features is None or not np.allclose(retriever.images_to_points(features), points, rtol=1e-3, atol=1e-5):
-        return Subject.of_image_point(points)
-    return Subject.of_image_features(retriever, features)

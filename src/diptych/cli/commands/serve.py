@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import re
+import sys
 import threading
 import time
 import unicodedata
@@ -13,17 +14,22 @@ from importlib.util import find_spec
 from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
+from urllib.parse import urljoin
 
 import typer
 
 from diptych.addresses import storage_address
-from diptych.cli.choices import LogFormat
+from diptych.cli.choices import Durability, LogFormat
+from diptych.cli.console.output import print_json
 from diptych.cli.console.paths import find_collection, is_collection, new_collection, shown_path
 from diptych.cli.console.progress import Stages
+from diptych.cli.options import DurabilityOption, JsonOption
 from diptych.errors import InvalidInputError, MissingPackageError
 
 if TYPE_CHECKING:
     import socket
+
+    from diptych.service.settings import Settings
 
 _PACKAGES = ("fastapi", "httpx", "prometheus_client", "python_multipart", "uvicorn")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -51,7 +57,7 @@ def serve(
         str, typer.Option(help="Where to listen; 0.0.0.0 lets others in, which needs a token.")
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 takes any that is free.")] = 8765,
-    open_page: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
+    open_page: Annotated[bool, typer.Option("--open", help="Open the page in the browser, signed in.")] = False,
     workers: Annotated[
         int, typer.Option(min=1, max=64, help="How many processes search; with more than one, another one writes.")
     ] = 1,
@@ -63,6 +69,9 @@ def serve(
         ),
     ] = None,
     no_click_log: Annotated[bool, typer.Option("--no-click-log", help="Do not log searches and clicks.")] = False,
+    no_visitors: Annotated[
+        bool, typer.Option("--no-visitors", help="Log searches without telling visitors apart.")
+    ] = False,
     token_file: Annotated[
         Path | None, typer.Option(help="A file with the token, at least 16 characters; or set DIPTYCH_TOKEN.")
     ] = None,
@@ -81,20 +90,23 @@ def serve(
     log_format: Annotated[
         LogFormat, typer.Option(help="One line per request; auto: text on a terminal, JSON elsewhere.")
     ] = LogFormat.AUTO,
+    durability: DurabilityOption = Durability.POWER,
+    as_json: JsonOption = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Log warnings and errors only.")] = False,
 ) -> None:
     """Serve collections as a web page and a REST API, for this machine alone unless told otherwise.
 
-    Programs write with the token (see the documentation), the page with its own session. Ctrl+C finishes what is
-    running and ends.
+    Everyone on this machine may search. Writing needs the token, or the page of somebody who signed in: --open does
+    that, and so does the address printed for it, once. Ctrl+C finishes what is running and ends.
     """
     check_packages()
     if writer is not None and not re.fullmatch(r"https?://[^/?#@]+/?", writer):
         raise InvalidInputError(f"--writer is the address of a service, such as http://writer:8765, got {writer!r}")
     if watch and read_only:
         raise InvalidInputError("--watch changes the collections, which --read-only forbids; leave one of them out")
+    from diptych.service.local_search import announced
     from diptych.service.operations.workers import launch
-    from diptych.service.security.tokens import configured_token, own_token, session_secret
+    from diptych.service.security.tokens import configured_token, own_token, session_folder, session_secret
     from diptych.service.settings import Limits, Settings
 
     token = configured_token(token_file)
@@ -109,18 +121,29 @@ def serve(
         read_only=read_only,
         watch=watch,
         log_clicks=not no_click_log,
+        log_visitors=not no_visitors,
         limits=Limits(upload_bytes=max_upload * 2**20, requests_per_second=rate, burst=max(int(4 * rate), 1)),
         trusted_proxies=tuple(proxy or ()),
         workers=workers,
         session_secret=session_secret(token),
+        session_folder=session_folder(),
         writer_address=writer,
     )
     with listen(host, port) as listening:
         address = page_address(host, listening.getsockname()[1])
-        typer.echo(f"{', '.join(collections)}: {address}")
+        if as_json:
+            # One line, so that whoever reads it need not wait for the end of the service.
+            print_json(
+                {"address": address, "sign_in": sign_in_address(address, settings), "collections": collections},
+                indent=None,
+            )
+        else:
+            typer.echo(f"{', '.join(collections)}: {address}")
+            tell_sign_in(address, settings)
         if open_page:
-            open_when_ready(address)
-        launch(settings, listening, log_format=log_format.value, quiet=quiet)
+            open_when_ready(sign_in_address(address, settings, own_user=True))
+        with announced({} if is_public else collections, listening.getsockname()[:2], settings.session_secret):
+            launch(settings, listening, log_format=log_format.value, quiet=quiet)
 
 
 def check_packages() -> None:
@@ -225,6 +248,25 @@ def page_address(host: str, port: int) -> str:
     return f"http://{f'[{shown}]' if ':' in shown else shown}:{port}/"
 
 
+def sign_in_address(address: str, settings: Settings, *, own_user: bool = False) -> str:
+    """Return the address that signs a browser in, once and soon.
+
+    The key stands where browsers send it to nobody, so that no log holds it. One that goes to a browser on its command
+    line, which every user of a machine can read, is for this user alone.
+    """
+    from diptych.service.security.sessions import PageSessions
+
+    return f"{address}#key={PageSessions(settings.session_secret, settings.token).key(own_user=own_user)}"
+
+
+def tell_sign_in(address: str, settings: Settings) -> None:
+    """Print the address that signs in, where a person reads it; elsewhere the output may be a log."""
+    if sys.stdout.isatty():
+        typer.echo(
+            f"To add and edit, open this within ten minutes, it works once: {sign_in_address(address, settings)}"
+        )
+
+
 def _is_this_machine(host: str) -> bool:
     try:
         return ip_address(host).is_loopback
@@ -265,7 +307,7 @@ def _open(address: str) -> None:
     deadline = time.monotonic() + _PATIENCE_SECONDS
     while time.monotonic() < deadline:
         with suppress(OSError):
-            urllib.request.urlopen(f"{address}health", timeout=5).close()
+            urllib.request.urlopen(urljoin(address, "/health"), timeout=5).close()
             webbrowser.open(address)
             return
         time.sleep(0.1)

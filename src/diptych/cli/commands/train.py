@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from diptych.cli.console.output import check_folder, print_json, results, scores, table, whole
+from diptych.cli.console.output import check_folder, numbers, print_json, results, scores, table, whole
 from diptych.cli.console.paths import open_collection
 from diptych.cli.console.progress import Stages
 from diptych.cli.options import CollectionOption, QuietOption, SchedulerOption
@@ -15,6 +15,7 @@ from diptych.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from diptych.collection import Collection
+    from diptych.collection.learning import TrainingReport
     from diptych.data import Pairs
     from diptych.models import CrossModalModel
     from diptych.retriever import Comparison
@@ -31,13 +32,18 @@ def train(
         str | None, typer.Option(help="Learn from this caption file instead of the collection's captions.")
     ] = None,
     held_out: Annotated[
-        float, typer.Option(min=0.05, max=0.9, help="The share of pictures kept back for the comparison.")
+        float, typer.Option(min=0.05, max=0.5, help="The share of pictures kept back at a time.")
     ] = 0.2,
     seed: Annotated[int, typer.Option(help="Random seed of that draw.")] = 0,
-    force: Annotated[bool, typer.Option("--force", help="Take the new model even if it is not better.")] = False,
+    anyway: Annotated[
+        bool,
+        typer.Option(
+            "--anyway", "--force", help="Take the new model even if it does not pass; rollback takes it back."
+        ),
+    ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Compare only; change nothing.")] = False,
     retriever_out: Annotated[
-        Path | None, typer.Option("--retriever-out", help="Also save the new retriever in this folder.")
+        Path | None, typer.Option("--retriever-out", help="Also save the new search model (retriever) in this folder.")
     ] = None,
     features: Annotated[
         Path | None,
@@ -57,7 +63,10 @@ def train(
     as_json: Annotated[bool, typer.Option("--json", help="Print the comparison as JSON.")] = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Learn from captions or labels, compare with the present retriever on held-out pictures, and keep the better.
+    """Learn from captions or labels, and take what was learned only if it is better by more than luck.
+
+    Pictures that are kept back judge the new search model beside the present one; other photographs and queries for
+    nothing tell whether it still knows the rest. `diptych rollback` goes back.
 
     With --features a method learns from rows of features in files that may be larger than memory, and is saved as a
     model. With --scheduler the workers of a Dask cluster read these files, or the pictures of another image encoder.
@@ -87,22 +96,18 @@ def train(
         training = Training(opened, method=method, parameters=parameters)
         pairs = pairs_to_learn(opened, captions, stages)
         with stages.run("learn", f"learning from {pairs.n_images:,} pictures and {pairs.n_texts:,} texts"):
-            learned = training.learn(
-                pairs, held_out=held_out, seed=seed, force=force, epochs=lambda record: stages.note(str(record))
+            report = training.run(
+                pairs,
+                held_out=held_out,
+                seed=seed,
+                force=anyway,
+                dry_run=dry_run,
+                epochs=lambda record: stages.note(str(record)),
             )
-        is_taken = learned.comparison_.replaced and not dry_run
-        if is_taken:
-            with stages.count("reencode", "giving every item its new point") as advance:
-                opened.set_retriever(
-                    learned,
-                    # Learning from clicks leads back to it.
-                    keep=_is_in_learning_history(opened),
-                    progress=lambda step: advance(step.done, step.total),
-                )
-        if learned.comparison_.replaced and retriever_out is not None:
-            learned.save(retriever_out)
+        if report.retriever is not None and retriever_out is not None:
+            report.retriever.save(retriever_out)
             stages.note(f"retriever: {retriever_out}")
-    print_training_report(learned.comparison_, is_taken=is_taken, is_dry_run=dry_run, as_json=as_json)
+    print_training_report(report, is_dry_run=dry_run, as_json=as_json)
 
 
 def train_on_features(
@@ -152,44 +157,56 @@ def pairs_to_learn(collection: Collection, captions: str | None, stages: Stages)
     return described.pairs()
 
 
-def _is_in_learning_history(collection: Collection) -> bool:
-    from diptych.collection.learning import learning_history
-
-    now = collection.retriever.fingerprint
-    return any(now in (each.before_fingerprint, each.after_fingerprint) for each in learning_history(collection))
-
-
-def print_training_report(comparison: Comparison, *, is_taken: bool, is_dry_run: bool, as_json: bool) -> None:
-    """Print the held-out quality of the new and the present retriever, and what was decided."""
+def print_training_report(report: TrainingReport, *, is_dry_run: bool, as_json: bool) -> None:
+    """Print what both search models do with held-out pictures and with the rest, and what was decided."""
+    found = report.comparison
     if as_json:
-        print_json({**comparison.get_params(), "taken": is_taken})
+        print_json({**report.record.gate, "reason": report.record.reason, "taken": report.is_taken})
         return
-    listing = table(whole("retriever"), *scores("MAP"))
-    listing.add_row("new", f"{comparison.new:.4f}")
-    if comparison.old is not None:
-        listing.add_row(f"present ({comparison.baseline})", f"{comparison.old:.4f}")
-    listing.add_row("chance", f"{comparison.chance:.4f}")
     console = results()
-    console.print(f"MAP on {comparison.n_held_out:,} held-out pictures, mean of both directions", style="bold")
+    console.print(f"{found.n_held_out:,} held-out pictures, none of which was learned from", style="bold")
+    listing = table(whole("measure"), *scores(found.baseline or "before", "trained"), *numbers("what is asked for"))
+    for row in gate_rows(found):
+        listing.add_row(*row)
     console.print(listing)
-    console.print(f"\n{_verdict(comparison)} {_decision(comparison, is_taken=is_taken, is_dry_run=is_dry_run)}")
+    if found.low is not None and found.high is not None:
+        console.print(f"Difference of MAP, 95 %: {found.low:+.3f} to {found.high:+.3f}; p = {_p(found.p_value)}.")
+    console.print(f"\n{_decision(report, is_dry_run=is_dry_run)}", soft_wrap=True)
 
 
-def _verdict(comparison: Comparison) -> str:
-    if comparison.old is None or comparison.p_value is None:
-        return "There is nothing to compare with."
-    difference = f"{abs(comparison.new - comparison.old):.4f}"
-    if float(difference) == 0:
-        return "The new one is the same."
-    word = "better" if comparison.is_better else "worse"
-    chance = f"p = {comparison.p_value:.3f}" if comparison.p_value >= 0.001 else "p < 0.001"
-    luck = "more than luck" if comparison.is_significant() else "may be luck"
-    return f"The new one is {word} by {difference} ({chance}, {luck})."
+def gate_rows(found: Comparison) -> list[tuple[str, str, str, str]]:
+    """Return what was measured: a name, the value before, the new one, and what the gate asks for."""
+    rows = [
+        ("MAP, both directions", _value(found.old), _value(found.new), f"better, p < {found.alpha:g}"),
+        ("  by chance", "", _value(found.chance), ""),
+    ]
+    if found.rest_low is not None:
+        rest = f"{found.n_rest} other photographs, MAP"
+        rows.append((rest, _value(found.rest_old), _value(found.rest_new), f"-{found.margin:g} at worst, 95 % sure"))
+    if found.answered_old is not None and found.refused_old is not None:
+        absent = f"{found.n_absent} queries for nothing, refused"
+        rows.append((absent, f"{found.refused_old:.0%}", f"{found.refused_new:.0%}", "no fewer"))
+        own = "own captions and words, answered"
+        rows.append((own, f"{found.answered_old:.0%}", f"{found.answered_new:.0%}", f"-{found.margin:.0%} at worst"))
+    return rows
 
 
-def _decision(comparison: Comparison, *, is_taken: bool, is_dry_run: bool) -> str:
-    if is_taken:
-        return "The collection uses it now."
-    if comparison.replaced or is_dry_run:
-        return "Nothing was changed."
-    return "The present one stays; --force takes the new one anyway."
+def _value(value: float | None) -> str:
+    return "" if value is None else f"{value:.4f}"
+
+
+def _p(value: float | None) -> str:
+    return "" if value is None else f"{value:.3f}" if value >= 0.001 else "0.001 or less"
+
+
+def _decision(report: TrainingReport, *, is_dry_run: bool) -> str:
+    record, found = report.record, report.comparison
+    told = f"{record.reason[0].upper()}{record.reason[1:]}."
+    if is_dry_run:
+        return f"{told} Nothing was changed."
+    if report.is_taken:
+        forced = " It was taken anyway, as you asked." if found.forced else ""
+        use = f"The collection uses {record.after!r} now; `diptych rollback` goes back to {record.before!r}."
+        return f"{told}{forced} {use}"
+    help_ = f" {found.advice[0].upper()}{found.advice[1:]}." if found.advice else ""
+    return f"{told} The present search model stays.{help_} --anyway takes the new one in spite of it."

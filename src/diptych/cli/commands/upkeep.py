@@ -1,28 +1,32 @@
-"""``diptych status``, ``backup``, ``restore`` and ``migrate``: how a collection is, kept safe and up to date."""
+"""``diptych status``, ``verify``, ``repair``, ``backup``, ``restore``, ``migrate``: how a collection is, kept safe."""
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from diptych.cli.console.output import facts_table, print_json, results
+from diptych.cli.console.output import facts_table, print_json, print_outcome, results
 from diptych.cli.console.paths import find_collection, open_collection, printable, shown_path
 from diptych.cli.console.progress import Stages
 from diptych.cli.options import CollectionOption, JsonOption, QuietOption
 from diptych.errors import InvalidInputError, counted
 
 if TYPE_CHECKING:
-    from diptych.collection import Status
+    from diptych.collection import CheckReport, Status
 
 
 def status(collection: CollectionOption = None, as_json: JsonOption = False) -> None:
-    """Show what a collection holds, which retriever it uses, and what the last run could not read."""
-    from dataclasses import asdict
+    """Show what a collection holds, which search model it uses, and what the last run could not read."""
+    from diptych.collection.storage.status import remembered_status
 
-    with open_collection(collection, quiet=True) as opened:
-        state = opened.status()
+    def look() -> Status:
+        with open_collection(collection, quiet=True) as opened:
+            return opened.status()
+
+    state = remembered_status(find_collection(collection).folder, look)
     if as_json:
         print_json(asdict(state))
         return
@@ -41,6 +45,10 @@ def _facts(state: Status) -> dict[str, str]:
     if state.point_bytes:
         form = f"codes of {8 * state.point_bytes:,} bits" if state.is_codes else f"{state.point_bytes // 4:,} numbers"
         facts["points"] = f"{form}, {_size(state.point_bytes)} each, {_size(state.memory_bytes)} in memory"
+    if state.texts_read:
+        facts["text in pictures"] = f"read in {state.texts_read:,}"
+    if state.with_regions:
+        facts["regions"] = f"of {counted(state.with_regions, 'picture')}"
     if state.recall is not None:
         facts["search index"] = f"finds {100 * state.recall:.1f} % of the ten nearest"
     if state.storage_away_seconds is not None:
@@ -49,8 +57,8 @@ def _facts(state: Status) -> dict[str, str]:
         facts["texts alone"] = f"{state.items - state.pictures:,}"
     if state.stale:
         facts["unfinished"] = (
-            f"the change to retriever {state.pending}: {state.pending_done:,} of {counted(state.pictures, 'picture')}; "
-            f"diptych index {printable(state.root)} finishes it"
+            f"the change to search model {state.pending}: {state.pending_done:,} of "
+            f"{counted(state.pictures, 'picture')}; diptych index {printable(state.root)} finishes it"
         )
     if state.unsearchable:
         facts["not searchable"] = f"{counted(state.unsearchable, 'picture')}, which could not be read"
@@ -59,6 +67,46 @@ def _facts(state: Status) -> dict[str, str]:
         many = "1 file" if len(state.failures) == 1 else f"{len(state.failures):,} files, first"
         facts["last skipped"] = f"{many} {printable(path)}: {printable(reason)}"
     return facts
+
+
+def verify(
+    collection: CollectionOption = None,
+    sizes: Annotated[
+        bool, typer.Option("--sizes", help="Look at the sizes of files alone, not at every byte.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Compare every file of a collection with its checksum, and say what is damaged or missing.
+
+    What is found damaged is refused from then on instead of giving wrong answers. The exit status is 1 if anything is
+    wrong; `diptych repair` makes again what can be made again.
+    """
+    with open_collection(collection, quiet=True) as opened:
+        _report(opened.verify(all_bytes=not sizes), opened.name, as_json=as_json)
+
+
+def repair(collection: CollectionOption = None, as_json: JsonOption = False, quiet: QuietOption = False) -> None:
+    """Make damaged files again where that is possible, drop what nothing uses, and join small files.
+
+    What searches compare, thumbnails and indexes are made again from pictures and captions. What cannot be made again
+    is named, and the exit status is 1: restore it from a backup.
+    """
+    with open_collection(collection, quiet=quiet) as opened:
+        _report(opened.repair(), opened.name, as_json=as_json)
+
+
+def _report(report: CheckReport, name: str, *, as_json: bool) -> None:
+    if as_json:
+        print_json(asdict(report))
+    else:
+        for problem in report.problems:
+            results().print(printable(problem), markup=False, soft_wrap=True)
+        if report.is_whole:
+            unused = sum(report.unused.values())
+            left = f"; {counted(unused, 'row')} that nothing uses, `diptych repair` drops them" if unused else ""
+            results().print(f"{shown_path(Path(name))} is whole{left}", markup=False, soft_wrap=True)
+    if not report.is_whole:
+        raise typer.Exit(1)
 
 
 def _size(count: int) -> str:
@@ -81,6 +129,7 @@ def backup(
             help="The collection, or the folder of pictures that holds it; and the new folder to write.",
         ),
     ],
+    as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Write a collection, as it is at one moment, to a new folder; others may search it and write to it meanwhile.
@@ -99,10 +148,11 @@ def backup(
     with stages.count("backup", f"backing up {printable(shown_path(place.folder))}") as advance:
         report = backup_collection(place.folder, places[-1], progress=lambda step: advance(step.done, step.total))
     log = " and the click log" if report.has_click_log else ""
-    results().print(
+    print_outcome(
         f"{counted(report.items, 'item')}{log} in {shown_path(report.target)}, {report.bytes / 1e6:,.1f} MB; "
         "the pictures themselves are not in it",
-        soft_wrap=True,
+        asdict(report),
+        as_json=as_json,
     )
 
 
@@ -115,6 +165,7 @@ def restore(
         Path | None,
         typer.Option(help="The folder of the pictures, if they have moved.", file_okay=False, exists=True),
     ] = None,
+    as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Make a collection of a backup, check every file of it, and say what it holds."""
@@ -127,10 +178,11 @@ def restore(
         stages.note(problem)
     if not report.root.is_dir():
         stages.note(f"the pictures are not in {printable(str(report.root))}; name their folder with --root")
-    results().print(
+    print_outcome(
         f"{counted(report.pictures, 'picture')} and {counted(report.captions, 'caption')} in "
         f"{shown_path(report.target)}, with pictures from {printable(str(report.root))}",
-        soft_wrap=True,
+        asdict(report),
+        as_json=as_json,
     )
 
 
@@ -138,6 +190,7 @@ def migrate(
     collection: Annotated[
         Path | None, typer.Argument(help="The collection, or the folder of pictures that holds it.", show_default=False)
     ] = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Bring a collection that a former Diptych wrote to the present format; nothing is encoded again.
 
@@ -148,4 +201,4 @@ def migrate(
 
     report = migrate_collection(find_collection(collection).folder, write_wait=10.0)
     done = f"from format {report.before} to {report.after}" if report.has_changed else "in the present format already"
-    results().print(f"{shown_path(report.folder)}: {done}", soft_wrap=True)
+    print_outcome(f"{shown_path(report.folder)}: {done}", asdict(report), as_json=as_json)

@@ -9,22 +9,24 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from diptych.cli.choices import WordLayerChoice
-from diptych.cli.console.output import bold, check_writable_file, numbers, results, table, write_text
+from diptych.cli.console.output import bold, check_writable_file, numbers, print_json, results, table, write_text
 from diptych.cli.console.paths import FOLDER_NAME, is_collection
+from diptych.cli.options import JsonOption
 from diptych.errors import InvalidInputError, ModelFileError
 
 if TYPE_CHECKING:
     from diptych.encoders import NearWord, WordVectors
     from diptych.models.neural.mnil.word_space import WordLayer
 
-_PACKAGED = ("glove-50d", "glove-100d")
+_PACKAGED = ("glove-50d", "glove-100d", "minilm")
 
 
 def words(
     model: Annotated[
         str,
         typer.Argument(
-            metavar="MODEL", help="A saved model, retriever or collection; or glove-50d, or a file of vectors."
+            metavar="MODEL",
+            help="A saved model, search model (retriever) or collection; or glove-50d, or a file of vectors.",
         ),
     ],
     asked: Annotated[list[str], typer.Argument(metavar="WORD...", help="Words whose neighbours to show.")],
@@ -35,6 +37,7 @@ def words(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Write words and cosines to this JSON file.")
     ] = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Show the words nearest to a word in the space that a model learned or uses, by cosine."""
     from diptych.encoders import nearest_words
@@ -43,9 +46,12 @@ def words(
         check_writable_file(output)
     vectors = word_table(model, layer.value)
     found = {word: nearest_words(vectors, word, k) for word in asked}
+    content = {word: [near._asdict() for near in nearest] for word, nearest in found.items()}
     if output is not None:
-        content = {word: [near._asdict() for near in nearest] for word, nearest in found.items()}
         write_text(output, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+    if as_json:
+        print_json(content)
+        return
     _show_one(next(iter(found.values()))) if len(found) == 1 else _show_many(found)
 
 

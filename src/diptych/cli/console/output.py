@@ -97,8 +97,16 @@ def or_dash(value: float | None, form: str) -> str:
 
 
 def print_json(content: Any, indent: int | None = 2) -> None:
-    """Write a JSON document to stdout; without ``indent`` it is one line."""
-    typer.echo(json.dumps(content, indent=indent, ensure_ascii=False))
+    """Write a JSON document to stdout, paths as strings; without ``indent`` it is one line."""
+    typer.echo(json.dumps(content, indent=indent, ensure_ascii=False, default=str))
+
+
+def print_outcome(line: str, facts: Any, *, as_json: bool) -> None:
+    """Say what a command has done: in a line, or its facts as JSON."""
+    if as_json:
+        print_json(facts)
+    else:
+        results().print(line, soft_wrap=True)
 
 
 def _console(*, stderr: bool) -> Console:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from rich.console import Console
 
-from diptych.cli.console.output import check_folder, check_writable_file, results, write_text, writing
+from diptych.cli.console.output import check_folder, check_writable_file, print_json, results, write_text, writing
 from diptych.cli.console.progress import Stages
 from diptych.errors import MissingDataError
 
@@ -60,6 +60,7 @@ def write_report_files(
     document: Callable[[], Any],
     plots: Path | None = None,
     draw: Callable[[Path], Sequence[Path]] | None = None,
+    as_json: bool = False,
 ) -> None:
     """Write what was asked for and say where; call it before printing, since the reader of a pipe may leave early."""
     if output is not None:
@@ -67,6 +68,8 @@ def write_report_files(
         stages.note(f"numbers: {output}")
     if plots is not None and draw is not None:
         stages.note(f"figures: {', '.join(map(str, draw(plots)))}")
+    if as_json:
+        print_json(document())
 
 
 def finish_reports(
@@ -76,15 +79,20 @@ def finish_reports(
     output: Path | None,
     plots: Path | None = None,
     draw: Callable[[Sequence[ReportT], Path], Sequence[Path]] | None = None,
+    *,
+    as_json: bool = False,
 ) -> None:
-    """Write the files of several reports, then print them with an empty line between."""
+    """Write the files of several reports, then print them with an empty line between, or as JSON."""
     write_report_files(
         stages,
         output=output,
         document=lambda: [report.as_json() for report in reports],
         plots=plots,
         draw=None if draw is None else lambda folder: draw(reports, folder),
+        as_json=as_json,
     )
+    if as_json:
+        return
     console = results()
     for number, report in enumerate(reports):
         if number:
