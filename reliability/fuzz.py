@@ -1,0 +1,420 @@
+"""Give broken input to everything that reads files or texts of others, and see that it is refused in one sentence.
+
+    python reliability/fuzz.py [filter query captions clicks model words facts features ...] [--minutes 30] [--seed 0]
+
+Each kind of input starts from a few good ones. They are cut, doubled, mixed and garbled, and those that bring about an
+answer which none brought about before are garbled further. The reader works in a process of its own with limited
+memory. It may return, or raise an error of Diptych; any other error, a process that dies and one that takes longer than
+ten seconds are findings. Their inputs are kept in ``reliability/corpus``, which the tests read again. Prints a line of
+JSON for each kind, and exits with 1 where there was a finding.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import io
+import json
+import multiprocessing
+import random
+import re
+import resource
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from copy import deepcopy
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from diptych.errors import DiptychError
+
+CORPUS = Path(__file__).parent / "corpus"
+LONGEST_SECONDS = 10.0
+MOST_MEMORY = 6 << 30
+MOST_INPUTS = 400
+LONGEST_INPUT = 1 << 16
+
+Input = tuple[str, bytes]
+"""The ending of a file, and what is in it."""
+
+
+def read_filter(folder: Path, given: Input) -> None:
+    """Parse a filter, ask it of an item, and write it out again, which must mean the same."""
+    from diptych.collection import Filter
+
+    parsed = Filter.parse(given[1].decode("utf-8", "surrogateescape"))
+    item = {"label": ("dog", "snow"), "year": 2012, "taken": "2012-05-01", "latitude": 38.7, "longitude": -9.1}
+    if parsed.matches(item.get) != Filter.parse(str(parsed)).matches(item.get):
+        raise AssertionError(f"{parsed} means something else than {given[1]!r}")
+
+
+def read_query(folder: Path, given: Input) -> None:
+    """Parse a query, and write it out again."""
+    from diptych.collection import parse_query
+
+    str(parse_query(given[1].decode("utf-8", "surrogateescape")))
+
+
+def read_caption_file(folder: Path, given: Input) -> None:
+    """Read captions of three pictures."""
+    from diptych.data import read_captions
+
+    pictures = [folder / f"{number}.jpg" for number in range(1, 4)]
+    list(read_captions(_written(folder, given), folder, pictures=pictures).values())
+
+
+def read_click_file(folder: Path, given: Input) -> None:
+    """Read a log of clicks, whole and without its bad rows."""
+    from diptych.data.clicks import read_clicks
+
+    file = _written(folder, given)
+    read_clicks(file, skip=True)
+    read_clicks(file)
+
+
+def read_model_folder(folder: Path, given: Input) -> None:
+    """Load a model of which one file is another, and use it."""
+    from diptych.models import load_model
+
+    good = folder / "model"
+    if not good.exists():
+        _write_model(good)
+    broken = good / ("model.json" if given[0] == ".json" else "arrays.safetensors")
+    kept = broken.read_bytes()
+    broken.write_bytes(given[1])
+    try:
+        load_model(good).encode_images(np.ones((2, 4)))
+    finally:
+        broken.write_bytes(kept)
+
+
+def read_word_table(folder: Path, given: Input) -> None:
+    """Load word vectors."""
+    from diptych.encoders import load_word_vectors
+
+    load_word_vectors(_written(folder, given))
+
+
+def read_facts(folder: Path, given: Input) -> None:
+    """Read what a photograph says of itself, of which nothing may be an error: XMP, EXIF."""
+    from PIL import Image
+
+    from diptych.data.photo_facts.reading import read_photo_facts
+
+    packed = io.BytesIO()
+    Image.new("RGB", (4, 3)).save(packed, "JPEG", **{given[0][1:]: given[1][:60_000]})
+    with Image.open(packed) as image:
+        read_photo_facts(image, packed, Path("2019-07-14.jpg"))
+
+
+def read_feature_files(folder: Path, given: Input) -> None:
+    """Open features, and read their first rows."""
+    from diptych.data import open_features
+
+    place = folder / "features"
+    place.mkdir(exist_ok=True)
+    np.save(place / "texts.npy", np.ones((3, 2), dtype=np.float32))
+    (place / "images.npy").write_bytes(given[1])
+    features = open_features(place)
+    next(features.blocks(features.parts()[0]))
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What reads an input, and good inputs to begin with."""
+
+    read: Callable[[Path, Input], None]
+    seeds: Callable[[], list[Input]]
+
+
+def _texts(*texts: str, ending: str = ".txt") -> Callable[[], list[Input]]:
+    return lambda: [(ending, text.encode()) for text in texts]
+
+
+def _caption_files() -> list[Input]:
+    record = {"file": "1.jpg", "captions": ["a boat", "a ship"], "labels": ["sea"], "year": 2010}
+    coco = {
+        "images": [{"id": 1, "file_name": "1.jpg"}],
+        "annotations": [{"image_id": 1, "caption": "a boat", "category_id": 2}],
+        "categories": [{"id": 2, "name": "boat"}],
+    }
+    split = {"images": [{"filename": "2.jpg", "split": "test", "sentences": [{"raw": "a cat", "tokens": ["cat"]}]}]}
+    documents = [[record], {"1.jpg": "a boat", "2.jpg": ["a cat"]}, coco, split]
+    return [
+        (".csv", b'file,caption,label,year\n1.jpg,a boat,sea,2010\n2.jpg,"a cat, black",pet,2011\n'),
+        (".tsv", b"file\tcaption\ttags\n1.jpg\ta boat\tsea;ship\n"),
+        (".txt", b"1.jpg#0\ta boat\n1.jpg#1\ta ship\n2.jpg#0\ta cat\n"),
+        (".jsonl", f"{json.dumps(record)}\n{json.dumps(record)}\n".encode()),
+        *((".json", json.dumps(document).encode()) for document in documents),
+        (".parquet", _parquet({"file": ["1.jpg"], "caption": ["a boat"], "year": [2010]})),
+    ]
+
+
+def _click_files() -> list[Input]:
+    return [
+        (".tsv", b"query\timage\tclicks\ttime\nred car\t1.jpg\t3\t2024-05-01\nred car\t2.jpg\t1\t2024-05-02\n"),
+        (".csv", b'query,item,clicks\n"red, car",1.jpg,3\n'),
+        (".jsonl", b'{"query": "red car", "image": "1.jpg", "clicks": 2}\n{"query": "a", "image": "b"}\n'),
+        (".txt", b"red car\tk1\t3\nblue car\tk2\t1\n"),
+        (".parquet", _parquet({"query": ["red car"], "image": ["1.jpg"], "clicks": [2.0]})),
+    ]
+
+
+def _model_files() -> list[Input]:
+    with tempfile.TemporaryDirectory() as folder:
+        _write_model(Path(folder) / "model")
+        names = {".json": "model.json", ".safetensors": "arrays.safetensors"}
+        return [(ending, (Path(folder) / "model" / name).read_bytes()) for ending, name in names.items()]
+
+
+def _write_model(folder: Path) -> None:
+    from diptych.models import CCA
+
+    rng = np.random.default_rng(0)
+    CCA(n_components=2).fit(rng.normal(size=(20, 4)), rng.normal(size=(20, 3))).save(folder)
+
+
+def _word_files() -> list[Input]:
+    return [
+        (".txt", b"the 0.1 0.2 0.3\ndog 1 2 3\ncat 1e-3 -2 3\n"),
+        (".vec", b"2 3\ndog 1 2 3\ncat 1 2 4\n"),
+        (".bin", b"2 3\ndog " + np.ones(3, dtype="<f4").tobytes() + b"\ncat " + np.zeros(3, dtype="<f4").tobytes()),
+    ]
+
+
+def _fact_blocks() -> list[Input]:
+    from PIL import Image
+
+    exif = Image.Exif()
+    exif[0x010F], exif[0x0110], exif[0x9C9E] = "Make", "Model", "words".encode("utf-16-le")
+    exif.get_ifd(0x8769).update({0x9003: "2019:07:14 12:00:00", 0x9011: "+02:00", 0x829A: (1, 250)})
+    exif.get_ifd(0x8825).update({1: "N", 2: (38.0, 43.0, 12.0), 3: "W", 4: (9.0, 8.0, 21.0), 29: "2019:07:14"})
+    xmp = (
+        '<x:xmpmeta xmlns:x="adobe:ns:meta/"><rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#">'
+        '<rdf:Description xmlns:xmp="http://ns.adobe.com/xap/1.0/" xmlns:dc="http://purl.org/dc/elements/1.1/"'
+        ' xmlns:exif="http://ns.adobe.com/exif/1.0/" xmp:Rating="4" xmp:CreateDate="2019-07-14T12:00:00+02:00"'
+        ' exif:GPSLatitude="38,43.2N" exif:GPSLongitude="9,8.35W"><dc:subject><rdf:Bag><rdf:li>sea</rdf:li></rdf:Bag>'
+        '</dc:subject><dc:description><rdf:Alt><rdf:li xml:lang="x-default">a boat</rdf:li></rdf:Alt>'
+        "</dc:description></rdf:Description></rdf:RDF></x:xmpmeta>"
+    )
+    return [(".exif", exif.tobytes()), (".xmp", xmp.encode())]
+
+
+def _feature_files() -> list[Input]:
+    inputs: list[Input] = []
+    for rows in (np.ones((3, 4), dtype=np.float32), np.ones((3, 4), dtype=np.int16), np.ones((3, 0))):
+        stream = io.BytesIO()
+        np.save(stream, rows)
+        inputs.append((".npy", stream.getvalue()))
+    return inputs
+
+
+def _parquet(columns: dict[str, list[Any]]) -> bytes:
+    import pyarrow
+    import pyarrow.parquet
+
+    stream = io.BytesIO()
+    pyarrow.parquet.write_table(pyarrow.table(columns), stream)
+    return stream.getvalue()
+
+
+KINDS = {
+    "filter": Kind(
+        read_filter,
+        _texts(
+            'label:dog and (year>=2010 or camera="X T")',
+            "not path:old/* taken>=2012-05",
+            'within:20km of 38.7,-9.1 or within:"38,-10 to 39,-9"',
+            'near:"38.7,-9.1" meta.path!=x "shot by"=me',
+        ),
+    ),
+    "query": Kind(read_query, _texts('"2:golden retriever" + sea - snow', "- item:abc + .5:x.jpg", "16:9 C++ -word")),
+    "captions": Kind(read_caption_file, _caption_files),
+    "clicks": Kind(read_click_file, _click_files),
+    "model": Kind(read_model_folder, _model_files),
+    "words": Kind(read_word_table, _word_files),
+    "facts": Kind(read_facts, _fact_blocks),
+    "features": Kind(read_feature_files, _feature_files),
+}
+
+_NASTY_TEXTS = (
+    *("", "\x00", "\ufeff", "\ud800", "1e999", "-1", "NaN", "Infinity", "9" * 400, "true", "null", "../../etc/passwd"),
+    *(
+        '"',
+        "'",
+        "(",
+        ")" * 50,
+        "(" * 2000,
+        "[" * 2000,
+        '{"a":' * 500,
+        "not " * 500,
+        "\t",
+        "\r\n",
+        "\n\n",
+        ",",
+        ";",
+        ":",
+    ),
+    *("=", ">=", "$", "%s", "&amp;", "<!DOCTYPE x [<!ENTITY a 'b'>]>", "\u202e", "🐕", "a" * 5000, "1" * 40, "-0", "٣"),
+)
+_NASTY_VALUES: tuple[Any, ...] = (
+    *(None, True, False, -1, 0, 1 << 70, 10**400, 1e308, float("nan"), float("inf"), "", "\ud800", "x" * 5000, [], {}),
+    *([[[[[]]]]], {"$model": {}}, {"$array": "x"}, {"$strings": [1 << 40]}, [None] * 1000, "../x"),
+)
+
+
+def garbled(rng: random.Random, inputs: list[Input]) -> Input:
+    """Return one of the inputs, changed in one to four ways."""
+    ending, content = rng.choice(inputs)
+    if ending in (".json", ".jsonl") and rng.random() < 0.5:
+        return ending, _garbled_json(rng, content)
+    changed = bytearray(content)
+    for _ in range(rng.randint(1, 4)):
+        _garble(rng, changed, rng.choice(inputs)[1])
+    return ending, bytes(changed[:LONGEST_INPUT])
+
+
+def _garble(rng: random.Random, content: bytearray, other: bytes) -> None:
+    start = rng.randrange(len(content) + 1)
+    end = min(len(content), start + rng.choice((1, 1, 2, 4, 8, 30)))
+    way = rng.randrange(6)
+    if way == 0:
+        content[start:end] = rng.randbytes(end - start)
+    elif way == 1:
+        del content[start:end]
+    elif way == 2:
+        content[start:start] = rng.choice(_NASTY_TEXTS).encode("utf-8", "surrogatepass")
+    elif way == 3:
+        content[start:start] = content[start:end] * rng.choice((1, 2, 50))
+    elif way == 4:
+        place = rng.randrange(len(other) + 1)
+        content[start:end] = other[place : place + rng.choice((4, 20, 200))]
+    else:
+        content[start:end] = rng.choice((0, 1, 127, 255, 2**31 - 1, 2**63)).to_bytes(8, rng.choice(("little", "big")))
+
+
+def _garbled_json(rng: random.Random, content: bytes) -> bytes:
+    try:
+        documents = [json.loads(line) for line in content.splitlines() if line.strip()]
+    except (ValueError, RecursionError):
+        return content[: rng.randrange(len(content) + 1)]
+    for _ in range(rng.randint(1, 3)):
+        holder: Any = documents
+        while holder:
+            key = rng.choice(list(holder) if isinstance(holder, dict) else range(len(holder)))
+            if not isinstance(holder[key], dict | list) or rng.random() < 0.2:
+                holder[key] = deepcopy(rng.choice(_NASTY_VALUES))
+                break
+            holder = holder[key]
+    return "\n".join(json.dumps(document) for document in documents).encode("utf-8", "surrogatepass")[:LONGEST_INPUT]
+
+
+def _written(folder: Path, given: Input) -> Path:
+    file = folder / f"given{given[0]}"
+    file.write_bytes(given[1])
+    return file
+
+
+def finding(kind: Kind, folder: Path, given: Input) -> tuple[str, str]:
+    """Read an input; return what came of it in a few words, and the error that should not have been, if any."""
+    try:
+        kind.read(folder, given)
+    except DiptychError as error:
+        return re.sub(r"\d+|'[^']*'|\"[^\"]*\"", "…", f"{type(error).__name__} {error}")[:80], ""
+    except Exception:
+        return "", traceback.format_exc()
+    return "read", ""
+
+
+def _work(name: str, seed: int, connection: Connection) -> None:
+    """Read garbled inputs in a process of its own, telling of each before it is read and what came of it."""
+    resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
+    kind, rng = KINDS[name], random.Random(seed)
+    inputs, known = kind.seeds(), set[str]()
+    with tempfile.TemporaryDirectory() as folder:
+        while True:
+            given = garbled(rng, inputs)
+            connection.send((given, ""))
+            outcome, error = finding(kind, Path(folder), given)
+            connection.send((None, error))
+            if outcome and outcome not in known and len(inputs) < MOST_INPUTS:
+                known.add(outcome)
+                inputs.append(given)
+
+
+def fuzz(name: str, seconds: float, seed: int) -> Iterator[tuple[Input, str]]:
+    """Yield each input that was read, with what was wrong."""
+    ends, context = time.monotonic() + seconds, multiprocessing.get_context("spawn")
+    while time.monotonic() < ends:
+        ours, theirs = context.Pipe()
+        worker = context.Process(target=_work, args=(name, seed, theirs), daemon=True)
+        worker.start()
+        theirs.close()
+        given: Input | None = None
+        wrong = ""
+        while time.monotonic() < ends and not wrong:
+            # The first input waits for the imports.
+            if not ours.poll(LONGEST_SECONDS if given else 120):
+                wrong = f"it takes longer than {LONGEST_SECONDS:g} seconds"
+                break
+            try:
+                news, error = ours.recv()
+            except EOFError:
+                worker.join()
+                wrong = f"the process ended with {worker.exitcode}"
+                break
+            if news is not None:
+                given = news
+            elif given is not None:
+                yield given, error
+        worker.kill()
+        worker.join()
+        if wrong and given is not None:
+            yield given, wrong
+        seed += 1
+
+
+def keep(name: str, given: Input) -> Path:
+    """Write an input that is a finding into the corpus."""
+    file = CORPUS / name / f"{hashlib.sha256(given[1]).hexdigest()[:16]}{given[0]}"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(given[1])
+    return file
+
+
+def _cause(wrong: str) -> str:
+    """Return the kind of an error and the last place of ours on the way to it, by which findings are told apart."""
+    ours = re.findall(r'File ".*?(diptych/[^"]*", line \d+)', wrong)
+    return f"{wrong.splitlines()[-1].split(':')[0]} {ours[-1]}" if ours else wrong
+
+
+def main() -> None:
+    """Fuzz the chosen kinds, one after the other."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("kinds", nargs="*", choices=[[], *KINDS], help="by default all")
+    parser.add_argument("--minutes", type=float, default=30.0, help="for each kind")
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    found = 0
+    for name in options.kinds or KINDS:
+        trials, seen = 0, set[str]()
+        for given, wrong in fuzz(name, 60 * options.minutes, options.seed):
+            trials += 1
+            place = _cause(wrong)
+            if place and place not in seen:
+                seen.add(place)
+                print(f"{wrong}\n{keep(name, given)}\n", file=sys.stderr)
+        found += len(seen)
+        told = {"fault": f"garbled {name}", "trials": trials, "seconds": 60 * options.minutes, "findings": len(seen)}
+        print(json.dumps(told), flush=True)
+    sys.exit(1 if found else 0)
+
+
+if __name__ == "__main__":
+    main()
