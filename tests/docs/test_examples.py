@@ -125,6 +125,15 @@ def test_examples_of_the_page_run(page: Path, with_data: bool) -> None:
             block.run(page, namespace, terminal)
 
 
+@pytest.mark.usefixtures("empty_folder")
+@pytest.mark.parametrize("page", [ROOT / "README.md", ROOT / "docs" / "quickstart.md"], ids=lambda page: page.name)
+def test_first_steps_can_be_repeated_where_they_were_taken(page: Path) -> None:
+    """Whoever copies them a second time finds the files of the first time in the folder."""
+    first = next(block for block in blocks(page.read_text(encoding="utf-8")) if "write_folder(" in block.code)
+    for _ in range(2):
+        first.run(page, {"__name__": "__main__"}, Terminal())
+
+
 def test_blocks_are_found_with_language_line_and_marker() -> None:
     text = "# Page\n\n```python\nx = 1\n```\n\n```text\nno\n```\n\n<!-- needs-data -->\n```console\n$ diptych\n```\n"
     assert blocks(text) == [Block("python", "x = 1\n", 3, False), Block("console", "$ diptych\n", 12, True)]

