@@ -5,10 +5,10 @@
     python benchmarks/mnil_features.py --features FOLDER [--settings 1 2] [--chosen 3] [--seeds 3]
 
 ``--pack`` adds the vectors with which MiniLM begins, of the words of the training captions, to what LDSP's script has
-packed; ``--features`` needs neither data set nor encoders, and is meant for a machine with a graphics card. Each
-setting learns from the 6,000 training photos and is asked on the 1,000 development photos; the one with the best mean
-of R@1, R@5 and R@10 over both directions, or the ``--chosen`` one, is then asked on the 1,000 test photos with all
-their captions, once with each seed. Nothing is chosen on the test photos.
+packed; ``--features`` needs no data set, and of the encoders that of sentences alone, for settings with tokens. It is
+meant for a machine with a graphics card. Each setting learns from the 6,000 training photos and is asked on the 1,000
+development photos; the one with the best mean of R@1, R@5 and R@10 over both directions, or the ``--chosen`` one, is
+then asked on the 1,000 test photos with all their captions, once with each seed. Nothing is chosen on the test photos.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ _COMMON: dict[str, Any] = {
     "min_texts": 2,
     "train_words": False,
 }
+_TOKENS: dict[str, Any] = {"text_tower": "minilm", "max_words": 32, "epochs": 20}
 SETTINGS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("no layer, dropout 0.5", {"n_components": 1024, "dropout": 0.5, "epochs": 20}),
     ("1,024 units, dropout 0.5", {"n_components": 512, "image_hidden": 1024, "dropout": 0.5, "epochs": 20}),
@@ -52,6 +53,9 @@ SETTINGS: tuple[tuple[str, dict[str, Any]], ...] = (
         "words drawn, 1,024 units",
         {"n_components": 512, "image_hidden": 1024, "dropout": 0.5, "epochs": 20, "train_words": True},
     ),
+    ("tokens, 1,024 units, dropout 0.5", {"n_components": 512, "image_hidden": 1024, "dropout": 0.5, **_TOKENS}),
+    ("tokens, 2,048 units, dropout 0.6", {"n_components": 1024, "image_hidden": 2048, "dropout": 0.6, **_TOKENS}),
+    ("tokens, 2,048 units, dropout 0.7", {"n_components": 1024, "image_hidden": 2048, "dropout": 0.7, **_TOKENS}),
 )
 
 
@@ -86,7 +90,7 @@ def asked(number: int, seed: int, data: dict[str, Any], part: str, folder: Path)
     """Learn with a setting and a seed, ask a part, print a line and return the recalls."""
     name, parameters = SETTINGS[number - 1]
     started = time.perf_counter()
-    words = None if parameters.get("train_words") else str(folder / WORDS)
+    words = None if parameters.get("train_words") or "text_tower" in parameters else str(folder / WORDS)
     model = MNiL(**{**_COMMON, **parameters}, word_vectors=words, random_state=seed)
     photos, captions, owners = data["train"]
     model.fit(photos[owners], captions)

@@ -42,7 +42,8 @@ def make_towers(options: argparse.Namespace) -> Towers:
         weights[f"{convolution.name}.kernel"] = deviation * rng.standard_normal(shape, dtype=np.float32)
         weights[f"{convolution.name}.bias"] = np.zeros(convolution.width_out, dtype=np.float32)
     image = PictureTower(plan, weights, rng=rng, device=options.device)
-    text = WordTower(N_WORDS, WORD_SIZE, HIDDEN_SIZE, dropout=0.1, unit_steps=False, rng=rng, device=options.device)
+    words = rng.standard_normal((N_WORDS, WORD_SIZE), dtype=np.float32)
+    text = WordTower(words, HIDDEN_SIZE, dropout=0.1, unit_steps=False, rng=rng, device=options.device)
     return Towers(
         image,
         text,

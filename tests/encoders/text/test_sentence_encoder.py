@@ -19,6 +19,7 @@ from scipy.special import erf, softmax
 from sklearn.base import clone
 from tokenizers import Tokenizer
 
+from diptych.arrays import unit_rows
 from diptych.data import cache_folder
 from diptych.encoders import SentenceEncoder
 from diptych.encoders.networks.safetensors_weights import Weights
@@ -188,6 +189,16 @@ def test_a_text_is_encoded_alone_as_among_others(texts: list[str]) -> None:
     together = encoder.transform(texts)
     np.testing.assert_allclose(together[-1], encoder.transform(texts[-1:])[0], atol=1e-5)
     np.testing.assert_allclose(np.linalg.norm(together, axis=1), 1, atol=1e-5)
+
+
+def test_the_mean_over_a_texts_tokens_is_its_feature_vector(encoder: SentenceEncoder) -> None:
+    texts = ["a boat at sea", "", "two unforgettable aardvarks rehearse a symphony on the beach"]
+    states, lengths = encoder.token_states(texts, max_tokens=256)
+    means = [part.astype(np.float64).mean(axis=0) for part in np.split(states, np.cumsum(lengths)[:-1])]
+    np.testing.assert_allclose(unit_rows(np.array(means)), encoder.transform(texts), atol=1e-3)
+    cut, shorter = encoder.token_states(texts, max_tokens=3)
+    assert shorter.tolist() == [3, 2, 3]
+    np.testing.assert_array_equal(cut[:3], states[:3])
 
 
 def test_batches_and_threads_do_not_shape_the_features(encoder: SentenceEncoder) -> None:

@@ -121,7 +121,7 @@ def write_bert(graph: TransformerGraph, config: Mapping[str, Any], weights: Weig
     """Write the network from ``tokens`` and ``mask``, int64 (items, tokens), to ``features`` (items, width).
 
     Every layer attends to all tokens whose mask is 1 and normalises after each addition. ``pooling`` is ``"mean"``,
-    over the tokens whose mask is 1, or ``"cls"``, the first token.
+    over the tokens whose mask is 1, ``"cls"``, the first token, or ``"none"``, which gives ``features`` of each token.
 
     Devlin et al., "BERT: Pre-training of deep bidirectional transformers for language understanding", NAACL 2019.
     Liu et al., "RoBERTa", 2019, and Conneau et al., "Unsupervised cross-lingual representation learning at scale", ACL
@@ -137,6 +137,9 @@ def write_bert(graph: TransformerGraph, config: Mapping[str, Any], weights: Weig
     bias = graph.leading(graph.weight(_distance_bias(config, inner)), tokens, axes=(2, 3)) if kind == "mpnet" else ""
     for layer in range(config["num_hidden_layers"]):
         hidden = _bert_layer(graph, config, inner.under(f"encoder.layer.{layer}."), hidden, attended, bias)
+    if pooling == "none":
+        graph.output("features", hidden, ("items", "tokens", config["hidden_size"]))
+        return
     pooled = graph.token(hidden, 0) if pooling == "cls" else graph.masked_mean(hidden, graph.cast(mask, np.float32))
     graph.output("features", pooled, ("items", config["hidden_size"]))
 

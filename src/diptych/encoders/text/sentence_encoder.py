@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
-from diptych.arrays import FloatArray, unit_rows
+from diptych.arrays import AnyArray, FloatArray, IntArray, unit_rows
 from diptych.encoders.encoder import Encoder, check_speed_parameters, check_texts
 from diptych.encoders.networks.model_files import check_known_file, digest_of_files, read_model_json
 from diptych.encoders.networks.onnx_network import Network
 from diptych.encoders.networks.safetensors_weights import Weights
-from diptych.encoders.networks.tokenizer import Tokenizer, batches_of_like_length, padded
+from diptych.encoders.networks.tokenizer import Tokenizer, Tokens, batches_of_like_length, padded
 from diptych.encoders.networks.transformer_graph import BERT_FAMILY, TransformerGraph, bert_max_tokens, write_bert
 from diptych.encoders.networks.weight_changes import ChangedWeights, WeightChanges
 from diptych.errors import MissingPackageError, ModelFileError
@@ -104,24 +105,54 @@ class SentenceEncoder(Encoder):
         """Return one row of features per text."""
         check_texts(items)
         check_speed_parameters(self.batch_size, self.n_threads)
-        network, tokenizer, recipe = self._loaded()
-        texts = [text.lower() for text in items] if recipe["lower_case"] else list(items)
-        rows = tokenizer.encode(texts)
-        features = np.empty((len(rows), recipe["width"]), dtype=np.float32)
+        loaded = self._loaded()
+        features = np.empty((len(items), loaded.recipe["width"]), dtype=np.float32)
+        for batch, found in self._batches(loaded, loaded.tokens(items)):
+            features[batch] = found
+        return unit_rows(features) if loaded.recipe["normalise"] else features
+
+    def token_states(self, items: Sequence[str], *, max_tokens: int) -> tuple[AnyArray, NDArray[np.int64]]:
+        """Return the last layer's rows for the first tokens of each text, one text after the other, and their numbers.
+
+        Tokens are words, pieces of words and the marks at either end, and each row depends on the whole text; rows are
+        float16.
+        """
+        check_texts(items)
+        check_speed_parameters(self.batch_size, self.n_threads)
+        loaded = self._loaded(pooled=False)
+        tokens = loaded.tokens(items)
+        lengths = np.array([min(len(row), max_tokens) for row in tokens], dtype=np.int64)
+        ends = np.cumsum(lengths)
+        states = np.empty((int(lengths.sum()), loaded.recipe["width"]), dtype=np.float16)
+        for batch, found in self._batches(loaded, tokens):
+            for text, rows in zip(batch, found, strict=True):
+                states[ends[text] - lengths[text] : ends[text]] = rows[: lengths[text]]
+        return states, lengths
+
+    def _batches(self, loaded: _Loaded, rows: list[Tokens]) -> Iterator[tuple[IntArray, FloatArray]]:
+        """Yield which texts a batch has, and what the network makes of them."""
         for batch in batches_of_like_length(rows, self.batch_size):
-            tokens, mask = padded([rows[index] for index in batch], padding=recipe["padding"])
-            features[batch] = network.run("features", {"tokens": tokens, "mask": mask})
-        return unit_rows(features) if recipe["normalise"] else features
+            tokens, mask = padded([rows[index] for index in batch], padding=loaded.recipe["padding"])
+            yield batch, loaded.network.run("features", {"tokens": tokens, "mask": mask})
 
     def __getstate__(self) -> dict[str, Any]:
         # A session cannot be copied to another process; it is opened again there.
         return {name: value for name, value in super().__getstate__().items() if name != "_session"}
 
-    def _loaded(self) -> tuple[Network, Tokenizer, dict[str, Any]]:
-        key = (self.source, self.n_threads)
+    def _loaded(self, *, pooled: bool = True) -> _Loaded:
+        key = (self.source, self.n_threads, pooled)
         if getattr(self, "_session", (None,))[0] != key:
-            self._session = (key, _load(model_folder(self.source), _changes(self.source), self.n_threads))
+            self._session = (key, _load(model_folder(self.source), _changes(self.source), self.n_threads, pooled))
         return self._session[1]
+
+
+class _Loaded(NamedTuple):
+    network: Network
+    tokenizer: Tokenizer
+    recipe: dict[str, Any]
+
+    def tokens(self, texts: Sequence[str]) -> list[Tokens]:
+        return self.tokenizer.encode([text.lower() for text in texts] if self.recipe["lower_case"] else list(texts))
 
 
 def _changes(source: str) -> WeightChanges | None:
@@ -209,9 +240,7 @@ def _digest(folder: Path, changes: WeightChanges | None = None) -> str:
     return digest if changes is None else f"{digest} {changes.digest}"
 
 
-def _load(
-    folder: Path, changes: WeightChanges | None, n_threads: int | None
-) -> tuple[Network, Tokenizer, dict[str, Any]]:
+def _load(folder: Path, changes: WeightChanges | None, n_threads: int | None, pooled: bool) -> _Loaded:
     digest = _digest(folder, changes)
     config = read_model_json(folder / "config.json")
     if config.get("model_type") not in BERT_FAMILY or config.get("position_embedding_type", "absolute") != "absolute":
@@ -220,13 +249,14 @@ def _load(
             f"{', '.join(BERT_FAMILY)}"
         )
     recipe = _recipe(folder, config)
+    pooling = recipe["pooling"] if pooled else "none"
 
     def describe(graph: TransformerGraph) -> None:
         weights = weights_of(folder) if changes is None else ChangedWeights(weights_of(folder), changes)
-        write_bert(graph, config, weights, pooling=recipe["pooling"])
+        write_bert(graph, config, weights, pooling=pooling)
 
-    network = Network.written_once(f"sentence {recipe['pooling']} {digest}", TransformerGraph, describe, n_threads)
-    return network, Tokenizer(folder / "tokenizer.json", max_tokens=recipe["max_tokens"]), recipe
+    network = Network.written_once(f"sentence {pooling} {digest}", TransformerGraph, describe, n_threads)
+    return _Loaded(network, Tokenizer(folder / "tokenizer.json", max_tokens=recipe["max_tokens"]), recipe)
 
 
 def _recipe(folder: Path, config: dict[str, Any]) -> dict[str, Any]:

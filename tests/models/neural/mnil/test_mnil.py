@@ -15,11 +15,13 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from diptych.data import Pairs
+from diptych.encoders import SentenceEncoder
 from diptych.encoders.image.resnet50 import write_resnet
 from diptych.encoders.networks.onnx_graph import ConvolutionGraph
 from diptych.encoders.networks.onnx_network import Network
 from diptych.errors import DiptychError, InvalidInputError
 from diptych.models import MNiL, load_model, model_classes
+from diptych.models.neural.mnil._data import token_numbers
 from diptych.models.neural.mnil._onnx import write_image_tower
 from diptych.models.neural.mnil._picture_tower import (
     ConvolutionPlan,
@@ -297,6 +299,31 @@ def test_a_training_with_frozen_words_goes_on_and_another_table_is_another_train
     table.write_text("zebra 1 0 0 0 0\n")
     with pytest.raises(InvalidInputError, match="word_vectors"):
         small(**settings).fit(pictures, texts)
+
+
+def test_a_memory_over_tokens_in_their_texts_is_learned_saved_and_exported(monkeypatch, tmp_path):
+    trained, start = [], MNiL._start
+    monkeypatch.setattr(MNiL, "_start", lambda *parts: trained.append(start(*parts)) or trained[-1])
+    _, texts, colours = make_items(n=60)
+    features = np.eye(4)[colours]
+    model = small(image_tower="features", text_tower="minilm", epochs=8).fit(features, texts, colours)
+    unseen = ["red, on the left", "something green", ""]
+    assert model.score(features[:20], [f"look: {text}" for text in texts[:20]], colours[:20]) > 0.9
+
+    (towers,) = trained
+    states, lengths = SentenceEncoder().token_states(unseen, max_tokens=model.max_words)
+    towers.text._states = towers.text.tensor(states)
+    points = towers.encode_word_ids(token_numbers(lengths), lengths)
+    np.testing.assert_allclose(model.encode_texts(unseen), points, atol=1e-5)
+    model.save(tmp_path / "saved")
+    again = load_model(tmp_path / "saved")
+    np.testing.assert_array_equal(again.encode_texts(unseen), model.encode_texts(unseen))
+    np.testing.assert_allclose(model.encode_texts(unseen[1:2])[0], model.encode_texts(unseen)[1], atol=1e-5)
+    again.text_encoder_ = "others"
+    with pytest.raises(DiptychError, match="other weights"):
+        again.encode_texts(unseen)
+    with pytest.raises(InvalidInputError, match="token_states"):
+        model.encode_words(unseen)
 
 
 def test_half_a_model_encodes_its_side_alone(fitted, items):

@@ -184,6 +184,17 @@ def initial_word_vectors(vocabulary: Vocabulary, table: WordVectors, rng: np.ran
     return vectors
 
 
+def token_numbers(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return for each text the rows of its tokens, padded with zeros, where all tokens stand one after the other.
+
+    >>> token_numbers(np.array([2, 3])).tolist()
+    [[0, 1, 0], [2, 3, 4]]
+    """
+    places = np.arange(int(lengths.max()))
+    starts = np.cumsum(lengths) - lengths
+    return np.where(places < lengths[:, None], starts[:, None] + places, 0)
+
+
 @dataclass(frozen=True)
 class PairOrder:
     """Pictures, and the rows of the texts that are shown with each, in random order.

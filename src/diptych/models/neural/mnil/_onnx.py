@@ -56,6 +56,18 @@ class TrainedNetworks:
         counts = lengths.astype(np.int32)
         return self._run("text", len(word_ids), lambda block: {"codes": word_ids[block], "lengths": counts[block]})
 
+    def states_to_points(self, states: AnyArray, lengths: AnyArray) -> AnyArray:
+        """Return the points of texts whose tokens have one row each of ``states``, one text after the other."""
+        counts, ends = lengths.astype(np.int32), np.cumsum(lengths)
+
+        def inputs(block: slice) -> dict[str, AnyArray]:
+            here, first = counts[block], int(ends[block.start] - lengths[block.start])
+            vectors = np.zeros((len(here), int(here.max()), states.shape[1]), dtype=np.float32)
+            vectors[np.arange(vectors.shape[1]) < here[:, None]] = states[first : int(ends[block.stop - 1])]
+            return {"vectors": vectors, "lengths": here}
+
+        return self._run("text", len(lengths), inputs)
+
     def write(self, side: ItemSide, folder: Path) -> None:
         """Write one network into ``folder``."""
         if side == "text":
@@ -98,12 +110,15 @@ def write_image_tower(
 
 
 def write_text_tower(folder: Path, arrays: Arrays, normalization: Normalization) -> None:
-    """Write the text side: inputs ``codes`` (items, words) and ``lengths`` (items); output ``points``."""
+    """Write the text side: inputs ``codes`` (items, words) and ``lengths`` (items); output ``points``.
+
+    A side without word vectors of its own has ``vectors`` (items, words, numbers) in place of ``codes``.
+    """
     with GraphBuilder(folder) as graph:
-        codes = graph.input("codes", np.int64, ("items", "words"))
+        vectors = _own_words(graph, arrays) if "words" in arrays else _scaled_states(graph, arrays)
         lengths = graph.input("lengths", np.int32, ("items",))
         # (words, items, numbers), as the operator of the standard wants them.
-        values = graph.node("Transpose", graph.node("Gather", graph.weight(arrays["words"]), codes), perm=[1, 0, 2])
+        values = graph.node("Transpose", vectors, perm=[1, 0, 2])
         for layer in range(N_LAYERS):
             values = _memory(graph, values, lengths, arrays, layer)
         if normalization == "code":
@@ -141,6 +156,16 @@ def _centred_features(graph: GraphBuilder, arrays: Arrays) -> str:
         return scaled
     weight = np.ascontiguousarray(arrays["hidden.weight"].T)
     return graph.node("Relu", graph.affine(scaled, weight, arrays["hidden.bias"]))
+
+
+def _own_words(graph: GraphBuilder, arrays: Arrays) -> str:
+    codes = graph.input("codes", np.int64, ("items", "words"))
+    return graph.node("Gather", graph.weight(arrays["words"]), codes)
+
+
+def _scaled_states(graph: GraphBuilder, arrays: Arrays) -> str:
+    states = graph.input("vectors", np.float32, ("items", "words", arrays["weight_ih_l0"].shape[1]))
+    return graph.node("Div", states, graph.constant(arrays["scale"]))
 
 
 def _memory(graph: GraphBuilder, values: str, lengths: str, arrays: Arrays, layer: int) -> str:

@@ -16,6 +16,7 @@ from diptych.space import Space
 
 Schedule = Literal["cosine", "constant"]
 ImageNetwork = Literal["residual", "resnet50", "features"]
+TextNetwork = Literal["words", "minilm"]
 
 
 class MNiLParameters(ItemModel):
@@ -45,6 +46,7 @@ class MNiLParameters(ItemModel):
         image_weights: str | None = None,
         image_hidden: int = 0,
         train_image: bool = True,
+        text_tower: TextNetwork = "words",
         word_vectors: str | None = None,
         train_words: bool = True,
         word_size: int = 256,
@@ -92,6 +94,7 @@ class MNiLParameters(ItemModel):
         self.image_weights = image_weights
         self.image_hidden = image_hidden
         self.train_image = train_image
+        self.text_tower = text_tower
         self.word_vectors = word_vectors
         self.train_words = train_words
         self.word_size = word_size
@@ -189,6 +192,9 @@ class MNiLParameters(ItemModel):
 
     def _check_parameters(self) -> None:
         check_choice("image_tower", self.image_tower, get_args(ImageNetwork))
+        check_choice("text_tower", self.text_tower, get_args(TextNetwork))
+        if self.text_tower == "minilm" and self.word_vectors is not None:
+            raise InvalidInputError("text_tower is 'minilm', which has its own word_vectors; leave them at None")
         check_choice("normalization", self.normalization, get_args(Normalization))
         check_choice("direction", self.direction, get_args(TrainedDirections))
         check_choice("positive", self.positive, get_args(Positive))

@@ -118,17 +118,15 @@ class FeatureTower:
         return copied_by_name({**self.buffers, **self.parameters})
 
 
-class WordTower:
-    """Word vectors, two layers of long short-term memory, and the mean over time, on PyTorch.
+class TextMemory:
+    """Two layers of long short-term memory over vectors of words, and the mean over time, on PyTorch.
 
-    Word vectors start as standard normal numbers unless ``words`` gives them, weights uniform in ±1/√width, and forget
-    gates open. Without ``train_words`` the vectors stay as they are. ``unit_steps`` scales what the memory gives for
-    each word to unit length before the mean.
+    Weights start uniform in ±1/√width, and forget gates open. ``unit_steps`` scales what the memory gives for each word
+    to unit length before the mean. Which vectors are read is the subclass's.
     """
 
     def __init__(
         self,
-        n_words: int,
         word_size: int,
         hidden_size: int,
         *,
@@ -136,8 +134,6 @@ class WordTower:
         unit_steps: bool,
         rng: np.random.Generator,
         device: str,
-        words: FloatArray | None = None,
-        train_words: bool = True,
     ) -> None:
         self._torch = torch_package()
         self._device = device
@@ -146,12 +142,8 @@ class WordTower:
         # Made without numbers at first, because PyTorch would draw them from its global generator.
         memory = self._torch.nn.LSTM(word_size, hidden_size, N_LAYERS, batch_first=True, dropout=dropout, device="meta")
         self._memory = memory.to_empty(device=device)
-        if words is None:
-            words = rng.standard_normal((n_words, word_size), dtype=np.float32)
-        self._words = self.tensor(words).requires_grad_(train_words)
-        vectors = {"words": self._words}
-        self.parameters = {**(vectors if train_words else {}), **dict(self._memory.named_parameters())}
-        self.buffers: dict[str, Any] = {} if train_words else vectors
+        self.parameters: dict[str, Any] = dict(self._memory.named_parameters())
+        self.buffers: dict[str, Any] = {}
         self._begin(rng)
 
     def tensor(self, values: AnyArray) -> Any:
@@ -161,15 +153,18 @@ class WordTower:
     def features(self, word_ids: Any, lengths: Any, *, training: bool = False) -> Any:
         """Return the mean over the words of each text; ``word_ids`` beyond a text's length do not count."""
         self._memory.train(training)
-        steps, _ = self._memory(self._torch.nn.functional.embedding(word_ids, self._words))
+        steps, _ = self._memory(self._vectors(word_ids))
         if self._unit_steps:
             steps = self._torch.nn.functional.normalize(steps, dim=2, eps=SMALLEST_NORM)
         counted = self._torch.arange(word_ids.shape[1], device=word_ids.device) < lengths[:, None]
         return (steps * counted[:, :, None]).sum(dim=1) / lengths[:, None]
 
     def arrays(self) -> dict[str, AnyArray]:
-        """Return word vectors and memory under PyTorch's names; gates come as input, forget, cell, output."""
-        return copied_by_name({"words": self._words, **self.parameters})
+        """Return all arrays, those of the memory under PyTorch's names; gates come as input, forget, cell, output."""
+        return copied_by_name({**self.buffers, **self.parameters})
+
+    def _vectors(self, word_ids: Any) -> Any:
+        raise NotImplementedError
 
     def _begin(self, rng: np.random.Generator) -> None:
         bound = 1 / np.sqrt(self.width)
@@ -182,6 +177,35 @@ class WordTower:
             parameter.data.copy_(self.tensor(values))
 
 
+class WordTower(TextMemory):
+    """A memory over a table of word vectors that are its own; without ``train`` they stay as they are."""
+
+    def __init__(self, words: FloatArray, hidden_size: int, *, train: bool = True, **options: Any) -> None:
+        super().__init__(words.shape[1], hidden_size, **options)
+        self._words = self.tensor(words).requires_grad_(train)
+        vectors = {"words": self._words}
+        self.parameters = {**(vectors if train else {}), **self.parameters}
+        self.buffers = {} if train else vectors
+
+    def _vectors(self, word_ids: Any) -> Any:
+        return self._torch.nn.functional.embedding(word_ids, self._words)
+
+
+class TokenTower(TextMemory):
+    """A memory over vectors that an encoder gave each token of each text, which are looked up and not kept.
+
+    They are divided by ``scale``, which is kept.
+    """
+
+    def __init__(self, vectors: AnyArray, scale: float, hidden_size: int, **options: Any) -> None:
+        super().__init__(vectors.shape[1], hidden_size, **options)
+        self._states = self.tensor(vectors)
+        self.buffers["scale"] = self._torch.tensor([float(scale)], device=self._device)
+
+    def _vectors(self, word_ids: Any) -> Any:
+        return self._torch.nn.functional.embedding(word_ids, self._states).float() / self.buffers["scale"]
+
+
 class Towers:
     """A picture and a text side that end in one space.
 
@@ -192,7 +216,7 @@ class Towers:
     def __init__(
         self,
         image: PictureTower | FeatureTower,
-        text: WordTower,
+        text: TextMemory,
         n_components: int,
         normalization: Normalization,
         *,

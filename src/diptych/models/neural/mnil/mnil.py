@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from copy import copy
+from functools import lru_cache
 from os import PathLike
 from pathlib import Path
 from typing import Any, ClassVar, Self, get_args
@@ -12,10 +13,10 @@ from typing import Any, ClassVar, Self, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from diptych.arrays import AnyArray, FloatArray, as_matrix, column_names
+from diptych.arrays import AnyArray, FloatArray, as_matrix, column_names, row_blocks
 from diptych.data.item_sequences import SelectedItems
-from diptych.encoders import WordVectors, load_word_vectors
-from diptych.errors import InvalidInputError
+from diptych.encoders import SentenceEncoder, WordVectors, load_word_vectors
+from diptych.errors import InvalidInputError, ModelFileError
 from diptych.models.base import Need
 from diptych.models.item_model import ItemSide, checked_texts
 from diptych.models.labels import Targets
@@ -29,17 +30,29 @@ from diptych.models.neural.mnil._data import (
     initial_word_vectors,
     square,
     squares,
+    token_numbers,
 )
 from diptych.models.neural.mnil._joint_training import HISTORY_COLUMNS, EpochRecord, JointTraining, Progress, Workers
 from diptych.models.neural.mnil._onnx import TrainedNetworks
 from diptych.models.neural.mnil._parameters import MNiLParameters
 from diptych.models.neural.mnil._picture_tower import PictureTower
-from diptych.models.neural.mnil._towers import FeatureTower, Towers, WordTower
+from diptych.models.neural.mnil._towers import FeatureTower, TextMemory, TokenTower, Towers, WordTower
 
 _DEGENERATE = 1.02
 _MOST_HELD_OUT = 1000
 _MAY_CHANGE = ("checkpoint", "device", "compile", "image_weights")
-_OTHER_SIDE = {"image": ("words_", "text_names_", "text_arrays_"), "text": ("image_names_", "image_arrays_")}
+_OTHER_SIDE = {
+    "image": ("words_", "text_encoder_", "text_names_", "text_arrays_"),
+    "text": ("image_names_", "image_arrays_"),
+}
+# Texts whose tokens' states are held at a time when they are encoded.
+_TEXTS_AT_A_TIME = 4096
+
+
+@lru_cache(maxsize=1)
+def _sentence_encoder() -> SentenceEncoder:
+    """Return one encoder for all models, because opening its network takes longer than most texts."""
+    return SentenceEncoder()
 
 
 class MNiL(MNiLParameters):
@@ -83,6 +96,10 @@ class MNiL(MNiLParameters):
         Units of a layer between ``features`` and their map, cut off below zero; 0 maps the features themselves.
     train_image : bool
         Whether the picture network learns, too, or its map alone.
+    text_tower : {"words", "minilm"}
+        What the memory reads: vectors of words that the network has itself; or what the packaged sentence encoder makes
+        of each token in its text (`SentenceEncoder.token_states`), which stays as it is: for ten thousands of texts at
+        most, because training keeps 768 bytes for each of their tokens in memory.
     word_vectors : str or None
         Where word vectors begin: a name or file of `load_word_vectors`, such as ``minilm``; None draws them.
     train_words : bool
@@ -92,7 +109,7 @@ class MNiL(MNiLParameters):
     dropout : float
         Share of the outputs of the memory's first layer, and of a picture layer's, that is left out.
     max_words, min_texts : int
-        Words read of a text, and in how many texts a word must occur to be known.
+        Words or tokens read of a text, and in how many texts a word must occur to be known.
     normalization : {"cosine", "none", "code"}
         Points of unit length; points as they are; or the scaling of the released code, under which nearly every
         negative violates the margin.
@@ -137,7 +154,10 @@ class MNiL(MNiLParameters):
     Attributes
     ----------
     words_ : array
-        The known words; ``text_arrays_`` begins with the vectors of padding, unknown words, and these.
+        The known words; ``text_arrays_`` begins with the vectors of padding, unknown words, and these. None for
+        ``minilm``.
+    text_encoder_ : str
+        For ``minilm``, the digest of the sentence encoder's weights.
     history_, history_columns_ : array, tuple
         One row for each epoch: loss, learning rate, mean draws, share of anchors with a violator, held-out score, norm.
     image_names_, image_arrays_, text_names_, text_arrays_ : tuple, list
@@ -171,6 +191,7 @@ class MNiL(MNiLParameters):
     command_name: ClassVar[str] = "mnil"
 
     words_: AnyArray
+    text_encoder_: str
     image_names_: tuple[str, ...]
     image_arrays_: list[FloatArray]
     text_names_: tuple[str, ...]
@@ -190,14 +211,14 @@ class MNiL(MNiLParameters):
         `EpochRecord` after each epoch.
         """
         self._check_parameters()
-        pairs, vocabulary = self._training_pairs(images, texts, labels)
+        pairs, read = self._training_pairs(images, texts, labels)
         workers = Workers.detect(choose_device(self.device))
-        towers = self._start(pairs, vocabulary, workers.own_device(choose_device(self.device)))
+        towers = self._start(pairs, read, workers.own_device(choose_device(self.device)))
         train, held_out = pairs.parted(self.validation, _MOST_HELD_OUT, np.random.default_rng([self.random_state, 1]))
         training = JointTraining(self, self._objective(len(train)), towers, train, held_out, self.space, workers)
         folder = None if self.checkpoint is None else Path(self.checkpoint)
-        records = training.run(folder, self._identity(pairs, vocabulary), progress)
-        self._learned(towers, vocabulary, len(pairs), records)
+        records = training.run(folder, self._identity(pairs, read), progress)
+        self._learned(towers, read, len(pairs), records)
         self._keep_names("image", None if self.takes_pictures else column_names(images, name="images"))
         return self
 
@@ -205,7 +226,7 @@ class MNiL(MNiLParameters):
         """Write both networks for ONNX Runtime, under ``image`` and ``text`` in ``folder``.
 
         Inputs are ``pixels`` (items, side, side, 3) or ``features`` on one side, ``codes`` and ``lengths`` of words on
-        the other; the output is called ``points``.
+        the other, or ``vectors`` (items, tokens, numbers) where a sentence encoder reads; the output is ``points``.
         """
         self._check_fitted()
         for side in get_args(ItemSide):
@@ -216,6 +237,8 @@ class MNiL(MNiLParameters):
     def encode_words(self, texts: Sequence[str]) -> tuple[AnyArray, AnyArray]:
         """Return the word numbers of texts, padded with zeros, and their lengths: what the text network takes."""
         self._check_fitted()
+        if self.text_tower == "minilm":
+            raise InvalidInputError("this network reads SentenceEncoder().token_states(texts), not word numbers")
         if not hasattr(self, "words_"):
             raise InvalidInputError("this model was parted and holds no text side; use the whole model")
         return Vocabulary(tuple(self.words_.tolist())).word_ids(checked_texts(texts), self.max_words)
@@ -240,7 +263,16 @@ class MNiL(MNiLParameters):
         return self._trained().features_to_points(as_matrix(images, name="images", columns=columns))
 
     def _encode_strings(self, texts: Sequence[str]) -> AnyArray:
-        return self._trained().word_ids_to_points(*self.encode_words(texts))
+        if self.text_tower == "words":
+            return self._trained().word_ids_to_points(*self.encode_words(texts))
+        encoder = _sentence_encoder()
+        if encoder.weights_digest != self.text_encoder_:
+            raise ModelFileError(
+                "this model was fitted with other weights of the sentence encoder than those installed; fit it again"
+            )
+        blocks = [checked_texts(texts)[block] for block in row_blocks(len(texts), _TEXTS_AT_A_TIME)]
+        states = (encoder.token_states(block, max_tokens=self.max_words) for block in blocks)
+        return np.concatenate([self._trained().states_to_points(*found) for found in states])
 
     def _trained(self) -> TrainedNetworks:
         if self._networks is None:
@@ -254,12 +286,13 @@ class MNiL(MNiLParameters):
     def _arrays(self, side: ItemSide) -> dict[str, AnyArray]:
         return dict(zip(getattr(self, f"{side}_names_"), getattr(self, f"{side}_arrays_"), strict=True))
 
-    def _learned(self, towers: Towers, vocabulary: Vocabulary, n_pairs: int, records: list[EpochRecord]) -> None:
+    def _learned(self, towers: Towers, read: Vocabulary | AnyArray, n_pairs: int, records: list[EpochRecord]) -> None:
         image = towers.image.arrays() | towers.image_map.arrays()
         text = towers.text.arrays() | towers.text_map.arrays()
         self.image_names_, self.image_arrays_ = tuple(image), list(image.values())
         self.text_names_, self.text_arrays_ = tuple(text), list(text.values())
-        self.words_ = np.array(vocabulary.words)
+        self.words_ = np.array(read.words if isinstance(read, Vocabulary) else (), dtype=np.str_)
+        self.text_encoder_ = "" if isinstance(read, Vocabulary) else _sentence_encoder().weights_digest
         self.history_, self.history_columns_ = epoch_table(records, HISTORY_COLUMNS), HISTORY_COLUMNS
         self.n_pairs_ = n_pairs
         self._networks = None
@@ -270,16 +303,24 @@ class MNiL(MNiLParameters):
                 stacklevel=3,
             )
 
-    def _training_pairs(self, images: Any, texts: Any, labels: ArrayLike | None) -> tuple[TrainingPairs, Vocabulary]:
+    def _training_pairs(
+        self, images: Any, texts: Any, labels: ArrayLike | None
+    ) -> tuple[TrainingPairs, Vocabulary | AnyArray]:
+        """Return the pairs, and what their word numbers are of: known words, or rows of all tokens' states."""
         strings, found = checked_texts(texts), self._images(images)
         self._check_rows(np.empty(len(found)), np.empty(len(strings)))
         first, picture_of = distinct_pictures(found)
         pictures = squares(found, first, self.image_side) if self.takes_pictures else np.asarray(found)[first]
         if len(pictures) < 2:
             raise InvalidInputError("all images are the same picture; at least two are needed to learn from")
-        vocabulary = Vocabulary.learned(strings, self.min_texts)
-        word_ids, lengths = vocabulary.word_ids(strings, self.max_words)
-        return TrainingPairs(pictures, picture_of, word_ids, lengths, self._indicator(labels, len(strings))), vocabulary
+        read: Vocabulary | AnyArray
+        if self.text_tower == "words":
+            read = Vocabulary.learned(strings, self.min_texts)
+            word_ids, lengths = read.word_ids(strings, self.max_words)
+        else:
+            read, lengths = _sentence_encoder().token_states(strings, max_tokens=self.max_words)
+            word_ids = token_numbers(lengths)
+        return TrainingPairs(pictures, picture_of, word_ids, lengths, self._indicator(labels, len(strings))), read
 
     def _images(self, images: Any) -> Sequence[Any] | AnyArray:
         if not self.takes_pictures:
@@ -297,7 +338,7 @@ class MNiL(MNiLParameters):
             raise InvalidInputError("relevance is 'labels': call fit(images, texts, labels)")
         return Targets.from_labels(labels, n_rows).indicator.astype(np.float32)
 
-    def _start(self, pairs: TrainingPairs, vocabulary: Vocabulary, device: str) -> Towers:
+    def _start(self, pairs: TrainingPairs, read: Vocabulary | AnyArray, device: str) -> Towers:
         rng = np.random.default_rng([self.random_state, 0])
         image: PictureTower | FeatureTower
         if (plan := self._plan()) is None:
@@ -307,22 +348,9 @@ class MNiL(MNiLParameters):
             image = FeatureTower(mean, scale, hidden=hidden, dropout=dropout, rng=rng, device=device)
         else:
             image = PictureTower(plan, self._start_weights(), rng=rng, device=device)
-        table = self._word_table()
-        words = None if table is None else initial_word_vectors(vocabulary, table, rng)
-        text = WordTower(
-            vocabulary.n_ids,
-            self.word_size if words is None else words.shape[1],
-            self.hidden_size,
-            dropout=self.dropout,
-            unit_steps=self.normalization == "code",
-            rng=rng,
-            device=device,
-            words=words,
-            train_words=self.train_words,
-        )
         return Towers(
             image,
-            text,
+            self._text_tower(read, rng, device),
             self.n_components,
             self.normalization,
             rng=rng,
@@ -332,12 +360,24 @@ class MNiL(MNiLParameters):
             compiled=self.compile,
         )
 
+    def _text_tower(self, read: Vocabulary | AnyArray, rng: np.random.Generator, device: str) -> TextMemory:
+        options = {"dropout": self.dropout, "unit_steps": self.normalization == "code", "rng": rng, "device": device}
+        if not isinstance(read, Vocabulary):
+            sample = read[:: max(1, len(read) // 10_000)].astype(np.float64)
+            return TokenTower(read, float(np.sqrt((sample**2).mean())), self.hidden_size, **options)
+        if (table := self._word_table()) is None:
+            words: AnyArray = rng.standard_normal((read.n_ids, self.word_size), dtype=np.float32)
+        else:
+            words = initial_word_vectors(read, table, rng)
+        return WordTower(words, self.hidden_size, train=self.train_words, **options)
+
     def _word_table(self) -> WordVectors | None:
         return None if self.word_vectors is None else load_word_vectors(self.word_vectors)
 
-    def _identity(self, pairs: TrainingPairs, vocabulary: Vocabulary) -> str:
+    def _identity(self, pairs: TrainingPairs, read: Vocabulary | AnyArray) -> str:
         """Return a digest of the parameters and the data."""
         table = self._word_table()
         parameters = {**self.get_params(deep=False), "word_vectors": None if table is None else table.digest}
-        data = np.array(vocabulary.words), pairs.pictures, pairs.picture_of, pairs.word_ids, pairs.labels
+        words = np.array(read.words) if isinstance(read, Vocabulary) else read
+        data = words, pairs.pictures, pairs.picture_of, pairs.word_ids, pairs.labels
         return training_identity(parameters, *data, may_change=_MAY_CHANGE)

@@ -9,6 +9,7 @@ import scipy
 
 from diptych.arrays import AnyArray, FloatArray
 from diptych.encoders import WordVectors
+from diptych.errors import InvalidInputError
 from diptych.estimators import check_is_fitted
 from diptych.models.base import check_choice
 from diptych.models.neural.mnil._towers import N_LAYERS
@@ -36,6 +37,8 @@ def learned_words(model: MNiL, layer: WordLayer = "memory") -> WordVectors:
     """
     check_choice("layer", layer, get_args(WordLayer))
     check_is_fitted(model, "words_")
+    if not len(model.words_):
+        raise InvalidInputError("this model reads tokens in their texts and has no words of its own")
     arrays = dict(zip(model.text_names_, model.text_arrays_, strict=True))
     # Padding and the unknown word come before the known ones.
     vectors = arrays["words"][-len(model.words_) :]
