@@ -1,8 +1,8 @@
 """Defaults that were changed because of their units, beside the former ones, on hold-outs of training pairs alone.
 
-Run ``python benchmarks/defaults.py`` with Wikipedia under ``DIPTYCH_DATA``. Each setting is fitted on 75 % of the training
-pairs and asked on the rest, on the data set's features and on their counts; the test pairs are not looked at. MAP over
-both directions, and its deviation over hold-outs.
+Run ``python benchmarks/defaults.py`` with Wikipedia under ``DIPTYCH_DATA``. Each setting is fitted on 75 % of the
+training pairs and asked on the rest, on the data set's features and on their counts; the test pairs are not looked at.
+MAP over both directions, and its deviation over hold-outs.
 """
 
 from __future__ import annotations
