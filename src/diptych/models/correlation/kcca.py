@@ -7,12 +7,14 @@ import numpy as np
 from diptych.arrays import FloatArray, row_blocks
 from diptych.former_names import FORMERLY_SEED
 from diptych.models.base import CrossModalModel, check_choice, check_components, check_count, check_number
+from diptych.models.correlation._dual_cca import dual_directions
 from diptych.models.correlation._kernels import (
     Kernel,
     KernelFeatures,
     cholesky_features,
     evaluate_kernel,
     exact_features,
+    kernel_matrix,
     nystrom_features,
 )
 from diptych.models.correlation.cca import canonical_directions
@@ -21,6 +23,8 @@ from diptych.models.linear import check_varies, column_means
 from diptych.models.moments import moments_of_blocks
 
 _EXACT_ROWS = 2500
+# From so many rows on the leading components are found by products; beyond these κ the factors lose digits.
+_DUAL_ROWS, _DUAL_KAPPA = 1000, (0.05, 0.99)
 
 
 class KCCA(CrossModalModel):
@@ -123,9 +127,54 @@ class KCCA(CrossModalModel):
         self.image_shift_ = self._shift(self.image_kernel_, images)
         self.text_shift_ = self._shift(self.text_kernel_, texts)
         images, texts = images - self.image_shift_, texts - self.text_shift_
-        image_kernel = Kernel.fitted(self.image_kernel_, images, side="images", seed=self.random_state)
-        text_kernel = Kernel.fitted(self.text_kernel_, texts, side="texts", seed=self.random_state)
-        image_map, text_map = self._features(image_kernel, images), self._features(text_kernel, texts)
+        kernels = (
+            Kernel.fitted(self.image_kernel_, images, side="images", seed=self.random_state),
+            Kernel.fitted(self.text_kernel_, texts, side="texts", seed=self.random_state),
+        )
+        self.image_scale_, self.text_scale_ = (kernel.scale for kernel in kernels)
+        solver = self.solver
+        if solver == "auto":
+            solver = "exact" if len(images) <= _EXACT_ROWS else "nystrom"
+        few = solver == "exact" and self._wants_few_of(len(images))
+        if not (few and self._fit_dual(kernels, images, texts)):
+            self._fit_features(solver, kernels, images, texts)
+
+    def _wants_few_of(self, n_rows: int) -> bool:
+        """Whether few components of many rows are wanted, with a κ that keeps the dual problem well conditioned."""
+        low, high = _DUAL_KAPPA
+        return (
+            n_rows >= _DUAL_ROWS
+            and self.n_components is not None
+            and 8 * self.n_components <= n_rows
+            and low <= self.kappa <= high
+        )
+
+    def _fit_dual(self, kernels: tuple[Kernel, Kernel], images: FloatArray, texts: FloatArray) -> bool:
+        """Find the leading components from the whole kernel matrices, or say that a decomposition must."""
+        assert self.n_components is not None
+        image_matrix, image_means = self._training_kernel(kernels[0], images)
+        text_matrix, text_means = self._training_kernel(kernels[1], texts)
+        found = dual_directions(image_matrix, text_matrix, self.kappa, self.n_components, seed=self.random_state)
+        if found is None:
+            return False
+        self.image_coefficients_, self.objective_, self.text_coefficients_ = found
+        self.image_offset_ = image_means @ self.image_coefficients_
+        self.text_offset_ = text_means @ self.text_coefficients_
+        self.image_landmarks_, self.text_landmarks_ = images, texts
+        return True
+
+    def _training_kernel(self, kernel: Kernel, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the kernel matrix, centred where asked for, and what was subtracted from its columns."""
+        matrix = kernel_matrix(kernel, rows)
+        if not self.center:
+            return matrix, np.zeros(len(matrix))
+        means = matrix.mean(axis=0)
+        matrix -= means
+        matrix -= (means - means.mean())[:, None]
+        return matrix, means
+
+    def _fit_features(self, solver: str, kernels: tuple[Kernel, Kernel], images: FloatArray, texts: FloatArray) -> None:
+        image_map, text_map = self._features(solver, kernels[0], images), self._features(solver, kernels[1], texts)
         blocks = ((image_map.training(rows), text_map.training(rows)) for rows in row_blocks(len(images)))
         widths = image_map.weights.shape[1], text_map.weights.shape[1]
         sums = moments_of_blocks(blocks, *widths, center=self.center)
@@ -135,7 +184,6 @@ class KCCA(CrossModalModel):
         )
         self.image_offset_, self.text_offset_ = sums.image_mean @ left, sums.text_mean @ right
         # Features and directions fold into one matrix of coefficients a side: that is all encoding needs.
-        self.image_scale_, self.text_scale_ = image_kernel.scale, text_kernel.scale
         self.image_landmarks_, self.text_landmarks_ = image_map.landmarks, text_map.landmarks
         self.image_coefficients_, self.text_coefficients_ = image_map.weights @ left, text_map.weights @ right
 
@@ -143,10 +191,7 @@ class KCCA(CrossModalModel):
         """Centre the rows of a linear kernel first: a common offset would drown the rest in its one huge eigenvalue."""
         return column_means(rows) if name == "linear" and self.center else np.zeros(rows.shape[1])
 
-    def _features(self, kernel: Kernel, rows: FloatArray) -> KernelFeatures:
-        solver = self.solver
-        if solver == "auto":
-            solver = "exact" if len(rows) <= _EXACT_ROWS else "nystrom"
+    def _features(self, solver: str, kernel: Kernel, rows: FloatArray) -> KernelFeatures:
         if solver == "exact":
             return exact_features(kernel, rows)
         if solver == "cholesky":
