@@ -31,6 +31,7 @@ FLOORS: tuple[frozenset[str], ...] = (
             "estimators",
             "former_names",
             "lazy_exports",
+            "own_process",
             "space",
         }
     ),
@@ -337,6 +338,24 @@ def test_whoever_searches_does_not_wait_for_what_learning_needs() -> None:
     assert "sklearn.base" in learning
     unused = {"scipy.stats", "pandas", "sklearn.cluster", "sklearn.metrics", "sklearn.model_selection"}
     assert unused.isdisjoint(learning)
+
+
+@pytest.mark.usefixtures("with_pandas")
+def test_programs_open_collections_without_pandas_and_others_have_its_tables() -> None:
+    """A process that imports the library may want Arrow's tables as those of pandas; our own programs never do."""
+    listing = (
+        "import sys\n"
+        "from diptych import own_process\n"
+        "from diptych.collection.storage.engine import engine_package\n"
+        "if sys.argv[1:]:\n    own_process.claim()\n"
+        "engine_package()\n"
+        "print('pandas' in sys.modules)\n"
+        "import pandas, pyarrow\n"
+        "if not sys.argv[1:]:\n    assert len(pyarrow.table({'a': [1, 2]}).to_pandas()) == 2\n"
+    )
+    for arguments, has_pandas in (([], "True"), (["ours"], "False")):
+        run = subprocess.run([sys.executable, "-c", listing, *arguments], capture_output=True, text=True, check=True)
+        assert run.stdout.strip() == has_pandas
 
 
 def test_whoever_opens_a_collection_does_not_wait_for_clients_of_remote_services() -> None:

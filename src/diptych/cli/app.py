@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from diptych import own_process
 from diptych._version import __version__
 from diptych.cli.lazy_commands import LazyGroup, lazy_commands
 from diptych.errors import DiptychError
@@ -90,6 +91,7 @@ app = typer.Typer(
 
 def main() -> None:
     """Run the program on the arguments of the process; results go to stdout, everything else to stderr."""
+    own_process.claim()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             # A terminal without Unicode shows a question mark instead of ending the run.

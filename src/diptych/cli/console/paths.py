@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -145,32 +144,10 @@ def open_collection(
 ) -> Collection:
     """Open the collection that was named or that is meant, and say which when that is not obvious."""
     from diptych.collection import Collection
-    from diptych.collection.storage.engine import engine_package
 
     place = find_collection(named)
     say_which(place, quiet=quiet)
-    # PyArrow imports pandas where that is installed, for tables of it, of which the program makes none.
-    with _Hidden("pandas"):
-        engine_package()
     return Collection.open(place.folder, scheduler=scheduler, as_of=as_of)
-
-
-class _Hidden:
-    """Lets what is imported meanwhile find no such module, unless it is there already."""
-
-    def __init__(self, module: str) -> None:
-        self._module = module
-
-    def __enter__(self) -> None:
-        sys.meta_path.insert(0, self)
-
-    def __exit__(self, *_: object) -> None:
-        sys.meta_path.remove(self)
-
-    def find_spec(self, name: str, path: object = None, target: object = None) -> None:
-        """Refuse the module, and leave the others to whoever finds them."""
-        if name == self._module:
-            raise ModuleNotFoundError(f"{name} is hidden", name=name)
 
 
 def say_which(place: CollectionLocation, *, quiet: bool = False) -> None:

@@ -1,7 +1,8 @@
 """LanceDB, imported without what only its clients of remote services need, which nothing here uses.
 
 Preparing these took a second of every start: a class for every message of their protocol, checks of every argument,
-and on Python 3.11 a comparison of every method with the one that it overrides.
+and on Python 3.11 a comparison of every method with the one that it overrides. In Diptych's own programs it comes
+without pandas, too, which PyArrow imports where it is installed, for tables of it, of which they make none.
 """
 
 from __future__ import annotations
@@ -10,12 +11,13 @@ import re
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from importlib import import_module
 from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
 
+from diptych import own_process
 from diptych.collection.storage.layout import search_package
 
 _PROTOCOL, _CLIENT = "lance_namespace", "lance_namespace_urllib3_client"
@@ -73,6 +75,24 @@ def _stand_ins() -> Iterator[None]:
                 del sys.modules[name]
 
 
+class _Hidden:
+    """Lets what is imported meanwhile find no such module, unless it is there already."""
+
+    def __init__(self, module: str) -> None:
+        self._module = module
+
+    def __enter__(self) -> None:
+        sys.meta_path.insert(0, self)
+
+    def __exit__(self, *_: object) -> None:
+        sys.meta_path.remove(self)
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> None:
+        """Refuse the module, and leave the others to whoever finds them."""
+        if name == self._module:
+            raise ModuleNotFoundError(f"{name} is hidden", name=name)
+
+
 def engine_package() -> Any:
     """Return LanceDB.
 
@@ -88,7 +108,7 @@ def _first_import() -> Any:
     checked = pydantic.validate_call
     pydantic.validate_call = lambda function=None, /, **_: (lambda given: given) if function is None else function
     try:
-        with _stand_ins():
+        with _stand_ins(), _Hidden("pandas") if own_process.is_ours() else nullcontext():
             return search_package("lancedb")
     finally:
         pydantic.validate_call = checked

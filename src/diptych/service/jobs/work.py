@@ -17,6 +17,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
+from diptych import own_process
 from diptych.collection import AddProgress, AddReport, Collection, ReadingReport, Record, ReencodeReport
 from diptych.data import find_pictures
 from diptych.data.picture_kinds import describe_unread, unread_kinds
@@ -261,6 +262,7 @@ _LOCK_SECONDS = 600.0
 
 def main() -> int:
     """Do the job that standard input describes in one line; return the exit status."""
+    own_process.claim()
     # Whatever a library prints must not end up among the reports.
     reports = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())

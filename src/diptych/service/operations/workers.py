@@ -27,6 +27,7 @@ from typing import Literal
 
 from prometheus_client.multiprocess import mark_process_dead
 
+from diptych import own_process
 from diptych.errors import InvalidInputError
 from diptych.service.operations.logging import LogFormat, configure_logging
 from diptych.service.operations.metrics import SHARED_FOLDER_VARIABLE
@@ -216,6 +217,7 @@ def launch(
 
 def main(descriptor: int, format: LogFormat, quiet: bool) -> None:
     """Serve on an inherited socket."""
+    own_process.claim()
     settings = settings_from_json(sys.stdin.readline())
     configure_logging(format, quiet=quiet)
     threading.Thread(target=_stop_with_supervisor, name="supervisor-watch", daemon=True).start()

@@ -1,0 +1,16 @@
+"""Whether this process is one of Diptych's programs, which need not leave room for what else somebody may do in it."""
+
+from __future__ import annotations
+
+_claimed = False
+
+
+def claim() -> None:
+    """Say at the start of a program that the process is its own."""
+    global _claimed
+    _claimed = True
+
+
+def is_ours() -> bool:
+    """Tell whether a program has claimed the process; one that imports the library has not."""
+    return _claimed
