@@ -14,7 +14,7 @@ from diptych.models.base import check_count
 from diptych.models.linear import column_means, fix_signs, whitener
 from diptych.models.moments import Moments
 
-_NOISE, _EIGENVALUE_FLOOR, _TOLERANCE = 1e-7, 1e-10, 1e-3
+_NOISE, _EIGENVALUE_FLOOR, _TOLERANCE = 1e-7, 1e-10, 1e-4
 _BLOCK_BYTES = 1 << 25
 _ROWS_PER_CENTRE = 20
 
@@ -143,28 +143,40 @@ def fit_kernel_logistic(
 ) -> FloatArray:
     """Return the weights, one column per bit, that minimise  Σᵢ log(1 + exp(−hᵢ φᵢᵀw)) + c wᵀK₀w.
 
-    K₀ is the kernel between the centres. In the coordinates v = K₀^½ w the penalty is c‖v‖², and L-BFGS on all columns
-    at once needs two products with one matrix for each step.
+    K₀ is the kernel between the centres. In the coordinates v = K₀^½ w the penalty is c‖v‖² and the Hessian at zero
+    ΦᵀΦ/4 + 2cI; in its eigenvectors, divided by the roots of its eigenvalues, the problem is nearly round. L-BFGS on
+    all columns at once then needs few steps, and two products with one matrix for each.
     """
     values, vectors = scipy.linalg.eigh(basis(basis.centres * basis.scale + basis.mean))
     kept = values > _EIGENVALUE_FLOOR * values[-1]
     whitening = vectors[:, kept] / np.sqrt(values[kept])
-    width, block_rows = whitening.shape[1], _block_rows(len(basis.centres))
-    features = map_rows(lambda block: basis(block) @ whitening, rows, width, dtype=np.float64, block_rows=block_rows)
+    n_centres = len(basis.centres)
+    kernel = map_rows(basis, rows, n_centres, dtype=np.float64, block_rows=_block_rows(n_centres))
+    energies, axes = scipy.linalg.eigh(whitening.T @ (kernel.T @ kernel) @ whitening)
+    scale = 1 / np.sqrt(np.maximum(energies, 0) / 4 + 2 * regularization)
+    to_weights = whitening @ (axes * scale)
+    features, penalties = kernel @ to_weights, regularization * scale**2
+    # One row per bit: in this order both products run along the rows of features.
+    wanted = np.ascontiguousarray(signs.T)
+    shape = len(wanted), len(scale)
 
     def objective(flat: FloatArray) -> tuple[float, FloatArray]:
-        weights = flat.reshape(features.shape[1], signs.shape[1])
-        value, gradient = regularization * float((weights**2).sum()), 2 * regularization * weights
-        for block in row_blocks(len(rows), _block_rows(features.shape[1])):
-            margins = signs[block] * (features[block] @ weights)
-            value += float(np.logaddexp(0, -margins).sum())
-            gradient -= features[block].T @ (signs[block] * scipy.special.expit(-margins))
+        weights = flat.reshape(shape)
+        value, gradient = float((weights**2 @ penalties).sum()), 2 * penalties * weights
+        for block in row_blocks(len(rows), _block_rows(n_centres)):
+            margins = wanted[:, block] * (weights @ features[block].T)
+            # log(1 + e⁻ᵐ) and its slope from one exponential that cannot overflow.
+            decay = np.exp(-np.abs(margins))
+            value += float((np.log1p(decay) - np.minimum(margins, 0)).sum())
+            slopes = np.where(margins > 0, decay, 1) / (1 + decay)
+            gradient -= (wanted[:, block] * slopes) @ features[block]
         return value, gradient.ravel()
 
-    slope = np.abs(features.T @ signs).max() / 2
+    slope = np.abs(wanted @ features).max() / 2
     options = {"maxiter": max_iter, "gtol": _TOLERANCE * slope, "ftol": 0.0, "maxcor": 20}
-    start = np.zeros(features.shape[1] * signs.shape[1])
-    solution = scipy.optimize.minimize(objective, start, jac=True, method="L-BFGS-B", options=options)
+    solution = scipy.optimize.minimize(
+        objective, np.zeros(shape[0] * shape[1]), jac=True, method="L-BFGS-B", options=options
+    )
     if solution.nit >= max_iter:
         warnings.warn(
             f"kernel logistic regression stopped after {max_iter} iterations before it converged; raise max_iter or "
@@ -172,7 +184,7 @@ def fit_kernel_logistic(
             scikit_learn("sklearn.exceptions").ConvergenceWarning,
             stacklevel=2,
         )
-    return np.asarray(whitening @ solution.x.reshape(features.shape[1], signs.shape[1]))
+    return np.asarray(to_weights @ solution.x.reshape(shape).T)
 
 
 def _block_rows(width: int) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -18,8 +19,8 @@ from diptych.models.moments import moments
 
 # Up to so many pairs the matrix is small enough to be solved whole, which degenerate data cannot upset.
 _WHOLE = 512
-# Of a block of distances.
-_BLOCK_BYTES = 64 * 2**20
+# Of a block of distances, which stays in cache while its nearest are chosen.
+_BLOCK_BYTES = 2 * 2**20
 _TOLERANCE, _NOISE, _LEAST_WEIGHT = 1e-8, 1e-5, 1e-3
 
 
@@ -70,14 +71,17 @@ class MediaAgreement:
         order = np.argsort(values)[::-1]
         return values[order], vectors[:, order]
 
-    @property
+    @cached_property
     def _degrees(self) -> FloatArray:
         return np.asarray(self.graph.sum(axis=1)).ravel()
 
     def _without_constant(self, columns: FloatArray) -> FloatArray:
-        # Below every other value: a Laplacian's are at most twice its largest degree.
-        below = 1 + 2 * self.smoothness * float(self._degrees.max())
-        return np.asarray(self.apply(columns) - below * columns.mean(axis=0))
+        return np.asarray(self.apply(columns) - self._below * columns.mean(axis=0))
+
+    @cached_property
+    def _below(self) -> float:
+        """More than any other value is below zero: a Laplacian's are at most twice its largest degree."""
+        return 1 + 2 * self.smoothness * float(self._degrees.max())
 
 
 def neighbour_graph(rows: FloatArray, count: int) -> scipy.sparse.csr_array:

@@ -44,15 +44,25 @@ def _descend(
 ) -> FloatArray:
     threshold = step * ratio * np.abs(rows @ atoms.T).max(axis=1, keepdims=True)
     pace: FloatArray = np.ones((len(rows), 1), dtype=rows.dtype)
-    ahead = codes
+    length, across = rows.dtype.type(step), np.ascontiguousarray(atoms.T)
+    # All in place: arrays made anew for each operation would take longer than the products.
+    codes, ahead, residual = codes.copy(), codes.copy(), np.empty_like(rows)
+    fresh, shrunk = np.empty_like(codes), np.empty_like(codes)
     for _ in range(n_iter):
-        moved = ahead + ((rows - ahead @ atoms) @ atoms.T) * rows.dtype.type(step)
-        fresh = moved - np.clip(moved, -threshold, threshold)
-        change = fresh - codes
-        uphill = np.einsum("ij,ij->i", ahead - fresh, change)[:, None] > 0
+        np.matmul(ahead, atoms, out=residual)
+        np.subtract(rows, residual, out=residual)
+        np.matmul(residual, across, out=fresh)
+        fresh *= length
+        fresh += ahead
+        np.maximum(fresh, -threshold, out=shrunk)
+        np.minimum(shrunk, threshold, out=shrunk)
+        fresh -= shrunk
+        change, back = np.subtract(fresh, codes, out=codes), np.subtract(ahead, fresh, out=ahead)
+        uphill = np.einsum("ij,ij->i", back, change)[:, None] > 0
         next_pace = np.where(uphill, 1, (1 + np.sqrt(1 + 4 * pace**2)) / 2).astype(rows.dtype)
-        ahead = fresh + np.where(uphill, 0, (pace - 1) / next_pace) * change
-        codes, pace = fresh, next_pace
+        change *= np.where(uphill, 0, (pace - 1) / next_pace)
+        np.add(fresh, change, out=ahead)
+        codes, fresh, pace = fresh, codes, next_pace
     return codes
 
 
