@@ -23,11 +23,11 @@ COMPILE = $(WORK)/tools/bin/uv pip compile --quiet --system-certs --universal --
 heading = @printf '\n== %s ==\n' '$(1)'
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-joint lint types unit docs-check package docs format bench reliability fuzz load \
+.PHONY: help run test test-joint lint types unit docs-check package docs format bench bench-compare reliability fuzz load \
 	lock notice audit advisories sbom container pin-base clean
 
 help: ## print the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: $(VENV)/.ready-run ## set up and run the main job: search a demonstration collection
 	@$(BIN)/diptych demo
@@ -81,8 +81,14 @@ format: $(VENV)/.ready-test ## apply ruff's fixes and format
 	@$(BIN)/ruff check --fix
 	@$(BIN)/ruff format
 
-bench: $(VENV)/.ready-bench ## run every script in benchmarks/
-	@for script in benchmarks/[a-z]*.py; do printf '\n== %s ==\n' "$$script"; $(BIN)/python "$$script" || exit $$?; done
+bench: $(VENV)/.ready-bench ## measure speed beside peers, write docs/performance.md: FULL=1 the full form, SCRIPTS="..." some
+	@$(BIN)/python benchmarks/run_speed.py $(if $(FULL),--full) $(SCRIPTS); measured=$$?; \
+		$(BIN)/python scripts/performance_page.py && exit $$measured
+
+bench-compare: $(VENV)/.ready-bench ## measure anew and fail where a ratio fell since the record: FULL=1 as recorded
+	@mkdir -p $(WORK) && rm -f $(WORK)/speed.json
+	@$(BIN)/python benchmarks/run_speed.py $(if $(FULL),--full) --output $(WORK)/speed.json || true
+	@$(BIN)/python benchmarks/compare_speed.py benchmarks/results/speed.json $(WORK)/speed.json
 
 fuzz: $(VENV)/.ready-test ## give garbled input to every reader and the service, MINUTES each (30)
 	@$(BIN)/python reliability/fuzz.py --minutes $(or $(MINUTES),30)

@@ -5,7 +5,7 @@ video is looked through for its moments, each of which is then read in the same 
 frames are decoded, ten for each second. Counted is processor time. Bars for each second of it: half a HEIC photograph,
 with the small picture that phones put in, a RAW one that has to be developed, and 5 seconds of video.
 
-    python benchmarks/formats.py
+    python benchmarks/formats.py [--quick]
 """
 
 from __future__ import annotations
@@ -27,9 +27,13 @@ from diptych.data.picture_kinds import moment_path
 from diptych.encoders import read_picture
 from diptych.encoders.image.decoding_process import become_worker
 from picture_samples import dng_file, write_video
+from speed_report import SpeedReport, in_turns, speed_parser
 
 SIDE = 260
 REPEATS = 3
+# In a second of the processor; the JPEG is there for comparison.
+BARS = {"jpg": 1.0, "heic": 0.5, "dng": 1.0}
+VIDEO_BAR = 5.0
 SCENES, SCENE_SECONDS = 5, 6
 
 
@@ -43,13 +47,9 @@ def scene(seed: int, size: tuple[int, int]) -> Image.Image:
     return Image.fromarray((255 * (total - total.min()) / (total.max() - total.min())).astype(np.uint8))
 
 
-def processor_seconds(do: Callable[[], object]) -> float:
-    """Return what one turn takes, the first left out: it imports the package."""
-    do()
-    started = time.process_time()
-    for _ in range(REPEATS):
-        do()
-    return (time.process_time() - started) / REPEATS
+def rates(do: Callable[[], object], amount: float = 1.0) -> list[float]:
+    """Return how much is done in a second of the processor, turn by turn."""
+    return [amount / taken for taken in in_turns({"ours": do}, REPEATS, clock=time.process_time)["ours"]]
 
 
 def index(path: Path) -> None:
@@ -60,7 +60,8 @@ def index(path: Path) -> None:
 
 
 def main() -> int:
-    """Print the rates; return the exit status."""
+    """Measure the rates; return the exit status."""
+    report = SpeedReport(__file__, speed_parser(__doc__).parse_args())
     # Decoders in processes of their own take the same time, which would not be counted.
     become_worker()
     photograph = scene(0, (4000, 3000))
@@ -73,13 +74,12 @@ def main() -> int:
         # The development makes one pixel of four.
         (folder / "a.dng").write_bytes(dng_file(scene(1, (2000, 1500))))
         write_video(folder / "a.mp4", [scene(seed, (1920, 1080)) for seed in range(SCENES)], seconds=SCENE_SECONDS)
-        rates = {kind: 1 / processor_seconds(partial(index, folder / f"a.{kind}")) for kind in ("jpg", "heic", "dng")}
-        moments = len(file_facts(FileRequest(folder / "a.mp4")).moments) + 1
-        video = SCENES * SCENE_SECONDS / processor_seconds(partial(index, folder / "a.mp4"))
-    for kind, rate in rates.items():
-        print(f"{kind:5} {rate:6.1f} photographs of 12 megapixels per processor second")
-    print(f"mp4   {video:6.1f} seconds of video in full HD per processor second, {moments} moments in {SCENES} scenes")
-    return 0 if rates["heic"] >= 0.5 and rates["dng"] >= 1 and video >= 5 else 1
+        for kind, bar in BARS.items():
+            work = f"a photograph of 12 megapixels as .{kind}"
+            report.bound(work, rates(partial(index, folder / f"a.{kind}")), bar, unit="photos/s")
+        video = rates(partial(index, folder / "a.mp4"), SCENES * SCENE_SECONDS)
+        report.bound("video in full HD", video, VIDEO_BAR, unit="seconds of video/s")
+    return report.finish()
 
 
 if __name__ == "__main__":

@@ -1,19 +1,19 @@
 """Pairwise methods on 2,173 pairs: one fit at the chosen parameters, beside scikit-learn on explicit products.
 
-Run ``python benchmarks/pairwise_speed.py``. The pairs are those of Wikipedia where ``DIPTYCH_DATA`` has them, otherwise
-generated ones of the same shape. Each method runs in a process of its own, which reports wall time and processor time
-of its best fit, and how far its peak memory grew beyond data and loaded libraries. scikit-learn's `LogisticRegression`
-gets the same 23,903 sampled pairs as a matrix of 1,280 products: its time leaves out making that matrix, its memory
-does not. It stops at its default tolerance, which is looser than ours; whether both reach the same weights is checked
-at a tighter one.
+    python benchmarks/pairwise_speed.py [--quick]
 
-The command exits with 1 when a bar is missed. Speeds are compared by processor time, and a bar in seconds is met by
-wall or processor time, because a busy machine stretches the first.
+The pairs are those of Wikipedia where ``DIPTYCH_DATA`` has them, otherwise generated ones of the same shape. Each
+method runs in a process of its own, which reports the processor time of its fits, and how far its peak memory grew
+beyond data and loaded libraries. scikit-learn's `LogisticRegression` gets the same 23,903 sampled pairs as a matrix of
+1,280 products: its time leaves out making that matrix, its memory does not. It stops at its default tolerance, which is
+looser than ours; whether both reach the same weights is checked at a tighter one.
+
+The command exits with 1 when a bar is missed. All of it is processor time in one thread, because a busy machine
+stretches the other.
 """
 
 from __future__ import annotations
 
-import argparse
 import mmap
 import multiprocessing
 import os
@@ -31,6 +31,7 @@ from diptych.errors import MissingDataError
 from diptych.models import CMML, BipartiteCrossProduct, CrossModalModel, LogisticCrossProduct
 from diptych.models.pairwise._pairs import SampledPairs
 from diptych.models.preprocessed import scale_rows
+from speed_report import SpeedReport, in_turns, speed_parser
 
 RATIO = 10
 # What five hold-outs of the training pairs chose, and the seconds a fit may take.
@@ -41,14 +42,14 @@ BARS: dict[str, tuple[CrossModalModel, float]] = {
 }
 SPEED_BAR, MEMORY_BAR = 10.0, 20.0
 PEER = "scikit-learn on products"
+SHAPE = "2,173 pairs × (128, 10)"
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What a fit took: seconds by the clock and of the processor, and bytes at its peak."""
+    """What fits took: seconds of the processor, and bytes at their peak."""
 
-    wall: float
-    processor: float
+    seconds: list[float]
     peak: int
 
 
@@ -87,19 +88,14 @@ def job(name: str, images: np.ndarray, texts: np.ndarray) -> Callable[[], object
 
 
 def measure(name: str, repeats: int, queue: multiprocessing.Queue) -> None:
-    """Report the best of a few fits and the growth of this process's peak memory."""
+    """Report the times of a few fits and the growth of this process's peak memory."""
     images, texts = make_pairs()
     # A first fit of a few rows loads libraries and starts threads, which belong to neither side.
     job(name, images[:40], texts[:40])()
     before = peak_resident_bytes()
     fit = job(name, images, texts)
-    costs = []
-    for _ in range(repeats):
-        wall, processor = time.perf_counter(), time.process_time()
-        fit()
-        costs.append((time.perf_counter() - wall, time.process_time() - processor))
-    peak = peak_resident_bytes() - before
-    queue.put(Cost(min(wall for wall, _ in costs), min(processor for _, processor in costs), peak))
+    taken = in_turns({name: fit}, repeats, clock=time.process_time)[name]
+    queue.put(Cost(taken, peak_resident_bytes() - before))
 
 
 def in_a_process(name: str, repeats: int) -> Cost:
@@ -124,31 +120,21 @@ def difference_of_weights() -> float:
 
 def main() -> int:
     """Measure, print a table and return the exit code."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--repeats", type=int, default=3)
-    options = parser.parse_args()
-    costs = {name: in_a_process(name, options.repeats) for name in BARS}
-    peer = costs[PEER] = in_a_process(PEER, options.repeats)
-    ours = costs["logistic cross-product"]
-    difference = difference_of_weights()
-
-    print(f"one fit to 2173 pairs x (128, 10), {RATIO} unlabelled pairs each, one thread")
-    print(f"{'':<26}{'wall':>10}{'processor':>12}{'memory':>12}")
-    for name, cost in costs.items():
-        bar = f"  (bar {BARS[name][1]:g} s)" if name in BARS else ""
-        print(f"{name:<26}{cost.wall:>8.2f} s{cost.processor:>10.2f} s{cost.peak / 2**20:>8.1f} MiB{bar}")
-    speed, by_the_clock = peer.processor / ours.processor, peer.wall / ours.wall
+    options = speed_parser(__doc__).parse_args()
+    report = SpeedReport(__file__, options)
+    repeats = 3 if options.quick else 7
+    costs = {name: in_a_process(name, repeats) for name in (*BARS, PEER)}
+    for name, (_, bar) in BARS.items():
+        report.bound(f"{name}, {SHAPE}", costs[name].seconds, bar, unit="processor s")
+    ours, peer = costs["logistic cross-product"], costs[PEER]
+    work = f"logistic cross-product, {SHAPE}"
+    report.compare(work, ours.seconds, peer.seconds, peer=PEER, unit="processor s", bar=SPEED_BAR)
     # A peak that did not grow by a page is at most one.
-    memory = peer.peak / max(ours.peak, mmap.PAGESIZE)
-    print("logistic cross-product beside scikit-learn:")
-    print(f"  {speed:.0f}x less processor time (bar {SPEED_BAR:g}x), {by_the_clock:.0f}x less wall time")
-    print(f"  1/{memory:.0f} of its memory (bar 1/{MEMORY_BAR:g})")
-    print(f"  weights differ by {difference:.1e} of the largest (bar 0.01)")
-    missed = [name for name, (_, bar) in BARS.items() if min(costs[name].wall, costs[name].processor) > bar]
-    missed += ["speed"] * (speed < SPEED_BAR) + ["memory"] * (memory < MEMORY_BAR)
-    missed += ["agreement"] * (difference > 0.01)
-    print(f"missed: {', '.join(missed)}" if missed else "all bars met")
-    return 1 if missed else 0
+    peaks = [max(cost.peak, mmap.PAGESIZE) / 1e6 for cost in (ours, peer)]
+    report.compare(f"memory of {work}", peaks[:1], peaks[1:], peer=PEER, unit="MB", bar=MEMORY_BAR)
+    difference = difference_of_weights()
+    report.hold("weights as scikit-learn's", difference <= 0.01, f"{difference:.1e} of the largest apart")
+    return report.finish()
 
 
 if __name__ == "__main__":

@@ -1,15 +1,17 @@
-"""Approximate search of 100,000 × 256 numbers beside bare faiss: recall, speed, and changes seen at once.
+"""Approximate search of 100,000 × 256 numbers beside bare indexes: recall, speed, and changes seen at once.
 
-Run ``python benchmarks/search_speed.py`` (needs the ``search`` extra). The same clustered vectors go into a collection
-and into bare faiss indexes (inverted lists and HNSW) whose effort is raised until they reach the collection's recall
-among the ten nearest. Then all answer the same queries, in turns, in batches and one by one; bare faiss is credited
-with the fastest of its indexes. Texts stand for the vectors, so that nothing but storing and searching is measured. The
-command exits with 1 when a bar is missed.
+    python benchmarks/search_speed.py [--quick] [--rows N]
+
+Needs the ``search`` extra; hnswlib and usearch are compared where they are installed. The same clustered vectors go
+into a collection and into bare indexes (faiss's inverted lists and HNSW, the HNSW of the others) whose effort is raised
+until they reach the collection's recall among the ten nearest. Then all answer the same queries, in turns, in batches
+and one by one. Texts stand for the vectors, so that nothing but storing and searching is measured. The index of
+collections alone is measured at growing sizes. Everything runs in one thread, by processor time. Bars: a recall of
+0.95, and 60 % of the speed of every bare index in batches. The command exits with 1 when a bar is missed.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 import tempfile
@@ -22,12 +24,18 @@ import faiss
 import numpy as np
 
 from diptych.collection import Collection, Record
+from diptych.collection.search.approximate_index import ApproximateIndex
 from diptych.encoders.encoder import EncodedBatch
 from diptych.space import Space
+from speed_report import SpeedReport, installed, speed_parser
 
 RECALL_BAR = 0.95
 SPEED_BAR = 0.60
 K = 10
+SINGLE = 100
+DIMENSIONS = 32
+PEERS = ("faiss, inverted lists", "faiss, HNSW", "hnswlib", "usearch")
+Search = Callable[[np.ndarray], np.ndarray]
 
 
 class NumberedVectors:
@@ -78,119 +86,140 @@ def clustered(rows: int, width: int, seed: int, centres: np.ndarray) -> np.ndarr
     return points / np.linalg.norm(points, axis=1, keepdims=True)
 
 
+def in_a_subspace(rows: int, width: int, seed: int) -> np.ndarray:
+    """Return unit vectors of a random subspace, which have no clusters that an index could find."""
+    basis = np.random.default_rng(0).standard_normal((DIMENSIONS, width), dtype=np.float32)
+    points = np.random.default_rng(seed).standard_normal((rows, DIMENSIONS), dtype=np.float32) @ basis
+    return points / np.linalg.norm(points, axis=1, keepdims=True)
+
+
 def recall(truth: np.ndarray, found: np.ndarray) -> float:
     """Return the share of the true nearest that was found."""
     return float((truth[:, :, None] == found[:, None, :]).any(axis=2).mean())
 
 
-def bare_indexes(vectors: np.ndarray, queries: np.ndarray, truth: np.ndarray, bar: float) -> dict[str, Any]:
-    """Build bare faiss indexes and raise their effort until they reach the recall."""
-    lists = faiss.index_factory(vectors.shape[1], f"IVF{int(4 * len(vectors) ** 0.5)},Flat", faiss.METRIC_INNER_PRODUCT)
+def bare_searches(vectors: np.ndarray, queries: np.ndarray, truth: np.ndarray, bar: float) -> dict[str, Search]:
+    """Build the bare indexes that are installed and raise their effort until they reach the recall."""
+    found: dict[str, Search] = {}
+
+    def tune(name: str, search: Search, set_effort: Callable[[int], object], step: int) -> None:
+        for effort in range(step, 1024, step):
+            set_effort(effort)
+            if recall(truth, search(queries)) >= bar:
+                break
+        found[name] = search
+
+    rows, width = vectors.shape
+    lists = faiss.index_factory(width, f"IVF{int(4 * rows**0.5)},Flat", faiss.METRIC_INNER_PRODUCT)
     lists.train(vectors)
-    graph = faiss.index_factory(vectors.shape[1], "HNSW32", faiss.METRIC_INNER_PRODUCT)
+    lists.add(vectors)
+    tune(PEERS[0], lambda asked: lists.search(asked, K)[1], lambda effort: setattr(lists, "nprobe", effort), 1)
+    graph = faiss.index_factory(width, "HNSW32", faiss.METRIC_INNER_PRODUCT)
     graph.hnsw.efConstruction = 64
-    graph.hnsw.efSearch = K
-    for index in (lists, graph):
-        index.add(vectors)
-    while recall(truth, lists.search(queries, K)[1]) < bar and lists.nprobe < lists.nlist:
-        lists.nprobe += 1
-    while recall(truth, graph.search(queries, K)[1]) < bar and graph.hnsw.efSearch < 1024:
-        graph.hnsw.efSearch += 4
-    return {"inverted lists": lists, "HNSW": graph}
+    graph.add(vectors)
+    tune(PEERS[1], lambda asked: graph.search(asked, K)[1], lambda effort: setattr(graph.hnsw, "efSearch", effort), 4)
+    if installed("hnswlib"):
+        import hnswlib
+
+        other = hnswlib.Index(space="ip", dim=width)
+        other.init_index(max_elements=rows, M=32, ef_construction=64)
+        other.set_num_threads(1)
+        other.add_items(vectors)
+        tune(PEERS[2], lambda asked: other.knn_query(asked, k=K)[0], lambda effort: other.set_ef(max(K, effort)), 4)
+    if installed("usearch"):
+        from usearch.index import Index
+
+        last = Index(ndim=width, metric="ip", dtype="f32", connectivity=32, expansion_add=64)
+        last.add(np.arange(rows), vectors, threads=1)
+
+        def by_usearch(asked: np.ndarray) -> np.ndarray:
+            return np.atleast_2d(last.search(asked, K, threads=1).keys)
+
+        tune(PEERS[3], by_usearch, lambda effort: setattr(last, "expansion_search", effort), 4)
+    return found
 
 
-def in_turns(runs: dict[str, Callable[[], object]], repeats: int) -> dict[str, float]:
-    """Return the best time of each, measured in turns, so that other work on the machine meets all of them."""
-    times: dict[str, list[float]] = {name: [] for name in runs}
-    for _ in range(repeats):
-        for name, run in runs.items():
-            start = time.perf_counter()
-            run()
-            times[name].append(time.perf_counter() - start)
-    return {name: min(values) for name, values in times.items()}
-
-
-def changes_are_seen(collection: Collection, new: int) -> tuple[bool, bool, float]:
-    """Add an item and remove it; return whether the next search sees each, and the time of addition and search."""
-    start = time.perf_counter()
+def changes_are_seen(collection: Collection, new: int) -> tuple[bool, bool]:
+    """Add an item and remove it; return whether the next search sees each."""
     collection.add([Record(captions=[str(new)], id="the new one")])
     added = collection.search(str(new), k=1, target="texts")[0]
-    seconds = time.perf_counter() - start
     collection.remove("the new one")
     after = collection.search(str(new), k=K, target="texts")
-    return added.id == "the new one", all(answer.id != "the new one" for answer in after), seconds
+    return added.id == "the new one", all(answer.id != "the new one" for answer in after)
 
 
-def main() -> int:
-    """Measure, print a table and return the exit code."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rows", type=int, default=100_000)
-    parser.add_argument("--width", type=int, default=256)
-    parser.add_argument("--queries", type=int, default=2_000)
-    options = parser.parse_args()
+def one_by_one(search: Search, queries: np.ndarray) -> None:
+    """Ask a few queries, each on its own."""
+    for row in range(SINGLE):
+        search(queries[row : row + 1])
 
-    centres = np.random.default_rng(0).standard_normal((1000, options.width), dtype=np.float32)
+
+def beside_bare_indexes(report: SpeedReport, rows: int, queries: np.ndarray, centres: np.ndarray) -> None:
+    """Compare a collection with bare indexes of the same recall."""
     # One row more than is stored at first: it is added later.
-    vectors = clustered(options.rows + 1, options.width, 1, centres)
-    queries = clustered(options.queries, options.width, 2, centres)
-    stored = vectors[: options.rows]
+    vectors = clustered(rows + 1, centres.shape[1], 1, centres)
+    stored = vectors[:rows]
     _, truth = faiss.knn(queries, stored, K, metric=faiss.METRIC_INNER_PRODUCT)
-
     with tempfile.TemporaryDirectory() as folder:
         retriever = NumberedVectors(vectors)
         collection = Collection.create(Path(folder) / "collection", retriever, load_retriever=lambda _: retriever)
-        start = time.perf_counter()
-        collection.add([Record(captions=[str(row)], id=str(row)) for row in range(options.rows)])
-        print(f"{options.rows} x {options.width}: added in {time.perf_counter() - start:.1f} s", end=", ")
-        start = time.perf_counter()
+        collection.add([Record(captions=[str(row)], id=str(row)) for row in range(rows)])
         collection.build_index()
-        print(f"indexed in {time.perf_counter() - start:.1f} s")
+        row_of = {caption: int(item.id) for item in collection for caption in item.caption_ids}
 
-        rows = {caption: int(item.id) for item in collection for caption in item.caption_ids}
-        ids, _ = collection.nearest(queries, K, target="texts", exact=False)
-        reached = recall(truth, np.vectorize(rows.__getitem__)(ids))
-        bare = bare_indexes(stored, queries, truth, reached)
+        def ours(asked: np.ndarray) -> np.ndarray:
+            return collection.nearest(asked, K, target="texts", exact=False)[0]
 
-        single = queries[:300]
-        batch_times = in_turns(
-            {
-                "collection": lambda: collection.nearest(queries, K, target="texts", exact=False),
-                **{name: lambda index=index: index.search(queries, K) for name, index in bare.items()},
-            },
-            repeats=7,
-        )
-        single_times = in_turns(
-            {
-                "collection": lambda: [
-                    collection.nearest(single[row : row + 1], K, target="texts", exact=False)
-                    for row in range(len(single))
-                ],
-                **{
-                    name: lambda index=index: [index.search(single[row : row + 1], K) for row in range(len(single))]
-                    for name, index in bare.items()
-                },
-            },
-            repeats=5,
-        )
-        seen, gone, seconds = changes_are_seen(collection, options.rows)
+        reached = recall(truth, np.vectorize(row_of.__getitem__)(ours(queries)))
+        report.hold(f"recall@{K}", reached >= RECALL_BAR, f"{reached:.4f}, to which the bare indexes are raised")
+        bare = bare_searches(stored, queries, truth, reached)
+        for work, ask, repeats, bar in (
+            (f"{len(queries):,} queries at once", lambda search: search(queries), 7, SPEED_BAR),
+            (f"{SINGLE} queries one by one", lambda search: one_by_one(search, queries), 5, None),
+        ):
+            report.race(
+                f"search of {rows:,} × {vectors.shape[1]}, {work}",
+                lambda ask=ask: ask(ours),
+                {name: (lambda ask=ask, name=name: ask(bare[name])) if name in bare else None for name in PEERS},
+                repeats,
+                bars={} if bar is None else dict.fromkeys(PEERS, bar),
+                clock=time.process_time,
+            )
+        seen, gone = changes_are_seen(collection, rows)
+        report.hold("the next search sees an addition and a removal", seen and gone, f"{seen}, {gone}")
         collection.close()
 
-    print(f"recall@{K}: {reached:.4f} (bar {RECALL_BAR}); bare indexes raised to the same")
-    print(f"{'':<18}{'queries/s, batch':>18}{'queries/s, single':>20}")
-    for name in batch_times:
-        batch_speed, single_speed = options.queries / batch_times[name], len(single) / single_times[name]
-        print(f"{name:<18}{batch_speed:>18,.0f}{single_speed:>20,.0f}")
-    fastest = {
-        kind: min(value for name, value in times.items() if name != "collection") / times["collection"]
-        for kind, times in (("batch", batch_times), ("single", single_times))
-    }
-    print(f"share of the fastest bare index: batch {fastest['batch']:.0%} (bar {SPEED_BAR:.0%}), ", end="")
-    print(f"single {fastest['single']:.0%}")
-    print(f"an addition is seen by the next search: {seen} ({seconds * 1e3:.0f} ms for both), a removal: {gone}")
-    bars = {"recall": reached >= RECALL_BAR, "speed": fastest["batch"] >= SPEED_BAR, "addition": seen, "removal": gone}
-    missed = [name for name, met in bars.items() if not met]
-    print(f"missed: {', '.join(missed)}" if missed else "all bars met")
-    return 1 if missed else 0
+
+def growth(report: SpeedReport, sizes: Sequence[int], width: int) -> None:
+    """Measure the index of collections at growing sizes, beside comparing every row."""
+    queries = in_a_subspace(SINGLE, width, 2)
+    for size in sizes:
+        vectors = in_a_subspace(size, width, 1)
+        index = ApproximateIndex.build(vectors, "inner_product")
+        report.race(
+            f"{SINGLE} searches one by one, rows",
+            lambda index=index: one_by_one(lambda asked: index.search(asked, K)[1], queries),
+            {},
+            3,
+            limits={"every row compared": lambda vectors=vectors: one_by_one(lambda asked: vectors @ asked.T, queries)},
+            clock=time.process_time,
+            size=size,
+        )
+
+
+def main() -> int:
+    """Measure and compare."""
+    parser = speed_parser(__doc__)
+    parser.add_argument("--rows", type=int)
+    parser.add_argument("--width", type=int, default=256)
+    parser.add_argument("--queries", type=int, default=2_000)
+    options = parser.parse_args()
+    report = SpeedReport(__file__, options, threads=1)
+    centres = np.random.default_rng(0).standard_normal((1000, options.width), dtype=np.float32)
+    queries = clustered(options.queries, options.width, 2, centres)
+    beside_bare_indexes(report, options.rows or (20_000 if options.quick else 100_000), queries, centres)
+    growth(report, (10_000, 30_000, 100_000, 300_000) + (() if options.quick else (1_000_000,)), options.width)
+    return report.finish()
 
 
 if __name__ == "__main__":

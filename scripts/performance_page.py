@@ -1,0 +1,194 @@
+"""Write ``docs/performance.md`` and its plots from what the speed scripts measured.
+
+    python scripts/performance_page.py [RECORD]
+
+``make bench`` runs the scripts and then this. A curve is a work that was measured at several sizes; its exponent is the
+slope of a line through the logarithms of cost and size, fitted to at least four sizes, with its 95 % confidence
+interval.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import defaultdict
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import matplotlib as mpl
+import numpy as np
+from scipy import stats
+
+ROOT = Path(__file__).parents[1]
+RECORD = ROOT / "benchmarks" / "results" / "speed.json"
+PAGE = ROOT / "docs" / "performance.md"
+IMAGES = ROOT / "docs" / "images"
+LEAST_SIZES = 4
+SECTIONS = {
+    "Start": ("start_times",),
+    "Fitting": ("cca_speed", "correlation_speed", "pairwise_speed", "fit_speed", "click_learning_speed"),
+    "Measures": ("map_speed", "measures_speed"),
+    "Search": ("search_speed", "hamming_speed"),
+    "Pictures and texts": ("encoding_speed", "joint_speed", "index_folder", "photo_facts", "formats"),
+    "Service": ("click_log_speed", "page_speed", "service_load"),
+}
+Rows = list[dict[str, Any]]
+_SCRIPTS = """## Scripts
+
+The quick form has smaller sizes and leaves out what needs minutes by itself or a browser (`click_learning_speed.py`,
+`page_speed.py`); `make bench FULL=1` has everything. Scripts of quality, memory and endurance (`…_map.py`, recall,
+kills, a million items) are in neither, and are run one by one.
+
+| script | took | bars |
+|---|---:|---|"""
+
+
+class Curve(NamedTuple):
+    """The cost of one work at several sizes, and the exponent of its growth with a confidence interval."""
+
+    script: str
+    work: str
+    unit: str
+    sizes: np.ndarray
+    costs: np.ndarray
+    exponent: float
+    low: float
+    high: float
+
+
+def curves(rows: Rows) -> list[Curve]:
+    """Return every work that was measured at enough sizes."""
+    measured: dict[tuple[str, str, str], dict[int, float]] = defaultdict(dict)
+    for row in rows:
+        if row["size"] is not None and row["ours"] is not None:
+            measured[row["script"], row["work"], row["unit"]][row["size"]] = row["ours"]
+    return [fitted(*key, costs) for key, costs in measured.items() if len(costs) >= LEAST_SIZES]
+
+
+def fitted(script: str, work: str, unit: str, cost_of: dict[int, float]) -> Curve:
+    """Fit a power law."""
+    sizes, costs = (np.array(side, dtype=float) for side in zip(*sorted(cost_of.items()), strict=True))
+    line = stats.linregress(np.log(sizes), np.log(costs))
+    reach = float(stats.t.ppf(0.975, len(sizes) - 2)) * line.stderr
+    return Curve(script, work, unit, sizes, costs, line.slope, line.slope - reach, line.slope + reach)
+
+
+def page(record: dict[str, Any]) -> str:
+    """Return the page."""
+    rows, found = record["rows"], curves(record["rows"])
+    parts = [introduction(record)]
+    for title, scripts in SECTIONS.items():
+        compared = [row for row in rows if row["script"] in scripts]
+        if compared:
+            parts.append(section(title, compared, [curve for curve in found if curve.script in scripts]))
+    parts.append(scripts_table(record))
+    return "\n\n".join(parts) + "\n"
+
+
+def introduction(record: dict[str, Any]) -> str:
+    """Return what the numbers mean and where they were measured."""
+    machine = record["machine"]
+    versions = ", ".join(
+        f"{name} {machine[name]}" for name in ("numpy", "scipy", "scikit-learn", "onnxruntime", "faiss-cpu")
+    )
+    return f"""# Performance
+
+<!-- Made by scripts/performance_page.py from benchmarks/results/speed.json. -->
+
+How fast Diptych is beside other libraries for the same result (peers), and beside what cannot be avoided or must not be
+exceeded (limits). `make bench` measures all of it, in the {record["form"]} form here, and makes this page;
+`make bench-compare` makes a new run and fails where a ratio fell by more than 15 % beyond the spread of both runs.
+
+A ratio is how many times better we are: above 1 is in our favour, whether seconds or photos a second are counted. Ours
+and theirs are measured in turns, and the ratio is the median over the turns; the spread is half the distance between
+its quartiles. *Processor s* are seconds of one core, which other work on the machine hardly changes; *s* are by the
+clock.
+
+Measured on {machine["date"]} on {machine["cores"]} cores of {machine["processor"]} ({machine["architecture"]}) with
+{machine["memory_gib"]:g} GiB: Python {machine["python"]}, {versions}, {machine["blas"]}."""
+
+
+def section(title: str, rows: Rows, found: list[Curve]) -> str:
+    """Return the ratios and curves of one part."""
+    parts = [f"## {title}"]
+    single = [row for row in rows if row["size"] is None]
+    if single:
+        head = "| work | ours | peer or limit | theirs | ratio | spread |\n|---|---:|---|---:|---:|---:|"
+        parts.append("\n".join([head, *map(ratio_line, single)]))
+    if found:
+        name = f"performance-{title.lower().replace(' ', '-')}.svg"
+        draw(found, IMAGES / name)
+        parts += [f"![Cost against size: {title.lower()}](images/{name})", exponent_table(rows, found)]
+    return "\n\n".join(parts)
+
+
+def ratio_line(row: dict[str, Any]) -> str:
+    """Return one row of a table."""
+    other = row["peer"] or (f"limit: {row['limit']}" if row["limit"] else "–")
+    theirs = row["note"] or "–" if row["theirs"] is None else quantity(row["theirs"], row["unit"])
+    ratio = "–" if row["ratio"] is None else f"{row['ratio']:.3g}"
+    spread = "–" if row["spread"] is None else f"{row['spread']:.0%}"
+    return f"| {row['work']} | {quantity(row['ours'], row['unit'])} | {other} | {theirs} | {ratio} | {spread} |"
+
+
+def quantity(value: float | None, unit: str) -> str:
+    """Return a number with its unit; short times in milliseconds."""
+    if value is None:
+        return "–"
+    if unit in ("s", "processor s") and value < 0.1:
+        return f"{1e3 * value:.3g} {unit.removesuffix('s')}ms"
+    return f"{value:,.0f} {unit}" if value >= 100 else f"{value:.3g} {unit}"
+
+
+def exponent_table(rows: Rows, found: list[Curve]) -> str:
+    """Return how costs grow, and the ratio at the largest size where there is one."""
+    head = "| work | sizes | at the largest | exponent | 95 % interval | ratio there |\n|---|---|---:|---:|---:|---|"
+    lines = []
+    for curve in found:
+        largest = [
+            f"{row['ratio']:.3g} ({row['peer'] or row['limit']})"
+            for row in rows
+            if row["work"] == curve.work and row["size"] == curve.sizes[-1] and row["ratio"] is not None
+        ]
+        sizes = f"{len(curve.sizes)} from {curve.sizes[0]:,.0f} to {curve.sizes[-1]:,.0f}"
+        interval = f"{curve.low:.2f} to {curve.high:.2f}"
+        cells = curve.work, sizes, quantity(curve.costs[-1], curve.unit), f"{curve.exponent:.2f}", interval
+        lines.append(f"| {' | '.join(cells)} | {', '.join(largest) or '–'} |")
+    return "\n".join([head, *lines])
+
+
+def draw(found: list[Curve], path: Path) -> None:
+    """Draw costs against sizes on logarithmic axes."""
+    # The same numbers give the same file.
+    mpl.rcParams.update({"svg.hashsalt": "diptych", "svg.fonttype": "none"})
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8, 4.5), layout="constrained")
+    axes = figure.add_subplot()
+    for curve in found:
+        axes.loglog(curve.sizes, curve.costs, marker="o", label=f"{curve.work}: n^{curve.exponent:.2f}")
+    axes.set_xlabel("items or pairs")
+    axes.set_ylabel("seconds")
+    axes.grid(visible=True, which="major", alpha=0.3)
+    axes.legend(fontsize="small", loc="center left", bbox_to_anchor=(1.0, 0.5))
+    figure.savefig(path, metadata={"Date": None})
+
+
+def scripts_table(record: dict[str, Any]) -> str:
+    """Return which scripts were run in this form, and how long each took."""
+    listed = [
+        f"| `{name}.py` | {run['seconds']:,.0f} s | {'met' if run['status'] == 0 else 'missed or failed'} |"
+        for name, run in record["scripts"].items()
+    ]
+    return "\n".join([_SCRIPTS, *listed])
+
+
+def main() -> None:
+    """Read the record and write the page."""
+    record = Path(sys.argv[1]) if len(sys.argv) > 1 else RECORD
+    PAGE.write_text(page(json.loads(record.read_text(encoding="utf-8"))), encoding="utf-8")
+    print(f"{PAGE.relative_to(ROOT)} is made from {record}")
+
+
+if __name__ == "__main__":
+    main()
