@@ -70,17 +70,19 @@ needed were left out (src/diptych/encoders/text/minilm/CREDITS.md).""",
         "search models, and changes to the weights of networks",
         (
             "encoders/changes/*.safetensors",
+            "encoders/image/int8_ranges.tsv",
             "retriever/shipped/*/arrays.safetensors",
             "retriever/shipped/*/model.json",
         ),
         "machine-learning-model",
         "Apache-2.0",
         """\
-Made by scripts/tune_networks.py and scripts/build_shipped_retrievers.py from the networks named below, 22,000 photos of
-Flickr8k and COCO, and their captions. No photo or caption is in the files, but what was learned from them. Flickr8k is
-for research and education; COCO's photos are under the terms of Flickr, its captions CC-BY-4.0. Diptych's developers
-put their own work under the Apache License 2.0; they cannot say whether terms of the data bind what was learned from
-it. Where that matters, train a search model on captions of your own (docs/model-card.md).""",
+Made by scripts/tune_networks.py, scripts/build_shipped_retrievers.py and scripts/calibrate_int8.py from the networks
+named below, 22,000 photos of Flickr8k and COCO, and their captions. No photo or caption is in the files, but what was
+learned from them. Flickr8k is for research and education; COCO's photos are under the terms of Flickr, its captions
+CC-BY-4.0. Diptych's developers put their own work under the Apache License 2.0; they cannot say whether terms of the
+data bind what was learned from it. Where that matters, train a search model on captions of your own
+(docs/model-card.md).""",
     ),
     Bundled(
         "network of the generated scenes",

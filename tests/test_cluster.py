@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import signal
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,7 @@ from diptych import Retriever
 from diptych.benchmark.results import Record, ResultFolder
 from diptych.benchmark.running import Catalogue, ClusterEngine, OwnData, run_benchmark
 from diptych.cli import app
-from diptych.cluster import connect
+from diptych.cluster import connect, open_workers
 from diptych.collection import Collection
 from diptych.collection import Record as Described
 from diptych.data import load_dataset
@@ -226,3 +227,21 @@ def test_a_scheduler_without_workers_is_told_of():
         pytest.warns(UserWarning, match="no workers yet; start some with `dask worker inproc"),
     ):
         connect(empty.scheduler_address).close()
+
+
+def test_a_thread_works_ahead_in_the_order_of_the_tasks() -> None:
+    begun = [threading.Event() for _ in range(4)]
+
+    def work(number: int) -> tuple[int, int]:
+        begun[number].set()
+        return number, threading.get_ident()
+
+    with open_workers(ahead=True) as workers:
+        results = workers.map(work, range(4))
+        first = next(results)
+        # The next one is done while nobody asks for it.
+        assert begun[1].wait(timeout=60)
+        assert not begun[3].is_set()
+        found = [first, *results]
+    assert [number for number, _ in found] == [0, 1, 2, 3]
+    assert threading.get_ident() not in {thread for _, thread in found}

@@ -47,10 +47,10 @@ class Workers(Protocol):
 
 
 @contextmanager
-def open_workers(scheduler: str | None = None, n_threads: int = 1) -> Iterator[Workers]:
+def open_workers(scheduler: str | None = None, n_threads: int = 1, *, ahead: bool = False) -> Iterator[Workers]:
     """Give the workers of the Dask scheduler at an address; without one, threads of this process."""
     if scheduler is None:
-        yield ThreadWorkers(n_threads)
+        yield ThreadWorkers(n_threads, ahead)
     else:
         with connect(scheduler) as client:
             yield ClusterWorkers(client)
@@ -58,20 +58,25 @@ def open_workers(scheduler: str | None = None, n_threads: int = 1) -> Iterator[W
 
 @dataclass(frozen=True)
 class ThreadWorkers:
-    """Threads of this process; one alone is the caller's, which does each task when its result is asked for."""
+    """Threads of this process; one alone is the caller's, which does each task when its result is asked for.
+
+    With ``ahead`` one alone is another, which does the next task while the caller is busy with a result.
+    """
 
     n_threads: int = 1
+    ahead: bool = False
     elsewhere = False
 
     def map(self, function: Callable[..., Result], tasks: Iterable[Task], *shared: Any) -> Iterator[Result]:
         """Yield the results in the order of the tasks."""
-        if self.n_threads == 1:
+        if self.n_threads == 1 and not self.ahead:
             yield from (function(task, *shared) for task in tasks)
             return
         pool = ThreadPoolExecutor(self.n_threads)
         try:
             starts = (pool.submit(function, task, *shared) for task in tasks)
-            yield from (future.result() for future in _begun_early(starts, lambda: 2 * self.n_threads))
+            n_ahead = 1 if self.ahead else 2 * self.n_threads
+            yield from (future.result() for future in _begun_early(starts, lambda: n_ahead))
         finally:
             pool.shutdown(cancel_futures=True)
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
+import diptych.data
+from diptych import Retriever
 from diptych.cli import app
+from diptych.collection import Collection
 from diptych.data import load_dataset
 from tests.cli.command_line import Run
 
@@ -34,3 +38,29 @@ def test_captions_find_their_photographs_without_training(run: Run, nothing_inde
     hits = sum(Path(path).name in names[5 * row : 5 * row + 5] for row, path in enumerate(pairs.images))
     # Chance finds 5 of 24.
     assert hits >= 0.7 * N_PHOTOGRAPHS
+
+
+def test_a_collection_keeps_the_precision_that_it_was_made_with(run: Run, nothing_indexed: Path) -> None:
+    """Points of two precisions never meet: whoever names the same search model again gets it as it is stored."""
+    folder = nothing_indexed / "photographs"
+    folder.mkdir()
+    source = Path(diptych.data.__file__).parent / "photographs"
+    for name in ("cat.jpg", "coffee.jpg"):
+        shutil.copyfile(source / name, folder / name)
+
+    def index(*options: str) -> str:
+        result = run("index", folder, *options)
+        assert result.exit_code == 0, result.output
+        with Collection.open(folder / ".diptych") as opened:
+            return opened.status().fingerprint
+
+    rounded = index("--precision", "int8", "--retriever", "light")
+    shutil.copyfile(source / "coins.jpg", folder / "coins.jpg")
+    assert index() == rounded
+    assert index("--precision", "int8") == rounded
+    assert index("--retriever", "light") == rounded
+    refused = run("index", folder, "--precision", "float32")
+    assert refused.exit_code != 0
+    plain = index("--precision", "float32", "--retriever", "light")
+    assert plain == Retriever.ready_made("light").fingerprint != rounded
+    assert index("--retriever", "light") == plain

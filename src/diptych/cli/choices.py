@@ -110,6 +110,14 @@ class KeptFacts(StrEnum):
     NONE = "none"
 
 
+class Precision(StrEnum):
+    """The numbers that image networks compute with."""
+
+    AUTO = "auto"
+    FLOAT32 = "float32"
+    INT8 = "int8"
+
+
 class DemoData(StrEnum):
     """What the demonstration shows."""
 

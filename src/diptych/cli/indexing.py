@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from types import FrameType
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import typer
 
@@ -21,6 +21,7 @@ from diptych.cli.console.output import check_folder
 from diptych.cli.console.paths import CollectionLocation, is_collection, new_collection, remember, shown_path
 from diptych.cli.console.progress import Stages
 from diptych.collection import AddReport, Collection, FolderWatcher, Record, Status
+from diptych.collection.changes.adding import AddProgress
 from diptych.collection.changes.describing import FactsChoice
 from diptych.collection.storage.status import remembered_status
 from diptych.data import (
@@ -35,6 +36,9 @@ from diptych.data.caption_files import CaptionFormat
 from diptych.data.packed_pictures import CAPTIONS_FILE
 from diptych.data.picture_kinds import describe_unread, unread_kinds
 from diptych.errors import CollectionBusyError, InvalidInputError, counted
+
+if TYPE_CHECKING:
+    from diptych.retriever import Retriever
 
 _INTERRUPTED = 130
 _WRITE_WAIT_SECONDS = 10.0
@@ -139,6 +143,7 @@ class IndexRequest:
     facts: str | None = None
     waits: bool = False  # for another process that writes to the collection
     scheduler: str | None = None
+    precision: str = "auto"
 
 
 def index_folder(request: IndexRequest, stages: Stages) -> IndexOutcome:
@@ -164,7 +169,7 @@ def index_folder(request: IndexRequest, stages: Stages) -> IndexOutcome:
 def _bring_up_to_date(
     place: CollectionLocation, request: IndexRequest, found: PictureRecords, stages: Stages
 ) -> IndexOutcome:
-    with _opened(place, request, stages) as collection:
+    with _opened(place, request, stages, len(found.records)) as collection:
         if request.facts is not None:
             collection.keep_facts(cast(FactsChoice, request.facts))
         report = add_pictures(collection, found.records, stages)
@@ -188,18 +193,22 @@ def _refuse_empty(folder: Path, place: CollectionLocation, unread: dict[str, int
     raise InvalidInputError(f"there is no picture in {folder}; pictures are files that end in {known}")
 
 
-def _opened(place: CollectionLocation, request: IndexRequest, stages: Stages) -> Collection:
+def _opened(place: CollectionLocation, request: IndexRequest, stages: Stages, n_pictures: int) -> Collection:
     if not is_collection(place.folder):
         with stages.run("retriever", "preparing the search model"):
-            retriever = load_retriever(request.retriever or "default")
+            retriever = _retriever(request, n_pictures)
         if not storage_address(place.folder):
             check_folder(place.folder)
         return Collection.create(place.folder, retriever, root=request.folder.absolute(), scheduler=request.scheduler)
     write_wait = _WRITE_WAIT_SECONDS if request.waits else 0.0
     collection = Collection.open(place.folder, write_wait=write_wait, scheduler=request.scheduler)
+    if request.retriever is None and request.precision != "auto":
+        from diptych.cli.precision import check_precision
+
+        check_precision(collection.retriever, request.precision)
     if request.retriever is not None:
         with stages.run("retriever", "preparing the search model"):
-            retriever = load_retriever(request.retriever)
+            retriever = _retriever(request, n_pictures, stored=collection.status().fingerprint)
         if retriever.fingerprint == collection.status().fingerprint:
             # The same points; what may have changed is the calibration.
             collection.set_retriever(retriever)
@@ -212,11 +221,24 @@ def _opened(place: CollectionLocation, request: IndexRequest, stages: Stages) ->
     return collection
 
 
+def _retriever(request: IndexRequest, n_pictures: int, stored: str | None = None) -> Retriever:
+    # A collection that is only brought up to date needs no encoder before there is something to encode.
+    from diptych.cli.precision import in_precision
+
+    # The machines of a cluster may differ, and what is tried here holds for this one.
+    n_encoded_here = 0 if request.scheduler else n_pictures
+    return in_precision(load_retriever(request.retriever or "default"), request.precision, n_encoded_here, stored)
+
+
 def add_pictures(collection: Collection, records: Sequence[Record], stages: Stages) -> AddReport:
     """Add records with a bar that shows pace and remaining time; an interruption keeps what is done and says so."""
     try:
         with stages.count("index", f"indexing {counted(len(records), 'picture')}") as advance:
-            return collection.add(records, progress=lambda step: advance(step.done, step.total))
+
+            def show(step: AddProgress) -> None:
+                advance(step.done, step.total, f", mostly {step.slowest}" if step.slowest else "")
+
+            return collection.add(records, progress=show)
     except KeyboardInterrupt:
         remember(Path(collection.name))
         stages.note(f"stopped; {_kept(collection)} indexed and searchable, the same command goes on")

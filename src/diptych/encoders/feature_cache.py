@@ -22,7 +22,8 @@ from diptych.atomic_files import atomic_write
 from diptych.data.folders import cache_folder
 from diptych.data.item_sequences import SelectedItems
 from diptych.encoders.encoder import EncodedBatch, Encoder, Modality, encoded_batches, joined_batch
-from diptych.encoders.networks.model_files import file_state
+from diptych.encoders.image.reading_once import HashedFile
+from diptych.encoders.networks.model_files import file_state, state_of
 from diptych.errors import InvalidInputError
 
 _KEYS_AT_ONCE = 500
@@ -273,6 +274,8 @@ def _state_of(path: str) -> tuple[int, ...] | None:
 
 def _item_key_and_state(item: Any, modality: Modality) -> _ItemKey:
     path = item_path(item, modality)
+    if isinstance(item, HashedFile) and item.digest is not None and item.status is not None:
+        return _ItemKey(item.digest, path, state_of(item.status))
     return _ItemKey(item_key(item, modality), path, None if path is None else _state_of(path))
 
 

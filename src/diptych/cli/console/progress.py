@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
 from types import FrameType
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 from rich.progress import (
     BarColumn,
@@ -31,7 +31,13 @@ from diptych.cli.console.output import notes
 
 _SECONDS_BETWEEN_LINES = 10.0
 _STOPPING = "stopping after this step; Ctrl-C stops at once"
-Advance = Callable[[int, int], None]
+
+
+class Advance(Protocol):
+    """Moves a bar to ``done`` of ``total``; ``note`` stands behind its description from then on."""
+
+    def __call__(self, done: int, total: int, note: str = "") -> None:
+        """Move it."""
 
 
 class PaceColumn(ProgressColumn):
@@ -114,9 +120,9 @@ class Stages:
             wait = partial(setattr, progress.tasks[-1], "description", _STOPPING) if waits else None
             with _interrupts(wait=wait) as raise_if_interrupted:
 
-                def advance(done: int, total: int) -> None:
+                def advance(done: int, total: int, note: str = "") -> None:
                     raise_if_interrupted()
-                    progress.update(task, completed=done, total=total)
+                    progress.update(task, completed=done, total=total, description=f"{description}{note}")
 
                 yield advance
         self.seconds[name] = time.perf_counter() - start

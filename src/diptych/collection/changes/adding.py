@@ -14,8 +14,9 @@ from typing import Any
 from diptych.cluster import Workers, open_workers
 from diptych.collection.browse.live_items import LiveItems, text_hash, text_item_id
 from diptych.collection.changes.describing import Describing
-from diptych.collection.changes.encoding import Encoded, Encoding, EncodingTask, check_unopened, encoded
-from diptych.collection.changes.file_facts import FileFacts, ReadFile, file_status, read_files
+from diptych.collection.changes.encoding import Encoded, Encoding, EncodingTask, check_unopened, encoded, reading_side
+from diptych.collection.changes.file_facts import FileFacts, ReadFile, file_status, hashed_file, read_files
+from diptych.collection.changes.stage_waits import StageWaits
 from diptych.collection.storage.item import Item, Record
 from diptych.collection.storage.layout import Root
 from diptych.collection.storage.retriever_protocol import SIDES, Side
@@ -28,12 +29,14 @@ from diptych.errors import InvalidInputError
 class AddProgress:
     """Told after each batch: ``done`` of ``total`` records are dealt with, and the items ``stored`` are durable.
 
-    Once an id has been in ``stored``, the item survives whatever happens to the process.
+    Once an id has been in ``stored``, the item survives whatever happens to the process. ``slowest`` is the stage that
+    the others have waited for: reading, encoding or writing; empty before anything was done.
     """
 
     done: int
     total: int
     stored: tuple[str, ...] = ()
+    slowest: str = ""
 
 
 Progress = Callable[[AddProgress], None]
@@ -127,6 +130,7 @@ class Adding:
         self._given: dict[Side, set[str]] = {side: set() for side in SIDES}
         # Items of moments that their videos have no longer.
         self.stale: list[Item] = []
+        self._waits = StageWaits()
         self.report = AddReport()
 
     def add(self, records: Sequence[Record], progress: Progress | None = None) -> AddReport:
@@ -140,13 +144,15 @@ class Adding:
             # What is not encoded goes first, in large batches.
             known = [one for one in work if one.status is None]
             batches = chain(_batches(known), _batches([one for one in work if one.status is not None]))
-            with open_workers(self._scheduler) as workers:
+            with open_workers(self._scheduler, ahead=True) as workers:
                 tasks = self._tasks(batches, encodings, workers)
-                for (batch, facts), made in encoded(workers, tasks, [encoding.source for encoding in encodings]):
-                    stored = self._batch(batch, facts, encodings, made)
+                results = encoded(workers, tasks, [encoding.source for encoding in encodings])
+                for (batch, facts), made in self._waits.timed("encoding", results):
+                    with self._waits.stage("writing"):
+                        stored = self._batch(batch, facts, encodings, made)
                     done += sum(work.is_named for work in batch)
                     if progress is not None:
-                        progress(AddProgress(done, len(records), stored))
+                        progress(AddProgress(done, len(records), stored, self._waits.longest))
         return self.report
 
     def change(self, changes: Sequence[tuple[Item, Record]]) -> None:
@@ -203,8 +209,11 @@ class Adding:
     ) -> Iterator[tuple[tuple[list[PendingRecord], list[Facts]], EncodingTask]]:
         """Yield batches whose files have been read, with what is to be encoded of them."""
         batches, again = tee(batches)
-        for batch, reads in zip(batches, workers.map(read_files, map(self._describing.requests, again)), strict=True):
-            matched, facts = self._with_moments(*_with_facts(batch, reads, workers))
+        side = None if workers.elsewhere else reading_side(encodings)
+        requests = (self._describing.requests(batch, side) for batch in again)
+        reads = self._waits.timed("reading", workers.map(read_files, requests))
+        for batch, read in zip(batches, reads, strict=True):
+            matched, facts = self._with_moments(*_with_facts(batch, read, workers))
             facts = self._describing.completed(facts)
             yield (matched, facts), self._task(matched, facts, encodings)
 
@@ -238,7 +247,7 @@ class Adding:
         self, batch: Sequence[PendingRecord], facts: Sequence[Facts], encodings: Sequence[Encoding]
     ) -> EncodingTask:
         files = {
-            found.content_hash: (work.path, work.status)
+            found.content_hash: (hashed_file(work.path, work.status, found), work.status)
             for work, found in zip(batch, facts, strict=True)
             if isinstance(found, FileFacts) and work.path is not None and work.status is not None
         }

@@ -58,13 +58,14 @@ class Describing:
         """Say whether the facts of a stored picture were never read, or in another way than now."""
         return item.facts_read != self.stamp(path)
 
-    def requests(self, batch: Sequence[PendingRecord]) -> list[FileRequest]:
+    def requests(self, batch: Sequence[PendingRecord], reading_side: int | None = None) -> list[FileRequest]:
         """Return what is to be read of the files of a batch; of known content, the facts alone."""
         return [
             FileRequest(
                 work.path,
                 tuple(sidecar for sidecar, _ in self._sidecars.of(work.path)),
                 work.known.content_hash if work.known and work.for_facts else None,
+                reading_side,
             )
             for work in batch
             if work.path and work.reads

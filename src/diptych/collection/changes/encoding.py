@@ -323,6 +323,16 @@ class Encoding:
         return [key for key in missing if key not in done]
 
 
+def reading_side(encodings: Iterable[Encoding]) -> int | None:
+    """Return the side for which a picture is read once for all networks; None where one reads it in its own way."""
+    from diptych.encoders.image.image_encoder import ConvolutionalEncoder
+
+    encoders = [getattr(encoding.source[1], "image_encoder_", None) for encoding in encodings]
+    sources = [source for encoder in encoders for source in (encoder.sources if encoder is not None else [None])]
+    sides = [source.reading_side for source in sources if isinstance(source, ConvolutionalEncoder)]
+    return max(sides) if sides and len(sides) == len(sources) else None
+
+
 def _is_still(path: Path, before: os.stat_result) -> bool:
     try:
         now = file_status(path)

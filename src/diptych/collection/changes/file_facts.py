@@ -9,24 +9,36 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from diptych.cluster import available_processors
 from diptych.collection.storage.item import is_storable, metadata_fault
 from diptych.data.picture_kinds import is_video, split_moment
 from diptych.errors import InvalidInputError
 
+if TYPE_CHECKING:
+    from diptych.encoders.image.picture_facts import PictureFacts
+    from diptych.encoders.image.reading_once import PictureReading
+
 _THUMBNAIL_SIDE = 160
 _BLOCK = 1 << 20
+# Kinds whose size tells what comes out for another reading side.
+_READ_ALIKE = (".jpg", ".png")
+# Some hundred pictures wait to be encoded.
+_MOST_BYTES_HELD = 2 << 20
 
 
 @dataclass(frozen=True)
 class FileRequest:
-    """A file to read, with the XMP files beside it; where its content is known, for what it says of itself alone."""
+    """A file to read, with the XMP files beside it; where its content is known, for what it says of itself alone.
+
+    ``reading_side`` asks for the pixels that encoders need, see :attr:`FileFacts.reading`.
+    """
 
     path: Path
     sidecars: tuple[Path, ...] = ()
     known_content: str | None = None
+    reading_side: int | None = None
 
 
 @dataclass(frozen=True)
@@ -34,7 +46,8 @@ class FileFacts:
     """The content hash of a file, and the size and thumbnail of its picture; 0 and empty when it shows none.
 
     Of a video they are those of its beginning, and ``moments`` has the further ones, each with its seconds. ``said`` is
-    what the file says of itself, ``trouble`` what of that could not be read.
+    what the file says of itself, ``trouble`` what of that could not be read; ``reading`` has the pixels for encoders,
+    where they are wanted and not too many to be held.
     """
 
     content_hash: str
@@ -44,6 +57,7 @@ class FileFacts:
     moments: tuple[tuple[float, FileFacts], ...] = ()
     said: dict[str, Any] = field(default_factory=dict)
     trouble: str = ""
+    reading: PictureReading | None = field(default=None, compare=False, repr=False)
 
 
 def file_status(path: Path) -> os.stat_result:
@@ -82,11 +96,24 @@ def file_facts(request: FileRequest) -> FileFacts:
             said: dict[str, Any] = {"said": {} if fault else found.fields, "trouble": fault or found.trouble}
             if request.known_content is not None:
                 return FileFacts(digest, **said)
-            facts = FileFacts(digest, found.width, found.height, _thumbnail(file), **said)
+            small, reading = _thumbnail_and_pixels(file, request.reading_side, found)
+            facts = FileFacts(digest, found.width, found.height, small, reading=reading, **said)
             moments = _moments(file, request.path, facts) if is_video(request.path) else ()
             return replace(facts, moments=tuple(moments))
         except Exception:
             return FileFacts(digest)
+
+
+def hashed_file(path: Path, status: os.stat_result, facts: FileFacts) -> Path:
+    """Return a path that knows its content, so that encoders need not read it again."""
+    from diptych.encoders.image.reading_once import HashedFile
+
+    if split_moment(path)[1] is not None:
+        # The content of a moment is not that of its file.
+        return path
+    file = HashedFile(path)
+    file.digest, file.status, file.reading = bytes.fromhex(facts.content_hash), status, facts.reading
+    return file
 
 
 ReadFile = tuple[os.stat_result, FileFacts] | InvalidInputError
@@ -120,6 +147,20 @@ def _thumbnail(file: BinaryIO, seconds: float | None = None) -> bytes:
 
     pixels = read_picture(file, shortest_side=_THUMBNAIL_SIDE, seconds=seconds)
     return thumbnail(pixels, longest_side=_THUMBNAIL_SIDE)
+
+
+def _thumbnail_and_pixels(
+    file: BinaryIO, reading_side: int | None, found: PictureFacts
+) -> tuple[bytes, PictureReading | None]:
+    """Decode a picture once for both."""
+    from diptych.encoders.image.picture_decoding import read_picture, thumbnail
+    from diptych.encoders.image.reading_once import PictureReading
+
+    if reading_side is None or reading_side < _THUMBNAIL_SIDE or found.suffix not in _READ_ALIKE:
+        return _thumbnail(file), None
+    pixels = read_picture(file, shortest_side=reading_side)
+    reading = PictureReading(pixels, reading_side, (found.width, found.height))
+    return thumbnail(pixels, longest_side=_THUMBNAIL_SIDE), reading if pixels.nbytes <= _MOST_BYTES_HELD else None
 
 
 def _moments(file: BinaryIO, path: Path, video: FileFacts) -> Iterator[tuple[float, FileFacts]]:

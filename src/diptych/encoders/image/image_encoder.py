@@ -180,6 +180,11 @@ class ConvolutionalEncoder(ImageEncoder):
         """Read the last layer: a matrix (labels, features) and a bias (labels)."""
 
     @property
+    def graph_type(self) -> type[ConvolutionGraph]:
+        """What :meth:`write_network` takes."""
+        return ConvolutionGraph
+
+    @property
     def reading_side(self) -> int:
         """The side of the network's square, and the margin when it is cut out of the middle."""
         return self.side + (_CROP_MARGIN if self.crop == "centre" else 0)
@@ -203,21 +208,27 @@ class ConvolutionalEncoder(ImageEncoder):
 
     def encode_prepared(self, prepared: Sequence[AnyArray]) -> FloatArray:
         """Return the pooled features of prepared squares."""
-        pixels = np.stack(prepared)
-        features = self._run(pixels)
-        return (features + self._run(pixels[:, :, ::-1])) / 2 if self.mirror else features
+        if len(prepared) < self.threads:
+            return self._features(self.open_network(), np.stack(prepared))
+        # Threads that run the network each for a picture of their own do not wait for each other after every layer, and
+        # what one picture needs stays in the caches of a core.
+        network = self.open_network(1)
+        with ThreadPoolExecutor(self.threads) as pool:
+            return np.concatenate(list(pool.map(lambda square: self._features(network, square[None]), prepared)))
 
-    def _run(self, pixels: NDArray[np.uint8]) -> FloatArray:
-        return self.open_network().run("features", {"pixels": np.ascontiguousarray(pixels)})
+    def _features(self, network: Network, pixels: NDArray[np.uint8]) -> FloatArray:
+        features = network.run("features", {"pixels": pixels})
+        if not self.mirror:
+            return features
+        return (features + network.run("features", {"pixels": np.ascontiguousarray(pixels[:, :, ::-1])})) / 2
 
-    def open_network(self) -> Network:
-        """Return the network, ready to run."""
-        key = (self.network_name, self.threads)
-        kept: tuple[tuple[str, int], Network] | None = vars(self).get("_network")
-        if kept is None or kept[0] != key:
-            kept = (key, Network.written_once(key[0], ConvolutionGraph, self.write_network, self.threads))
-            self._network = kept
-        return kept[1]
+    def open_network(self, n_threads: int | None = None) -> Network:
+        """Return the network, ready to run on so many threads, by default all of the encoder's."""
+        key = (self.network_name, n_threads or self.threads)
+        opened: dict[tuple[str, int], Network] = vars(self).setdefault("_networks", {})
+        if key not in opened:
+            opened[key] = Network.written_once(key[0], self.graph_type, self.write_network, key[1])
+        return opened[key]
 
     def probabilities(self, features: FloatArray) -> FloatArray:
         """Return, from pooled features, the probability of each label of :func:`imagenet_labels`."""

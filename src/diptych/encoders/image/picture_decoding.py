@@ -23,6 +23,7 @@ from diptych.encoders.image.picture_formats import (
     shown_name,
 )
 from diptych.encoders.image.plain_pictures import is_plain, takes_little_memory
+from diptych.encoders.image.reading_once import held_pixels, reduction_for
 from diptych.errors import InvalidInputError
 
 _STRIP_PIXELS = 4_000_000
@@ -46,7 +47,6 @@ MAX_PIXELS = 200_000_000
 _LONGEST_SIDE = 1_000_000
 # Their values are numbers of colours, or need two steps to be averaged.
 _NOT_AVERAGED = ("1", "P", "PA", "La")
-_LONGEST_TO_SHORTEST = 16
 _LARGE_PICTURE = 4_000_000
 _few_large_pictures_at_once = threading.BoundedSemaphore(3)
 # A drawing of a few lines can take for ever, and an honest one is drawn at once.
@@ -177,6 +177,9 @@ def read_picture(
     if size is not None:
         pixels = read_picture(picture, shortest_side=2 * max(size), max_pixels=max_pixels, seconds=seconds)
         return np.asarray(Image.fromarray(pixels).resize(size, Image.Resampling.BOX))
+    held = held_pixels(picture, shortest_side)
+    if held is not None:
+        return held
     return _read(picture, upright_rgb, shortest_side, max_pixels, seconds)
 
 
@@ -255,7 +258,7 @@ def _decoded(image: Image.Image, name: str, finish: Finish[Result], shortest_sid
     try:
         with _few_large_pictures_at_once if image.width * image.height > _LARGE_PICTURE else nullcontext():
             image.load()
-            return finish(image, _reduction(image.size, shortest_side))
+            return finish(image, reduction_for(image.size, shortest_side))
     except Exception as error:
         raise _unreadable(name, error) from error
 
@@ -304,16 +307,6 @@ def _unreadable(name: str, error: Exception) -> InvalidInputError:
     # Decoders meet damaged files with any kind of exception, so all of them mean the same here.
     reason = " ".join(str(error).split()) or type(error).__name__
     return InvalidInputError(f"{name} cannot be read as a picture: {reason}; repair it or leave it out")
-
-
-def _reduction(size: tuple[int, int], shortest_side: int | None) -> tuple[int, int]:
-    """Return how many columns and rows to average into one."""
-    if shortest_side is None:
-        return 1, 1
-    common = max(1, min(size) // shortest_side)
-    longest = _LONGEST_TO_SHORTEST * shortest_side
-    across, down = (common * max(1, -(-side // (common * longest))) for side in size)
-    return across, down
 
 
 def _pillow_image(picture: Any) -> Image.Image:

@@ -39,7 +39,11 @@ def check_known_file(file: Path, sha256: str) -> None:
 
 def file_state(path: str | os.PathLike[str]) -> tuple[int, ...]:
     """Return what changes whenever a file is written or replaced."""
-    state = os.stat(path)
+    return state_of(os.stat(path))
+
+
+def state_of(state: os.stat_result) -> tuple[int, ...]:
+    """Return the same of a file whose status is known."""
     # A copy may keep size and time of the file it replaces; the time of the last change to the entry cannot be set.
     return state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns
 

@@ -18,6 +18,7 @@ RUNTIME_OPERATORS = "com.microsoft"
 # Offsets at page boundaries let the runtime map the weights instead of copying them.
 _ALIGNMENT = 4096
 _OPSET, _IR_VERSION = 20, 10
+_KEPT_TYPES = {"uint8": "u1", "int8": "i1", "int32": "<i4"}
 
 
 class GraphBuilder:
@@ -74,9 +75,9 @@ class GraphBuilder:
         return name
 
     def weight(self, values: AnyArray) -> str:
-        """Add a weight, kept in the file beside the graph: bytes as they are, everything else as float32."""
+        """Add a weight, kept in the file beside the graph: integers as they are, everything else as float32."""
         name = self._new_name("weight")
-        kept = np.ascontiguousarray(values, dtype=np.uint8 if values.dtype == np.uint8 else "<f4")
+        kept = np.ascontiguousarray(values, dtype=_KEPT_TYPES.get(values.dtype.name, "<f4"))
         content = kept.tobytes()
         self._file.write(b"\0" * (-self._file.tell() % _ALIGNMENT))
         tensor = self._onnx.TensorProto(
@@ -154,17 +155,19 @@ class ConvolutionGraph(GraphBuilder):
         self, value: str, kernel: FloatArray, bias: FloatArray, *, stride: int = 1, padding: tuple[int, int] = (0, 0)
     ) -> str:
         """Add a convolution, grouped where the kernel has one channel; ``padding`` zeros go before and after."""
+        attributes = self.convolution_attributes(kernel, stride, padding)
+        return self.node("Conv", value, self.weight(kernel), self.weight(bias), **attributes)
+
+    @staticmethod
+    def convolution_attributes(kernel: FloatArray, stride: int, padding: tuple[int, int]) -> dict[str, Any]:
+        """Return what a node says of a convolution besides its weights."""
         size = kernel.shape[-1]
-        return self.node(
-            "Conv",
-            value,
-            self.weight(kernel),
-            self.weight(bias),
-            kernel_shape=[size, size],
-            strides=[stride, stride],
-            pads=[padding[0], padding[0], padding[1], padding[1]],
-            group=len(kernel) if kernel.shape[1] == 1 else 1,
-        )
+        return {
+            "kernel_shape": [size, size],
+            "strides": [stride, stride],
+            "pads": [padding[0], padding[0], padding[1], padding[1]],
+            "group": len(kernel) if kernel.shape[1] == 1 else 1,
+        }
 
     def pooled_features(self, value: str, width: int) -> None:
         """Give out the mean over rows and columns as ``features``."""

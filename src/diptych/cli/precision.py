@@ -1,0 +1,40 @@
+"""The numbers that the image networks of a collection compute with."""
+
+from __future__ import annotations
+
+from diptych.collection.storage.retriever_protocol import RetrieverProtocol
+from diptych.encoders.eight_bits import is_worth_int8, precision_of
+from diptych.errors import InvalidInputError
+from diptych.retriever import Retriever
+from diptych.retriever.eight_bits import int8_retriever
+
+# A trial of int8 takes a few seconds, and so do this many pictures.
+_WORTH_A_TRIAL = 500
+
+
+def in_precision(retriever: Retriever, precision: str, n_pictures: int, stored: str | None = None) -> Retriever:
+    """Return a retriever in the precision that was asked for: ``float32``, ``int8`` or ``auto``.
+
+    ``auto`` keeps to that of the collection whose points have the fingerprint ``stored``, and takes int8 for another
+    only where many pictures gain by it on this machine.
+    """
+    if precision == "float32":
+        return retriever
+    rounded = int8_retriever(retriever)
+    if precision == "int8" and rounded.fingerprint == retriever.fingerprint:
+        raise InvalidInputError(f"the search model {retriever.name} has no int8 networks; leave out --precision")
+    if precision == "int8" or stored == rounded.fingerprint:
+        return rounded
+    if stored == retriever.fingerprint or n_pictures < _WORTH_A_TRIAL:
+        return retriever
+    return rounded if is_worth_int8(retriever.image_encoder_) else retriever
+
+
+def check_precision(retriever: RetrieverProtocol, precision: str) -> None:
+    """Raise unless the retriever of a collection computes with the numbers that were asked for."""
+    encoder = getattr(retriever, "image_encoder_", None)
+    if precision not in ("auto", "float32" if encoder is None else precision_of(encoder)):
+        raise InvalidInputError(
+            f"the collection was not made with {precision}; name its search model, too (--retriever), and all pictures "
+            "are encoded again"
+        )

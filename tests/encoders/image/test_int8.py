@@ -1,0 +1,119 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+import diptych.data
+from diptych.encoders import ColourEdgeHistograms, EfficientNetLite, SideBySide
+from diptych.encoders.eight_bits import in_int8, int8_trial
+from diptych.encoders.image.efficientnet_lite import FloatLayers, LiteWriter, int8_ranges, lite_network
+from diptych.encoders.networks.onnx_graph import ConvolutionGraph
+from diptych.encoders.networks.onnx_network import Network
+from diptych.encoders.networks.quantised_graph import Quantised, QuantisedGraph
+from diptych.errors import InvalidInputError
+
+PHOTOGRAPHS = sorted((Path(diptych.data.__file__).parent / "photographs").glob("*.jpg"))[:6]
+
+
+@pytest.fixture(scope="module")
+def features() -> dict[str | None, np.ndarray]:
+    return {name: EfficientNetLite(network="lite0", precision=name).transform(PHOTOGRAPHS) for name in (None, "int8")}
+
+
+def test_features_in_eight_bits_lie_near_those_in_float32(features: dict[str | None, np.ndarray]) -> None:
+    first, second = (rows / np.linalg.norm(rows, axis=1, keepdims=True) for rows in features.values())
+    assert (first * second).sum(axis=1).min() > 0.97
+    # Each is nearest to its own photograph.
+    assert (first @ second.T).argmax(axis=1).tolist() == list(range(len(PHOTOGRAPHS)))
+
+
+def test_a_picture_alone_has_the_features_it_has_among_others(features: dict[str | None, np.ndarray]) -> None:
+    alone = EfficientNetLite(network="lite0", precision="int8", n_threads=3).transform(PHOTOGRAPHS[2:3])
+    np.testing.assert_array_equal(alone[0], features["int8"][2])
+
+
+def test_precisions_are_never_taken_for_each_other() -> None:
+    plain = EfficientNetLite(network="lite0")
+    rounded = clone(plain).set_params(precision="int8")
+    assert rounded.fingerprint != plain.fingerprint
+    assert rounded.network_name != plain.network_name
+    # What was saved before there were precisions keeps its name.
+    assert "precision" not in plain.identity
+    with pytest.raises(InvalidInputError, match="float32"):
+        EfficientNetLite(precision="int4").fit([])
+
+
+class _NamedLayers(FloatLayers):
+    """Layers that only remember their names."""
+
+    def __init__(self, graph: ConvolutionGraph) -> None:
+        super().__init__(graph)
+        self.names: list[str] = []
+
+    def convolution(self, name: str, values: object, *_: object, **__: object) -> object:
+        self.names.append(name)
+        return values
+
+    def sum(self, name: str, inner: object, values: object) -> object:
+        self.names.append(name)
+        return values
+
+
+@pytest.mark.parametrize("name", ["lite0", "lite0-captions", "lite2", "lite2-captions"])
+def test_every_layer_has_a_range(name: str, tmp_path: Path) -> None:
+    with ConvolutionGraph(tmp_path) as graph:
+        layers = _NamedLayers(graph)
+        LiteWriter(layers, lite_network(name)).write()
+    assert set(int8_ranges()[name]) == set(layers.names)
+
+
+def test_only_networks_change(tmp_path: Path) -> None:
+    both = SideBySide(encoders=(EfficientNetLite(network="lite0"), ColourEdgeHistograms()))
+    assert [getattr(part, "precision", "none") for part in in_int8(both).encoders] == ["int8", "none"]
+    assert both.encoders[0].precision is None
+    histograms = ColourEdgeHistograms()
+    assert in_int8(histograms) is histograms
+
+
+def test_a_trial_is_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    encoder = EfficientNetLite(network="lite0", pixels=64)
+    trial = int8_trial(encoder)
+    assert trial.times_faster > 0
+    (file,) = tmp_path.rglob("int8_trials.json")
+    before = file.read_bytes()
+    assert int8_trial(encoder) == trial
+    assert file.read_bytes() == before
+    # What cannot be read is made again.
+    file.write_text("{")
+    assert int8_trial(encoder).cosine == trial.cosine
+
+
+def test_layers_round_as_they_say(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    kernel = rng.normal(size=(5, 3, 3, 3)).astype(np.float32)
+    bias = rng.normal(size=5).astype(np.float32)
+    with QuantisedGraph(tmp_path) as graph:
+        pixels = graph.quantised_pixels(8, 127)
+        made = graph.quantised_convolution(pixels, kernel, bias, (-900.0, 900.0), padding=(1, 1))
+        doubled = graph.quantised_sum(made, made, (0.0, 600.0))
+        graph.output("once", graph.dequantised(made), ("items", 5, 8, 8))
+        graph.output("twice", graph.dequantised(doubled), ("items", 5, 8, 8))
+    network = Network(tmp_path / "network.onnx")
+    pixels = rng.integers(0, 256, (2, 8, 8, 3), dtype=np.uint8)
+    padded = np.pad(pixels.astype(np.float64) - 127, [(0, 0), (1, 1), (1, 1), (0, 0)])
+    exact = bias[None, :, None, None] + sum(
+        np.einsum("nrcd,od->norc", padded[:, row : row + 8, column : column + 8], kernel[:, :, row, column])
+        for row in range(3)
+        for column in range(3)
+    )
+    once, twice = (network.run(name, {"pixels": pixels}) for name in ("once", "twice"))
+    step = 1800 / 255
+    # Half a step of the result, and half a step of each of 27 weights times a pixel.
+    allowed = step / 2 + 27 * 128 * np.abs(kernel).max() / 127 / 2
+    assert np.abs(once - np.clip(exact, -900, 900)).max() <= allowed
+    assert np.abs(twice - np.clip(2 * once, 0, 600)).max() <= 600 / 255 / 2 + 1e-3
+    assert isinstance(made, Quantised)
