@@ -86,7 +86,7 @@ def whitener(moment: FloatArray, ridge: float, precision: float = 0.0) -> FloatA
     pivots = np.diag(factor)
     if pivots.min() < max(1e-6, np.sqrt(noise)) * pivots.max():
         return _eigen_whitener(regular, noise)
-    return np.asarray(scipy.linalg.solve_triangular(factor, np.eye(len(factor)), lower=True).T)
+    return np.asarray(scipy.linalg.lapack.dtrtri(factor, lower=1)[0].T)
 
 
 def _eigen_whitener(regular: FloatArray, noise: float) -> FloatArray:

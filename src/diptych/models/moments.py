@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, Self
 
@@ -13,7 +13,7 @@ from diptych.arrays import BLOCK_ROWS, AnyArray, FloatArray, as_matrix, row_bloc
 from diptych.errors import InvalidInputError
 from diptych.models.base import CrossModalModel
 from diptych.models.labels import Targets, weighted_sums
-from diptych.models.linear import centre, column_means, relative_offset
+from diptych.models.linear import column_means, relative_offset
 
 LabelView = Literal["indicator", "distribution", "unit"]
 
@@ -180,11 +180,14 @@ def moments(
 ) -> Moments:
     """Accumulate the moments of two aligned matrices without copying either, and of ``view`` of the labels.
 
-    Rows are centred before they are multiplied, so that float32 keeps its digits far from the origin.
+    Rows are centred before they are multiplied, so that float32 keeps its digits far from the origin: about the mean of
+    the first of them, which is near enough. What it is off the mean of all is taken out of the sums.
     """
-    image_mean, text_mean = column_means(images), column_means(texts)
-    blocks = ((centre(images[rows], image_mean), centre(texts[rows], text_mean)) for rows in row_blocks(len(images)))
-    sums = moments_of_blocks(blocks, image_mean.size, text_mean.size, center=False)
+    first = slice(0, BLOCK_ROWS)
+    image_shift, text_shift = (column_means(side[first]).astype(side.dtype) for side in (images, texts))
+    blocks = zip(_shifted_blocks(images, image_shift), _shifted_blocks(texts, text_shift), strict=True)
+    sums = moments_of_blocks(blocks, image_shift.size, text_shift.size, center=True)
+    image_mean, text_mean = sums.image_mean + image_shift, sums.text_mean + text_shift
     label_sums = None
     if targets is not None:
         labels: FloatArray = getattr(targets, view)
@@ -197,6 +200,13 @@ def moments(
             n_left_out,
         )
     return replace(sums, image_mean=image_mean, text_mean=text_mean, labels=label_sums)
+
+
+def _shifted_blocks(rows: FloatArray, shift: FloatArray) -> Iterator[FloatArray]:
+    """Yield ``rows − shift`` block by block, each in the memory of the one before."""
+    room = np.empty((min(BLOCK_ROWS, len(rows)), len(shift)), dtype=rows.dtype)
+    for block in row_blocks(len(rows)):
+        yield np.subtract(rows[block], shift, out=room[: block.stop - block.start])
 
 
 def moments_of_blocks(
@@ -219,8 +229,9 @@ def moments_of_blocks(
         cross += images.T @ texts
         n_rows += len(images)
         if center:
-            image_sum += images.sum(axis=0)
-            text_sum += texts.sum(axis=0)
+            # By BLAS: NumPy would take a twentieth of the time of the products.
+            image_sum += np.ones(len(images), dtype=images.dtype) @ images
+            text_sum += np.ones(len(texts), dtype=texts.dtype) @ texts
     image_mean, text_mean = image_sum / max(1, n_rows), text_sum / max(1, n_rows)
     image -= np.outer(image_sum, image_mean)
     text -= np.outer(text_sum, text_mean)

@@ -10,7 +10,7 @@ from diptych.models.base import FromTask, Grid, LinearProjectionModel, Variants,
 from diptych.models.linear import fix_signs, singular_noise, whitener
 from diptych.models.moments import MomentModel, Moments
 
-_GRAM_SIZE = 400
+_GRAM_SIZE = 200
 
 
 class CCA(MomentModel, LinearProjectionModel):
