@@ -214,15 +214,16 @@ def test_a_fusion_is_saved_searched_and_taken_back(
 def test_what_is_tried_again_gets_less_of_the_budget(loop: ModuleType, collection: Collection, seen: SearchLog) -> None:
     shares = []
     for seed in range(3):
-        record = Learning(collection).run(loop.shuffled(seen.select(np.arange(len(seen)) < 9000 + seed), seed)).record
+        record = Learning(collection).run(loop.shuffled(seen.select(np.arange(len(seen)) < 2400 + seed), seed)).record
         shares.append(record.alpha)
         assert record.action == "kept"
     np.testing.assert_allclose(shares, [spent_alpha(0.01, 0), spent_alpha(0.01, 1), spent_alpha(0.01, 2)])
     # The same log is no new comparison.
-    again = Learning(collection).compare(loop.shuffled(seen.select(np.arange(len(seen)) < 9002), 2)).record
+    again = Learning(collection).compare(loop.shuffled(seen.select(np.arange(len(seen)) < 2402), 2)).record
     assert again.alpha == pytest.approx(shares[-1])
     assert sum(spent_alpha(0.01, tried) for tried in range(100_000)) < 0.01
-    without = replace(seen, visitors=np.full(len(seen), -1))
+    few = seen.select(np.arange(len(seen)) < 2403)
+    without = replace(few, visitors=np.full(len(few), -1))
     unknown = Learning(collection).compare(without)
     assert unknown.record.alpha == pytest.approx(spent_alpha(0.01, 3) / 10)
     assert "does not tell visitors apart" in unknown.notes[0]

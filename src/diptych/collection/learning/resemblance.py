@@ -10,9 +10,9 @@ import numpy as np
 from scipy import sparse
 from scipy.stats import norm
 
-from diptych.arrays import FloatArray, IntArray
+from diptych.arrays import FloatArray, IntArray, row_blocks
 
-_SHUFFLES = 999
+_SHUFFLES, _AT_A_TIME = 999, 20
 _MOST_QUERIES, _MOST_PICTURES = 500, 24
 _FEWEST_PICTURES, _FEWEST_CLICKS = 5, 2.0
 _HALF_SURE = 2.0
@@ -59,11 +59,16 @@ def resemblance(pictures: Pictures, *, within: bool = False) -> Resemblance:
     rng = np.random.default_rng(0)
     found = np.empty((_SHUFFLES + 1, 3))
     own = np.einsum("qid,qid->qi", points, points)
-    for number in range(_SHUFFLES + 1):
-        dealt = rates if number == 0 else rng.permuted(rates, axis=1) if within else rates[rng.permutation(len(rates))]
-        sums = (dealt[:, None, :] @ points)[:, 0]
-        alike = (sums**2).sum(axis=1) - (dealt**2 * own).sum(axis=1)
-        found[number] = alike.sum(), (dealt * scores).sum(), (sums * (likeness @ sums)).sum()
+    for block in row_blocks(len(found), _AT_A_TIME):
+        dealt = np.repeat(rates[:, None], block.stop - block.start, axis=1)
+        # The very first are the rates as they are.
+        for number in range(0 if block.start else 1, dealt.shape[1]):
+            dealt[:, number] = rng.permuted(rates, axis=1) if within else rates[rng.permutation(len(rates))]
+        sums = dealt.astype(np.float32) @ points
+        mixed = (likeness @ sums.reshape(len(sums), -1)).reshape(sums.shape)
+        alike = (sums**2).sum(axis=(0, 2), dtype=np.float64) - (dealt**2 * own[:, None]).sum(axis=(0, 2))
+        high = (dealt * scores[:, None]).sum(axis=(0, 2))
+        found[block] = np.column_stack([alike, high, (sums * mixed).sum(axis=(0, 2), dtype=np.float64)])
     spread = found[1:].std(axis=0)
     standard = (found - found[1:].mean(axis=0)) / np.where(spread > 0, spread, 1.0)
     both = standard.sum(axis=1)
