@@ -70,7 +70,7 @@ needed were left out (src/diptych/encoders/text/minilm/CREDITS.md).""",
         "search models, and changes to the weights of networks",
         (
             "encoders/changes/*.safetensors",
-            "encoders/image/int8_ranges.tsv",
+            "encoders/int8/*.safetensors",
             "retriever/shipped/*/arrays.safetensors",
             "retriever/shipped/*/model.json",
         ),

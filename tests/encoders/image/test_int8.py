@@ -9,10 +9,11 @@ from sklearn.base import clone
 import diptych.data
 from diptych.encoders import ColourEdgeHistograms, EfficientNetLite, SideBySide
 from diptych.encoders.eight_bits import in_int8, int8_trial
-from diptych.encoders.image.efficientnet_lite import FloatLayers, LiteWriter, int8_ranges, lite_network
+from diptych.encoders.image.efficientnet_lite import FloatLayers, LiteWriter, lite_network
 from diptych.encoders.networks.onnx_graph import ConvolutionGraph
 from diptych.encoders.networks.onnx_network import Network
-from diptych.encoders.networks.quantised_graph import Quantised, QuantisedGraph
+from diptych.encoders.networks.quantised_graph import LayerStatistics, QuantisedGraph
+from diptych.encoders.networks.safetensors_weights import Weights
 from diptych.errors import InvalidInputError
 
 PHOTOGRAPHS = sorted((Path(diptych.data.__file__).parent / "photographs").glob("*.jpg"))[:6]
@@ -63,11 +64,15 @@ class _NamedLayers(FloatLayers):
 
 
 @pytest.mark.parametrize("name", ["lite0", "lite0-captions", "lite2", "lite2-captions"])
-def test_every_layer_has_a_range(name: str, tmp_path: Path) -> None:
+def test_every_layer_has_statistics(name: str, tmp_path: Path) -> None:
     with ConvolutionGraph(tmp_path) as graph:
         layers = _NamedLayers(graph)
         LiteWriter(layers, lite_network(name)).write()
-    assert set(int8_ranges()[name]) == set(layers.names)
+    statistics = Weights((lite_network(name).statistics_file,))
+    for layer in layers.names:
+        least, largest = statistics[f"{layer}.range"]
+        assert least <= 0 < largest
+        assert np.isfinite(statistics[f"{layer}.means"]).all()
 
 
 def test_only_networks_change(tmp_path: Path) -> None:
@@ -96,24 +101,44 @@ def test_layers_round_as_they_say(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     kernel = rng.normal(size=(5, 3, 3, 3)).astype(np.float32)
     bias = rng.normal(size=5).astype(np.float32)
+    pixels = rng.integers(0, 256, (2, 8, 8, 3), dtype=np.uint8)
     with QuantisedGraph(tmp_path) as graph:
-        pixels = graph.quantised_pixels(8, 127)
-        made = graph.quantised_convolution(pixels, kernel, bias, (-900.0, 900.0), padding=(1, 1))
-        doubled = graph.quantised_sum(made, made, (0.0, 600.0))
+        given = graph.quantised_pixels(8, 127, np.zeros(3, dtype=np.float32))
+        wide = LayerStatistics(-900.0, 900.0, np.zeros(5, dtype=np.float32))
+        made = graph.quantised_convolution(given, kernel, bias, wide, padding=(1, 1))
+        doubled = graph.quantised_sum(made, made, wide._replace(least=0.0, largest=600.0))
         graph.output("once", graph.dequantised(made), ("items", 5, 8, 8))
         graph.output("twice", graph.dequantised(doubled), ("items", 5, 8, 8))
-    network = Network(tmp_path / "network.onnx")
-    pixels = rng.integers(0, 256, (2, 8, 8, 3), dtype=np.uint8)
-    padded = np.pad(pixels.astype(np.float64) - 127, [(0, 0), (1, 1), (1, 1), (0, 0)])
-    exact = bias[None, :, None, None] + sum(
+    exact = convolved(pixels.astype(np.float64) - 127, kernel, bias)
+    once, twice = Network(tmp_path / "network.onnx").run_all({"pixels": pixels}).values()
+    # Half a step of the result, and half a step of each of 27 weights times a pixel.
+    allowed = 1800 / 255 / 2 + 27 * 128 * np.abs(kernel).max() / 127 / 2
+    assert np.abs(once - np.clip(exact, -900, 900)).max() <= allowed
+    assert np.abs(twice - np.clip(2 * once, 0, 600)).max() <= 600 / 255 / 2 + 1e-3
+
+
+def test_rounding_weights_does_not_move_the_mean(tmp_path: Path) -> None:
+    """For pictures of one colour, whose means say everything, only the rounding of the result is left."""
+    rng = np.random.default_rng(1)
+    kernel, bias = rng.normal(size=(40, 3, 1, 1)).astype(np.float32), np.zeros(40, dtype=np.float32)
+    colour = np.array([250, 3, 240], dtype=np.uint8)
+    with QuantisedGraph(tmp_path) as graph:
+        given = graph.quantised_pixels(4, 127, colour - np.float32(127))
+        fine = LayerStatistics(-6.0, 6.0, bias)
+        graph.output("out", graph.dequantised(graph.quantised_convolution(given, kernel, bias, fine)), ("n", 40, 4, 4))
+    found = Network(tmp_path / "network.onnx").run("out", {"pixels": np.tile(colour, (1, 4, 4, 1))})[0, :, 0, 0]
+    exact = kernel[:, :, 0, 0].astype(np.float64) @ (colour - 127.0)
+    inside = np.abs(exact) < 6
+    assert inside.any()
+    # Half a step of the result and one of the bias.
+    assert np.abs(found - exact)[inside].max() <= 12 / 255 / 2 + np.abs(kernel).max() / 127
+
+
+def convolved(values: np.ndarray, kernel: np.ndarray, bias: np.ndarray) -> np.ndarray:
+    padded = np.pad(values, [(0, 0), (1, 1), (1, 1), (0, 0)])
+    parts = (
         np.einsum("nrcd,od->norc", padded[:, row : row + 8, column : column + 8], kernel[:, :, row, column])
         for row in range(3)
         for column in range(3)
     )
-    once, twice = (network.run(name, {"pixels": pixels}) for name in ("once", "twice"))
-    step = 1800 / 255
-    # Half a step of the result, and half a step of each of 27 weights times a pixel.
-    allowed = step / 2 + 27 * 128 * np.abs(kernel).max() / 127 / 2
-    assert np.abs(once - np.clip(exact, -900, 900)).max() <= allowed
-    assert np.abs(twice - np.clip(2 * once, 0, 600)).max() <= 600 / 255 / 2 + 1e-3
-    assert isinstance(made, Quantised)
+    return bias[None, :, None, None] + sum(parts)

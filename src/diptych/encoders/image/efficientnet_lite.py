@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import csv
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -15,8 +12,10 @@ import numpy as np
 
 from diptych.arrays import AnyArray, FloatArray
 from diptych.encoders.image.image_encoder import ConvolutionalEncoder
+from diptych.encoders.networks.model_files import digest_of_files
 from diptych.encoders.networks.onnx_graph import BatchNorm, ConvolutionGraph, fold_batch_norm
-from diptych.encoders.networks.quantised_graph import Quantised, QuantisedGraph
+from diptych.encoders.networks.quantised_graph import LayerStatistics, Quantised, QuantisedGraph
+from diptych.encoders.networks.safetensors_weights import Weights
 from diptych.encoders.networks.weight_changes import WeightChanges
 from diptych.encoders.networks.weight_files import read_torch_weights
 from diptych.errors import InvalidInputError, MissingPackageError, UnknownNameError
@@ -28,8 +27,8 @@ _FEWEST_PIXELS, _MOST_PIXELS = 32, 1024
 _N_FEATURES = 1280
 Convolution = tuple[FloatArray, FloatArray]
 """A kernel and a bias."""
-RANGES_FILE = Path(__file__).with_name("int8_ranges.tsv")
-"""The least and largest results of each layer on calibration photos; ``scripts/calibrate_int8.py`` writes it."""
+STATISTICS_FOLDER = Path(__file__).parents[1] / "int8"
+"""What the results of layers were like on calibration photos; ``scripts/calibrate_int8.py`` writes it."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +54,11 @@ class LiteNetwork:
     def digest(self) -> str:
         """The digest of the weights and of what was changed in them."""
         return self.sha256 if self.changes is None else f"{self.sha256} {WeightChanges(self.changes).digest}"
+
+    @property
+    def statistics_file(self) -> Path:
+        """What is needed to write the network in eight bits: of each layer its range, and the mean of each channel."""
+        return STATISTICS_FOLDER / f"{self.name}.safetensors"
 
     def weights(self) -> dict[str, AnyArray]:
         """Read the weights from the installed package, or say which package to install."""
@@ -96,16 +100,6 @@ _NETWORKS = _IMAGENET | {
 }
 
 
-@cache
-def int8_ranges() -> dict[str, dict[str, tuple[float, float]]]:
-    """Return the range of each layer of each network that can be written in eight bits."""
-    ranges: dict[str, dict[str, tuple[float, float]]] = {}
-    with RANGES_FILE.open(encoding="utf-8", newline="") as file:
-        for row in csv.DictReader(file, delimiter="\t"):
-            ranges.setdefault(row["network"], {})[row["layer"]] = float(row["least"]), float(row["largest"])
-    return ranges
-
-
 def lite_network(name: str) -> LiteNetwork:
     """Return the network of that name."""
     if name not in _NETWORKS:
@@ -143,27 +137,31 @@ class FloatLayers:
 
 
 class _Int8Layers:
-    """The same layers in bytes, each within the range that its results had on calibration photos."""
+    """The same layers in bytes, made for results like those on calibration photos."""
 
-    def __init__(self, graph: QuantisedGraph, ranges: Mapping[str, tuple[float, float]]) -> None:
+    def __init__(self, graph: QuantisedGraph, statistics: Weights) -> None:
         self._graph = graph
-        self._ranges = ranges
+        self._statistics = statistics
 
     def pixels(self, side: int) -> Quantised:
-        return self._graph.quantised_pixels(side, _PIXEL_CENTRE)
+        return self._graph.quantised_pixels(side, _PIXEL_CENTRE, self._statistics["pixels.means"])
 
     def convolution(
         self, name: str, values: Quantised, weights: Convolution, *, stride: int, padding: tuple[int, int], linear: bool
     ) -> Quantised:
         # The range of a layer with ReLU6 lies between 0 and 6.
         del linear
-        return self._graph.quantised_convolution(values, *weights, self._ranges[name], stride=stride, padding=padding)
+        return self._graph.quantised_convolution(values, *weights, self._of(name), stride=stride, padding=padding)
 
     def sum(self, name: str, inner: Quantised, values: Quantised) -> Quantised:
-        return self._graph.quantised_sum(inner, values, self._ranges[name])
+        return self._graph.quantised_sum(inner, values, self._of(name))
 
     def features(self, values: Quantised) -> None:
         self._graph.pooled_features(self._graph.dequantised(values), _N_FEATURES)
+
+    def _of(self, layer: str) -> LayerStatistics:
+        least, largest = self._statistics[f"{layer}.range"].tolist()
+        return LayerStatistics(least, largest, self._statistics[f"{layer}.means"])
 
 
 class LiteWriter:
@@ -294,7 +292,8 @@ class EfficientNetLite(ConvolutionalEncoder):
     @property
     def weights_digest(self) -> str:
         """The digest of the weight file, and of what training on captions and rounding to eight bits changed."""
-        return self._known.digest if self.precision is None else f"{self._known.digest} {self._ranges_digest}"
+        digest = self._known.digest
+        return digest if self.precision is None else f"{digest} {digest_of_files((self._known.statistics_file,))}"
 
     @property
     def network_name(self) -> str:
@@ -307,10 +306,6 @@ class EfficientNetLite(ConvolutionalEncoder):
     def graph_type(self) -> type[ConvolutionGraph]:
         """What :meth:`write_network` takes."""
         return ConvolutionGraph if self.precision is None else QuantisedGraph
-
-    @property
-    def _ranges_digest(self) -> str:
-        return hashlib.sha256(repr(int8_ranges()[self.network]).encode()).hexdigest()
 
     @property
     def _known(self) -> LiteNetwork:
@@ -331,8 +326,12 @@ class EfficientNetLite(ConvolutionalEncoder):
 
     def write_network(self, graph: ConvolutionGraph) -> None:
         """Write the network from the weights of the package."""
-        layers = _Int8Layers(graph, int8_ranges()[self.network]) if isinstance(graph, QuantisedGraph) else None
-        LiteWriter(layers or FloatLayers(graph), self._known).write()
+        layers: FloatLayers | _Int8Layers
+        if isinstance(graph, QuantisedGraph):
+            layers = _Int8Layers(graph, Weights((self._known.statistics_file,)))
+        else:
+            layers = FloatLayers(graph)
+        LiteWriter(layers, self._known).write()
 
     def read_classifier(self) -> tuple[FloatArray, FloatArray]:
         """Read the last layer from the package."""

@@ -89,11 +89,19 @@ class Network:
 
     def run(self, output: str, inputs: Mapping[str, AnyArray]) -> AnyArray:
         """Return one output of a run."""
+        return self._run([output], inputs)[0]
+
+    def run_all(self, inputs: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
+        """Return every output of a run by its name."""
+        names = list(self.outputs)
+        return dict(zip(names, self._run(names, inputs), strict=True))
+
+    def _run(self, outputs: list[str], inputs: Mapping[str, AnyArray]) -> list[AnyArray]:
         try:
-            result: AnyArray = self._session.run([output], dict(inputs))[0]
+            results: list[AnyArray] = self._session.run(outputs, dict(inputs))
         except Exception as error:
             raise _clear_error(error, "a network cannot be run by ONNX Runtime", "copy its file again") from error
-        return result
+        return results
 
 
 def _clear_error(error: Exception, what: str, fix: str) -> DiptychError:
