@@ -61,6 +61,12 @@ def test_distances_and_every_engine_agree_with_plain_counting(shape: dict[str, i
         np.testing.assert_array_equal(positions, places)
 
 
+def test_every_code_of_two_bytes_has_its_distance() -> None:
+    gallery = np.arange(1 << 16, dtype=np.uint16).view(np.uint8).reshape(-1, 2)
+    queries = gallery[[0, 1, 255, 256, 0x5AA5, 0xFFFF]]
+    np.testing.assert_array_equal(hamming_distances(queries, gallery), plain_distances(queries, gallery))
+
+
 @pytest.mark.parametrize("faiss", [True, False])
 @pytest.mark.parametrize(("n_queries", "k"), [(1, 10), (3, 1), (17, 300), (2, 70_000)])
 def test_threads_and_engines_change_nothing(

@@ -98,6 +98,14 @@ def hamming_distances(queries: AnyArray, gallery: AnyArray, *, threads: int | No
 
 def fill_distances(query: NDArray[Any], gallery: NDArray[Any], distances: NDArray[Any], scratch: NDArray[Any]) -> None:
     """Write the distances of one query, a row of words, to each row of words of the gallery."""
+    if gallery.dtype == np.uint16:
+        # NumPy counts the bits of bytes several times as fast as those of wider words; the two of a code are added.
+        np.bitwise_xor(gallery[:, 0], query[0], out=scratch)
+        counts = np.bitwise_count(scratch.view(np.uint8)).view(np.uint16)
+        counts += np.right_shift(counts, 8, out=scratch)
+        # The lower byte, which is all that fits.
+        np.copyto(distances, counts, casting="unsafe")
+        return
     for word, value in enumerate(query):
         np.bitwise_xor(gallery[:, word], value, out=scratch)
         if word == 0:

@@ -22,6 +22,8 @@ _LARGE_HEAP = 200
 _COUNTER_BYTES = 1 << 26
 # Loading the library takes longer than a smaller search.
 _SMALL_WORK = 1 << 22
+# It has no kernel for codes of one and two bytes, which NumPy counts in less time than it takes for four.
+_SHORT_CODE_BYTES = 2
 DistancesAndPositions = tuple[NDArray[np.int32], NDArray[np.int64]]
 # Waking threads takes longer than less than this.
 _SHARED_WORK = 1 << 18
@@ -136,8 +138,9 @@ def nearest_codes(
 
     Rows are in order of distance, equal distances in order of position, and have min(k, number of codes) columns.
     ``allowed`` marks the positions that may be answered. The work is shared among ``threads`` (None: every processor),
-    by queries or, when these are few, by parts of the gallery. The kernels are those of faiss where it is installed,
-    else NumPy's; answers are the same. Use ``CodeIndex`` for a gallery that changes or need not be searched exactly.
+    by queries or, when these are few, by parts of the gallery. The kernels are those of faiss where it is installed and
+    codes are longer than 16 bits, else NumPy's; answers are the same. Use ``CodeIndex`` for a gallery that changes or
+    need not be searched exactly.
 
     >>> import numpy as np
     >>> from diptych.codes import nearest_codes
@@ -156,7 +159,8 @@ def nearest_codes(
         shape = (len(queries), min(k, n_places))
         return np.empty(shape, dtype=np.int32), np.empty(shape, dtype=np.int64)
     comparisons = len(queries) * n_places
-    kernel = nearest_by_faiss if faiss_is_worthwhile(comparisons) else nearest_by_counting
+    is_short = gallery.shape[1] <= _SHORT_CODE_BYTES
+    kernel = nearest_by_counting if is_short or not faiss_is_worthwhile(comparisons) else nearest_by_faiss
     workers = thread_count(threads) if comparisons >= _SHARED_WORK else 1
 
     def search(task: tuple[slice, slice]) -> DistancesAndPositions:
