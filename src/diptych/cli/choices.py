@@ -118,6 +118,14 @@ class Precision(StrEnum):
     INT8 = "int8"
 
 
+class Device(StrEnum):
+    """Where networks run."""
+
+    AUTO = "auto"
+    CPU = "cpu"
+    CUDA = "cuda"
+
+
 class DemoData(StrEnum):
     """What the demonstration shows."""
 

@@ -172,7 +172,7 @@ def _bring_up_to_date(
     with _opened(place, request, stages, len(found.records)) as collection:
         if request.facts is not None:
             collection.keep_facts(cast(FactsChoice, request.facts))
-        report = add_pictures(collection, found.records, stages)
+        report = add_pictures(collection, found.records, stages, elsewhere=request.scheduler is not None)
         report.skipped = {**found.unreadable, **report.skipped}
         if not request.keep_missing:
             report.removed += collection.remove_missing(request.folder)
@@ -230,12 +230,19 @@ def _retriever(request: IndexRequest, n_pictures: int, stored: str | None = None
     return in_precision(load_retriever(request.retriever or "default"), request.precision, n_encoded_here, stored)
 
 
-def add_pictures(collection: Collection, records: Sequence[Record], stages: Stages) -> AddReport:
-    """Add records with a bar that shows pace and remaining time; an interruption keeps what is done and says so."""
+def add_pictures(
+    collection: Collection, records: Sequence[Record], stages: Stages, *, elsewhere: bool = False
+) -> AddReport:
+    """Add records with a bar that shows pace and remaining time; an interruption keeps what is done and says so.
+
+    What encodes them is told first, unless other machines do.
+    """
     try:
         with stages.count("index", f"indexing {counted(len(records), 'picture')}") as advance:
 
             def show(step: AddProgress) -> None:
+                if not step.slowest and step.done < step.total and not elsewhere:
+                    _tell_what_encodes(collection, stages)
                 advance(step.done, step.total, f", mostly {step.slowest}" if step.slowest else "")
 
             return collection.add(records, progress=show)
@@ -243,6 +250,13 @@ def add_pictures(collection: Collection, records: Sequence[Record], stages: Stag
         remember(Path(collection.name))
         stages.note(f"stopped; {_kept(collection)} indexed and searchable, the same command goes on")
         raise typer.Exit(_INTERRUPTED) from None
+
+
+def _tell_what_encodes(collection: Collection, stages: Stages) -> None:
+    from diptych.cli.precision import describe_encoding
+
+    for line in describe_encoding(collection.retriever):
+        stages.note(line)
 
 
 def watch_folder(

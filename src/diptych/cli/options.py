@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from diptych.cli.choices import Durability
+from diptych.cli.choices import Device, Durability
 
 
 def complete_retriever(incomplete: str) -> list[str]:
@@ -37,6 +37,12 @@ def _set_durability(chosen: Durability) -> Durability:
     return chosen
 
 
+def _set_device(chosen: Device) -> Device:
+    # Processes that this one starts encode where it does.
+    os.environ["DIPTYCH_DEVICE"] = chosen.value
+    return chosen
+
+
 CollectionOption = Annotated[
     Path | None, typer.Option("--collection", "-c", help="The collection; by default the one here, or the last.")
 ]
@@ -50,6 +56,14 @@ DurabilityOption = Annotated[
         envvar="DIPTYCH_DURABILITY",
         callback=_set_durability,
         help="What an acknowledged change survives: a power cut, or only the end of the process.",
+    ),
+]
+DeviceOption = Annotated[
+    Device,
+    typer.Option(
+        envvar="DIPTYCH_DEVICE",
+        callback=_set_device,
+        help="Where networks run: auto takes an NVIDIA card where ONNX Runtime can use it.",
     ),
 ]
 SchedulerOption = Annotated[

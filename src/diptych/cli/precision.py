@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from diptych.cluster import available_processors
 from diptych.collection.storage.retriever_protocol import RetrieverProtocol
 from diptych.encoders.eight_bits import is_worth_int8, precision_of
-from diptych.errors import InvalidInputError
+from diptych.encoders.networks.device import idle_card_note, uses_card
+from diptych.errors import InvalidInputError, counted
 from diptych.retriever import Retriever
 from diptych.retriever.eight_bits import int8_retriever
 
@@ -25,7 +27,8 @@ def in_precision(retriever: Retriever, precision: str, n_pictures: int, stored: 
         raise InvalidInputError(f"the search model {retriever.name} has no int8 networks; leave out --precision")
     if precision == "int8" or stored == rounded.fingerprint:
         return rounded
-    if stored == retriever.fingerprint or n_pictures < _WORTH_A_TRIAL:
+    # Cards have no such networks.
+    if stored == retriever.fingerprint or n_pictures < _WORTH_A_TRIAL or uses_card():
         return retriever
     return rounded if is_worth_int8(retriever.image_encoder_) else retriever
 
@@ -38,3 +41,11 @@ def check_precision(retriever: RetrieverProtocol, precision: str) -> None:
             f"the collection was not made with {precision}; name its search model, too (--retriever), and all pictures "
             "are encoded again"
         )
+
+
+def describe_encoding(retriever: RetrieverProtocol) -> list[str]:
+    """Return what encodes pictures, and what could do it faster."""
+    encoder = getattr(retriever, "image_encoder_", None)
+    place = "an NVIDIA card" if uses_card() else counted(available_processors(), "core")
+    numbers = "" if encoder is None else f" in {precision_of(encoder)}"
+    return [f"encoding on {place}{numbers}", *filter(None, [idle_card_note()])]

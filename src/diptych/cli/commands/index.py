@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from diptych.addresses import storage_address
-from diptych.cli.choices import Durability, KeptFacts, Precision
+from diptych.cli.choices import Device, Durability, KeptFacts, Precision
 from diptych.cli.console.output import print_json, results, write_text
 from diptych.cli.console.paths import printable, shown_path
 from diptych.cli.console.progress import Stages
-from diptych.cli.options import DurabilityOption, QuietOption, SchedulerOption, complete_retriever
+from diptych.cli.options import DeviceOption, DurabilityOption, QuietOption, SchedulerOption, complete_retriever
 from diptych.data.picture_kinds import describe_unread, unread_kinds, unread_reason
 from diptych.errors import counted
 
@@ -89,6 +89,7 @@ def index(
             "where this machine is faster with it."
         ),
     ] = Precision.AUTO,
+    device: DeviceOption = Device.AUTO,
     scheduler: SchedulerOption = None,
     durability: DurabilityOption = Durability.POWER,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="List every skipped file.")] = False,

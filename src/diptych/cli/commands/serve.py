@@ -19,11 +19,11 @@ from urllib.parse import urljoin
 import typer
 
 from diptych.addresses import storage_address
-from diptych.cli.choices import Durability, LogFormat
+from diptych.cli.choices import Device, Durability, LogFormat
 from diptych.cli.console.output import print_json
 from diptych.cli.console.paths import find_collection, is_collection, new_collection, shown_path
 from diptych.cli.console.progress import Stages
-from diptych.cli.options import DurabilityOption, JsonOption
+from diptych.cli.options import DeviceOption, DurabilityOption, JsonOption
 from diptych.errors import InvalidInputError, MissingPackageError
 
 if TYPE_CHECKING:
@@ -90,6 +90,7 @@ def serve(
     log_format: Annotated[
         LogFormat, typer.Option(help="One line per request; auto: text on a terminal, JSON elsewhere.")
     ] = LogFormat.AUTO,
+    device: DeviceOption = Device.AUTO,
     durability: DurabilityOption = Durability.POWER,
     as_json: JsonOption = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Log warnings and errors only.")] = False,

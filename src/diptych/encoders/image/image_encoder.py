@@ -16,6 +16,7 @@ from diptych.arrays import AnyArray, FloatArray, as_matrix, indexed_items
 from diptych.cluster import available_processors
 from diptych.encoders.encoder import EncodedBatch, Encoder, Modality, check_pictures, check_speed_parameters
 from diptych.encoders.image.picture_decoding import Picture, read_picture
+from diptych.encoders.networks.device import uses_card
 from diptych.encoders.networks.onnx_graph import ConvolutionGraph
 from diptych.encoders.networks.onnx_network import Network
 from diptych.errors import InvalidInputError
@@ -208,7 +209,7 @@ class ConvolutionalEncoder(ImageEncoder):
 
     def encode_prepared(self, prepared: Sequence[AnyArray]) -> FloatArray:
         """Return the pooled features of prepared squares."""
-        if len(prepared) < self.threads:
+        if len(prepared) < self.threads or uses_card():
             return self._features(self.open_network(), np.stack(prepared))
         # Threads that run the network each for a picture of their own do not wait for each other after every layer, and
         # what one picture needs stays in the caches of a core.

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from diptych.arrays import AnyArray
 from diptych.cluster import available_processors
 from diptych.data.folders import cache_folder
+from diptych.encoders.networks.device import execution_providers
 from diptych.encoders.networks.model_files import digest_of_files
 from diptych.encoders.networks.onnx_graph import NETWORK_FILE, WEIGHTS_FILE, GraphBuilder
 from diptych.errors import DiptychError, MissingPackageError, ModelFileError, NoMemoryError
@@ -26,7 +27,7 @@ _DIGEST_FILE = "digest"
 
 
 class Network:
-    """A session of ONNX Runtime on the processor, ``n_threads`` of it for a run; several threads may run it at once."""
+    """A session of ONNX Runtime, on the processor ``n_threads`` of it for a run; several threads may run it at once."""
 
     def __init__(self, file: Path, n_threads: int | None = None) -> None:
         try:
@@ -40,7 +41,9 @@ class Network:
         # Errors are raised, and need not be printed as well.
         options.log_severity_level = 4
         try:
-            self._session = onnxruntime.InferenceSession(str(file), options, providers=["CPUExecutionProvider"])
+            self._session = onnxruntime.InferenceSession(str(file), options, providers=execution_providers())
+        except DiptychError:
+            raise
         except Exception as error:
             # The runtime raises types of its own, without a common base, for a file that it cannot use.
             raise _clear_error(error, f"{file} cannot be run by ONNX Runtime", "copy the file again") from error
