@@ -200,8 +200,11 @@ def check_finite(matrix: FloatArray, *, name: str, first_row: int = 0) -> None:
 
 def _is_below(block: FloatArray, limit: float) -> bool:
     """Whether all entries are finite and smaller than ``limit``; a sum of squares tells it in one pass of BLAS."""
-    if block.flags.c_contiguous and np.dot(block.ravel(), block.ravel()) < limit**2:
-        return True
+    if block.flags.c_contiguous:
+        with np.errstate(over="ignore", invalid="ignore"):
+            squares = np.dot(block.ravel(), block.ravel())
+        if squares < limit**2:
+            return True
     return bool(-limit < block.min() and block.max() < limit)
 
 
