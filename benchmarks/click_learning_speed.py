@@ -1,6 +1,6 @@
 """How long does learning from a large click log take, and how much memory?
 
-    python benchmarks/click_learning_speed.py [--searches N] [--items N] [--queries N]
+    python benchmarks/click_learning_speed.py [--quick] [--searches N] [--items N] [--queries N]
 
 Searches are made up, twenty answers each, of items with random features of the default retriever's width, by a
 retriever that costs nothing: what is measured is learning itself, from the searches in memory to the learned memory of
@@ -10,7 +10,6 @@ queries. The bars, for the default of a million searches and 100,000 items: at m
 
 from __future__ import annotations
 
-import argparse
 import resource
 import sys
 import time
@@ -23,6 +22,7 @@ from diptych.arrays import AnyArray, FloatArray
 from diptych.collection.learning import SearchLog
 from diptych.collection.learning.traffic_trial import LogGallery, TrafficTrial
 from diptych.space import Space
+from speed_report import SpeedReport, speed_parser
 
 WIDTH, POINTS, KINDS, SHOWN = 2560, 256, 200, 20
 MINUTES_BAR, GIGABYTES_BAR = 10.0, 4.0
@@ -66,26 +66,29 @@ def made_up(n_searches: int, n_items: int, n_queries: int, seed: int = 0) -> tup
     return log, LogGallery(names, features, np.arange(n_items))
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main() -> int:
     """Make a log, learn from it, and print what that cost."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--searches", type=int, default=1_000_000)
-    parser.add_argument("--items", type=int, default=100_000)
+    parser = speed_parser(__doc__)
+    parser.add_argument("--searches", type=int)
+    parser.add_argument("--items", type=int)
     parser.add_argument("--queries", type=int, default=30_000)
-    options = parser.parse_args(arguments)
-    log, gallery = made_up(options.searches, options.items, options.queries)
-    print(f"{len(log):,} searches, {log.n_clicks:,} clicks, {options.items:,} items: {_gigabytes():.2f} GB")
+    options = parser.parse_args()
+    searches = options.searches or (100_000 if options.quick else 1_000_000)
+    items = options.items or (10_000 if options.quick else 100_000)
+    report = SpeedReport(__file__, options)
+    log, gallery = made_up(searches, items, options.queries)
     retriever: Any = FreeRetriever(0)
     start = time.perf_counter()
     trial = TrafficTrial(retriever, retriever, log, gallery, progress=lambda *_: None)
     trial.held_out()
     gain, _ = trial.repeated(reach=False)
-    meaning = trial.meaning()
+    trial.meaning()
     trial.learned()
-    minutes = (time.perf_counter() - start) / 60
-    print(f"gain {gain.relative:+.0%} (p = {gain.p_value:.1g}), meaning p = {meaning.p_value:.1g}")
-    print(f"{minutes:.1f} minutes (bar {MINUTES_BAR:g}), at most {_gigabytes():.2f} GB (bar {GIGABYTES_BAR:g})")
-    return int(minutes > MINUTES_BAR or _gigabytes() > GIGABYTES_BAR)
+    work = f"learning from {searches:,} searches of {items:,} items"
+    report.bound(work, [time.perf_counter() - start], 60 * MINUTES_BAR)
+    report.bound(f"memory of {work}", [_gigabytes()], GIGABYTES_BAR, unit="GB")
+    report.hold("the clicks are learned", gain.relative > 0, f"gain {gain.relative:+.0%} (p = {gain.p_value:.1g})")
+    return report.finish()
 
 
 def _gigabytes() -> float:

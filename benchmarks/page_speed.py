@@ -1,6 +1,6 @@
 """How soon the page shows pictures after one stops typing, at 10,000 items.
 
-    python benchmarks/page_speed.py [--items N] [--queries N]
+    python benchmarks/page_speed.py [--quick] [--items N] [--queries N]
 
 A real browser types queries into the page of a real ``diptych serve``. The page marks when it asks, which is when the
 keyboard has paused, and when the first thumbnail of the answer is painted; measured is the time between. Bar: 200 ms in
@@ -9,17 +9,16 @@ the median. The command exits with 1 when it is missed. Chromium is that of ``CH
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 import tempfile
 from pathlib import Path
 
-import numpy as np
 from playwright.sync_api import Page, sync_playwright
 
 from painted_collection import painted_collection, phrases
 from service_load import free_port, process
+from speed_report import SpeedReport, speed_parser
 
 BAR = 200.0
 # The page may mark one question more than once, should it ask again; the first picture after the last one counts.
@@ -45,14 +44,15 @@ def milliseconds(page: Page, query: str) -> float:
 
 def main() -> int:
     """Measure, print and return the exit code."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--items", type=int, default=10_000)
+    parser = speed_parser(__doc__)
+    parser.add_argument("--items", type=int)
     parser.add_argument("--queries", type=int, default=20)
     options = parser.parse_args()
-    print(f"{options.items:,} items, {len(os.sched_getaffinity(0))} cores, load {os.getloadavg()[0]:.1f}", flush=True)
+    items = options.items or (1_000 if options.quick else 10_000)
+    report = SpeedReport(__file__, options)
     with tempfile.TemporaryDirectory() as scratch, sync_playwright() as playwright:
         room = Path(scratch)
-        folder = painted_collection(room / "page", options.items)
+        folder = painted_collection(room / "page", items)
         port = free_port()
         serving = [sys.executable, "-m", "diptych", "serve", str(folder), f"--port={port}", "--rate-limit=0", "--quiet"]
         browser = playwright.chromium.launch(executable_path=os.environ.get("CHROMIUM", "/usr/bin/chromium"))
@@ -62,11 +62,8 @@ def main() -> int:
             wanted = phrases()[:: max(1, len(phrases()) // (options.queries + 3))]
             times = [milliseconds(page, query) for query in wanted[: options.queries + 3]][3:]
         browser.close()
-    median = float(np.median(times))
-    print(
-        f"{len(times)} queries: median {median:.0f} ms, from {min(times):.0f} to {max(times):.0f} ms (bar {BAR:.0f} ms)"
-    )
-    return 0 if median <= BAR else 1
+    report.bound(f"first picture on the page after a query at {items:,} items", times, BAR, unit="ms")
+    return report.finish()
 
 
 if __name__ == "__main__":
