@@ -26,6 +26,8 @@ QUICK = (
     "pairwise_speed",
     "measures_speed",
     "search_speed",
+    "joint_speed",
+    "indexing_speed",
     "photo_facts",
     "formats",
     "click_log_speed",
