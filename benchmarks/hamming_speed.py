@@ -1,17 +1,17 @@
 """Exact Hamming search of 1,000,000 codes of 64 bits beside other libraries, approximate search, and memory.
 
-Run ``python benchmarks/hamming_speed.py`` (needs the ``search`` extra; usearch is compared too where it is installed).
-Everybody gets the same codes in memory and returns the ten nearest. The peers take turns, and each keeps its best time,
-so that other work on the machine falls on all of them. ``faiss`` is ``IndexBinaryFlat`` with a heap or counters. It
-and ours are credited with the better of one thread and all, because on a busy machine threads wait for each other.
-``NumPy`` is the plain vectorised search: ``bitwise_count`` of one exclusive or, then ``argpartition``. Codes of 8 and
-16 bits are timed beside those of 32. The command exits with 1 when a bar is missed.
+    python benchmarks/hamming_speed.py [--quick] [--codes N] [--bits N] [--structures]
+
+Needs the ``search`` extra; usearch is compared too where it is installed. Everybody gets the same codes in memory and
+returns the ten nearest, in turns. ``faiss`` is ``IndexBinaryFlat`` with a heap or counters. It and ours are credited
+with the better of one thread and all in every turn, because on a busy machine threads wait for each other. ``NumPy`` is
+the plain vectorised search: ``bitwise_count`` of one exclusive or, then ``argpartition``. Codes of 8 and 16 bits are
+timed beside those of 32. The command exits with 1 when a bar is missed.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
 import subprocess
 import sys
 import time
@@ -24,6 +24,7 @@ from diptych.benchmark.peak_memory import peak_resident_bytes
 from diptych.codes import CodeIndex, nearest_codes, pack_signs
 from diptych.codes import nearest as nearest_module
 from diptych.codes.distances import thread_count
+from speed_report import SpeedReport, in_turns, speed_parser
 
 K = 10
 LIBRARY_BAR = 0.8
@@ -124,76 +125,60 @@ def libraries(gallery: np.ndarray) -> dict[str, Search]:
     return found
 
 
-def best_times(searches: dict[str, Search], queries: np.ndarray, rounds: int) -> dict[str, float]:
-    """Return the best seconds of each, taking turns; the slow ones get fewer turns."""
-    times = dict.fromkeys(searches, np.inf)
-    for turn in range(rounds):
-        for name, search in searches.items():
-            if turn > 2 and times[name] > 8 * min(times.values()) and turn % 8:
-                continue
-            start = time.perf_counter()
-            search(queries)
-            times[name] = min(times[name], time.perf_counter() - start)
-    return times
+def turns(searches: dict[str, Search], queries: np.ndarray, rounds: int) -> dict[str, np.ndarray]:
+    """Return the seconds of each search in every turn."""
+    runs = {name: lambda search=search: search(queries) for name, search in searches.items()}
+    return {name: np.array(taken) for name, taken in in_turns(runs, rounds).items()}
 
 
-def exact_search(gallery: np.ndarray, queries: np.ndarray, rounds: int) -> bool:
-    """Compare the exact searches on one batch of queries and return whether both bars are met."""
-    peers = libraries(gallery)
+def exact_search(report: SpeedReport, gallery: np.ndarray, queries: np.ndarray, rounds: int) -> None:
+    """Compare the exact searches on one batch of queries."""
     ours = {"ours, all threads": our_search(gallery), "ours, one thread": our_search(gallery, 1)}
-    searches = {**ours, "ours without faiss": our_numpy_search(gallery), **peers, "NumPy": plain_numpy(gallery)}
+    searches = {**ours, "ours without faiss": our_numpy_search(gallery), **libraries(gallery)}
+    searches["NumPy"] = plain_numpy(gallery)
     expected = searches["NumPy"](queries)[0]
     for name, search in searches.items():
         assert (np.asarray(search(queries)[0]) == expected).all(), f"{name} does not find the nearest"
-    times = best_times(searches, queries, rounds)
-    our_time = min(times[name] for name in ours)
-    print(f"\nexact, {len(queries)} quer{'y' if len(queries) == 1 else 'ies'} at a time")
-    for name, seconds in times.items():
-        per_query = 1e3 * seconds / len(queries)
-        print(f"{name:<28}{per_query:>9.3f} ms per query  ours is {seconds / our_time:>6.2f}x as fast")
-    library = min(times[name] for name in peers) / our_time
-    numpy_ratio = times["NumPy"] / our_time
-    print(f"of the best library {library:.2f} (bar {LIBRARY_BAR:g}), of NumPy {numpy_ratio:.1f} (bar {NUMPY_BAR:g})")
-    return library >= LIBRARY_BAR and numpy_ratio >= NUMPY_BAR
+    times = turns(searches, queries, rounds)
+
+    def best(library: str) -> np.ndarray | None:
+        found = [taken for name, taken in times.items() if name.partition(",")[0].startswith(library)]
+        return np.min(found, axis=0) if found else None
+
+    work = f"exact search of {len(gallery):,} codes of {8 * gallery.shape[1]} bits, {len(queries)} at a time"
+    taken = np.minimum(*(times[name] for name in ours))
+    for peer, bar in (("faiss", LIBRARY_BAR), ("usearch", LIBRARY_BAR), ("NumPy", NUMPY_BAR)):
+        report.compare(work, taken, best(peer), peer=peer, bar=bar)
+    report.compare(f"{work}, without faiss", times["ours without faiss"], times["NumPy"], peer="NumPy")
 
 
-def short_codes(n_codes: int, rounds: int) -> bool:
-    """Compare codes of 8 and 16 bits with those of 32, on one thread, and return whether they take no longer."""
+def short_codes(report: SpeedReport, n_codes: int, rounds: int) -> None:
+    """Compare codes of 8 and 16 bits with those of 32, on one thread: they take no longer."""
     rng = np.random.default_rng(2)
-    searches, queries = {}, np.empty((8, 0), dtype=np.uint8)
+    runs = {}
     for width in (1, 2, 4):
         gallery, queries = (rng.integers(0, 256, (rows, width), dtype=np.uint8) for rows in (n_codes, 8))
-        searches[8 * width] = lambda _, asked=queries, gallery=gallery: nearest_codes(asked, gallery, K, threads=1)
-    times = best_times(searches, queries, rounds)
-    shown = ", ".join(f"{bits} bits {1e3 * spent / len(queries):.2f} ms" for bits, spent in times.items())
-    print(f"\nshort codes, per query: {shown}")
-    return max(times[8], times[16]) <= times[32] / SHORT_BAR
+        runs[8 * width] = lambda asked=queries, gallery=gallery: nearest_codes(asked, gallery, K, threads=1)
+    times = in_turns(runs, rounds)
+    for bits in (8, 16):
+        work = f"exact search of {n_codes:,} codes of {bits} bits"
+        report.compare(work, times[bits], times[32], limit="codes of 32 bits", bar=SHORT_BAR)
 
 
-def approximate_search(kind: str, gallery: np.ndarray, queries: np.ndarray, rounds: int) -> None:
+def approximate_search(report: SpeedReport, kind: str, gallery: np.ndarray, queries: np.ndarray, rounds: int) -> None:
     """Build inverted lists, check the recall they state with other queries, and time them."""
     index = CodeIndex(8 * gallery.shape[1])
     index.add(gallery)
     asked, others = queries[: len(queries) // 2], queries[len(queries) // 2 :]
-    start = time.perf_counter()
     stated = index.speed_up(asked)
-    built = time.perf_counter() - start
     truth = nearest_codes(others, gallery, K)[0]
     measured = float((index.search(others, K)[0] <= truth[:, -1:]).mean())
-    searches: dict[str, Search] = {
-        "lists": lambda rows: index.search(rows, K),
-        "exact": our_search(gallery),
-    }
+    searches: dict[str, Search] = {"lists": lambda rows: index.search(rows, K), "exact": our_search(gallery)}
     for rows in (others[:1], others[:64]):
-        times = best_times(searches, rows, rounds)
-        print(
-            f"{kind:<10} {len(rows):>3} at a time: {1e3 * times['lists'] / len(rows):.3f} ms per query, "
-            f"{times['exact'] / times['lists']:.1f}x exact search"
-        )
-    print(
-        f"{kind:<10} built in {built:.1f} s, recall stated {stated:.4f}, measured with other queries {measured:.4f}, "
-        f"{index.memory / len(index):.0f} bytes per code"
-    )
+        times = turns(searches, rows, rounds)
+        work = f"approximate search of {len(gallery):,} {kind} codes, {len(rows)} at a time"
+        report.compare(work, times["lists"], times["exact"], limit="exact search")
+    print(f"{kind}: recall stated {stated:.4f}, measured with other queries {measured:.4f}", flush=True)
 
 
 def compare_structures(kind: str, gallery: np.ndarray, queries: np.ndarray) -> None:
@@ -248,44 +233,36 @@ def measure_memory() -> None:
 
 
 def main() -> int:
-    """Measure, print the tables and return the exit code."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    """Measure, compare and return the exit code."""
+    parser = speed_parser(__doc__)
     parser.add_argument("--codes", type=int, default=1_000_000)
     parser.add_argument("--bits", type=int, default=64, help="a multiple of 64")
-    parser.add_argument("--rounds", type=int, default=30)
+    parser.add_argument("--rounds", type=int)
     parser.add_argument("--structures", action="store_true", help="compare the sub-linear structures of faiss as well")
     parser.add_argument("--memory", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.memory:
         measure_memory()
         return 0
-
+    rounds = options.rounds or (7 if options.quick else 30)
+    report = SpeedReport(__file__, options)
     rng = np.random.default_rng(1)
     drawn = {
         "random": [rng.integers(0, 256, (n, options.bits // 8), dtype=np.uint8) for n in (options.codes, 1_024)],
         "clustered": [clustered_codes(options.codes, options.bits, 1), clustered_codes(1_024, options.bits, 2)],
     }
-    load = f", load {os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else ""
-    print(f"{options.codes} codes of {options.bits} bits, the {K} nearest; {thread_count(None)} processors{load}")
     gallery, queries = drawn["random"]
-    met = {
-        "exact search, one query": exact_search(gallery, queries[:1], 4 * options.rounds),
-        "exact search, 64 queries": exact_search(gallery, queries[:64], options.rounds),
-        "short codes": short_codes(options.codes, options.rounds),
-    }
-    print("\napproximate")
+    for together in (1, 64):
+        exact_search(report, gallery, queries[:together], rounds)
+    short_codes(report, options.codes, rounds)
     for kind, (items, asked) in drawn.items():
-        approximate_search(kind, items, asked, options.rounds)
+        approximate_search(report, kind, items, asked, rounds)
         if options.structures:
             compare_structures(kind, items, asked[:200])
-    grown = int(
-        subprocess.run([sys.executable, __file__, "--memory"], capture_output=True, check=True, text=True).stdout
-    )
-    met["memory"] = grown < MEMORY_BAR
-    print(f"\n{MANY_CODES} codes of 64 bits: {grown / 1e6:.1f} MB, added and searched (bar {MEMORY_BAR / 1e6:g} MB)")
-    missed = [name for name, is_met in met.items() if not is_met]
-    print(f"missed: {', '.join(missed)}" if missed else "all bars met")
-    return 1 if missed else 0
+    command = [sys.executable, __file__, "--memory"]
+    grown = int(subprocess.run(command, capture_output=True, check=True, text=True).stdout)
+    report.bound(f"memory of {MANY_CODES:,} codes of 64 bits", [grown / 1e6], MEMORY_BAR / 1e6, unit="MB")
+    return report.finish()
 
 
 if __name__ == "__main__":

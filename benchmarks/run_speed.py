@@ -22,9 +22,12 @@ HERE = Path(__file__).parent
 RESULT = HERE / "results" / "speed.json"
 QUICK = (
     "start_times",
+    "cca_speed",
     "correlation_speed",
     "pairwise_speed",
+    "map_speed",
     "measures_speed",
+    "hamming_speed",
     "search_speed",
     "joint_speed",
     "indexing_speed",

@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[1]
 RECORD = ROOT / "benchmarks" / "results" / "speed.json"
 PAGE = ROOT / "docs" / "performance.md"
 IMAGES = ROOT / "docs" / "images"
-LEAST_SIZES = 4
+LEAST_SIZES, MOST_NAMED = 4, 8
 SECTIONS = {
     "Start": ("start_times",),
     "Fitting": ("cca_speed", "correlation_speed", "pairwise_speed", "fit_speed", "click_learning_speed"),
@@ -105,7 +105,8 @@ its quartiles. *Processor s* are seconds of one core, which other work on the ma
 clock.
 
 Measured on {machine["date"]} on {machine["cores"]} cores of {machine["processor"]} ({machine["architecture"]}) with
-{machine["memory_gib"]:g} GiB: Python {machine["python"]}, {versions}, {machine["blas"]}."""
+{machine["memory_gib"]:g} GiB, which others used as well: Python {machine["python"]}, {versions},
+{machine["blas"]}."""
 
 
 def section(title: str, rows: Rows, found: list[Curve]) -> str:
@@ -125,7 +126,8 @@ def section(title: str, rows: Rows, found: list[Curve]) -> str:
 def ratio_line(row: dict[str, Any]) -> str:
     """Return one row of a table."""
     other = row["peer"] or (f"limit: {row['limit']}" if row["limit"] else "–")
-    theirs = row["note"] or "–" if row["theirs"] is None else quantity(row["theirs"], row["unit"])
+    theirs = "–" if row["theirs"] is None else quantity(row["theirs"], row["unit"])
+    other += f" ({row['note']})" if row["note"] else ""
     ratio = "–" if row["ratio"] is None else f"{row['ratio']:.3g}"
     spread = "–" if row["spread"] is None else f"{row['spread']:.0%}"
     return f"| {row['work']} | {quantity(row['ours'], row['unit'])} | {other} | {theirs} | {ratio} | {spread} |"
@@ -170,7 +172,8 @@ def draw(found: list[Curve], path: Path) -> None:
     axes.set_xlabel("items or pairs")
     axes.set_ylabel("seconds")
     axes.grid(visible=True, which="major", alpha=0.3)
-    axes.legend(fontsize="small", loc="center left", bbox_to_anchor=(1.0, 0.5))
+    if len(found) <= MOST_NAMED:
+        axes.legend(fontsize="small")
     figure.savefig(path, metadata={"Date": None})
 
 
