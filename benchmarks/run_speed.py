@@ -25,6 +25,7 @@ QUICK = (
     "cca_speed",
     "correlation_speed",
     "pairwise_speed",
+    "fit_speed",
     "map_speed",
     "measures_speed",
     "hamming_speed",
@@ -74,6 +75,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("scripts", nargs="*", metavar="SCRIPT", help="by default all of the form")
     parser.add_argument("--full", action="store_true", help="the sizes of the documentation, and scripts of minutes")
+    parser.add_argument("--remark", help="a sentence on the run for the page, such as what else the machine did")
     parser.add_argument("--output", type=Path, default=RESULT, metavar="FILE")
     options = parser.parse_args()
     if unknown := set(options.scripts) - {*QUICK, *FULL_ONLY}:
@@ -84,7 +86,7 @@ def main() -> int:
     wrong = []
     for name in options.scripts or (*QUICK, *(FULL_ONLY if options.full else ())):
         found, run = run_script(name, options.full)
-        record = merged(record, form, name, found, run)
+        record = merged(record, form, name, found, run) | {"remark": options.remark or record.get("remark")}
         options.output.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
         if run["status"] != 0:
             wrong.append(f"{name} ({'missed a bar' if found else 'failed'})")

@@ -39,8 +39,8 @@ The quick form has smaller sizes and leaves out what needs minutes by itself or 
 `page_speed.py`); `make bench FULL=1` has everything. Scripts of quality, memory and endurance (`…_map.py`, recall,
 kills, a million items) are in neither, and are run one by one.
 
-| script | took | bars |
-|---|---:|---|"""
+| script | bars |
+|---|---|"""
 
 
 class Curve(NamedTuple):
@@ -105,8 +105,8 @@ its quartiles. *Processor s* are seconds of one core, which other work on the ma
 clock.
 
 Measured on {machine["date"]} on {machine["cores"]} cores of {machine["processor"]} ({machine["architecture"]}) with
-{machine["memory_gib"]:g} GiB, which others used as well: Python {machine["python"]}, {versions},
-{machine["blas"]}."""
+{machine["memory_gib"]:g} GiB: Python {machine["python"]}, {versions},
+{machine["blas"]}. {record.get("remark") or ""}""".rstrip()
 
 
 def section(title: str, rows: Rows, found: list[Curve]) -> str:
@@ -178,9 +178,9 @@ def draw(found: list[Curve], path: Path) -> None:
 
 
 def scripts_table(record: dict[str, Any]) -> str:
-    """Return which scripts were run in this form, and how long each took."""
+    """Return which scripts were run in this form, and whether their bars are met."""
     listed = [
-        f"| `{name}.py` | {run['seconds']:,.0f} s | {'met' if run['status'] == 0 else 'missed or failed'} |"
+        f"| `{name}.py` | {'met' if run['status'] == 0 else 'missed or failed'} |"
         for name, run in record["scripts"].items()
     ]
     return "\n".join([_SCRIPTS, *listed])
