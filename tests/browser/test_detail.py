@@ -24,8 +24,8 @@ def test_an_item_shows_all_that_is_known_and_closes_to_its_tile(visit: Callable)
     page.keyboard.press("Escape")
     expect(dialog).to_be_hidden()
     expect(page).to_have_url(re.compile(r"/\?q=a\+fish$"))
-    second = page.locator(".tile").nth(1).get_attribute("data-id")
-    assert page.evaluate("document.activeElement.closest('.tile').dataset.id") == second
+    second = page.locator(".tile").nth(1).get_attribute("data-id") or ""
+    expect(page.locator(".tile:has(:focus)")).to_have_attribute("data-id", second)
 
 
 def test_a_shared_link_opens_the_item_and_closes_to_the_search(visit: Callable) -> None:

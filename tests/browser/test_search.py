@@ -317,7 +317,7 @@ def test_a_search_is_kept_and_shared(visit: Callable) -> None:
     asked = page.url
     share.click()
     page.get_by_role("button", name="Copy link to this search").click()
-    assert page.evaluate("navigator.clipboard.readText()") == asked
+    page.wait_for_function("(asked) => navigator.clipboard.readText().then((text) => text === asked)", arg=asked)
     share.click()
     page.get_by_role("button", name="Save search …").click()
     page.get_by_role("textbox", name="Name").fill("Fish, by topics")
