@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from diptych.collection.storage.clear_errors import with_clear_errors
 from diptych.collection.storage.item import Item
 from diptych.collection.storage.layout import search_package
 from diptych.collection.storage.rows import item_rows, table_schema
+from diptych.collection.storage.tables import Tables
 
 _NAME = "former"
 
@@ -18,21 +18,13 @@ _NAME = "former"
 class FormerItems:
     """The table of former items: whole rows with the texts of their captions, and the time until which they held.
 
-    ``existing`` gives a table of the store or None, ``created`` makes it, ``committed`` is told of changes. Rows are
-    written before the change that they precede; where that never came, an item is found here and among the others.
+    Rows are written before the change that they precede; where that never came, an item is found here and among the
+    others.
     """
 
-    def __init__(
-        self,
-        folder: Path,
-        existing: Callable[[str], Any],
-        created: Callable[[str, Any], Any],
-        committed: Callable[[str], None],
-    ) -> None:
-        self.folder = folder
-        self._existing = existing
-        self._created = created
-        self._committed = committed
+    def __init__(self, tables: Tables) -> None:
+        self.folder = tables.folder
+        self._tables = tables
 
     def keep(self, items: Sequence[Item], gone_ns: Mapping[str, int] | int) -> None:
         """Keep items that are about to be changed or removed, at a time for all or for each id."""
@@ -40,8 +32,8 @@ class FormerItems:
             pa = search_package("pyarrow")
             times = [gone_ns if isinstance(gone_ns, int) else gone_ns[item.id] for item in items]
             rows = pa.Table.from_batches([item_rows(items)]).append_column("gone_ns", pa.array(times, pa.int64()))
-            self._created(_NAME, table_schema(_NAME)).add(rows.select(table_schema(_NAME).names))
-            self._committed(_NAME)
+            self._tables.created(_NAME, table_schema(_NAME)).add(rows.select(table_schema(_NAME).names))
+            self._tables.committed(_NAME)
 
     def at(self, moment_ns: int) -> Iterator[Any]:
         """Yield what held at a time and does no more, as batches of rows."""
@@ -53,13 +45,13 @@ class FormerItems:
 
     def forget(self, until_ns: int) -> None:
         """Let go of what held until a time at most."""
-        table = self._existing(_NAME)
+        table = self._tables.existing(_NAME)
         if table is not None and table.count_rows(f"gone_ns <= {until_ns}"):
             table.delete(f"gone_ns <= {until_ns}")
-            self._committed(_NAME)
+            self._tables.committed(_NAME)
 
     def _rows(self, condition: str | None) -> Iterator[Any]:
-        table = self._existing(_NAME)
+        table = self._tables.existing(_NAME)
         if table is not None:
             asked = table.search() if condition is None else table.search().where(condition)
             yield from asked.to_batches()

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from diptych.collection.storage.clear_errors import check_room, with_clear_errors
 from diptych.collection.storage.layout import search_package
 from diptych.collection.storage.rows import membership, table_schema
+from diptych.collection.storage.tables import Tables
 from diptych.encoders.image.text_in_pictures import PictureText, PictureWord
 
 _TABLE = "picture_texts"
@@ -19,25 +19,14 @@ _KEYS_AT_ONCE = 1000
 
 @with_clear_errors
 class PictureTexts:
-    """The table of texts in pictures, which collections of former versions get with the first text.
+    """The table of texts in pictures, which collections of former versions get with the first text."""
 
-    ``existing`` gives a table or None, ``created`` makes it, ``committed`` is told of changes.
-    """
-
-    def __init__(
-        self,
-        folder: Path,
-        existing: Callable[[str], Any],
-        created: Callable[[str, Any], Any],
-        committed: Callable[[str], None],
-    ) -> None:
-        self.folder = folder
-        self._existing = existing
-        self._created = created
-        self._committed = committed
+    def __init__(self, tables: Tables) -> None:
+        self.folder = tables.folder
+        self._tables = tables
 
     def __len__(self) -> int:
-        table = self._existing(_TABLE)
+        table = self._tables.existing(_TABLE)
         return 0 if table is None else int(table.count_rows())
 
     def add(self, texts: Mapping[str, PictureText]) -> None:
@@ -51,12 +40,12 @@ class PictureTexts:
         schema = table_schema(_TABLE)
         rows = search_package("pyarrow").table(columns, schema=schema)
         check_room(self.folder, rows.nbytes)
-        self._created(_TABLE, schema).add(rows)
-        self._committed(_TABLE)
+        self._tables.created(_TABLE, schema).add(rows)
+        self._tables.committed(_TABLE)
 
     def get(self, keys: Sequence[str]) -> dict[str, PictureText]:
         """Return what is written in some pictures, as far as they have been read."""
-        table = self._existing(_TABLE)
+        table = self._tables.existing(_TABLE)
         found: dict[str, PictureText] = {}
         for start in range(0, 0 if table is None else len(keys), _KEYS_AT_ONCE):
             rows = table.search().where(membership("key", keys[start : start + _KEYS_AT_ONCE])).to_arrow()

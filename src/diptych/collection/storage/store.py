@@ -91,10 +91,9 @@ class Store:
         self.folder = folder
         self._copies = copies
         self.tables = tables or Tables(folder, copies)
-        known = self.tables.existing, self.tables.created, self.tables.committed
         self.words = WordIndex(folder, self.tables.existing, self.tables.committed)
-        self.picture_texts = PictureTexts(folder, *known)
-        self.former = FormerItems(folder, *known)
+        self.picture_texts = PictureTexts(self.tables)
+        self.former = FormerItems(self.tables)
         # What was done to items, for whoever notes it.
         self.changes: Counter[str] = Counter()
 
