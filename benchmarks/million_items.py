@@ -411,7 +411,7 @@ def _bare_load(folder: Path, batches: Iterable[Any], vector_tables: Sequence[str
                 tables[name].add(rows)
             else:
                 tables[name] = database.create_table(name, rows)
-    WordIndex(tables.get, lambda name: None).prepare()
+    WordIndex(Path(folder), tables.get, lambda name: None).prepare()
     for name, column in (
         *((name, "key") for name in vector_tables),
         ("captions", "item_id"),
