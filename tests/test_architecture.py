@@ -30,6 +30,7 @@ FLOORS: tuple[frozenset[str], ...] = (
             "errors",
             "estimators",
             "former_names",
+            "graphics_card",
             "lazy_exports",
             "own_process",
             "space",

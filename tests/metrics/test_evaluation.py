@@ -30,7 +30,7 @@ from diptych.metrics import (
     evaluate,
     evaluate_scores,
 )
-from diptych.metrics.score_ranking import _first_of_equals
+from diptych.metrics.score_ranking import first_of_equals
 from diptych.space import SPACE_NAMES, Space
 from tests.metrics.enumerated_orders import average_precision
 
@@ -309,6 +309,6 @@ def test_items_with_equal_points_tie_wherever_they_stand(space, kind):
 
 def test_rows_of_other_zeros_are_equal_and_nothing_else_is():
     points = np.array([[0.0, 1.0], [-0.0, 1.0], [1.0, 0.0], [0.0, 1.0]])
-    places, originals = _first_of_equals(points)
+    places, originals = first_of_equals(points)
     assert len(places) == 2
     np.testing.assert_array_equal(points[places][originals], points)

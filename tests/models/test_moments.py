@@ -7,16 +7,31 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
 
 from diptych.errors import InvalidInputError, UnknownNameError
+from diptych.graphics_card import Card
 from diptych.models import CCA, CFA, GMLDA, LCFS, MomentModel, Moments, SCMOrth, model_classes
 from diptych.models.labels import Targets
 from diptych.models.moments import moments
 
 BY_MOMENTS = [cls for cls in model_classes().values() if issubclass(cls, MomentModel)]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_tensors_have_the_sums_of_arrays(views, dtype, monkeypatch):
+    images, texts = (side.astype(dtype) + 100 for side in views)
+    expected = moments(images, texts)
+    monkeypatch.setattr("diptych.models.moments.card_for", lambda work: Card(torch, "cpu"))
+    found = moments(images, texts)
+    assert (found.n_rows, found.precision) == (expected.n_rows, expected.precision)
+    for part in ("image_mean", "text_mean", "image", "text", "cross"):
+        wanted = getattr(expected, part)
+        tolerance = 1e3 * expected.precision * np.abs(wanted).max()
+        np.testing.assert_allclose(getattr(found, part), wanted, rtol=0, atol=tolerance)
 
 
 def test_moments_equal_centred_products_whatever_the_block(views, monkeypatch):

@@ -11,6 +11,8 @@ from numpy.typing import ArrayLike
 
 from diptych.arrays import AnyArray, FloatArray, row_blocks
 from diptych.errors import InvalidInputError
+from diptych.graphics_card import card_for
+from diptych.metrics.card_ranking import CardRanking
 from diptych.metrics.hamming import HammingRanking
 from diptych.metrics.interpolated_precision import InterpolatedPrecisionRecall
 from diptych.metrics.measure import Curve, CurvePoints, Measure
@@ -29,6 +31,9 @@ _BIN_BYTES = 48
 _SCORE_BYTES = 8
 # Tie groups that are measured at once: the dozen arrays of these stay in cache.
 _CACHED_GROUPS = 1 << 14
+# A score that is sorted takes the time of so many multiply-adds.
+_SORTING = 300
+_FLOAT, _DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,6 +102,8 @@ def evaluate(
     Scores are never held for more queries than ``memory`` bytes allow, down to one query against the gallery. Codes in
     a Hamming space are ranked by histograms of distances, without sorting. The scores of the other spaces are compared
     exactly as the space computes them: equal scores tie, nearly equal ones do not. Items with equal points always tie.
+    Large galleries are ranked on a graphics card where there is one (``DIPTYCH_DEVICE``); its scores equal those of the
+    processor to rounding.
 
     >>> import numpy as np
     >>> from diptych import Space
@@ -119,6 +126,11 @@ def evaluate(
         per_query = _bytes_of_groups(n_groups, relevance) + histograms
         for rows in row_blocks(len(queries), _rows(memory - relevance.n_gallery, per_query)):
             tally.add(ranking.rank(rows))
+        return tally.result()
+    card = card_for(queries.size * len(gallery) + _SORTING * len(queries) * len(gallery))
+    if card is not None and form is not None and {queries.dtype, gallery.dtype} <= {_FLOAT, _DOUBLE}:
+        for groups in CardRanking(card, form, queries, gallery, relevance).groups(_CACHED_GROUPS):
+            tally.add(groups)
         return tally.result()
     per_query = _bytes_of_groups(relevance.most, relevance) + _SCORE_BYTES * relevance.n_gallery
     blocks = point_blocks(queries, gallery, space, direction, rows=_rows(memory // 2, per_query), memory=memory // 4)

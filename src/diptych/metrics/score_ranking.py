@@ -156,7 +156,7 @@ def point_blocks(
     Equal rows of the gallery are scored once: a product of matrices gives equal columns at different places sums that
     differ in the last bit, and then they would not tie.
     """
-    places, originals = _first_of_equals(gallery)
+    places, originals = first_of_equals(gallery)
     repeated = len(places) < len(gallery)
     distinct = gallery[places] if repeated else gallery
     for block in row_blocks(len(queries), rows):
@@ -164,7 +164,7 @@ def point_blocks(
         yield scores[:, originals] if repeated else scores
 
 
-def _first_of_equals(points: AnyArray) -> tuple[IntArray, IntArray]:
+def first_of_equals(points: AnyArray) -> tuple[IntArray, IntArray]:
     """Return where each distinct row stands first, and for every row which of these it equals."""
     keys = np.zeros(len(points), dtype=np.uint64)
     factors = np.random.default_rng(0).integers(1 << 63, size=points.shape[1], dtype=np.uint64) * 2 + 1

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from diptych.arrays import BLOCK_ROWS, AnyArray, FloatArray, as_matrix, row_blocks
 from diptych.errors import InvalidInputError
+from diptych.graphics_card import Card, as_array, card_for
 from diptych.models.base import CrossModalModel
 from diptych.models.labels import Targets, weighted_sums
 from diptych.models.linear import column_means, relative_offset
@@ -181,12 +182,15 @@ def moments(
     """Accumulate the moments of two aligned matrices without copying either, and of ``view`` of the labels.
 
     Rows are centred before they are multiplied, so that float32 keeps its digits far from the origin: about the mean of
-    the first of them, which is near enough. What it is off the mean of all is taken out of the sums.
+    the first of them, which is near enough. What it is off the mean of all is taken out of the sums. Many rows are
+    multiplied on a graphics card where there is one; the sums are the same to rounding.
     """
     first = slice(0, BLOCK_ROWS)
     image_shift, text_shift = (column_means(side[first]).astype(side.dtype) for side in (images, texts))
-    blocks = zip(_shifted_blocks(images, image_shift), _shifted_blocks(texts, text_shift), strict=True)
-    sums = moments_of_blocks(blocks, image_shift.size, text_shift.size, center=True)
+    widths = image_shift.size, text_shift.size
+    card = card_for(len(images) * (widths[0] ** 2 + widths[1] ** 2 + widths[0] * widths[1]))
+    blocks = zip(_shifted_blocks(images, image_shift, card), _shifted_blocks(texts, text_shift, card), strict=True)
+    sums = moments_of_blocks(blocks, *widths, center=True, card=card)
     image_mean, text_mean = sums.image_mean + image_shift, sums.text_mean + text_shift
     label_sums = None
     if targets is not None:
@@ -199,44 +203,57 @@ def moments(
             weighted_sums(texts, text_mean, labels),
             n_left_out,
         )
-    return replace(sums, image_mean=image_mean, text_mean=text_mean, labels=label_sums)
+    return replace(
+        sums,
+        image_mean=image_mean,
+        text_mean=text_mean,
+        image_precision=float(np.finfo(images.dtype).eps),
+        text_precision=float(np.finfo(texts.dtype).eps),
+        labels=label_sums,
+    )
 
 
-def _shifted_blocks(rows: FloatArray, shift: FloatArray) -> Iterator[FloatArray]:
-    """Yield ``rows − shift`` block by block, each in the memory of the one before."""
+def _shifted_blocks(rows: FloatArray, shift: FloatArray, card: Card | None) -> Iterator[Any]:
+    """Yield ``rows − shift`` block by block, on the card or each in the memory of the one before."""
+    if card is not None:
+        moved = card.tensor(shift)
+        for block in row_blocks(len(rows)):
+            yield card.tensor(rows[block]) - moved
+        return
     room = np.empty((min(BLOCK_ROWS, len(rows)), len(shift)), dtype=rows.dtype)
     for block in row_blocks(len(rows)):
         yield np.subtract(rows[block], shift, out=room[: block.stop - block.start])
 
 
 def moments_of_blocks(
-    blocks: Iterable[tuple[FloatArray, FloatArray]], image_width: int, text_width: int, *, center: bool
+    blocks: Iterable[tuple[Any, Any]], image_width: int, text_width: int, *, center: bool, card: Card | None = None
 ) -> Moments:
     """Sum over aligned blocks in one pass; each block multiplies in its own precision, the sums are float64.
 
-    With ``center`` the means are taken out of the sums afterwards, otherwise they are reported as zero.
+    With ``center`` the means are taken out of the sums afterwards, otherwise they are reported as zero. Given a
+    ``card``, the blocks are tensors on it. The precision told is that of the sums, not of the rows.
     """
-    image_sum, text_sum = np.zeros(image_width), np.zeros(text_width)
-    image, text = np.zeros((image_width, image_width)), np.zeros((text_width, text_width))
-    cross = np.zeros((image_width, text_width))
-    n_rows, image_precision = 0, float(np.finfo(np.float64).eps)
-    text_precision = image_precision
+    zeros = np.zeros if card is None else card.zeros
+    ones = np.ones if card is None else card.ones
+    shapes = (image_width, image_width), (text_width, text_width), (image_width, text_width)
+    image_sum, text_sum = zeros(image_width), zeros(text_width)
+    image, text, cross = (zeros(shape) for shape in shapes)
+    n_rows, precision = 0, float(np.finfo(np.float64).eps)
     for images, texts in blocks:
-        image_precision = max(image_precision, float(np.finfo(images.dtype).eps))
-        text_precision = max(text_precision, float(np.finfo(texts.dtype).eps))
         image += images.T @ images
         text += texts.T @ texts
         cross += images.T @ texts
         n_rows += len(images)
         if center:
             # By BLAS: NumPy would take a twentieth of the time of the products.
-            image_sum += np.ones(len(images), dtype=images.dtype) @ images
-            text_sum += np.ones(len(texts), dtype=texts.dtype) @ texts
+            image_sum += ones(len(images), dtype=images.dtype) @ images
+            text_sum += ones(len(texts), dtype=texts.dtype) @ texts
+    image_sum, text_sum, image, text, cross = map(as_array, (image_sum, text_sum, image, text, cross))
     image_mean, text_mean = image_sum / max(1, n_rows), text_sum / max(1, n_rows)
     image -= np.outer(image_sum, image_mean)
     text -= np.outer(text_sum, text_mean)
     cross -= np.outer(image_sum, text_mean)
-    return Moments(n_rows, image_mean, text_mean, image, text, cross, image_precision, text_precision)
+    return Moments(n_rows, image_mean, text_mean, image, text, cross, precision, precision)
 
 
 class MomentModel(CrossModalModel):

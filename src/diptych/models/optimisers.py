@@ -32,8 +32,9 @@ class Adam:
         self._learning_rate = learning_rate
         self._steps = steps
         self._done = 0
-        self._means = [np.zeros_like(array) for array in arrays]
-        self._squares = [np.zeros_like(array) for array in arrays]
+        # Without NumPy's functions, because tensors on a graphics card are moved as well.
+        self._means = [array * 0 for array in arrays]
+        self._squares = [array * 0 for array in arrays]
 
     def step(self, gradients: Sequence[FloatArray]) -> None:
         """Move every array once."""
@@ -43,7 +44,7 @@ class Adam:
         for array, gradient, mean, square in zip(self._arrays, gradients, self._means, self._squares, strict=True):
             mean += (1 - _FIRST) * (gradient - mean)
             square += (1 - _SECOND) * (gradient**2 - square)
-            array -= rate * (mean / corrections[0]) / (np.sqrt(square / corrections[1]) + _EPSILON)
+            array -= rate * (mean / corrections[0]) / ((square / corrections[1]) ** 0.5 + _EPSILON)
 
     def state(self) -> dict[str, FloatArray]:
         """Return what the next steps depend on besides the arrays themselves."""

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import numpy as np
 import onnxruntime
 import pytest
 
-from diptych.encoders.networks.device import DEVICE_VARIABLE, execution_providers, idle_card_note, uses_card
+from diptych.encoders.networks.device import _SMALLEST_NETWORK, execution_providers, idle_card_note, uses_card
 from diptych.errors import InvalidInputError, UnknownNameError
+from diptych.graphics_card import DEVICE_VARIABLE
 
 
 def test_the_processor_is_always_there(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -20,7 +22,7 @@ def test_the_processor_is_always_there(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.skipif("CUDAExecutionProvider" in onnxruntime.get_available_providers(), reason="it can be used here")
 def test_a_card_that_cannot_be_used_is_an_error_with_the_fix(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(DEVICE_VARIABLE, "cuda")
-    with pytest.raises(InvalidInputError, match="pip install onnxruntime-gpu"):
+    with pytest.raises(InvalidInputError, match="onnxruntime-gpu"):
         execution_providers()
 
 
@@ -28,3 +30,8 @@ def test_another_device_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(DEVICE_VARIABLE, "abacus")
     with pytest.raises(UnknownNameError, match="abacus"):
         execution_providers()
+
+
+def test_the_network_that_tries_a_card_can_be_run() -> None:
+    session = onnxruntime.InferenceSession(_SMALLEST_NETWORK, providers=["CPUExecutionProvider"])
+    assert session.run(None, {"x": np.array([-2], dtype=np.float32)})[0].tolist() == [2]

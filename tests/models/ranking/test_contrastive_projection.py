@@ -2,9 +2,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 
 from diptych.errors import InvalidInputError
+from diptych.graphics_card import Card
 from diptych.models import CCA, ContrastiveProjection
+from diptych.models.ranking import contrastive_projection
 from diptych.models.ranking.contrastive_projection import _loss_and_gradients, _same_rows
 
 
@@ -79,3 +82,16 @@ def test_the_seed_decides() -> None:
 def test_wrong_parameters_are_named(parameters: dict[str, float], message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
         ContrastiveProjection(**parameters).fit(*noisy_pairs(20))
+
+
+def test_tensors_learn_what_arrays_learn(monkeypatch: pytest.MonkeyPatch) -> None:
+    images, texts = noisy_pairs(300)
+    model = ContrastiveProjection(n_components=6, epochs=4, batch_size=64)
+    by_arrays = model.fit(images, texts)
+    expected = by_arrays.image_projection_, by_arrays.text_projection_, by_arrays.losses_
+    monkeypatch.setattr(contrastive_projection, "card_for", lambda work: Card(torch, "cpu"))
+    by_tensors = model.fit(images, texts)
+    for wanted, found in zip(
+        expected, (by_tensors.image_projection_, by_tensors.text_projection_, by_tensors.losses_), strict=True
+    ):
+        np.testing.assert_allclose(found, wanted, rtol=1e-3, atol=1e-4 * np.abs(wanted).max())

@@ -1,38 +1,51 @@
-"""Where networks run: on the processor, or on a graphics card that ONNX Runtime can use."""
+"""ONNX Runtime's execution providers for the chosen device: the processor, or a graphics card."""
 
 from __future__ import annotations
 
-import os
-import shutil
-from pathlib import Path
+from functools import lru_cache
 from typing import Any
 
-from diptych.errors import InvalidInputError, UnknownNameError
-
-DEVICE_VARIABLE = "DIPTYCH_DEVICE"
-"""The environment variable that chooses among ``DEVICES``."""
-DEVICES = ("auto", "cpu", "cuda")
-"""``auto`` takes the card where there is one that can be used."""
+from diptych.errors import InvalidInputError
+from diptych.graphics_card import chosen_device, has_nvidia_card
 
 _PROCESSOR, _CUDA = "CPUExecutionProvider", "CUDAExecutionProvider"
-# Products are rounded to ten bits by default, and points must be those of the processor.
-_CUDA_OPTIONS = {"use_tf32": "0"}
+_CUDA_OPTIONS = {
+    # Products are rounded to ten bits by default, and points must be those of the processor.
+    "use_tf32": "0",
+    # By default every batch of another size is timed with every algorithm, which takes longer than the batch.
+    "cudnn_conv_algo_search": "HEURISTIC",
+}
+_INSTALL = "pip install 'onnxruntime-gpu[cuda,cudnn]' in place of onnxruntime"
+# A network of one node, |x|, as a file of ONNX holds it.
+_SMALLEST_NETWORK = (
+    b'\x08\x08:2\n\x0b\n\x01x\x12\x01y"\x03Abs\x12\x01gZ\x0f\n\x01x\x12\n\n\x08\x08\x01\x12\x04\n\x02\x08\x01'
+    b"b\x0f\n\x01y\x12\n\n\x08\x08\x01\x12\x04\n\x02\x08\x01B\x02\x10\r"
+)
 
 
 def execution_providers() -> list[Any]:
     """Return the providers of ONNX Runtime for the chosen device; one that is not there is an error with the fix."""
+    chosen = chosen_device()
+    if chosen == "cpu" or not _cuda_runs():
+        if chosen == "cuda":
+            raise InvalidInputError(f"ONNX Runtime cannot use CUDA here; {_INSTALL}, or leave out --device cuda")
+        return [_PROCESSOR]
+    return [(_CUDA, _CUDA_OPTIONS), _PROCESSOR]
+
+
+@lru_cache(maxsize=1)
+def _cuda_runs() -> bool:
+    """Say whether a network runs with CUDA: its provider may be there without the libraries that it needs."""
     import onnxruntime
 
-    chosen = os.environ.get(DEVICE_VARIABLE, "auto")
-    if chosen not in DEVICES:
-        raise UnknownNameError("device", chosen, DEVICES)
-    has_cuda = _CUDA in onnxruntime.get_available_providers()
-    if chosen == "cuda" and not has_cuda:
-        raise InvalidInputError(
-            "ONNX Runtime has no CUDA here; install it with `pip install onnxruntime-gpu` in place of onnxruntime, or "
-            "leave out --device cuda"
-        )
-    return [(_CUDA, _CUDA_OPTIONS), _PROCESSOR] if has_cuda and chosen != "cpu" else [_PROCESSOR]
+    if _CUDA not in onnxruntime.get_available_providers() or not has_nvidia_card():
+        return False
+    # The libraries that pip installs, or PyTorch has brought, are not on the system's search path.
+    onnxruntime.preload_dlls()
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    session = onnxruntime.InferenceSession(_SMALLEST_NETWORK, options, providers=[(_CUDA, _CUDA_OPTIONS), _PROCESSOR])
+    return _CUDA in session.get_providers()
 
 
 def uses_card() -> bool:
@@ -42,7 +55,6 @@ def uses_card() -> bool:
 
 def idle_card_note() -> str | None:
     """Return a sentence where there is an NVIDIA card that nothing uses for want of a package."""
-    has_card = Path("/dev/nvidia0").exists() or shutil.which("nvidia-smi") is not None
-    if not has_card or uses_card() or os.environ.get(DEVICE_VARIABLE) == "cpu":
+    if chosen_device() == "cpu" or not has_nvidia_card() or uses_card():
         return None
-    return "an NVIDIA card is here, but ONNX Runtime cannot use it; pip install onnxruntime-gpu in place of onnxruntime"
+    return f"an NVIDIA card is here, but ONNX Runtime cannot use it; {_INSTALL}"

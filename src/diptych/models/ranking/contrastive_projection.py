@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from diptych.arrays import FloatArray, IntArray, unit_rows
 from diptych.former_names import FORMERLY_SEED
+from diptych.graphics_card import Card, as_array, card_for
 from diptych.models.base import Grid, LinearProjectionModel, check_counts, check_number, check_numbers
 from diptych.models.correlation import CCA
 from diptych.models.labels import Targets
@@ -114,11 +115,13 @@ class ContrastiveProjection(LinearProjectionModel):
     def _train(
         self, images: FloatArray, texts: FloatArray, projections: list[FloatArray], scales: tuple[float, float]
     ) -> None:
-        """Change the projections in place."""
+        """Change the projections in place, on a graphics card where there is one and much to do."""
         rng = np.random.default_rng(self.random_state)
         pictures, means = _same_rows(images), (self.image_mean_, self.text_mean_)
         steps = self.epochs * -(-len(pictures) // self.batch_size)
-        adam, losses = Adam(projections, self.learning_rate, steps), []
+        card = card_for(self.epochs * len(pictures) * 2 * sum(projection.size for projection in projections))
+        placed = projections if card is None else [card.tensor(projection) for projection in projections]
+        adam, losses = Adam(placed, self.learning_rate, steps), []
         for _ in range(self.epochs):
             of_epoch = []
             for rows in _batches(pictures, self.batch_size, rng):
@@ -126,11 +129,17 @@ class ContrastiveProjection(LinearProjectionModel):
                     self._dropped((side[rows] - mean) / scale, rng)
                     for side, mean, scale in zip((images, texts), means, scales, strict=True)
                 ]
-                loss, gradients = _loss_and_gradients(*sides, *projections, temperature=self.temperature)
+                if card is None:
+                    loss, gradients = _loss_and_gradients(*sides, *placed, temperature=self.temperature)
+                else:
+                    loss, gradients = _on_card(card, sides, placed, self.temperature)
                 adam.step(gradients)
                 of_epoch.append(loss)
-            losses.append(float(np.mean(of_epoch)))
+            losses.append(float(np.mean([float(loss) for loss in of_epoch])))
         self.losses_ = np.array(losses)
+        if card is not None:
+            for projection, learned in zip(projections, placed, strict=True):
+                projection[...] = as_array(learned)
 
     def _dropped(self, rows: FloatArray, rng: np.random.Generator) -> FloatArray:
         kept = rng.random(rows.shape, dtype=np.float32) >= self.dropout
@@ -175,6 +184,19 @@ def _loss_and_gradients(
         texts.T @ _through_unit(raw_texts, unit_texts, slopes.T @ unit_images),
     ]
     return (row_loss + column_loss) / 2, gradients
+
+
+def _on_card(card: Card, sides: list[FloatArray], projections: list[Any], temperature: float) -> tuple[Any, Any]:
+    """Return what `_loss_and_gradients` does, as tensors; the loss is not waited for."""
+    learned = [projection.detach().requires_grad_() for projection in projections]
+    images, texts = (
+        card.torch.nn.functional.normalize(card.tensor(side) @ projection)
+        for side, projection in zip(sides, learned, strict=True)
+    )
+    logits = images @ texts.T / temperature
+    losses = [-card.torch.diagonal(card.torch.log_softmax(part, 1)).mean() for part in (logits, logits.T)]
+    loss = (losses[0] + losses[1]) / 2
+    return loss.detach(), card.torch.autograd.grad(loss, learned)
 
 
 def _softmax_loss(logits: FloatArray) -> tuple[FloatArray, float]:
