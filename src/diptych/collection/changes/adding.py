@@ -91,8 +91,9 @@ class PendingRecord:
 
 Facts = FileFacts | InvalidInputError | None
 
-_VIDEOS_AT_ONCE, _PICTURES_AT_ONCE, _TEXTS_AT_ONCE, _MOST_TEXTS_AT_ONCE = 16, 64, 2048, 1 << 14
-_QUICK_SECONDS = 2.0
+_VIDEOS_AT_ONCE, _PICTURES_AT_ONCE, _TEXTS_AT_ONCE = 16, 64, 2048
+# Pictures are held while they wait, texts are not.
+_MOST_PICTURES_AT_ONCE, _MOST_TEXTS_AT_ONCE, _QUICK_PICTURES, _QUICK_TEXTS = 256, 1 << 14, 0.5, 2.0
 # Room between two items for the order of their captions.
 _TICK_NS = 1000
 
@@ -292,8 +293,7 @@ class Adding:
         return tuple(item.id for _, item in kept)
 
     def _items(self, batch: Sequence[PendingRecord], facts: Sequence[Facts]) -> list[tuple[PendingRecord, Item]]:
-        items = []
-        claimed: set[str] = set()
+        items, claimed = [], set[str]()
         for work, found in zip(batch, facts, strict=True):
             if isinstance(found, InvalidInputError):
                 self.report.skipped[os.fspath(work.path or "")] = str(found)
@@ -382,17 +382,18 @@ class Adding:
 
 
 def _batches(work: Sequence[PendingRecord]) -> Iterator[Sequence[PendingRecord]]:
-    """Yield batches; those of texts grow while they take no time, because each is a commit of every table."""
+    """Yield batches that grow while they take no time, because each is a commit of every table."""
     has_files = any(one.status is not None for one in work)
     has_videos = any(one.path is not None and is_video(one.path) for one in work)
     size = _VIDEOS_AT_ONCE if has_videos else _PICTURES_AT_ONCE if has_files else _TEXTS_AT_ONCE
+    most = size if has_videos else _MOST_PICTURES_AT_ONCE if has_files else _MOST_TEXTS_AT_ONCE
     start = 0
     while start < len(work):
         asked = time.perf_counter()
         yield work[start : start + size]
         start += size
-        if not has_files and time.perf_counter() - asked < _QUICK_SECONDS:
-            size = min(2 * size, _MOST_TEXTS_AT_ONCE)
+        if time.perf_counter() - asked < (_QUICK_PICTURES if has_files else _QUICK_TEXTS):
+            size = min(2 * size, max(size, most))
 
 
 def _with_facts(
@@ -410,9 +411,8 @@ def _with_facts(
 
 
 def _captions(work: PendingRecord) -> Sequence[str]:
-    if work.record.captions is not None:
-        return work.record.captions
-    return () if work.known is None else work.known.captions
+    said = work.record.captions
+    return said if said is not None else () if work.known is None else work.known.captions
 
 
 def _stored_status(path: Path, item: Item) -> os.stat_result | None:

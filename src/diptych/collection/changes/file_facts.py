@@ -26,6 +26,7 @@ _BLOCK = 1 << 20
 _READ_ALIKE = (".jpg", ".png")
 # Some hundred pictures wait to be encoded.
 _MOST_BYTES_HELD = 2 << 20
+_MOST_THREADS = 16
 
 
 @dataclass(frozen=True)
@@ -121,7 +122,7 @@ ReadFile = tuple[os.stat_result, FileFacts] | InvalidInputError
 
 def read_files(requests: Sequence[FileRequest]) -> list[ReadFile]:
     """Read the facts of files, each with its status from before, or the reason why it cannot be read."""
-    with ThreadPoolExecutor(min(8, available_processors())) as pool:
+    with ThreadPoolExecutor(min(_MOST_THREADS, available_processors())) as pool:
         return list(pool.map(_read_file, requests))
 
 

@@ -16,7 +16,7 @@ from diptych.arrays import AnyArray, FloatArray, as_matrix, indexed_items
 from diptych.cluster import available_processors
 from diptych.encoders.encoder import EncodedBatch, Encoder, Modality, check_pictures, check_speed_parameters
 from diptych.encoders.image.picture_decoding import Picture, read_picture
-from diptych.encoders.networks.device import uses_card
+from diptych.encoders.networks.device import batch_for_card, uses_card
 from diptych.encoders.networks.onnx_graph import ConvolutionGraph
 from diptych.encoders.networks.onnx_network import Network
 from diptych.errors import InvalidInputError
@@ -105,11 +105,11 @@ class ImageEncoder(Encoder):
 
     def _stream(self, items: Sequence[Picture]) -> Iterator[EncodedBatch]:
         pool = ThreadPoolExecutor(self.threads)
-        starts = range(0, len(items), self.batch_size)
+        at_once = self.pictures_at_once
         pending: deque[list[tuple[int, Future[AnyArray]]]] = deque()
         try:
-            for start in starts:
-                rows = range(start, min(len(items), start + self.batch_size))
+            for start in range(0, len(items), at_once):
+                rows = range(start, min(len(items), start + at_once))
                 # A thread fetches its item itself, so that a lazy sequence is never made here.
                 pending.append([(row, pool.submit(lambda row: self.prepare(items[row]), row)) for row in rows])
                 if len(pending) > 2:
@@ -129,6 +129,11 @@ class ImageEncoder(Encoder):
                 failures[row] = str(error)
         features = self.encode_prepared(list(prepared.values())) if prepared else np.empty((0, self.n_features))
         return EncodedBatch(list(prepared), features.astype(np.float32, copy=False), failures)
+
+    @property
+    def pictures_at_once(self) -> int:
+        """Pictures of a batch; a subclass whose network may run on a graphics card takes more of them there."""
+        return self.batch_size
 
     @property
     def threads(self) -> int:
@@ -179,6 +184,11 @@ class ConvolutionalEncoder(ImageEncoder):
     @abstractmethod
     def read_classifier(self) -> tuple[FloatArray, FloatArray]:
         """Read the last layer: a matrix (labels, features) and a bias (labels)."""
+
+    @property
+    def pictures_at_once(self) -> int:
+        """Pictures of a batch."""
+        return batch_for_card(self.batch_size)
 
     @property
     def graph_type(self) -> type[ConvolutionGraph]:

@@ -20,6 +20,7 @@ from diptych.encoders.joint.onnx_folder import IMAGE_TOWER_NAMES, TEXT_TOWER_NAM
 from diptych.encoders.joint.open_clip_folder import OPEN_CLIP_CONFIG, OpenClipFolder
 from diptych.encoders.joint.picture_preparation import PicturePreparation
 from diptych.encoders.joint.safetensors_folder import FAMILIES, HuggingFaceFolder
+from diptych.encoders.networks.device import batch_for_card
 from diptych.encoders.networks.model_files import read_model_json
 from diptych.encoders.networks.safetensors_weights import SAFETENSORS_FILES, Weights
 from diptych.encoders.networks.tokenizer import batches_of_like_length
@@ -122,6 +123,11 @@ class JointImageEncoder(JointTower, ImageEncoder):
         self.folder = folder
         self.batch_size = batch_size
         self.n_threads = n_threads
+
+    @property
+    def pictures_at_once(self) -> int:
+        """Pictures of a batch."""
+        return batch_for_card(self.batch_size)
 
     @property
     def reading_side(self) -> int:

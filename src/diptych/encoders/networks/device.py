@@ -15,6 +15,7 @@ _CUDA_OPTIONS = {
     # By default every batch of another size is timed with every algorithm, which takes longer than the batch.
     "cudnn_conv_algo_search": "HEURISTIC",
 }
+_CARD_BATCH = 64
 _INSTALL = "pip install 'onnxruntime-gpu[cuda,cudnn]' in place of onnxruntime"
 # A network of one node, |x|, as a file of ONNX holds it.
 _SMALLEST_NETWORK = (
@@ -36,9 +37,11 @@ def execution_providers() -> list[Any]:
 @lru_cache(maxsize=1)
 def _cuda_runs() -> bool:
     """Say whether a network runs with CUDA: its provider may be there without the libraries that it needs."""
+    if not has_nvidia_card():
+        return False
     import onnxruntime
 
-    if _CUDA not in onnxruntime.get_available_providers() or not has_nvidia_card():
+    if _CUDA not in onnxruntime.get_available_providers():
         return False
     # The libraries that pip installs, or PyTorch has brought, are not on the system's search path.
     onnxruntime.preload_dlls()
@@ -51,6 +54,11 @@ def _cuda_runs() -> bool:
 def uses_card() -> bool:
     """Say whether networks run on a graphics card."""
     return execution_providers() != [_PROCESSOR]
+
+
+def batch_for_card(batch_size: int) -> int:
+    """Return how many pictures a network takes at once: on a card, which is idle between small batches, more."""
+    return max(batch_size, _CARD_BATCH) if uses_card() else batch_size
 
 
 def idle_card_note() -> str | None:
