@@ -72,6 +72,7 @@ def answers(folder: Path) -> dict[str, Any]:
     return {
         "items": ask(lambda one: [(item.id, item.path, item.captions, item.labels, item.metadata) for item in one]),
         "words": ask(lambda one: [hit.id for hit in one.search("twice", 3, target="texts", hybrid=True)]),
+        "history": ask(lambda one: [(version.number, version.items) for version in one.history()]),
         "thumbnails": ask(lambda one: one.thumbnails([item.id for item in one if item.path])),
         "features": ask(lambda one: {key: row.tolist() for key, row in zip(*one.features("image"), strict=True)}),
         **{f"texts {name}": ask(search(name, "texts")) for name in ("toy 0", "toy 1")},

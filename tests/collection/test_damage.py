@@ -4,6 +4,7 @@ import json
 import shutil
 import subprocess
 from collections import Counter
+from dataclasses import asdict
 from pathlib import Path
 
 import byte_flips
@@ -13,6 +14,7 @@ import pytest
 
 from diptych.collection import Collection, CollectionError, Record
 from diptych.collection.storage import ledger
+from diptych.collection.storage.change_journal import ChangeJournal
 from kill_trials import ToyRetriever
 
 
@@ -88,7 +90,7 @@ def test_a_lost_latest_version_is_noticed(collection: Collection, table: str) ->
 
 def test_a_change_of_the_ledger_or_of_a_note_is_found(collection: Collection) -> None:
     collection.add([Record(captions=["one"], id="1")])
-    for name in ("store/ledger.jsonl", "last_run.json", "collection.json"):
+    for name in ("store/ledger.jsonl", "last_run.json", "collection.json", "changes.jsonl"):
         path = collection.folder / name
         content = path.read_bytes()
         for place in (3, len(content) // 2, len(content) - 2):
@@ -97,6 +99,63 @@ def test_a_change_of_the_ledger_or_of_a_note_is_found(collection: Collection) ->
             path.write_bytes(content)
     with open_again(collection) as again:
         assert again.verify().is_whole
+
+
+def test_a_flip_in_the_list_of_changes_is_found_and_refused_and_repair_drops_what_it_lost(
+    collection: Collection,
+) -> None:
+    for number in range(3):
+        collection.add([Record(captions=["one"], id=str(number))])
+    path = collection.folder / "changes.jsonl"
+    whole, versions = path.read_bytes(), collection.history()
+    for place in range(len(whole)):
+        for bit in (1, whole[place] ^ ord("\n"), whole[place] ^ ord("}")):
+            content = bytearray(whole)
+            content[place] ^= bit
+            path.write_bytes(content)
+            assert (ChangeJournal(collection.folder).damage() is None) is (not bit)
+    with pytest.raises(CollectionError, match=r"changes\.jsonl has changed; `diptych repair`"):
+        collection.history()
+    # Writing goes on, and does not make the damage look whole.
+    collection.add([Record(captions=["one"], id="later")])
+    assert "changes.jsonl" in collection.verify().damaged
+    assert collection.repair().is_whole
+    kept = collection.history()
+    assert kept[: len(versions) - 1] == versions[:-1]
+    assert kept[-1].items == 4
+
+
+def test_a_list_of_changes_of_before_is_read_and_goes_on(collection: Collection) -> None:
+    journal = ChangeJournal(collection.folder)
+    collection.add([Record(captions=["one"], id="1")])
+    first, last = (json.dumps(asdict(one)) for one in journal.versions())
+    # A writer of before ended what a killed one had left with the beginning of its line.
+    journal.path.write_text(f"{first}\n{last[:20]}\n{last}\n{last[:30]}")
+    assert collection.verify().is_whole
+    collection.add([Record(captions=["two"], id="2")])
+    assert [(one.number, one.items) for one in collection.history()] == [(1, 0), (2, 1), (3, 2)]
+
+
+@pytest.mark.parametrize("name", ["changes.jsonl", "index/current.json"])
+def test_a_deleted_note_is_named_and_made_anew(collection: Collection, name: str) -> None:
+    collection.add([Record(captions=["one"], id="1")])
+    collection.search("one", target="texts")
+    collection._state.fold()
+    collection.add([Record(captions=["two"], id="2")])
+    (collection.folder / name).unlink()
+    with open_again(collection) as again:
+        report = again.verify()
+        assert list(report.damaged) == [name]
+        assert report.problems == (
+            f"{name} is missing; "
+            + (
+                "nothing is lost, it is made anew"
+                if "/" in name
+                else "items are as they were, `diptych repair` drops the earlier states that it lost"
+            ),
+        )
+        assert again.repair().is_whole
+        assert [hit.id for hit in again.search("two", 1, target="texts")] == ["2"]
 
 
 def test_what_was_not_acknowledged_is_taken_in_after_a_kill_and_back_after_a_power_cut(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sqlite3
 from collections.abc import Iterable
 from contextlib import closing, suppress
@@ -10,6 +9,7 @@ from pathlib import Path
 
 from diptych.collection.changes.file_facts import FileFacts, FileRequest, read_files
 from diptych.collection.search.live_state import LiveState
+from diptych.collection.storage.change_journal import JOURNAL, ChangeJournal
 from diptych.collection.storage.checksums import damage_of_note, write_json
 from diptych.collection.storage.layout import RetrieverNames
 from diptych.collection.storage.ledger import Ledger
@@ -48,6 +48,8 @@ def _look(state: LiveState, ledger: Ledger, all_bytes: bool) -> dict[str, str]:
     found = {_plain(name): what for name, what in ledger.damaged(all_bytes=all_bytes).items()}
     found |= {f"index/{name}": what for name, what in state.segment_files.damaged(all_bytes=all_bytes).items()}
     found |= ledger.wrong_notes()
+    if (what := ChangeJournal(folder).damage()) is not None:
+        found[JOURNAL] = what
     for note in (folder / "collection.json", layout.last_run, folder / "saved.json"):
         if note.exists() and (what := damage_of_note(note)) is not None:
             found[note.name] = what
@@ -105,9 +107,12 @@ def mend(state: LiveState) -> bool:
     needed = _by_unit(name for name in damaged if ledger.is_needed(name))
     lost = {}
     ledger.mark({})
-    if state.segment_files.damaged() or "removed.lance" in needed:
-        shutil.rmtree(state.layout.index, ignore_errors=True)
-    if "last_run.json" in ledger.wrong_notes() or damage_of_note(state.layout.last_run) == "has changed":
+    missing = ledger.wrong_notes()
+    if state.segment_files.damaged() or "index/current.json" in missing or "removed.lance" in needed:
+        state.segment_files.forget()
+        state.segment_files.delete_unused(())
+    ChangeJournal(state.layout.folder).mend()
+    if "last_run.json" in missing or damage_of_note(state.layout.last_run) == "has changed":
         write_json(state.layout.last_run, {"skipped": {}})
     for unit, names in needed.items():
         table = unit.removesuffix(".lance")
@@ -165,6 +170,8 @@ def _remedy(name: str) -> str:
     table = name.removeprefix("store/").partition(".lance/")[0]
     if name.startswith("index/") or name == "last_run.json":
         return "nothing is lost, it is made anew"
+    if name == JOURNAL:
+        return "items are as they were, `diptych repair` drops the earlier states that it lost"
     if name.startswith("service/"):
         return "restore it from a backup, or move it away, and a new one is begun"
     if name.startswith("retrievers/"):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -18,6 +17,7 @@ from diptych.collection.browse.export import Points
 from diptych.collection.browse.live_items import LiveItems, text_hashes
 from diptych.collection.changes.damage import find_damage, sentences
 from diptych.collection.search.approximate_index import stored_recall
+from diptych.collection.search.folding import SegmentFiles
 from diptych.collection.search.gallery import Scoring
 from diptych.collection.search.live_state import LiveState
 from diptych.collection.storage.checksums import read_json
@@ -321,7 +321,9 @@ def migrate_collection(folder: Path, write_wait: float = 0.0) -> MigrationReport
             # Another writer may have changed it before the lock was held.
             Layout.read(folder, former=True).write()
             # Its indexes of points are of no use any more.
-            shutil.rmtree(layout.index, ignore_errors=True)
+            files = SegmentFiles(layout.index)
+            files.forget()
+            files.delete_unused(())
     return MigrationReport(folder, before, FORMAT_VERSION)
 
 

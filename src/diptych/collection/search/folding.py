@@ -83,7 +83,12 @@ class SegmentFiles:
 
     def forget(self) -> None:
         """Let no segment be valid; they are made anew from the store."""
-        self._current.unlink(missing_ok=True)
+        try:
+            make_folder(self.folder)
+            # Not deleted: a check says of what is missing that somebody else deleted it.
+            self.use(Segments())
+        except OSError:
+            self._current.unlink(missing_ok=True)
 
     def damaged(self, *, all_bytes: bool = True) -> dict[str, str]:
         """Return what is wrong with the valid segments and their points, by name; what is made anew is not."""
@@ -231,12 +236,19 @@ class LoadedRows:
             self._writer = None
 
 
+def make_folder(folder: Path) -> None:
+    """Make the folder of the segments, if need be, so that it is there after a power cut as what it holds is."""
+    if not folder.is_dir():
+        folder.mkdir(parents=True, exist_ok=True)
+        sync_to_disk(folder.parent)
+
+
 @contextmanager
 def fold_lock(folder: Path) -> Iterator[bool]:
     """Be the one who writes segments, or say that another one is, or that the folder cannot be written."""
     filelock = search_package("filelock")
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
         held = filelock.FileLock(folder / "fold.lock", mode=0o600, timeout=0, thread_local=False).acquire()
     except (filelock.Timeout, OSError):
         yield False

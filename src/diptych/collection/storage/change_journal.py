@@ -1,10 +1,14 @@
-"""What changed when: a line for each change of the items, by which people name an earlier state."""
+"""What changed when: a line for each change of the items, by which people name an earlier state.
+
+Each line ends with a checksum of what is before it; lines of before have none.
+"""
 
 from __future__ import annotations
 
 import json
 import os
 import re
+import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,10 +17,13 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Protocol
 
-from diptych.atomic_files import atomic_write
+from diptych.atomic_files import atomic_write, sync_to_disk
 from diptych.collection.storage.item import iso_time
-from diptych.errors import InvalidInputError
+from diptych.errors import CollectionError, InvalidInputError
 
+JOURNAL = "changes.jsonl"
+_SEALED = re.compile(rb'(\{.*), "checksum": "([0-9a-f]{8})"\}')
+_MARK, _BEHIND_MARK = b'"checksum', b'": "00000000"}'
 _DAY_NS = 86_400 * 10**9
 # Forgetting is a commit; it waits until a tenth more than is kept has come together.
 _OVERDUE = 1.1
@@ -55,18 +62,34 @@ class ChangeJournal:
     """The changes of a collection that can be gone back before, oldest first, a line each."""
 
     def __init__(self, folder: Path) -> None:
-        self.path = folder / "changes.jsonl"
+        self.path = folder / JOURNAL
 
     def versions(self) -> list[Version]:
-        """Return every version that is kept, oldest first."""
-        found = []
-        for line in self.path.read_text(encoding="utf-8").splitlines() if self.path.exists() else ():
-            # Half a line of a killed writer says nothing.
-            try:
-                found.append(Version(**json.loads(line)))
-            except (ValueError, TypeError):
-                continue
-        return found
+        """Return every version that is kept, oldest first; a damaged list is refused."""
+        versions, is_damaged = self._read()
+        if is_damaged:
+            raise CollectionError(f"{self.path} has changed; `diptych repair` drops the earlier states that it lost")
+        return versions
+
+    def damage(self) -> str | None:
+        """Return what is wrong with the list, None if nothing is."""
+        return "has changed" if self._read()[1] else None
+
+    def mend(self) -> None:
+        """Drop the lines that are damaged; the caller is the only writer."""
+        versions, is_damaged = self._read()
+        if is_damaged:
+            self._rewrite(versions)
+
+    def _read(self) -> tuple[list[Version], bool]:
+        """Return the versions of the whole lines, and whether there are damaged ones."""
+        lines = self.path.read_bytes().split(b"\n") if self.path.exists() else [b""]
+        found = [_version(line) for line in lines[:-1]]
+        # Former writers ended half a line of a killed one with the beginning of the next.
+        wrong = any(
+            one is None and (_MARK in line or line.endswith(b"}")) for one, line in zip(found, lines, strict=False)
+        )
+        return [one for one in found if one is not None], wrong or not _is_torn(lines[-1])
 
     @contextmanager
     def noting(self, store: _Changed, next_ns: Callable[[], int], kept_days: float) -> Iterator[None]:
@@ -76,7 +99,7 @@ class ChangeJournal:
         store.changes.clear()
         yield
         if store.changes.total():
-            versions = self.versions()
+            versions = self._read()[0]
             last = versions[-1] if versions else Version(0, 0, 0)
             items, counts = store.count_items(), store.changes
             # What a killed writer has left is part of the next change.
@@ -87,8 +110,9 @@ class ChangeJournal:
 
     def forget(self, store: _Changed, now_ns: int, overdue_days: float, kept_days: float) -> None:
         """Let go of what is older than is kept, if some of it is overdue; the state at that moment stays."""
-        versions = self.versions()
-        if len(versions) < 2 or versions[1].time_ns > now_ns - overdue_days * _DAY_NS:
+        versions, is_damaged = self._read()
+        # A list without its damaged lines would look whole.
+        if is_damaged or len(versions) < 2 or versions[1].time_ns > now_ns - overdue_days * _DAY_NS:
             return
         kept = [one for one in versions if one.time_ns > now_ns - kept_days * _DAY_NS]
         first = versions[len(versions) - len(kept) - 1]
@@ -98,7 +122,7 @@ class ChangeJournal:
 
     def forget_all(self, store: _Changed, now_ns: int) -> None:
         """End the past here: nothing before the change that is being made can be asked for."""
-        versions = self.versions()
+        versions = self._read()[0]
         self._rewrite([Version(versions[-1].number + 1 if versions else 1, now_ns, store.count_items())])
         store.forget_former(now_ns)
 
@@ -124,19 +148,47 @@ class ChangeJournal:
 
     def _rewrite(self, versions: list[Version]) -> None:
         with atomic_write(self.path, durable=True) as draft:
-            draft.write_text("".join(map(_line, versions)), encoding="utf-8")
+            draft.write_bytes(b"".join(map(_line, versions)))
 
     def _append(self, version: Version) -> None:
-        # A line that a killed writer left unfinished must not swallow this one.
-        torn = self.path.exists() and not self.path.read_bytes().endswith(b"\n")
-        with self.path.open("a", encoding="utf-8") as stream:
-            stream.write(("\n" if torn else "") + _line(version))
+        is_new = not self.path.exists()
+        with self.path.open("ab") as stream:
+            # A line that a killed writer left unfinished must not swallow this one.
+            last = b"" if is_new else self.path.read_bytes().rpartition(b"\n")[2]
+            if _is_torn(last):
+                stream.truncate(stream.tell() - len(last))
+            else:
+                stream.write(b"\n")
+            stream.write(_line(version))
             stream.flush()
             os.fsync(stream.fileno())
+        if is_new:
+            sync_to_disk(self.path.parent)
 
 
-def _line(version: Version) -> str:
-    return json.dumps(asdict(version)) + "\n"
+def _line(version: Version) -> bytes:
+    text = json.dumps(asdict(version)).removesuffix("}").encode()
+    return b'%s, "checksum": "%08x"}\n' % (text, zlib.crc32(text))
+
+
+def _version(line: bytes) -> Version | None:
+    """Return what a line says, None if it is not whole."""
+    sealed = _SEALED.fullmatch(line)
+    if sealed is not None and int(sealed[2], 16) != zlib.crc32(sealed[1]):
+        return None
+    try:
+        return Version(**json.loads(line if sealed is None else sealed[1] + b"}"))
+    except (ValueError, TypeError):
+        return None
+
+
+def _is_torn(end: bytes) -> bool:
+    """Say whether what follows the last whole line is the beginning of one, as a killed writer leaves it, or nothing.
+
+    >>> _is_torn(b'{"number": 3, "ti'), _is_torn(b'{"number": 3, "checksum": "00c0ffee"}?')
+    (True, False)
+    """
+    return _BEHIND_MARK.startswith(re.sub(rb"[0-9a-f]", b"0", end.partition(_MARK)[2]))
 
 
 def _nanoseconds(as_of: AsOf) -> int:

@@ -25,7 +25,7 @@ from diptych.errors import CollectionError
 DROPPED = ".dropped"
 _LEDGER, _MARKS, _HINT = "ledger.jsonl", "damaged.json", "latest_version_hint.json"
 # Files beside the store that are written again and again, with checksums in them, and one that only grows.
-_NOTES, _GROWING = ("last_run.json", "saved.json"), "learning.jsonl"
+_NOTES, _GROWING = ("last_run.json", "saved.json", "changes.jsonl", "index/current.json"), "learning.jsonl"
 # Names of versions count down, so that the newest comes first.
 _LAST_VERSION = (1 << 64) - 1
 _HINTED = re.compile(rb'\{"version":([0-9]+)\}')
