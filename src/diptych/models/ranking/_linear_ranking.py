@@ -75,7 +75,7 @@ Start = Literal["cca", "random"]
 class LinearRankingModel(LinearProjectionModel):
     """Trains both projections by Adam on batches of rows that ask in both directions; a subclass writes ``_step``."""
 
-    grid: ClassVar[Grid] = {"start": ["random", "cca"]}
+    grid: ClassVar[Grid] = {"start": ["random", "cca"], "regularization": [1e-4, 1e-3, 1e-2, 5e-2]}
     former_names = FORMERLY_SEED
 
     n_components: int
