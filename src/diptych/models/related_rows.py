@@ -14,6 +14,7 @@ from diptych.errors import InvalidInputError
 
 _BLOCK_SETS = 512
 _MOST_IN_TABLE = 2048
+_MOST_MARKS_IN_FULL = 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,8 +67,9 @@ class RelatedRows:
             return np.asarray(self.set_of[rows][:, None] == self.set_of[others])
         if self._table is not None:
             return np.asarray(self._table[np.ix_(self.set_of[rows], self.set_of[others])])
-        shared = self.sets[self.set_of[rows]] @ self.sets[self.set_of[others]].T
-        return np.asarray(shared.toarray() > 0)
+        sets = self.sets if self._dense is None else self._dense
+        shared = sets[self.set_of[rows]] @ sets[self.set_of[others]].T
+        return np.asarray((shared if self._dense is not None else shared.toarray()) > 0)
 
     def partners(self, rows: IntArray, rng: np.random.Generator) -> IntArray:
         """Return for each row one that is related to it, maybe itself.
@@ -89,6 +91,11 @@ class RelatedRows:
         if self.sets.shape[0] > _MOST_IN_TABLE:
             return None
         return np.asarray((self.sets @ self.sets.T).toarray() > 0)
+
+    @cached_property
+    def _dense(self) -> FloatArray | None:
+        """The sets in full, where marks are few: a product of full matrices is many times as fast as of sparse ones."""
+        return np.asarray(self.sets.toarray()) if self.sets.shape[1] <= _MOST_MARKS_IN_FULL else None
 
     @cached_property
     def _members(self) -> scipy.sparse.csr_array:

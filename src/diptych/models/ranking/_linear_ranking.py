@@ -21,7 +21,7 @@ from diptych.models.related_rows import RelatedRows, picture_numbers
 
 @dataclass(frozen=True, eq=False)
 class LinearSide:
-    """Features, their means and scales, and the weights that map scaled features to points.
+    """Features, centred and scaled, what they were centred and scaled by, and the weights that map them to points.
 
     ``scale`` is the deviation of a column times √(number of columns), so that rows have a length of about 1.
     """
@@ -36,19 +36,20 @@ class LinearSide:
         check_varies(**{name: rows})
         mean = column_means(rows)
         width = rows.shape[1]
-        return cls(rows, mean, column_deviations(rows, mean) * np.sqrt(width), np.zeros((width, 0), dtype=np.float32))
+        scale = column_deviations(rows, mean) * np.sqrt(width)
+        # Once for all steps: a step looks at the same rows again and again.
+        scaled = np.empty(rows.shape, dtype=np.float32)
+        for block in row_blocks(len(rows)):
+            scaled[block] = (rows[block] - mean) / scale
+        return cls(scaled, mean, scale, np.zeros((width, 0), dtype=np.float32))
 
     @property
     def projection(self) -> FloatArray:
         """What maps centred rows to points."""
         return np.asarray(self.weights / self.scale[:, None], dtype=np.float64)
 
-    def features(self, chosen: IntArray) -> FloatArray:
-        """Return the chosen rows, centred and scaled, in the precision of the weights."""
-        return np.asarray((self.rows[chosen] - self.mean) / self.scale, dtype=self.weights.dtype)
-
     def points(self, chosen: IntArray) -> FloatArray:
-        return np.asarray(self.features(chosen) @ self.weights)
+        return np.asarray(self.rows[chosen] @ self.weights)
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,8 +142,8 @@ class LinearRankingModel(LinearProjectionModel):
         loss = self.regularization / 2 * sum(float((side.weights**2).sum()) for side in sides)
         for asking, searched in ((0, 1), (1, 0)):
             step = self._step(sides[asking], sides[searched], related, queries, rng)
-            gradients[asking] += sides[asking].features(queries).T @ step.query_slopes
-            gradients[searched] += sides[searched].features(step.gallery).T @ step.gallery_slopes
+            gradients[asking] += sides[asking].rows[queries].T @ step.query_slopes
+            gradients[searched] += sides[searched].rows[step.gallery].T @ step.gallery_slopes
             loss += step.loss
         return loss, gradients
 
