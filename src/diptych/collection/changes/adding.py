@@ -15,7 +15,8 @@ from diptych.cluster import Workers, open_workers
 from diptych.collection.browse.live_items import LiveItems, text_hash, text_item_id
 from diptych.collection.changes.describing import Describing
 from diptych.collection.changes.encoding import Encoded, Encoding, EncodingTask, check_unopened, encoded, reading_side
-from diptych.collection.changes.file_facts import FileFacts, ReadFile, file_status, hashed_file, read_files
+from diptych.collection.changes.file_facts import FileFacts, file_status, hashed_file
+from diptych.collection.changes.file_reading import FileReaders, ReadFile, read_files
 from diptych.collection.changes.stage_waits import StageWaits
 from diptych.collection.storage.item import Item, Record
 from diptych.collection.storage.layout import Root
@@ -145,8 +146,8 @@ class Adding:
             # What is not encoded goes first, in large batches.
             known = [one for one in work if one.status is None]
             batches = chain(_batches(known), _batches([one for one in work if one.status is not None]))
-            with open_workers(self._scheduler, ahead=True) as workers:
-                tasks = self._tasks(batches, encodings, workers)
+            with open_workers(self._scheduler, ahead=True) as workers, FileReaders() as readers:
+                tasks = self._tasks(batches, encodings, workers, read_files if workers.elsewhere else readers.read)
                 results = encoded(workers, tasks, [encoding.source for encoding in encodings])
                 for (batch, facts), made in self._waits.timed("encoding", results):
                     with self._waits.stage("writing"):
@@ -158,8 +159,7 @@ class Adding:
 
     def change(self, changes: Sequence[tuple[Item, Record]]) -> None:
         """Give stored items the captions, labels and metadata of records, without looking at their files."""
-        work = [PendingRecord(record, item) for item, record in changes]
-        changed = [(one, self._item(one, None)) for one in work]
+        changed = [(one, self._item(one, None)) for one in (PendingRecord(record, item) for item, record in changes)]
         for encoding in self._make_encodings():
             encoding.texts({text_hash(text): text for _, item in changed for text in item.captions})
         self._write(changed, [])
@@ -206,15 +206,15 @@ class Adding:
         self._claimed.update(names)
 
     def _tasks(
-        self, batches: Iterable[Sequence[PendingRecord]], encodings: Sequence[Encoding], workers: Workers
+        self, batches: Iterable[Sequence[PendingRecord]], encodings: Sequence[Encoding], workers: Workers, read: Any
     ) -> Iterator[tuple[tuple[list[PendingRecord], list[Facts]], EncodingTask]]:
         """Yield batches whose files have been read, with what is to be encoded of them."""
         batches, again = tee(batches)
         side = None if workers.elsewhere else reading_side(encodings)
         requests = (self._describing.requests(batch, side) for batch in again)
-        reads = self._waits.timed("reading", workers.map(read_files, requests))
-        for batch, read in zip(batches, reads, strict=True):
-            matched, facts = self._with_moments(*_with_facts(batch, read, workers))
+        reads = self._waits.timed("reading", workers.map(read, requests))
+        for batch, files in zip(batches, reads, strict=True):
+            matched, facts = self._with_moments(*_with_facts(batch, files, workers))
             facts = self._describing.completed(facts)
             yield (matched, facts), self._task(matched, facts, encodings)
 

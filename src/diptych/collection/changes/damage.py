@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from contextlib import closing, suppress
 from pathlib import Path
 
-from diptych.collection.changes.file_facts import FileFacts, FileRequest, read_files
+from diptych.collection.changes.file_facts import FileFacts, FileRequest
+from diptych.collection.changes.file_reading import read_files
 from diptych.collection.search.live_state import LiveState
 from diptych.collection.storage.change_journal import JOURNAL, ChangeJournal
 from diptych.collection.storage.checksums import damage_of_note, write_json

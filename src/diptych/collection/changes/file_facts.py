@@ -5,13 +5,11 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from diptych.cluster import available_processors
 from diptych.collection.storage.item import is_storable, metadata_fault
 from diptych.data.picture_kinds import is_video, split_moment
 from diptych.errors import InvalidInputError
@@ -26,7 +24,6 @@ _BLOCK = 1 << 20
 _READ_ALIKE = (".jpg", ".png")
 # Some hundred pictures wait to be encoded.
 _MOST_BYTES_HELD = 2 << 20
-_MOST_THREADS = 16
 
 
 @dataclass(frozen=True)
@@ -115,22 +112,6 @@ def hashed_file(path: Path, status: os.stat_result, facts: FileFacts) -> Path:
     file = HashedFile(path)
     file.digest, file.status, file.reading = bytes.fromhex(facts.content_hash), status, facts.reading
     return file
-
-
-ReadFile = tuple[os.stat_result, FileFacts] | InvalidInputError
-
-
-def read_files(requests: Sequence[FileRequest]) -> list[ReadFile]:
-    """Read the facts of files, each with its status from before, or the reason why it cannot be read."""
-    with ThreadPoolExecutor(min(_MOST_THREADS, available_processors())) as pool:
-        return list(pool.map(_read_file, requests))
-
-
-def _read_file(request: FileRequest) -> ReadFile:
-    try:
-        return file_status(request.path), file_facts(request)
-    except InvalidInputError as reason:
-        return reason
 
 
 def _digest(file: BinaryIO) -> str:

@@ -48,7 +48,8 @@ _LONGEST_SIDE = 1_000_000
 # Their values are numbers of colours, or need two steps to be averaged.
 _NOT_AVERAGED = ("1", "P", "PA", "La")
 _LARGE_PICTURE = 4_000_000
-_few_large_pictures_at_once = threading.BoundedSemaphore(3)
+few_large_pictures_at_once: Any = threading.BoundedSemaphore(3)
+"""Turns of pictures that take much memory; processes that share them put theirs here."""
 # A drawing of a few lines can take for ever, and an honest one is drawn at once.
 _MOST_SECONDS_OF_A_DRAWING = 5.0
 MOST_SECONDS = 20.0
@@ -256,7 +257,7 @@ def _check_size(image: Image.Image, name: str, max_pixels: int) -> None:
 
 def _decoded(image: Image.Image, name: str, finish: Finish[Result], shortest_side: int | None) -> Result:
     try:
-        with _few_large_pictures_at_once if image.width * image.height > _LARGE_PICTURE else nullcontext():
+        with few_large_pictures_at_once if image.width * image.height > _LARGE_PICTURE else nullcontext():
             image.load()
             return finish(image, reduction_for(image.size, shortest_side))
     except Exception as error:

@@ -1,0 +1,66 @@
+"""Files read by processes give what threads give, and a process that dies costs nothing."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from diptych.collection.changes import file_reading
+from diptych.collection.changes.file_facts import FileRequest
+from diptych.collection.changes.file_reading import FileReaders, read_files
+
+
+@pytest.fixture
+def requests(tmp_path: Path) -> list[FileRequest]:
+    rng = np.random.default_rng(0)
+    for number in range(6):
+        pixels = rng.integers(256, size=(40, 60, 3)).astype(np.uint8)
+        Image.fromarray(pixels).save(tmp_path / f"{number}.png")
+    (tmp_path / "broken.jpg").write_bytes(b"\xff\xd8 not a picture")
+    paths = [*sorted(tmp_path.iterdir()), tmp_path / "missing.png"]
+    return [FileRequest(path, reading_side=160) for path in paths]
+
+
+@pytest.fixture
+def processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let two processes read from the first file on."""
+    monkeypatch.setattr(file_reading, "_MANY_FILES", 0)
+    monkeypatch.setattr(file_reading, "_MOST_AT_ONCE", 2)
+    monkeypatch.setattr(file_reading, "_LEAST_CORES", 1)
+    monkeypatch.setattr("diptych.own_process._claimed", True)
+
+
+def test_processes_read_what_threads_read_and_one_that_is_killed_costs_no_file(requests, processes) -> None:
+    expected = read_files(requests)
+    assert [isinstance(read, tuple) for read in expected] == [True] * 7 + [False]
+
+    def check(found) -> None:
+        for wanted, read in zip(expected, found, strict=True):
+            if not isinstance(wanted, tuple):
+                assert str(read) == str(wanted)
+                continue
+            assert read[0] == wanted[0]
+            assert read[1] == wanted[1]
+            if wanted[1].reading is not None:
+                np.testing.assert_array_equal(read[1].reading.pixels, wanted[1].reading.pixels)
+
+    with FileReaders() as readers:
+        check(readers.read(requests))
+        started = list(readers._pool._processes)
+        assert started
+        assert os.getpid() not in started
+        os.kill(started[0], signal.SIGKILL)
+        check(readers.read(requests))
+        assert readers._pool is None
+
+
+def test_a_program_that_is_not_ours_starts_no_process(requests, processes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("diptych.own_process._claimed", False)
+    with FileReaders() as readers:
+        readers.read(requests)
+        assert readers._pool is None
