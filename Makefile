@@ -91,9 +91,9 @@ bench-compare: $(VENV)/.ready-bench ## measure anew and fail where a ratio fell 
 	@$(BIN)/python benchmarks/compare_speed.py benchmarks/results/speed.json $(WORK)/speed.json
 
 fuzz: $(VENV)/.ready-test ## give garbled input to every reader and the service, MINUTES each (30)
-	@$(BIN)/python reliability/fuzz.py --minutes $(or $(MINUTES),30)
-	@$(BIN)/python reliability/hostile_pictures.py --minutes $(or $(MINUTES),30)
-	@$(BIN)/python reliability/hostile_requests.py --minutes $(or $(MINUTES),30)
+	@for trial in fuzz hostile_pictures hostile_requests; do \
+		$(BIN)/python reliability/$$trial.py --minutes $(or $(MINUTES),30) || failed=1; done; \
+		$(BIN)/python reliability/page.py; exit $${failed:-0}
 
 # MINUTES=1 is a short look; the bars are for ten minutes, on a machine that does nothing else.
 load: $(VENV)/.ready-bench ## a crowd on the service: 64 clients that search, click, write and upload; draws build/load/load.png
@@ -136,12 +136,12 @@ pin-base: ## write the present digest of the base image into deploy/Containerfil
 		&& sed -i "s|^ARG BASE_IMAGE=.*|ARG BASE_IMAGE=$$base@sha256:$$(sha256sum < $(WORK)/base.json | cut -d ' ' -f 1)|" deploy/Containerfile \
 		&& grep '^ARG BASE_IMAGE=' deploy/Containerfile
 
+# Each adds to the record of trials, reliability/results.jsonl, from which the page is made. TMPDIR=/dev/shm is quicker.
 reliability: $(VENV)/.ready-bench ## kill, cut the power, fill the disk, flip bytes; write docs/reliability.md
-	@mkdir -p $(WORK) && rm -f $(WORK)/reliability.jsonl
 	@for trial in 'benchmarks/kill_trials.py --trials 1000' 'reliability/power_cuts.py --trials 200' \
 			'reliability/full_disk.py --trials 50' 'reliability/byte_flips.py --trials 500'; do \
-		printf '\n== %s ==\n' "$$trial"; $(BIN)/python $$trial | tee -a $(WORK)/reliability.jsonl; done
-	@$(BIN)/python reliability/page.py $(WORK)/reliability.jsonl
+		printf '\n== %s ==\n' "$$trial"; $(BIN)/python $$trial || failed=1; done; \
+		$(BIN)/python reliability/page.py; exit $${failed:-0}
 
 clean: ## remove the environment and everything built
 	rm -rf $(VENV) $(WORK) dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis

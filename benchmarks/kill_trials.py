@@ -5,12 +5,12 @@ items, loads columns, changes, adds, activates, removes and takes back retriever
 cleans up, and says before each step what it is about to do and after it that it is done. The parent kills it
 (SIGKILL) at a random moment, reopens the collection and checks it: every acknowledged item is there as acknowledged,
 every removed one is gone, the step under way has left each item as it was before or after, never in between, and
-every point of every finished retriever is the one that it gives. The command exits with 1 when a trial fails.
+every point of every finished retriever is the one that it gives. The command exits with 1 when a trial fails;
+``reliability/campaign.py`` has its options.
 """
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import json
 import os
@@ -21,6 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from importlib import import_module
@@ -31,6 +32,7 @@ import numpy as np
 
 from diptych.collection import AddProgress, Collection, CollectionError, Record
 from diptych.collection.learning import rollback
+from diptych.collection.storage.engine import engine_package
 from diptych.encoders.encoder import EncodedBatch
 from diptych.space import Space
 
@@ -114,12 +116,11 @@ def item_state(captions: Sequence[str], labels: Sequence[str]) -> list[list[str]
 
 
 def nursery() -> None:
-    """Fork children on request, so that each starts with everything imported that can be forked.
-
-    LanceDB itself runs a thread, which a fork would lose, so each child imports it.
-    """
-    for name in ("pyarrow.dataset", "lance_namespace"):
-        import_module(name)
+    """Fork children on request, so that each starts with everything imported; nothing of the engine runs before."""
+    # It warns of forks: of what is under way in other threads, of which there are none.
+    warnings.simplefilter("ignore", RuntimeWarning)
+    engine_package()
+    import_module("pyarrow.dataset")
     for line in sys.stdin:
         order = json.loads(line)
         if "wait" in order:
@@ -147,7 +148,7 @@ def child(location: str, workplace: Path, seed: int) -> None:
         kind = dice.choices(kinds, weights=[8, 3, 3, 2, 5, 1, 3, 5, 3, 2])[0] if known else "add"
         prefix = f"{seed}-{step}"
         if kind == "add":
-            add_texts(collection, prefix, dice.randint(1, 600))
+            add_texts(collection, prefix, dice.randint(1, 120))
         elif kind == "pictures":
             add_pictures(collection, workplace / "pictures", prefix, dice.randint(1, 12))
         elif kind == "change":
@@ -160,7 +161,7 @@ def child(location: str, workplace: Path, seed: int) -> None:
         elif kind == "retriever":
             collection.set_retriever(ToyRetriever(dice.randint(0, 3)), keep=dice.random() < 0.5)
         elif kind == "load" and len(collection.retrievers()) == 1:
-            load_texts(collection, prefix, dice.randint(1, 2500))
+            load_texts(collection, prefix, dice.randint(1, 500))
         elif kind == "rollback":
             # Not every change can be taken back.
             with suppress(CollectionError):
@@ -366,41 +367,31 @@ def wrong_points(collection: Collection, retriever: str | None = None) -> list[s
     ]
 
 
-def run_trials(trials: int, seed: int = 0, longest: float = 1.5) -> tuple[list[str], int]:
-    """Run trials one after the other on one collection; return the problems and the number of acknowledgements."""
+def run_trials(trials: int, seed: int = 0, longest: float = 1.5) -> tuple[dict[str, int], list[str]]:
+    """Run trials one after the other on one collection; return what was counted, and what went wrong."""
     workplace = Path(tempfile.mkdtemp(prefix="diptych-kill-"))
     runner = Trials(str(workplace / "collection"), workplace, seed)
-    wrong = []
+    wrong: list[str] = []
+    failed = 0
     try:
         for number in range(trials):
-            seconds = runner.dice.uniform(0.0, longest)
-            wrong += [f"trial {number}: {problem}" for problem in runner.run(number, seconds)]
+            problems = runner.run(number, runner.dice.uniform(0.0, longest))
+            failed += bool(problems)
+            wrong += [f"trial {number}: {problem}" for problem in problems]
     finally:
         runner.close()
         shutil.rmtree(workplace, ignore_errors=True)
-    return wrong, runner.steps
+    return {"trials": trials, "acknowledged": runner.steps, "lost": failed, "recovered": trials - failed}, wrong
 
 
 def main() -> int:
-    """Run the trials, print what was found and return the exit code."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--trials", type=int, default=200)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--nursery", action="store_true", help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    if options.nursery:
+    """Be the nursery, or run the trials and return the exit code."""
+    if "--nursery" in sys.argv:
         nursery()
         return 0
-    started = time.perf_counter()
-    wrong, steps = run_trials(options.trials, options.seed)
-    for problem in wrong[:20]:
-        print(problem)
-    failed = len({problem.partition(":")[0] for problem in wrong})
-    print(f"{options.trials} kills, {steps} acknowledged changes, {len(wrong)} problems, ", end="")
-    print(f"{time.perf_counter() - started:.0f} s")
-    counts = {"trials": options.trials, "acknowledged": steps, "lost": failed, "recovered": options.trials - failed}
-    print(json.dumps({"fault": "a killed process", **counts}))
-    return 1 if wrong else 0
+    sys.path.insert(0, str(Path(__file__).parents[1] / "reliability"))
+    campaign = import_module("campaign").campaign
+    return int(campaign(__doc__, "a killed process", run_trials, trials=200, at_once=25))
 
 
 if __name__ == "__main__":

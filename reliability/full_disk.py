@@ -3,13 +3,11 @@
 Run ``python reliability/full_disk.py`` as root, who may mount a small disk in memory (needs the ``search`` extra). Each
 trial fills the disk to a random last part and adds items until there is no room: the error must say how many bytes are
 missing, everything acknowledged must be there and nothing else, ``remove`` and ``repair`` must work, and after room was
-made everything goes on. The last line is JSON; the command exits with 1 when a trial fails.
+made everything goes on. The command exits with 1 when a trial fails; ``campaign.py`` has its options.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
 import random
 import subprocess
@@ -21,6 +19,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 
+from campaign import campaign
 from diptych.collection import AddProgress, Collection, Record
 from diptych.errors import NoRoomError
 from kill_trials import ToyRetriever, wrong_points
@@ -114,18 +113,5 @@ def run_trials(trials: int, seed: int = 0) -> tuple[dict[str, int], list[str]]:
     return {"trials": trials, "lost": failed, "corrupt": 0, "recovered": trials - failed}, wrong
 
 
-def main() -> int:
-    """Run the trials, print what was found and return the exit code."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--trials", type=int, default=50)
-    parser.add_argument("--seed", type=int, default=0)
-    options = parser.parse_args()
-    counts, wrong = run_trials(options.trials, options.seed)
-    for problem in wrong[:20]:
-        print(problem, file=sys.stderr)
-    print(json.dumps({"fault": "a full disk", **counts}))
-    return 1 if wrong else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(campaign(__doc__, "a full disk", run_trials, trials=50, at_once=5))

@@ -1,6 +1,6 @@
 """Give broken input to everything that reads files or texts of others, and see that it is refused in one sentence.
 
-    python reliability/fuzz.py [filter query captions clicks model words facts features ...] [--minutes 30] [--seed 0]
+    python reliability/fuzz.py [filter query captions clicks model words facts features ...] [--minutes 30]
 
 Each kind of input starts from a few good ones. They are cut, doubled, mixed and garbled, and those that bring about an
 answer which none brought about before are garbled further. The reader works in a process of its own with limited
@@ -11,7 +11,6 @@ JSON for each kind, and exits with 1 where there was a finding.
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import io
 import json
@@ -32,6 +31,7 @@ from typing import Any
 
 import numpy as np
 
+from campaign import add_round, arguments, next_seed
 from diptych.errors import DiptychError
 
 CORPUS = Path(__file__).parent / "corpus"
@@ -396,23 +396,21 @@ def _cause(wrong: str) -> str:
 
 def main() -> None:
     """Fuzz the chosen kinds, one after the other."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("kinds", nargs="*", choices=[[], *KINDS], help="by default all")
-    parser.add_argument("--minutes", type=float, default=30.0, help="for each kind")
-    parser.add_argument("--seed", type=int, default=0)
+    parser = arguments(__doc__, minutes=30.0)
+    parser.add_argument("kinds", nargs="*", choices=[[], *KINDS], help="by default all, so many minutes each")
     options = parser.parse_args()
     found = 0
     for name in options.kinds or KINDS:
-        trials, seen = 0, set[str]()
-        for given, wrong in fuzz(name, 60 * options.minutes, options.seed):
+        trials, seen, seed = 0, set[str](), next_seed(options.record, f"garbled {name}")
+        # Each process that was ended has had a seed of its own.
+        for given, wrong in fuzz(name, 60 * options.minutes, 1000 * seed):
             trials += 1
             place = _cause(wrong)
             if place and place not in seen:
                 seen.add(place)
                 print(f"{wrong}\n{keep(name, given)}\n", file=sys.stderr)
         found += len(seen)
-        told = {"fault": f"garbled {name}", "trials": trials, "seconds": 60 * options.minutes, "findings": len(seen)}
-        print(json.dumps(told), flush=True)
+        add_round(options.record, f"garbled {name}", seed, trials=trials, minutes=options.minutes, findings=len(seen))
     sys.exit(1 if found else 0)
 
 

@@ -1,22 +1,20 @@
 """Give broken and boastful pictures to whatever decodes, and see that each is read or refused within bounds.
 
-    python reliability/hostile_pictures.py [--minutes 10] [--files 0] [--seed 0]
+    python reliability/hostile_pictures.py [--minutes 10] [--files 0]
 
 Some files are made to boast: headers of a million columns, a bomb of zeros, thousands of chunks, tags that overlap,
 comments without end, drawings that never finish. The others are pictures and videos of every format that are cut, with
 bytes flipped, lengths exchanged and parts of one another. Each is read as indexing reads it: facts, thumbnail, moments,
 and the pixels that a network sees. Whatever is said must be an error of Diptych; a process beyond 1 GB
 and a file that keeps this one busy for seconds are findings, too. Files of findings are kept in
-``reliability/corpus/pictures``. Prints a line of JSON, and exits with 1 where there was a finding.
+``reliability/corpus/pictures``. Exits with 1 where there was a finding.
 """
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import io
 import itertools
-import json
 import random
 import resource
 import struct
@@ -32,11 +30,13 @@ from PIL import Image
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 
+from campaign import add_round, arguments, next_seed
 from diptych.collection.changes.file_facts import FileRequest, file_facts
 from diptych.encoders import read_picture
 from diptych.errors import DiptychError
 from picture_samples import picture, write_picture
 
+FAULT = "hostile pictures"
 CORPUS = Path(__file__).parent / "corpus" / "pictures"
 MOST_BYTES = 10**9
 # Of the processor, in this process, where others wait; those that decode for it have bounds of their own.
@@ -209,12 +209,11 @@ def read(path: Path) -> str:
 
 def main() -> None:
     """Read files until the time is over."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--minutes", type=float, default=10.0)
+    parser = arguments(__doc__, minutes=10.0)
     parser.add_argument("--files", type=int, default=0, help="stop after so many")
-    parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
-    rng, watch, ends = random.Random(options.seed), Watch(), time.monotonic() + 60 * options.minutes
+    seed, begun = next_seed(options.record, FAULT), time.monotonic()
+    rng, watch, ends = random.Random(seed), Watch(), begun + 60 * options.minutes
     counts, findings, slowest, longest = {"read": 0, "refused": 0}, 0, (0.0, ""), 0.0
     watch.start()
     with tempfile.TemporaryDirectory() as name:
@@ -243,9 +242,10 @@ def main() -> None:
                 kept.write_bytes(content)
                 print(f"{wrong}\n{kept}\n", file=sys.stderr)
     own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    told = {"fault": "hostile pictures", **counts, "findings": findings, "slowest": slowest}
-    told |= {"own_seconds": round(longest, 2), "own_memory": own}
-    print(json.dumps({**told, "memory_elsewhere": watch.most_elsewhere, "processes": len(watch.seen)}), flush=True)
+    told = {"trials": sum(counts.values()), "minutes": round((time.monotonic() - begun) / 60, 1), "findings": findings}
+    told |= {**counts, "slowest": slowest, "own_seconds": round(longest, 2), "own_memory": own}
+    told |= {"memory_elsewhere": watch.most_elsewhere, "processes": len(watch.seen)}
+    add_round(options.record, FAULT, seed, **told)
     sys.exit(1 if findings else 0)
 
 

@@ -1,6 +1,6 @@
 """Send a service everything its description allows and much that it does not, while somebody else goes on searching.
 
-    python reliability/hostile_requests.py [--minutes 10] [--seed 0]
+    python reliability/hostile_requests.py [--minutes 10]
 
 A real service with a small collection gets requests that Schemathesis draws from its own description: right, at the
 edges, wrong, and one after another on what the one before made. Beside it come lines that are no HTTP. A client with a
@@ -12,8 +12,6 @@ than two seconds.
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
 import random
 import re
@@ -29,11 +27,13 @@ from typing import Any
 
 import httpx
 
+from campaign import add_round, arguments, next_seed
 from diptych import Retriever
 from diptych.collection import Collection
 from diptych.collection.storage.write_lock import write_lock
 from diptych.data.datasets.scenes import write_folder
 
+FAULT = "hostile requests"
 TOKEN = "a-token-that-only-this-script-knows"
 WITH_A_REASON = {"501", "503", "507"}
 MOST_BYTES, LONGEST_WAIT = 10**9, 2.0
@@ -207,20 +207,19 @@ def measure(folder: Path, seconds: float, seed: int) -> dict[str, Any]:
 
 def main() -> None:
     """Attack, tell and judge."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--minutes", type=float, default=10.0)
-    parser.add_argument("--seed", type=int, default=0)
+    parser = arguments(__doc__, minutes=10.0)
     parser.add_argument("--folder", type=Path, help="keep the logs here")
     options = parser.parse_args()
+    seed = next_seed(options.record, FAULT)
     with tempfile.TemporaryDirectory() as scratch:
         folder = options.folder or Path(scratch)
         folder.mkdir(parents=True, exist_ok=True)
-        told = measure(folder, 60 * options.minutes, options.seed)
+        told = measure(folder, 60 * options.minutes, seed)
     wrong = {status: count for status, count in told["answers"].items() if status[0] == "5"}
     findings = sum(count for status, count in wrong.items() if status not in WITH_A_REASON) + (not told["is_alive"])
     findings += (told["most_bytes"] > MOST_BYTES) + (told["longest"] > LONGEST_WAIT)
     trials = sum(told["answers"].values()) + told["no_http"]
-    print(json.dumps({"fault": "hostile requests", "trials": trials, "findings": findings, **told}))
+    add_round(options.record, FAULT, seed, trials=trials, minutes=options.minutes, findings=findings, **told)
     sys.exit(1 if findings else 0)
 
 

@@ -1,38 +1,46 @@
-"""Write the table of ``docs/reliability.md`` from what the scripts of this folder printed last.
+"""Write the tables of ``docs/reliability.md`` from the record of the trials, ``results.jsonl``.
 
-Run ``make reliability``, which runs them all and then this; ``python reliability/page.py RESULTS`` takes a file of
-their lines of JSON, of which the last one for each fault counts.
+``make reliability`` and ``make fuzz`` run the trials and then this.
 """
 
 from __future__ import annotations
 
-import json
 import re
-import sys
 from pathlib import Path
 from typing import Any
 
+from campaign import RECORD, recorded
+
 _PAGE = Path(__file__).parents[1] / "docs" / "reliability.md"
-_TABLE = re.compile(r"(<!-- results -->\n).*?(<!-- end of results -->)", re.DOTALL)
-_COLUMNS = ("fault", "trials", "acknowledged", "found", "lost", "corrupt", "silent", "recovered", "named as lost")
+_TABLES = {
+    "results": ("trials", "acknowledged", "found", "lost", "corrupt", "silent", "recovered", "named as lost"),
+    "hostile": ("trials", "minutes", "findings"),
+}
 
 
-def table_of(results: dict[str, dict[str, Any]]) -> str:
-    """Return the results as a table, a row for each fault."""
-    rows = [_COLUMNS, ("---",) * len(_COLUMNS)]
-    for result in results.values():
-        cells = (result.get(name, "") for name in _COLUMNS)
-        rows.append(tuple(f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in cells))
+def table_of(rounds: list[dict[str, Any]], columns: tuple[str, ...]) -> str:
+    """Return the sums of the rounds as a table, a row for each fault."""
+    sums: dict[str, dict[str, float]] = {}
+    for line in rounds:
+        row = sums.setdefault(line["fault"], {})
+        for name in columns:
+            if name in line:
+                row[name] = row.get(name, 0) + line[name]
+    rows = [("fault", *columns), ("---", *("--:" for _ in columns))]
+    for fault, row in sums.items():
+        rows.append((fault, *(f"{row[name]:,.0f}" if name in row else "" for name in columns)))
     return "".join(f"| {' | '.join(row)} |\n" for row in rows)
 
 
 def main() -> None:
-    """Put the table into the page."""
-    lines = Path(sys.argv[1]).read_text(encoding="utf-8").splitlines()
-    found = [json.loads(line) for line in lines if line.startswith('{"fault"')]
-    table = table_of({result["fault"]: result for result in found})
-    page = _PAGE.read_text(encoding="utf-8")
-    _PAGE.write_text(_TABLE.sub(lambda match: f"{match[1]}\n{table}\n{match[2]}", page), encoding="utf-8")
+    """Put the tables into the page."""
+    page, rounds = _PAGE.read_text(encoding="utf-8"), recorded(RECORD)
+    for name, columns in _TABLES.items():
+        is_hostile = name == "hostile"
+        table = table_of([line for line in rounds if ("findings" in line) is is_hostile], columns)
+        place = re.compile(rf"(<!-- {name} -->\n).*?(<!-- end of {name} -->)", re.DOTALL)
+        page = place.sub(lambda found, table=table: f"{found[1]}\n{table}\n{found[2]}", page)
+    _PAGE.write_text(page, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -4,15 +4,13 @@ Run ``python reliability/power_cuts.py`` (needs the ``search`` extra, Linux and 
 collection as in ``benchmarks/kill_trials.py`` over a disk that keeps what was synced and nothing else (``unsynced.c``),
 and is killed at a random moment. Then the disk is put together as a power cut may leave it: every file as it was last
 synced or with later changes, cut short, or full of zeros; every folder with the names that were last synced, and any
-of the later ones. What was acknowledged must be there, and everything must be readable. The last line is JSON; the
-command exits with 1 when a trial fails.
+of the later ones. What was acknowledged must be there, and everything must be readable. The command exits with 1 when
+a trial fails; ``campaign.py`` has its options.
 """
 
 from __future__ import annotations
 
-import argparse
 import ctypes
-import json
 import os
 import random
 import shutil
@@ -26,6 +24,7 @@ from typing import NamedTuple
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 
 import kill_trials
+from campaign import campaign
 from diptych.collection.storage import ledger
 
 _SOURCE = Path(__file__).with_name("unsynced.c")
@@ -161,18 +160,5 @@ def run_trials(trials: int, seed: int = 0, longest: float = 2.0) -> tuple[dict[s
     return {**counts, "recovered": number + 1 - lost - unreadable}, wrong
 
 
-def main() -> int:
-    """Run the trials, print what was found and return the exit code."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--trials", type=int, default=200)
-    parser.add_argument("--seed", type=int, default=0)
-    options = parser.parse_args()
-    counts, wrong = run_trials(options.trials, options.seed)
-    for problem in wrong[:20]:
-        print(problem, file=sys.stderr)
-    print(json.dumps({"fault": "a power cut", **counts}))
-    return 1 if wrong else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(campaign(__doc__, "a power cut", run_trials, trials=200, at_once=25))

@@ -7,11 +7,11 @@ from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
 
+import pytest
+
 import byte_flips
 import full_disk
 import power_cuts
-import pytest
-
 from diptych.collection import Collection, CollectionError, Record
 from diptych.collection.storage import ledger
 from diptych.collection.storage.change_journal import ChangeJournal
@@ -154,7 +154,11 @@ def test_a_deleted_note_is_named_and_made_anew(collection: Collection, name: str
                 else "items are as they were, `diptych repair` drops the earlier states that it lost"
             ),
         )
+        if name == "changes.jsonl":
+            with pytest.raises(CollectionError, match="is missing; `diptych repair` begins it anew"):
+                again.history()
         assert again.repair().is_whole
+        assert [one.items for one in again.history()][-1] == 2
         assert [hit.id for hit in again.search("two", 1, target="texts")] == ["2"]
 
 

@@ -221,11 +221,11 @@ class Collection(CollectionReader):
     def history(self) -> list[Version]:
         """Return the versions of the items that can be asked for, oldest first; :meth:`open` takes their numbers."""
         self._state.check_layout()
-        return ChangeJournal(self._state.layout.folder).versions()
+        return self._state.journal().versions()
 
     def version_at(self, as_of: AsOf) -> Version:
         """Return the version that held at a moment; the error for an earlier one than is kept names the earliest."""
-        return ChangeJournal(self._state.layout.folder).moment(as_of)[1]
+        return self._state.journal().moment(as_of)[1]
 
     @property
     def history_days(self) -> float:

@@ -37,7 +37,7 @@ from diptych.collection.storage.place import Place
 from diptych.collection.storage.retriever_protocol import SIDES, PointKind, RetrieverProtocol, Side
 from diptych.collection.storage.saved_retrievers import check_same_points, delete_saved
 from diptych.collection.storage.store import Store
-from diptych.errors import CollectionBusyError, DiptychError, InvalidInputError, NoRoomError
+from diptych.errors import CollectionBusyError, CollectionError, DiptychError, InvalidInputError, NoRoomError
 
 Found = TypeVar("Found")
 
@@ -107,6 +107,13 @@ class LiveState:
             with ChangeJournal(self.layout.folder).noting(self.store, self.next_ns, self.layout.history_days):
                 yield
             self.store.tables.acknowledge()
+
+    def journal(self) -> ChangeJournal:
+        """Return the list of earlier states; one that somebody deleted is refused, until it is begun anew."""
+        ledger, journal = self.store.tables.ledger, ChangeJournal(self.layout.folder)
+        if ledger is not None and ledger.lacks(journal.path.name):
+            raise CollectionError(f"{journal.path} is missing; `diptych repair` begins it anew with what there is now")
+        return journal
 
     @contextmanager
     def _room(self, *, spends: bool) -> Iterator[None]:

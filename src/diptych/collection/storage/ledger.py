@@ -168,6 +168,11 @@ class Ledger:
             there[_GROWING] = file_checksum(growing)
         return self._notes | there
 
+    def lacks(self, name: str) -> bool:
+        """Say whether a note was there and is not; any reader may ask."""
+        line = self._last_line()
+        return line is not None and name in line["notes"] and not (self._folder.parent / name).exists()
+
     def wrong_notes(self) -> dict[str, str]:
         """Return the notes that were there and are not, or do not begin any more as they did."""
         wrong = {}
