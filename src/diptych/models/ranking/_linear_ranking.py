@@ -172,7 +172,7 @@ def sampled_list(queries: IntArray, n_rows: int, size: int, rng: np.random.Gener
     return np.concatenate([queries, others[: max(0, size - len(queries))]])
 
 
-_BLOCK_COLUMNS = 256
+_FIRST_COLUMNS, _MOST_COLUMNS = 256, 4096
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,21 +210,23 @@ def first_violators(
     rows, draws = np.zeros(len(queries), dtype=np.intp), np.zeros(len(queries), dtype=np.intp)
     found = np.zeros(len(queries), dtype=bool)
     open_queries = np.arange(len(queries))
-    for block in row_blocks(len(order), _BLOCK_COLUMNS):
-        if not len(open_queries):
-            break
-        candidates = order[block]
+    start, width = 0, _FIRST_COLUMNS
+    while len(open_queries) and start < len(order):
+        candidates = order[start : start + width]
         wrong = ~related.matrix(queries[open_queries], candidates)
-        drawn = draws[open_queries, None] + wrong.cumsum(axis=1)
-        allowed = drawn <= (len(order) if max_draws is None else max_draws)
         scores = points[open_queries] @ searched.points(candidates).T
-        violates = wrong & allowed & (scores > thresholds[open_queries, None])
+        violates = wrong & (scores > thresholds[open_queries, None])
+        if max_draws is not None:
+            violates &= draws[open_queries, None] + wrong.cumsum(axis=1) <= max_draws
         first, here = violates.argmax(axis=1), violates.any(axis=1)
-        position = np.arange(len(open_queries))
+        last = np.where(here, first, len(candidates) - 1)
         rows[open_queries] = candidates[first]
-        draws[open_queries] = np.where(here, drawn[position, first], drawn[:, -1])
+        draws[open_queries] += (wrong & (np.arange(len(candidates)) <= last[:, None])).sum(axis=1)
         found[open_queries] = here
-        open_queries = open_queries[~here & allowed[:, -1]]
+        goes_on = ~here if max_draws is None else ~here & (draws[open_queries] <= max_draws)
+        open_queries = open_queries[goes_on]
+        # Most find a violator at once; the few that have to see all rows see many at a time.
+        start, width = start + width, min(2 * width, _MOST_COLUMNS)
     return Violators(rows, draws, found)
 
 
