@@ -8,7 +8,7 @@ import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from functools import cache, lru_cache
-from itertools import chain
+from operator import add
 from pathlib import Path
 
 LANGUAGES: Mapping[str, str] = {
@@ -155,12 +155,20 @@ def _words(text: str) -> Iterator[str]:
 
 
 class _Spelling:
-    """The words of a language with their chances, and the chances of each letter after two others."""
+    """The words of a language with their chances, and the counts of one, two and three letters in a row in them."""
 
     def __init__(self, words: Mapping[str, float]) -> None:
         self._words = words
         self._unlisted = 1 - sum(words.values())
-        self._counts = Counter(chain.from_iterable(map(_letters_in_context, words)))
+        marked = "".join(f"  {word} " for word in words)
+        pairs = list(map(add, marked, marked[1:]))
+        counts = Counter(marked)
+        counts.update(pairs)
+        counts.update(map(add, pairs, marked[2:]))
+        # Two of the three spaces around a word stand before a letter, and only the last one comes after others.
+        counts[" "] = counts["  "] = len(words)
+        counts[""] = len(marked) - 2 * len(words)
+        self._counts = counts
 
     def probability(self, word: str) -> float:
         marked, spelt = f"  {word} ", self._unlisted
@@ -171,15 +179,8 @@ class _Spelling:
     def _letter(self, before: str, letter: str) -> float:
         chance = (1 - sum(_CONTEXTS)) / _LETTERS
         for share, context in zip(_CONTEXTS, (before, before[1:], ""), strict=True):
-            chance += share * self._counts.get(context + letter, 0) / self._counts.get(context + "*", 1)
+            chance += share * self._counts.get(context + letter, 0) / self._counts.get(context, 1)
         return chance
-
-
-def _letters_in_context(word: str) -> list[str]:
-    """Return each letter after two, one and no others, and each of these contexts before any letter."""
-    marked = f"  {word} "
-    spans = [(start, place) for place in range(2, len(marked)) for start in (place - 2, place - 1, place)]
-    return [gram for start, place in spans for gram in (marked[start : place + 1], marked[start:place] + "*")]
 
 
 @cache
@@ -218,5 +219,7 @@ def _spellings() -> dict[str, _Spelling]:
 
 
 def _without_accents(word: str) -> str:
+    if word.isascii():
+        return word
     decomposed = unicodedata.normalize("NFD", word.replace("ł", "l").replace("ı", "i").replace("ß", "ss"))
     return "".join(letter for letter in decomposed if not unicodedata.combining(letter))
