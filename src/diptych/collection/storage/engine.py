@@ -1,8 +1,9 @@
 """LanceDB, imported without what only its clients of remote services need, which nothing here uses.
 
 Preparing these took a second of every start: a class for every message of their protocol, checks of every argument,
-and on Python 3.11 a comparison of every method with the one that it overrides. In Diptych's own programs it comes
-without pandas, too, which PyArrow imports where it is installed, for tables of it, of which they make none.
+and on Python 3.11 a comparison of every method with the one that it overrides. Its classes are prepared when they are
+used. In Diptych's own programs it comes without pandas, too, which PyArrow imports where it is installed, for tables
+of it, of which they make none, and without other people's encoders.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -21,6 +23,7 @@ from diptych import own_process
 from diptych.collection.storage.layout import search_package
 
 _PROTOCOL, _CLIENT = "lance_namespace", "lance_namespace_urllib3_client"
+_NO_ENCODERS = ("__init__", "base", "registry", "utils")
 # A module is in sys.modules before it is whole, and two threads must not put their stand-ins there at once.
 _IMPORTING = threading.RLock()
 
@@ -59,10 +62,26 @@ class _Overrides(ModuleType):
         return method
 
 
+class _Encoders(ModuleType):
+    """Stands for a module of encoders, none of which is used."""
+
+    def __getattr__(self, name: str) -> Any:
+        if not name[0].isupper():
+            raise AttributeError(name)
+        return Any
+
+
 @contextmanager
 def _stand_ins() -> Iterator[None]:
     """Let the engine be imported with the little that it takes of these modules; they are whole afterwards."""
-    kinds = {_PROTOCOL: _Protocol, _CLIENT: _Package, f"{_CLIENT}.models": _Package, "overrides": _Overrides}
+    kinds: dict[str, type[ModuleType]] = {
+        _PROTOCOL: _Protocol,
+        _CLIENT: _Package,
+        f"{_CLIENT}.models": _Package,
+        "overrides": _Overrides,
+    }
+    if own_process.is_ours():
+        kinds |= dict.fromkeys(_modules_of_encoders(), _Encoders)
     added: dict[str, ModuleType] = {}
     try:
         for name, kind in kinds.items():
@@ -73,6 +92,13 @@ def _stand_ins() -> Iterator[None]:
         for name, module in added.items():
             if sys.modules.get(name) is module:
                 del sys.modules[name]
+
+
+def _modules_of_encoders() -> list[str]:
+    spec = find_spec("lancedb")
+    folders = spec.submodule_search_locations if spec else None
+    files = [file for folder in folders or () for file in Path(folder, "embeddings").glob("*.py")]
+    return [f"lancedb.embeddings.{file.stem}" for file in files if file.stem not in _NO_ENCODERS]
 
 
 class _Hidden:
@@ -105,10 +131,11 @@ def engine_package() -> Any:
 
 def _first_import() -> Any:
     pydantic = search_package("pydantic")
-    checked = pydantic.validate_call
+    checked, settings = pydantic.validate_call, pydantic.BaseModel.model_config
     pydantic.validate_call = lambda function=None, /, **_: (lambda given: given) if function is None else function
+    pydantic.BaseModel.model_config = {**settings, "defer_build": True}
     try:
         with _stand_ins(), _Hidden("pandas") if own_process.is_ours() else nullcontext():
             return search_package("lancedb")
     finally:
-        pydantic.validate_call = checked
+        pydantic.validate_call, pydantic.BaseModel.model_config = checked, settings
