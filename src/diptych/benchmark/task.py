@@ -13,7 +13,7 @@ from joblib import Parallel, delayed
 
 from diptych.benchmark.features import with_principal_components
 from diptych.benchmark.published import Published, PublishedTraining, published_map, published_training
-from diptych.data import Dataset, DatasetSplits, find_dataset
+from diptych.data import Dataset, DatasetSplits, Pairs, find_dataset
 from diptych.encoders import Encoder, encode_splits
 from diptych.errors import UnknownNameError
 from diptych.estimators import clone
@@ -191,6 +191,16 @@ class BenchmarkTask:
     def load_items(self) -> DatasetSplits:
         """Return the training and test pairs as the data set has them."""
         return self.data.load(**self.options)
+
+
+def labelled_only(splits: DatasetSplits) -> DatasetSplits:
+    """Return training and test pairs without the pictures that have none of several labels, and no other part."""
+    return replace(splits, train=_with_label(splits.train), test=_with_label(splits.test), dev=None)
+
+
+def _with_label(pairs: Pairs) -> Pairs:
+    kept = np.asarray(pairs.labels).any(axis=1) if pairs.is_multi_label else np.ones(1, dtype=bool)
+    return pairs if kept.all() else pairs.select(kept)
 
 
 @dataclass(frozen=True)

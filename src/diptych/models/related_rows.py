@@ -67,9 +67,10 @@ class RelatedRows:
             return np.asarray(self.set_of[rows][:, None] == self.set_of[others])
         if self._table is not None:
             return np.asarray(self._table[np.ix_(self.set_of[rows], self.set_of[others])])
-        sets = self.sets if self._dense is None else self._dense
-        shared = sets[self.set_of[rows]] @ sets[self.set_of[others]].T
-        return np.asarray((shared if self._dense is not None else shared.toarray()) > 0)
+        if self._dense is not None:
+            return np.asarray(self._dense[self.set_of[rows]] @ self._dense[self.set_of[others]].T > 0)
+        shared = self.sets[self.set_of[rows]] @ self.sets[self.set_of[others]].T
+        return np.asarray(shared.toarray() > 0)
 
     def partners(self, rows: IntArray, rng: np.random.Generator) -> IntArray:
         """Return for each row one that is related to it, maybe itself.

@@ -1,4 +1,4 @@
-"""The tasks of `diptych bench run`: those of Liu et al. on seen and unseen classes, the standard splits, Flickr8k."""
+"""The tasks of `diptych bench run`: Liu et al. on seen and unseen classes, the standard splits, Flickr8k and COCO."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from diptych.benchmark.features import Features
-from diptych.benchmark.studies.method_entries import all_methods, pair_methods
+from diptych.benchmark.studies.method_entries import all_methods, label_methods, pair_methods
 from diptych.benchmark.studies.retrieval_task import RetrievalTask
 from diptych.benchmark.task import find_by_name
 from diptych.data import find_dataset
 from diptych.encoders import EfficientNetLite, SentenceEncoder
-from diptych.metrics import AP, MedianRank, RecallAtK
+from diptych.metrics import AP, CMC, MedianRank, RecallAtK
 from diptych.protocols import HoldOut, SeenClasses, StandardSplit, UnseenClasses
 
 _LIU = "Liu et al., A new evaluation protocol and benchmarking results for extendable cross-media retrieval"
@@ -104,6 +104,19 @@ _TASKS = (
         measures=(AP(), RecallAtK(1), RecallAtK(5), RecallAtK(10), MedianRank()),
         relevant="instance",
         citation=find_dataset("flickr8k").citation,
+    ),
+    # Table 1 of Zhang et al. (2017), as far as the data go: relevant is what shares one of the paper's labels.
+    RetrievalTask(
+        name="coco-pairs",
+        title="COCO, photographs and captions that share a label",
+        dataset="coco_pairs",
+        features=_NETWORKS,
+        protocol=StandardSplit(HoldOut(repeats=1, share=0.1)),
+        methods=label_methods(_NETWORKS, (32, 64)),
+        measures=(AP(50, "retrieved"), AP(50, "total"), AP(), CMC(1)),
+        relevant="label",
+        citation=find_dataset("coco_pairs").citation,
+        options={"label": "category"},
     ),
 )
 

@@ -80,6 +80,7 @@ _RANKING_IN_PAIRS = ("contrastive-projection", "warp", "bi-cmsrm", "ldsp")
 _PAIRWISE = ("cmml", "one-class-svm", "logistic-concatenation", "logistic-cross-product", "bipartite-cross-product")
 _SEMANTIC = ("sm", "scm", "pairwise-sm", "marginal-sm", "marginal-scm", "ts")
 _DISCRIMINANT = ("gmlda", "gmmfa", "cca-3v", "lcfs", "ml-cca", "cluster-cca", "lgcfl")
+_LINEAR_WITH_LABELS = ("gmlda", "cca-3v", "lcfs", "ml-cca", "lgcfl")
 _TABLE_ORDER = (*_LINEAR_IN_PAIRS, *_PAIRWISE, "kcca", *_SEMANTIC, *_DISCRIMINANT)
 _FAMILIES = {"neural": "deep", "random": "baseline"}
 
@@ -111,6 +112,13 @@ def pair_methods(features: Features, n_components: Sequence[int]) -> tuple[Metho
     classes = model_classes()
     hashing = [name for name, cls in classes.items() if issubclass(cls, HashingModel) and "labels" not in cls.needs]
     names = (*_LINEAR_IN_PAIRS, *_RANKING_IN_PAIRS, *hashing)
+    return tuple(entry for name in names for entry in method_entries(features, classes[name], n_components))
+
+
+def label_methods(features: Features, n_components: Sequence[int]) -> tuple[Method, ...]:
+    """Return real-valued methods that learn from many pairs with several labels each, in time linear in the pairs."""
+    names = (*_LINEAR_IN_PAIRS, *_RANKING_IN_PAIRS, "pl-ranking", "sm", "scm", "deep-sm", *_LINEAR_WITH_LABELS)
+    classes = model_classes()
     return tuple(entry for name in names for entry in method_entries(features, classes[name], n_components))
 
 

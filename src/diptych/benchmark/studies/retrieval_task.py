@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from diptych.benchmark.features import Features
 from diptych.benchmark.results import FORMAT
-from diptych.benchmark.task import BenchmarkTask, Method
+from diptych.benchmark.task import BenchmarkTask, Method, labelled_only
 from diptych.data import DatasetSplits
 from diptych.errors import UnknownNameError
 from diptych.former_names import former_parameters
@@ -37,8 +37,9 @@ class RetrievalTask(BenchmarkTask):
     data_digest: str = ""
 
     def load(self) -> DatasetSplits:
-        """Return the data set, encoded where encoders learn nothing."""
-        return self.features.of_splits(self.load_items())
+        """Return the data set, encoded where encoders learn nothing; where labels decide, only pictures with one."""
+        items = self.load_items()
+        return self.features.of_splits(labelled_only(items) if self.relevant == "label" else items)
 
     def fold(self, splits: DatasetSplits, number: int) -> Fold:
         """Return one fold of what `load` returned, as features."""

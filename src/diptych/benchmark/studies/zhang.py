@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from diptych.benchmark.task import EncodedTask, MethodBase, find_by_name, with_settings
+from diptych.benchmark.task import EncodedTask, MethodBase, find_by_name, labelled_only, with_settings
 from diptych.data import DatasetSplits, Pairs
 from diptych.encoders import EfficientNetLite, SentenceEncoder
 from diptych.metrics import AP, Measure, RecallAtK
@@ -107,15 +107,8 @@ class NeuralTask(EncodedTask):
         """Return the items and their features; pictures without any class are left out where there are classes."""
         items = self.load_items()
         if self.has_classes:
-            items = replace(items, train=_with_class(items.train), test=_with_class(items.test), dev=None)
+            items = labelled_only(items)
         return NeuralData(items, self.encode(replace(items, dev=None)))
-
-
-def _with_class(pairs: Pairs) -> Pairs:
-    if not pairs.is_multi_label:
-        return pairs
-    kept = np.asarray(pairs.labels).any(axis=1)
-    return pairs if kept.all() else pairs.select(kept)
 
 
 _NETWORKS = "Features: EfficientNet-Lite2 and MiniLM, rows of unit length; MNiL reads the captions' words."
