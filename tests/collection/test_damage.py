@@ -6,6 +6,7 @@ import subprocess
 from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,6 +16,7 @@ import power_cuts
 from diptych.collection import Collection, CollectionError, Record
 from diptych.collection.storage import ledger
 from diptych.collection.storage.change_journal import ChangeJournal
+from diptych.errors import InvalidInputError
 from kill_trials import ToyRetriever
 
 
@@ -217,3 +219,24 @@ def test_a_collection_of_before_gets_its_ledger_with_the_first_change(collection
         assert again.verify().is_whole
     lines = (collection.folder / "store" / "ledger.jsonl").read_text().splitlines()
     assert "items.lance" in json.loads(lines[-1].partition(" ")[2])["heads"]
+
+
+def test_durability_is_chosen_for_each_collection(
+    collection: Collection, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """By the caller, else by the environment, else it is that of a power cut."""
+    synced: list[str] = []
+    monkeypatch.setattr(ledger, "sync_to_disk", lambda path: synced.append(str(path)))
+
+    def syncs(chosen: Any) -> bool:
+        synced.clear()
+        with Collection.open(collection.folder, load_retriever=ToyRetriever.load, durability=chosen) as opened:
+            opened.add([Record(captions=[f"text {len(opened)}"])])
+        return bool(synced)
+
+    assert (syncs(None), syncs("power"), syncs("process")) == (True, True, False)
+    monkeypatch.setenv("DIPTYCH_DURABILITY", "process")
+    assert (syncs(None), syncs("power")) == (False, True)
+    for wrong in ("fast", "Power"):
+        with pytest.raises(InvalidInputError, match="'power' or 'process'"):
+            Collection.create(tmp_path / "new", ToyRetriever(), durability=wrong)

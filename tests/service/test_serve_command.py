@@ -159,7 +159,9 @@ def test_no_acknowledged_write_is_lost_when_a_service_is_ended(
     with Writers(service.url) as writers, socket.create_connection(address) as upload:
         upload.sendall(f"{head}Content-Type: multipart/form-data; boundary=x\r\nContent-Length: 9\r\n\r\n--x".encode())
         writers.wait_for(10)
+        asked = time.monotonic()
         assert service.end() == 0
+        assert time.monotonic() - asked <= 10
         # Nobody waits for the rest of an upload.
         assert upload.makefile("rb").readline().startswith(b"HTTP/1.1 503")
     assert set(writers.statuses) <= {201, 503}

@@ -28,6 +28,7 @@ from diptych.collection.storage import saved_retrievers
 from diptych.collection.storage.change_journal import AsOf, ChangeJournal, Version
 from diptych.collection.storage.item import Item, Record, iso_time
 from diptych.collection.storage.layout import Layout
+from diptych.collection.storage.ledger import Durability, checked_durability
 from diptych.collection.storage.retriever_protocol import RetrieverProtocol
 from diptych.collection.storage.saved_retrievers import StoredRetriever, defensive_copy
 from diptych.errors import InvalidInputError
@@ -67,11 +68,12 @@ class Collection(CollectionReader):
         write_wait: float = 0.0,
         scheduler: str | None = None,
         as_of: AsOf | None = None,
+        durability: Durability | None = None,
     ) -> None:
         place, load = open_place(folder), load_retriever or saved_retrievers.load_retriever
         self._as_of: Version | None = None
         if as_of is None:
-            super().__init__(LiveState(place, load, write_wait))
+            super().__init__(LiveState(place, load, write_wait, durability))
         else:
             moment, self._as_of = ChangeJournal(place.folder).moment(as_of)
             super().__init__(PastState(place, load, moment, _retriever_at(place.folder, moment)))
@@ -88,15 +90,18 @@ class Collection(CollectionReader):
         load_retriever: LoadRetriever | None = None,
         write_wait: float = 0.0,
         scheduler: str | None = None,
+        durability: Durability | None = None,
     ) -> Self:
         """Make an empty collection; without a retriever it gets the default one.
 
         Paths are stored relative to ``root``, by default the folder around the collection, so that both can move. One
         in object storage (``s3://bucket/name``) has the current folder as its root by default.
         """
+        checked_durability(durability)
         chosen = defensive_copy(saved_retrievers.default_retriever() if retriever is None else retriever)
         create_place(folder, None if root is None else Path(root), partial(saved_retrievers.make_collection, chosen))
-        collection = cls(folder, load_retriever=load_retriever, write_wait=write_wait, scheduler=scheduler)
+        options: dict[str, Any] = {"load_retriever": load_retriever, "write_wait": write_wait, "scheduler": scheduler}
+        collection = cls(folder, durability=durability, **options)
         collection._state.use(collection._state.layout, chosen)
         return collection
 
@@ -109,6 +114,7 @@ class Collection(CollectionReader):
         write_wait: float = 0.0,
         scheduler: str | None = None,
         as_of: AsOf | None = None,
+        durability: Durability | None = None,
     ) -> Self:
         """Open a collection, as it is or as it was.
 
@@ -119,8 +125,13 @@ class Collection(CollectionReader):
         ``as_of`` is a version of :meth:`history`, a day (its end) or a time in UTC, as text or as datetime: the items
         are those of then, searched with the retriever of then where it is still stored, exactly and without an index.
         Nothing can be changed in it. The items of then are put together when it is opened, in a temporary folder.
+
+        ``durability="power"`` brings every change to the disk before it is acknowledged; with ``"process"`` it survives
+        the end of the process, and a power cut may take the last seconds. Without it ``DIPTYCH_DURABILITY`` says which,
+        and where that says nothing it is ``"power"``.
         """
-        return cls(folder, load_retriever=load_retriever, write_wait=write_wait, scheduler=scheduler, as_of=as_of)
+        options: dict[str, Any] = {"load_retriever": load_retriever, "write_wait": write_wait, "scheduler": scheduler}
+        return cls(folder, as_of=as_of, durability=durability, **options)
 
     @classmethod
     def open_or_create(
@@ -132,12 +143,13 @@ class Collection(CollectionReader):
         load_retriever: LoadRetriever | None = None,
         write_wait: float = 0.0,
         scheduler: str | None = None,
+        durability: Durability | None = None,
     ) -> Self:
         """Open a collection, or make it; an existing one keeps its own retriever."""
         options: dict[str, Any] = {"load_retriever": load_retriever, "write_wait": write_wait, "scheduler": scheduler}
         if has_collection(folder):
-            return cls.open(folder, **options)
-        return cls.create(folder, retriever, root=root, **options)
+            return cls.open(folder, durability=durability, **options)
+        return cls.create(folder, retriever, root=root, durability=durability, **options)
 
     def add(self, sources: Any, *, progress: Progress | None = None) -> AddReport:
         """Add pictures, folders of pictures, records and captioned pictures; return what became of each.

@@ -32,7 +32,7 @@ from diptych.collection.storage.clear_errors import (
 )
 from diptych.collection.storage.item import Item
 from diptych.collection.storage.layout import Layout, RetrieverNames, Root, stamp_of_layout
-from diptych.collection.storage.ledger import saved_unit
+from diptych.collection.storage.ledger import Durability, checked_durability, saved_unit
 from diptych.collection.storage.place import Place
 from diptych.collection.storage.retriever_protocol import SIDES, PointKind, RetrieverProtocol, Side
 from diptych.collection.storage.saved_retrievers import check_same_points, delete_saved
@@ -53,8 +53,15 @@ class LiveState:
 
     is_past = False
 
-    def __init__(self, place: Place, load_retriever: LoadRetriever, write_wait: float = 0.0) -> None:
+    def __init__(
+        self,
+        place: Place,
+        load_retriever: LoadRetriever,
+        write_wait: float = 0.0,
+        durability: Durability | None = None,
+    ) -> None:
         self.place = place
+        self._durability = checked_durability(durability)
         self._write_wait = write_wait
         self._load_retriever = load_retriever
         self._lock = threading.RLock()
@@ -71,7 +78,10 @@ class LiveState:
         self._versions_path = str(self.store.version_folder())
         self._layout_stamp = self._stamp_of_layout()
         self.segment_files = SegmentFiles(index)
-        if self.store.tables.ledger is not None and self.store.tables.ledger.has_restarted():
+        ledger = self.store.tables.ledger
+        if ledger is not None:
+            ledger.durability = self._durability
+        if ledger is not None and ledger.has_restarted():
             # Whoever cannot write here, or finds another one writing, leaves it to that one.
             with suppress(CollectionBusyError, OSError), self.place.writing(0.0):
                 self._begin_writing()

@@ -16,11 +16,13 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from diptych.atomic_files import atomic_write, sync_to_disk
 from diptych.collection.storage.checksums import Checksum, damage_of, file_checksum, read_json, write_json
-from diptych.errors import CollectionError
+from diptych.errors import CollectionError, InvalidInputError
+
+Durability = Literal["power", "process"]
 
 DROPPED = ".dropped"
 _LEDGER, _MARKS, _HINT = "ledger.jsonl", "damaged.json", "latest_version_hint.json"
@@ -42,9 +44,18 @@ def boot_id() -> str:
     return ""
 
 
-def is_power_safe() -> bool:
-    """Say whether what is acknowledged has to survive a power cut, or only the end of the process."""
-    return os.environ.get("DIPTYCH_DURABILITY", "power") != "process"
+def checked_durability(chosen: Durability | None) -> Durability:
+    """Return what an acknowledged change survives: a power cut, or the end of the process; by default as set outside.
+
+    >>> checked_durability("process")
+    'process'
+    """
+    name = os.environ.get("DIPTYCH_DURABILITY", "power") if chosen is None else chosen
+    if name == "power":
+        return "power"
+    if name == "process":
+        return "process"
+    raise InvalidInputError(f"durability is 'power' or 'process', got {name!r}")
 
 
 class Ledger:
@@ -54,6 +65,7 @@ class Ledger:
     """
 
     def __init__(self, folder: Path) -> None:
+        self.durability = checked_durability(None)
         self._folder = folder
         self._path = folder / _LEDGER
         self._marks = folder / _MARKS
@@ -201,7 +213,7 @@ class Ledger:
             new += [name for name in self._names(unit) if name not in self._files]
             # A version that was lost stays lost until its table is dropped.
             new_heads[unit] = max(newest, self._heads.get(unit, 0))
-        if is_power_safe():
+        if self.durability == "power":
             self._sync(new)
         added = {name: file_checksum(self._folder / name) for name in new}
         self._heads, self._boot, self._notes = new_heads, boot_id(), self._notes_now()
@@ -348,7 +360,7 @@ class Ledger:
             return
         with self._path.open("ab", buffering=0) as stream:
             stream.write(self._line(added))
-            if is_power_safe():
+            if self.durability == "power":
                 os.fsync(stream.fileno())
             length = stream.tell()
         self._stamp = self._stamp_now()
@@ -356,7 +368,7 @@ class Ledger:
             self._rewrite()
 
     def _rewrite(self) -> None:
-        with atomic_write(self._path, durable=is_power_safe()) as draft:
+        with atomic_write(self._path, durable=self.durability == "power") as draft:
             draft.write_bytes(self._line(self._files))
         self._is_torn, self._wrong_lines = False, []
         self._short_length = self._path.stat().st_size
