@@ -7,7 +7,10 @@ again, and no fingerprint may change, because points, maps and click logs are st
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import subprocess
+import sys
 import zipfile
 from importlib.util import find_spec
 from pathlib import Path
@@ -116,3 +119,35 @@ def test_a_collection_searches_without_encoding_pictures_again(
 
 def _refuse(*_: Any, **__: Any) -> None:
     raise AssertionError("a picture was encoded again")
+
+
+MIGRATE_AND_KILL = """
+import os, shutil, signal, sys, time, warnings
+from pathlib import Path
+from diptych.collection import migrate_collection
+from diptych.collection.storage.engine import engine_package
+# Of forks while the engine works, which it does not yet.
+warnings.simplefilter("ignore")
+engine_package()
+for number, seconds in enumerate((0.0, 0.04, 0.12)):
+    folder = Path(sys.argv[2], str(number))
+    shutil.copytree(sys.argv[1], folder)
+    child = os.fork()
+    if child == 0:
+        migrate_collection(folder)
+        os._exit(0)
+    time.sleep(seconds)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
+def test_a_migration_that_is_killed_is_finished_by_the_next(saved: Path, tmp_path: Path) -> None:
+    words = [sys.executable, "-c", MIGRATE_AND_KILL, str(saved / "photos" / ".diptych"), str(tmp_path)]
+    subprocess.run(words, check=True)
+    for folder in sorted(tmp_path.iterdir()):
+        migrate_collection(folder)
+        with Collection.open(folder) as collection:
+            assert len(collection) == 6
+            assert collection.verify().problems == ()

@@ -127,8 +127,8 @@ class Collection(CollectionReader):
         Nothing can be changed in it. The items of then are put together when it is opened, in a temporary folder.
 
         ``durability="power"`` brings every change to the disk before it is acknowledged; with ``"process"`` it survives
-        the end of the process, and a power cut may take the last seconds. Without it ``DIPTYCH_DURABILITY`` says which,
-        and where that says nothing it is ``"power"``.
+        the end of the process, and after a power cut the collection may have to be restored or made again. Without it
+        ``DIPTYCH_DURABILITY`` says which, and where that says nothing it is ``"power"``.
         """
         options: dict[str, Any] = {"load_retriever": load_retriever, "write_wait": write_wait, "scheduler": scheduler}
         return cls(folder, as_of=as_of, durability=durability, **options)

@@ -15,12 +15,13 @@ from diptych.arrays import FloatArray, IntArray, row_blocks, unit_rows
 from diptych.collection.browse import export
 from diptych.collection.browse.export import Points
 from diptych.collection.browse.live_items import LiveItems, text_hashes
+from diptych.collection.browse.saved import SAVED_FILE
 from diptych.collection.changes.damage import find_damage, sentences
 from diptych.collection.search.approximate_index import stored_recall
 from diptych.collection.search.folding import SegmentFiles
 from diptych.collection.search.gallery import Scoring
 from diptych.collection.search.live_state import LiveState
-from diptych.collection.storage.checksums import read_json
+from diptych.collection.storage.checksums import read_json, write_json
 from diptych.collection.storage.item import Item, iso_time
 from diptych.collection.storage.layout import (
     FORMAT_VERSION,
@@ -318,6 +319,10 @@ def migrate_collection(folder: Path, write_wait: float = 0.0) -> MigrationReport
         before = _format_version(folder)
         if before in FORMER_VERSIONS:
             Store(layout.store).prepare()
+            for note in (layout.last_run, folder / SAVED_FILE):
+                # Notes of before have no checksums.
+                with suppress(OSError, ValueError):
+                    write_json(note, read_json(note))
             # Another writer may have changed it before the lock was held.
             Layout.read(folder, former=True).write()
             # Its indexes of points are of no use any more.
