@@ -28,7 +28,7 @@ def table_of(rounds: list[dict[str, Any]], columns: tuple[str, ...]) -> str:
                 row[name] = row.get(name, 0) + line[name]
     rows = [("fault", *columns), ("---", *("--:" for _ in columns))]
     for fault, row in sums.items():
-        rows.append((fault, *(f"{row[name]:,.0f}" if name in row else "" for name in columns)))
+        rows.append((fault, *(f"{round(row[name], 1):,}" if name in row else "" for name in columns)))
     return "".join(f"| {' | '.join(row)} |\n" for row in rows)
 
 
