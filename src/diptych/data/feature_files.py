@@ -145,7 +145,7 @@ class NumpyFile:
             # Mapping the file reads no row.
             mapped = np.load(path, mmap_mode="r")
             shape, dtype, offset, in_rows = mapped.shape, mapped.dtype, mapped.offset, mapped.flags.c_contiguous
-        except (OSError, ValueError, EOFError, AttributeError, TokenError) as problem:
+        except (OSError, ValueError, EOFError, AttributeError, OverflowError, TypeError, TokenError) as problem:
             raise InvalidInputError(f"{path} is no readable .npy file ({problem}); write it with numpy.save") from None
         if not in_rows:
             raise InvalidInputError(f"{path} lies column by column; save numpy.ascontiguousarray(array) instead")
