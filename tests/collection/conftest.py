@@ -14,12 +14,17 @@ from diptych.collection import Collection
 
 
 def load_script(folder: str, name: str) -> ModuleType:
-    """Import a script by its name."""
-    spec = importlib.util.spec_from_file_location(name, Path(__file__).parents[2] / folder / f"{name}.py")
+    """Import a script by its name, as it is run: with the modules beside it."""
+    place = Path(__file__).parents[2] / folder
+    spec = importlib.util.spec_from_file_location(name, place / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
     module = sys.modules[name] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    sys.path.insert(0, str(place))
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        sys.path.remove(str(place))
     return module
 
 

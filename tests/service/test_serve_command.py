@@ -219,10 +219,13 @@ def assert_numbers_add_up(url: str) -> None:
     answer = httpx.post(url + ITEMS, json={"captions": ["a kite"]}, headers=HEADERS, timeout=120)
     assert answer.status_code == 201
     assert len(answer.headers.get_list("date")) == 1
-    numbers = [httpx.get(f"{url}/metrics").text for _ in range(4)]
     search = 'diptych_requests_total{method="GET",route="/v1/collections/{collection}/search",status="200"} 12.0'
     write = 'diptych_requests_total{method="POST",route="/v1/collections/{collection}/items",status="201"} 1.0'
-    for text in numbers:
+    # A request is counted when its answer has been sent, which may be a moment after it was read.
+    ends = time.monotonic() + 20
+    while not all(write in httpx.get(f"{url}/metrics").text for _ in range(4)) and time.monotonic() < ends:
+        time.sleep(0.1)
+    for text in [httpx.get(f"{url}/metrics").text for _ in range(4)]:
         assert search in text
         assert write in text
 
