@@ -12,6 +12,7 @@ import pytest
 from PIL import Image
 
 from diptych.collection import AddProgress, Collection, CollectionError, Record
+from diptych.collection.changes.adding import PendingRecord, _batches
 from diptych.data.captioned_pictures import CaptionedPicture
 from diptych.encoders.encoder import EncodedBatch
 from diptych.errors import InvalidInputError
@@ -24,6 +25,20 @@ def test_a_folder_is_added_once(collection: Collection, photos: Path) -> None:
     again = collection.add(photos)
     assert (again.added, again.unchanged, again.changed) == (0, 3, 0)
     assert sorted(str(item.path) for item in collection) == ["a.png", "b.png", "c.png"]
+
+
+def test_commits_of_pictures_grow_while_they_take_no_time_and_those_of_videos_do_not(tmp_path: Path) -> None:
+    status = tmp_path.stat()
+
+    def sizes(suffix: str) -> list[int]:
+        work = [
+            PendingRecord(Record(path), None, path, status)
+            for path in (tmp_path / f"{number}{suffix}" for number in range(1000))
+        ]
+        return [len(batch) for batch in _batches(work)]
+
+    assert sizes(".jpg") == [64, 128, 256, 256, 256, 40]
+    assert set(sizes(".mp4")[:-1]) == {16}
 
 
 def test_unchanged_files_are_not_opened(collection: Collection, photos: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy
 
 from diptych import Space
 from diptych.errors import InvalidInputError
@@ -50,6 +51,18 @@ def test_grades_and_queries_with_different_numbers_of_relevant_items(on_tensors)
     for measure in (NDCG(10), AP()):
         np.testing.assert_allclose(found.values[measure], expected.values[measure], rtol=1e-12)
     assert found.n_without_relevant == expected.n_without_relevant >= 1
+
+
+def test_a_query_that_ranks_its_judged_items_alone(on_tensors):
+    rng = np.random.default_rng(5)
+    queries, gallery = rng.normal(size=(15, 5)), rng.normal(size=(50, 5))
+    rows, columns = np.nonzero(rng.random((15, 50)) < 0.3)
+    judged = scipy.sparse.csr_array((rng.integers(3, size=len(rows)), (rows, columns)), shape=(15, 50))
+    relevance = GradedRelevance(judged, judged_only=True)
+    arguments = queries, gallery, Space("cosine"), relevance, [NDCG(5), AP()]
+    expected, found = evaluate(*arguments), on_tensors(*arguments)
+    for measure in (NDCG(5), AP()):
+        np.testing.assert_allclose(found.values[measure], expected.values[measure], rtol=1e-12)
 
 
 def test_points_that_are_not_numbers_are_refused_there_too(on_tensors):

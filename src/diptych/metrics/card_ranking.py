@@ -96,7 +96,7 @@ class CardRanking:
         # A stable sort leaves what fills up behind items whose score is infinite, too.
         found, order = torch.sort(found, dim=1, stable=True)
         begin, end = (torch.searchsorted(ordered, found, right=right, out_int32=True) for right in (False, True))
-        return tuple(as_array(values)[:, ::-1] for values in (begin, end, order))  # type: ignore[return-value]
+        return as_array(begin)[:, ::-1], as_array(end)[:, ::-1], as_array(order)[:, ::-1]
 
     def _grouped(
         self,

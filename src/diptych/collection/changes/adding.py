@@ -16,7 +16,7 @@ from diptych.collection.browse.live_items import LiveItems, text_hash, text_item
 from diptych.collection.changes.describing import Describing
 from diptych.collection.changes.encoding import Encoded, Encoding, EncodingTask, check_unopened, encoded, reading_side
 from diptych.collection.changes.file_facts import FileFacts, file_status, hashed_file
-from diptych.collection.changes.file_reading import FileReaders, ReadFile, read_files
+from diptych.collection.changes.file_reading import FileReaders, Reader, ReadFile, read_files
 from diptych.collection.changes.stage_waits import StageWaits
 from diptych.collection.storage.item import Item, Record
 from diptych.collection.storage.layout import Root
@@ -206,7 +206,7 @@ class Adding:
         self._claimed.update(names)
 
     def _tasks(
-        self, batches: Iterable[Sequence[PendingRecord]], encodings: Sequence[Encoding], workers: Workers, read: Any
+        self, batches: Iterable[Sequence[PendingRecord]], encodings: Sequence[Encoding], workers: Workers, read: Reader
     ) -> Iterator[tuple[tuple[list[PendingRecord], list[Facts]], EncodingTask]]:
         """Yield batches whose files have been read, with what is to be encoded of them."""
         batches, again = tee(batches)

@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing.connection import wait
@@ -19,6 +19,7 @@ from diptych.collection.changes.file_facts import FileFacts, FileRequest, file_f
 from diptych.errors import InvalidInputError
 
 ReadFile = tuple[os.stat_result, FileFacts] | InvalidInputError
+Reader = Callable[[Sequence[FileRequest]], list[ReadFile]]
 
 _MOST_AT_ONCE = 16
 # Two or three threads keep each other from running for a small share of the time, sixteen for most of it.
