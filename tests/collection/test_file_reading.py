@@ -13,6 +13,9 @@ from PIL import Image
 from diptych.collection.changes import file_reading
 from diptych.collection.changes.file_facts import FileRequest
 from diptych.collection.changes.file_reading import FileReaders, read_files
+from diptych.encoders.image.reading_once import Square
+
+SQUARES = Square(160), Square(64, "centre")
 
 
 @pytest.fixture
@@ -23,7 +26,7 @@ def requests(tmp_path: Path) -> list[FileRequest]:
         Image.fromarray(pixels).save(tmp_path / f"{number}.png")
     (tmp_path / "broken.jpg").write_bytes(b"\xff\xd8 not a picture")
     paths = [*sorted(tmp_path.iterdir()), tmp_path / "missing.png"]
-    return [FileRequest(path, reading_side=160) for path in paths]
+    return [FileRequest(path, squares=SQUARES) for path in paths]
 
 
 @pytest.fixture
@@ -38,6 +41,7 @@ def processes(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_processes_read_what_threads_read_and_one_that_is_killed_costs_no_file(requests, processes) -> None:
     expected = read_files(requests)
     assert [isinstance(read, tuple) for read in expected] == [True] * 7 + [False]
+    assert [len(read[1].squares) for read in expected[:7]] == [2] * 6 + [0]
 
     def check(found) -> None:
         for wanted, read in zip(expected, found, strict=True):
@@ -46,8 +50,9 @@ def test_processes_read_what_threads_read_and_one_that_is_killed_costs_no_file(r
                 continue
             assert read[0] == wanted[0]
             assert read[1] == wanted[1]
-            if wanted[1].reading is not None:
-                np.testing.assert_array_equal(read[1].reading.pixels, wanted[1].reading.pixels)
+            assert read[1].squares.keys() == wanted[1].squares.keys()
+            for square, pixels in wanted[1].squares.items():
+                np.testing.assert_array_equal(read[1].squares[square], pixels)
 
     with FileReaders() as readers:
         check(readers.read(requests))

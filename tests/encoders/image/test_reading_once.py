@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from diptych.collection.changes.file_facts import FileRequest, file_facts, hashed_file
 from diptych.encoders import EfficientNetLite, FeatureCache, read_picture
 from diptych.encoders.feature_cache import item_key
-from diptych.encoders.image.reading_once import HashedFile, PictureReading, held_pixels, read_alike
+from diptych.encoders.image.reading_once import HashedFile, Square, held_square, read_alike
 
 SIZES = [
     (50, 40),
@@ -32,27 +33,40 @@ def picture(size: tuple[int, int], path: Path) -> Path:
 
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("ending", ["jpg", "png"])
-def test_pixels_are_taken_where_reading_again_would_give_the_same(
+def test_one_reading_gives_the_pixels_of_another_where_it_says_so(
     size: tuple[int, int], ending: str, tmp_path: Path
 ) -> None:
-    file = HashedFile(picture(size, tmp_path / f"a.{ending}"))
-    file.reading = PictureReading(read_picture(Path(file), shortest_side=260), 260, size)
+    path = picture(size, tmp_path / f"a.{ending}")
+    read = read_picture(path, shortest_side=260)
     for side in (260, 258, 200, 128):
-        held = held_pixels(file, side)
-        assert (held is not None) == read_alike(size, 260, side)
-        if held is not None:
-            np.testing.assert_array_equal(held, read_picture(Path(file), shortest_side=side))
-        np.testing.assert_array_equal(
-            read_picture(file, shortest_side=side), read_picture(Path(file), shortest_side=side)
-        )
+        if read_alike(size, 260, side):
+            np.testing.assert_array_equal(read, read_picture(path, shortest_side=side))
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_squares_are_those_that_networks_would_cut_themselves(size: tuple[int, int], tmp_path: Path) -> None:
+    path = picture(size, tmp_path / "a.jpg")
+    encoders = [
+        EfficientNetLite(network="lite0", pixels=side, crop=crop) for side in (200, 260) for crop in ("whole", "centre")
+    ]
+    facts = file_facts(FileRequest(path, squares=tuple(encoder.square for encoder in encoders)))
+    assert encoders[-1].square in facts.squares
+    file = hashed_file(path, path.stat(), facts)
+    for encoder in encoders:
+        cut, expected = encoder.prepare(file), encoder.prepare(path)
+        np.testing.assert_array_equal(cut, expected)
+        assert (cut is facts.squares.get(encoder.square)) == (encoder.square in facts.squares)
 
 
 def test_a_path_made_from_one_knows_nothing(tmp_path: Path) -> None:
     file = HashedFile(picture((300, 300), tmp_path / "a.png"))
-    file.reading = PictureReading(np.zeros((300, 300, 3), dtype=np.uint8), 260, (300, 300))
+    square = Square(40)
+    file.squares = {square: np.zeros((40, 40, 3), dtype=np.uint8)}
     other = picture((40, 40), tmp_path / "b.png")
     assert file.with_name("b.png") == other
-    assert read_picture(file.with_name("b.png"), shortest_side=260).shape == (40, 40, 3)
+    assert held_square(file, square) is not None
+    assert held_square(file, Square(41)) is None
+    assert held_square(file.with_name("b.png"), square) is None
     assert read_picture(file).any()
     sent = pickle.loads(pickle.dumps(file))
     assert sent == Path(file)
@@ -61,10 +75,13 @@ def test_a_path_made_from_one_knows_nothing(tmp_path: Path) -> None:
 
 def test_features_are_kept_by_the_digest_that_a_path_brings(tmp_path: Path) -> None:
     path = picture((300, 300), tmp_path / "a.png")
-    file = HashedFile(path)
-    file.digest, file.status = item_key(path, "image"), path.stat()
-    file.reading = PictureReading(read_picture(path, shortest_side=64), 64, (300, 300))
     cache, encoder = FeatureCache(tmp_path / "cache"), EfficientNetLite(network="lite0", pixels=64)
+    file = HashedFile(path)
+    file.digest, file.status, file.squares = (
+        item_key(path, "image"),
+        path.stat(),
+        {encoder.square: encoder.prepare(path)},
+    )
     made = cache.encode(encoder, [file])
     np.testing.assert_array_equal(made, encoder.transform([path]))
     path.unlink()

@@ -14,7 +14,7 @@ from typing import Any
 from diptych.cluster import Workers, open_workers
 from diptych.collection.browse.live_items import LiveItems, text_hash, text_item_id
 from diptych.collection.changes.describing import Describing
-from diptych.collection.changes.encoding import Encoded, Encoding, EncodingTask, check_unopened, encoded, reading_side
+from diptych.collection.changes.encoding import Encoded, Encoding, EncodingTask, check_unopened, encoded, squares_of
 from diptych.collection.changes.file_facts import FileFacts, file_status, hashed_file
 from diptych.collection.changes.file_reading import FileReaders, Reader, ReadFile, read_files
 from diptych.collection.changes.stage_waits import StageWaits
@@ -210,8 +210,8 @@ class Adding:
     ) -> Iterator[tuple[tuple[list[PendingRecord], list[Facts]], EncodingTask]]:
         """Yield batches whose files have been read, with what is to be encoded of them."""
         batches, again = tee(batches)
-        side = None if workers.elsewhere else reading_side(encodings)
-        requests = (self._describing.requests(batch, side) for batch in again)
+        squares = () if workers.elsewhere else squares_of(encodings)
+        requests = (self._describing.requests(batch, squares) for batch in again)
         reads = self._waits.timed("reading", workers.map(read, requests))
         for batch, files in zip(batches, reads, strict=True):
             matched, facts = self._with_moments(*_with_facts(batch, files, workers))

@@ -15,6 +15,7 @@ from diptych.errors import UnknownNameError
 
 if TYPE_CHECKING:
     from diptych.collection.changes.adding import PendingRecord
+    from diptych.encoders.image.reading_once import Square
 
 FactsChoice = Literal["all", "no-places", "none"]
 """What a collection keeps of what photographs say: everything, everything but where they were taken, or nothing."""
@@ -58,14 +59,14 @@ class Describing:
         """Say whether the facts of a stored picture were never read, or in another way than now."""
         return item.facts_read != self.stamp(path)
 
-    def requests(self, batch: Sequence[PendingRecord], reading_side: int | None = None) -> list[FileRequest]:
+    def requests(self, batch: Sequence[PendingRecord], squares: tuple[Square, ...] = ()) -> list[FileRequest]:
         """Return what is to be read of the files of a batch; of known content, the facts alone."""
         return [
             FileRequest(
                 work.path,
                 tuple(sidecar for sidecar, _ in self._sidecars.of(work.path)),
                 work.known.content_hash if work.known and work.for_facts else None,
-                reading_side,
+                squares,
             )
             for work in batch
             if work.path and work.reads

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -22,6 +22,9 @@ from diptych.collection.storage.retriever_protocol import SIDES, RetrieverProtoc
 from diptych.collection.storage.saved_retrievers import check_same_points
 from diptych.collection.storage.store import Store, features_table, points_table
 from diptych.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from diptych.encoders.image.reading_once import Square
 
 StatedFile = tuple[Path, os.stat_result]
 Vectors = tuple[list[str], AnyArray]
@@ -323,14 +326,14 @@ class Encoding:
         return [key for key in missing if key not in done]
 
 
-def reading_side(encodings: Iterable[Encoding]) -> int | None:
-    """Return the side for which a picture is read once for all networks; None where one reads it in its own way."""
+def squares_of(encodings: Iterable[Encoding]) -> tuple[Square, ...]:
+    """Return what all networks look at; nothing where one reads pictures in its own way, and has to do it anyway."""
     from diptych.encoders.image.image_encoder import ConvolutionalEncoder
 
     encoders = [getattr(encoding.source[1], "image_encoder_", None) for encoding in encodings]
     sources = [source for encoder in encoders for source in (encoder.sources if encoder is not None else [None])]
-    sides = [source.reading_side for source in sources if isinstance(source, ConvolutionalEncoder)]
-    return max(sides) if sides and len(sides) == len(sources) else None
+    squares = [source.square for source in sources if isinstance(source, ConvolutionalEncoder)]
+    return tuple(dict.fromkeys(squares)) if len(squares) == len(sources) else ()
 
 
 def _is_still(path: Path, before: os.stat_result) -> bool:

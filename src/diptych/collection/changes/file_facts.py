@@ -16,27 +16,25 @@ from diptych.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from diptych.encoders.image.picture_facts import PictureFacts
-    from diptych.encoders.image.reading_once import PictureReading
+    from diptych.encoders.image.reading_once import Square, Squares
 
 _THUMBNAIL_SIDE = 160
 _BLOCK = 1 << 20
 # Kinds whose size tells what comes out for another reading side.
 _READ_ALIKE = (".jpg", ".png")
-# Some hundred pictures wait to be encoded.
-_MOST_BYTES_HELD = 2 << 20
 
 
 @dataclass(frozen=True)
 class FileRequest:
     """A file to read, with the XMP files beside it; where its content is known, for what it says of itself alone.
 
-    ``reading_side`` asks for the pixels that encoders need, see :attr:`FileFacts.reading`.
+    ``squares`` are those that networks look at, see :attr:`FileFacts.squares`.
     """
 
     path: Path
     sidecars: tuple[Path, ...] = ()
     known_content: str | None = None
-    reading_side: int | None = None
+    squares: tuple[Square, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -44,8 +42,8 @@ class FileFacts:
     """The content hash of a file, and the size and thumbnail of its picture; 0 and empty when it shows none.
 
     Of a video they are those of its beginning, and ``moments`` has the further ones, each with its seconds. ``said`` is
-    what the file says of itself, ``trouble`` what of that could not be read; ``reading`` has the pixels for encoders,
-    where they are wanted and not too many to be held.
+    what the file says of itself, ``trouble`` what of that could not be read; ``squares`` are what networks look at,
+    where they are wanted and reading the picture once serves for all.
     """
 
     content_hash: str
@@ -55,7 +53,7 @@ class FileFacts:
     moments: tuple[tuple[float, FileFacts], ...] = ()
     said: dict[str, Any] = field(default_factory=dict)
     trouble: str = ""
-    reading: PictureReading | None = field(default=None, compare=False, repr=False)
+    squares: Squares = field(default_factory=dict, compare=False, repr=False)
 
 
 def file_status(path: Path) -> os.stat_result:
@@ -94,8 +92,8 @@ def file_facts(request: FileRequest) -> FileFacts:
             said: dict[str, Any] = {"said": {} if fault else found.fields, "trouble": fault or found.trouble}
             if request.known_content is not None:
                 return FileFacts(digest, **said)
-            small, reading = _thumbnail_and_pixels(file, request.reading_side, found)
-            facts = FileFacts(digest, found.width, found.height, small, reading=reading, **said)
+            small, squares = _thumbnail_and_squares(file, request.squares, found)
+            facts = FileFacts(digest, found.width, found.height, small, squares=squares, **said)
             moments = _moments(file, request.path, facts) if is_video(request.path) else ()
             return replace(facts, moments=tuple(moments))
         except Exception:
@@ -110,7 +108,7 @@ def hashed_file(path: Path, status: os.stat_result, facts: FileFacts) -> Path:
         # The content of a moment is not that of its file.
         return path
     file = HashedFile(path)
-    file.digest, file.status, file.reading = bytes.fromhex(facts.content_hash), status, facts.reading
+    file.digest, file.status, file.squares = bytes.fromhex(facts.content_hash), status, facts.squares
     return file
 
 
@@ -131,18 +129,17 @@ def _thumbnail(file: BinaryIO, seconds: float | None = None) -> bytes:
     return thumbnail(pixels, longest_side=_THUMBNAIL_SIDE)
 
 
-def _thumbnail_and_pixels(
-    file: BinaryIO, reading_side: int | None, found: PictureFacts
-) -> tuple[bytes, PictureReading | None]:
-    """Decode a picture once for both."""
+def _thumbnail_and_squares(file: BinaryIO, squares: tuple[Square, ...], found: PictureFacts) -> tuple[bytes, Squares]:
+    """Decode a picture once for all of them."""
     from diptych.encoders.image.picture_decoding import read_picture, thumbnail
-    from diptych.encoders.image.reading_once import PictureReading
+    from diptych.encoders.image.reading_once import read_alike
 
-    if reading_side is None or reading_side < _THUMBNAIL_SIDE or found.suffix not in _READ_ALIKE:
-        return _thumbnail(file), None
-    pixels = read_picture(file, shortest_side=reading_side)
-    reading = PictureReading(pixels, reading_side, (found.width, found.height))
-    return thumbnail(pixels, longest_side=_THUMBNAIL_SIDE), reading if pixels.nbytes <= _MOST_BYTES_HELD else None
+    side, size = max((square.reading_side for square in squares), default=0), (found.width, found.height)
+    if side < _THUMBNAIL_SIDE or found.suffix not in _READ_ALIKE:
+        return _thumbnail(file), {}
+    pixels = read_picture(file, shortest_side=side)
+    cut = {square: square.cut(pixels) for square in squares if read_alike(size, side, square.reading_side)}
+    return thumbnail(pixels, longest_side=_THUMBNAIL_SIDE), cut
 
 
 def _moments(file: BinaryIO, path: Path, video: FileFacts) -> Iterator[tuple[float, FileFacts]]:

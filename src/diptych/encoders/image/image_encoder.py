@@ -10,18 +10,16 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
 
 from diptych.arrays import AnyArray, FloatArray, as_matrix, indexed_items
 from diptych.cluster import available_processors
 from diptych.encoders.encoder import EncodedBatch, Encoder, Modality, check_pictures, check_speed_parameters
 from diptych.encoders.image.picture_decoding import Picture, read_picture
+from diptych.encoders.image.reading_once import Square, held_square
 from diptych.encoders.networks.device import batch_for_card, uses_card
 from diptych.encoders.networks.onnx_graph import ConvolutionGraph
 from diptych.encoders.networks.onnx_network import Network
 from diptych.errors import InvalidInputError
-
-_CROP_MARGIN = 32
 
 
 class ImageEncoder(Encoder):
@@ -196,9 +194,14 @@ class ConvolutionalEncoder(ImageEncoder):
         return ConvolutionGraph
 
     @property
+    def square(self) -> Square:
+        """What the network looks at."""
+        return Square(self.side, self.crop)
+
+    @property
     def reading_side(self) -> int:
         """The side of the network's square, and the margin when it is cut out of the middle."""
-        return self.side + (_CROP_MARGIN if self.crop == "centre" else 0)
+        return self.square.reading_side
 
     def check_parameters(self) -> None:
         """Raise when a parameter cannot be used."""
@@ -208,14 +211,8 @@ class ConvolutionalEncoder(ImageEncoder):
 
     def prepare(self, picture: Picture) -> NDArray[np.uint8]:
         """Return the network's square of RGB bytes."""
-        image = Image.fromarray(self.read(picture))
-        box = self._middle(image.size) if self.crop == "centre" else None
-        return np.asarray(image.resize((self.side, self.side), Image.Resampling.BICUBIC, box=box))
-
-    def _middle(self, size: tuple[int, int]) -> tuple[float, float, float, float]:
-        width, height = size
-        edge = min(size) * self.side / (self.side + _CROP_MARGIN)
-        return ((width - edge) / 2, (height - edge) / 2, (width + edge) / 2, (height + edge) / 2)
+        held = held_square(picture, self.square)
+        return self.square.cut(self.read(picture)) if held is None else held
 
     def encode_prepared(self, prepared: Sequence[AnyArray]) -> FloatArray:
         """Return the pooled features of prepared squares."""

@@ -23,7 +23,7 @@ from diptych.encoders.image.picture_formats import (
     shown_name,
 )
 from diptych.encoders.image.plain_pictures import is_plain, takes_little_memory
-from diptych.encoders.image.reading_once import held_pixels, reduction_for
+from diptych.encoders.image.reading_once import reduction_for
 from diptych.errors import InvalidInputError
 
 _STRIP_PIXELS = 4_000_000
@@ -178,9 +178,6 @@ def read_picture(
     if size is not None:
         pixels = read_picture(picture, shortest_side=2 * max(size), max_pixels=max_pixels, seconds=seconds)
         return np.asarray(Image.fromarray(pixels).resize(size, Image.Resampling.BOX))
-    held = held_pixels(picture, shortest_side)
-    if held is not None:
-        return held
     return _read(picture, upright_rgb, shortest_side, max_pixels, seconds)
 
 

@@ -1,17 +1,20 @@
-"""Reading a picture once for several uses: how far it is averaged down, and paths that bring their pixels along."""
+"""Reading a picture once for several uses: how far it is averaged down, and paths that bring along what was cut."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 _LONGEST_TO_SHORTEST = 16
 _JPEG_SCALES = (8, 4, 2)
+_CROP_MARGIN = 32
 
 
 def reduction_for(size: tuple[int, int], shortest_side: int | None) -> tuple[int, int]:
@@ -40,6 +43,36 @@ def _steps(size: tuple[int, int], side: int) -> tuple[int, tuple[int, int]]:
     return scale, reduction_for((width, height), side)
 
 
+@dataclass(frozen=True)
+class Square:
+    """What a network looks at: the whole picture squeezed into a square of so many pixels a side, or its middle."""
+
+    side: int
+    crop: Literal["whole", "centre"] = "whole"
+
+    @property
+    def reading_side(self) -> int:
+        """The shortest side below which a picture need not be read any larger."""
+        return self.side + (_CROP_MARGIN if self.crop == "centre" else 0)
+
+    def cut(self, pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        """Return the square of a picture."""
+        # Whoever only names squares need not wait for Pillow.
+        from PIL import Image
+
+        image = Image.fromarray(pixels)
+        box = self._middle(image.size) if self.crop == "centre" else None
+        return np.asarray(image.resize((self.side, self.side), Image.Resampling.BICUBIC, box=box))
+
+    def _middle(self, size: tuple[int, int]) -> tuple[float, float, float, float]:
+        width, height = size
+        edge = min(size) * self.side / (self.side + _CROP_MARGIN)
+        return ((width - edge) / 2, (height - edge) / 2, (width + edge) / 2, (height + edge) / 2)
+
+
+Squares = Mapping[Square, NDArray[np.uint8]]
+
+
 class HashedFile(type(Path())):  # type: ignore[misc]
     """The path of a file that was read and hashed before, so that whoever encodes it need not do so again.
 
@@ -52,25 +85,13 @@ class HashedFile(type(Path())):  # type: ignore[misc]
     status: os.stat_result | None = None
     """What the file was like before it was hashed."""
 
-    reading: PictureReading | None = None
-    """The pixels, where they are at hand."""
+    squares: Squares = MappingProxyType({})
+    """What networks look at, where it is at hand."""
 
     def __reduce__(self) -> tuple[type[Path], tuple[str]]:
         return Path, (os.fspath(self),)
 
 
-@dataclass(frozen=True)
-class PictureReading:
-    """Pixels of a JPEG or PNG of ``size``, read for ``shortest_side``."""
-
-    pixels: NDArray[np.uint8]
-    shortest_side: int
-    size: tuple[int, int]
-
-
-def held_pixels(picture: Any, shortest_side: int | None) -> NDArray[np.uint8] | None:
-    """Return the pixels that come with a picture, where reading it would give the same."""
-    reading = picture.reading if isinstance(picture, HashedFile) else None
-    if reading is None or shortest_side is None:
-        return None
-    return reading.pixels if read_alike(reading.size, reading.shortest_side, shortest_side) else None
+def held_square(picture: Any, square: Square) -> NDArray[np.uint8] | None:
+    """Return the square that comes with a picture, if one does."""
+    return picture.squares.get(square) if isinstance(picture, HashedFile) else None
