@@ -206,10 +206,11 @@ def encoded(
             under_way.append((asker, task, len(parts)))
             yield from parts
 
-    results = workers.map(encode_features, begun(), sources)
-    for first in results:
+    results = workers.map(encode_features if workers.elsewhere else encode, begun(), sources)
+    for made in results:
         asker, task, n_parts = under_way.popleft()
-        made = _with_points(Encoded.joined([first, *islice(results, n_parts - 1)]), task, sources)
+        if workers.elsewhere:
+            made = _with_points(Encoded.joined([made, *islice(results, n_parts - 1)]), task, sources)
         for key in made.unopened:
             check_unopened(workers, task.files[key][0], made.failures[key])
         yield asker, made
