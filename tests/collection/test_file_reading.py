@@ -12,7 +12,7 @@ from PIL import Image
 
 from diptych.collection.changes import file_reading
 from diptych.collection.changes.file_facts import FileRequest
-from diptych.collection.changes.file_reading import FileReaders, read_files
+from diptych.collection.changes.file_reading import FileReaders, ReadFile, read_files
 from diptych.encoders.image.reading_once import Square
 
 SQUARES = Square(160), Square(64, "centre")
@@ -29,6 +29,18 @@ def requests(tmp_path: Path) -> list[FileRequest]:
     return [FileRequest(path, squares=SQUARES) for path in paths]
 
 
+def same_as(expected: list[ReadFile], found: list[ReadFile]) -> None:
+    for wanted, read in zip(expected, found, strict=True):
+        if not isinstance(wanted, tuple):
+            assert str(read) == str(wanted)
+            continue
+        assert read[0] == wanted[0]
+        assert read[1] == wanted[1]
+        assert read[1].squares.keys() == wanted[1].squares.keys()
+        for square, pixels in wanted[1].squares.items():
+            np.testing.assert_array_equal(read[1].squares[square], pixels)
+
+
 @pytest.fixture
 def processes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let two processes read from the first file on."""
@@ -42,25 +54,13 @@ def test_processes_read_what_threads_read_and_one_that_is_killed_costs_no_file(r
     expected = read_files(requests)
     assert [isinstance(read, tuple) for read in expected] == [True] * 7 + [False]
     assert [len(read[1].squares) for read in expected[:7]] == [2] * 6 + [0]
-
-    def check(found) -> None:
-        for wanted, read in zip(expected, found, strict=True):
-            if not isinstance(wanted, tuple):
-                assert str(read) == str(wanted)
-                continue
-            assert read[0] == wanted[0]
-            assert read[1] == wanted[1]
-            assert read[1].squares.keys() == wanted[1].squares.keys()
-            for square, pixels in wanted[1].squares.items():
-                np.testing.assert_array_equal(read[1].squares[square], pixels)
-
     with FileReaders() as readers:
-        check(readers.read(requests))
+        same_as(expected, readers.read(requests))
         started = list(readers._pool._processes)
         assert started
         assert os.getpid() not in started
         os.kill(started[0], signal.SIGKILL)
-        check(readers.read(requests))
+        same_as(expected, readers.read(requests))
         assert readers._pool is None
 
 
@@ -69,3 +69,24 @@ def test_a_program_that_is_not_ours_starts_no_process(requests, processes, monke
     with FileReaders() as readers:
         readers.read(requests)
         assert readers._pool is None
+
+
+@pytest.mark.parametrize("memory", ["there", "missing", "full"])
+def test_squares_go_through_memory_where_there_is_some(
+    memory: str, requests, processes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shared = tmp_path / "memory"
+    monkeypatch.setattr(file_reading, "_MEMORY", shared)
+    if memory != "missing":
+        shared.mkdir()
+    if memory == "full":
+        # A folder that is gone refuses files as one without room does.
+        monkeypatch.setattr(file_reading, "_folder_in_memory", lambda: shared / "gone")
+    with FileReaders() as readers:
+        found = readers.read(requests)
+        same_as(read_files(requests), found)
+        assert found[1][1].squares[SQUARES[0]].flags.writeable == (memory != "there")
+        if memory == "there":
+            (folder,) = shared.iterdir()
+            assert list(folder.iterdir()) == []
+    assert not shared.exists() or list(shared.iterdir()) == []

@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
+import mmap
 import multiprocessing
 import os
+import shutil
 import signal
 import sys
+import tempfile
 import threading
+import uuid
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass, replace
 from multiprocessing.connection import wait
-from typing import Any, Self
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
 
 from diptych import own_process
 from diptych.cluster import available_processors
 from diptych.collection.changes.file_facts import FileFacts, FileRequest, file_facts, file_status
 from diptych.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from diptych.encoders.image.reading_once import Square
 
 ReadFile = tuple[os.stat_result, FileFacts] | InvalidInputError
 Reader = Callable[[Sequence[FileRequest]], list[ReadFile]]
@@ -28,6 +39,8 @@ _LEAST_CORES = 4
 _MANY_FILES = 512
 _FILES_A_TASK = 8
 _LARGE_PICTURES_AT_ONCE = 3
+# Files here lie in memory.
+_MEMORY = Path("/dev/shm")
 _NEEDED = ("diptych.encoders.image.picture_facts", "diptych.encoders.image.picture_decoding")
 
 
@@ -47,6 +60,7 @@ class FileReaders:
     def __init__(self) -> None:
         self._n_read = 0
         self._pool: ProcessPoolExecutor | None = None
+        self._folder: Path | None = None
         self._may_start = own_process.is_ours() and available_processors() >= _LEAST_CORES
 
     def __enter__(self) -> Self:
@@ -59,10 +73,12 @@ class FileReaders:
         """Read the facts of files, as `read_files` does."""
         self._n_read += len(requests)
         if self._may_start and self._pool is None and self._n_read > _MANY_FILES:
-            self._pool = _started()
+            self._folder = _folder_in_memory()
+            self._pool = _started(self._folder)
         if self._pool is not None:
+            parts = [requests[start : start + _FILES_A_TASK] for start in range(0, len(requests), _FILES_A_TASK)]
             try:
-                return list(self._pool.map(_read_file, requests, chunksize=_FILES_A_TASK))
+                return [file for files in self._pool.map(_sent_files, parts) for file in files.taken()]
             except BrokenProcessPool:
                 self._stop()
         return read_files(requests)
@@ -72,20 +88,39 @@ class FileReaders:
         if self._pool is not None:
             self._pool.shutdown(cancel_futures=True)
             self._pool = None
+        _remove(self._folder)
 
 
-def _started() -> ProcessPoolExecutor:
+def _folder_in_memory() -> Path | None:
+    try:
+        return Path(tempfile.mkdtemp(prefix="diptych-", dir=_MEMORY))
+    except OSError:
+        return None
+
+
+def _remove(folder: Path | None) -> None:
+    if folder is not None:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _started(folder: Path | None) -> ProcessPoolExecutor:
     # Where it can be had, a server that has imported what is needed starts them with next to no work.
     context = multiprocessing.get_context("spawn" if sys.platform in ("win32", "darwin") else "forkserver")
     context.set_forkserver_preload([__name__, *_NEEDED])
     turns = context.BoundedSemaphore(_LARGE_PICTURES_AT_ONCE)
-    return ProcessPoolExecutor(min(_MOST_AT_ONCE, available_processors()), context, _begin, (turns,))
+    return ProcessPoolExecutor(min(_MOST_AT_ONCE, available_processors()), context, _begin, (turns, folder))
 
 
-def _begin(large_pictures: Any) -> None:
+# Where this process lays down what is too large for a pipe.
+_own_folder: Path | None = None
+
+
+def _begin(large_pictures: Any, folder: Path | None) -> None:
     """Prepare a process: it leaves Ctrl-C to its parent, ends with it, and takes turns with large pictures."""
     from diptych.encoders.image import picture_decoding
 
+    global _own_folder
+    _own_folder = folder
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     picture_decoding.few_large_pictures_at_once = large_pictures
     threading.Thread(target=_end_with_parent, daemon=True).start()
@@ -94,7 +129,54 @@ def _begin(large_pictures: Any) -> None:
 def _end_with_parent() -> None:
     if (parent := multiprocessing.parent_process()) is not None:
         wait([parent.sentinel])
+        _remove(_own_folder)
         os._exit(1)
+
+
+@dataclass(frozen=True)
+class _SentFiles:
+    """What a process has read: squares lie one after another in a file in memory, where there is one.
+
+    Through a pipe they would take longer than it takes to decode them.
+    """
+
+    files: list[ReadFile]
+    squares: list[tuple[Square, ...]]
+    laid_down: Path | None = None
+
+    def taken(self) -> list[ReadFile]:
+        """Return the files with their squares, which share the memory that they were laid down in."""
+        if self.laid_down is None:
+            return self.files
+        with self.laid_down.open("rb") as stream:
+            pixels = np.frombuffer(mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ), dtype=np.uint8)
+        self.laid_down.unlink()
+        found, start = [], 0
+        for file, squares in zip(self.files, self.squares, strict=True):
+            cut = {}
+            for square in squares:
+                shape = square.side, square.side, 3
+                cut[square] = pixels[start : start + np.prod(shape)].reshape(shape)
+                start += cut[square].size
+            found.append((file[0], replace(file[1], squares=cut)) if isinstance(file, tuple) else file)
+        return found
+
+
+def _sent_files(requests: Sequence[FileRequest]) -> _SentFiles:
+    files = [_read_file(request) for request in requests]
+    squares = [tuple(file[1].squares) if isinstance(file, tuple) else () for file in files]
+    if _own_folder is None or not any(squares):
+        return _SentFiles(files, squares)
+    path = _own_folder / uuid.uuid4().hex
+    try:
+        with path.open("xb") as stream:
+            stream.writelines(cut.data for file in files if isinstance(file, tuple) for cut in file[1].squares.values())
+    except OSError:
+        # Containers have little of that memory.
+        path.unlink(missing_ok=True)
+        return _SentFiles(files, squares)
+    left = [(file[0], replace(file[1], squares={})) if isinstance(file, tuple) else file for file in files]
+    return _SentFiles(left, squares, path)
 
 
 def _read_file(request: FileRequest) -> ReadFile:
