@@ -20,6 +20,7 @@ from diptych.models.neural._training_loop import CheckpointFile, TrainingLoop
 from diptych.models.neural.mnil._data import Batch, BatchStream, TrainingPairs
 from diptych.models.neural.mnil._objective import Optimiser, RankingObjective
 from diptych.models.neural.mnil._parameters import MNiLParameters
+from diptych.models.neural.mnil._recorded_gradients import RecordedGradients
 from diptych.models.neural.mnil._towers import Towers
 from diptych.space import Space
 
@@ -159,6 +160,10 @@ class JointTraining:
             settings.optimizer, self._groups(), momentum=settings.momentum, weight_decay=settings.weight_decay
         )
         self._generator = self._torch.Generator(towers.device)
+        is_whole = workers.size == settings.accumulate == 1
+        self._gradients: Callable[[Batch], Any] = self._gradients_of
+        if towers.device.startswith("cuda") and is_whole and not towers.compiled:
+            self._gradients = RecordedGradients(self._gradients_of, self._optimiser.tensors, self._generator)
         self._n_steps = settings.epochs * -(-len(self._batches(0)) // settings.accumulate)
 
     def run(self, folder: Path | None, identity: str, progress: Progress | None) -> list[EpochRecord]:
@@ -231,7 +236,7 @@ class JointTraining:
             )
         return order.batches(size)
 
-    def _gradients(self, batch: Batch) -> Any:
+    def _gradients_of(self, batch: Batch) -> Any:
         """Add the gradients of one batch to the parameters and return its sums for the record."""
         towers, workers = self._towers, self._workers
         own_images = towers.image_points(batch.pictures, batch.corners, batch.mirrored, training=True)

@@ -233,6 +233,7 @@ class Towers:
         self.device = device
         self._crop = crop
         self._mixed = mixed
+        self.compiled = compiled
         self._features = self._torch.compile(image.features) if compiled else image.features
 
     def parameters(self) -> dict[str, Any]:
