@@ -60,7 +60,7 @@ def open_workers(scheduler: str | None = None, n_threads: int = 1, *, ahead: boo
 class ThreadWorkers:
     """Threads of this process; one alone is the caller's, which does each task when its result is asked for.
 
-    With ``ahead`` one alone is another, which does the next task while the caller is busy with a result.
+    With ``ahead`` they are others, which do the next tasks while the caller is busy with a result.
     """
 
     n_threads: int = 1
@@ -75,7 +75,7 @@ class ThreadWorkers:
         pool = ThreadPoolExecutor(self.n_threads)
         try:
             starts = (pool.submit(function, task, *shared) for task in tasks)
-            n_ahead = 1 if self.ahead else 2 * self.n_threads
+            n_ahead = self.n_threads if self.ahead else 2 * self.n_threads
             yield from (future.result() for future in _begun_early(starts, lambda: n_ahead))
         finally:
             pool.shutdown(cancel_futures=True)

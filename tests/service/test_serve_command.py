@@ -125,6 +125,7 @@ def test_a_service_prints_its_address_and_ends_cleanly(service_process: Serve, t
     assert service.end(signal.SIGINT) == 0
     log = service.log.read_text()
     assert "Traceback" not in log
+    assert all(line.startswith("{") for line in log.splitlines()), log
     lines = [json.loads(line) for line in log.splitlines()]
     (written,) = [line for line in lines if line.get("request_id") == "my-own-name"]
     assert written["route"] == "/v1/collections/{collection}/items"

@@ -49,6 +49,11 @@ class SelectedItems(Sequence[Any]):
         return f"<{len(self)} of {self.source!r}>"
 
 
+def is_listed(items: Sequence[Any]) -> bool:
+    """Say whether items are there already, and not made when they are asked for."""
+    return isinstance(items.source if isinstance(items, SelectedItems) else items, (list, tuple))
+
+
 def is_features(items: Items) -> bool:
     """Say whether the items are a feature matrix rather than raw pictures or words."""
     return isinstance(items, np.ndarray) and items.ndim == 2

@@ -20,7 +20,7 @@ from safetensors.numpy import load_file, save_file
 from diptych.arrays import AnyArray, FloatArray
 from diptych.atomic_files import atomic_write
 from diptych.data.folders import cache_folder
-from diptych.data.item_sequences import SelectedItems
+from diptych.data.item_sequences import SelectedItems, is_listed
 from diptych.encoders.encoder import EncodedBatch, Encoder, Modality, encoded_batches, joined_batch
 from diptych.encoders.image.reading_once import HashedFile
 from diptych.encoders.networks.model_files import file_state, state_of
@@ -258,8 +258,8 @@ class _ItemKey(NamedTuple):
 
 
 def _item_keys(encoder: Encoder, items: Sequence[Any]) -> list[_ItemKey]:
-    if encoder.modality == "text":
-        return [_item_key_and_state(item, "text") for item in items]
+    if encoder.modality == "text" or (is_listed(items) and all(isinstance(item, HashedFile) for item in items)):
+        return [_item_key_and_state(item, encoder.modality) for item in items]
     # Reading files from a slow disk overlaps well.
     with ThreadPoolExecutor(max_workers=8) as pool:
         return list(pool.map(lambda item: _item_key_and_state(item, "image"), items))

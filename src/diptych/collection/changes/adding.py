@@ -14,10 +14,18 @@ from typing import Any
 from diptych.cluster import Workers, open_workers
 from diptych.collection.browse.live_items import LiveItems, text_hash, text_item_id
 from diptych.collection.changes.describing import Describing
-from diptych.collection.changes.encoding import Encoded, Encoding, EncodingTask, check_unopened, encoded, squares_of
+from diptych.collection.changes.encoding import (
+    Encoded,
+    Encoding,
+    EncodingTask,
+    batches_at_once,
+    check_unopened,
+    encoded,
+    squares_of,
+)
 from diptych.collection.changes.file_facts import FileFacts, file_status, hashed_file
 from diptych.collection.changes.file_reading import FileReaders, Reader, ReadFile, read_files
-from diptych.collection.changes.stage_waits import StageWaits
+from diptych.collection.changes.stage_waits import StageWaits, growing_batches
 from diptych.collection.storage.item import Item, Record
 from diptych.collection.storage.layout import Root
 from diptych.collection.storage.retriever_protocol import SIDES, Side
@@ -97,6 +105,7 @@ _VIDEOS_AT_ONCE, _PICTURES_AT_ONCE, _TEXTS_AT_ONCE = 16, 64, 2048
 _MOST_PICTURES_AT_ONCE, _MOST_TEXTS_AT_ONCE, _QUICK_PICTURES, _QUICK_TEXTS = 256, 1 << 14, 0.5, 2.0
 # Room between two items for the order of their captions.
 _TICK_NS = 1000
+_SAID = ("content_hash", "captions", "labels", "metadata")
 
 
 class Adding:
@@ -146,7 +155,7 @@ class Adding:
             # What is not encoded goes first, in large batches.
             known = [one for one in work if one.status is None]
             batches = chain(_batches(known), _batches([one for one in work if one.status is not None]))
-            with open_workers(self._scheduler, ahead=True) as workers, FileReaders() as readers:
+            with open_workers(self._scheduler, batches_at_once(), ahead=True) as workers, FileReaders() as readers:
                 tasks = self._tasks(batches, encodings, workers, read_files if workers.elsewhere else readers.read)
                 results = encoded(workers, tasks, [encoding.source for encoding in encodings])
                 for (batch, facts), made in self._waits.timed("encoding", results):
@@ -382,18 +391,11 @@ class Adding:
 
 
 def _batches(work: Sequence[PendingRecord]) -> Iterator[Sequence[PendingRecord]]:
-    """Yield batches that grow while they take no time, because each is a commit of every table."""
-    has_files = any(one.status is not None for one in work)
-    has_videos = any(one.path is not None and is_video(one.path) for one in work)
-    size = _VIDEOS_AT_ONCE if has_videos else _PICTURES_AT_ONCE if has_files else _TEXTS_AT_ONCE
-    most = size if has_videos else _MOST_PICTURES_AT_ONCE if has_files else _MOST_TEXTS_AT_ONCE
-    start = 0
-    while start < len(work):
-        asked = time.perf_counter()
-        yield work[start : start + size]
-        start += size
-        if time.perf_counter() - asked < (_QUICK_PICTURES if has_files else _QUICK_TEXTS):
-            size = min(2 * size, max(size, most))
+    if any(one.path is not None and is_video(one.path) for one in work):
+        return growing_batches(work, _VIDEOS_AT_ONCE, _VIDEOS_AT_ONCE, _QUICK_PICTURES)
+    if any(one.status is not None for one in work):
+        return growing_batches(work, _PICTURES_AT_ONCE, _MOST_PICTURES_AT_ONCE, _QUICK_PICTURES)
+    return growing_batches(work, _TEXTS_AT_ONCE, _MOST_TEXTS_AT_ONCE, _QUICK_TEXTS)
 
 
 def _with_facts(
@@ -426,9 +428,6 @@ def _stored_status(path: Path, item: Item) -> os.stat_result | None:
 
 def _is_stored(status: os.stat_result, item: Item) -> bool:
     return (status.st_size, status.st_mtime_ns) == (item.size, item.mtime_ns)
-
-
-_SAID = ("content_hash", "captions", "labels", "metadata")
 
 
 def _says_nothing_new(record: Record, item: Item) -> bool:

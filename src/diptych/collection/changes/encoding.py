@@ -188,6 +188,13 @@ def _points(retriever: RetrieverProtocol, side: Side, features: AnyArray) -> Any
         return np.asarray(to_points(np.asarray(features, dtype=np.float32)))
 
 
+def batches_at_once() -> int:
+    """Return how many batches are read, and how many encoded, at once: one does not keep a graphics card busy."""
+    from diptych.encoders.networks.device import uses_card
+
+    return 2 if uses_card() else 1
+
+
 Asker = TypeVar("Asker")
 
 

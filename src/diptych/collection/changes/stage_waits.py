@@ -1,9 +1,9 @@
-"""Which stage of a pipeline the others wait for."""
+"""The pace of a pipeline: which stage the others wait for, and how much goes through it at once."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from typing import TypeVar
@@ -50,3 +50,18 @@ class StageWaits:
             if not found:
                 return
             yield found[0]
+
+
+def growing_batches(items: Sequence[T], size: int, most: int, quick_seconds: float) -> Iterator[Sequence[T]]:
+    """Yield batches that grow, up to a largest size, while they take next to no time: each is a commit of every table.
+
+    >>> list(growing_batches("abcdefghi", 2, 4, quick_seconds=60))
+    ['ab', 'cdef', 'ghi']
+    """
+    start = 0
+    while start < len(items):
+        asked = time.perf_counter()
+        yield items[start : start + size]
+        start += size
+        if time.perf_counter() - asked < quick_seconds:
+            size = min(2 * size, most)

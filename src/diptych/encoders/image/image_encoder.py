@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from abc import abstractmethod
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 
 from diptych.arrays import AnyArray, FloatArray, as_matrix, indexed_items
 from diptych.cluster import available_processors
+from diptych.data.item_sequences import is_listed
 from diptych.encoders.encoder import EncodedBatch, Encoder, Modality, check_pictures, check_speed_parameters
 from diptych.encoders.image.picture_decoding import Picture, read_picture
 from diptych.encoders.image.reading_once import Square, held_square
@@ -20,6 +22,9 @@ from diptych.encoders.networks.device import batch_for_card, uses_card
 from diptych.encoders.networks.onnx_graph import ConvolutionGraph
 from diptych.encoders.networks.onnx_network import Network
 from diptych.errors import InvalidInputError
+
+# Two threads that begin together need one network.
+_opening = threading.Lock()
 
 
 class ImageEncoder(Encoder):
@@ -67,6 +72,11 @@ class ImageEncoder(Encoder):
     def prepare(self, picture: Picture) -> AnyArray:
         """Read one picture and make of it what :meth:`encode_prepared` takes; threads may call this."""
 
+    def held(self, picture: Picture) -> AnyArray | None:
+        """Return what :meth:`prepare` would, where a picture brings it along."""
+        del picture
+        return None
+
     @abstractmethod
     def encode_prepared(self, prepared: Sequence[AnyArray]) -> FloatArray:
         """Return one row of features for each prepared picture, at least one."""
@@ -108,14 +118,22 @@ class ImageEncoder(Encoder):
         try:
             for start in range(0, len(items), at_once):
                 rows = range(start, min(len(items), start + at_once))
-                # A thread fetches its item itself, so that a lazy sequence is never made here.
-                pending.append([(row, pool.submit(lambda row: self.prepare(items[row]), row)) for row in rows])
+                pending.append([(row, self._begun(items, row, pool)) for row in rows])
                 if len(pending) > 2:
                     yield self._encoded(pending.popleft())
             while pending:
                 yield self._encoded(pending.popleft())
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
+
+    def _begun(self, items: Sequence[Picture], row: int, pool: ThreadPoolExecutor) -> Future[AnyArray]:
+        held = self.held(items[row]) if is_listed(items) else None
+        if held is None:
+            # A thread fetches its item itself, so that a lazy sequence is never made here.
+            return pool.submit(lambda: self.prepare(items[row]))
+        done = Future[AnyArray]()
+        done.set_result(held)
+        return done
 
     def _encoded(self, batch: list[tuple[int, Future[AnyArray]]]) -> EncodedBatch:
         prepared: dict[int, AnyArray] = {}
@@ -209,9 +227,13 @@ class ConvolutionalEncoder(ImageEncoder):
         if self.crop not in ("whole", "centre"):
             raise InvalidInputError(f"crop must be 'whole' or 'centre', got {self.crop!r}")
 
+    def held(self, picture: Picture) -> NDArray[np.uint8] | None:
+        """Return the square that was cut when the picture was read."""
+        return held_square(picture, self.square)
+
     def prepare(self, picture: Picture) -> NDArray[np.uint8]:
         """Return the network's square of RGB bytes."""
-        held = held_square(picture, self.square)
+        held = self.held(picture)
         return self.square.cut(self.read(picture)) if held is None else held
 
     def encode_prepared(self, prepared: Sequence[AnyArray]) -> FloatArray:
@@ -233,10 +255,11 @@ class ConvolutionalEncoder(ImageEncoder):
     def open_network(self, n_threads: int | None = None) -> Network:
         """Return the network, ready to run on so many threads, by default all of the encoder's."""
         key = (self.network_name, n_threads or self.threads)
-        opened: dict[tuple[str, int], Network] = vars(self).setdefault("_networks", {})
-        if key not in opened:
-            opened[key] = Network.written_once(key[0], self.graph_type, self.write_network, key[1])
-        return opened[key]
+        with _opening:
+            opened: dict[tuple[str, int], Network] = vars(self).setdefault("_networks", {})
+            if key not in opened:
+                opened[key] = Network.written_once(key[0], self.graph_type, self.write_network, key[1])
+            return opened[key]
 
     def probabilities(self, features: FloatArray) -> FloatArray:
         """Return, from pooled features, the probability of each label of :func:`imagenet_labels`."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from importlib.util import find_spec
 from typing import Any
 
 from diptych.errors import InvalidInputError
@@ -37,7 +38,7 @@ def execution_providers() -> list[Any]:
 @lru_cache(maxsize=1)
 def _cuda_runs() -> bool:
     """Say whether a network runs with CUDA: its provider may be there without the libraries that it needs."""
-    if not has_nvidia_card():
+    if not has_nvidia_card() or find_spec("onnxruntime") is None:
         return False
     import onnxruntime
 
