@@ -90,7 +90,7 @@ bench-compare: $(VENV)/.ready-bench ## measure anew and fail where a ratio fell 
 	@$(BIN)/python benchmarks/run_speed.py $(if $(FULL),--full) --output $(WORK)/speed.json || true
 	@$(BIN)/python benchmarks/compare_speed.py benchmarks/results/speed.json $(WORK)/speed.json
 
-fuzz: $(VENV)/.ready-test ## give garbled input to every reader and the service, MINUTES each (30)
+fuzz: $(VENV)/.ready-test ## give garbled input to every reader and the service, MINUTES each (30); readers: of a processor
 	@for trial in fuzz hostile_pictures hostile_requests; do \
 		$(BIN)/python reliability/$$trial.py --minutes $(or $(MINUTES),30) || failed=1; done; \
 		$(BIN)/python reliability/page.py; exit $${failed:-0}

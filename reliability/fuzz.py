@@ -1,247 +1,52 @@
 """Give broken input to everything that reads files or texts of others, and see that it is refused in one sentence.
 
-    python reliability/fuzz.py [filter query captions clicks model words facts features ...] [--minutes 30]
+    python reliability/fuzz.py [filter query captions clicks model words facts features ...] [--minutes 30] [--resume]
 
 Each kind of input starts from a few good ones. They are cut, doubled, mixed and garbled, and those that bring about an
-answer which none brought about before are garbled further. The reader works in a process of its own with limited
-memory. It may return, or raise an error of Diptych; any other error, a process that dies and one that takes longer than
-ten seconds are findings. Their inputs are kept in ``reliability/corpus``, which the tests read again. Prints a line of
-JSON for each kind, and exits with 1 where there was a finding.
+answer which none brought about before, or reach a line of code that none reached before (from Python 3.12 on), are
+garbled further; they are kept for the next time. The reader works in a process of its own with limited memory. It may
+return, or raise an error of Diptych; any other error, a process that dies and one that takes longer than ten seconds of
+a processor are findings. Their inputs are kept in ``reliability/corpus``, which the tests read again.
+
+Minutes are those of a processor, so that a busy machine makes them last longer and not count for less. The kinds take
+turns of two minutes; each turn is a round of the record, and prints a line of JSON. ``--resume`` counts the minutes
+that are recorded. Several processes, also on several machines, need records and ``--seed`` of their own; the lines of
+their records are appended to ``results.jsonl``. Exits with 1 where there was a finding.
 """
 
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import multiprocessing
 import random
 import re
 import resource
+import signal
 import sys
 import tempfile
 import time
 import traceback
+from argparse import Namespace
 from collections.abc import Callable, Iterator
 from copy import deepcopy
-from dataclasses import dataclass
+from itertools import chain
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from campaign import add_round, arguments, next_seed
+from campaign import add_round, arguments, next_seed, recorded
 from diptych.errors import DiptychError
+from fuzz_kinds import KINDS, Input, Kind
 
 CORPUS = Path(__file__).parent / "corpus"
-LONGEST_SECONDS = 10.0
+KEPT_INPUTS = Path(__file__).parents[1] / "build" / "fuzz"
+TURN_MINUTES = 2.0
+LONGEST_SECONDS = 10
+LONGEST_WAIT = 300.0
 MOST_MEMORY = 6 << 30
 MOST_INPUTS = 400
 LONGEST_INPUT = 1 << 16
-
-Input = tuple[str, bytes]
-"""The ending of a file, and what is in it."""
-
-
-def read_filter(folder: Path, given: Input) -> None:
-    """Parse a filter, ask it of an item, and write it out again, which must mean the same."""
-    from diptych.collection import Filter
-
-    parsed = Filter.parse(given[1].decode("utf-8", "surrogateescape"))
-    item = {"label": ("dog", "snow"), "year": 2012, "taken": "2012-05-01", "latitude": 38.7, "longitude": -9.1}
-    if parsed.matches(item.get) != Filter.parse(str(parsed)).matches(item.get):
-        raise AssertionError(f"{parsed} means something else than {given[1]!r}")
-
-
-def read_query(folder: Path, given: Input) -> None:
-    """Parse a query, and write it out again."""
-    from diptych.collection import parse_query
-
-    str(parse_query(given[1].decode("utf-8", "surrogateescape")))
-
-
-def read_caption_file(folder: Path, given: Input) -> None:
-    """Read captions of three pictures."""
-    from diptych.data import read_captions
-
-    pictures = [folder / f"{number}.jpg" for number in range(1, 4)]
-    list(read_captions(_written(folder, given), folder, pictures=pictures).values())
-
-
-def read_click_file(folder: Path, given: Input) -> None:
-    """Read a log of clicks, whole and without its bad rows."""
-    from diptych.data.clicks import read_clicks
-
-    file = _written(folder, given)
-    read_clicks(file, skip=True)
-    read_clicks(file)
-
-
-def read_model_folder(folder: Path, given: Input) -> None:
-    """Load a model of which one file is another, and use it."""
-    from diptych.models import load_model
-
-    good = folder / "model"
-    if not good.exists():
-        _write_model(good)
-    broken = good / ("model.json" if given[0] == ".json" else "arrays.safetensors")
-    kept = broken.read_bytes()
-    broken.write_bytes(given[1])
-    try:
-        load_model(good).encode_images(np.ones((2, 4)))
-    finally:
-        broken.write_bytes(kept)
-
-
-def read_word_table(folder: Path, given: Input) -> None:
-    """Load word vectors."""
-    from diptych.encoders import load_word_vectors
-
-    load_word_vectors(_written(folder, given))
-
-
-def read_facts(folder: Path, given: Input) -> None:
-    """Read what a photograph says of itself, of which nothing may be an error: XMP, EXIF."""
-    from PIL import Image
-
-    from diptych.data.photo_facts.reading import read_photo_facts
-
-    packed = io.BytesIO()
-    Image.new("RGB", (4, 3)).save(packed, "JPEG", **{given[0][1:]: given[1][:60_000]})
-    with Image.open(packed) as image:
-        read_photo_facts(image, packed, Path("2019-07-14.jpg"))
-
-
-def read_feature_files(folder: Path, given: Input) -> None:
-    """Open features, and read their first rows."""
-    from diptych.data import open_features
-
-    place = folder / "features"
-    place.mkdir(exist_ok=True)
-    np.save(place / "texts.npy", np.ones((3, 2), dtype=np.float32))
-    (place / "images.npy").write_bytes(given[1])
-    features = open_features(place)
-    next(features.blocks(features.parts()[0]))
-
-
-@dataclass(frozen=True)
-class Kind:
-    """What reads an input, and good inputs to begin with."""
-
-    read: Callable[[Path, Input], None]
-    seeds: Callable[[], list[Input]]
-
-
-def _texts(*texts: str, ending: str = ".txt") -> Callable[[], list[Input]]:
-    return lambda: [(ending, text.encode()) for text in texts]
-
-
-def _caption_files() -> list[Input]:
-    record = {"file": "1.jpg", "captions": ["a boat", "a ship"], "labels": ["sea"], "year": 2010}
-    coco = {
-        "images": [{"id": 1, "file_name": "1.jpg"}],
-        "annotations": [{"image_id": 1, "caption": "a boat", "category_id": 2}],
-        "categories": [{"id": 2, "name": "boat"}],
-    }
-    split = {"images": [{"filename": "2.jpg", "split": "test", "sentences": [{"raw": "a cat", "tokens": ["cat"]}]}]}
-    documents = [[record], {"1.jpg": "a boat", "2.jpg": ["a cat"]}, coco, split]
-    return [
-        (".csv", b'file,caption,label,year\n1.jpg,a boat,sea,2010\n2.jpg,"a cat, black",pet,2011\n'),
-        (".tsv", b"file\tcaption\ttags\n1.jpg\ta boat\tsea;ship\n"),
-        (".txt", b"1.jpg#0\ta boat\n1.jpg#1\ta ship\n2.jpg#0\ta cat\n"),
-        (".jsonl", f"{json.dumps(record)}\n{json.dumps(record)}\n".encode()),
-        *((".json", json.dumps(document).encode()) for document in documents),
-        (".parquet", _parquet({"file": ["1.jpg"], "caption": ["a boat"], "year": [2010]})),
-    ]
-
-
-def _click_files() -> list[Input]:
-    return [
-        (".tsv", b"query\timage\tclicks\ttime\nred car\t1.jpg\t3\t2024-05-01\nred car\t2.jpg\t1\t2024-05-02\n"),
-        (".csv", b'query,item,clicks\n"red, car",1.jpg,3\n'),
-        (".jsonl", b'{"query": "red car", "image": "1.jpg", "clicks": 2}\n{"query": "a", "image": "b"}\n'),
-        (".txt", b"red car\tk1\t3\nblue car\tk2\t1\n"),
-        (".parquet", _parquet({"query": ["red car"], "image": ["1.jpg"], "clicks": [2.0]})),
-    ]
-
-
-def _model_files() -> list[Input]:
-    with tempfile.TemporaryDirectory() as folder:
-        _write_model(Path(folder) / "model")
-        names = {".json": "model.json", ".safetensors": "arrays.safetensors"}
-        return [(ending, (Path(folder) / "model" / name).read_bytes()) for ending, name in names.items()]
-
-
-def _write_model(folder: Path) -> None:
-    from diptych.models import CCA
-
-    rng = np.random.default_rng(0)
-    CCA(n_components=2).fit(rng.normal(size=(20, 4)), rng.normal(size=(20, 3))).save(folder)
-
-
-def _word_files() -> list[Input]:
-    return [
-        (".txt", b"the 0.1 0.2 0.3\ndog 1 2 3\ncat 1e-3 -2 3\n"),
-        (".vec", b"2 3\ndog 1 2 3\ncat 1 2 4\n"),
-        (".bin", b"2 3\ndog " + np.ones(3, dtype="<f4").tobytes() + b"\ncat " + np.zeros(3, dtype="<f4").tobytes()),
-    ]
-
-
-def _fact_blocks() -> list[Input]:
-    from PIL import Image
-
-    exif = Image.Exif()
-    exif[0x010F], exif[0x0110], exif[0x9C9E] = "Make", "Model", "words".encode("utf-16-le")
-    exif.get_ifd(0x8769).update({0x9003: "2019:07:14 12:00:00", 0x9011: "+02:00", 0x829A: (1, 250)})
-    exif.get_ifd(0x8825).update({1: "N", 2: (38.0, 43.0, 12.0), 3: "W", 4: (9.0, 8.0, 21.0), 29: "2019:07:14"})
-    xmp = (
-        '<x:xmpmeta xmlns:x="adobe:ns:meta/"><rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#">'
-        '<rdf:Description xmlns:xmp="http://ns.adobe.com/xap/1.0/" xmlns:dc="http://purl.org/dc/elements/1.1/"'
-        ' xmlns:exif="http://ns.adobe.com/exif/1.0/" xmp:Rating="4" xmp:CreateDate="2019-07-14T12:00:00+02:00"'
-        ' exif:GPSLatitude="38,43.2N" exif:GPSLongitude="9,8.35W"><dc:subject><rdf:Bag><rdf:li>sea</rdf:li></rdf:Bag>'
-        '</dc:subject><dc:description><rdf:Alt><rdf:li xml:lang="x-default">a boat</rdf:li></rdf:Alt>'
-        "</dc:description></rdf:Description></rdf:RDF></x:xmpmeta>"
-    )
-    return [(".exif", exif.tobytes()), (".xmp", xmp.encode())]
-
-
-def _feature_files() -> list[Input]:
-    inputs: list[Input] = []
-    for rows in (np.ones((3, 4), dtype=np.float32), np.ones((3, 4), dtype=np.int16), np.ones((3, 0))):
-        stream = io.BytesIO()
-        np.save(stream, rows)
-        inputs.append((".npy", stream.getvalue()))
-    return inputs
-
-
-def _parquet(columns: dict[str, list[Any]]) -> bytes:
-    import pyarrow
-    import pyarrow.parquet
-
-    stream = io.BytesIO()
-    pyarrow.parquet.write_table(pyarrow.table(columns), stream)
-    return stream.getvalue()
-
-
-KINDS = {
-    "filter": Kind(
-        read_filter,
-        _texts(
-            'label:dog and (year>=2010 or camera="X T")',
-            "not path:old/* taken>=2012-05",
-            'within:20km of 38.7,-9.1 or within:"38,-10 to 39,-9"',
-            'near:"38.7,-9.1" meta.path!=x "shot by"=me',
-        ),
-    ),
-    "query": Kind(read_query, _texts('"2:golden retriever" + sea - snow', "- item:abc + .5:x.jpg", "16:9 C++ -word")),
-    "captions": Kind(read_caption_file, _caption_files),
-    "clicks": Kind(read_click_file, _click_files),
-    "model": Kind(read_model_folder, _model_files),
-    "words": Kind(read_word_table, _word_files),
-    "facts": Kind(read_facts, _fact_blocks),
-    "features": Kind(read_feature_files, _feature_files),
-}
 
 _NASTY_TEXTS = (
     *("", "\x00", "\ufeff", "\ud800", "1e999", "-1", "NaN", "Infinity", "9" * 400, "true", "null", "../../etc/passwd"),
@@ -315,12 +120,6 @@ def _garbled_json(rng: random.Random, content: bytes) -> bytes:
     return "\n".join(json.dumps(document) for document in documents).encode("utf-8", "surrogatepass")[:LONGEST_INPUT]
 
 
-def _written(folder: Path, given: Input) -> Path:
-    file = folder / f"given{given[0]}"
-    file.write_bytes(given[1])
-    return file
-
-
 def finding(kind: Kind, folder: Path, given: Input) -> tuple[str, str]:
     """Read an input; return what came of it in a few words, and the error that should not have been, if any."""
     try:
@@ -332,58 +131,83 @@ def finding(kind: Kind, folder: Path, given: Input) -> tuple[str, str]:
     return "read", ""
 
 
-def _work(name: str, seed: int, connection: Connection) -> None:
+def new_line_counter() -> Callable[[], int]:
+    """Return a function that says how many lines of code have been reached by now; always none before Python 3.12."""
+    if sys.version_info < (3, 12):
+        return lambda: 0
+    reached, watch = [0], sys.monitoring
+
+    def count(code: object, line: int) -> object:
+        reached[0] += 1
+        return watch.DISABLE
+
+    watch.use_tool_id(watch.COVERAGE_ID, "fuzz")
+    watch.register_callback(watch.COVERAGE_ID, watch.events.LINE, count)
+    watch.set_events(watch.COVERAGE_ID, watch.events.LINE)
+    return lambda: reached[0]
+
+
+def _work(name: str, seed: int, kept: Path, connection: Connection) -> None:
     """Read garbled inputs in a process of its own, telling of each before it is read and what came of it."""
     resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     kind, rng = KINDS[name], random.Random(seed)
-    inputs, known = kind.seeds(), set[str]()
+    inputs, known, lines = kind.seeds(), set[str](), new_line_counter()
+    again = [(file.suffix, file.read_bytes()) for file in sorted(kept.glob("*"))]
+    begun = time.process_time()
     with tempfile.TemporaryDirectory() as folder:
-        while True:
-            given = garbled(rng, inputs)
-            connection.send((given, ""))
+        for given in chain(again, iter(lambda: garbled(rng, inputs), None)):
+            n_lines, longest = lines(), int(time.process_time()) + 1 + LONGEST_SECONDS
+            resource.setrlimit(resource.RLIMIT_CPU, (longest, resource.RLIM_INFINITY))
+            connection.send((given, 0.0, ""))
             outcome, error = finding(kind, Path(folder), given)
-            connection.send((None, error))
-            if outcome and outcome not in known and len(inputs) < MOST_INPUTS:
+            connection.send((None, time.process_time() - begun, error))
+            if outcome and (outcome not in known or lines() > n_lines) and len(inputs) < MOST_INPUTS:
                 known.add(outcome)
                 inputs.append(given)
+                keep(kept, given)
 
 
-def fuzz(name: str, seconds: float, seed: int) -> Iterator[tuple[Input, str]]:
-    """Yield each input that was read, with what was wrong."""
-    ends, context = time.monotonic() + seconds, multiprocessing.get_context("spawn")
-    while time.monotonic() < ends:
+def fuzz(name: str, seconds: float, seed: int, kept: Path) -> Iterator[tuple[Input, float, str]]:
+    """Yield each input that was read, with the processor time since the one before and what was wrong."""
+    left, context = seconds, multiprocessing.get_context("spawn")
+    while left > 0:
         ours, theirs = context.Pipe()
-        worker = context.Process(target=_work, args=(name, seed, theirs), daemon=True)
+        worker = context.Process(target=_work, args=(name, seed, kept, theirs), daemon=True)
         worker.start()
         theirs.close()
         given: Input | None = None
-        wrong = ""
-        while time.monotonic() < ends and not wrong:
-            # The first input waits for the imports.
-            if not ours.poll(LONGEST_SECONDS if given else 120):
-                wrong = f"it takes longer than {LONGEST_SECONDS:g} seconds"
+        used, wrong = 0.0, ""
+        while left > 0 and not wrong:
+            if not ours.poll(LONGEST_WAIT):
+                wrong = f"it waits for longer than {LONGEST_WAIT:g} seconds"
                 break
             try:
-                news, error = ours.recv()
+                news, used_by_now, error = ours.recv()
             except EOFError:
                 worker.join()
-                wrong = f"the process ended with {worker.exitcode}"
+                is_slow = worker.exitcode == -signal.SIGXCPU
+                ended = f"it takes longer than {LONGEST_SECONDS} seconds of a processor"
+                wrong = ended if is_slow else f"the process ended with {worker.exitcode}"
                 break
             if news is not None:
                 given = news
             elif given is not None:
-                yield given, error
+                yield given, used_by_now - used, error
+                left, used = left - (used_by_now - used), used_by_now
         worker.kill()
         worker.join()
+        if wrong and given is None:
+            raise RuntimeError(f"No input of {name} was read: {wrong}.")
         if wrong and given is not None:
-            yield given, wrong
+            yield given, 0.0, wrong
         seed += 1
 
 
-def keep(name: str, given: Input) -> Path:
-    """Write an input that is a finding into the corpus."""
-    file = CORPUS / name / f"{hashlib.sha256(given[1]).hexdigest()[:16]}{given[0]}"
-    file.parent.mkdir(parents=True, exist_ok=True)
+def keep(folder: Path, given: Input) -> Path:
+    """Write an input into a folder, named by what it holds."""
+    file = folder / f"{hashlib.sha256(given[1]).hexdigest()[:16]}{given[0]}"
+    folder.mkdir(parents=True, exist_ok=True)
     file.write_bytes(given[1])
     return file
 
@@ -394,24 +218,42 @@ def _cause(wrong: str) -> str:
     return f"{wrong.splitlines()[-1].split(':')[0]} {ours[-1]}" if ours else wrong
 
 
+def _take_turn(name: str, minutes: float, options: Namespace, seen: set[str]) -> None:
+    """Fuzz a kind for some minutes, and record what was found that has not been seen."""
+    fault = f"garbled {name}"
+    seed = max(options.seed, next_seed(options.record, fault))
+    trials, seconds, n_seen = 0, 0.0, len(seen)
+    # Each process that was ended has had a seed of its own.
+    for given, used, wrong in fuzz(name, 60 * minutes, 1000 * seed, options.inputs / name):
+        trials, seconds = trials + 1, seconds + used
+        place = _cause(wrong)
+        if place and place not in seen:
+            seen.add(place)
+            print(f"{wrong}\n{keep(options.findings / name, given)}\n", file=sys.stderr, flush=True)
+    found = len(seen) - n_seen
+    add_round(options.record, fault, seed, trials=trials, processor_minutes=round(seconds / 60, 2), findings=found)
+
+
 def main() -> None:
-    """Fuzz the chosen kinds, one after the other."""
+    """Fuzz the chosen kinds in turns."""
     parser = arguments(__doc__, minutes=30.0)
     parser.add_argument("kinds", nargs="*", choices=[[], *KINDS], help="by default all, so many minutes each")
+    parser.add_argument("--resume", action="store_true", help="count the minutes that are recorded")
+    parser.add_argument("--seed", type=int, default=0, help="begin here or after what is recorded, whichever is later")
+    parser.add_argument("--inputs", type=Path, default=KEPT_INPUTS, help="where inputs to garble further are kept")
+    parser.add_argument("--findings", type=Path, default=CORPUS, help="where inputs that are findings are kept")
     options = parser.parse_args()
-    found = 0
-    for name in options.kinds or KINDS:
-        trials, seen, seed = 0, set[str](), next_seed(options.record, f"garbled {name}")
-        # Each process that was ended has had a seed of its own.
-        for given, wrong in fuzz(name, 60 * options.minutes, 1000 * seed):
-            trials += 1
-            place = _cause(wrong)
-            if place and place not in seen:
-                seen.add(place)
-                print(f"{wrong}\n{keep(name, given)}\n", file=sys.stderr)
-        found += len(seen)
-        add_round(options.record, f"garbled {name}", seed, trials=trials, minutes=options.minutes, findings=len(seen))
-    sys.exit(1 if found else 0)
+    left = dict.fromkeys(options.kinds or KINDS, options.minutes)
+    for line in recorded(options.record) if options.resume else ():
+        name = line["fault"].removeprefix("garbled ")
+        if name in left:
+            left[name] -= line.get("processor_minutes", 0.0)
+    seen = {name: set[str]() for name in left}
+    while waiting := [name for name in left if left[name] > 0.01]:
+        for name in waiting:
+            _take_turn(name, min(TURN_MINUTES, left[name]), options, seen[name])
+            left[name] -= TURN_MINUTES
+    sys.exit(1 if any(seen.values()) else 0)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from campaign import RECORD, recorded
 _PAGE = Path(__file__).parents[1] / "docs" / "reliability.md"
 _TABLES = {
     "results": ("trials", "acknowledged", "found", "lost", "corrupt", "silent", "recovered", "named as lost"),
-    "hostile": ("trials", "minutes", "findings"),
+    "hostile": ("trials", "minutes", "processor_minutes", "findings"),
 }
 
 
@@ -26,7 +26,7 @@ def table_of(rounds: list[dict[str, Any]], columns: tuple[str, ...]) -> str:
         for name in columns:
             if name in line:
                 row[name] = row.get(name, 0) + line[name]
-    rows = [("fault", *columns), ("---", *("--:" for _ in columns))]
+    rows = [("fault", *(name.replace("_", " ") for name in columns)), ("---", *("--:" for _ in columns))]
     for fault, row in sums.items():
         rows.append((fault, *(f"{round(row[name], 1):,}" if name in row else "" for name in columns)))
     return "".join(f"| {' | '.join(row)} |\n" for row in rows)
