@@ -124,7 +124,7 @@ def _caption_files() -> list[Input]:
         (".txt", b"1.jpg#0\ta boat\n1.jpg#1\ta ship\n2.jpg#0\ta cat\n"),
         (".jsonl", f"{json.dumps(record)}\n{json.dumps(record)}\n".encode()),
         *((".json", json.dumps(document).encode()) for document in documents),
-        (".parquet", _parquet({"file": ["1.jpg"], "caption": ["a boat"], "year": [2010]})),
+        *_parquet_files({"file": ["1.jpg"], "caption": ["a boat"], "year": [2010]}),
     ]
 
 
@@ -134,7 +134,7 @@ def _click_files() -> list[Input]:
         (".csv", b'query,item,clicks\n"red, car",1.jpg,3\n'),
         (".jsonl", b'{"query": "red car", "image": "1.jpg", "clicks": 2}\n{"query": "a", "image": "b"}\n'),
         (".txt", b"red car\tk1\t3\nblue car\tk2\t1\n"),
-        (".parquet", _parquet({"query": ["red car"], "image": ["1.jpg"], "clicks": [2.0]})),
+        *_parquet_files({"query": ["red car"], "image": ["1.jpg"], "clicks": [2.0]}),
     ]
 
 
@@ -187,13 +187,16 @@ def _feature_files() -> list[Input]:
     return inputs
 
 
-def _parquet(columns: dict[str, list[Any]]) -> bytes:
-    import pyarrow
-    import pyarrow.parquet
-
+def _parquet_files(columns: dict[str, list[Any]]) -> list[Input]:
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ModuleNotFoundError:
+        # Nothing reads such files then.
+        return []
     stream = io.BytesIO()
     pyarrow.parquet.write_table(pyarrow.table(columns), stream)
-    return stream.getvalue()
+    return [(".parquet", stream.getvalue())]
 
 
 def _written(folder: Path, given: Input) -> Path:
