@@ -93,7 +93,7 @@ bench-compare: $(VENV)/.ready-bench ## measure anew and fail where a ratio fell 
 fuzz: $(VENV)/.ready-test ## give garbled input to every reader and the service, MINUTES each (30); readers: of a processor
 	@for trial in fuzz hostile_pictures hostile_requests; do \
 		$(BIN)/python reliability/$$trial.py --minutes $(or $(MINUTES),30) || failed=1; done; \
-		$(BIN)/python reliability/page.py; exit $${failed:-0}
+		$(BIN)/python reliability/crowd_of_uploads.py || failed=1; $(BIN)/python reliability/page.py; exit $${failed:-0}
 
 # MINUTES=1 is a short look; the bars are for ten minutes, on a machine that does nothing else.
 load: $(VENV)/.ready-bench ## a crowd on the service: 64 clients that search, click, write and upload; draws build/load/load.png

@@ -55,17 +55,18 @@ def _chunk(kind: bytes, content: bytes) -> bytes:
     return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
 
 
-def _png(width: int, height: int, rows: bytes, *notes: bytes, depth: int = 8, colour: int = 0) -> bytes:
+def png(width: int, height: int, rows: bytes, *notes: bytes, depth: int = 8, colour: int = 0) -> bytes:
+    """Return a picture of which the header says one size and the rows may be others."""
     header = struct.pack(">IIBBBBB", width, height, depth, colour, 0, 0, 0)
     start = b"\x89PNG\r\n\x1a\n" + _chunk(b"IHDR", header) + b"".join(notes)
     return start + _chunk(b"IDAT", zlib.compress(rows, 1)) + _chunk(b"IEND", b"")
 
 
-def _whole_png(side: int) -> bytes:
+def whole_png(side: int) -> bytes:
     """Return a picture that is nothing but transparent, however large, without ever holding it."""
     packer = zlib.compressobj(1)
     rows = b"".join(packer.compress(bytes(1 + 4 * side)) for _ in range(side)) + packer.flush()
-    start = _png(side, side, b"", colour=6)[:33]
+    start = png(side, side, b"", colour=6)[:33]
     return start + _chunk(b"IDAT", rows) + _chunk(b"IEND", b"")
 
 
@@ -89,12 +90,12 @@ def boastful() -> Iterator[Input]:
     """Yield files that are made on purpose."""
     for side, depth, colour in itertools.product((9_000, 14_000, 40_000), (1, 8, 16), (0, 2, 6)):
         if depth > 1 or colour == 0:
-            yield ".png", _png(side, side, bytes(3_000_000), depth=depth, colour=colour)
+            yield ".png", png(side, side, bytes(3_000_000), depth=depth, colour=colour)
     # Whole, and within the limit of pixels.
-    yield ".png", _whole_png(13_000)
-    yield ".png", _png(4, 4, bytes(20), *[_chunk(b"tEXt", b"a\0b")] * 50_000)
-    yield ".png", _png(4, 4, bytes(20), _chunk(b"zTXt", b"note\0\0" + zlib.compress(bytes(90_000_000))))
-    yield ".png", _png(4, 4, bytes(20), _chunk(b"eXIf", b"II*\0\x08\0\0\0" + b"\xff" * 60_000))
+    yield ".png", whole_png(13_000)
+    yield ".png", png(4, 4, bytes(20), *[_chunk(b"tEXt", b"a\0b")] * 50_000)
+    yield ".png", png(4, 4, bytes(20), _chunk(b"zTXt", b"note\0\0" + zlib.compress(bytes(90_000_000))))
+    yield ".png", png(4, 4, bytes(20), _chunk(b"eXIf", b"II*\0\x08\0\0\0" + b"\xff" * 60_000))
     overlapping = [(40_000 + number, 7, 55_000, 8) for number in range(450)]
     yield ".jpg", _jpeg(_exif(overlapping, 59_000))
     yield ".jpg", _jpeg(*[_exif(overlapping, 59_000)] * 200)

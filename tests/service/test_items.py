@@ -3,6 +3,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -255,6 +256,43 @@ def test_searches_do_not_wait_behind_pictures(running_service: Start) -> None:
         assert int(busy.headers["retry-after"]) > 0
         assert problem(client.post(ITEMS, files={"picture": ("x", picture())})) == (503, "busy")
         assert client.get("/v1/collections/scenes/search", params={"q": "a boat"}).status_code == 200
+
+
+ENDLESS = (
+    b'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 9 9"><filter id="f"><feTurbulence numOctaves="99999999"/>'
+    b'</filter><rect width="9" height="9" filter="url(#f)"/></svg>'
+)
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="processes are found as Linux tells them")
+def test_a_crowd_that_sends_pictures_leaves_a_core_to_searches(running_service: Start) -> None:
+    service = running_service()
+    at_once = max(1, len(os.sched_getaffinity(0)) - 1)
+
+    def send(_: int) -> int:
+        sent = {"picture": ("x", ENDLESS)}
+        return httpx.post(f"{service.url}/v1/uploads", headers=service.headers, files=sent, timeout=60).status_code
+
+    with ThreadPoolExecutor(at_once + 3) as crowd:
+        answers = [crowd.submit(send, number) for number in range(at_once + 3)]
+        deadline = time.monotonic() + 30
+        while service.context.decoding_limit.waiting < 3 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert service.context.decoding_limit.waiting == 3
+        found = httpx.get(f"{service.url}/v1/collections/scenes/search", params={"q": "a boat"}, timeout=60)
+        assert found.status_code == 200
+        assert service.context.decoding_limit.waiting == 3
+        # Nobody has to see the end of the drawings.
+        while not all(answer.done() for answer in answers):
+            for process in _decoding_processes():
+                os.kill(process, signal.SIGKILL)
+            time.sleep(0.05)
+    assert {answer.result() for answer in answers} <= {415, 422}
+
+
+def _decoding_processes() -> list[int]:
+    children = [pid for file in Path("/proc/self/task").glob("*/children") for pid in file.read_text().split()]
+    return [int(pid) for pid in children if b"decoding_worker" in Path(f"/proc/{pid}/cmdline").read_bytes()]
 
 
 def test_what_takes_long_to_read_is_kept_as_it_is_seen(tmp_path: Path) -> None:

@@ -137,3 +137,41 @@ def test_only_so_many_wait_in_line_and_a_slot_is_given_back() -> None:
     assert most == 2
     # Of eight at once, two run and three wait.
     assert refused == ["busy"] * 3
+
+
+def test_clients_take_turns_in_line() -> None:
+    async def main() -> list[str]:
+        limit, served = ConcurrencyLimit(1), list[str]()
+
+        async def search(client: str) -> None:
+            async with limit.slot(client):
+                served.append(client)
+                await asyncio.sleep(0)
+
+        await asyncio.gather(*(search("crowd") for _ in range(6)), search("other"), search("third"), search("other"))
+        return served
+
+    # The first runs at once and the second was there before; then nobody waits behind the rest of the crowd.
+    assert asyncio.run(main()) == ["crowd", "crowd", "other", "third", "crowd", "other", "crowd", "crowd", "crowd"]
+
+
+def test_a_full_line_has_room_for_others() -> None:
+    async def main() -> tuple[list[str], list[str]]:
+        limit, served, refused = ConcurrencyLimit(1, max_waiting=3), list[str](), list[str]()
+
+        async def search(client: str) -> None:
+            try:
+                async with limit.slot(client):
+                    await asyncio.sleep(0.01)
+                    served.append(client)
+            except Problem as problem:
+                refused.append(f"{client} {problem.kind}")
+
+        await asyncio.gather(*(search(client) for client in ("crowd",) * 5 + ("other",)))
+        async with asyncio.timeout(5), limit.slot():
+            assert limit.waiting == 0
+        return served, refused
+
+    served, refused = asyncio.run(main())
+    assert sorted(served) == ["crowd"] * 3 + ["other"]
+    assert refused == ["crowd busy"] * 2

@@ -2,8 +2,8 @@
 
 ``Reading`` guards every route under ``/v1``, ``Writing`` besides those that change the collection, and ``Clicking``
 those that only add to what the service remembers, which a read-only service does as well. ``Searching`` stands before
-those that compute, and ``Decoding`` before those that decode a picture, so that only as many do at once as there are
-cores.
+those that compute, so that only as many do at once as there are cores, and ``Decoding`` before those that decode a
+picture, which leave a core to the others.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from diptych.service.jobs import JobRunner
 from diptych.service.operations.metrics import Metrics
 from diptych.service.problems import Problem
 from diptych.service.security.auth import Credentials
-from diptych.service.security.limits import ConcurrencyLimit, TokenBuckets, usable_cores
+from diptych.service.security.limits import ConcurrencyLimit, TokenBuckets, client_network, usable_cores
 from diptych.service.settings import Settings
 from diptych.service.uploads import UploadStore
 
@@ -43,10 +43,10 @@ class ServiceContext:
     def __post_init__(self) -> None:
         self.credentials = Credentials(self.settings)
         self.metrics = Metrics()
-        at_once = max(1, usable_cores() // self.settings.workers)
-        self.search_limit = ConcurrencyLimit(at_once)
+        cores, workers = usable_cores(), self.settings.workers
+        self.search_limit = ConcurrencyLimit(max(1, cores // workers))
         # Bodies of those that wait take disk and memory; and who waits that long has given up.
-        self.decoding_limit = ConcurrencyLimit(at_once, max_waiting=_MOST_PICTURES_WAITING)
+        self.decoding_limit = ConcurrencyLimit(max(1, (cores - 1) // workers), max_waiting=_MOST_PICTURES_WAITING)
         per_minute = max(1, self.settings.limits.logged_per_minute)
         self._logged = TokenBuckets(per_minute / 60, per_minute)
 
@@ -142,15 +142,15 @@ async def request_visitor(
 Visitor = Annotated[str | None, Depends(request_visitor)]
 
 
-async def search_slot(context: Context) -> AsyncIterator[None]:
+async def search_slot(request: Request, context: Context) -> AsyncIterator[None]:
     """Hold one of the few places in which searches compute."""
-    async with context.search_limit.slot():
+    async with context.search_limit.slot(client_network(request.scope)):
         yield
 
 
-async def decoding_slot(context: Context) -> AsyncIterator[None]:
+async def decoding_slot(request: Request, context: Context) -> AsyncIterator[None]:
     """Hold one of the few places in which pictures are decoded; searches do not wait behind them."""
-    async with context.decoding_limit.slot():
+    async with context.decoding_limit.slot(client_network(request.scope)):
         yield
 
 

@@ -25,7 +25,7 @@ from PIL import Image
 from diptych.atomic_files import atomic_write
 from diptych.collection import Collection, Item
 from diptych.data.picture_kinds import split_moment
-from diptych.encoders.image.picture_decoding import read_picture, thumbnail
+from diptych.encoders.image.picture_decoding import read_sent_picture, thumbnail
 from diptych.encoders.image.picture_facts import picture_facts
 from diptych.encoders.image.plain_pictures import is_plain
 from diptych.errors import InvalidInputError
@@ -47,7 +47,9 @@ class Upload:
     expires: float  # in seconds since 1970
 
 
-_PREVIEW_SIDE, _QUICK_PIXELS = 512, 32_000_000
+_PREVIEW_SIDE = 512
+# JPEG is decoded at a fraction of its size.
+_QUICK_JPEG_PIXELS, _QUICK_PIXELS = 32_000_000, 8_000_000
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,7 @@ class CheckedPicture:
             detail = f"The picture has {width:,} × {height:,} pixels; scale it to at most {most} in all."
             raise Problem(413, "picture-too-large", detail)
         try:
-            pixels = read_picture(file, shortest_side=_PREVIEW_SIDE, max_pixels=limits.upload_pixels)
+            pixels = read_sent_picture(file, shortest_side=_PREVIEW_SIDE, max_pixels=limits.upload_pixels)
         except InvalidInputError as reason:
             detail = f"The picture cannot be decoded: {_reason_text(reason)}."
             raise Problem(422, "unreadable-picture", detail) from None
@@ -192,7 +194,8 @@ def _quick_to_read(file: BinaryIO, picture: CheckedPicture) -> BinaryIO:
 
     No encoder looks at more pixels than are left.
     """
-    if is_plain(file) and picture.width * picture.height <= _QUICK_PIXELS:
+    most = _QUICK_JPEG_PIXELS if picture.suffix == ".jpg" else _QUICK_PIXELS
+    if is_plain(file) and picture.width * picture.height <= most:
         return file
     content = io.BytesIO()
     Image.fromarray(picture.pixels).save(content, "PNG", compress_level=1)

@@ -160,3 +160,20 @@ def test_small_files_of_large_pictures_take_little_memory(tmp_path: Path) -> Non
     assert report["seen"]["bomb.png"] == [0, 0, 0]
     assert report["grown"] < 60_000_000
     assert report["child"] < 1_000_000_000
+
+
+def test_those_who_wait_for_an_answer_come_before_decoding() -> None:
+    read_picture(ODD["animation"])
+    decoding = decoding_process._pool._idle[-1]._started
+    assert decoding is not None
+    assert os.getpriority(os.PRIO_PROCESS, decoding.pid) >= os.getpriority(os.PRIO_PROCESS, 0) + 10
+
+
+def test_what_was_sent_is_decoded_here_only_where_that_is_quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    content = encoded(photo(), "JPEG")
+    here = picture_decoding.read_sent_picture(io.BytesIO(content), shortest_side=30, max_pixels=10_000)
+    before = decoding_process._pool._idle[-1].n_asked if decoding_process._pool._idle else 0
+    monkeypatch.setattr(picture_decoding, "_MOST_PIXELS_HERE", 90 * 60 - 1)
+    elsewhere = picture_decoding.read_sent_picture(io.BytesIO(content), shortest_side=30, max_pixels=10_000)
+    assert decoding_process._pool._idle[-1].n_asked == before + 1
+    np.testing.assert_array_equal(elsewhere, here)

@@ -48,6 +48,8 @@ _LONGEST_SIDE = 1_000_000
 # Their values are numbers of colours, or need two steps to be averaged.
 _NOT_AVERAGED = ("1", "P", "PA", "La")
 _LARGE_PICTURE = 4_000_000
+# Of pictures that were sent: those of most telephones, which take some hundredths of a second.
+_MOST_PIXELS_HERE = 16_000_000
 few_large_pictures_at_once: Any = threading.BoundedSemaphore(3)
 """Turns of pictures that take much memory; processes that share them put theirs here."""
 # A drawing of a few lines can take for ever, and an honest one is drawn at once.
@@ -181,6 +183,15 @@ def read_picture(
     return _read(picture, upright_rgb, shortest_side, max_pixels, seconds)
 
 
+def read_sent_picture(file: BinaryIO, *, shortest_side: int, max_pixels: int) -> NDArray[np.uint8]:
+    """Return a picture that somebody sent, as :func:`read_picture` does.
+
+    What takes longer than most is decoded elsewhere, by a process of low priority, because others wait for this one.
+    """
+    options = {"shortest_side": shortest_side, "max_pixels": max_pixels, "seconds": None}
+    return _read_file(file, "what was sent", upright_rgb, options, most_here=_MOST_PIXELS_HERE)
+
+
 def read_image(
     picture: Picture,
     *,
@@ -221,7 +232,9 @@ def _read(
     return _decoded(image, name, finish, shortest_side)
 
 
-def _read_file(file: BinaryIO, name: str, finish: Finish[Result], options: dict[str, Any]) -> Result:
+def _read_file(
+    file: BinaryIO, name: str, finish: Finish[Result], options: dict[str, Any], most_here: int = MAX_PIXELS
+) -> Result:
     is_bounded, shortest_side = is_available(), options["shortest_side"]
     if is_bounded and not is_plain(file):
         return _decoded_elsewhere(file, name, finish, options)
@@ -235,7 +248,7 @@ def _read_file(file: BinaryIO, name: str, finish: Finish[Result], options: dict[
         if shortest_side is not None:
             # JPEG can be decoded at half, quarter or eighth size, which saves most of the time on large photos.
             image.draft(None, (shortest_side, shortest_side))
-        if is_bounded and not takes_little_memory(image, size):
+        if is_bounded and (size[0] * size[1] > most_here or not takes_little_memory(image, size)):
             return _decoded_elsewhere(file, name, finish, options)
         return _decoded(image, name, finish, shortest_side)
 

@@ -32,6 +32,7 @@ from diptych.service.hosting import HostedCollection
 from diptych.service.problems import Problem, problem_response
 from diptych.service.schemas.collections import ItemChange, ItemDocument, ItemList, NewItem, PictureTextDocument
 from diptych.service.schemas.search import SearchOptions, SearchResponse, Target, TermRequest
+from diptych.service.security.limits import client_network
 from diptych.service.uploads import CheckedPicture, remove_stored_picture, remove_unused_picture, store_picture
 
 
@@ -210,7 +211,9 @@ def list_items(
     responses={409: problem_response("The id is taken.")},
     openapi_extra={"requestBody": _REQUEST_BODY},
 )
-async def add_item(context: Context, hosted: Hosted, sent: RequestItem, response: Response) -> ItemDocument:
+async def add_item(
+    request: Request, context: Context, hosted: Hosted, sent: RequestItem, response: Response
+) -> ItemDocument:
     """Add a picture that is sent along, or a text."""
     described, picture = sent
     name = None if picture is None else "picture"
@@ -219,7 +222,7 @@ async def add_item(context: Context, hosted: Hosted, sent: RequestItem, response
         added = hosted.writes.add(record)
     else:
         # Only while it is decoded: whoever waits for a commit keeps nobody from it.
-        async with context.decoding_limit.slot():
+        async with context.decoding_limit.slot(client_network(request.scope)):
             path = await run_in_threadpool(_stored, context, hosted, picture)
         added = hosted.writes.add(replace(record, path=path))
         # Whatever becomes of the request: when it is known whether the picture was added.

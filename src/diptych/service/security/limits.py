@@ -7,6 +7,7 @@ import math
 import os
 import threading
 import time
+from collections import OrderedDict, deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from ipaddress import IPv6Address, ip_address
@@ -192,29 +193,66 @@ def client_network(scope: Scope) -> str:
 class ConcurrencyLimit:
     """Lets a few requests run and the others wait in line, where each costs a few kilobytes and no thread.
 
-    More of them at once than there are cores only fight for the cores and hold memory meanwhile.
+    More of them at once than there are cores only fight for the cores and hold memory meanwhile. Each client has a line
+    of its own, and lines take turns, so that whoever asks for much waits for itself. Where no more may wait, a client
+    takes the place of the last one in the longest line, unless that is its own.
     """
 
     def __init__(self, at_once: int, max_waiting: int = 1_000) -> None:
-        self._free = asyncio.Semaphore(at_once)
+        self.at_once = self._free = at_once
         self._max_waiting = max_waiting
+        self._lines: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
         self.waiting = 0
 
     @asynccontextmanager
-    async def slot(self) -> AsyncIterator[None]:
-        """Wait until a request may run, and count as one that runs."""
+    async def slot(self, client: str = "") -> AsyncIterator[None]:
+        """Wait until a request of a client may run, and count as one that runs."""
         if self.waiting >= self._max_waiting:
-            detail = "Too many requests are waiting; try again in a moment."
-            raise Problem(503, "busy", detail, headers={"Retry-After": "2"})
-        self.waiting += 1
-        try:
-            await self._free.acquire()
-        finally:
-            self.waiting -= 1
+            self._make_room(client)
+        if self._free:
+            self._free -= 1
+        else:
+            await self._turn(client)
         try:
             yield
         finally:
-            self._free.release()
+            self._give_back()
+
+    async def _turn(self, client: str) -> None:
+        turn = asyncio.get_running_loop().create_future()
+        self._lines.setdefault(client, deque()).append(turn)
+        self.waiting += 1
+        try:
+            await turn
+        except asyncio.CancelledError:
+            # It may have come in the same moment.
+            if turn.done() and not turn.cancelled() and turn.exception() is None:
+                self._give_back()
+            raise
+        finally:
+            self.waiting -= 1
+
+    def _give_back(self) -> None:
+        while self._lines:
+            client, line = self._lines.popitem(last=False)
+            turn = line.popleft()
+            if line:
+                self._lines[client] = line
+            if not turn.done():
+                turn.set_result(None)
+                return
+        self._free += 1
+
+    def _make_room(self, client: str) -> None:
+        busy = Problem(
+            503, "busy", "Too many requests are waiting; try again in a moment.", headers={"Retry-After": "2"}
+        )
+        longest = max(self._lines.values(), key=len, default=deque[asyncio.Future[None]]())
+        if len(longest) <= len(self._lines.get(client, ())) + 1:
+            raise busy
+        last = longest.pop()
+        if not last.done():
+            last.set_exception(busy)
 
 
 def usable_cores() -> int:
