@@ -138,7 +138,8 @@ pin-base: ## write the present digest of the base image into deploy/Containerfil
 
 # Each adds to the record of trials, reliability/results.jsonl, from which the page is made. TMPDIR=/dev/shm is quicker.
 reliability: $(VENV)/.ready-bench ## kill, cut the power, fill the disk, flip bytes; write docs/reliability.md
-	@for trial in 'benchmarks/kill_trials.py --trials 1000' 'reliability/power_cuts.py --trials 200' \
+	@for trial in 'benchmarks/kill_trials.py --trials 1000' 'reliability/killed_learning.py --trials 60' \
+			'reliability/power_cuts.py --trials 200' \
 			'reliability/full_disk.py --trials 50' 'reliability/byte_flips.py --trials 500'; do \
 		printf '\n== %s ==\n' "$$trial"; $(BIN)/python $$trial || failed=1; done; \
 		$(BIN)/python reliability/page.py; exit $${failed:-0}

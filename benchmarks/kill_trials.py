@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import random
 import shutil
@@ -253,6 +254,23 @@ def say(line: dict[str, Any]) -> None:
     sys.stdout.flush()
 
 
+def wait_for_work(pid: int, seconds: float) -> None:
+    """Wait for some time in which a process has worked: on a busy machine for longer, until it had a third of it."""
+    began, ends = processor_seconds_of(pid), time.monotonic() + 30 * seconds
+    time.sleep(seconds)
+    while processor_seconds_of(pid) - began < seconds / 3 and time.monotonic() < ends:
+        time.sleep(0.005)
+
+
+def processor_seconds_of(pid: int) -> float:
+    """Return the processor time of a process as Linux tells it, infinity where it does not."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return math.inf
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 class Trials:
     """Runs children against one collection, wherever it is, and remembers what was acknowledged."""
 
@@ -270,7 +288,7 @@ class Trials:
     def run(self, number: int, seconds: float) -> list[str]:
         """Let a child work for some time, kill it, and return what is wrong with the collection."""
         pid = self.start(number)
-        time.sleep(seconds)
+        wait_for_work(pid, seconds)
         if (status := self.kill(pid)) != -signal.SIGKILL:
             return [f"the child ended by itself with {status}"]
         return self.problems(self.under_way())

@@ -1,12 +1,16 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import diptych
+import kill_trials
 from diptych.collection import AddProgress, Collection, CollectionError, Item, Record
 from kill_trials import ToyRetriever, run_trials
 
@@ -24,6 +28,50 @@ def test_one_writer_at_a_time(collection: Collection) -> None:
 
     collection.add([Record(captions=["first"])], progress=write_too)
     assert other.add([Record(captions=["too"])]).added == 1
+
+
+LONG_JOB = """
+import sys
+from diptych.collection import Collection, Record
+from diptych.collection.changes import adding, item_changes
+from kill_trials import ToyRetriever
+adding._TEXTS_AT_ONCE = adding._MOST_TEXTS_AT_ONCE = 10
+item_changes._SHORTEST_PART = 0.0
+records = [Record(captions=[f"text {number}"], id=f"job-{number}") for number in range(600)]
+with Collection.open(sys.argv[1], load_retriever=ToyRetriever.load) as collection:
+    report = collection.add(records, progress=lambda told: print(told.done, told.total, flush=True))
+print("added", report.added, "unchanged", report.unchanged, flush=True)
+"""
+
+
+def test_a_small_write_waits_for_one_part_of_a_long_job(collection: Collection) -> None:
+    folders = [str(Path(module.__file__ or "").parents[up]) for module, up in ((kill_trials, 0), (diptych, 1))]
+    job = subprocess.Popen(
+        [sys.executable, "-c", LONG_JOB, str(collection.folder)],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(folders)},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert job.stdout is not None
+    told = [job.stdout.readline() for _ in range(3)]
+    other = Collection.open(collection.folder, load_retriever=ToyRetriever.load, write_wait=60)
+    for number in range(3):
+        other.add([Record(captions=["small"], id=f"small-{number}")])
+        # What the job was to add, and somebody else said first.
+        other.add([Record(captions=["mine"], id=f"job-{599 - number}")])
+    stored = {item.id for item in other.items()}
+    assert "small-2" in stored
+    assert len(stored) < 500
+    told += job.communicate()[0].splitlines(keepends=True)
+    assert job.returncode == 0
+    assert told[-1] == "added 597 unchanged 0\n"
+    done = [int(line.split()[0]) for line in told[:-1]]
+    assert done == sorted(done)
+    assert done[-1] == 600
+    assert {line.split()[1] for line in told[:-1]} == {"600"}
+    assert len(collection) == 603
+    assert collection["job-598"].captions == ("text 598",)
+    assert collection.verify().is_whole
 
 
 def test_a_reader_sees_the_changes_of_another(collection: Collection, photos: Path) -> None:

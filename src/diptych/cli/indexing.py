@@ -21,7 +21,7 @@ from diptych.cli.console.output import check_folder
 from diptych.cli.console.paths import CollectionLocation, is_collection, new_collection, remember, shown_path
 from diptych.cli.console.progress import Stages
 from diptych.collection import AddReport, Collection, FolderWatcher, Record, Status
-from diptych.collection.changes.adding import AddProgress
+from diptych.collection.changes.add_report import AddProgress
 from diptych.collection.changes.describing import FactsChoice
 from diptych.collection.storage.status import remembered_status
 from diptych.data import (

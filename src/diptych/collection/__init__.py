@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from diptych.collection.browse.picture_export import ExportedPictures
     from diptych.collection.browse.saved import Album, SavedSearch
     from diptych.collection.browse.suggestions import Suggestion
-    from diptych.collection.changes.adding import AddProgress, AddReport
+    from diptych.collection.changes.add_report import AddProgress, AddReport
     from diptych.collection.changes.backup import BackupReport, RestoreReport, backup_collection, restore_collection
     from diptych.collection.changes.content_reading import ReadingReport
     from diptych.collection.changes.maintenance import CheckReport, DuplicateGroup, MigrationReport, migrate_collection

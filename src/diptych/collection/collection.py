@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
-from diptych.collection.changes.adding import AddReport, Progress
+from diptych.collection.changes.add_report import AddReport, Progress
 from diptych.collection.changes.content_reading import ReadingReport
 from diptych.collection.changes.damage import mend
 from diptych.collection.changes.describing import FactsChoice
@@ -155,10 +155,10 @@ class Collection(CollectionReader):
         """Add pictures, folders of pictures, records and captioned pictures; return what became of each.
 
         Files whose size and time are as stored are not opened, renamed files are recognised, and what cannot be used is
-        skipped with a reason. ``progress`` is told after each batch, when it is durable.
+        skipped with a reason. ``progress`` is told after each batch, when it is durable. Others who wait to write
+        are let in between two batches.
         """
-        with self._state.writing():
-            return self._changes.add(sources, progress)
+        return self._changes.add(sources, progress)
 
     def load(self, batches: Any, *, progress: Callable[[int], None] | None = None) -> int:
         """Add items whose points were made elsewhere, from Arrow tables or record batches; return how many.
@@ -178,10 +178,7 @@ class Collection(CollectionReader):
         base = self.root if folder is None else self._state.root.given(folder)
         if not base.is_dir():
             raise InvalidInputError(f"{base} is no folder that can be read now; nothing was removed")
-        with self._state.writing():
-            report = self._changes.add(base, progress)
-            report.removed = self._changes.remove_missing(base)
-        return report
+        return self._changes.add(base, progress, missing_in=base)
 
     def remove_missing(self, folder: str | os.PathLike[str] | None = None) -> list[str]:
         """Remove the items whose files are gone, all of them or those of a folder; return their paths."""

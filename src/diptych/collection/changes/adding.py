@@ -6,13 +6,14 @@ import os
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import chain, tee
 from pathlib import Path
 from typing import Any
 
 from diptych.cluster import Workers, open_workers
 from diptych.collection.browse.live_items import LiveItems, text_hash, text_item_id
+from diptych.collection.changes.add_report import AddProgress, AddReport, Progress
 from diptych.collection.changes.describing import Describing
 from diptych.collection.changes.encoding import (
     Encoded,
@@ -32,50 +33,6 @@ from diptych.collection.storage.retriever_protocol import SIDES, Side
 from diptych.collection.storage.store import Store, points_table
 from diptych.data.picture_kinds import is_video, moment_path
 from diptych.errors import InvalidInputError
-
-
-@dataclass(frozen=True)
-class AddProgress:
-    """Told after each batch: ``done`` of ``total`` records are dealt with, and the items ``stored`` are durable.
-
-    Once an id has been in ``stored``, the item survives whatever happens to the process. ``slowest`` is the stage that
-    the others have waited for: reading, encoding or writing; empty before anything was done.
-    """
-
-    done: int
-    total: int
-    stored: tuple[str, ...] = ()
-    slowest: str = ""
-
-
-Progress = Callable[[AddProgress], None]
-
-
-@dataclass
-class AddReport:
-    """What became of each picture and text that was to be added.
-
-    ``added``, ``updated``, ``renamed`` and ``unchanged`` count items; ``skipped`` gives the reason for each path that
-    cannot be used; ``duplicates`` names, for each added path, a stored path with the same content; ``removed`` lists
-    the paths that ``refresh`` found missing. ``described`` counts the unchanged items whose facts were read, without
-    encoding anything; ``unclear`` says of which paths some facts could not be read, and why.
-    """
-
-    added: int = 0
-    updated: int = 0
-    renamed: int = 0
-    unchanged: int = 0
-    described: int = 0
-    skipped: dict[str, str] = field(default_factory=dict)
-    duplicates: dict[str, str] = field(default_factory=dict)
-    unclear: dict[str, str] = field(default_factory=dict)
-    removed: list[str] = field(default_factory=list)
-    seconds: float = 0.0
-
-    @property
-    def changed(self) -> int:
-        """How many items were written."""
-        return self.added + self.updated + self.renamed
 
 
 @dataclass(frozen=True)
@@ -144,12 +101,17 @@ class Adding:
         self._waits = StageWaits()
         self.report = AddReport()
 
-    def add(self, records: Sequence[Record], progress: Progress | None = None) -> AddReport:
-        """Add all records and say what became of them."""
+    def add(
+        self,
+        records: Sequence[Record],
+        progress: Progress | None = None,
+        is_awaited: Callable[[], bool] = lambda: False,
+    ) -> list[Record]:
+        """Add all records; those after the batch under way are left, and returned, where somebody else is awaited."""
         work = list(self._needing_work(records))
+        left = {id(one.record): one.record for one in work}
         done = len(records) - len(work)
-        if progress is not None:
-            progress(AddProgress(done, len(records)))
+        progress(AddProgress(done, len(records)))
         if work:
             encodings = self._make_encodings()
             # What is not encoded goes first, in large batches.
@@ -161,10 +123,11 @@ class Adding:
                 for (batch, facts), made in self._waits.timed("encoding", results):
                     with self._waits.stage("writing"):
                         stored = self._batch(batch, facts, encodings, made)
-                    done += sum(work.is_named for work in batch)
-                    if progress is not None:
-                        progress(AddProgress(done, len(records), stored, self._waits.longest))
-        return self.report
+                    done += sum(left.pop(id(one.record), None) is not None for one in batch)
+                    progress(AddProgress(done, len(records), stored, self._waits.longest))
+                    if left and is_awaited():
+                        break
+        return list(left.values())
 
     def change(self, changes: Sequence[tuple[Item, Record]]) -> None:
         """Give stored items the captions, labels and metadata of records, without looking at their files."""

@@ -17,7 +17,7 @@ from typing import Any
 from diptych.addresses import storage_address
 from diptych.atomic_files import make_durable
 from diptych.collection.browse.saved import SAVED_FILE
-from diptych.collection.changes.adding import AddProgress, Progress
+from diptych.collection.changes.add_report import AddProgress, Progress
 from diptych.collection.changes.maintenance import Maintenance
 from diptych.collection.remote.place import create_place, home_of, open_place
 from diptych.collection.search.live_state import LiveState

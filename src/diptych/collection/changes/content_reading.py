@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from diptych.collection.changes.adding import AddProgress, Progress
+from diptych.collection.changes.add_report import AddProgress, Progress
 from diptych.collection.changes.file_facts import file_status
 from diptych.collection.search.live_state import LiveState
 from diptych.collection.storage.item import Item

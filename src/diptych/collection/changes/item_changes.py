@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Iterable, Sequence
@@ -11,7 +12,8 @@ from typing import Any
 
 from diptych.collection.browse.filter import Filter
 from diptych.collection.browse.saved import chosen_items
-from diptych.collection.changes.adding import Adding, AddReport, Progress
+from diptych.collection.changes.add_report import AddProgress, AddReport, Progress
+from diptych.collection.changes.adding import Adding
 from diptych.collection.changes.describing import checked_choice, kept_facts
 from diptych.collection.changes.encoding import Encoding, KnownKeys
 from diptych.collection.search.live_state import LiveState
@@ -68,32 +70,67 @@ class Sources:
 
 
 _ITEMS_AT_ONCE = 1 << 14
+# Letting others write costs what has been read ahead.
+_SHORTEST_PART = 1.0
 Which = str | os.PathLike[str] | Filter | Iterable[str | os.PathLike[str]]
 
 
 class ItemChanges:
-    """Adds, changes and removes items; the caller is the only writer."""
+    """Adds, changes and removes items; but for adding, which pauses, the caller is the only writer."""
 
     def __init__(self, state: LiveState, scheduler: str | None = None) -> None:
         self._state = state
         self._scheduler = scheduler
 
-    def add(self, sources: Any, progress: Progress | None) -> AddReport:
-        """Add what the sources hold, and note what could not be read."""
-        started = time.perf_counter()
-        collected = Sources(self._state.root)
-        records = collected.records(sources)
-        adding = self._adding()
-        adding.report.skipped.update(collected.skipped)
-        report = adding.add(records, progress)
-        self.remove(adding.stale)
-        report.removed += [str(item.path) for item in adding.stale]
+    def add(self, sources: Any, progress: Progress | None, missing_in: Path | None = None) -> AddReport:
+        """Add what the sources hold, and note what could not be read; remove what is gone from a folder.
+
+        Between two commits those are let in who wait to write. What they have changed is looked at anew then, as if
+        what is left were added by another call.
+        """
+        started, collected, stale = time.perf_counter(), Sources(self._state.root), list[Item]()
+        report, left, total, wait = AddReport(skipped=collected.skipped), list[Record](), 0, None
+        while True:
+            with self._state.writing(wait=wait):
+                if wait is None:
+                    left = collected.records(sources)
+                    total, wait = len(left), math.inf
+                left = self._add_part(left, total, report, stale, progress)
+                if not left:
+                    return self._finished(report, stale, missing_in, started)
+
+    def _add_part(
+        self, records: list[Record], total: int, report: AddReport, stale: list[Item], progress: Progress | None
+    ) -> list[Record]:
+        """Add records until somebody else wants to write, and return the others."""
+        adding, begun, before = self._adding(), time.monotonic(), total - len(records)
+
+        def tell(part: AddProgress) -> None:
+            if progress is not None:
+                progress(replace(part, done=before + part.done, total=total))
+
+        def is_awaited() -> bool:
+            return time.monotonic() - begun >= _SHORTEST_PART and self._state.place.is_awaited()
+
+        left = adding.add(records, tell, is_awaited)
+        report.include(adding.report)
+        stale += adding.stale
+        return left
+
+    def _finished(self, report: AddReport, stale: Sequence[Item], missing_in: Path | None, started: float) -> AddReport:
+        items = self._state.items()
+        # One that was noted before a pause may have been read again after it.
+        gone = [item for item in stale if items.get(item.id) == item]
+        self.remove(gone)
+        report.removed += [str(item.path) for item in gone]
         if report.changed:
             self._state.tidy(report.changed)
         else:
             self._state.store.words.prepare()
         report.seconds = time.perf_counter() - started
         write_json(self._state.layout.last_run, {"skipped": report.skipped})
+        if missing_in is not None:
+            report.removed = self.remove_missing(missing_in)
         return report
 
     def change(self, changes: Sequence[tuple[Item, Record]]) -> None:

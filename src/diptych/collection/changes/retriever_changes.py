@@ -11,7 +11,7 @@ import numpy as np
 
 from diptych.cluster import open_workers
 from diptych.collection.browse.live_items import LiveItems
-from diptych.collection.changes.adding import AddProgress, Progress
+from diptych.collection.changes.add_report import AddProgress, Progress
 from diptych.collection.changes.encoding import Encoding, EncodingTask, StatedFile, encoded
 from diptych.collection.changes.file_facts import content_hash, file_status
 from diptych.collection.changes.retriever_history import (

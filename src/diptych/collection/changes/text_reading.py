@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from diptych.collection.changes.adding import Progress
+from diptych.collection.changes.add_report import Progress
 from diptych.collection.changes.content_reading import ContentReading, ReadingReport
 from diptych.collection.search.live_state import LiveState
 from diptych.encoders.image.text_in_pictures import PictureText, PictureTextReader

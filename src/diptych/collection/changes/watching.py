@@ -11,7 +11,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from diptych.collection.changes.adding import AddProgress, AddReport
+from diptych.collection.changes.add_report import AddProgress, AddReport
 from diptych.collection.storage.item import Item, Record
 from diptych.collection.storage.layout import search_package
 from diptych.data.picture_files import find_pictures

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from diptych.collection.changes.adding import Progress
+from diptych.collection.changes.add_report import Progress
 from diptych.collection.changes.retriever_history import (
     LearningRecord,
     Origin,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from diptych.collection.changes.adding import Progress as StoreProgress
+from diptych.collection.changes.add_report import Progress as StoreProgress
 from diptych.collection.changes.retriever_history import LearningRecord, from_to, utc_now
 from diptych.collection.collection import Collection
 from diptych.collection.learning.promotion import active_retriever, base_name, promote, remember

@@ -132,6 +132,10 @@ class RemotePlace:
                 self._looked = time.monotonic()
             self._mirror.end_changes()
 
+    def is_awaited(self) -> bool:
+        """Say no: whoever comes next fetches what has changed, which takes longer than most changes."""
+        return False
+
     def has_cut_off(self) -> None:
         """Note in the lease that no former writer can commit any more."""
         self._lease.has_cut_off()

@@ -101,13 +101,16 @@ class LiveState:
         return layout
 
     @contextmanager
-    def writing(self, *, mending: bool = False, freeing: bool = False) -> Iterator[None]:
+    def writing(self, *, mending: bool = False, freeing: bool = False, wait: float | None = None) -> Iterator[None]:
         """Be the only writer; what another process has changed is known then.
 
         What is damaged is refused, unless it is to be mended. On a full disk, ``freeing`` has the room that is kept for
-        it, and others are told how much is missing.
+        it, and others are told how much is missing. ``wait`` is for those who have let others in before.
         """
-        with self.place.writing(self._write_wait) as cuts_off, self._room(spends=mending or freeing):
+        with (
+            self.place.writing(self._write_wait if wait is None else wait) as cuts_off,
+            self._room(spends=mending or freeing),
+        ):
             self._begin_writing(mending=mending)
             self.check_layout()
             if cuts_off:

@@ -92,7 +92,7 @@ class PastState(LiveState):
         super().__init__(place, load_retriever)
 
     @contextmanager
-    def writing(self, *, mending: bool = False, freeing: bool = False) -> Iterator[None]:
+    def writing(self, *, mending: bool = False, freeing: bool = False, wait: float | None = None) -> Iterator[None]:
         """Refuse."""
         yield from ()
         raise InvalidInputError("this is the collection as it was; open it without as_of to change it")

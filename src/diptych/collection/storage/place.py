@@ -8,7 +8,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
-from diptych.collection.storage.write_lock import write_lock
+from diptych.collection.storage.write_lock import is_awaited, write_lock
 
 
 class TableCopies(Protocol):
@@ -59,6 +59,9 @@ class Place(Protocol):
     def writing(self, wait: float) -> AbstractContextManager[bool]:
         """Be the only writer, or raise after ``wait`` seconds; yields whether another one is to be cut off first."""
 
+    def is_awaited(self) -> bool:
+        """Say whether somebody waits to write meanwhile, and may be let in."""
+
     def has_cut_off(self) -> None:
         """Note that no former writer can commit any more."""
 
@@ -99,6 +102,10 @@ class LocalPlace:
         """Hold the lock of the folder."""
         with write_lock(self.folder / "write.lock", wait):
             yield False
+
+    def is_awaited(self) -> bool:
+        """Say whether somebody waits for the lock of the folder."""
+        return is_awaited(self.folder / "write.lock")
 
     def has_cut_off(self) -> None:
         """Do nothing: the lock of a killed process is free."""

@@ -64,8 +64,17 @@ def _turn(path: Path, deadline: float) -> Iterator[None]:
         yield
 
 
+def is_awaited(path: Path) -> bool:
+    """Say whether somebody stands in line for a lock that is held."""
+    return bool(_tickets(path))
+
+
 def _first_ticket(path: Path) -> str:
-    return min(ticket for ticket in os.listdir(path.parent) if ticket.startswith(f"{path.name}."))
+    return min(_tickets(path))
+
+
+def _tickets(path: Path) -> list[str]:
+    return [name for name in os.listdir(path.parent) if name.startswith(f"{path.name}.")]
 
 
 @contextmanager
