@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from diptych.service.security.headers import CONTENT_SECURITY_POLICY, host_name
 from diptych.service.security.limits import TokenBuckets
-from diptych.service.security.sessions import KEY_SECONDS, SESSION_SECONDS, PageSessions
+from diptych.service.security.sessions import KEY_SECONDS, LONGEST_SESSION_SECONDS, SESSION_SECONDS, PageSessions
 
 Start = Callable[..., Any]
 ITEMS = "/v1/collections/scenes/items"
@@ -64,11 +64,12 @@ def test_whoever_only_asks_for_a_session_gets_none(shared_service: Start) -> Non
 
 def test_a_key_begins_one_session(shared_service: Start) -> None:
     service = shared_service()
-    key = service.context.credentials.sessions.key()
+    sessions = service.context.credentials.sessions
+    key = sessions.key()
     with httpx.Client(base_url=service.url) as client:
         csrf = {"X-Diptych-CSRF": client.post("/v1/session", json={"key": key}).json()["csrf"]}
         assert client.post(ITEMS, json=NEW_TEXT, headers=csrf).status_code == 201
-    for wrong in (key, "made.up.0", service.context.credentials.sessions.cookie("a")):
+    for wrong in (key, "made.up.0", sessions.cookie(sessions.new())):
         assert kind(httpx.post(f"{service.url}/v1/session", json={"key": wrong})) == "token-needed"
     for body in ({}, {"key": key, "token": service.token}):
         assert kind(httpx.post(f"{service.url}/v1/session", json=body)) == "invalid-request"
@@ -88,6 +89,25 @@ def test_keys_and_ended_sessions_are_known_to_every_process(tmp_path: Path) -> N
     assert PageSessions("secret", "token", tmp_path / "sessions", clock=lambda: now).read(cookie) is None
     now += KEY_SECONDS + 1
     assert other.begin(late) is None
+
+
+def test_a_session_that_ended_elsewhere_lasts_a_week_at_most(tmp_path: Path) -> None:
+    now = float(int(time.time()))
+    here, elsewhere = (PageSessions("secret", "token", tmp_path / name, clock=lambda: now) for name in ("a", "b"))
+    began, session = now, here.new()
+    cookie = here.cookie(session)
+    here.end(session)
+    # Whoever has a copy of the cookie visits the other machine again and again, and gets it renewed each time.
+    while elsewhere.read(cookie) is not None:
+        cookie = elsewhere.cookie(session)
+        assert here.read(cookie) is None
+        last, now = now, now + SESSION_SECONDS / 3
+    assert last - began <= LONGEST_SESSION_SECONDS == 7 * 24 * 3600
+    assert now - began > LONGEST_SESSION_SECONDS
+    # What ended is remembered for as long as any cookie of it could last.
+    os.utime(tmp_path / "a" / session, (began - LONGEST_SESSION_SECONDS,) * 2)
+    here.end(here.new())
+    assert (tmp_path / "a" / session).exists()
 
 
 # As another user of this machine, whom the program becomes when it has imported all it needs.

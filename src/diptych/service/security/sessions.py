@@ -14,6 +14,8 @@ from pathlib import Path
 # How long a session lasts after it was last renewed, and how long a key waits for the browser that it is for.
 SESSION_SECONDS = 12 * 3600
 KEY_SECONDS = 600
+# However often it is renewed: a session that ended on one machine may still be known to others that sign alike.
+LONGEST_SESSION_SECONDS = 7 * 24 * 3600
 
 
 class SpentNames:
@@ -46,7 +48,7 @@ class SpentNames:
 
     @staticmethod
     def _forget_old(folder: Path) -> None:
-        oldest = time.time() - SESSION_SECONDS - KEY_SECONDS
+        oldest = time.time() - LONGEST_SESSION_SECONDS - KEY_SECONDS
         for entry in os.scandir(folder):
             # Another process may tidy up as well.
             with suppress(FileNotFoundError):
@@ -57,8 +59,9 @@ class SpentNames:
 class PageSessions:
     """Signs cookies that say a browser was let in, and the values that its scripts send back against forged requests.
 
-    A cookie is an identifier and an expiry under an HMAC: every process with the same secret accepts it, and changing
-    the token, on which the key depends as well, ends all of them. Only what has ended is remembered.
+    A cookie is an identifier, which says when the session began, and an expiry under an HMAC: every process with the
+    same secret accepts it, and changing the token, on which the key depends as well, ends all of them. Only what has
+    ended is remembered.
 
     >>> from diptych.service.security.sessions import PageSessions
     >>> sessions = PageSessions("secret", token=None)
@@ -82,11 +85,12 @@ class PageSessions:
 
     def new(self) -> str:
         """Return a new session."""
-        return secrets.token_hex(16)
+        return f"{secrets.token_hex(16)}-{int(self._clock())}"
 
     def key(self, *, own_user: bool = False) -> str:
         """Return a key that begins one session soon; with ``own_user`` no other user of this machine can use it."""
-        return self._sealed("own key" if own_user else "key", self.new(), KEY_SECONDS)
+        expiry = int(self._clock()) + KEY_SECONDS
+        return self._sealed("own key" if own_user else "key", secrets.token_hex(16), expiry)
 
     def begin(self, key: str, *, is_own_user: bool = True) -> str | None:
         """Return the session that a key begins, None where it was used, is too old or is for somebody else."""
@@ -99,11 +103,15 @@ class PageSessions:
 
     def cookie(self, session: str) -> str:
         """Return the cookie with which a session lasts from now on."""
-        return self._sealed("session", session, SESSION_SECONDS)
+        begun = int(session.rpartition("-")[2])
+        expiry = min(int(self._clock()) + SESSION_SECONDS, begun + LONGEST_SESSION_SECONDS)
+        return self._sealed("session", session, expiry)
 
     def read(self, cookie: str | None) -> str | None:
         """Return the session of a cookie, None where it is missing, forged, too old or was ended."""
-        return self._unsealed("session", cookie or "")
+        name = self._unsealed("session", cookie or "")
+        # Older versions did not say when a session began.
+        return name if name is not None and "-" in name else None
 
     def csrf(self, session: str) -> str:
         """Return what requests of this session carry to show that they come from the page itself."""
@@ -113,8 +121,7 @@ class PageSessions:
         """Say whether a request carries the right value."""
         return _is_equal(csrf or "", self.csrf(session))
 
-    def _sealed(self, purpose: str, name: str, seconds: int) -> str:
-        expiry = int(self._clock()) + seconds
+    def _sealed(self, purpose: str, name: str, expiry: int) -> str:
         return f"{name}.{expiry}.{self._sign(f'{purpose} {name} {expiry}')}"
 
     def _unsealed(self, purpose: str, sealed: str) -> str | None:
