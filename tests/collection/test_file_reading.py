@@ -55,7 +55,7 @@ def test_processes_read_what_threads_read_and_one_that_is_killed_costs_no_file(r
     expected = read_files(requests)
     assert [isinstance(read, tuple) for read in expected] == [True] * 7 + [False]
     assert [len(read[1].squares) for read in expected[:7]] == [2] * 6 + [0]
-    with FileReaders() as readers:
+    with FileReaders(len(requests)) as readers:
         same_as(expected, readers.read(requests))
         started = list(readers._pool._processes)
         assert started
@@ -67,7 +67,7 @@ def test_processes_read_what_threads_read_and_one_that_is_killed_costs_no_file(r
 
 def test_a_program_that_is_not_ours_starts_no_process(requests, processes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("diptych.own_process._claimed", False)
-    with FileReaders() as readers:
+    with FileReaders(len(requests)) as readers:
         readers.read(requests)
         assert readers._pool is None
 
@@ -83,7 +83,7 @@ def test_squares_go_through_memory_where_there_is_some(
     if memory == "full":
         # A folder that is gone refuses files as one without room does.
         monkeypatch.setattr(file_reading, "_folder_in_memory", lambda: shared / "gone")
-    with FileReaders() as readers:
+    with FileReaders(len(requests)) as readers:
         found = readers.read(requests)
         same_as(read_files(requests), found)
         assert found[1][1].squares[SQUARES[0]].flags.writeable == (memory != "there")

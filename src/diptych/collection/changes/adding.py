@@ -27,7 +27,7 @@ from diptych.collection.changes.encoding import (
 from diptych.collection.changes.file_facts import FileFacts, file_status, hashed_file
 from diptych.collection.changes.file_reading import FileReaders, Reader, ReadFile, read_files
 from diptych.collection.changes.stage_waits import StageWaits, growing_batches
-from diptych.collection.storage.item import Item, Record
+from diptych.collection.storage.item import Item, Record, caption_ids
 from diptych.collection.storage.layout import Root
 from diptych.collection.storage.retriever_protocol import SIDES, Side
 from diptych.collection.storage.store import Store, points_table
@@ -113,11 +113,14 @@ class Adding:
         done = len(records) - len(work)
         progress(AddProgress(done, len(records)))
         if work:
-            encodings = self._make_encodings()
             # What is not encoded goes first, in large batches.
-            known = [one for one in work if one.status is None]
-            batches = chain(_batches(known), _batches([one for one in work if one.status is not None]))
-            with open_workers(self._scheduler, batches_at_once(), ahead=True) as workers, FileReaders() as readers:
+            known, fresh = ([one for one in work if (one.status is None) == is_known] for is_known in (True, False))
+            batches = chain(_batches(known), _batches(fresh))
+            with (
+                FileReaders(len(fresh)) as readers,
+                open_workers(self._scheduler, batches_at_once(), ahead=True) as workers,
+            ):
+                encodings = self._make_encodings()
                 tasks = self._tasks(batches, encodings, workers, read_files if workers.elsewhere else readers.read)
                 results = encoded(workers, tasks, [encoding.source for encoding in encodings])
                 for (batch, facts), made in self._waits.timed("encoding", results):
@@ -298,7 +301,7 @@ class Adding:
             said["id"] = record.id or (self._text_id(record) if work.path is None else uuid.uuid4().hex[:16])
         if record.captions is not None and (known is None or tuple(record.captions) != known.captions):
             said["captions"] = tuple(record.captions)
-            said["caption_ids"] = _caption_ids(known, said.get("id", ""), said["captions"])
+            said["caption_ids"] = caption_ids(known, said.get("id", ""), said["captions"])
         if record.labels is not None:
             said["labels"] = tuple(record.labels)
         if record.metadata is not None:
@@ -400,13 +403,3 @@ def _says_nothing_new(record: Record, item: Item) -> bool:
 def record_name(record: Record) -> str:
     """Return what a report calls a record: its path, or else its id, or else its text."""
     return os.fspath(record.path) if record.path is not None else record.id or " ".join(record.captions or ())
-
-
-def _caption_ids(known: Item | None, item_id: str, texts: Sequence[str]) -> tuple[str, ...]:
-    """Return the ids of captions; those of captions that stay are kept, so that their points stay where they are."""
-    left: dict[str, list[str]] = {}
-    if known is not None:
-        item_id = known.id
-        for caption_id, text in zip(known.caption_ids, known.captions, strict=True):
-            left.setdefault(text, []).append(caption_id)
-    return tuple(left[text].pop(0) if left.get(text) else f"{item_id}-{os.urandom(4).hex()}" for text in texts)

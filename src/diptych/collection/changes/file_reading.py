@@ -35,8 +35,8 @@ Reader = Callable[[Sequence[FileRequest]], list[ReadFile]]
 _MOST_AT_ONCE = 16
 # Two or three threads keep each other from running for a small share of the time, sixteen for most of it.
 _LEAST_CORES = 4
-# Threads have read so many files by the time that processes have started.
-_MANY_FILES = 512
+# Threads read as many in the time that processes take to start.
+_MANY_FILES = 256
 _FILES_A_TASK = 8
 _LARGE_PICTURES_AT_ONCE = 3
 # Files here lie in memory.
@@ -51,17 +51,18 @@ def read_files(requests: Sequence[FileRequest]) -> list[ReadFile]:
 
 
 class FileReaders:
-    """Reads batch after batch of files; use it in ``with``.
+    """Reads batch after batch of so many files; use it in ``with``.
 
     Processes are started for the files of our own programs alone: other programs may do things in their main module
     that a new process would repeat. A process that is killed, say for want of memory, costs no file: threads go on.
     """
 
-    def __init__(self) -> None:
-        self._n_read = 0
+    def __init__(self, n_files: int) -> None:
         self._pool: ProcessPoolExecutor | None = None
         self._folder: Path | None = None
-        self._may_start = own_process.is_ours() and available_processors() >= _LEAST_CORES
+        if n_files > _MANY_FILES and own_process.is_ours() and available_processors() >= _LEAST_CORES:
+            self._folder = _folder_in_memory()
+            self._pool = _started(self._folder)
 
     def __enter__(self) -> Self:
         return self
@@ -71,23 +72,19 @@ class FileReaders:
 
     def read(self, requests: Sequence[FileRequest]) -> list[ReadFile]:
         """Read the facts of files, as `read_files` does."""
-        self._n_read += len(requests)
-        if self._may_start and self._pool is None and self._n_read > _MANY_FILES:
-            self._folder = _folder_in_memory()
-            self._pool = _started(self._folder)
-        if self._pool is not None:
+        if (pool := self._pool) is not None:
             parts = [requests[start : start + _FILES_A_TASK] for start in range(0, len(requests), _FILES_A_TASK)]
             try:
-                return [file for files in self._pool.map(_sent_files, parts) for file in files.taken()]
-            except BrokenProcessPool:
+                return [file for files in pool.map(_sent_files, parts) for file in files.taken()]
+            # Another thread that reads may have found the pool broken, and removed what lay in memory.
+            except (BrokenProcessPool, FileNotFoundError):
                 self._stop()
         return read_files(requests)
 
     def _stop(self) -> None:
-        self._may_start = False
-        if self._pool is not None:
-            self._pool.shutdown(cancel_futures=True)
-            self._pool = None
+        pool, self._pool = self._pool, None
+        if pool is not None:
+            pool.shutdown(cancel_futures=True)
         _remove(self._folder)
 
 
@@ -108,7 +105,12 @@ def _started(folder: Path | None) -> ProcessPoolExecutor:
     context = multiprocessing.get_context("spawn" if sys.platform in ("win32", "darwin") else "forkserver")
     context.set_forkserver_preload([__name__, *_NEEDED])
     turns = context.BoundedSemaphore(_LARGE_PICTURES_AT_ONCE)
-    return ProcessPoolExecutor(min(_MOST_AT_ONCE, available_processors()), context, _begin, (turns, folder))
+    n_processes = min(_MOST_AT_ONCE, available_processors())
+    pool = ProcessPoolExecutor(n_processes, context, _begin, (turns, folder))
+    # They start while networks are opened.
+    for _ in range(n_processes):
+        pool.submit(os.getpid)
+    return pool
 
 
 # Where this process lays down what is too large for a pipe.

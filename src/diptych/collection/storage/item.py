@@ -221,3 +221,13 @@ def is_storable(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return "\0" not in text
+
+
+def caption_ids(known: Item | None, item_id: str, texts: Sequence[str]) -> tuple[str, ...]:
+    """Return the ids of captions; those of captions that stay are kept, so that their points stay where they are."""
+    left: dict[str, list[str]] = {}
+    if known is not None:
+        item_id = known.id
+        for caption_id, text in zip(known.caption_ids, known.captions, strict=True):
+            left.setdefault(text, []).append(caption_id)
+    return tuple(left[text].pop(0) if left.get(text) else f"{item_id}-{os.urandom(4).hex()}" for text in texts)
