@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -86,7 +87,8 @@ def as_matrix(
 
 def refuse_masked(values: Any, *, name: str) -> None:
     """Raise for a masked array: NumPy drops the mask, and what lies under it would be learned from."""
-    if np.ma.isMaskedArray(values):
+    # Nobody has one who has not imported its module, which few have.
+    if "numpy.ma" in sys.modules and np.ma.isMaskedArray(values):
         raise InvalidInputError(
             f"{name} is a masked array, whose mask would be lost; drop its masked rows, or impute: {name}.filled(value)"
         )

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
+from importlib.abc import InspectLoader
+from importlib.util import find_spec
 from typing import Any
 
 
@@ -27,6 +30,33 @@ def lazy_exports(package: str, modules: Mapping[str, str]) -> Callable[[str], An
         return value
 
     return __getattr__
+
+
+def declared_exports(package: str) -> tuple[Callable[[str], Any], list[str]]:
+    """Return ``__getattr__`` and ``__all__`` of a package from the lines that its ``__init__`` has for type checkers.
+
+    Imports from modules count, and ``from package import *`` for all that a package below declares, so that a name is
+    declared once.
+
+    >>> from diptych.lazy_exports import declared_exports
+    >>> find, names = declared_exports("diptych.models.correlation")
+    >>> find("CCA").__name__, names[:3]
+    ('CCA', ['BLM', 'CCA', 'CFA'])
+    """
+    modules = _declared_modules(package)
+    return lazy_exports(package, modules), sorted(name for names in modules.values() for name in names.split())
+
+
+def _declared_modules(package: str) -> dict[str, str]:
+    """Return the names, between spaces, that each module gives; no module is imported for it."""
+    spec = find_spec(package)
+    source = spec.loader.get_source(package) if spec is not None and isinstance(spec.loader, InspectLoader) else None
+    guarded = [part for part in ast.parse(source or "").body if isinstance(part, ast.If)]
+    modules: dict[str, str] = {}
+    for line in [line for part in guarded for line in part.body if isinstance(line, ast.ImportFrom)]:
+        module, names = str(line.module), " ".join(alias.name for alias in line.names)
+        modules |= _declared_modules(module) if names == "*" else {module: f"{modules.get(module, '')} {names}"}
+    return modules
 
 
 def import_exports(package: str) -> None:

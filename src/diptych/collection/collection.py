@@ -5,21 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
-from diptych.collection.changes.add_report import AddReport, Progress
-from diptych.collection.changes.content_reading import ReadingReport
-from diptych.collection.changes.damage import mend
-from diptych.collection.changes.describing import FactsChoice
-from diptych.collection.changes.item_changes import ItemChanges, Which
-from diptych.collection.changes.loading import Loading
-from diptych.collection.changes.maintenance import CheckReport
-from diptych.collection.changes.region_reading import RegionReading, remove_regions
-from diptych.collection.changes.retriever_changes import ReencodeReport, RetrieverChanges
 from diptych.collection.changes.retriever_history import LearningRecord, RetrieverHistory, in_force_at
-from diptych.collection.changes.text_reading import TextReading, TextReport
 from diptych.collection.reading import CollectionReader
 from diptych.collection.remote.place import create_place, has_collection, open_place
 from diptych.collection.search.live_state import LiveState, LoadRetriever
@@ -32,6 +22,16 @@ from diptych.collection.storage.ledger import Durability, checked_durability
 from diptych.collection.storage.retriever_protocol import RetrieverProtocol
 from diptych.collection.storage.saved_retrievers import StoredRetriever, defensive_copy
 from diptych.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    # Who only searches does not wait for what changes a collection.
+    from diptych.collection.changes.add_report import AddReport, Progress
+    from diptych.collection.changes.content_reading import ReadingReport
+    from diptych.collection.changes.describing import FactsChoice
+    from diptych.collection.changes.item_changes import ItemChanges, Which
+    from diptych.collection.changes.maintenance import CheckReport
+    from diptych.collection.changes.retriever_changes import ReencodeReport, RetrieverChanges
+    from diptych.collection.changes.text_reading import TextReport
 
 
 class Collection(CollectionReader):
@@ -77,8 +77,19 @@ class Collection(CollectionReader):
         else:
             moment, self._as_of = ChangeJournal(place.folder).moment(as_of)
             super().__init__(PastState(place, load, moment, _retriever_at(place.folder, moment)))
-        self._changes = ItemChanges(self._state, scheduler)
-        self._retrievers = RetrieverChanges(self._state, scheduler)
+        self._scheduler = scheduler
+
+    @cached_property
+    def _changes(self) -> ItemChanges:
+        from diptych.collection.changes.item_changes import ItemChanges
+
+        return ItemChanges(self._state, self._scheduler)
+
+    @cached_property
+    def _retrievers(self) -> RetrieverChanges:
+        from diptych.collection.changes.retriever_changes import RetrieverChanges
+
+        return RetrieverChanges(self._state, self._scheduler)
 
     @classmethod
     def create(
@@ -170,6 +181,8 @@ class Collection(CollectionReader):
         it with an error that names the first one; the batches before are stored. ``progress`` is told after each commit
         how many items are durable.
         """
+        from diptych.collection.changes.loading import Loading
+
         with self._state.writing():
             return Loading(self._state).load(batches, progress)
 
@@ -277,6 +290,8 @@ class Collection(CollectionReader):
         After an interruption it goes on where it was; each picture is read once, whatever becomes of its name.
         ``progress`` is told after each picture.
         """
+        from diptych.collection.changes.text_reading import TextReading
+
         return TextReading(self._state).run(progress)
 
     def add_regions(self, retriever: str | None = None, *, progress: Progress | None = None) -> ReadingReport:
@@ -287,10 +302,14 @@ class Collection(CollectionReader):
         are those of one stored ``retriever``, by default the active one, and are searched when all are done or after an
         interruption, from which the next call goes on. Pictures that are added later get theirs by another call.
         """
+        from diptych.collection.changes.region_reading import RegionReading
+
         return RegionReading(self._state, retriever).run(progress)
 
     def remove_regions(self, retriever: str | None = None) -> None:
         """Delete the regions of a stored retriever, by default the active one."""
+        from diptych.collection.changes.region_reading import remove_regions
+
         with self._state.writing():
             remove_regions(self._state, retriever)
 
@@ -348,6 +367,8 @@ class Collection(CollectionReader):
 
         Returns the state after it, which names what could not be made again.
         """
+        from diptych.collection.changes.damage import mend
+
         with self._state.writing(mending=True):
             if mend(self._state):
                 self._retrievers.fill()

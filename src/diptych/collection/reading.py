@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
-from typing import Any, BinaryIO, Self
+from typing import TYPE_CHECKING, Any, BinaryIO, Self
 
 import numpy as np
 
@@ -14,11 +15,9 @@ from diptych.collection.browse.facets import Facet
 from diptych.collection.browse.filter import Filter
 from diptych.collection.browse.geography import Box
 from diptych.collection.browse.overview import MapCell, Period, count_cells, count_periods
-from diptych.collection.browse.picture_export import ExportedPictures, PictureExport
 from diptych.collection.browse.saved import chosen_items
 from diptych.collection.browse.suggestions import Suggestion
 from diptych.collection.browse.thumbnail_cache import Thumbnails
-from diptych.collection.changes.maintenance import CheckReport, DuplicateGroup, Maintenance
 from diptych.collection.changes.sharing import Albums, SavedSearches
 from diptych.collection.search.answers import Answer, Answers
 from diptych.collection.search.live_state import LiveState
@@ -34,14 +33,23 @@ from diptych.data.picture_kinds import split_moment
 from diptych.encoders.image.text_in_pictures import PictureText
 from diptych.errors import InvalidInputError, UnknownItemError
 
+if TYPE_CHECKING:
+    from diptych.collection.browse.picture_export import ExportedPictures
+    from diptych.collection.changes.maintenance import CheckReport, DuplicateGroup, Maintenance
+
 
 class CollectionReader:
     """Everything that can be asked of a collection: searches, items, points, how it is."""
 
     def __init__(self, state: LiveState) -> None:
         self._state = state
-        self._maintenance = Maintenance(state)
         self._thumbnails = Thumbnails(lambda: state.store)
+
+    @cached_property
+    def _maintenance(self) -> Maintenance:
+        from diptych.collection.changes.maintenance import Maintenance
+
+        return Maintenance(self._state)
 
     def __enter__(self) -> Self:
         return self
@@ -332,6 +340,8 @@ class CollectionReader:
         ``keep_metadata=False``, neither do others. A file that is gone is named in what is returned. What exists is
         overwritten only by ``force``.
         """
+        from diptych.collection.browse.picture_export import PictureExport
+
         found = [one if isinstance(one, Item) else one.item if isinstance(one, Answer) else self[one] for one in which]
         items = list({item.id: item for item in found if item is not None}.values())
         how: dict[str, Any] = {"title": title, "about": about, "gallery": gallery, "keep_metadata": keep_metadata}

@@ -103,7 +103,8 @@ def unread_reason(path: str | os.PathLike[str]) -> str | None:
     >>> unread_reason("a.jpg"), unread_reason("notes.txt")
     (None, None)
     """
-    if _suffix(path) not in _unread_suffixes():
+    # Most of what is asked for has no ending, and need not wait for Pillow.
+    if not _suffix(path) or _suffix(path) not in _unread_suffixes():
         return None
     fix = "convert it to JPEG or PNG" if _suffix(path) in _NEVER else f"install {EXTRA}"
     return f"files of the kind {_kind(path)} cannot be read; {fix}"

@@ -13,27 +13,35 @@ its values per query:
 {'MAP': 0.7083, 'CMC@1': 0.5}
 """
 
-from diptych.metrics.average_precision import AP
-from diptych.metrics.confusion_matrix import ConfusionMatrix
-from diptych.metrics.evaluation import Evaluation, category_means, evaluate, evaluate_scores
-from diptych.metrics.first_relevant import CMC, CMCCurve, MeanRank, MedianRank, RecallAtK
-from diptych.metrics.hamming import HammingLookup
-from diptych.metrics.interpolated_precision import InterpolatedPrecisionRecall
-from diptych.metrics.measure import Curve, CurvePoints, Measure
-from diptych.metrics.ndcg import NDCG
-from diptych.metrics.precision_recall import Precision, PrecisionRecallCurve, PrecisionScope, Recall
-from diptych.metrics.relevance import GradedRelevance, Judgement, Relevance, SameLabel, SharedLabel
-from diptych.metrics.significance import (
-    BootstrapInterval,
-    RandomisationTest,
-    SpearmanCorrelation,
-    bootstrap_difference,
-    bootstrap_interval,
-    randomisation_test,
-    spearman,
-)
-from diptych.metrics.team_draft_interleaving import draft_winner, team_draft
-from diptych.metrics.tie_groups import RankedGroups, Ties, break_ties
+from typing import TYPE_CHECKING
+
+from diptych.lazy_exports import declared_exports
+
+if TYPE_CHECKING:
+    from diptych.metrics.average_precision import AP
+    from diptych.metrics.confusion_matrix import ConfusionMatrix
+    from diptych.metrics.evaluation import Evaluation, category_means, evaluate, evaluate_scores
+    from diptych.metrics.first_relevant import CMC, CMCCurve, MeanRank, MedianRank, RecallAtK
+    from diptych.metrics.hamming import HammingLookup
+    from diptych.metrics.interpolated_precision import InterpolatedPrecisionRecall
+    from diptych.metrics.measure import Curve, CurvePoints, Measure
+    from diptych.metrics.ndcg import NDCG
+    from diptych.metrics.precision_recall import Precision, PrecisionRecallCurve, PrecisionScope, Recall
+    from diptych.metrics.relevance import GradedRelevance, Judgement, Relevance, SameLabel, SharedLabel
+    from diptych.metrics.significance import (
+        BootstrapInterval,
+        RandomisationTest,
+        SpearmanCorrelation,
+        bootstrap_difference,
+        bootstrap_interval,
+        randomisation_test,
+        spearman,
+    )
+    from diptych.metrics.team_draft_interleaving import draft_winner, team_draft
+    from diptych.metrics.tie_groups import RankedGroups, Ties, break_ties
+else:
+    # Each is imported when it is asked for: few need all measures.
+    __getattr__, _ = declared_exports(__name__)
 
 __all__ = [
     "AP",

@@ -16,8 +16,7 @@ from diptych.arrays import AnyArray, FloatArray, as_labels, as_matrix, check_sca
 from diptych.errors import InvalidInputError, ModelFileError
 from diptych.estimators import BaseEstimator, scikit_learn
 from diptych.former_names import FormerNames
-from diptych.metrics import AP, SameLabel, SharedLabel, evaluate
-from diptych.models.files import known_classes, read_model, write_model
+from diptych.models.files import KnownClasses, read_model, write_model
 from diptych.models.labels import Targets
 from diptych.models.linear import project
 from diptych.space import DIRECTIONS, Space
@@ -136,6 +135,8 @@ class CrossModalModel(FormerNames, BaseEstimator):
         With ``labels`` an item is relevant when it shares one with the query; without, only the row's own partner is.
         Model selection passes them where scikit-learn routes metadata (``sklearn.set_config``).
         """
+        from diptych.metrics import AP, SameLabel, SharedLabel, evaluate
+
         points = self.encode_images(images), self.encode_texts(texts)
         self._check_rows(*points)
         truth = np.arange(len(points[0])) if labels is None else as_labels(labels)
@@ -162,7 +163,7 @@ class CrossModalModel(FormerNames, BaseEstimator):
     @classmethod
     def load(cls, folder: str | PathLike[str]) -> Self:
         """Read a model of this class from ``folder``; nothing in the file is executed."""
-        model = read_model(folder, known_classes(CrossModalModel))
+        model = read_model(folder, KnownClasses(CrossModalModel))
         if not isinstance(model, cls):
             raise ModelFileError(f"{folder} holds a {type(model).__name__}, not a {cls.__name__}; use load_model")
         model._check_shapes(folder)

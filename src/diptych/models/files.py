@@ -28,12 +28,13 @@ from diptych.arrays import AnyArray
 from diptych.errors import InvalidInputError, ModelFileError
 from diptych.estimators import BaseEstimator
 from diptych.former_names import FormerNames, former_parameters
+from diptych.lazy_exports import import_exports
 
 FORMAT = "diptych-model"
 FORMAT_VERSION = 1
 # 1: digests held the module of every class, so that moving a class changed them; 2: they hold its name alone.
 DIGEST_VERSION = 2
-Classes = Mapping[str, Sequence[type[BaseEstimator]]]
+_PACKAGES = ("diptych.encoders", "diptych.models")
 _JSON, _ARRAYS = "model.json", "arrays.safetensors"
 # Where a model keeps the module that its digest holds, if it comes from a file of digest version 1.
 _DIGESTED_MODULE = "_digested_module"
@@ -66,11 +67,29 @@ def write_model(model: BaseEstimator, folder: str | PathLike[str]) -> None:
         shutil.rmtree(draft, ignore_errors=True)
 
 
-def read_model(folder: str | PathLike[str], known: Classes) -> BaseEstimator:
-    """Read a model built of ``known`` classes alone; any defect of the folder is one clear error.
+class KnownClasses:
+    """The classes under ``roots`` that a file may name: what is imported, and what our packages export.
 
-    Several classes may share a name; the one from the module that saved the model is preferred, then the first.
+    These are imported for a class that is not there yet alone, which a search hardly ever meets.
     """
+
+    def __init__(self, *roots: type[BaseEstimator]) -> None:
+        self._roots = roots
+
+    def find(self, name: str, module: str | None) -> type[BaseEstimator] | None:
+        """Return the class of a name; of several the one from the module that saved the model, then the first."""
+        for is_last in (False, True):
+            candidates = known_classes(*self._roots).get(name, [])
+            same = [cls for cls in candidates if cls.__module__ == module]
+            if same or is_last:
+                break
+            for package in _PACKAGES:
+                import_exports(package)
+        return next(iter([*same, *candidates]), None)
+
+
+def read_model(folder: str | PathLike[str], known: KnownClasses) -> BaseEstimator:
+    """Read a model built of ``known`` classes alone; any defect of the folder is one clear error."""
     source = Path(folder)
     document = _read_json(source)
     arrays = _read_arrays(source, document)
@@ -304,15 +323,14 @@ def _digested(value: Any) -> Any:
 
 
 def _unpack_model(
-    content: Mapping[str, Any], arrays: dict[str, AnyArray], known: Classes, digest_version: int
+    content: Mapping[str, Any], arrays: dict[str, AnyArray], known: KnownClasses, digest_version: int
 ) -> BaseEstimator:
     name = content["class"]
-    candidates = known.get(name, ())
-    if not candidates:
+    cls = known.find(name, content.get("module"))
+    if cls is None:
         raise ModelFileError(
             f"the model is a {name}, which this Diptych does not know: import its class and use its load"
         )
-    cls = next((cls for cls in candidates if cls.__module__ == content.get("module")), candidates[0])
     unpack = partial(_unpack, arrays=arrays, known=known, digest_version=digest_version)
     now = cls.former_names if issubclass(cls, FormerNames) else {}
     model = cls(**{now.get(key, key): unpack(value) for key, value in content["parameters"].items()})
@@ -326,7 +344,7 @@ def _unpack_model(
     return model
 
 
-def _unpack(value: Any, *, arrays: dict[str, AnyArray], known: Classes, digest_version: int) -> Any:
+def _unpack(value: Any, *, arrays: dict[str, AnyArray], known: KnownClasses, digest_version: int) -> Any:
     unpack = partial(_unpack, arrays=arrays, known=known, digest_version=digest_version)
     if isinstance(value, list):
         return value if _are_plain(value) else [unpack(item) for item in value]

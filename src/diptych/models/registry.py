@@ -10,14 +10,9 @@ from typing import Any, get_args, get_type_hints
 from diptych.errors import InvalidInputError, UnknownNameError
 from diptych.estimators import clone
 from diptych.former_names import current_name
+from diptych.lazy_exports import import_exports
 from diptych.models.base import REGISTRY, CrossModalModel, Inputs
 from diptych.space import Space
-
-
-def exported(package: str, *others: str) -> list[str]:
-    """Return ``__all__`` of a package of methods: those whose modules lie in it, and ``others``."""
-    methods = [name for name, cls in REGISTRY.items() if cls.__module__.startswith(f"{package}.")]
-    return sorted([*methods, *others])
 
 
 @cache
@@ -33,6 +28,7 @@ def model_classes(inputs: Inputs = "features") -> dict[str, type[CrossModalModel
     >>> list(model_classes("items"))
     ['mnil']
     """
+    import_exports("diptych.models")
     chosen = [cls for cls in REGISTRY.values() if cls.inputs == inputs]
     return {method_name(cls): cls for cls in sorted(chosen, key=method_name)}
 

@@ -14,18 +14,10 @@ from diptych.data import Pairs
 from diptych.errors import InvalidInputError
 from diptych.estimators import clone
 from diptych.metrics import AP
-from diptych.models import (
-    CCA,
-    ContrastiveProjection,
-    CrossModalModel,
-    MarginalSM,
-    Preprocessed,
-    QueryBankNormalized,
-)
+from diptych.models import ContrastiveProjection, CrossModalModel, Preprocessed, QueryBankNormalized
 from diptych.models.base import Need
 from diptych.models.fusion import score_deviation
 from diptych.models.fusion.fuse_scores import LinearForm
-from diptych.protocols import evaluate_model
 from diptych.space import Space
 
 if TYPE_CHECKING:
@@ -37,6 +29,9 @@ def choose_model(features: Pairs) -> CrossModalModel:
 
     The continuation is corrected by a bank of the training pairs, which costs nothing beside the fit.
     """
+    from diptych.models import CCA, MarginalSM
+    from diptych.protocols import evaluate_model
+
     train, held_out = features.split(0.25)
     candidates: list[CrossModalModel] = [
         Preprocessed(model=CCA(n_components=256, regularization=1.0, weight_power=0.5), images="l2"),
@@ -144,6 +139,8 @@ def learned_part(model: CrossModalModel) -> CrossModalModel:
 
 def model_beside() -> CrossModalModel:
     """Return the model of captions that stands beside what was known before: it is quick, and corrects no query."""
+    from diptych.models import CCA
+
     return Preprocessed(model=CCA(n_components=256, regularization=1.0, weight_power=0.5), images="l2")
 
 

@@ -12,6 +12,7 @@ from typing import Any, Literal, Self, cast
 
 from numpy.typing import ArrayLike
 
+import diptych.protocols as protocols
 import diptych.retriever.model_selection as selection
 from diptych.arrays import AnyArray, FloatArray, indexed_items
 from diptych.data import Pairs
@@ -22,16 +23,13 @@ from diptych.encoders.feature_cache import Progress
 from diptych.encoders.text.languages import language_note
 from diptych.errors import InvalidInputError, MissingPackageError, ModelFileError
 from diptych.estimators import BaseEstimator, clone, scikit_learn
-from diptych.lazy_exports import import_exports
 from diptych.metrics import AP, Measure
 from diptych.models import CrossModalModel, Preprocessed, SharedSpace
-from diptych.models.files import known_classes, model_digest, read_model, write_model
+from diptych.models.files import KnownClasses, model_digest, read_model, write_model
 from diptych.models.hashing.hashing_model import HashingModel
 from diptych.models.item_model import ItemModel
-from diptych.protocols import TwoWayEvaluation, evaluate_model
 from diptych.retriever.calibration import Calibration, calibrate, held_out_scores, is_short_query
 from diptych.retriever.comparison import Comparison
-from diptych.retriever.held_out_trial import HeldOutTrial, held_out_parts, with_distinguishing_labels
 from diptych.retriever.ready_made import default_retriever, joint_retriever, scene_retriever, shipped_retriever
 from diptych.retriever.tower_encoders import ImageTower, tower_parts
 from diptych.space import SearchDirection, Space
@@ -202,9 +200,9 @@ class Retriever(BaseEstimator):
             texts = self.text_features(cast(Sequence[str], pairs.texts), progress=progress)
         return pairs if images is None and texts is None else pairs.with_features(images=images, texts=texts)
 
-    def evaluate(self, pairs: Pairs, measures: Sequence[Measure] = (AP(),)) -> TwoWayEvaluation:
+    def evaluate(self, pairs: Pairs, measures: Sequence[Measure] = (AP(),)) -> protocols.TwoWayEvaluation:
         """Evaluate both directions on pairs that were not used for fitting."""
-        return evaluate_model(self._require("model_").model_, self.featured(pairs), measures)
+        return protocols.evaluate_model(self._require("model_").model_, self.featured(pairs), measures)
 
     def fit(
         self,
@@ -226,6 +224,8 @@ class Retriever(BaseEstimator):
         becomes the baseline, unless ``force``: see `Comparison`. Without a model it stands beside what the baseline
         knows. ``progress`` is told how many items have been encoded, ``epochs`` gets the record of each epoch.
         """
+        from diptych.retriever.held_out_trial import HeldOutTrial, held_out_parts, with_distinguishing_labels
+
         if pairs.n_images < _FEWEST_PICTURES:
             raise InvalidInputError(f"learning needs at least {_FEWEST_PICTURES} pictures, got {pairs.n_images}")
         pairs = with_distinguishing_labels(pairs)
@@ -259,8 +259,7 @@ class Retriever(BaseEstimator):
 
         A folder with a model of pictures and strings, such as `MNiL`, gives the retriever that `from_model` makes.
         """
-        import_exports("diptych.encoders")
-        loaded = read_model(folder, known_classes(Retriever, Encoder, CrossModalModel, Calibration, Comparison))
+        loaded = read_model(folder, KnownClasses(Retriever, Encoder, CrossModalModel, Calibration, Comparison))
         if isinstance(loaded, ItemModel):
             return cls.from_model(loaded, name=Path(folder).resolve().name)
         if not isinstance(loaded, cls):

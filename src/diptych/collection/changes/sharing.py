@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from diptych.collection.browse.filter import Filter
 from diptych.collection.browse.live_items import LiveItems
 from diptych.collection.browse.saved import Album, Saved, SavedSearch, checked_name, known, named
-from diptych.collection.changes.item_changes import ItemChanges, Which
 from diptych.collection.search.answers import HYBRID_OF_MODE, Answers
 from diptych.collection.search.live_state import LiveState
 from diptych.collection.search.query import Query, parse_query
 from diptych.collection.storage.item import Item
 from diptych.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from diptych.collection.changes.item_changes import Which
 
 
 class SavedSearches:
@@ -136,6 +138,8 @@ class Albums:
     def _change(
         self, title: str, change: Callable[[list[str], list[str]], list[str]], which: Which, *, makes: bool = False
     ) -> Album:
+        from diptych.collection.changes.item_changes import ItemChanges
+
         with self._state.writing():
             saved, plain = _read(self._state), checked_name(title)
             old = named(saved.albums, plain)

@@ -3,7 +3,7 @@
 Preparing these took a second of every start: a class for every message of their protocol, checks of every argument,
 and on Python 3.11 a comparison of every method with the one that it overrides. Its classes are prepared when they are
 used. In Diptych's own programs it comes without pandas, too, which PyArrow imports where it is installed, for tables
-of it, of which they make none, and without other people's encoders.
+of it, of which they make none, and without other people's encoders, functions in the database and databases elsewhere.
 """
 
 from __future__ import annotations
@@ -24,6 +24,9 @@ from diptych.collection.storage.layout import search_package
 
 _PROTOCOL, _CLIENT = "lance_namespace", "lance_namespace_urllib3_client"
 _NO_ENCODERS = ("__init__", "base", "registry", "utils")
+_UNUSED = tuple(
+    f"lancedb.{name}" for name in ("catalog", "functions", "namespace", "remote", "remote.db", "remote.table")
+)
 # A module is in sys.modules before it is whole, and two threads must not put their stand-ins there at once.
 _IMPORTING = threading.RLock()
 
@@ -62,13 +65,19 @@ class _Overrides(ModuleType):
         return method
 
 
-class _Encoders(ModuleType):
-    """Stands for a module of encoders, none of which is used."""
+class _Unused(ModuleType):
+    """Stands for a module of which nothing is used: nothing is one of its classes."""
 
     def __getattr__(self, name: str) -> Any:
-        if not name[0].isupper():
+        if name.startswith("_"):
             raise AttributeError(name)
-        return Any
+        kind = type(name, (), {})
+        setattr(self, name, kind)
+        return kind
+
+
+class _UnusedProtocol(_Unused, _Package):
+    """Stands for the package of the protocol where no message is ever sent."""
 
 
 @contextmanager
@@ -81,7 +90,9 @@ def _stand_ins() -> Iterator[None]:
         "overrides": _Overrides,
     }
     if own_process.is_ours():
-        kinds |= dict.fromkeys(_modules_of_encoders(), _Encoders)
+        kinds |= {_PROTOCOL: _UnusedProtocol, **dict.fromkeys(_modules_of_encoders(), _Unused)}
+        # The engine asks for some of these again with every search for words.
+        sys.modules.update({name: _Unused(name) for name in _UNUSED if name not in sys.modules})
     added: dict[str, ModuleType] = {}
     try:
         for name, kind in kinds.items():

@@ -2,15 +2,16 @@
 
 from typing import TYPE_CHECKING
 
-from diptych.models.discriminant.cca3v import CCA3V as CCA3V
-from diptych.models.discriminant.cluster_cca import ClusterCCA as ClusterCCA
-from diptych.models.discriminant.gmlda import GMLDA as GMLDA
-from diptych.models.discriminant.gmmfa import GMMFA as GMMFA
-from diptych.models.discriminant.lcfs import LCFS as LCFS
-from diptych.models.discriminant.lgcfl import LGCFL as LGCFL
-from diptych.models.discriminant.ml_cca import MLCCA as MLCCA
-from diptych.models.registry import exported
+from diptych.lazy_exports import declared_exports
 
-# A list that is computed would hide the names above from type checkers.
-if not TYPE_CHECKING:
-    __all__ = exported(__name__)
+if TYPE_CHECKING:
+    from diptych.models.discriminant.cca3v import CCA3V as CCA3V
+    from diptych.models.discriminant.cluster_cca import ClusterCCA as ClusterCCA
+    from diptych.models.discriminant.gmlda import GMLDA as GMLDA
+    from diptych.models.discriminant.gmmfa import GMMFA as GMMFA
+    from diptych.models.discriminant.lcfs import LCFS as LCFS
+    from diptych.models.discriminant.lgcfl import LGCFL as LGCFL
+    from diptych.models.discriminant.ml_cca import MLCCA as MLCCA
+else:
+    # Each is imported when it is asked for: a search needs few of them.
+    __getattr__, __all__ = declared_exports(__name__)

@@ -2,21 +2,22 @@
 
 from typing import TYPE_CHECKING
 
-from diptych.models.hashing.cmfh import CMFH as CMFH
-from diptych.models.hashing.cvh import CVH as CVH
-from diptych.models.hashing.dch import DCH as DCH
-from diptych.models.hashing.dcmh import DCMH as DCMH
-from diptych.models.hashing.dlfh import DLFH as DLFH
-from diptych.models.hashing.imh import IMH as IMH
-from diptych.models.hashing.lcmfh import LCMFH as LCMFH
-from diptych.models.hashing.lssh import LSSH as LSSH
-from diptych.models.hashing.mmnn import MMNN as MMNN
-from diptych.models.hashing.scm_orth import SCMOrth as SCMOrth
-from diptych.models.hashing.scm_seq import SCMSeq as SCMSeq
-from diptych.models.hashing.scratch import SCRATCH as SCRATCH
-from diptych.models.hashing.seph_km import SePHkm as SePHkm
-from diptych.models.registry import exported
+from diptych.lazy_exports import declared_exports
 
-# A list that is computed would hide the names above from type checkers.
-if not TYPE_CHECKING:
-    __all__ = exported(__name__)
+if TYPE_CHECKING:
+    from diptych.models.hashing.cmfh import CMFH as CMFH
+    from diptych.models.hashing.cvh import CVH as CVH
+    from diptych.models.hashing.dch import DCH as DCH
+    from diptych.models.hashing.dcmh import DCMH as DCMH
+    from diptych.models.hashing.dlfh import DLFH as DLFH
+    from diptych.models.hashing.imh import IMH as IMH
+    from diptych.models.hashing.lcmfh import LCMFH as LCMFH
+    from diptych.models.hashing.lssh import LSSH as LSSH
+    from diptych.models.hashing.mmnn import MMNN as MMNN
+    from diptych.models.hashing.scm_orth import SCMOrth as SCMOrth
+    from diptych.models.hashing.scm_seq import SCMSeq as SCMSeq
+    from diptych.models.hashing.scratch import SCRATCH as SCRATCH
+    from diptych.models.hashing.seph_km import SePHkm as SePHkm
+else:
+    # Each is imported when it is asked for: a search needs few of them.
+    __getattr__, __all__ = declared_exports(__name__)

@@ -2,16 +2,17 @@
 
 from typing import TYPE_CHECKING
 
-from diptych.models.pairwise._bilinear import FeaturePair as FeaturePair
-from diptych.models.pairwise.bipartite_cross_product import BipartiteCrossProduct as BipartiteCrossProduct
-from diptych.models.pairwise.cmml import CMML as CMML
-from diptych.models.pairwise.logistic_concatenation import LogisticConcatenation as LogisticConcatenation
-from diptych.models.pairwise.logistic_cross_product import LogisticCrossProduct as LogisticCrossProduct
-from diptych.models.pairwise.one_class_svm import OneClassSVM as OneClassSVM
-from diptych.models.pairwise.pairwise_sm import PairwiseSM as PairwiseSM
-from diptych.models.pairwise.ts import TS as TS
-from diptych.models.registry import exported
+from diptych.lazy_exports import declared_exports
 
-# A list that is computed would hide the names above from type checkers.
-if not TYPE_CHECKING:
-    __all__ = exported(__name__, "FeaturePair")
+if TYPE_CHECKING:
+    from diptych.models.pairwise._bilinear import FeaturePair as FeaturePair
+    from diptych.models.pairwise.bipartite_cross_product import BipartiteCrossProduct as BipartiteCrossProduct
+    from diptych.models.pairwise.cmml import CMML as CMML
+    from diptych.models.pairwise.logistic_concatenation import LogisticConcatenation as LogisticConcatenation
+    from diptych.models.pairwise.logistic_cross_product import LogisticCrossProduct as LogisticCrossProduct
+    from diptych.models.pairwise.one_class_svm import OneClassSVM as OneClassSVM
+    from diptych.models.pairwise.pairwise_sm import PairwiseSM as PairwiseSM
+    from diptych.models.pairwise.ts import TS as TS
+else:
+    # Each is imported when it is asked for: a search needs few of them.
+    __getattr__, __all__ = declared_exports(__name__)

@@ -2,12 +2,13 @@
 
 from typing import TYPE_CHECKING
 
-from diptych.models.ranking.bi_cmsrm import BiCMSRM as BiCMSRM
-from diptych.models.ranking.contrastive_projection import ContrastiveProjection as ContrastiveProjection
-from diptych.models.ranking.pl_ranking import PLRanking as PLRanking
-from diptych.models.ranking.warp import WARP as WARP
-from diptych.models.registry import exported
+from diptych.lazy_exports import declared_exports
 
-# A list that is computed would hide the names above from type checkers.
-if not TYPE_CHECKING:
-    __all__ = exported(__name__)
+if TYPE_CHECKING:
+    from diptych.models.ranking.bi_cmsrm import BiCMSRM as BiCMSRM
+    from diptych.models.ranking.contrastive_projection import ContrastiveProjection as ContrastiveProjection
+    from diptych.models.ranking.pl_ranking import PLRanking as PLRanking
+    from diptych.models.ranking.warp import WARP as WARP
+else:
+    # Each is imported when it is asked for: a search needs few of them.
+    __getattr__, __all__ = declared_exports(__name__)
