@@ -4,14 +4,16 @@
 
 ``make bench`` runs the scripts and then this. A curve is a work that was measured at several sizes; its exponent is the
 slope of a line through the logarithms of cost and size, fitted to at least four sizes, with its 95 % confidence
-interval.
+interval. Why a ratio is below 1, or an exponent above 1.1, is said in ``benchmarks/speed_reasons.tsv``.
 """
 
 from __future__ import annotations
 
+import csv
 import json
 import sys
 from collections import defaultdict
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,11 +21,18 @@ import matplotlib as mpl
 import numpy as np
 from scipy import stats
 
+from diptych.models import find_model
+
 ROOT = Path(__file__).parents[1]
 RECORD = ROOT / "benchmarks" / "results" / "speed.json"
+REASONS = ROOT / "benchmarks" / "speed_reasons.tsv"
 PAGE = ROOT / "docs" / "performance.md"
 IMAGES = ROOT / "docs" / "images"
-LEAST_SIZES, MOST_NAMED = 4, 8
+LEAST_SIZES, COLUMNS = 4, 3
+# Below this, the start of the program is most of what is measured, and says nothing of growth.
+LEAST_LARGEST = {"indexing_speed": 1000}
+FIT, MOST_IN_COLUMN = "fit of ", 5
+LEAST_RATIO, MOST_EXPONENT, GROWTH = 1.0, 1.1, "growth"
 SECTIONS = {
     "Start": ("start_times",),
     "Fitting": ("cca_speed", "correlation_speed", "pairwise_speed", "fit_speed", "click_learning_speed"),
@@ -62,7 +71,11 @@ def curves(rows: Rows) -> list[Curve]:
     for row in rows:
         if row["size"] is not None and row["ours"] is not None:
             measured[row["script"], row["work"], row["unit"]][row["size"]] = row["ours"]
-    return [fitted(*key, costs) for key, costs in measured.items() if len(costs) >= LEAST_SIZES]
+    return [
+        fitted(*key, costs)
+        for key, costs in measured.items()
+        if len(costs) >= LEAST_SIZES and max(costs) >= LEAST_LARGEST.get(key[0], 0)
+    ]
 
 
 def fitted(script: str, work: str, unit: str, cost_of: dict[int, float]) -> Curve:
@@ -71,6 +84,41 @@ def fitted(script: str, work: str, unit: str, cost_of: dict[int, float]) -> Curv
     line = stats.linregress(np.log(sizes), np.log(costs))
     reach = float(stats.t.ppf(0.975, len(sizes) - 2)) * line.stderr
     return Curve(script, work, unit, sizes, costs, line.slope, line.slope - reach, line.slope + reach)
+
+
+def reason(script: str, work: str, beside: str) -> str:
+    """Return why a work is below its peer or limit, or above linear growth; empty where nobody has said so.
+
+    The first line of the table counts whose work and peer, which may hold ``*``, are these.
+    """
+    with REASONS.open(encoding="utf-8", newline="") as file:
+        for line in csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE):
+            if line["script"] == script and all(
+                fnmatchcase(said, line[column]) for column, said in (("work", work), ("beside", beside))
+            ):
+                return line["reason"]
+    return ""
+
+
+def ratio_reason(row: dict[str, Any]) -> str | None:
+    """Return why a ratio is below 1; None for one that is not."""
+    if row["ratio"] is None or row["ratio"] >= LEAST_RATIO:
+        return None
+    return reason(row["script"], row["work"], row["peer"] or row["limit"])
+
+
+def growth_reason(curve: Curve) -> str | None:
+    """Return why an exponent is above 1.1; None for one that is not."""
+    return reason(curve.script, curve.work, GROWTH) if curve.exponent > MOST_EXPONENT else None
+
+
+def unexplained(record: dict[str, Any]) -> list[str]:
+    """Return what the page shows below 1 or above 1.1 without a reason."""
+    found = curves(record["rows"])
+    largest = {(curve.script, curve.work): curve.sizes[-1] for curve in found}
+    shown = [row for row in record["rows"] if row["size"] in (None, largest.get((row["script"], row["work"])))]
+    rows = [f"{row['work']} beside {row['peer'] or row['limit']}" for row in shown if ratio_reason(row) == ""]
+    return rows + [f"growth of {curve.work}" for curve in found if growth_reason(curve) == ""]
 
 
 def page(record: dict[str, Any]) -> str:
@@ -101,8 +149,8 @@ exceeded (limits). `make bench` measures all of it, in the {record["form"]} form
 
 A ratio is how many times better we are: above 1 is in our favour, whether seconds or photos a second are counted. Ours
 and theirs are measured in turns, and the ratio is the median over the turns; the spread is half the distance between
-its quartiles. *Processor s* are seconds of one core, which other work on the machine hardly changes; *s* are by the
-clock.
+its quartiles. *Processor s* are seconds of one core, which other work on the machine changes less; *s* are by the
+clock. Where a ratio is below 1, or a cost grows with an exponent above 1.1, the last column says why.
 
 Measured on {machine["date"]} on {machine["cores"]} cores of {machine["processor"]} ({machine["architecture"]}) with
 {machine["memory_gib"]:g} GiB: Python {machine["python"]}, {versions},
@@ -114,7 +162,9 @@ def section(title: str, rows: Rows, found: list[Curve]) -> str:
     parts = [f"## {title}"]
     single = [row for row in rows if row["size"] is None]
     if single:
-        head = "| work | ours | peer or limit | theirs | ratio | spread |\n|---|---:|---|---:|---:|---:|"
+        head = (
+            "| work | ours | peer or limit | theirs | ratio | spread | why below 1 |\n|---|---:|---|---:|---:|---:|---|"
+        )
         parts.append("\n".join([head, *map(ratio_line, single)]))
     if found:
         name = f"performance-{title.lower().replace(' ', '-')}.svg"
@@ -130,7 +180,8 @@ def ratio_line(row: dict[str, Any]) -> str:
     other += f" ({row['note']})" if row["note"] else ""
     ratio = "–" if row["ratio"] is None else f"{row['ratio']:.3g}"
     spread = "–" if row["spread"] is None else f"{row['spread']:.0%}"
-    return f"| {row['work']} | {quantity(row['ours'], row['unit'])} | {other} | {theirs} | {ratio} | {spread} |"
+    why = ratio_reason(row) or ""
+    return f"| {row['work']} | {quantity(row['ours'], row['unit'])} | {other} | {theirs} | {ratio} | {spread} | {why} |"
 
 
 def quantity(value: float | None, unit: str) -> str:
@@ -144,7 +195,10 @@ def quantity(value: float | None, unit: str) -> str:
 
 def exponent_table(rows: Rows, found: list[Curve]) -> str:
     """Return how costs grow, and the ratio at the largest size where there is one."""
-    head = "| work | sizes | at the largest | exponent | 95 % interval | ratio there |\n|---|---|---:|---:|---:|---|"
+    head = (
+        "| work | sizes | at the largest | exponent | 95 % interval | ratio there | why above 1.1 |\n"
+        "|---|---|---:|---:|---:|---|---|"
+    )
     lines = []
     for curve in found:
         largest = [
@@ -155,26 +209,45 @@ def exponent_table(rows: Rows, found: list[Curve]) -> str:
         sizes = f"{len(curve.sizes)} from {curve.sizes[0]:,.0f} to {curve.sizes[-1]:,.0f}"
         interval = f"{curve.low:.2f} to {curve.high:.2f}"
         cells = curve.work, sizes, quantity(curve.costs[-1], curve.unit), f"{curve.exponent:.2f}", interval
-        lines.append(f"| {' | '.join(cells)} | {', '.join(largest) or '–'} |")
+        lines.append(f"| {' | '.join(cells)} | {', '.join(largest) or '–'} | {growth_reason(curve) or ''} |")
     return "\n".join([head, *lines])
 
 
 def draw(found: list[Curve], path: Path) -> None:
-    """Draw costs against sizes on logarithmic axes."""
+    """Draw costs against sizes on logarithmic axes: a plot for each family, with the names of its lines."""
     # The same numbers give the same file.
     mpl.rcParams.update({"svg.hashsalt": "diptych", "svg.fonttype": "none"})
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(8, 4.5), layout="constrained")
-    axes = figure.add_subplot()
+    families: dict[str, list[Curve]] = defaultdict(list)
     for curve in found:
-        axes.loglog(curve.sizes, curve.costs, marker="o", label=f"{curve.work}: n^{curve.exponent:.2f}")
-    axes.set_xlabel("items or pairs")
-    axes.set_ylabel("seconds")
-    axes.grid(visible=True, which="major", alpha=0.3)
-    if len(found) <= MOST_NAMED:
-        axes.legend(fontsize="small")
+        families[family(curve.work)].append(curve)
+    columns = min(COLUMNS, len(families))
+    rows = -(-len(families) // columns)
+    figure = Figure(figsize=(4.4 * columns if columns > 1 else 8, 3.4 * rows if rows > 1 else 4), layout="constrained")
+    plots = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).ravel()
+    for axes, (title, members) in zip(plots, sorted(families.items()), strict=False):
+        for place, curve in enumerate(members):
+            # There are ten colours.
+            style, name = ("-", "--")[place // 10 % 2], curve.work.removeprefix(FIT)
+            axes.loglog(curve.sizes, curve.costs, linestyle=style, marker="o", markersize=3, label=name)
+        axes.set_title(title, fontsize="medium")
+        axes.grid(visible=True, which="major", alpha=0.3)
+        axes.tick_params(labelbottom=True, labelleft=True)
+        columns_of_names = 1 + (len(members) > MOST_IN_COLUMN)
+        axes.legend(fontsize="x-small", ncols=columns_of_names, loc="lower right", framealpha=0.6)
+    for axes in plots[len(families) :]:
+        axes.set_axis_off()
+    figure.supxlabel("items or pairs", fontsize="medium")
+    figure.supylabel("seconds", fontsize="medium")
     figure.savefig(path, metadata={"Date": None})
+
+
+def family(work: str) -> str:
+    """Return the group of the method that a work fits; all other works are drawn together, without a title."""
+    if not work.startswith(FIT):
+        return ""
+    return find_model(work.removeprefix(FIT)).__module__.split(".")[2]
 
 
 def scripts_table(record: dict[str, Any]) -> str:
