@@ -7,7 +7,7 @@ import re
 import shutil
 import tempfile
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -58,20 +58,27 @@ class Network:
 
     @classmethod
     def written_once(
-        cls, name: str, builder: type[Builder], describe: Callable[[Builder], None], n_threads: int | None = None
+        cls,
+        name: str,
+        builder: type[Builder],
+        describe: Callable[[Builder], None],
+        n_threads: int | None = None,
+        *,
+        former_names: Sequence[str] = (),
     ) -> Network:
         """Return the network that ``describe`` writes, written the first time and taken from the cache from then on.
 
         ``name`` must change whenever the network does. Networks lie under ``networks`` in the cache folder; they
         appear there whole or not at all, one that was altered is written again, and deleting them is always safe.
+        When one is written, what earlier versions wrote in its place goes: in former formats, and under
+        ``former_names``.
         """
 
         def write(folder: Path) -> None:
             with builder(folder) as graph:
                 describe(graph)
 
-        key = hashlib.sha256(f"{_FORMAT}\0{name}".encode()).hexdigest()[:32]
-        target = cache_folder() / "networks" / key
+        target = cache_folder() / "networks" / _key(_FORMAT, name)
         if _is_whole(target):
             return cls._opened(target, n_threads)
         try:
@@ -82,6 +89,7 @@ class Network:
             with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
                 write(Path(folder))
                 return cls._opened(Path(folder), n_threads)
+        _remove_former(target, (name, *former_names))
         return cls._opened(target, n_threads)
 
     @classmethod
@@ -122,6 +130,17 @@ def _clear_error(error: Exception, what: str, fix: str) -> DiptychError:
     if re.search(r"allocat|bad_alloc|out of memory", said, re.IGNORECASE):
         return NoMemoryError(f"{what}: there is not enough memory ({said}); use smaller batches or a smaller network")
     return ModelFileError(f"{what} ({said}); {fix}")
+
+
+def _key(format: int, name: str) -> str:
+    return hashlib.sha256(f"{format}\0{name}".encode()).hexdigest()[:32]
+
+
+def _remove_former(target: Path, names: Sequence[str]) -> None:
+    """Remove what lies beside a new network and was written in its place before; nothing else has such a name."""
+    former = {_key(format, name) for name in names for format in range(1, _FORMAT + 1)} - {target.name}
+    for key in former:
+        shutil.rmtree(target.parent / key, ignore_errors=True)
 
 
 def _is_whole(folder: Path) -> bool:
