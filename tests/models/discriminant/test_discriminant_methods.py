@@ -351,3 +351,10 @@ def test_turning_the_features_changes_nothing(cls):
     scores = cls().fit(images, texts, labels).similarity(images, texts)
     turned = cls().fit(images @ turn, texts, labels).similarity(images @ turn, texts)
     np.testing.assert_allclose(turned, scores, atol=1e-6)
+
+
+@pytest.mark.parametrize("cls", [GMLDA, GMMFA])
+def test_signs_are_those_of_the_features_and_not_of_their_principal_components(cls):
+    for seed in range(4):
+        directions = cls(n_components=2).fit(*labelled_pairs(seed=seed)).image_projection_
+        assert (directions[np.abs(directions).argmax(axis=0), [0, 1]] > 0).all()

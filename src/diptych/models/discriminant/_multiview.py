@@ -94,7 +94,8 @@ class GeneralizedMultiviewModel(LinearProjectionModel):
         spread, shrink = zip(*scatters, strict=True)
         left, right = self._solve(spread, shrink, self._alignment(sums, views, spread), sums)
         self.image_mean_, self.text_mean_ = sums.image_mean, sums.text_mean
-        self.image_projection_, self.text_projection_ = views[0].basis @ left, views[1].basis @ right
+        # Here and not before: the signs of principal components are open, too.
+        self.image_projection_, self.text_projection_ = fix_signs(views[0].basis @ left, views[1].basis @ right)
 
     def _alignment(self, sums: Moments, views: Views, spread: tuple[FloatArray, ...]) -> FloatArray:
         """Return αC, with α relative to how large C is beside what shall spread."""
@@ -122,7 +123,7 @@ class GeneralizedMultiviewModel(LinearProjectionModel):
         size = len(joint)
         values, vectors = scipy.linalg.eigh((joint + joint.T) / 2, metric, subset_by_index=[size - kept, size - 1])
         self.eigenvalues_ = np.ascontiguousarray(values[::-1])
-        return fix_signs(vectors[:n_images, ::-1], vectors[n_images:, ::-1])
+        return vectors[:n_images, ::-1], vectors[n_images:, ::-1]
 
     def _ridged(self, matrix: FloatArray) -> FloatArray:
         # Each side has unit total variance, so that a side without any scatter of its own still has a scale.
