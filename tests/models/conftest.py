@@ -16,6 +16,7 @@ from diptych.models import (
     PLS,
     SCM,
     CrossModalModel,
+    DeepSM,
     FusedModel,
     MarginalSCM,
     Preprocessed,
@@ -88,7 +89,13 @@ def example_models() -> list[CrossModalModel]:
         QueryBankNormalized(model=CCA(n_components=2)),
         Preprocessed(model=SCM(), images="hellinger", texts="l2", standardize=True, image_components=4),
     ]
-    fewer = {"DCMH": {"epochs": 25}}
+    fewer = {
+        "DCMH": {"epochs": 25},
+        "DeepSM": {"epochs": 15},
+        "DeepTS": {"classifier": DeepSM(epochs=15)},
+        "LDSP": {"epochs": 10},
+        "MMNN": {"epochs": 25},
+    }
     return [cls(**fewer.get(cls.__name__, {})) for cls in model_classes().values()] + nested
 
 
