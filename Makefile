@@ -169,11 +169,13 @@ $(WORK)/container/.ready: requirements/container.txt $(WORK)/tools/.ready
 		--no-deps --require-hashes --only-binary :all: --requirement $<
 	@touch $@
 
-# The tests of the web page drive a real browser: one that is here, or Debian's.
+# The tests of the web page drive a real browser: one that is here, or Debian's, best without the windows that nobody sees.
+APT_GET := DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends
 $(VENV)/.ready-browser: | $(BIN)/python
-	@command -v chromium > /dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null \
-		&& apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium > /dev/null; } \
-		|| { echo 'The tests of the web page need Chromium: sudo apt-get install chromium'; exit 1; }
+	@command -v chromium-headless-shell > /dev/null || command -v chromium > /dev/null \
+		|| { [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null && apt-get update -qq \
+			&& { $(APT_GET) chromium-headless-shell > /dev/null || $(APT_GET) chromium > /dev/null; }; } \
+		|| { echo 'The tests of the web page need Chromium: sudo apt-get install chromium-headless-shell'; exit 1; }
 	@touch $@
 
 # One stamp per purpose, so that running asks for no more than the base install.

@@ -202,7 +202,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as base, sync_playwright() as playwright:
         make = photo_collection if options.photos else scene_collection
         words = "two dogs playing on the beach" if options.photos else "a red car in the city"
-        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        found = shutil.which("chromium") or shutil.which("chromium-headless-shell")
+        browser = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
         with served("photos" if options.photos else "scenes", make(Path(base))) as home:
             for shot in shots(words):
                 file = take(browser, home, shot, options.into)

@@ -155,7 +155,8 @@ def own_site(scenes: Path, serve: Callable[..., Site], tmp_path: Path) -> Site:
 def browser() -> Iterator[Browser]:
     with sync_playwright() as playwright:
         arguments = ["--no-sandbox", f"--disable-features={UNUSED_FEATURES}"]
-        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=arguments)
+        program = shutil.which("chromium-headless-shell") or shutil.which("chromium")
+        browser = playwright.chromium.launch(executable_path=program, args=arguments)
         yield browser
         browser.close()
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
+
+from tests.browser.axe import ABOUT_COLOURS, serious
 
 # With few answers: what is judged of one tile is judged of the others, and takes as long for each of them.
 FISH = "/?q=a+fish&f=label%3Afish"
@@ -19,20 +19,6 @@ VIEWS = {
     "log": ("/log", ".card, .notice"),
     "jobs": ("/jobs", ".job-start"),
 }
-
-
-# What axe-core judges by default that depends on colours.
-ABOUT_COLOURS = ["color-contrast", "link-in-text-block"]
-
-
-def serious(page: Page, **options: Any) -> list[str]:
-    found = Axe().run(page, options={"resultTypes": ["violations"], **options}).response["violations"]
-    return [
-        f"{violation['id']}: {node['html'][:160]} {node.get('failureSummary', '')[:300]}"
-        for violation in found
-        if violation["impact"] in ("serious", "critical")
-        for node in violation["nodes"]
-    ]
 
 
 @pytest.mark.parametrize(("width", "dark"), [(1280, False), (360, True)])

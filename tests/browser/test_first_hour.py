@@ -21,7 +21,7 @@ from diptych.models import Random
 from diptych.service.clicks import ClickLog
 from diptych.service.clicks.export import text_query_searches
 from diptych.service.clicks.log import click_log_path
-from tests.browser.test_accessibility import serious
+from tests.browser.axe import serious
 from tests.browser.test_keyboard import FOCUS_IS_DRAWN
 
 N_SCENES, N_QUERIES, N_SEARCHES, FOUND, SHOWN, N_PEOPLE = 90, 40, 1200, 20, 10, 300

@@ -5,17 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
 from diptych.collection import Collection
 from diptych.collection.learning import Training, training_pairs
-
-
-def is_clean(page: Page) -> bool:
-    found = Axe().run(page).response["violations"]
-    wide = page.evaluate("document.documentElement.scrollWidth > innerWidth")
-    return not [each for each in found if each["impact"] in ("serious", "critical")] and not wide
+from tests.browser.axe import is_clean
 
 
 def test_training_is_refused_for_luck_or_taken_and_taken_back(visit: Callable, own_site) -> None:

@@ -6,12 +6,12 @@ import re
 from collections.abc import Callable
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
 from diptych.collection import Collection
 from diptych.collection.learning import LearningRecord
 from diptych.collection.learning.promotion import promote
+from tests.browser.axe import is_clean
 
 PART = {
     "old": 0.412, "new": 0.468, "relative": 0.136, "low": 0.101, "p_value": 0.0004, "share": 0.93, "n_searches": 900,
@@ -53,12 +53,6 @@ def learned_site(own_site):
     with Collection.open(own_site.pictures / ".diptych") as collection:
         promote(collection, collection.retriever_named("topics"), RECORD)
     return own_site
-
-
-def is_clean(page: Page) -> bool:
-    found = Axe().run(page).response["violations"]
-    wide = page.evaluate("document.documentElement.scrollWidth > innerWidth")
-    return not [each for each in found if each["impact"] in ("serious", "critical")] and not wide
 
 
 def test_two_retrievers_are_compared_on_live_traffic(visit: Callable, learned_site) -> None:

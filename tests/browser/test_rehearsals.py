@@ -5,14 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
-
-def is_clean(page: Page) -> bool:
-    found = Axe().run(page).response["violations"]
-    wide = page.evaluate("document.documentElement.scrollWidth > innerWidth")
-    return not [each for each in found if each["impact"] in ("serious", "critical")] and not wide
+from tests.browser.axe import is_clean
 
 
 def test_another_search_model_is_tried_and_shown_in_pictures(visit: Callable, own_site) -> None:

@@ -9,8 +9,8 @@ import httpx
 import pytest
 from playwright.sync_api import expect
 
+from tests.browser.axe import serious
 from tests.browser.conftest import TOKEN
-from tests.browser.test_accessibility import serious
 
 TAKEN = ("2010-03-04", "2010-03-09", "2012-07-01T10:00:00", "2013-12-31T23:59:59+02:00")
 HEADERS = {"Authorization": f"Bearer {TOKEN}"}
