@@ -49,7 +49,7 @@ class Languages:
 def languages_of(retriever: Retriever, test: Pairs) -> Languages:
     """Ask in many languages; ``test`` are the featured test photos of Flickr8k."""
     return Languages(
-        _chinese_captions(retriever, test), _translated_sentences(retriever), _translated_queries(retriever, test)
+        _chinese_captions(retriever, test), translated_sentences(retriever), translated_queries(retriever, test)
     )
 
 
@@ -151,15 +151,15 @@ def _chinese_captions(retriever: Retriever, test: Pairs) -> Recalls:
     return recalls(retriever.space, *points, owners)
 
 
-def _translated_sentences(retriever: Retriever) -> dict[str, float]:
-    """Return R@10 of Multi30k's test sentences in several languages asking for their photo's English captions."""
+def translated_sentences(retriever: Retriever, languages: Sequence[str] = _LANGUAGES) -> dict[str, float]:
+    """Return R@10 of Multi30k's test sentences, in English and others, asking for their photo's English captions."""
     folder = data_folder() / "multi30k"
 
     def lines(name: str) -> list[str]:
         with gzip.open(folder / f"{name}.gz", "rt", encoding="utf-8") as stream:
             return [line.strip() for line in stream]
 
-    sentences = {language: lines(f"test_2016_flickr.{language}") for language in ("en", *_LANGUAGES)}
+    sentences = {language: lines(f"test_2016_flickr.{language}") for language in ("en", *languages)}
     captions = [lines(f"test_2016.{number}.en") for number in range(1, 6)]
     gallery = retriever.encode_texts([text for listed in captions for text in listed])
     # The sentence that was translated is one of the five, and must not find itself.
@@ -178,7 +178,7 @@ def _letters(text: str) -> str:
     return "".join(filter(str.isalnum, text.lower()))
 
 
-def _translated_queries(retriever: Retriever, test: Pairs) -> dict[str, float]:
+def translated_queries(retriever: Retriever, test: Pairs) -> dict[str, float]:
     """Return, for each language, the share of queries with a wanted photo among the first ten of Flickr8k's test.
 
     Wanted are the ten photos whose English captions lie nearest to the English query.

@@ -199,7 +199,7 @@ def test_clear_errors(fitted: Retriever, pairs: Pairs, tmp_path: Path) -> None:
     ("encoder", "languages"),
     [
         (SentenceEncoder(), ["Czech", "German"]),
-        (MultilingualSentences(), ["Czech"]),
+        (MultilingualSentences(), []),
         (UniversalSentenceEncoder(), ["Czech"]),
         (SentenceEncoder(source="elsewhere"), []),
         (TfidfTopics(), []),

@@ -1,14 +1,15 @@
-"""Sentences by two networks: one that knows English best, and one that knows many languages."""
+"""Sentences by two networks: one that knows English best, and one that knows many languages; Czech by a glossary."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from diptych.arrays import FloatArray, unit_rows
 from diptych.encoders.encoder import Encoder, check_texts
+from diptych.encoders.text.glossaries import english_of, glossary_languages
 from diptych.encoders.text.languages import language_probabilities
 from diptych.encoders.text.sentence_encoder import SentenceEncoder
 from diptych.encoders.text.universal_sentence_encoder import UNDERSTOOD, UniversalSentenceEncoder
@@ -23,6 +24,9 @@ class MultilingualSentences(Encoder):
     The first reads English alone, and better; what it makes of other languages would spoil them. So its columns are
     zero for a text that is hardly English, by `language_probabilities`: a model that is to serve other languages learns
     from some texts with these columns left out. A text without any letters keeps them.
+
+    Neither knows Czech. A text that reads as Czech is brought into English words by a `Glossary`, where it has most of
+    them, and goes through both. A language without a glossary is encoded as it always was: the fingerprint stays.
 
     Parameters
     ----------
@@ -56,8 +60,12 @@ class MultilingualSentences(Encoder):
 
     @property
     def understood_languages(self) -> frozenset[str]:
-        """The languages that the multilingual network was trained on."""
-        return UNDERSTOOD
+        """The languages that the multilingual network was trained on, and those that have a glossary."""
+        return UNDERSTOOD | glossary_languages()
+
+    def understood_in(self, text: str) -> frozenset[str]:
+        """The same, without the languages of glossaries where these do not have most words of this text."""
+        return self.understood_languages if english_of(text) is not None else UNDERSTOOD
 
     @property
     def weights_digest(self) -> str:
@@ -79,12 +87,13 @@ class MultilingualSentences(Encoder):
         """Return one row of features per text."""
         check_texts(items)
         english, multilingual = self._parts()
-        is_english = np.array([reads_as_english(text) for text in items])
+        routed = [_routed(text) for text in items]
+        texts, is_english = [text for text, _ in routed], np.array([keeps for _, keeps in routed])
         parts = np.zeros((len(items), self.n_features), dtype=np.float32)
         if is_english.any():
-            known = [text for text, keeps in zip(items, is_english, strict=True) if keeps]
+            known = [text for text, keeps in routed if keeps]
             parts[is_english, : english.n_features] = unit_rows(english.transform(known))
-        parts[:, english.n_features :] = unit_rows(multilingual.transform(items))
+        parts[:, english.n_features :] = unit_rows(multilingual.transform(texts))
         return parts
 
     def __getstate__(self) -> dict[str, Any]:
@@ -102,12 +111,19 @@ class MultilingualSentences(Encoder):
         return self._made[1]
 
 
-def reads_as_english(text: str) -> bool:
-    """Say whether a text may be English.
+def reads_as_english(text: str, probabilities: Mapping[str, float] | None = None) -> bool:
+    """Say whether a text may be English; ``probabilities`` are those of its languages, where they are known already.
 
     >>> from diptych.encoders.text.multilingual_sentences import reads_as_english
     >>> [reads_as_english(text) for text in ("a red car", "ein rotes Auto", "42")]
     [True, False, True]
     """
+    found = language_probabilities(text) if probabilities is None else probabilities
+    return not found or found.get("en", 0.0) >= _LEAST_ENGLISH
+
+
+def _routed(text: str) -> tuple[str, bool]:
+    """Return what the networks read for a text, and whether the English one is among them."""
     probabilities = language_probabilities(text)
-    return not probabilities or probabilities.get("en", 0.0) >= _LEAST_ENGLISH
+    translated = english_of(text, probabilities)
+    return (text, reads_as_english(text, probabilities)) if translated is None else (translated, True)
