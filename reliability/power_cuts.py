@@ -6,6 +6,9 @@ and is killed at a random moment. Then the disk is put together as a power cut m
 synced or with later changes, cut short, or full of zeros; every folder with the names that were last synced, and any
 of the later ones. What was acknowledged must be there, and everything must be readable. The command exits with 1 when
 a trial fails; ``campaign.py`` has its options.
+
+With ``--unsynced`` the process has ``--durability process``, which syncs nothing. Then the last changes may be lost,
+and files may be torn: the collection must be whole after `diptych repair --go-back`, which may name retrievers as lost.
 """
 
 from __future__ import annotations
@@ -19,12 +22,13 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 
 import kill_trials
 from campaign import campaign
+from diptych.collection import Collection, CollectionError, Record, go_back
 from diptych.collection.storage import ledger
 
 _SOURCE = Path(__file__).with_name("unsynced.c")
@@ -105,6 +109,8 @@ class Disk:
 class PowerCuts(kill_trials.Trials):
     """Trials in which the machine loses its power with the process."""
 
+    environment: ClassVar[dict[str, str]] = {}
+
     def __init__(self, workplace: Path, seed: int) -> None:
         self.shadow = workplace / "shadow"
         self.preload = {"LD_PRELOAD": str(build_shim(workplace)), "UNSYNCED_SHADOW": str(self.shadow)}
@@ -123,8 +129,8 @@ class PowerCuts(kill_trials.Trials):
         self.shadow.mkdir()
         # Whatever is there when the machine starts is on the disk.
         subprocess.run([sys.executable, "-S", "-c", _SYNC_ALL, str(disk)], env=os.environ | self.preload, check=True)
-        pid = self.start(number)
-        kill_trials.time.sleep(seconds)
+        pid = self.start(number, **self.environment)
+        kill_trials.wait_for_work(pid, seconds)
         self.kill(pid)
         under_way = self.under_way()
         after = self.workplace / "after"
@@ -134,6 +140,57 @@ class PowerCuts(kill_trials.Trials):
         self.number_of_cuts += 1
         ledger.boot_id = lambda: f"start {self.number_of_cuts}"
         return self.problems(under_way)
+
+
+class UnsyncedCuts(PowerCuts):
+    """Trials in which nothing is synced, and what is torn goes back to what is whole."""
+
+    environment: ClassVar[dict[str, str]] = {"DIPTYCH_DURABILITY": "process"}
+
+    def problems(self, under_way: kill_trials.State) -> list[str]:
+        """Go back, repair, and return what is wrong then."""
+        del under_way
+        go_back(Path(self.location))
+        with Collection.open(self.location, load_retriever=_load_toy) as collection:
+            wrong = [problem for problem in collection.repair().problems if "unfinished" not in problem]
+            wrong += kill_trials.wrong_points(collection)
+            collection.add([Record(captions=["after the cut"], id="after")])
+            return wrong + list(collection.verify().problems)
+
+
+def _load_toy(folder: str | os.PathLike[str]) -> kill_trials.ToyRetriever:
+    try:
+        return kill_trials.ToyRetriever.load(folder)
+    except (OSError, ValueError):
+        raise CollectionError(f"the retriever in {folder} cannot be read") from None
+
+
+def run_unsynced(trials: int, seed: int = 0, longest: float = 2.0) -> tuple[dict[str, int], list[str]]:
+    """Cut the power of collections that sync nothing, each once; return what was counted, and what went wrong."""
+    counts = dict.fromkeys(("trials", "acknowledged", "corrupt", "recovered", "named as lost"), 0)
+    wrong: list[str] = []
+    own_boot_id = ledger.boot_id
+    for number in range(trials):
+        workplace = Path(tempfile.mkdtemp(prefix="diptych-power-"))
+        runner = UnsyncedCuts(workplace, 1000 * seed + number)
+        try:
+            problems = runner.run(0, runner.dice.uniform(0.3, longest))
+            outcome = "corrupt" if problems else "recovered"
+        except CollectionError as problem:
+            # Retrievers are not made again, and a collection of which nothing was synced may be nothing.
+            problems, outcome = [], "named as lost"
+            print(f"trial {number}: {problem}", file=sys.stderr)
+        except Exception as problem:
+            problems, outcome = [f"{type(problem).__name__}: {problem}"], "corrupt"
+        finally:
+            ledger.boot_id = own_boot_id
+            runner.close()
+            shutil.rmtree(workplace, ignore_errors=True)
+        counts["trials"] += 1
+        counts["acknowledged"] += runner.steps
+        counts[outcome] += 1
+        wrong += [f"trial {number}: {problem}" for problem in problems]
+    return counts, wrong
 
 
 def run_trials(trials: int, seed: int = 0, longest: float = 2.0) -> tuple[dict[str, int], list[str]]:
@@ -161,4 +218,7 @@ def run_trials(trials: int, seed: int = 0, longest: float = 2.0) -> tuple[dict[s
 
 
 if __name__ == "__main__":
+    if "--unsynced" in sys.argv:
+        sys.argv.remove("--unsynced")
+        sys.exit(campaign(__doc__, "a power cut with nothing synced", run_unsynced, trials=20, at_once=5))
     sys.exit(campaign(__doc__, "a power cut", run_trials, trials=200, at_once=25))

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from diptych.collection.changes.add_report import AddProgress, AddReport
     from diptych.collection.changes.backup import BackupReport, RestoreReport, backup_collection, restore_collection
     from diptych.collection.changes.content_reading import ReadingReport
+    from diptych.collection.changes.going_back import go_back
     from diptych.collection.changes.maintenance import CheckReport, DuplicateGroup, MigrationReport, migrate_collection
     from diptych.collection.changes.retriever_changes import ReencodeReport
     from diptych.collection.changes.text_reading import TextReport
@@ -49,6 +50,7 @@ else:
             "diptych.collection.changes.adding": "AddProgress AddReport",
             "diptych.collection.changes.backup": "BackupReport RestoreReport backup_collection restore_collection",
             "diptych.collection.changes.content_reading": "ReadingReport",
+            "diptych.collection.changes.going_back": "go_back",
             "diptych.collection.changes.maintenance": "CheckReport DuplicateGroup MigrationReport migrate_collection",
             "diptych.collection.changes.retriever_changes": "ReencodeReport",
             "diptych.collection.changes.text_reading": "TextReport",
@@ -113,6 +115,7 @@ __all__ = [
     "UnknownRetrieverError",
     "Version",
     "backup_collection",
+    "go_back",
     "migrate_collection",
     "parse_query",
     "plan_collection",

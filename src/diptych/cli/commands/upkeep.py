@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from diptych.cli.console.output import facts_table, print_json, print_outcome, results
+from diptych.cli.console.output import facts_table, notes, print_json, print_outcome, results
 from diptych.cli.console.paths import find_collection, open_collection, printable, shown_path
 from diptych.cli.console.progress import Stages
 from diptych.cli.options import CollectionOption, JsonOption, QuietOption
@@ -85,12 +85,29 @@ def verify(
         _report(opened.verify(all_bytes=not sizes), opened.name, as_json=as_json)
 
 
-def repair(collection: CollectionOption = None, as_json: JsonOption = False, quiet: QuietOption = False) -> None:
+def repair(
+    collection: CollectionOption = None,
+    going_back: Annotated[
+        bool,
+        typer.Option(
+            "--go-back",
+            help="First bring tables that cannot be read back to their last versions that can, and say what is lost.",
+        ),
+    ] = False,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
     """Make damaged files again where that is possible, drop what nothing uses, and join small files.
 
     What searches compare, thumbnails and indexes are made again from pictures and captions. What cannot be made again
-    is named, and the exit status is 1: restore it from a backup.
+    is named, and the exit status is 1: restore it from a backup, or, after a power cut that left files torn, give up
+    the last changes with --go-back.
     """
+    if going_back:
+        from diptych.collection import go_back
+
+        for lost in go_back(find_collection(collection).folder, write_wait=10.0):
+            notes().print(printable(lost), markup=False, soft_wrap=True)
     with open_collection(collection, quiet=quiet) as opened:
         _report(opened.repair(), opened.name, as_json=as_json)
 

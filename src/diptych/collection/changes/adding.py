@@ -101,13 +101,8 @@ class Adding:
         self._waits = StageWaits()
         self.report = AddReport()
 
-    def add(
-        self,
-        records: Sequence[Record],
-        progress: Progress | None = None,
-        is_awaited: Callable[[], bool] = lambda: False,
-    ) -> list[Record]:
-        """Add all records; those after the batch under way are left, and returned, where somebody else is awaited."""
+    def add(self, records: Sequence[Record], progress: Progress, is_awaited: Callable[[], bool]) -> list[Record]:
+        """Add records, all of them or until somebody waits to write; return those that are left then."""
         work = list(self._needing_work(records))
         left = {id(one.record): one.record for one in work}
         done = len(records) - len(work)

@@ -93,6 +93,11 @@ class Ledger:
                 name = os.path.normpath(self._folder / named[0])
                 raise CollectionError(f"{name} is damaged; `diptych repair` rebuilds it if it can be rebuilt")
 
+    def known_files(self) -> dict[str, Checksum]:
+        """Return the checksums of all files that whole lines name, seen from the store."""
+        self._read()
+        return dict(self._files)
+
     def marks(self) -> dict[str, list[str]]:
         """Return the damaged files that a check has found, by what they belong to."""
         with suppress(OSError, ValueError, KeyError, TypeError):
@@ -160,7 +165,7 @@ class Ledger:
             shutil.rmtree(folder.with_suffix(DROPPED), ignore_errors=True)
             return
         for path in (folder / "_versions").iterdir():
-            if (version := _version_of(path.name)) is None or version > head:
+            if (version := version_of(path.name)) is None or version > head:
                 path.unlink()
         sync_to_disk(folder / "_versions")
 
@@ -295,7 +300,7 @@ class Ledger:
             return name != _LEDGER
         if inner.startswith("_transactions/") or inner == f"_versions/{_HINT}":
             return False
-        version = _version_of(inner.removeprefix("_versions/"))
+        version = version_of(inner.removeprefix("_versions/"))
         return not (
             inner.startswith("_versions/") and version is not None and version < self._heads.get(f"{unit}.lance", 0)
         )
@@ -311,7 +316,7 @@ class Ledger:
             return 0
         with suppress(FileNotFoundError):
             names = os.listdir(self._folder / unit / "_versions")
-            return max(filter(None, map(_version_of, names)), default=None)
+            return max(filter(None, map(version_of, names)), default=None)
         return None
 
     def _names(self, unit: str) -> Iterator[str]:
@@ -425,7 +430,8 @@ def _said(line: bytes) -> dict[str, Any] | None:
     return None
 
 
-def _version_of(name: str) -> int | None:
+def version_of(name: str) -> int | None:
+    """Return the version of a table that a file describes, None where it is another file."""
     number = name.removesuffix(".manifest")
     return _LAST_VERSION - int(number) if name != number and number.isdigit() else None
 
