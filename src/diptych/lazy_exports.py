@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import ast
 import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from importlib.abc import InspectLoader
-from importlib.util import find_spec
 from typing import Any
 
 
@@ -49,6 +46,11 @@ def declared_exports(package: str) -> tuple[Callable[[str], Any], list[str]]:
 
 def _declared_modules(package: str) -> dict[str, str]:
     """Return the names, between spaces, that each module gives; no module is imported for it."""
+    # Most programs that import Diptych alone need none of these.
+    import ast
+    from importlib.abc import InspectLoader
+    from importlib.util import find_spec
+
     spec = find_spec(package)
     source = spec.loader.get_source(package) if spec is not None and isinstance(spec.loader, InspectLoader) else None
     guarded = [part for part in ast.parse(source or "").body if isinstance(part, ast.If)]

@@ -90,11 +90,16 @@ def test_a_file_holds_what_memory_holds(
             for places in (some, np.tile(some, 300)):
                 assert file.names(places).tolist() == memory.names(places).tolist()
                 assert file.names(places[:1]).tolist() == [in_order[places[0]].id]
+                for segment in (file, memory):
+                    assert segment.contents(places).tolist() == [in_order[place].content_hash for place in places]
             owners = np.repeat(np.arange(len(items)), [len(item.captions) for item in in_order])
             numbers = np.array([number for item in in_order for number in range(len(item.captions))], dtype=np.int32)
             for times in (1, 300):
                 found = file.names(np.tile(owners, times), np.tile(numbers, times)).tolist()
                 assert found == [name for item in in_order for name in item.caption_ids] * times
+                for segment in (file, memory):
+                    said = segment.contents(np.tile(owners, times), np.tile(numbers, times)).tolist()
+                    assert said == [caption for item in in_order for caption in item.captions] * times
 
 
 @settings(deadline=None, max_examples=30)

@@ -46,7 +46,7 @@ class RetrieverCosts:
     picture_features: int = 2560  # numbers that are kept to learn from, of a picture
     caption_features: int = 896
     thumbnail: int = 5_500  # bytes of a small photograph
-    networks: float = 340e6  # bytes of the networks and of the service in each process
+    networks: float = 130e6  # bytes of the networks and of the service in each process
     request_seconds: float = 15e-3  # of one core, for a request and for encoding its words
 
 

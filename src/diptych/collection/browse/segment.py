@@ -65,9 +65,17 @@ class Segment(ABC):
     def rows(self, places: IntArray) -> Any:
         """Return the items at some places, which are in order, as a batch of rows."""
 
-    @abstractmethod
     def names(self, places: IntArray, captions: IntArray | None = None) -> AnyArray:
         """Return the ids of the items at some places, or of one caption of each."""
+        return self._texts("id" if captions is None else "caption_ids", places, captions)
+
+    def contents(self, places: IntArray, captions: IntArray | None = None) -> AnyArray:
+        """Return the digests of the pictures at some places, or the text of one caption of each."""
+        return self._texts("content_hash" if captions is None else "captions", places, captions)
+
+    @abstractmethod
+    def _texts(self, column: str, places: IntArray, captions: IntArray | None) -> AnyArray:
+        """Return what items have under a name of the store's columns, or what one caption of each has."""
 
     @abstractmethod
     def column(self, name: str) -> Any:
@@ -136,13 +144,11 @@ class MemorySegment(Segment):
         """Return the items at some places as a batch of rows."""
         return item_rows([self._items[place] for place in places.tolist()])
 
-    def names(self, places: IntArray, captions: IntArray | None = None) -> AnyArray:
-        """Return the ids of the items at some places, or of one caption of each."""
-        items = self.items_at(places.tolist())
-        if captions is None:
-            return np.array([item.id for item in items], dtype=object)
-        pairs = zip(items, captions.tolist(), strict=True)
-        return np.array([item.caption_ids[place] for item, place in pairs], dtype=object)
+    def _texts(self, column: str, places: IntArray, captions: IntArray | None) -> AnyArray:
+        found = [getattr(item, column) for item in self.items_at(places.tolist())]
+        whose = [] if captions is None else captions.tolist()
+        texts = [texts[place] for texts, place in zip(found, whose, strict=True)] if whose else found
+        return np.array(texts, dtype=object)
 
     def column(self, name: str) -> Any:
         """Return what all items have under one name of the store's columns."""
@@ -238,7 +244,7 @@ class FileSegment(Segment):
             }
             self._batches = _record_batches(folder / "items.arrow")
             self._columns_of: dict[int, dict[str, Any]] = {}
-            self._names_of: dict[tuple[Key, int], tuple[Any, IntArray]] = {}
+            self._texts_of: dict[tuple[str, int], tuple[Any, IntArray]] = {}
             values = _record_batches(folder / "values.arrow")[0]
         except (OSError, ValueError, KeyError, IndexError) as problem:
             raise CollectionError(f"{folder} cannot be read ({problem}); delete it, it is made anew") from None
@@ -288,33 +294,31 @@ class FileSegment(Segment):
         ]
         return taken[0] if len(taken) == 1 else pa.Table.from_batches(taken).combine_chunks().to_batches()[0]
 
-    def names(self, places: IntArray, captions: IntArray | None = None) -> AnyArray:
-        """Return the ids of the items at some places, or of one caption of each."""
-        kind: Key = "id" if captions is None else "caption"
+    def _texts(self, column: str, places: IntArray, captions: IntArray | None) -> AnyArray:
         further = np.zeros_like(places) if captions is None else captions
         if len(places) <= _FEW_ITEMS:
             found = []
             for place, more in zip(places.tolist(), further.tolist(), strict=True):
-                texts, starts = self._names(kind, place // _ROWS_AT_ONCE)
+                texts, starts = self._batch_texts(column, place // _ROWS_AT_ONCE)
                 found.append(texts[int(starts[place % _ROWS_AT_ONCE]) + more].as_py())
             return np.array(found, dtype=object)
         pa, names = search_package("pyarrow"), np.empty(len(places), dtype=object)
         numbers, inner = np.divmod(places, _ROWS_AT_ONCE)
         for number in np.unique(numbers).tolist():
             here = np.flatnonzero(numbers == number)
-            texts, starts = self._names(kind, number)
+            texts, starts = self._batch_texts(column, number)
             taken = texts.take(pa.array(starts[inner[here]] + further[here]))
             names[here] = taken.to_numpy(zero_copy_only=False)
         return names
 
-    def _names(self, kind: Key, number: int) -> tuple[Any, IntArray]:
-        """Return the ids in a batch of items or of captions, and where those of each item begin."""
-        if (kind, number) not in self._names_of:
-            column = self._batches[number][_KEY_COLUMNS[kind]]
-            is_list = kind == "caption"
-            starts = column.offsets.to_numpy() if is_list else np.arange(len(column), dtype=np.int32)
-            self._names_of[kind, number] = column.values if is_list else column, starts
-        return self._names_of[kind, number]
+    def _batch_texts(self, column: str, number: int) -> tuple[Any, IntArray]:
+        """Return a column of a batch, one text after the other, and where those of each item begin."""
+        if (column, number) not in self._texts_of:
+            values = self._batches[number][column]
+            is_list = column in ("caption_ids", "captions")
+            starts = values.offsets.to_numpy() if is_list else np.arange(len(values), dtype=np.int32)
+            self._texts_of[column, number] = values.values if is_list else values, starts
+        return self._texts_of[column, number]
 
     def column(self, name: str) -> Any:
         """Return what all items have under one name of the store's columns."""

@@ -352,6 +352,16 @@ class Gallery:
             keys[places] = self.parts[number].segment.names(block.owners[inner], captions)
         return keys.reshape(rows.shape)
 
+    def contents(self, rows: IntArray) -> AnyArray:
+        """Return what the points of some rows are stored under, as :func:`content_of` of what :meth:`found` gives."""
+        contents = np.full(len(rows), "", dtype=object)
+        for number, places, inner in self.located(rows):
+            block, segment = self.blocks[number], self.parts[number].segment
+            captions = None if block.captions is None else block.captions[inner]
+            found = segment.contents(block.owners[inner], captions)
+            contents[places] = found if captions is None else list(map(text_hash, found))
+        return contents
+
     def rows_of(self, item_id: str) -> list[int]:
         """Return the rows of an item: that of its picture, or those of its captions."""
         rows: list[int] = []

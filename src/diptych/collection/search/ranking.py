@@ -11,7 +11,7 @@ import numpy as np
 from diptych.arrays import AnyArray, BoolArray, FloatArray, IntArray, unit_rows
 from diptych.codes import asymmetric_scores, unpack_signs
 from diptych.collection.search.encoded_query import EncodedQuery, EncodedTerm
-from diptych.collection.search.gallery import Gallery, content_of, top_rows
+from diptych.collection.search.gallery import Gallery, top_rows
 from diptych.collection.search.region_ranking import RegionRanking
 from diptych.collection.storage.retriever_protocol import HashCodeRetrieverProtocol, RetrieverProtocol, Side
 from diptych.collection.storage.word_index import WordHits, WordIndex
@@ -73,7 +73,7 @@ class Reranking:
         if self.by == "codes":
             known, scores = codes, asymmetric_scores(query, codes)[0]
         else:
-            known = np.array([content_of(item, place) for item, place in gallery.found(first.tolist())])
+            known = gallery.contents(first).astype(str)
             scores = self._outputs_or_bits(codes, known.tolist(), side) @ query[0]
         # A matrix product rounds equal rows differently by where they stand: with one score they keep their order.
         _, one, which = np.unique(known, axis=0, return_index=True, return_inverse=True)
