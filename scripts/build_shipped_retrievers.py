@@ -2,6 +2,7 @@
 
     python scripts/tune_networks.py --output build/tuned     # on a machine with a graphics card
     python scripts/build_shipped_retrievers.py --tuned build/tuned
+    python scripts/build_shipped_retrievers.py --words       # asks the packaged ones for words again, and nothing else
 
 needs Flickr8k, Pascal Sentence, the COCO pairs, Multi30k and Flickr8k's captions in other languages in DIPTYCH_DATA.
 The first command trains networks and projections on the training photos; here the correction by a bank is chosen on
@@ -38,7 +39,7 @@ from diptych.estimators import clone
 from diptych.models import ConSE, ContrastiveProjection, CrossModalModel, Preprocessed, QueryBankNormalized
 from diptych.retriever import Retriever
 from diptych.retriever.ready_made import SHIPPED_FOLDER
-from model_card import Asked, Candidate, Tuning, model_card
+from model_card import Asked, Candidate, CardRecord, Tuning, model_card
 from shipped_measures import (
     SPOKEN,
     absent_queries,
@@ -84,19 +85,24 @@ def two_towers(image_encoder: Encoder, text_encoder: Encoder, name: str) -> Retr
 
 def read_data(retriever: Retriever, *, with_bank: bool = True) -> Data:
     """Encode everything that is asked, and a bank of training photos and captions, as many of each set."""
-    flickr, coco, pascal = (load_dataset(name) for name in ("flickr8k", "coco_pairs", "pascal_sentence"))
-    halves = Pairs(
-        [*pascal.train.images, *pascal.test.images],
-        [*pascal.train.texts, *pascal.test.texts],
-        labels=np.concatenate([pascal.train.image_classes(), pascal.test.image_classes()]),
-        owners=np.concatenate([pascal.train.owners, pascal.test.owners + pascal.train.n_images]),
-    )
-    everyone = retriever.featured(halves)
+    flickr, coco = load_dataset("flickr8k"), load_dataset("coco_pairs")
+    everyone = retriever.featured(pascal_pairs())
     is_dev = np.isin(everyone.labels, sorted(set(everyone.labels.tolist()))[::2])
     development = {"Flickr8k": retriever.featured(flickr.dev), PASCAL_DEV: everyone.select(np.flatnonzero(is_dev))}
     test = {"Flickr8k": retriever.featured(flickr.test), "COCO": retriever.featured(coco.test)}
     drawn = bank(retriever, flickr.train, coco.train) if with_bank else (np.empty((0, 0)), np.empty((0, 0)))
     return Data(drawn, development, test, everyone, np.flatnonzero(~is_dev))
+
+
+def pascal_pairs() -> Pairs:
+    """Return all photos of Pascal Sentence with their captions and classes."""
+    pascal = load_dataset("pascal_sentence")
+    return Pairs(
+        [*pascal.train.images, *pascal.test.images],
+        [*pascal.train.texts, *pascal.test.texts],
+        labels=np.concatenate([pascal.train.image_classes(), pascal.test.image_classes()]),
+        owners=np.concatenate([pascal.train.owners, pascal.test.owners + pascal.train.n_images]),
+    )
 
 
 def bank(retriever: Retriever, *training: Pairs) -> tuple[AnyArray, AnyArray]:
@@ -160,27 +166,47 @@ def finish(retriever: Retriever, dev: Pairs) -> Retriever:
 
 def ask(retriever: Retriever, data: Data) -> Asked:
     """Ask a finished retriever everything that the card tells, once."""
-    pictures, classes = data.pascal.images, data.pascal.labels.tolist()
-    names = sorted(set(classes))
     found = {f"{name} test, 1,000 photos": recalls_of(retriever, pairs) for name, pairs in data.test.items()}
     found["Pascal, unseen classes among all 1,000"] = recalls_of(retriever, data.pascal, data.unseen)
     return Asked(
         found,
-        class_names(retriever, pictures, classes),
-        answered(
-            retriever,
-            pictures,
-            {
-                "class names": [SPOKEN.get(name, name) for name in names],
-                "captions": load_dataset("pascal_sentence").test.texts,
-                "absent": absent_queries(),
-            },
-        ),
+        *ask_words(retriever, data.pascal.images, data.pascal.labels.tolist()),
         calibration_error(retriever, data.pascal, data.unseen, PRIOR),
         retriever.cutoff,
         sum(file.stat().st_size for file in (SHIPPED_FOLDER / retriever.name).iterdir()) / 1e6,
         photos_per_second(retriever.image_encoder_),
     )
+
+
+def ask_words(
+    retriever: Retriever, pictures: AnyArray, classes: list[str]
+) -> tuple[dict[str, tuple[float, float]], dict[str, float]]:
+    """Ask for the names of Pascal's classes among its photos, and what has an answer there."""
+    asked = {
+        "class names": [SPOKEN.get(name, name) for name in sorted(set(classes))],
+        "captions": load_dataset("pascal_sentence").test.texts,
+        "absent": absent_queries(),
+    }
+    return class_names(retriever, pictures, classes), answered(retriever, pictures, asked)
+
+
+def words_again(record: CardRecord) -> CardRecord:
+    """Return the record with the words of the packaged retrievers asked again."""
+    asked = dict(record.asked)
+    pascal = pascal_pairs()
+    for name in NETWORKS:
+        retriever = Retriever.ready_made(name)
+        names, answers = ask_words(retriever, retriever.image_features(pascal.images), pascal.labels.tolist())
+        asked[name] = asked[name]._replace(class_names=names, answered=answers, cutoff=retriever.cutoff)
+        print(name, names, answers, flush=True)
+    return record._replace(asked=asked)
+
+
+def write_card(record: CardRecord) -> None:
+    """Write the record and the card."""
+    record.write()
+    for path in (CARD, DOCS):
+        path.write_text(model_card(record, NETWORKS), encoding="utf-8")
 
 
 def photos_per_second(encoder: Encoder) -> float:
@@ -207,8 +233,13 @@ def conse() -> Retriever:
 def main() -> None:
     """Choose, calibrate, ask, and write the card."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--tuned", type=Path, required=True, help="what tune_networks.py wrote")
+    chosen = parser.add_mutually_exclusive_group(required=True)
+    chosen.add_argument("--tuned", type=Path, help="what tune_networks.py wrote")
+    chosen.add_argument("--words", action="store_true", help="ask the packaged retrievers for words again")
     folder = parser.parse_args().tuned
+    if folder is None:
+        write_card(words_again(CardRecord.read()))
+        return
     shutil.copytree(folder / "changes", CHANGES_FOLDER, dirs_exist_ok=True)
     heads, tuning = load_file(folder / "heads.safetensors"), Tuning(**json.loads((folder / "tuning.json").read_text()))
     judged: list[Candidate] = []
@@ -235,9 +266,7 @@ def main() -> None:
     shipped = (SHIPPED_FOLDER / "conse").exists()
     without_pairs = Retriever.ready_made("conse") if shipped else finish(conse(), load_dataset("flickr8k").dev)
     asked["conse"] = ask(without_pairs, read_data(without_pairs, with_bank=False))
-    text = model_card(judged, asked, languages, NETWORKS, tuning, PRIOR)
-    for path in (CARD, DOCS):
-        path.write_text(text, encoding="utf-8")
+    write_card(CardRecord(judged, asked, languages, tuning, PRIOR))
 
 
 if __name__ == "__main__":

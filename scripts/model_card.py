@@ -1,12 +1,16 @@
-"""The text of the model card, from what the retrievers answered."""
+"""The text of the model card, from what the retrievers answered, and the record of that."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, NamedTuple, Self
 
 from shipped_measures import Languages, Recalls
 
+RECORD = Path(__file__).with_name("model_card.json")
 _NAMES = {"lite0": "EfficientNet-Lite0", "lite1": "EfficientNet-Lite1", "lite2": "EfficientNet-Lite2"}
 _OWN_SIDES = {"lite0": 224, "lite1": 240, "lite2": 260}
 
@@ -49,15 +53,54 @@ class Asked(NamedTuple):
     photos_per_second: float
 
 
-def model_card(
-    judged: Sequence[Candidate],
-    asked: Mapping[str, Asked],
-    languages: Languages,
-    networks: Mapping[str, Mapping[str, int | None]],
-    tuning: Tuning,
-    prior: float,
-) -> str:
+class CardRecord(NamedTuple):
+    """All numbers of the card, so that some can be measured again without the others."""
+
+    judged: list[Candidate]
+    asked: dict[str, Asked]
+    languages: Languages
+    tuning: Tuning
+    prior: float
+
+    def write(self, path: Path = RECORD) -> None:
+        """Write the record, numbers as the card has them."""
+        document = {
+            "judged": [each._asdict() for each in self.judged],
+            "asked": {name: each._asdict() for name, each in self.asked.items()},
+            "languages": self.languages,
+            "tuning": self.tuning._asdict(),
+            "prior": self.prior,
+        }
+        text = json.dumps(document, default=asdict, indent=1)
+        path.write_text(json.dumps(_rounded(json.loads(text)), indent=1) + "\n", encoding="utf-8")
+
+    @classmethod
+    def read(cls, path: Path = RECORD) -> Self:
+        """Read the record."""
+        known = json.loads(path.read_text(encoding="utf-8"))
+        judged = [Candidate(**{**each, "recalls": _recalls_of(each["recalls"])}) for each in known["judged"]]
+        asked = {
+            name: Asked(**{**each, "recalls": _recalls_of(each["recalls"])}) for name, each in known["asked"].items()
+        }
+        languages = Languages(**{**known["languages"], "chinese": Recalls(**known["languages"]["chinese"])})
+        return cls(judged, asked, languages, Tuning(**known["tuning"]), known["prior"])
+
+
+def _recalls_of(known: Mapping[str, Mapping[str, float]]) -> dict[str, Recalls]:
+    return {name: Recalls(**numbers) for name, numbers in known.items()}
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _rounded(part) for name, part in value.items()}
+    if isinstance(value, list):
+        return [_rounded(part) for part in value]
+    return round(value, 4) if isinstance(value, float) else value
+
+
+def model_card(record: CardRecord, networks: Mapping[str, Mapping[str, int | None]]) -> str:
     """Return the text of the model card."""
+    judged, asked, languages, tuning, prior = record
     return f"""# The retrievers that come with Diptych
 
 `diptych index --retriever light|default|strong|conse`, `Retriever.ready_made("light")`: none of them needs training by
@@ -108,7 +151,8 @@ installed).
 Flickr8k and the 500 of ten of Pascal's twenty classes, by the mean of R@1 and R@10 over both directions and of the MAP
 of those classes' names; `light` and `strong` take the same. Learning rates, shares of the losses, how much of the
 changes is kept and how large photos are shown were compared there too, with COCO's development photos. Test photos and
-the other ten classes were asked four times for former retrievers of this package, and once for these.
+the other ten classes were asked four times for former retrievers of this package, and once for these; their names
+and the queries that nothing answers once more, after the reading of queries had changed.
 
 {_candidates(judged)}
 
@@ -120,7 +164,9 @@ photos and all captions. For comparison, the default of version 0.1 (one network
 
 **Words.** The names of Pascal's 20 classes as queries among its 1,000 photos, as the data set spells them and in words
 ("dining table"): MAP and the precision of the first ten. The data set gives each photo one label, and what stands
-beside it counts as wrong: a chair in a photo labelled sofa, a person on a bicycle.
+beside it counts as wrong: a chair in a photo labelled sofa, a person on a bicycle. A query that only names a thing is
+read by its bare name and in a sentence, whatever stands before it: "a dog" finds what "dog" finds (`query_forms`; the
+forms were chosen on the development photos).
 
 {_class_names(asked)}
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import importlib
 from pathlib import Path
 
 import numpy as np
@@ -7,9 +8,12 @@ import pytest
 from PIL import Image
 
 from diptych import Retriever
+from diptych.collection import Collection
 from diptych.data import load_dataset
+from diptych.data.sample_photographs import PHOTOGRAPHS_FOLDER
 from diptych.errors import InvalidInputError, UnknownNameError
 from diptych.models import SharedSpace
+from diptych.retriever import explain
 from diptych.retriever.ready_made import READY_MADE, SHIPPED_FOLDER
 
 FIXTURES = Path(__file__).parents[1] / "encoders" / "joint" / "fixtures"
@@ -50,6 +54,27 @@ def test_photographs_are_found_in_many_languages() -> None:
     assert np.isin(scores.argmax(axis=1), wanted).mean() >= 0.8
 
 
+def test_a_word_finds_photographs_whatever_stands_before_it(tmp_path: Path) -> None:
+    """A search, its reasons and its probability take "a cat" for "cat"; a caption says what it says."""
+    retriever = Retriever.ready_made("light")
+    retriever.cache = False
+    photographs = [PHOTOGRAPHS_FOLDER / f"{name}.jpg" for name in ("cat", "mountains")]
+    with Collection.create(tmp_path / "c", retriever, root=PHOTOGRAPHS_FOLDER) as collection:
+        for path in photographs:
+            collection.add(path)
+        first = {query: collection.search(query)[0] for query in ("cat", "a cat", "a photo of a cat")}
+        assert {answer.path for answer in first.values()} == {photographs[0]}
+        assert len({round(answer.score, 5) for answer in first.values()}) == 1
+        assert first["a cat"].probability > retriever.cutoff_among(2, is_short=True)
+    as_caption = retriever.similarity(photographs[:1], ["a cat"])[0, 0]
+    explanation = explain(retriever, "a cat", photographs[0])
+    assert explanation.score == pytest.approx(first["cat"].score, abs=1e-4)
+    assert first["cat"].score > as_caption + 0.02
+    left_out = {bar.name: bar.contribution for bar in explanation.bars}
+    assert left_out["cat"] > 0.1
+    assert left_out.get("a", 0.0) == pytest.approx(0.0, abs=1e-4)
+
+
 def test_a_ready_made_retriever_is_known_by_name() -> None:
     with pytest.raises(UnknownNameError, match="did you mean 'strong'"):
         Retriever.ready_made("stron")
@@ -72,6 +97,20 @@ def test_the_card_on_the_site_is_that_of_the_package() -> None:
     card = (SHIPPED_FOLDER / "MODEL_CARD.md").read_text(encoding="utf-8")
     assert card == (ROOT / "docs" / "model-card.md").read_text(encoding="utf-8")
     assert "Known weaknesses" in card
+
+
+def test_the_card_is_what_its_record_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(ROOT / "scripts")
+    building = importlib.import_module("build_shipped_retrievers")
+    card = building.model_card(building.CardRecord.read(), building.NETWORKS)
+    assert card == (ROOT / "docs" / "model-card.md").read_text(encoding="utf-8")
+
+
+def test_a_record_of_the_card_is_read_as_it_was_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(ROOT / "scripts")
+    record = importlib.import_module("model_card").CardRecord.read()
+    record.write(tmp_path / "again.json")
+    assert type(record).read(tmp_path / "again.json") == record
 
 
 def picture(path: Path) -> Path:

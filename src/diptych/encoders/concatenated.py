@@ -100,6 +100,11 @@ class Concatenated(Encoder):
         self._check()
         return self._joined([encoder.transform(items) for encoder in self._parts])
 
+    def transform_queries(self, items: Sequence[Any]) -> FloatArray:
+        """Return what each part makes of what someone looks for, side by side."""
+        self._check()
+        return self._joined([encoder.transform_queries(items) for encoder in self._parts])
+
     def stream(self, items: Sequence[Any]) -> Iterator[EncodedBatch]:
         """Encode pictures batch by batch, in order, and go on past those that some part cannot read."""
         self._check()

@@ -111,6 +111,10 @@ class Encoder(FormerNames, BaseEstimator, ABC):
     def transform(self, items: Sequence[Any]) -> FloatArray:
         """Return one row of features per item."""
 
+    def transform_queries(self, items: Sequence[Any]) -> FloatArray:
+        """Return one row of features per text that someone looks for; an encoder may read these otherwise."""
+        return self.transform(items)
+
     def fit_transform(self, items: Sequence[Any]) -> FloatArray:
         """Learn from the items and encode them."""
         return self.fit(items).transform(items)

@@ -6,7 +6,6 @@ import re
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
-from functools import cache
 from typing import Protocol, Self
 
 import numpy as np
@@ -15,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from diptych.arrays import AnyArray, BoolArray, FloatArray
 from diptych.data import Pairs
-from diptych.encoders import imagenet_concepts
+from diptych.encoders.text.visualness import concept_names
 from diptych.encoders.text.word_pipeline import find_stop_words, query_words
 from diptych.errors import InvalidInputError, UnknownNameError
 from diptych.estimators import BaseEstimator
@@ -199,8 +198,11 @@ class Encoding(Protocol):
     def space(self) -> Space:
         """The space of its points."""
 
-    def encode_texts(self, texts: Sequence[str]) -> AnyArray:
-        """Return the points of texts."""
+    def query_features(self, texts: Sequence[str]) -> FloatArray:
+        """Return the features of texts that someone looks for."""
+
+    def texts_to_points(self, features: FloatArray) -> AnyArray:
+        """Return the points of text features."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -268,7 +270,7 @@ def held_out_scores(
     words = [] if pairs.has_text_features else short_queries(pairs)
     if not words:
         return HeldOutScores.of(retriever.space, images, texts, featured)
-    short, belong = retriever.encode_texts(words), pictures_with(words, pairs)
+    short, belong = retriever.texts_to_points(retriever.query_features(words)), pictures_with(words, pairs)
     return HeldOutScores.of(retriever.space, images, texts, featured, short_points=short, short_belong=belong)
 
 
@@ -323,15 +325,10 @@ def short_queries(pairs: Pairs) -> list[str]:
     >>> short_queries(Pairs(["1.jpg", "2.jpg"], ["two dogs on a beach", "it is very nice there"]))
     ['beach', 'dogs']
     """
-    concepts = _concepts()
+    concepts = concept_names()
     words = _pictures_by_word(pairs, find_stop_words("english"))
     named = (word for word in words if word in concepts or word.removesuffix("s") in concepts)
     return sorted(word for word in named if len(words[word]) >= 0.01 * pairs.n_images)
-
-
-@cache
-def _concepts() -> frozenset[str]:
-    return frozenset(concept.lower() for concept in imagenet_concepts())
 
 
 def pictures_with(words: Sequence[str], pairs: Pairs) -> BoolArray:

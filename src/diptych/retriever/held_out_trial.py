@@ -222,7 +222,7 @@ def _photographs() -> Pairs:
 
 def _best(retriever: Retriever, pictures: AnyArray, queries: list[str]) -> tuple[FloatArray, BoolArray]:
     """Return the best score of each query, and whether the encoder finds nothing in its words."""
-    features = retriever.text_features(queries)
+    features = retriever.query_features(queries)
     scores = retriever.space.compare(retriever.texts_to_points(features), pictures, "text_query")
     return scores.max(axis=1), ~np.any(features, axis=1)
 

@@ -145,6 +145,10 @@ class Retriever(BaseEstimator):
             raise InvalidInputError("texts must be a sequence of strings, got one string; pass it in a list")
         return self._features(self._require("text_encoder_").text_encoder_, texts, progress)
 
+    def query_features(self, texts: Sequence[str]) -> FloatArray:
+        """Return the features of what someone looks for, which are never kept; "a dog" may be read as "dog"."""
+        return self._require("text_encoder_").text_encoder_.transform_queries(texts)
+
     def stream_image_features(self, items: Sequence[Any]) -> Iterator[EncodedBatch]:
         """Yield image features batch by batch, with the reason for each picture that cannot be read."""
         encoder = self._require("image_encoder_").image_encoder_
@@ -324,9 +328,7 @@ class Retriever(BaseEstimator):
         made = cls(name=name, cache=cache)
         made.image_encoder_, made.text_encoder_, made.model_ = tower_parts(model, image_encoder)
         # A score of a half is as likely right as wrong.
-        made.calibration_ = Calibration.assumed(10.0, -5.0)
-        if held_out is not None:
-            made.calibration_ = made.calibrated(held_out)
+        made.calibration_ = Calibration.assumed(10.0, -5.0) if held_out is None else made.calibrated(held_out)
         return made
 
     def _require(self, part: str) -> Self:
@@ -350,9 +352,7 @@ class Retriever(BaseEstimator):
 
     @property
     def _store(self) -> FeatureCache | None:
-        if self.cache is False:
-            return None
-        return FeatureCache(None if self.cache is True else Path(self.cache))
+        return None if self.cache is False else FeatureCache(None if self.cache is True else Path(self.cache))
 
     def _features(self, encoder: Encoder, items: Sequence[Any], progress: Progress | None) -> FloatArray:
         items, store = indexed_items(items, name="pictures" if encoder.modality == "image" else "texts"), self._store

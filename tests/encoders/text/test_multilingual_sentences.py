@@ -6,8 +6,8 @@ import pickle
 
 import numpy as np
 
-from diptych.encoders import MultilingualSentences, SentenceEncoder, UniversalSentenceEncoder
-from diptych.encoders.text.multilingual_sentences import UNDERSTOOD, reads_as_english
+from diptych.encoders import MultilingualSentences, SentenceEncoder, SideBySide, UniversalSentenceEncoder
+from diptych.encoders.text.multilingual_sentences import UNDERSTOOD, query_forms, reads_as_english
 
 TEXTS = ["a dog runs on the beach", "ein Hund läuft am Strand", "一只狗在海滩上跑", "two girls", "1, 2, 3"]
 
@@ -53,3 +53,37 @@ def test_the_english_part_may_be_one_trained_on_captions() -> None:
     np.testing.assert_array_equal(features[:, 384:], plain.transform(TEXTS)[:, 384:])
     expected = SentenceEncoder(source="minilm-captions").transform(TEXTS[:1])
     np.testing.assert_allclose(features[:1, :384], expected, atol=1e-5)
+
+
+def test_a_thing_is_looked_for_by_its_name_however_it_is_typed() -> None:
+    encoder = MultilingualSentences(english="minilm-captions")
+    typed = ["dog", "a dog", "The  dog", "a photo of a dog", "pictures of the dog", "an image of dog"]
+    expected = encoder.transform(["dog", "there is a dog"]).mean(axis=0)
+    for row in encoder.transform_queries(typed):
+        np.testing.assert_allclose(row, expected, atol=1e-5)
+    plural = encoder.transform(["dogs", "there is a dog"]).mean(axis=0)
+    np.testing.assert_allclose(encoder.transform_queries(["photos of dogs"])[0], plural, atol=1e-5)
+
+
+def test_what_stands_before_a_name_tells_its_language() -> None:
+    encoder = MultilingualSentences(english="minilm-captions")
+    assert not encoder.transform(["panda"])[:, :384].any()
+    names = SentenceEncoder(source="minilm-captions").transform(["panda", "there is a panda"])
+    found = encoder.transform_queries(["a panda"])[0]
+    np.testing.assert_allclose(found[:384], names.mean(axis=0), atol=1e-5)
+
+
+def test_what_says_more_than_a_name_is_read_as_it_is() -> None:
+    asked = ["a dog runs on the beach", "two dogs", "ein Hund", "собака", "42", "a", "a photo of", "An Unheard-of"]
+    assert [query_forms(text) for text in asked] == [(text,) for text in asked]
+    encoder = MultilingualSentences(english="minilm-captions")
+    np.testing.assert_allclose(encoder.transform_queries(asked), encoder.transform(asked), atol=1e-5)
+
+
+def test_captions_and_other_networks_are_read_as_they_are() -> None:
+    plain, trained = MultilingualSentences(), MultilingualSentences(english="minilm-captions")
+    np.testing.assert_array_equal(plain.transform_queries(["a dog"]), plain.transform(["a dog"]))
+    assert not np.allclose(trained.transform(["a dog"]), trained.transform(["dog"]), atol=1e-2)
+    both = SideBySide(encoders=(trained, plain)).transform_queries(["a dog"])
+    np.testing.assert_array_equal(both[:, :896], trained.transform_queries(["a dog"]))
+    np.testing.assert_array_equal(both[:, 896:], plain.transform(["a dog"]))

@@ -33,7 +33,7 @@ def why_lines(collection: Collection, query: Query, answers: Sequence[Answer]) -
 
 def _query_subject(collection: Collection, retriever: Retriever, term: Term) -> Subject:
     if term.kind == "text":
-        return Subject.of_text(retriever, term.value)
+        return Subject.of_text(retriever, term.value, asks=True)
     if term.kind == "picture":
         return Subject.of_picture(retriever, term.value)
     item = collection[term.value]

@@ -253,7 +253,7 @@ class RetrieverChanges:
                 rows = gallery.rows_of(item_id)
                 if rows:
                     point = gallery.vectors(np.array(rows))
-                    query = retriever.encode_texts([words])
+                    query = retriever.texts_to_points(retriever.query_features([words]))
                     scores.append(float(retriever.space.compare(query, point, "text_query")[0, 0]))
                     relevance.append(float(is_good))
             fitted = Calibration(prior=None).fit({"text_to_image": (scores, relevance)})

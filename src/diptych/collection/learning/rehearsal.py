@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from scipy import sparse
@@ -23,7 +24,7 @@ from diptych.collection.learning.rehearsal_report import (
 )
 from diptych.collection.learning.rehearsal_sample import PictureSample, Progress, draw_items
 from diptych.collection.learning.search_log import word_groups
-from diptych.collection.search.encoded_query import without_disk_cache
+from diptych.collection.search.encoded_query import query_features, without_disk_cache
 from diptych.collection.search.gallery import top_rows
 from diptych.collection.storage.item import Item
 from diptych.collection.storage.retriever_protocol import RetrieverProtocol
@@ -349,10 +350,10 @@ def _text_features(
     """Return the features of captions, from the cache where they are known, and of queries, which are never kept."""
     parts = []
     done, total = 0, len(captions) + len(queries)
-    for source, texts in ((retriever, captions), (without_disk_cache(retriever), queries)):
+    for encode, texts in ((retriever.text_features, captions), (partial(query_features, retriever), queries)):
         for start in range(0, len(texts), _TEXTS_AT_ONCE):
             progress(f"asking {retriever.name}", done, total)
-            parts.append(source.text_features(texts[start : start + _TEXTS_AT_ONCE]))
+            parts.append(encode(texts[start : start + _TEXTS_AT_ONCE]))
             done += len(parts[-1])
     progress(f"asking {retriever.name}", done, total)
     return np.concatenate(parts)

@@ -271,7 +271,7 @@ class TrafficTrial:
     def _compared(self, retriever: Retriever, asked: IntArray, rows: IntArray) -> FloatArray:
         """Return the scores of pictures for queries; every text is encoded once."""
         if id(retriever) not in self._points:
-            texts = retriever.encode_texts(list(self._log.queries))
+            texts = retriever.texts_to_points(retriever.query_features(list(self._log.queries)))
             self._points[id(retriever)] = texts, retriever.images_to_points(self._gallery.features)
         texts, images = self._points[id(retriever)]
         return retriever.space.compare(texts[asked], images[rows], "text_query")

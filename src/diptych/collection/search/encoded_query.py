@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import threading
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple, Protocol, TypeVar, cast
@@ -59,7 +60,7 @@ class QueryEmbeddingCache:
             known = self._known.get(words)
         if known is not None:
             return known
-        features = self._retriever.text_features([words])
+        features = query_features(self._retriever, [words])
         made = QueryEmbedding(self._retriever.texts_to_points(features), not np.any(features), features)
         with self._lock:
             self._known[words] = made
@@ -76,6 +77,12 @@ def without_disk_cache(retriever: RetrieverT) -> RetrieverT:
     alike = copy.copy(retriever)
     vars(alike)["cache"] = False
     return alike
+
+
+def query_features(retriever: RetrieverProtocol, texts: Sequence[str]) -> FloatArray:
+    """Return the features of what someone looks for; some retrievers read it otherwise than a caption."""
+    encode: Callable[[Sequence[str]], FloatArray] | None = getattr(retriever, "query_features", None)
+    return without_disk_cache(retriever).text_features(texts) if encode is None else encode(texts)
 
 
 class TellsShortQueries(Protocol):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -13,9 +15,12 @@ from diptych.encoders.text.glossaries import english_of, glossary_languages
 from diptych.encoders.text.languages import language_probabilities
 from diptych.encoders.text.sentence_encoder import SentenceEncoder
 from diptych.encoders.text.universal_sentence_encoder import UNDERSTOOD, UniversalSentenceEncoder
+from diptych.encoders.text.visualness import named_concept
 
 # Two words of another language are often a name or a loan; only what is hardly English goes without the English part.
 _LEAST_ENGLISH = 0.1
+# What people put before the name of a thing; "a dog" is "dog" to them, and was something else to the networks.
+_BEFORE_NAME = re.compile(r"(?:(?:an?|the) )?(?:(?:photo|picture|image)s? of (?:(?:an?|the) )?)?")
 
 
 class MultilingualSentences(Encoder):
@@ -27,6 +32,9 @@ class MultilingualSentences(Encoder):
 
     Neither knows Czech. A text that reads as Czech is brought into English words by a `Glossary`, where it has most of
     them, and goes through both. A language without a glossary is encoded as it always was: the fingerprint stays.
+
+    A query that only names a thing, "dog", "a dog" or "photos of dogs", is read by `query_forms`: its features are the
+    mean of theirs. With ``"minilm-captions"``, that is; nobody has tried the forms with the other.
 
     Parameters
     ----------
@@ -86,19 +94,33 @@ class MultilingualSentences(Encoder):
     def transform(self, items: Sequence[str]) -> FloatArray:
         """Return one row of features per text."""
         check_texts(items)
-        english, multilingual = self._parts()
+        return self._features([_routed(text) for text in items])
+
+    def transform_queries(self, items: Sequence[str]) -> FloatArray:
+        """Return one row of features per query: the mean over what it is read as."""
+        if self.english != "minilm-captions":
+            return self.transform(items)
+        check_texts(items)
+        # What stands before a name may tell the language that the name alone does not.
         routed = [_routed(text) for text in items]
+        forms = [[(form, keeps) for form in (query_forms(text) if keeps else (text,))] for text, keeps in routed]
+        starts = np.cumsum([0, *map(len, forms)])
+        features = self._features([form for alike in forms for form in alike])
+        return np.stack([features[first:last].mean(axis=0) for first, last in pairwise(starts)])
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Sessions cannot be copied to another process; they are opened again there.
+        return {name: value for name, value in super().__getstate__().items() if name != "_made"}
+
+    def _features(self, routed: Sequence[tuple[str, bool]]) -> FloatArray:
+        english, multilingual = self._parts()
         texts, is_english = [text for text, _ in routed], np.array([keeps for _, keeps in routed])
-        parts = np.zeros((len(items), self.n_features), dtype=np.float32)
+        parts = np.zeros((len(texts), self.n_features), dtype=np.float32)
         if is_english.any():
             known = [text for text, keeps in routed if keeps]
             parts[is_english, : english.n_features] = unit_rows(english.transform(known))
         parts[:, english.n_features :] = unit_rows(multilingual.transform(texts))
         return parts
-
-    def __getstate__(self) -> dict[str, Any]:
-        # Sessions cannot be copied to another process; they are opened again there.
-        return {name: value for name, value in super().__getstate__().items() if name != "_made"}
 
     def _parts(self) -> tuple[SentenceEncoder, UniversalSentenceEncoder]:
         made_of = (self.english, self.batch_size, self.n_threads)
@@ -127,3 +149,21 @@ def _routed(text: str) -> tuple[str, bool]:
     probabilities = language_probabilities(text)
     translated = english_of(text, probabilities)
     return (text, reads_as_english(text, probabilities)) if translated is None else (translated, True)
+
+
+def query_forms(text: str) -> tuple[str, ...]:
+    """Return what an English query is read as: the bare name of a thing and a sentence with it, or the query as it is.
+
+    What people type before a name ("a", "a photo of") lowers the scores of all that shows it, and a name in a sentence
+    finds it better than the name alone. A plural keeps its own form beside the sentence.
+
+    >>> from diptych.encoders.text.multilingual_sentences import query_forms
+    >>> query_forms("a photo of a dog"), query_forms("Dining tables"), query_forms("a dog runs")
+    (('dog', 'there is a dog'), ('dining tables', 'there is a dining table'), ('a dog runs',))
+    """
+    words = " ".join(text.lower().split())
+    before = _BEFORE_NAME.match(words)
+    name = words[before.end() :] if before else words
+    # Single letters are names of vitamins and the like.
+    concept = named_concept(name) if len(name) > 1 else None
+    return (text,) if concept is None else (name, f"there is a {concept}")

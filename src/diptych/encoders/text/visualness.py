@@ -105,6 +105,24 @@ _PLURALS = (
 )
 
 
+@lru_cache(maxsize=1)
+def concept_names() -> frozenset[str]:
+    """Return the names of `imagenet_concepts` in lower case."""
+    return frozenset(name.lower() for name in imagenet_concepts())
+
+
+def named_concept(name: str) -> str | None:
+    """Return the concept whose name a lower-case word or phrase is, or seems to be the plural of, else None.
+
+    >>> from diptych.encoders.text.visualness import named_concept
+    >>> [named_concept(name) for name in ("dog", "dining tables", "benches", "funny")]
+    ['dog', 'dining table', 'bench', None]
+    """
+    concepts = concept_names()
+    singulars = (name.removesuffix(ending) + rest for ending, rest in _PLURALS if name.endswith(ending))
+    return next((form for form in (name, *singulars) if form in concepts), None)
+
+
 @lru_cache(maxsize=1 << 18)
 def visual_forms(word: str) -> tuple[str, ...]:
     """Return a lower-case word itself, its dictionary form, and what it may be the plural of; each once."""

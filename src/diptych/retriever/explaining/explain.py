@@ -60,7 +60,7 @@ class LeftOutWords(Explainer):
         if not chosen:
             return None
         without = [" ".join((words[: word.start()] + words[word.end() :]).split()) for word in chosen]
-        scores = match.scores_instead(side, match.text_points(without))
+        scores = match.scores_instead(side, match.text_points(side, without))
         whole = match.score
         # Nothing is left without an only word: it brings the whole score.
         alone = whole - match.score_of_nothing
@@ -208,7 +208,7 @@ def explain(
     if any(not np.isfinite(weight) or weight == 0 for weight in factors):
         raise InvalidInputError("the weight of a query term is a number other than 0")
     found = Subject.of(retriever, answer)
-    matches = [Match(retriever, Subject.of(retriever, term), found, class_names) for term in terms]
+    matches = [Match(retriever, Subject.of(retriever, term, asks=True), found, class_names) for term in terms]
     return _explanation(matches, factors)
 
 

@@ -46,16 +46,16 @@ class Subject:
     name: str
 
     @classmethod
-    def of(cls, retriever: Retriever, what: Any) -> Subject:
+    def of(cls, retriever: Retriever, what: Any, *, asks: bool = False) -> Subject:
         """Return a subject as it is, take a string for words and anything else for a picture."""
         if isinstance(what, Subject):
             return what
-        return cls.of_text(retriever, what) if isinstance(what, str) else cls.of_picture(retriever, what)
+        return cls.of_text(retriever, what, asks=asks) if isinstance(what, str) else cls.of_picture(retriever, what)
 
     @classmethod
-    def of_text(cls, retriever: Retriever, words: str) -> Subject:
-        """Encode words."""
-        features = retriever.text_features([words])
+    def of_text(cls, retriever: Retriever, words: str, *, asks: bool = False) -> Subject:
+        """Encode words, as those of a query where it ``asks``."""
+        features = retriever.query_features([words]) if asks else retriever.text_features([words])
         return cls("text", features, retriever.texts_to_points(features), words, words)
 
     @classmethod
@@ -140,9 +140,11 @@ class Match:
             return np.asarray(self.space.compare(points, self.answer.point, self.direction)[:, 0])
         return np.asarray(self.space.compare(self.query.point, points, self.direction)[0])
 
-    def text_points(self, texts: Sequence[str]) -> AnyArray:
-        """Return the points of texts that nobody will ask for again, past the cache of features."""
-        return self.retriever.texts_to_points(self.retriever.text_encoder_.transform(list(texts)))
+    def text_points(self, subject: Subject, texts: Sequence[str]) -> AnyArray:
+        """Return the points of texts in the place of a side, past the cache: nobody will ask for them again."""
+        encoder = self.retriever.text_encoder_
+        encode = encoder.transform_queries if subject is self.query else encoder.transform
+        return self.retriever.texts_to_points(encode(list(texts)))
 
 
 class Explainer(ABC):

@@ -57,7 +57,7 @@ def _term_subject(
     from diptych.retriever import Subject
 
     if term.text is not None:
-        return Subject.of_text(without_disk_cache(retriever), term.text)
+        return Subject.of_text(retriever, term.text, asks=True)
     if term.upload is not None:
         return replace(Subject.of_picture(retriever, context.uploads.find(term.upload).file), name="your picture")
     item = find_item(collection, term.item or "")
