@@ -47,6 +47,7 @@ from shipped_measures import (
     calibration_error,
     class_names,
     languages_of,
+    query_points,
     recalls_of,
 )
 
@@ -183,9 +184,9 @@ def ask_words(
 ) -> tuple[dict[str, tuple[float, float]], dict[str, float]]:
     """Ask for the names of Pascal's classes among its photos, and what has an answer there."""
     asked = {
-        "class names": [SPOKEN.get(name, name) for name in sorted(set(classes))],
-        "captions": load_dataset("pascal_sentence").test.texts,
-        "absent": absent_queries(),
+        "class names": query_points(retriever, [SPOKEN.get(name, name) for name in sorted(set(classes))]),
+        "captions": retriever.encode_texts(load_dataset("pascal_sentence").test.texts),
+        "absent": query_points(retriever, absent_queries()),
     }
     return class_names(retriever, pictures, classes), answered(retriever, pictures, asked)
 

@@ -82,7 +82,7 @@ def class_names(retriever: Retriever, pictures: AnyArray, classes: Sequence[str]
     points, found = retriever.images_to_points(pictures), {}
     names = sorted(set(classes))
     for kind, spelt in (("as spelt", names), ("in words", [SPOKEN.get(name, name) for name in names])):
-        scores = retriever.space.compare(_asked(retriever, spelt), points, "text_query")
+        scores = retriever.space.compare(query_points(retriever, spelt), points, "text_query")
         precisions, first = [], []
         for name, row in zip(names, scores, strict=True):
             relevant = (np.asarray(classes) == name)[np.argsort(-row)]
@@ -92,17 +92,15 @@ def class_names(retriever: Retriever, pictures: AnyArray, classes: Sequence[str]
     return found
 
 
-def answered(retriever: Retriever, pictures: AnyArray, queries: Mapping[str, Sequence[str]]) -> dict[str, float]:
-    """Return the share of each kind of query whose best answer is a good match.
+def answered(retriever: Retriever, pictures: AnyArray, queries: Mapping[str, AnyArray]) -> dict[str, float]:
+    """Return the share of each kind of query, given by its points, whose best answer is a good match.
 
     ``at 95 %`` is that of the last kind with another cut-off, which 95 % of the other kinds would pass, each counting
     as much as the others.
     """
     points = retriever.images_to_points(pictures)
     best = {
-        kind: retriever.probability(
-            retriever.space.compare(_asked(retriever, asked), points, "text_query").max(axis=1), "text_to_image"
-        )
+        kind: retriever.probability(retriever.space.compare(asked, points, "text_query").max(axis=1), "text_to_image")
         for kind, asked in queries.items()
     }
     *good, absent = best.values()
@@ -110,7 +108,7 @@ def answered(retriever: Retriever, pictures: AnyArray, queries: Mapping[str, Seq
     return {**shares, "at 95 %": float((absent >= shared_quantile(good, 0.05)).mean())}
 
 
-def _asked(retriever: Retriever, queries: Sequence[str]) -> AnyArray:
+def query_points(retriever: Retriever, queries: Sequence[str]) -> AnyArray:
     """Return the points of queries, as a search makes them."""
     return retriever.texts_to_points(retriever.query_features(queries))
 
@@ -191,14 +189,16 @@ def translated_queries(retriever: Retriever, test: Pairs) -> dict[str, float]:
     with (QUERIES / "language_queries.tsv").open(encoding="utf-8", newline="") as stream:
         rows = list(csv.DictReader(stream, delimiter="\t"))
     pictures = retriever.images_to_points(test.images)
-    english = _asked(retriever, [row["en"] for row in rows])
+    english = query_points(retriever, [row["en"] for row in rows])
     near = retriever.space.compare(english, retriever.texts_to_points(test.texts), "text_query")
     by_photo = np.full((len(rows), test.n_images), -np.inf)
     np.maximum.at(by_photo.T, test.owners, near.T)
     wanted = by_photo >= np.sort(by_photo, axis=1)[:, -10:-9]
     found = {}
     for language in rows[0]:
-        scores = retriever.space.compare(_asked(retriever, [row[language] for row in rows]), pictures, "text_query")
+        scores = retriever.space.compare(
+            query_points(retriever, [row[language] for row in rows]), pictures, "text_query"
+        )
         best = np.argsort(-scores, axis=1)[:, :10]
         found[language] = float(np.take_along_axis(wanted, best, axis=1).mean())
     return found
