@@ -34,7 +34,7 @@ from diptych.encoders import (
     SideBySide,
     imagenet_labels,
 )
-from diptych.encoders.networks.weight_changes import CHANGES_FOLDER
+from diptych.encoders.networks.safetensors_weights import CHANGES_FOLDER
 from diptych.estimators import clone
 from diptych.models import ConSE, ContrastiveProjection, CrossModalModel, Preprocessed, QueryBankNormalized
 from diptych.retriever import Retriever

@@ -5,7 +5,7 @@ from __future__ import annotations
 from diptych.cluster import available_processors
 from diptych.collection.storage.retriever_protocol import RetrieverProtocol
 from diptych.encoders.eight_bits import is_worth_int8, precision_of
-from diptych.encoders.networks.device import idle_card_note, uses_card
+from diptych.encoders.networks.onnx_network import idle_card_note, uses_card
 from diptych.errors import InvalidInputError, counted
 from diptych.retriever import Retriever
 from diptych.retriever.eight_bits import int8_retriever

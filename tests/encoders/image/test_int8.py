@@ -10,9 +10,8 @@ import diptych.data
 from diptych.encoders import ColourEdgeHistograms, EfficientNetLite, SideBySide
 from diptych.encoders.eight_bits import in_int8, int8_trial
 from diptych.encoders.image.efficientnet_lite import FloatLayers, LiteWriter, lite_network
-from diptych.encoders.networks.onnx_graph import ConvolutionGraph
+from diptych.encoders.networks.onnx_graph import ConvolutionGraph, LayerStatistics, QuantisedGraph
 from diptych.encoders.networks.onnx_network import Network
-from diptych.encoders.networks.quantised_graph import LayerStatistics, QuantisedGraph
 from diptych.encoders.networks.safetensors_weights import Weights
 from diptych.errors import InvalidInputError
 

@@ -4,7 +4,7 @@ import numpy as np
 import onnxruntime
 import pytest
 
-from diptych.encoders.networks.device import _SMALLEST_NETWORK, execution_providers, idle_card_note, uses_card
+from diptych.encoders.networks.onnx_network import _SMALLEST_NETWORK, execution_providers, idle_card_note, uses_card
 from diptych.errors import InvalidInputError, UnknownNameError
 from diptych.graphics_card import DEVICE_VARIABLE
 

@@ -22,8 +22,7 @@ from tokenizers import Tokenizer
 from diptych.arrays import unit_rows
 from diptych.data import cache_folder
 from diptych.encoders import SentenceEncoder
-from diptych.encoders.networks.safetensors_weights import Weights
-from diptych.encoders.networks.weight_changes import CHANGES_FOLDER
+from diptych.encoders.networks.safetensors_weights import CHANGES_FOLDER, Weights
 from diptych.encoders.text import sentence_encoder
 from diptych.errors import InvalidInputError, MissingPackageError, ModelFileError
 

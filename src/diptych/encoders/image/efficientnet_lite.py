@@ -13,10 +13,15 @@ import numpy as np
 from diptych.arrays import AnyArray, FloatArray
 from diptych.encoders.image.image_encoder import ConvolutionalEncoder
 from diptych.encoders.networks.model_files import digest_of_files
-from diptych.encoders.networks.onnx_graph import BatchNorm, ConvolutionGraph, fold_batch_norm
-from diptych.encoders.networks.quantised_graph import LayerStatistics, Quantised, QuantisedGraph
-from diptych.encoders.networks.safetensors_weights import Weights
-from diptych.encoders.networks.weight_changes import WeightChanges
+from diptych.encoders.networks.onnx_graph import (
+    BatchNorm,
+    ConvolutionGraph,
+    LayerStatistics,
+    Quantised,
+    QuantisedGraph,
+    fold_batch_norm,
+)
+from diptych.encoders.networks.safetensors_weights import WeightChanges, Weights
 from diptych.encoders.networks.weight_files import read_torch_weights
 from diptych.errors import InvalidInputError, MissingPackageError, UnknownNameError
 

@@ -18,9 +18,8 @@ from diptych.data.item_sequences import is_listed
 from diptych.encoders.encoder import EncodedBatch, Encoder, Modality, check_pictures, check_speed_parameters
 from diptych.encoders.image.picture_decoding import Picture, read_picture
 from diptych.encoders.image.reading_once import Square, held_square
-from diptych.encoders.networks.device import batch_for_card, uses_card
 from diptych.encoders.networks.onnx_graph import ConvolutionGraph
-from diptych.encoders.networks.onnx_network import Network
+from diptych.encoders.networks.onnx_network import Network, batch_for_card, uses_card
 from diptych.errors import InvalidInputError
 
 # Two threads that begin together need one network.

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from diptych.arrays import FloatArray
-from diptych.encoders.joint.picture_preparation import PicturePreparation
-from diptych.encoders.joint.text_cleaning import Clean, without_punctuation
+from diptych.encoders.joint.preparation import Clean, PicturePreparation, without_punctuation
 from diptych.encoders.networks.model_files import digest_of_files, read_model_json
 from diptych.encoders.networks.tokenizer import Tokenizer, Tokens, padded
 from diptych.errors import ModelFileError

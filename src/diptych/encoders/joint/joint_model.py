@@ -18,10 +18,10 @@ from diptych.encoders.image.picture_decoding import Picture, read_image
 from diptych.encoders.joint.joint_folder import JointFolder, JointTextTower, RunImageTower
 from diptych.encoders.joint.onnx_folder import IMAGE_TOWER_NAMES, TEXT_TOWER_NAMES, OnnxFolder, find_tower
 from diptych.encoders.joint.open_clip_folder import OPEN_CLIP_CONFIG, OpenClipFolder
-from diptych.encoders.joint.picture_preparation import PicturePreparation
+from diptych.encoders.joint.preparation import PicturePreparation
 from diptych.encoders.joint.safetensors_folder import FAMILIES, HuggingFaceFolder
-from diptych.encoders.networks.device import batch_for_card
 from diptych.encoders.networks.model_files import read_model_json
+from diptych.encoders.networks.onnx_network import batch_for_card
 from diptych.encoders.networks.safetensors_weights import SAFETENSORS_FILES, Weights
 from diptych.encoders.networks.tokenizer import batches_of_like_length
 from diptych.errors import InvalidInputError, ModelFileError

@@ -30,11 +30,11 @@ from diptych.encoders.joint.open_clip_folder import (
     open_clip_length,
     open_clip_preparation,
 )
-from diptych.encoders.joint.text_cleaning import Clean
-from diptych.encoders.networks.clip_siglip import SIGLIP_TEXT
+from diptych.encoders.joint.preparation import Clean
 from diptych.encoders.networks.model_files import OnnxFacts, onnx_facts, read_model_json
 from diptych.encoders.networks.onnx_network import Network
 from diptych.encoders.networks.tokenizer import Tokenizer, Tokens, padded
+from diptych.encoders.networks.transformer_graph import SIGLIP_TEXT
 from diptych.errors import ModelFileError
 
 IMAGE_TOWER_NAMES, TEXT_TOWER_NAMES = ("vision_model", "visual"), ("text_model", "textual")

@@ -27,23 +27,22 @@ from diptych.encoders.joint.joint_folder import (
     siglip_cleaning,
 )
 from diptych.encoders.joint.known_models import ONNX_INSTEAD
-from diptych.encoders.joint.picture_preparation import PicturePreparation
-from diptych.encoders.joint.text_cleaning import Clean
-from diptych.encoders.networks.clip_siglip import (
+from diptych.encoders.joint.preparation import Clean, PicturePreparation
+from diptych.encoders.networks.model_files import read_model_json
+from diptych.encoders.networks.onnx_network import Network
+from diptych.encoders.networks.safetensors_weights import WEIGHTS_FILES, Weights
+from diptych.encoders.networks.tokenizer import Tokens
+from diptych.encoders.networks.transformer_graph import (
     CLIP_TEXT,
     CLIP_VISION,
     SIGLIP_TEXT,
     SIGLIP_VISION,
+    TransformerGraph,
     write_clip_text,
     write_clip_vision,
     write_siglip_text,
     write_siglip_vision,
 )
-from diptych.encoders.networks.model_files import read_model_json
-from diptych.encoders.networks.onnx_network import Network
-from diptych.encoders.networks.safetensors_weights import WEIGHTS_FILES, Weights
-from diptych.encoders.networks.tokenizer import Tokens
-from diptych.encoders.networks.transformer_graph import TransformerGraph
 from diptych.errors import ModelFileError
 
 # Before a correction, configurations of CLIP named this number as the end; the end is then the highest number.

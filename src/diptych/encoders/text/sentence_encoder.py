@@ -14,10 +14,9 @@ from diptych.arrays import AnyArray, FloatArray, IntArray, unit_rows
 from diptych.encoders.encoder import Encoder, check_speed_parameters, check_texts
 from diptych.encoders.networks.model_files import check_known_file, digest_of_files, read_model_json
 from diptych.encoders.networks.onnx_network import Network
-from diptych.encoders.networks.safetensors_weights import Weights
+from diptych.encoders.networks.safetensors_weights import ChangedWeights, WeightChanges, Weights
 from diptych.encoders.networks.tokenizer import Tokenizer, Tokens, batches_of_like_length, padded
 from diptych.encoders.networks.transformer_graph import BERT_FAMILY, TransformerGraph, bert_max_tokens, write_bert
-from diptych.encoders.networks.weight_changes import ChangedWeights, WeightChanges
 from diptych.errors import MissingPackageError, ModelFileError
 
 # A package of weights in steps of eight bits; configuration and tokenizer, which it lacks, stand in a folder here.

