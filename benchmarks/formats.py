@@ -23,7 +23,7 @@ import pillow_heif
 from PIL import Image
 
 from diptych.collection.changes.file_facts import FileRequest, file_facts
-from diptych.data.picture_kinds import moment_path
+from diptych.data.picture_files import moment_path
 from diptych.encoders import read_picture
 from diptych.encoders.image.decoding_process import become_worker
 from picture_samples import dng_file, write_video

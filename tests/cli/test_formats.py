@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from diptych.collection import Collection, Query
-from diptych.data import picture_kinds
+from diptych.data import picture_files
 from picture_samples import CODECS, KINDS, PILLOW_KINDS, picture, write_picture, write_video
 from tests.cli.command_line import Run, World
 
@@ -113,10 +113,10 @@ def test_without_the_extra_its_name_is_said(scenery: World, folder: Path) -> Non
 def without_the_extra(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     for name in PACKAGES:
         monkeypatch.setitem(sys.modules, name, None)
-    for known in (picture_kinds.picture_suffixes, picture_kinds._unread_suffixes):
+    for known in (picture_files.picture_suffixes, picture_files._unread_suffixes):
         known.cache_clear()
     yield
-    for known in (picture_kinds.picture_suffixes, picture_kinds._unread_suffixes):
+    for known in (picture_files.picture_suffixes, picture_files._unread_suffixes):
         known.cache_clear()
 
 

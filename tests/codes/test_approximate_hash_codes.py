@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from diptych.codes import hamming_distances, pack_signs, unpack_signs
-from diptych.codes.approximate_hash_codes import central_codes
+from diptych.codes.hash_code_index import central_codes
 
 
 def test_a_centre_alone_is_the_majority_of_every_bit() -> None:

@@ -16,10 +16,9 @@ from hypothesis import strategies as st
 from PIL import Image
 from PIL.TiffImagePlugin import IFDRational
 
-from diptych.data.photo_facts.exif_fields import exif_fields
+from diptych.data.photo_facts.fields import exif_fields, xmp_fields
 from diptych.data.photo_facts.places import distance_km, find_place, places_at
 from diptych.data.photo_facts.reading import PhotoFacts, Sidecars, date_in_name, read_photo_facts
-from diptych.data.photo_facts.xmp_fields import xmp_fields
 from diptych.encoders.image.picture_formats import open_image
 from diptych.errors import InvalidInputError
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from diptych.data import find_pictures, picture_suffixes
-from diptych.data.picture_kinds import unread_kinds
+from diptych.data.picture_files import unread_kinds
 from diptych.errors import InvalidInputError
 
 

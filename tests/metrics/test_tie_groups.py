@@ -26,8 +26,8 @@ from diptych.metrics import (
     SameLabel,
     evaluate_scores,
 )
-from diptych.metrics.average_precision import reciprocal_sum
 from diptych.metrics.measure import hypergeometric, miss_probability
+from diptych.metrics.precision_recall import reciprocal_sum
 from tests.metrics.enumerated_orders import average_precision, expectation, first_rank, gain, orders, precision, recall
 
 

@@ -34,7 +34,7 @@ from diptych.data import (
 )
 from diptych.data.caption_files import CaptionFormat
 from diptych.data.packed_pictures import CAPTIONS_FILE
-from diptych.data.picture_kinds import describe_unread, unread_kinds
+from diptych.data.picture_files import describe_unread, unread_kinds
 from diptych.errors import CollectionBusyError, InvalidInputError, counted
 
 if TYPE_CHECKING:

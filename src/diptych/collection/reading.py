@@ -29,7 +29,7 @@ from diptych.collection.storage.item import Item
 from diptych.collection.storage.retriever_protocol import PointKind, RetrieverProtocol, Side
 from diptych.collection.storage.status import Status
 from diptych.collection.storage.store import features_table, points_table
-from diptych.data.picture_kinds import split_moment
+from diptych.data.picture_files import split_moment
 from diptych.encoders.image.text_in_pictures import PictureText
 from diptych.errors import InvalidInputError, UnknownItemError
 

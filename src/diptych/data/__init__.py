@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from diptych.data.item_sequences import Items, SelectedItems
     from diptych.data.packed_pictures import unpack_pictures
     from diptych.data.pairs import ClassSplit, Pairs
-    from diptych.data.picture_files import find_pictures
-    from diptych.data.picture_kinds import picture_suffixes
+    from diptych.data.picture_files import find_pictures, picture_suffixes
 else:
     # Who asks for a folder waits for no data set.
     __getattr__ = lazy_exports(
@@ -32,8 +31,7 @@ else:
             "diptych.data.item_sequences": "Items SelectedItems",
             "diptych.data.packed_pictures": "unpack_pictures",
             "diptych.data.pairs": "ClassSplit Pairs",
-            "diptych.data.picture_files": "find_pictures",
-            "diptych.data.picture_kinds": "picture_suffixes",
+            "diptych.data.picture_files": "find_pictures picture_suffixes",
         },
     )
 

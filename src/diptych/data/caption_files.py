@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Literal, get_args
 
-from diptych.data.caption_fields import CaptionRecord
 from diptych.data.caption_formats import (
+    CaptionRecord,
     is_coco,
     is_karpathy,
     is_token_line,

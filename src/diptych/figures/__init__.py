@@ -5,10 +5,9 @@ Every function takes measured results and returns a matplotlib ``Figure``; :func
 figures are equal files. matplotlib is an extra: ``pip install 'diptych[plots]'``.
 """
 
-from diptych.figures.class_results import category_bars, confusion
 from diptych.figures.embedding_map import embedding_map
+from diptych.figures.group_results import category_bars, confusion, noise_curves, query_group_bars, visual_shares
 from diptych.figures.parameter_curves import bit_budget, sensitivity
-from diptych.figures.query_figures import noise_curves, query_group_bars, visual_shares
 from diptych.figures.retrieval_curves import (
     cmc,
     method_precision_recall,

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING
 from diptych.lazy_exports import declared_exports
 
 if TYPE_CHECKING:
-    from diptych.metrics.average_precision import AP
     from diptych.metrics.confusion_matrix import ConfusionMatrix
     from diptych.metrics.evaluation import Evaluation, category_means, evaluate, evaluate_scores
     from diptych.metrics.first_relevant import CMC, CMCCurve, MeanRank, MedianRank, RecallAtK
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     from diptych.metrics.interpolated_precision import InterpolatedPrecisionRecall
     from diptych.metrics.measure import Curve, CurvePoints, Measure
     from diptych.metrics.ndcg import NDCG
-    from diptych.metrics.precision_recall import Precision, PrecisionRecallCurve, PrecisionScope, Recall
+    from diptych.metrics.precision_recall import AP, Precision, PrecisionRecallCurve, PrecisionScope, Recall
     from diptych.metrics.relevance import GradedRelevance, Judgement, Relevance, SameLabel, SharedLabel
     from diptych.metrics.significance import (
         BootstrapInterval,
@@ -34,10 +33,11 @@ if TYPE_CHECKING:
         SpearmanCorrelation,
         bootstrap_difference,
         bootstrap_interval,
+        draft_winner,
         randomisation_test,
         spearman,
+        team_draft,
     )
-    from diptych.metrics.team_draft_interleaving import draft_winner, team_draft
     from diptych.metrics.tie_groups import RankedGroups, Ties, break_ties
 else:
     # Each is imported when it is asked for: few need all measures.

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from diptych.arrays import AnyArray, FloatArray, IntArray
 from diptych.errors import InvalidInputError
-from diptych.metrics.average_precision import AP
+from diptych.metrics.precision_recall import AP
 from diptych.metrics.relevance import shared_class_indices
 from diptych.metrics.score_ranking import check_points, matrix_blocks, point_blocks, rank_classes
 from diptych.space import Direction, Space

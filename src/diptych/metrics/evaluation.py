@@ -12,12 +12,11 @@ from numpy.typing import ArrayLike
 from diptych.arrays import AnyArray, FloatArray, row_blocks
 from diptych.errors import InvalidInputError
 from diptych.graphics_card import card_for
-from diptych.metrics.card_ranking import CardRanking
 from diptych.metrics.hamming import HammingRanking
 from diptych.metrics.interpolated_precision import InterpolatedPrecisionRecall
 from diptych.metrics.measure import Curve, CurvePoints, Measure
 from diptych.metrics.relevance import Relevance
-from diptych.metrics.score_ranking import check_points, matrix_blocks, point_blocks, rank_scores
+from diptych.metrics.score_ranking import CardRanking, check_points, matrix_blocks, point_blocks, rank_scores
 from diptych.metrics.tie_groups import RankedGroups, Ties, break_ties, check_ties
 from diptych.space import DIRECTIONS, Direction, Space
 

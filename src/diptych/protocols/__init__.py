@@ -5,8 +5,17 @@ from typing import TYPE_CHECKING
 from diptych.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
-    from diptych.protocols.class_folds import ClassFold, Extendable, SeenClasses, UnseenClasses
-    from diptych.protocols.folds import Fold, RandomDraws, RetrievalProtocol, StandardSplit, Training
+    from diptych.protocols.folds import (
+        ClassFold,
+        Extendable,
+        Fold,
+        RandomDraws,
+        RetrievalProtocol,
+        SeenClasses,
+        StandardSplit,
+        Training,
+        UnseenClasses,
+    )
     from diptych.protocols.hold_outs import ClassHoldOut, ClassQueryHoldOut, HoldOut, HoldOuts, QueryHoldOut, class_list
     from diptych.protocols.query_groups import QueryGroups, with_noise
     from diptych.protocols.retrieval import (
@@ -24,8 +33,9 @@ else:
     __getattr__ = lazy_exports(
         __name__,
         {
-            "diptych.protocols.class_folds": "ClassFold Extendable SeenClasses UnseenClasses",
-            "diptych.protocols.folds": "Fold RandomDraws RetrievalProtocol StandardSplit Training",
+            "diptych.protocols.folds": (
+                "ClassFold Extendable Fold RandomDraws RetrievalProtocol SeenClasses StandardSplit Training UnseenClasses"
+            ),
             "diptych.protocols.hold_outs": "ClassHoldOut ClassQueryHoldOut HoldOut HoldOuts QueryHoldOut class_list",
             "diptych.protocols.query_groups": "QueryGroups with_noise",
             "diptych.protocols.retrieval": (

@@ -1,15 +1,16 @@
-"""What every protocol has in common, the split a data set comes with, and repeated random splits."""
+"""Protocols: the split a data set comes with, repeated random splits, and classes that were seen or were not."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, Protocol
+from typing import ClassVar, Literal, Protocol, Self
 
 import numpy as np
 
 from diptych.data import DatasetSplits, Items, Pairs
 from diptych.errors import InvalidInputError
-from diptych.protocols.hold_outs import HoldOut, HoldOuts, numbered_seed
+from diptych.protocols.hold_outs import ClassQueryHoldOut, HoldOut, HoldOuts, QueryHoldOut, class_list, numbered_seed
 from diptych.protocols.retrieval import Retrieval
 
 
@@ -158,3 +159,161 @@ def _items(first: Items, second: Items) -> Items:
     if isinstance(first, tuple) and isinstance(second, tuple):
         return (*first, *second)
     raise InvalidInputError("the two parts are of different kinds, or made when asked; encode them first")
+
+
+_FEWEST_CLASSES = 4
+
+
+@dataclass(frozen=True)
+class ClassFold:
+    """A half of the classes to learn from, and what is asked afterwards.
+
+    ``train`` is the database of the training classes, ``seen`` asks for these classes again, ``unseen`` for the others,
+    of which nothing is in ``train``. The names of the classes are kept in the order in which they were drawn.
+    """
+
+    number: int
+    train_classes: tuple[str, ...]
+    test_classes: tuple[str, ...]
+    train: Pairs
+    seen: Retrieval
+    unseen: Retrieval
+
+
+@dataclass(frozen=True)
+class Extendable:
+    """Learn from half of the classes; ask for these, and for the other half.
+
+    The classes are shuffled ``folds`` times. Each time the first half is learned from, and every half has a database
+    (the training part of the data set) and queries (its test part). Non-extendable retrieval asks for the training
+    classes and finds them in the very database that was learned from; extendable retrieval asks for the other classes
+    in their own database. Results are averaged over the folds. The shuffles of the paper are not published, so these
+    are ours: fold k depends on the seed and k alone, and its class lists are kept with every result. An odd number of
+    classes gives the training half one more.
+
+    References
+    ----------
+    Liu et al., "A new evaluation protocol and benchmarking results for extendable cross-media retrieval", section II,
+    whose number of folds is 5.
+
+    >>> import numpy as np
+    >>> from diptych.data import DatasetSplits, Pairs
+    >>> from diptych.protocols import Extendable
+    >>> pairs = Pairs(np.eye(8), np.eye(8), labels=list("aabbccdd"))
+    >>> splits = DatasetSplits(train=pairs.select(range(0, 8, 2)), test=pairs.select(range(1, 8, 2)))
+    >>> fold = next(Extendable().class_folds(splits))
+    >>> len(fold.train_classes), fold.train.n_images, sorted(fold.train_classes + fold.test_classes)
+    (2, 2, ['a', 'b', 'c', 'd'])
+    >>> set(fold.train.labels) & set(fold.unseen.gallery.labels)
+    set()
+    """
+
+    folds: int = field(default=5, repr=False)
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.folds < 1:
+            raise InvalidInputError(f"folds must be at least 1, got {self.folds}")
+
+    def class_folds(self, splits: DatasetSplits) -> Iterator[ClassFold]:
+        """Yield the folds one after another; fold k is the same however many are asked for."""
+        for number in range(self.folds):
+            yield self.class_fold(splits, number)
+
+    def class_fold(self, splits: DatasetSplits, number: int) -> ClassFold:
+        """Return one fold."""
+        if not 0 <= number < self.folds:
+            raise InvalidInputError(f"there are folds 0 to {self.folds - 1}, not {number}")
+        classes = class_list(splits.train)
+        if len(classes) < _FEWEST_CLASSES:
+            raise InvalidInputError(
+                f"extendable retrieval needs at least {_FEWEST_CLASSES} classes, two to learn and two to ask for, "
+                f"but the data set has {len(classes)}"
+            )
+        order = np.random.default_rng([self.seed, number]).permutation(len(classes))
+        shuffled = tuple(classes[position] for position in order)
+        half = (len(classes) + 1) // 2
+        database, asked = _halves(splits.train, shuffled[:half]), _halves(splits.test, shuffled[:half])
+        return ClassFold(
+            number,
+            shuffled[:half],
+            shuffled[half:],
+            database[0],
+            seen=Retrieval(asked[0], database[0]),
+            unseen=Retrieval(asked[1], database[1]),
+        )
+
+
+def _halves(pairs: Pairs, classes: tuple[str, ...]) -> tuple[Pairs, Pairs]:
+    """Return the pairs of ``classes`` and those of the others; a pair of both is in neither."""
+    present = set(class_list(pairs))
+    parts = pairs.split_classes([name for name in classes if name in present])
+    return parts.first, parts.second
+
+
+@dataclass(frozen=True)
+class _HalfOfTheClasses:
+    """Learns from half of the classes and asks for the half that ``setting`` names."""
+
+    setting: ClassVar[Literal["seen", "unseen"]]
+    folds: Extendable = field(default_factory=Extendable)
+    hold_outs: QueryHoldOut | ClassQueryHoldOut = field(default_factory=QueryHoldOut)
+
+    @property
+    def n_folds(self) -> int:
+        """The number of shuffles of the classes."""
+        return self.folds.folds
+
+    def fold(self, splits: DatasetSplits, number: int) -> Fold:
+        """Return one fold."""
+        fold = self.folds.class_fold(splits, number)
+        asked = fold.seen if self.setting == "seen" else fold.unseen
+        return Fold(number, Training(fold.train, self._hold_outs(number)), asked, fold.train_classes, fold.test_classes)
+
+    def _hold_outs(self, fold: int) -> HoldOuts:
+        return self.hold_outs
+
+    def redrawn(self, folds: int | None, seed: int) -> Self:
+        """Return so many shuffles of the classes with another seed."""
+        drawn = Extendable(folds or self.n_folds, seed)
+        return replace(self, folds=drawn, hold_outs=replace(self.hold_outs, seed=seed))
+
+
+@dataclass(frozen=True)
+class SeenClasses(_HalfOfTheClasses):
+    """Ask for the classes that were learned, in the database that was learned from.
+
+    The "non-extendable" setting of Liu et al., on the folds of `Extendable`. Parameters are chosen with queries held
+    out of the training database.
+
+    >>> from diptych.data import load_dataset
+    >>> from diptych.protocols import SeenClasses
+    >>> fold = SeenClasses().fold(load_dataset("scenes", n_train=60, n_test=30, size=32), 0)
+    >>> fold.retrieval.gallery is fold.training.pairs, set(fold.train_classes) & set(fold.test_classes)
+    (True, set())
+    """
+
+    hold_outs: QueryHoldOut = field(default_factory=QueryHoldOut)
+    setting: ClassVar[Literal["seen", "unseen"]] = "seen"
+
+
+@dataclass(frozen=True)
+class UnseenClasses(_HalfOfTheClasses):
+    """Ask for classes that were not learned, in a database of their own.
+
+    The "extendable" setting of Liu et al., on the folds of `Extendable`: with equal seeds the training data are those
+    of `SeenClasses`. Parameters are chosen on training classes that are held out whole.
+
+    >>> from diptych.data import load_dataset
+    >>> from diptych.protocols import UnseenClasses
+    >>> fold = UnseenClasses().fold(load_dataset("scenes", n_train=60, n_test=30, size=32), 0)
+    >>> set(fold.training.pairs.labels) & set(fold.retrieval.gallery.labels)
+    set()
+    """
+
+    hold_outs: ClassQueryHoldOut = field(default_factory=ClassQueryHoldOut)
+    setting: ClassVar[Literal["seen", "unseen"]] = "unseen"
+
+    def _hold_outs(self, fold: int) -> HoldOuts:
+        # Folds of few classes would hold out the classes at the same places of their lists.
+        return replace(self.hold_outs, fold=fold)

@@ -24,7 +24,7 @@ from PIL import Image
 
 from diptych.atomic_files import atomic_write
 from diptych.collection import Collection, Item
-from diptych.data.picture_kinds import split_moment
+from diptych.data.picture_files import split_moment
 from diptych.encoders.image.picture_decoding import read_sent_picture, thumbnail
 from diptych.encoders.image.picture_facts import picture_facts
 from diptych.encoders.image.plain_pictures import is_plain

@@ -17,7 +17,7 @@ from diptych.cli.console.output import print_json, results, write_text
 from diptych.cli.console.paths import printable, shown_path
 from diptych.cli.console.progress import Stages
 from diptych.cli.options import DeviceOption, DurabilityOption, QuietOption, SchedulerOption, complete_retriever
-from diptych.data.picture_kinds import describe_unread, unread_kinds, unread_reason
+from diptych.data.picture_files import describe_unread, unread_kinds, unread_reason
 from diptych.errors import counted
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from diptych.cli.console.output import print_json, print_outcome, results
 from diptych.cli.console.paths import open_collection, printable, shown_path
 from diptych.cli.console.progress import Stages
 from diptych.cli.options import CollectionOption, DurabilityOption, JsonOption, NoRemarksOption, QuietOption, YesOption
-from diptych.data.picture_kinds import is_video
+from diptych.data.picture_files import is_video
 from diptych.errors import InvalidInputError, counted
 
 if TYPE_CHECKING:

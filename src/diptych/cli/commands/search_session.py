@@ -20,7 +20,7 @@ from diptych.cli.console.paths import printable, shown_path
 from diptych.cli.console.thumbnails import choose_graphics, print_sheet, tiles_per_line
 from diptych.collection.search.answers import HYBRID_OF_MODE
 from diptych.collection.search.query import Query
-from diptych.data.picture_kinds import clock, picture_suffixes, unread_reason
+from diptych.data.picture_files import clock, picture_suffixes, unread_reason
 from diptych.errors import InvalidInputError
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
 from diptych.collection.storage.layout import Layout, Root
-from diptych.data.picture_kinds import split_moment
+from diptych.data.picture_files import split_moment
 from diptych.service.local_search import SIGNATURE_HEADER, ServiceNote, answers_of, read_note, signature
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from zipfile import ZipFile, ZipInfo
 
 from diptych.atomic_files import atomic_write
 from diptych.collection.storage.item import Item
-from diptych.data.picture_kinds import split_moment
+from diptych.data.picture_files import split_moment
 from diptych.encoders.image.picture_decoding import read_picture, thumbnail
 from diptych.encoders.image.picture_formats import picture_format
 from diptych.errors import InvalidInputError, counted

@@ -31,7 +31,7 @@ from diptych.collection.storage.item import Item, Record, caption_ids
 from diptych.collection.storage.layout import Root
 from diptych.collection.storage.retriever_protocol import SIDES, Side
 from diptych.collection.storage.store import Store, points_table
-from diptych.data.picture_kinds import is_video, moment_path
+from diptych.data.picture_files import is_video, moment_path
 from diptych.errors import InvalidInputError
 
 

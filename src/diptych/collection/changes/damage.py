@@ -16,7 +16,7 @@ from diptych.collection.storage.layout import RetrieverNames
 from diptych.collection.storage.ledger import Ledger
 from diptych.collection.storage.retriever_protocol import SIDES
 from diptych.collection.storage.store import features_table, points_table
-from diptych.data.picture_kinds import split_moment
+from diptych.data.picture_files import split_moment
 from diptych.errors import CollectionBusyError
 
 _LOCK_SECONDS = 30.0

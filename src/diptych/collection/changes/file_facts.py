@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from diptych.collection.storage.item import is_storable, metadata_fault
-from diptych.data.picture_kinds import is_video, split_moment
+from diptych.data.picture_files import is_video, split_moment
 from diptych.errors import InvalidInputError
 
 if TYPE_CHECKING:

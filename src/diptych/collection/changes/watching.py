@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 from diptych.collection.changes.add_report import AddProgress, AddReport
 from diptych.collection.storage.item import Item, Record
 from diptych.collection.storage.layout import search_package
-from diptych.data.picture_files import find_pictures
-from diptych.data.picture_kinds import is_video, picture_suffixes, unread_reason
+from diptych.data.picture_files import find_pictures, is_video, picture_suffixes, unread_reason
 from diptych.errors import CollectionBusyError, InvalidInputError
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from diptych.data.picture_kinds import picture_suffixes
+from diptych.data.picture_files import picture_suffixes
 from diptych.errors import InvalidInputError
 
 

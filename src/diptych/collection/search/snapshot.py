@@ -33,7 +33,7 @@ from diptych.collection.storage.item import Item
 from diptych.collection.storage.layout import RetrieverNames, Root
 from diptych.collection.storage.retriever_protocol import SIDES, PointKind, RetrieverProtocol, Side
 from diptych.collection.storage.store import Store
-from diptych.data.picture_kinds import split_moment
+from diptych.data.picture_files import split_moment
 from diptych.encoders.image.picture_regions import REGIONS, PictureRegion
 from diptych.encoders.image.text_in_pictures import PictureText, PictureWord
 from diptych.errors import InvalidInputError, UnknownItemError, UnsearchableItemError

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from diptych.collection.storage.item import Item
-from diptych.data.picture_kinds import picture_suffixes, split_moment
+from diptych.data.picture_files import picture_suffixes, split_moment
 from diptych.encoders.image.text_in_pictures import PictureText, PictureWord
 from diptych.encoders.text.languages import describing_words
 from diptych.encoders.text.word_pipeline import is_english_word

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, cast
 
-from diptych.data.picture_kinds import is_video, split_moment
+from diptych.data.picture_files import is_video, split_moment
 from diptych.errors import InvalidInputError
 
 

@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from diptych._version import __version__
 from diptych.collection.storage.checksums import read_json, write_json
-from diptych.data.picture_kinds import split_moment
+from diptych.data.picture_files import split_moment
 from diptych.errors import CollectionError, MissingPackageError, UnknownRetrieverError
 
 

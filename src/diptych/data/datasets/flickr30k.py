@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from diptych.data.caption_fields import CaptionRecord
-from diptych.data.caption_formats import read_karpathy, read_token_file
+from diptych.data.caption_formats import CaptionRecord, read_karpathy, read_token_file
 from diptych.data.dataset import CAPTIONS_HELP, Dataset, DatasetSplits, check_photographs, choose_captions
 from diptych.data.pairs import Pairs
 from diptych.data.text_files import read_json_object, read_lines

@@ -11,8 +11,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
-from diptych.data.photo_facts.exif_fields import EXPOSURE, MOST_KEYWORDS, Fields, exif_fields, iptc_fields, valid_time
-from diptych.data.photo_facts.xmp_fields import LARGEST_XMP, xmp_fields
+from diptych.data.photo_facts.fields import (
+    EXPOSURE,
+    LARGEST_XMP,
+    MOST_KEYWORDS,
+    Fields,
+    exif_fields,
+    iptc_fields,
+    valid_time,
+    xmp_fields,
+)
 
 _ORIENTATION = 0x0112
 _ON_ITS_SIDE = (5, 6, 7, 8)

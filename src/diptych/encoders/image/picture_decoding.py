@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from diptych.data.picture_kinds import split_moment
+from diptych.data.picture_files import split_moment
 from diptych.encoders.image.decoding_process import Answer, decode_elsewhere, is_available
 from diptych.encoders.image.picture_formats import (
     check_format,

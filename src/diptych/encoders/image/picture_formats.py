@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, cast
 
 from PIL import Image, ImageFile
 
-from diptych.data.picture_kinds import EXTRA, is_raw, split_moment
+from diptych.data.picture_files import EXTRA, is_raw, split_moment
 from diptych.encoders.image.plain_pictures import MOST_SCANS, count_scans
 from diptych.errors import InvalidInputError
 

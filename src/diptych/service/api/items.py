@@ -22,7 +22,7 @@ from starlette.exceptions import HTTPException
 
 from diptych.collection import Collection, CollectionError, Item, Record
 from diptych.collection.browse.picture_export import rendered_picture
-from diptych.data.picture_kinds import split_moment
+from diptych.data.picture_files import split_moment
 from diptych.encoders.image.picture_formats import PICTURE_FORMATS, picture_format
 from diptych.errors import without_folders
 from diptych.service.api.files import check_inside, file_response, has_current_version, open_original

@@ -25,7 +25,7 @@ from diptych.collection import (
 )
 from diptych.collection import Query as SearchQuery
 from diptych.collection.search.answers import HYBRID_OF_MODE
-from diptych.data.picture_kinds import split_moment
+from diptych.data.picture_files import split_moment
 from diptych.metrics import team_draft
 from diptych.service.clicks import ClickLog
 from diptych.service.clicks.interleaving import Interleaving

@@ -13,7 +13,7 @@ from diptych.errors import InvalidInputError
 from diptych.service.clicks.errors import NotShownError, UnknownSearchError
 
 if TYPE_CHECKING:
-    from diptych.metrics.team_draft_interleaving import Team
+    from diptych.metrics.significance import Team
 
 ClickKind = Literal["open", "original", "more_like", "less_like"]
 VoteChoice = Literal["left", "right", "both", "neither"]

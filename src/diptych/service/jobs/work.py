@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from diptych import own_process
 from diptych.collection import AddProgress, AddReport, Collection, ReadingReport, Record, ReencodeReport
 from diptych.data import find_pictures
-from diptych.data.picture_kinds import describe_unread, unread_kinds
+from diptych.data.picture_files import describe_unread, unread_kinds
 from diptych.errors import DiptychError, InvalidInputError, UnknownNameError, without_folders
 from diptych.service.clicks.export import text_query_searches
 from diptych.service.clicks.log import click_log_path

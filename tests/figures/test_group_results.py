@@ -10,7 +10,7 @@ import pytest
 
 from diptych.errors import InvalidInputError
 from diptych.figures import query_group_bars, visual_shares
-from diptych.figures.query_figures import MOST_QUERY_GROUP_METHODS
+from diptych.figures.group_results import MOST_QUERY_GROUP_METHODS
 
 
 def test_shares_are_a_dotted_line_and_weighted_ones_a_solid_line():
