@@ -28,7 +28,7 @@ import numpy as np
 import psutil
 
 import diptych
-from diptych.cli.lazy_commands import LazyCommand, lazy_commands
+from diptych.cli.app import LazyCommand, lazy_commands
 from service_load import free_port, process
 from speed_report import SpeedReport, speed_parser
 

@@ -13,7 +13,7 @@ from typer.main import get_command
 
 from diptych import __version__
 from diptych.cli import app
-from diptych.cli.lazy_commands import LazyCommand
+from diptych.cli.app import LazyCommand
 from tests.cli.command_line import Program, Run
 
 

@@ -1,14 +1,28 @@
-"""The numbers that the image networks of a collection compute with."""
+"""The numbers that the image networks of a collection compute with: float32, or eight-bit integers where it pays."""
 
 from __future__ import annotations
 
+from copy import copy
+
 from diptych.cluster import available_processors
 from diptych.collection.storage.retriever_protocol import RetrieverProtocol
-from diptych.encoders.eight_bits import is_worth_int8, precision_of
+from diptych.encoders.eight_bits import in_int8, is_worth_int8, precision_of
 from diptych.encoders.networks.onnx_network import idle_card_note, uses_card
 from diptych.errors import InvalidInputError, counted
 from diptych.retriever import Retriever
-from diptych.retriever.eight_bits import int8_retriever
+
+
+def int8_retriever(retriever: Retriever) -> Retriever:
+    """Return a retriever with the same model on image networks in eight bits, where it has such.
+
+    Its points are others, so its fingerprint is: a collection keeps to the one that it was made with.
+    """
+    changed = copy(retriever)
+    changed.image_encoder_ = in_int8(retriever.image_encoder_)
+    if retriever.image_encoder is not None:
+        changed.image_encoder = in_int8(retriever.image_encoder)
+    return changed
+
 
 # A trial of int8 takes a few seconds, and so do this many pictures.
 _WORTH_A_TRIAL = 500

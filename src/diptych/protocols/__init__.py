@@ -34,7 +34,8 @@ else:
         __name__,
         {
             "diptych.protocols.folds": (
-                "ClassFold Extendable Fold RandomDraws RetrievalProtocol SeenClasses StandardSplit Training UnseenClasses"
+                "ClassFold Extendable Fold RandomDraws RetrievalProtocol SeenClasses StandardSplit Training "
+                "UnseenClasses"
             ),
             "diptych.protocols.hold_outs": "ClassHoldOut ClassQueryHoldOut HoldOut HoldOuts QueryHoldOut class_list",
             "diptych.protocols.query_groups": "QueryGroups with_noise",

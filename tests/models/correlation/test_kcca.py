@@ -9,7 +9,6 @@ from sklearn.metrics.pairwise import additive_chi2_kernel
 
 from diptych.errors import InvalidInputError, UnknownNameError
 from diptych.models import KCCA
-from diptych.models.correlation._dual_cca import dual_directions
 from diptych.models.correlation._kernels import (
     Kernel,
     cholesky_features,
@@ -17,6 +16,7 @@ from diptych.models.correlation._kernels import (
     kernel_matrix,
     nystrom_features,
 )
+from diptych.models.correlation.kcca import dual_directions
 
 
 @pytest.fixture

@@ -11,18 +11,19 @@ and what they write is read and scored here:
 {'MAP': 0.8333, 'P@2': 0.5}
 """
 
-from diptych.benchmark.exchange.run_scoring import Missing, RunScores, RunTies, score_run
-from diptych.benchmark.exchange.trec_export import ExportedFiles, export_retrieval, ranked_lists
+from diptych.benchmark.exchange.run_scoring import RR, LinearNDCG, Missing, RunScores, RunTies, find_measure, score_run
 from diptych.benchmark.exchange.trec_files import (
+    ExportedFiles,
     Qrels,
     RankedList,
     Scores,
+    export_retrieval,
+    ranked_lists,
     read_qrels,
     read_run,
     write_qrels,
     write_run,
 )
-from diptych.benchmark.exchange.trec_measures import RR, LinearNDCG, find_measure
 
 __all__ = [
     "RR",

@@ -1,8 +1,15 @@
 """The report of a benchmark: leaderboards, tests, curves and samples, as one page that needs nothing else."""
 
 from diptych.benchmark.reporting.benchmark_report import Report, build_report
-from diptych.benchmark.reporting.exports import as_csv, as_latex, as_markdown
-from diptych.benchmark.reporting.leaderboard import PublishedValue, Table, leaderboard, published_beside
+from diptych.benchmark.reporting.leaderboard import (
+    PublishedValue,
+    Table,
+    as_csv,
+    as_latex,
+    as_markdown,
+    leaderboard,
+    published_beside,
+)
 from diptych.benchmark.reporting.method_results import MethodResults
 from diptych.benchmark.reporting.observations import (
     Observation,

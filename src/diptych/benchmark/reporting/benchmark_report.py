@@ -1,4 +1,4 @@
-"""The report of a benchmark in all its forms."""
+"""The report of a benchmark in all its forms, with figures drawn from results."""
 
 from __future__ import annotations
 
@@ -9,16 +9,223 @@ from functools import cached_property
 from importlib.resources import files
 from itertools import count, groupby
 
-from diptych.benchmark.reporting.charts import MARK_PREFIX, can_draw
-from diptych.benchmark.reporting.exports import as_csv, as_latex, as_markdown
-from diptych.benchmark.reporting.leaderboard import CITATIONS, Table, leaderboard, published_beside
+from diptych.benchmark.reporting.charts import (
+    MARK_PREFIX,
+    MOST_SERIES,
+    Line,
+    Point,
+    bar_chart,
+    can_draw,
+    heat_map,
+    legend,
+    line_chart,
+    scatter_chart,
+)
+from diptych.benchmark.reporting.leaderboard import (
+    CITATIONS,
+    Table,
+    as_csv,
+    as_latex,
+    as_markdown,
+    leaderboard,
+    published_beside,
+)
+from diptych.benchmark.reporting.method_results import MethodResults
 from diptych.benchmark.reporting.observations import Observation, check_observations, format_p_value
-from diptych.benchmark.reporting.report_figures import seen_and_unseen, task_figures
 from diptych.benchmark.reporting.samples import SampleSheet
-from diptych.benchmark.reporting.task_results import Experiment, TaskResults, find_experiments, group_records
+from diptych.benchmark.reporting.task_results import (
+    CHANCE_METHODS,
+    Experiment,
+    TaskResults,
+    find_experiments,
+    group_records,
+)
 from diptych.benchmark.results import Record
 from diptych.errors import InvalidInputError, counted
-from diptych.space import DIRECTION_NAMES, Direction
+from diptych.space import DIRECTION_NAMES, DIRECTIONS, Direction
+
+_MEGABYTE = 1 << 20
+_SHORTEST = 1e-3
+
+
+@dataclass(frozen=True)
+class ChartGroup:
+    """Charts that belong together, what they show, and the legend that they share, as HTML."""
+
+    heading: str
+    caption: str
+    charts: tuple[str, ...]
+    legend: str = ""
+
+
+def task_figures(task: TaskResults) -> list[ChartGroup]:
+    """Return what a task has to show: curves, categories, confusion, cost."""
+    drawn = [
+        _curves(task, "cmc", "Cumulative match", ("rank k", "queries matched within k"), logarithmic=True),
+        _curves(task, "precision_recall", "Precision and recall", ("recall", "interpolated precision")),
+        _bits(task),
+        _categories(task),
+        _confusion(task),
+        _cost(task),
+    ]
+    return [group for group in drawn if group is not None]
+
+
+def seen_and_unseen(experiment: Experiment) -> ChartGroup | None:
+    """Return every method's MAP on seen against unseen classes, as it is and above chance."""
+    pairs = experiment.method_pairs
+    if not pairs:
+        return None
+    groups = _groups([seen for seen, _ in pairs])
+    values = {"MAP": MethodResults.mean, "MAP minus chance": MethodResults.above_chance}
+    charts = tuple(
+        scatter_chart(
+            title,
+            [Point(seen.title, value(seen), value(unseen), groups[seen.group]) for seen, unseen in pairs],
+            ("seen classes", "unseen classes"),
+            diagonal=True,
+        )
+        for title, value in values.items()
+    )
+    caption = "The further below the dashed line, the more a method loses on classes it did not learn."
+    return ChartGroup(f"{experiment.title}: seen against unseen classes", caption, charts, _group_legend(groups))
+
+
+def shown_methods(task: TaskResults) -> list[MethodResults]:
+    """Choose what curves show: the best of every family of methods, then the next best, six in all."""
+    learning = [method for method in task.methods if method.name not in CHANCE_METHODS]
+    best = list({method.group: method for method in reversed(learning)}.values())
+    rest = [method for method in learning if method not in best]
+    chosen = sorted(best, key=lambda method: -method.mean())[:MOST_SERIES]
+    chosen += rest[: MOST_SERIES - len(chosen)]
+    return sorted(chosen, key=lambda method: -method.mean())
+
+
+def _curves(
+    task: TaskResults, name: str, heading: str, labels: tuple[str, str], *, logarithmic: bool = False
+) -> ChartGroup | None:
+    kept = [method for method in shown_methods(task) if all(method.curve(name, way) for way in DIRECTIONS)]
+    if not kept:
+        return None
+    random = next((method for method in task.methods if method.name in CHANCE_METHODS), None)
+    charts, with_chance = [], False
+    for way in DIRECTIONS:
+        lines = [_line(method, name, way) for method in kept]
+        level = random.curve(name, way) if random is not None else None
+        if level is not None:
+            lines.append(Line("chance", level[0].tolist(), level[1].tolist(), is_chance=True))
+            with_chance = True
+        charts.append(line_chart(DIRECTION_NAMES[way], lines, labels, logarithmic=logarithmic))
+    caption = "The best method of each family, and the next best; mean over folds."
+    return ChartGroup(heading, caption, tuple(charts), legend([method.title for method in kept], with_chance))
+
+
+def _line(method: MethodResults, name: str, way: Direction) -> Line:
+    found = method.curve(name, way)
+    return Line(method.title, *(axis.tolist() for axis in found)) if found else Line(method.title, (), ())
+
+
+def _bits(task: TaskResults) -> ChartGroup | None:
+    families: dict[str, list[MethodResults]] = {}
+    for method in task.methods:
+        if method.n_bits is not None:
+            families.setdefault(method.family_title, []).append(method)
+    families = {title: sorted(found, key=lambda method: method.n_bits or 0) for title, found in families.items()}
+    several = {title: found for title, found in families.items() if len(found) > 1}
+    if not several:
+        return None
+    lengths = sorted({method.n_bits or 0 for found in several.values() for method in found})
+    charts = []
+    parts = [list(several.items())[start : start + MOST_SERIES] for start in range(0, len(several), MOST_SERIES)]
+    for part in parts:
+        lines = [
+            Line(title, [float(method.n_bits or 0) for method in found], [method.mean() for method in found])
+            for title, found in part
+        ]
+        lines.append(Line("chance", [lengths[0], lengths[-1]], [task.chance, task.chance], is_chance=True))
+        chart = line_chart(
+            "MAP, mean of both directions", lines, ("bits", "MAP"), logarithmic=True, from_zero=False, ticks=lengths
+        )
+        charts.append(chart + legend([title for title, _ in part], chance=True))
+    return ChartGroup("Length of codes", "MAP of hashing methods against the number of bits.", tuple(charts))
+
+
+def _categories(task: TaskResults) -> ChartGroup | None:
+    charts = []
+    for method in _best_and_baseline(task):
+        bars = {DIRECTION_NAMES[way]: method.category_means(way) for way in DIRECTIONS}
+        if any(bars.values()):
+            charts.append(bar_chart(f"{method.title}: MAP by category", bars))
+    if not charts:
+        return None
+    return ChartGroup(
+        "Categories",
+        "Mean average precision over the queries of each category, all folds together.",
+        tuple(charts),
+        legend([DIRECTION_NAMES[way] for way in DIRECTIONS]),
+    )
+
+
+def _confusion(task: TaskResults) -> ChartGroup | None:
+    method = next((method for method in task.methods if method.confusion("image_query")), None)
+    if method is None:
+        return None
+    charts = [
+        heat_map(f"{method.title}, {DIRECTION_NAMES[way]}", *found)
+        for way in DIRECTIONS
+        if (found := method.confusion(way)) is not None
+    ]
+    caption = (
+        "Rows are the true classes of queries, columns the classes their rankings speak for; per cent of the row, "
+        "all folds together."
+    )
+    return ChartGroup("Confusion", caption, tuple(charts))
+
+
+def _cost(task: TaskResults) -> ChartGroup | None:
+    learning = [method for method in task.methods if method.name not in CHANCE_METHODS]
+    timed = [method for method in learning if method.seconds("fit") > 0]
+    if len(timed) < 2:
+        return None
+    groups = _groups(timed)
+    times = {method.name: max(_SHORTEST, method.seconds("fit")) for method in timed}
+    charts = [_frontier("MAP against time", timed, times, groups, "seconds to fit")]
+    measured = {method.name: method.peak_memory / _MEGABYTE for method in timed if method.peak_memory}
+    if len(measured) > 1:
+        kept = [method for method in timed if method.name in measured]
+        charts.append(_frontier("MAP against memory", kept, measured, groups, "peak memory above start, MiB"))
+    caption = "Nothing lies above and to the left of the dotted stairs: whoever is on them is the best for the price."
+    return ChartGroup("Cost and quality", caption, tuple(charts), _group_legend(groups))
+
+
+def _frontier(
+    title: str, methods: Sequence[MethodResults], cost: dict[str, float], groups: dict[str, int], label: str
+) -> str:
+    steps: list[tuple[float, float]] = []
+    for method in sorted(methods, key=lambda method: (cost[method.name], -method.mean())):
+        if not steps or method.mean() > steps[-1][1]:
+            steps.append((cost[method.name], method.mean()))
+    points = [Point(method.title, cost[method.name], method.mean(), groups[method.group]) for method in methods]
+    on_stairs = set(steps)
+    ordered = sorted(points, key=lambda point: (point.x, point.y) not in on_stairs)
+    return scatter_chart(title, ordered, (label, "MAP"), logarithmic=True, steps=steps)
+
+
+def _groups(methods: Sequence[MethodResults]) -> dict[str, int]:
+    """Number the families of methods; beyond six, the smaller ones share the last number."""
+    names = list(dict.fromkeys(method.group for method in methods))
+    return {name: min(number, MOST_SERIES - 1) for number, name in enumerate(names)}
+
+
+def _group_legend(groups: dict[str, int]) -> str:
+    numbers = sorted(set(groups.values()))
+    return legend([", ".join(name for name, number in groups.items() if number == one) for one in numbers])
+
+
+def _best_and_baseline(task: TaskResults) -> list[MethodResults]:
+    best = next((method for method in task.methods if method.name not in CHANCE_METHODS), None)
+    return [method for method in dict.fromkeys((best, task.method("cca"))) if method is not None]
+
 
 _SIGNS = {"confirmed": "✓", "not confirmed": "✗", "not testable": "–"}
 

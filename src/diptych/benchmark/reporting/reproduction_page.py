@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from diptych.benchmark.reporting.exports import as_markdown
-from diptych.benchmark.reporting.leaderboard import CITATIONS, SHORT, Table
+from diptych.benchmark.reporting.leaderboard import CITATIONS, SHORT, Table, as_markdown
 from diptych.benchmark.reporting.observations import format_p_value, format_signed
 from diptych.benchmark.reproduction import Answer, PrintedRow, rows_by_table
 

@@ -4,9 +4,8 @@ from diptych.benchmark.features import Features
 from diptych.benchmark.running.run_benchmark import ClusterEngine, LocalEngine, RunReport, run_benchmark
 from diptych.benchmark.running.run_catalogue import Catalogue, OwnData, Unit
 from diptych.benchmark.running.run_unit import Choice, Failure, choose, run_unit
-from diptych.benchmark.studies.liu import find_retrieval_task, retrieval_tasks
+from diptych.benchmark.studies.liu import RetrievalTask, find_retrieval_task, retrieval_tasks
 from diptych.benchmark.studies.method_entries import Plugin
-from diptych.benchmark.studies.retrieval_task import RetrievalTask
 
 __all__ = [
     "Catalogue",

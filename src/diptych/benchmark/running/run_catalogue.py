@@ -14,9 +14,8 @@ import numpy as np
 
 from diptych.arrays import AnyArray, FloatArray
 from diptych.benchmark.features import Features
-from diptych.benchmark.studies.liu import retrieval_tasks
+from diptych.benchmark.studies.liu import RetrievalTask, retrieval_tasks
 from diptych.benchmark.studies.method_entries import Plugin, all_methods, plugin_methods
-from diptych.benchmark.studies.retrieval_task import RetrievalTask
 from diptych.benchmark.task import find_by_name
 from diptych.data import Dataset, DatasetSplits, Pairs
 from diptych.errors import InvalidInputError, UnknownNameError

@@ -20,7 +20,7 @@ from diptych.benchmark.peak_memory import PeakMemory
 from diptych.benchmark.report import package_versions, plain_value
 from diptych.benchmark.results import Record
 from diptych.benchmark.running.run_catalogue import Catalogue, Unit
-from diptych.benchmark.studies.retrieval_task import RetrievalTask
+from diptych.benchmark.studies.liu import RetrievalTask
 from diptych.benchmark.task import Method, one_line
 from diptych.codes import code_statistics
 from diptych.data import DatasetSplits, Pairs
