@@ -17,7 +17,7 @@ from PIL import Image
 from PIL.TiffImagePlugin import IFDRational
 
 from diptych.collection import Collection, Filter, Record
-from diptych.collection.browse.overview import Box, count_cells
+from diptych.collection.browse.facets import Box, count_cells
 from diptych.errors import InvalidInputError, UnknownNameError
 from kill_trials import ToyRetriever
 

@@ -17,7 +17,7 @@ from diptych.collection import (
     backup_collection,
     restore_collection,
 )
-from diptych.collection.changes.text_reading import TextReading
+from diptych.collection.changes.content_reading import TextReading
 from diptych.errors import CollectionBusyError, InvalidInputError
 from kill_trials import ToyRetriever
 from painted_words import plain_sign

@@ -5,19 +5,17 @@ from typing import TYPE_CHECKING
 from diptych.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
-    from diptych.collection.browse.facets import Facet, FacetValue
+    from diptych.collection.browse.export import ExportedPictures
+    from diptych.collection.browse.facets import Facet, FacetValue, MapCell, Period
     from diptych.collection.browse.filter import Filter
-    from diptych.collection.browse.overview import MapCell, Period
-    from diptych.collection.browse.picture_export import ExportedPictures
     from diptych.collection.browse.saved import Album, SavedSearch
     from diptych.collection.browse.suggestions import Suggestion
     from diptych.collection.changes.add_report import AddProgress, AddReport
     from diptych.collection.changes.backup import BackupReport, RestoreReport, backup_collection, restore_collection
-    from diptych.collection.changes.content_reading import ReadingReport
+    from diptych.collection.changes.content_reading import ReadingReport, TextReport
     from diptych.collection.changes.going_back import go_back
     from diptych.collection.changes.maintenance import CheckReport, DuplicateGroup, MigrationReport, migrate_collection
     from diptych.collection.changes.retriever_changes import ReencodeReport
-    from diptych.collection.changes.text_reading import TextReport
     from diptych.collection.changes.watching import FolderWatcher
     from diptych.collection.collection import Collection
     from diptych.collection.planning import Plan, RetrieverCosts, plan_collection
@@ -41,19 +39,17 @@ else:
     __getattr__ = lazy_exports(
         __name__,
         {
-            "diptych.collection.browse.facets": "Facet FacetValue",
+            "diptych.collection.browse.export": "ExportedPictures",
+            "diptych.collection.browse.facets": "Facet FacetValue MapCell Period",
             "diptych.collection.browse.filter": "Filter",
-            "diptych.collection.browse.overview": "MapCell Period",
-            "diptych.collection.browse.picture_export": "ExportedPictures",
             "diptych.collection.browse.saved": "Album SavedSearch",
             "diptych.collection.browse.suggestions": "Suggestion",
             "diptych.collection.changes.adding": "AddProgress AddReport",
             "diptych.collection.changes.backup": "BackupReport RestoreReport backup_collection restore_collection",
-            "diptych.collection.changes.content_reading": "ReadingReport",
+            "diptych.collection.changes.content_reading": "ReadingReport TextReport",
             "diptych.collection.changes.going_back": "go_back",
             "diptych.collection.changes.maintenance": "CheckReport DuplicateGroup MigrationReport migrate_collection",
             "diptych.collection.changes.retriever_changes": "ReencodeReport",
-            "diptych.collection.changes.text_reading": "TextReport",
             "diptych.collection.changes.watching": "FolderWatcher",
             "diptych.collection.collection": "Collection",
             "diptych.collection.planning": "Plan RetrieverCosts plan_collection",

@@ -26,12 +26,11 @@ from diptych.errors import InvalidInputError
 if TYPE_CHECKING:
     # Who only searches does not wait for what changes a collection.
     from diptych.collection.changes.add_report import AddReport, Progress
-    from diptych.collection.changes.content_reading import ReadingReport
+    from diptych.collection.changes.content_reading import ReadingReport, TextReport
     from diptych.collection.changes.describing import FactsChoice
     from diptych.collection.changes.item_changes import ItemChanges, Which
     from diptych.collection.changes.maintenance import CheckReport
     from diptych.collection.changes.retriever_changes import ReencodeReport, RetrieverChanges
-    from diptych.collection.changes.text_reading import TextReport
 
 
 class Collection(CollectionReader):
@@ -290,7 +289,7 @@ class Collection(CollectionReader):
         After an interruption it goes on where it was; each picture is read once, whatever becomes of its name.
         ``progress`` is told after each picture.
         """
-        from diptych.collection.changes.text_reading import TextReading
+        from diptych.collection.changes.content_reading import TextReading
 
         return TextReading(self._state).run(progress)
 
@@ -302,13 +301,13 @@ class Collection(CollectionReader):
         are those of one stored ``retriever``, by default the active one, and are searched when all are done or after an
         interruption, from which the next call goes on. Pictures that are added later get theirs by another call.
         """
-        from diptych.collection.changes.region_reading import RegionReading
+        from diptych.collection.changes.content_reading import RegionReading
 
         return RegionReading(self._state, retriever).run(progress)
 
     def remove_regions(self, retriever: str | None = None) -> None:
         """Delete the regions of a stored retriever, by default the active one."""
-        from diptych.collection.changes.region_reading import remove_regions
+        from diptych.collection.changes.content_reading import remove_regions
 
         with self._state.writing():
             remove_regions(self._state, retriever)

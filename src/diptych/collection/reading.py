@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Self
 import numpy as np
 
 from diptych.arrays import AnyArray, FloatArray
-from diptych.collection.browse.facets import Facet
+from diptych.collection.browse.facets import Facet, MapCell, Period, count_cells, count_periods
 from diptych.collection.browse.filter import Filter
 from diptych.collection.browse.geography import Box
-from diptych.collection.browse.overview import MapCell, Period, count_cells, count_periods
 from diptych.collection.browse.saved import chosen_items
 from diptych.collection.browse.suggestions import Suggestion
 from diptych.collection.browse.thumbnail_cache import Thumbnails
@@ -34,7 +33,7 @@ from diptych.encoders.image.text_in_pictures import PictureText
 from diptych.errors import InvalidInputError, UnknownItemError
 
 if TYPE_CHECKING:
-    from diptych.collection.browse.picture_export import ExportedPictures
+    from diptych.collection.browse.export import ExportedPictures
     from diptych.collection.changes.maintenance import CheckReport, DuplicateGroup, Maintenance
 
 
@@ -340,7 +339,7 @@ class CollectionReader:
         ``keep_metadata=False``, neither do others. A file that is gone is named in what is returned. What exists is
         overwritten only by ``force``.
         """
-        from diptych.collection.browse.picture_export import PictureExport
+        from diptych.collection.browse.export import PictureExport
 
         found = [one if isinstance(one, Item) else one.item if isinstance(one, Answer) else self[one] for one in which]
         items = list({item.id: item for item in found if item is not None}.values())

@@ -22,8 +22,7 @@ from diptych.collection.learning import (
     RehearsedQuestion,
 )
 from diptych.collection.learning.promotion import promote
-from diptych.collection.learning.rehearsal_page import rehearsal_html
-from diptych.collection.learning.rehearsal_report import RehearsedQuestions
+from diptych.collection.learning.rehearsal_report import RehearsedQuestions, rehearsal_html
 from diptych.data import Pairs, load_dataset, read_captions
 from diptych.data.datasets.scenes import write_folder
 from diptych.encoders import ColourEdgeHistograms, TfidfTopics

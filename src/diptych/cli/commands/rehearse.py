@@ -58,7 +58,7 @@ def rehearse(
     """Try another search model (retriever) on the collection's own captions and logged queries; change nothing."""
     from diptych.cli.arguments import load_retriever
     from diptych.collection.learning import Rehearsal
-    from diptych.collection.learning.rehearsal_page import rehearsal_html
+    from diptych.collection.learning.rehearsal_report import rehearsal_html
 
     if html is not None:
         check_writable_file(html)
@@ -92,7 +92,7 @@ def _logged(collection: Path) -> Impressions | None:
 
 def print_rehearsal(report: RehearsalReport, change: str, console: Console) -> None:
     """Print the verdict, the measures, what was won and lost, and what it takes to ``change``, which is a command."""
-    from diptych.collection.learning.rehearsal_page import reencoding_words, unjudged_words
+    from diptych.collection.learning.rehearsal_report import reencoding_words, unjudged_words
 
     for sentence in report.verdict:
         console.print(f"{sentence}.", style="bold")

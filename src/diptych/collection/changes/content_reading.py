@@ -1,4 +1,4 @@
-"""Going through the pictures of a collection beside everything else: each content once, resumed where it was."""
+"""Going through the pictures of a collection, each content once, resumed: text is read, regions get points."""
 
 from __future__ import annotations
 
@@ -11,14 +11,23 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+import numpy as np
+
+from diptych.arrays import AnyArray
 from diptych.collection.changes.add_report import AddProgress, Progress
 from diptych.collection.changes.file_facts import file_status
+from diptych.collection.search.encoded_query import without_disk_cache
+from diptych.collection.search.gallery import Scoring
 from diptych.collection.search.live_state import LiveState
 from diptych.collection.storage.item import Item
-from diptych.errors import CollectionBusyError, InvalidInputError
+from diptych.collection.storage.store import points_table
+from diptych.encoders.image.picture_regions import REGIONS, read_regions
+from diptych.encoders.image.text_in_pictures import PictureText, PictureTextReader
+from diptych.errors import CollectionBusyError, CollectionError, InvalidInputError
 
 if TYPE_CHECKING:
     from diptych.encoders.image.picture_decoding import Picture
+
 
 _LOWEST_PRIORITY = 19
 # What is lost by a kill, against the small files that each commit makes.
@@ -145,3 +154,77 @@ def _give_way() -> None:
     # On Linux a priority belongs to the thread; elsewhere the whole process gives way.
     with suppress(AttributeError, OSError):
         os.nice(_LOWEST_PRIORITY)
+
+
+@dataclass
+class TextReport(ReadingReport):
+    """What became of reading, and how many of the pictures have text."""
+
+    with_text: int = 0
+
+
+class TextReading(ContentReading[PictureText, TextReport]):
+    """Reads the text in the pictures that have not been read."""
+
+    def __init__(self, state: LiveState, reader: PictureTextReader | None = None) -> None:
+        super().__init__(state, "picture_texts", TextReport())
+        self._reader = reader or PictureTextReader()
+
+    def run(self, progress: Progress | None = None) -> TextReport:
+        """Read what is left; what was read before an interruption is kept."""
+        self._reader.prepare()
+        return super().run(progress)
+
+    def _made(self, picture: Picture) -> PictureText:
+        text = self._reader.read(picture)
+        self.report.with_text += bool(text.words)
+        return text
+
+    def _keep(self, made: Mapping[str, PictureText]) -> None:
+        self._state.store.picture_texts.add(made)
+
+
+class RegionReading(ContentReading[AnyArray, ReadingReport]):
+    """Encodes the regions of the pictures that lack them, with one stored retriever."""
+
+    def __init__(self, state: LiveState, name: str | None) -> None:
+        self._names = state.layout.named(name)
+        super().__init__(state, points_table(self._names, "region"), ReadingReport())
+        # Thirteen rows for each picture would fill the user's cache with what nobody asks for again.
+        self._retriever = without_disk_cache(state.retriever(self._names.name))
+        if not Scoring(self._retriever.space, "text_query").is_linear:
+            raise InvalidInputError(
+                f"the points of the search model {self._names.name!r} are not compared by inner products, so a region "
+                "does not compare with a whole picture; take one that is, such as default"
+            )
+
+    def _made(self, picture: Picture) -> AnyArray:
+        # The points of a picture are one row, so that a picture has all of its regions or none.
+        return np.ravel(self._retriever.encode_images(read_regions(picture)))
+
+    def _keep(self, made: Mapping[str, AnyArray]) -> None:
+        if self._state.layout.with_fingerprint(self._names.fingerprint) is None:
+            raise CollectionError(f"the search model {self._names.name!r} was removed meanwhile, and its regions go")
+        self._state.store.add_vectors(self._table, list(made), np.stack(list(made.values())))
+
+    def _finish(self) -> None:
+        """Let searches use what is stored, here and in other processes, which see it by the time of the layout."""
+        super()._finish()
+        known = set(self._state.store.keys(self._table).to_pylist())
+        stored = sum(item.content_hash in known for item in self._state.items())
+        searched = self._state.snapshot(self._names.name).galleries.get("region", ())
+        is_old = len(searched) != stored * len(REGIONS)
+        if is_old:
+            self._state.forget_points(self._names, "region")
+        if is_old or self.report.read:
+            self._state.write_layout(self._state.layout, None)
+
+
+def remove_regions(state: LiveState, name: str | None) -> None:
+    """Delete the regions of a retriever; the caller is the only writer."""
+    names = state.layout.named(name)
+    # Backups that are being made see by this that something goes, and other processes afterwards that it is gone.
+    state.write_layout(state.layout, None)
+    state.store.drop(points_table(names, "region"))
+    state.forget_points(names, "region")
+    state.write_layout(state.layout, None)

@@ -2,8 +2,7 @@
 
 from diptych.collection.changes.retriever_history import LearningRecord
 from diptych.collection.learning.click_learning import Learning, LearningReport
-from diptych.collection.learning.corrected_clicks import CorrectedClicks, corrected_clicks
-from diptych.collection.learning.position_model import Impressions, PositionModel
+from diptych.collection.learning.position_model import CorrectedClicks, Impressions, PositionModel, corrected_clicks
 from diptych.collection.learning.promotion import learning_history, rollback
 from diptych.collection.learning.rehearsal import Rehearsal
 from diptych.collection.learning.rehearsal_report import (

@@ -12,8 +12,7 @@ from scipy import sparse
 
 from diptych.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from diptych.collection.collection import Collection
-from diptych.collection.learning.corrected_clicks import corrected_clicks
-from diptych.collection.learning.position_model import Impressions, PositionModel
+from diptych.collection.learning.position_model import Impressions, PositionModel, corrected_clicks
 from diptych.collection.learning.promotion import active_retriever, base_name
 from diptych.collection.learning.rehearsal_report import (
     RECIPROCAL_RANK,

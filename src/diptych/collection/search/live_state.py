@@ -19,8 +19,7 @@ from diptych.arrays import AnyArray
 from diptych.collection.browse.live_items import LiveItems
 from diptych.collection.browse.segment import FileSegment
 from diptych.collection.search.folding import FOLD_FROM, LiveSegments, LoadedRows, SegmentFiles
-from diptych.collection.search.point_files import lacking_points
-from diptych.collection.search.retriever_state import RetrieverState
+from diptych.collection.search.retriever_state import RetrieverState, lacking_points
 from diptych.collection.search.snapshot import SearchSnapshot
 from diptych.collection.storage.change_journal import ChangeJournal
 from diptych.collection.storage.clear_errors import (

@@ -1,21 +1,215 @@
-"""One retriever of a collection with the points of its segments, and their indexes."""
+"""One retriever of a collection with the points of its segments, in files that processes share, and their indexes."""
 
 from __future__ import annotations
 
+import shutil
+import uuid
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 
-from diptych.arrays import AnyArray
-from diptych.collection.browse.live_items import LiveItems
-from diptych.collection.browse.segment import FileSegment, Segment
+from diptych.arrays import AnyArray, FloatArray, IntArray
+from diptych.collection.browse.live_items import LiveItems, text_hash
+from diptych.collection.browse.segment import FileSegment, MemorySegment, Segment, mapped_array
+from diptych.collection.search.approximate_index import ApproximateIndex
 from diptych.collection.search.encoded_query import QueryEmbeddingCache
 from diptych.collection.search.gallery import Gallery, PointBlock, Scoring
-from diptych.collection.search.point_files import PointFiles
+from diptych.collection.storage.checksums import seal_folder
 from diptych.collection.storage.layout import RetrieverNames
 from diptych.collection.storage.retriever_protocol import SIDES, PointKind, RetrieverProtocol, Side
 from diptych.collection.storage.store import Store, features_table, points_table
+from diptych.encoders.image.picture_regions import REGIONS
 from diptych.space import Direction
+
+_ROWS_AT_ONCE = 1 << 14
+_KEYS_AT_ONCE = 1000
+_ARRAYS = ("owners", "captions", "vectors")
+
+
+# A region belongs to its picture, and thirteen chances find something like anything: so much of its score is that of
+# the whole picture, and so much of the sum counts. Chosen by what benchmarks/picture_regions.py measures.
+WHOLE_SHARE, KEPT_SCORE = 0.3, 0.9
+
+
+def beside_whole(regions: AnyArray, wholes: AnyArray) -> AnyArray:
+    """Return the kept points of pictures' regions, a row for each picture, mixed with those of the whole pictures."""
+    repeated = np.tile(wholes, regions.shape[1] // wholes.shape[1])
+    return np.asarray(KEPT_SCORE * ((1 - WHOLE_SHARE) * regions + WHOLE_SHARE * repeated), dtype=np.float32)
+
+
+class PointFiles:
+    """Gives the points of one kind and retriever for any segment."""
+
+    def __init__(self, store: Store, names: RetrieverNames, kind: PointKind, scoring: Scoring) -> None:
+        self._store = store
+        self._table = points_table(names, kind)
+        self._whole_table = points_table(names, "image")
+        self._name = f"{kind}-{names.fingerprint}"
+        self._kind = kind
+        self._scoring = scoring
+        self._per_key = len(REGIONS) if kind == "region" else 1
+        # Kept points of the latest changes by content: most stay when one more comes.
+        self._recent: dict[str, AnyArray] = {}
+
+    def block(self, segment: Segment) -> PointBlock:
+        """Return the points of a segment."""
+        if isinstance(segment, MemorySegment):
+            return self._in_memory(segment)
+        assert isinstance(segment, FileSegment)
+        folder = segment.folder / self._name
+        kept = _read(folder, self._kind)
+        if kept is not None:
+            return kept
+        draft = segment.folder / f".{self._name}-{uuid.uuid4().hex}"
+        try:
+            self._write(segment, draft)
+            seal_folder(draft)
+            draft.rename(folder)
+        except OSError:
+            # The folder cannot be written, or another process was faster.
+            shutil.rmtree(draft, ignore_errors=True)
+            return _read(folder, self._kind) or self._from_store(segment)
+        return _read(folder, self._kind) or self._from_store(segment)
+
+    def _in_memory(self, segment: MemorySegment) -> PointBlock:
+        contents, owners, captions = _contents(segment, self._kind)
+        missing = [content for content in dict.fromkeys(contents) if content not in self._recent]
+        known = self._recent | self._kept_by_key(missing)
+        self._recent = {content: known[content] for content in contents if content in known}
+        return self._made(contents, owners, captions, self._recent)
+
+    def _from_store(self, segment: Segment) -> PointBlock:
+        contents, owners, captions = _contents(segment, self._kind)
+        return self._made(contents, owners, captions, self._kept_by_key(contents))
+
+    def _made(
+        self, contents: list[str], owners: IntArray, captions: IntArray, kept: Mapping[str, AnyArray]
+    ) -> PointBlock:
+        rows = [row for row, content in enumerate(contents) if content in kept]
+        owners, numbers = self._of_points(owners[rows], captions[rows])
+        if not rows:
+            return PointBlock(owners, numbers, np.zeros((0, 0), dtype=np.float32))
+        vectors = np.stack([kept[contents[row]] for row in rows])
+        return PointBlock(owners, numbers, vectors.reshape(len(owners), -1))
+
+    def _kept_by_key(self, keys: Sequence[str]) -> dict[str, AnyArray]:
+        return {
+            key: row
+            for found, vectors in self._store.read_vectors(self._table, keys)
+            for key, row in zip(found, self._kept(found, vectors), strict=True)
+        }
+
+    def _kept(self, keys: Sequence[str], vectors: AnyArray) -> AnyArray:
+        """Return the points of contents as they are kept, a row for each content."""
+        kept = self._scoring.stored(vectors.reshape(len(keys) * self._per_key, -1)).reshape(len(keys), -1)
+        # A few at a time: for many, the store would read all of its pictures each time.
+        for start in range(0, len(keys), _KEYS_AT_ONCE) if self._kind == "region" else ():
+            whole = self._store.vectors_by_key(self._whole_table, keys[start : start + _KEYS_AT_ONCE])
+            there = [row for row, key in enumerate(keys[start : start + _KEYS_AT_ONCE], start) if key in whole]
+            if there:
+                points = self._scoring.stored(np.stack([whole[keys[row]] for row in there]))
+                kept[there] = beside_whole(kept[there], points)
+        return kept
+
+    def _of_points(self, owners: IntArray, captions: IntArray) -> tuple[IntArray, IntArray | None]:
+        """Return the places of items, of captions or of regions in them, for each point of some contents."""
+        if self._kind == "region":
+            numbers = np.tile(np.arange(self._per_key, dtype=np.int32), len(owners))
+            return np.repeat(owners, self._per_key), numbers
+        return owners, captions if self._kind == "text" else None
+
+    def _write(self, segment: Segment, folder: Path) -> None:
+        """Write the points in the order of the segment, whatever the order in which the store gives them."""
+        contents, owners, captions = _contents(segment, self._kind)
+        form = self._store.vector_form(self._table)
+        folder.mkdir()
+        width, kind = (0, np.dtype(np.float32)) if form is None else form
+        kept_width = self._scoring.stored(np.zeros((1, width // self._per_key), dtype=kind)).shape[1] if width else 0
+        shape = len(contents) * self._per_key, kept_width
+        draft = np.lib.format.open_memmap(folder / "vectors.npy", mode="w+", dtype=kind, shape=shape)
+        by_content = draft.reshape(len(contents), -1) if draft.size else draft
+        rows_of: dict[str, list[int]] = {}
+        for row, content in enumerate(contents):
+            rows_of.setdefault(content, []).append(row)
+        filled = np.zeros(len(contents), dtype=bool)
+        for keys, vectors in self._store.read_vectors(self._table, list(rows_of)):
+            kept = self._kept(keys, vectors)
+            pairs = [(row, place) for place, key in enumerate(keys) for row in rows_of.get(key, ())]
+            if pairs:
+                rows, places = (list(each) for each in zip(*pairs, strict=True))
+                by_content[rows] = kept[places]
+                filled[rows] = True
+        draft.flush()
+        del draft, by_content
+        if not filled.all():
+            _drop_rows(folder / "vectors.npy", np.flatnonzero(np.repeat(filled, self._per_key)))
+        of_points, numbers = self._of_points(owners[filled], captions[filled])
+        np.save(folder / "owners.npy", of_points)
+        np.save(folder / "captions.npy", captions[filled] if numbers is None else numbers)
+
+    def build_index(self, segment: Segment, block: PointBlock, queries: FloatArray | None) -> PointBlock:
+        """Return the block with an index of its rows, which is kept beside them where there are files."""
+        metric = self._scoring.index_metric
+        if metric is None:
+            return block
+        index = ApproximateIndex.build(block.vectors, metric, queries)
+        if isinstance(segment, FileSegment):
+            with suppress(OSError, RuntimeError):
+                index.write(segment.folder / self._name)
+                index = ApproximateIndex.read(segment.folder / self._name) or index
+        return replace(block, index=index)
+
+
+def _contents(segment: Segment, kind: PointKind) -> tuple[list[str], IntArray, IntArray]:
+    """Return what could have points: contents, the places of their items, and of captions in these."""
+    if kind != "text":
+        held = segment.column("content_hash").to_pylist()
+        owners = [place for place, content in enumerate(held) if content is not None]
+        places = np.array(owners, dtype=np.int32)
+        return [content for content in held if content is not None], places, np.zeros_like(places)
+    texts = segment.column("captions").to_pylist()
+    counts = np.array([len(captions) for captions in texts], dtype=np.int64)
+    numbers = [number for captions in texts for number in range(len(captions))]
+    contents = [text_hash(text) for captions in texts for text in captions]
+    return contents, np.repeat(np.arange(len(texts), dtype=np.int32), counts), np.array(numbers, dtype=np.int32)
+
+
+def lacking_points(store: Store, names: RetrieverNames, side: Side, items: LiveItems) -> int:
+    """Return how many pictures or captions have no point; the store is asked where there are no files of points."""
+    lacking, others = 0, []
+    for part in items.parts:
+        owners = part.segment.picture_owners if side == "image" else part.segment.caption_owners
+        try:
+            folder = part.segment.folder if isinstance(part.segment, FileSegment) else Path()
+            pointed = mapped_array(folder / f"{side}-{names.fingerprint}" / "owners.npy")
+            lacking += part.n_live(owners) - part.n_live(pointed)
+        except (OSError, ValueError):
+            others.append(part)
+    hashes = LiveItems(tuple(others)).hashes(side).to_pylist()
+    there = set(store.present_keys(points_table(names, side), hashes))
+    return lacking + sum(one not in there for one in hashes)
+
+
+def _drop_rows(path: Path, kept: IntArray) -> None:
+    vectors = np.load(path, mmap_mode="r")
+    shorter = path.with_name("shorter.npy")
+    copy = np.lib.format.open_memmap(shorter, mode="w+", dtype=vectors.dtype, shape=(len(kept), vectors.shape[1]))
+    for start in range(0, len(kept), _ROWS_AT_ONCE):
+        copy[start : start + _ROWS_AT_ONCE] = vectors[kept[start : start + _ROWS_AT_ONCE]]
+    copy.flush()
+    shorter.replace(path)
+
+
+def _read(folder: Path, kind: PointKind) -> PointBlock | None:
+    try:
+        owners, captions, vectors = (mapped_array(folder / f"{name}.npy") for name in _ARRAYS)
+    except (OSError, ValueError):
+        return None
+    return PointBlock(owners, None if kind == "image" else captions, vectors, ApproximateIndex.read(folder))
+
 
 _QUERY_SIDE: dict[PointKind, Direction] = {"image": "text_query", "text": "image_query", "region": "text_query"}
 _OTHER: dict[PointKind, Side] = {"image": "text", "text": "image", "region": "text"}

@@ -22,12 +22,12 @@ from diptych.collection.search.ranking import (
     CANDIDATES,
     FetchFeatures,
     PointRanking,
+    RegionRanking,
     RerankBy,
     Reranking,
     WordRanking,
     fuse_rankings,
 )
-from diptych.collection.search.region_ranking import RegionRanking
 from diptych.collection.search.sought_words import SoughtWords, folded_words
 from diptych.collection.storage.item import Item
 from diptych.collection.storage.layout import RetrieverNames, Root

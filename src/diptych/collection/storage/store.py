@@ -13,10 +13,8 @@ import numpy as np
 
 from diptych.arrays import AnyArray
 from diptych.collection.storage.clear_errors import check_room, with_clear_errors
-from diptych.collection.storage.former_items import FormerItems
 from diptych.collection.storage.item import Item
 from diptych.collection.storage.layout import RetrieverNames, search_package
-from diptych.collection.storage.picture_texts import PictureTexts
 from diptych.collection.storage.place import TableCopies
 from diptych.collection.storage.retriever_protocol import SIDES, PointKind, Side
 from diptych.collection.storage.rows import (
@@ -31,7 +29,7 @@ from diptych.collection.storage.rows import (
     vectors_of,
     with_later_columns,
 )
-from diptych.collection.storage.tables import Tables
+from diptych.collection.storage.tables import FormerItems, PictureTexts, Tables
 from diptych.collection.storage.word_index import WordIndex, lacks_words
 from diptych.errors import CollectionError, NoRoomError
 

@@ -1,18 +1,24 @@
-"""The tables of the engine: opened, made, joined, dropped, and what is committed to them acknowledged."""
+"""The tables of the engine, what is committed to them acknowledged; two small ones: former items, texts in pictures."""
 
 from __future__ import annotations
 
 import shutil
 import uuid
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from diptych.collection.storage.clear_errors import check_room, engine_says
+import numpy as np
+
+from diptych.collection.storage.clear_errors import check_room, engine_says, with_clear_errors
 from diptych.collection.storage.engine import engine_package
-from diptych.collection.storage.layout import RetrieverNames
+from diptych.collection.storage.item import Item
+from diptych.collection.storage.layout import RetrieverNames, search_package
 from diptych.collection.storage.ledger import DROPPED, Ledger, saved_unit
 from diptych.collection.storage.place import TableCopies
+from diptych.collection.storage.rows import item_rows, membership, table_schema
+from diptych.encoders.image.text_in_pictures import PictureText, PictureWord
 from diptych.errors import CollectionError
 
 # Items come after everything that they need; each text that was read counts at once.
@@ -173,3 +179,95 @@ def unit_of(name: str) -> str:
 
 def _unreadable(what: str) -> CollectionError:
     return CollectionError(f"{what}; `diptych repair` rebuilds it if it can be, or restore a backup")
+
+
+_NAME = "former"
+
+
+@with_clear_errors
+class FormerItems:
+    """The table of former items: whole rows with the texts of their captions, and the time until which they held.
+
+    Rows are written before the change that they precede; where that never came, an item is found here and among the
+    others.
+    """
+
+    def __init__(self, tables: Tables) -> None:
+        self.folder = tables.folder
+        self._tables = tables
+
+    def keep(self, items: Sequence[Item], gone_ns: Mapping[str, int] | int) -> None:
+        """Keep items that are about to be changed or removed, at a time for all or for each id."""
+        if items:
+            pa = search_package("pyarrow")
+            times = [gone_ns if isinstance(gone_ns, int) else gone_ns[item.id] for item in items]
+            rows = pa.Table.from_batches([item_rows(items)]).append_column("gone_ns", pa.array(times, pa.int64()))
+            self._tables.created(_NAME, table_schema(_NAME)).add(rows.select(table_schema(_NAME).names))
+            self._tables.committed(_NAME)
+
+    def at(self, moment_ns: int) -> Iterator[Any]:
+        """Yield what held at a time and does no more, as batches of rows."""
+        yield from self._rows(f"updated_ns <= {moment_ns} AND gone_ns > {moment_ns}")
+
+    def contents(self) -> Iterator[Any]:
+        """Yield all rows, for what they were made of."""
+        yield from self._rows(None)
+
+    def forget(self, until_ns: int) -> None:
+        """Let go of what held until a time at most."""
+        table = self._tables.existing(_NAME)
+        if table is not None and table.count_rows(f"gone_ns <= {until_ns}"):
+            table.delete(f"gone_ns <= {until_ns}")
+            self._tables.committed(_NAME)
+
+    def _rows(self, condition: str | None) -> Iterator[Any]:
+        table = self._tables.existing(_NAME)
+        if table is not None:
+            asked = table.search() if condition is None else table.search().where(condition)
+            yield from asked.to_batches()
+
+
+_TABLE = "picture_texts"
+_KEYS_AT_ONCE = 1000
+
+
+@with_clear_errors
+class PictureTexts:
+    """The table of texts in pictures, which collections of former versions get with the first text."""
+
+    def __init__(self, tables: Tables) -> None:
+        self.folder = tables.folder
+        self._tables = tables
+
+    def __len__(self) -> int:
+        table = self._tables.existing(_TABLE)
+        return 0 if table is None else int(table.count_rows())
+
+    def add(self, texts: Mapping[str, PictureText]) -> None:
+        """Append what is written in pictures, named by their content."""
+        columns = {
+            "key": list(texts),
+            "text": [found.text for found in texts.values()],
+            "words": [[word.text for word in found.words] for found in texts.values()],
+            "corners": [np.ravel([word.corners for word in found.words]) for found in texts.values()],
+        }
+        schema = table_schema(_TABLE)
+        rows = search_package("pyarrow").table(columns, schema=schema)
+        check_room(self.folder, rows.nbytes)
+        self._tables.created(_TABLE, schema).add(rows)
+        self._tables.committed(_TABLE)
+
+    def get(self, keys: Sequence[str]) -> dict[str, PictureText]:
+        """Return what is written in some pictures, as far as they have been read."""
+        table = self._tables.existing(_TABLE)
+        found: dict[str, PictureText] = {}
+        for start in range(0, 0 if table is None else len(keys), _KEYS_AT_ONCE):
+            rows = table.search().where(membership("key", keys[start : start + _KEYS_AT_ONCE])).to_arrow()
+            found |= {row["key"]: _text_of_row(row) for row in rows.to_pylist()}
+        return found
+
+
+def _text_of_row(row: dict[str, Any]) -> PictureText:
+    boxes = np.round(np.array(row["corners"], dtype=np.float64).reshape(-1, 4, 2), 4).tolist()
+    pairs = zip(row["words"], boxes, strict=True)
+    return PictureText(row["text"], tuple(PictureWord(word, tuple(map(tuple, box))) for word, box in pairs))

@@ -12,7 +12,7 @@ from fastapi.responses import StreamingResponse
 from pydantic import Field
 
 from diptych.collection import Collection, Filter, Item, parse_query
-from diptych.collection.browse.picture_export import PictureExport
+from diptych.collection.browse.export import PictureExport
 from diptych.collection.search.answers import HYBRID_OF_MODE
 from diptych.service.api.albums import find_album, find_saved_search
 from diptych.service.api.files import open_original
